@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs';
-import { readdir, realpath } from 'node:fs/promises';
+import { readdir, readlink, realpath } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { isRecord } from '../core/json.ts';
 import { nameTest } from './paths.ts';
@@ -8,8 +7,8 @@ import type { Sandbox } from './sandbox.ts';
 interface ProtectedGroup {
   title: string;
   patterns: readonly string[];
-  /** Package managers write them, so that commands may. */
-  installed?: true;
+  /** Who may write them by a command: package managers, which are asked about, or every command. Absent: none. */
+  written?: 'asked' | 'always';
 }
 
 /**
@@ -22,14 +21,14 @@ export const protectedFiles: readonly ProtectedGroup[] = [
   {
     title: 'settings of an editor',
     patterns:
-      '.vscode/ .vscode-insiders/ .idea/ .run/ .fleet/ .zed/ .nova/ .vs/ .settings/ .theia/ *.code-workspace *.sublime-project .devcontainer/ .devcontainer.json devcontainer.json .gitpod.yml .gitpod.dockerfile .exrc .vimrc .nvimrc .nvim.lua .lvimrc .dir-locals.el .dir-locals-2.el'.split(
+      '.vscode/ .vscode-insiders/ .idea/ .run/ .fleet/ .zed/ .nova/ .vs/ .settings/ .theia/ *.code-workspace *.sublime-project .devcontainer/ .devcontainer.json devcontainer.json .gitpod.yml .gitpod.dockerfile .exrc .vimrc .nvimrc .nvim.lua .lvimrc .vim/ .nvim/ .helix/ .dir-locals.el .dir-locals-2.el'.split(
         ' ',
       ),
   },
   {
     title: 'settings or instructions of a coding agent',
     patterns:
-      '.mcp.json mcp.json mcp_config.json .mcp/ claude_desktop_config.json .claude/ .claude-plugin/ .claude.json .codex/ .gemini/ .cursor/ .windsurf/ .codeium/ .continue/ .cline/ .clinerules/ .roo/ .roomodes .roorules .kilocode/ .kiro/ .trae/ .aider* .amazonq/ .opencode/ opencode.json opencode.jsonc .qwen/ .junie/ .goose/ .goosehints .crush.json crush.json .crush/ .factory/ .augment/ .agents/ .agent/ .amp/ .zencoder/ .polylogue/ .cursorrules .windsurfrules agents.md agents.override.md claude.md claude.local.md gemini.md qwen.md warp.md skill.md'.split(
+      '.mcp.json mcp.json mcp_config.json .mcp/ claude_desktop_config.json .claude/ .claude-plugin/ .claude.json .codex/ .gemini/ .cursor/ .windsurf/ .codeium/ .continue/ .cline/ .clinerules/ .roo/ .roomodes .roorules .kilocode/ .kiro/ .trae/ .aider* .amazonq/ .opencode/ opencode.json opencode.jsonc .qwen/ .junie/ .goose/ .goosehints .crush.json crush.json .crush/ .factory/ .augment/ .agents/ .agent/ .amp/ .zencoder/ .polylogue/ .cursorrules .windsurfrules agents.md agent.md agents.override.md .rules .continuerc.json .copilot/ copilot-instructions.md .openhands/ .devin/ .warp/ claude.md claude.local.md gemini.md qwen.md warp.md skill.md'.split(
         ' ',
       ),
   },
@@ -43,28 +42,36 @@ export const protectedFiles: readonly ProtectedGroup[] = [
   {
     title: 'settings of continuous integration or deployment',
     patterns:
-      '.github/ .gitlab/ .gitlab-ci.yml .gitlab-ci.yaml *.gitlab-ci.yml .circleci/ .travis.yml appveyor.yml .appveyor.yml azure-pipelines* .azure-pipelines/ .azuredevops/ bitbucket-pipelines.yml jenkinsfile jenkinsfile.* *.jenkinsfile .jenkins/ .drone.* .woodpecker/ .woodpecker.* .buildkite/ .teamcity/ .forgejo/ .gitea/ .cirrus.* buildspec.yml buildspec.yaml cloudbuild.yaml cloudbuild.yml cloudbuild.json .semaphore/ .ci/ codemagic.yaml .builds/ .build.yml wercker.yml .tekton/ .codebuild/ netlify.toml vercel.json .platform.app.yaml renovate.json renovate.json5 .renovaterc*'.split(
+      '.github/ .gitlab/ .gitlab-ci.yml .gitlab-ci.yaml *.gitlab-ci.yml .circleci/ .travis.yml appveyor.yml .appveyor.yml azure-pipelines* .azure-pipelines/ .azuredevops/ bitbucket-pipelines.yml jenkinsfile jenkinsfile.* *.jenkinsfile .jenkins/ .drone.* .woodpecker/ .woodpecker.* .buildkite/ .teamcity/ .forgejo/ .gitea/ .cirrus.* buildspec.yml buildspec.yaml cloudbuild.yaml cloudbuild.yml cloudbuild.json .semaphore/ .ci/ codemagic.yaml .builds/ .build.yml wercker.yml .tekton/ .codebuild/ netlify.toml vercel.json .platform.app.yaml renovate.json renovate.json5 .renovaterc* .readthedocs.yml .readthedocs.yaml .zuul.yaml .zuul.d/ .harness/ amplify.yml render.yaml railway.json railway.toml .ebextensions/'.split(
         ' ',
       ),
   },
   {
     title: 'what a package manager runs or installs',
-    installed: true,
+    written: 'asked',
     patterns:
-      'package.json package.json5 package.yaml node_modules/ bower_components/ .npmrc npmrc .yarnrc .yarnrc.yml .yarn/ .pnpmfile.* pnpmfile.js pnpm-workspace.yaml .pnp.* bunfig.toml .bunfig.toml deno.json deno.jsonc package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb deno.lock composer.json composer.lock gemfile.lock poetry.lock uv.lock pipfile.lock cargo.lock .bundle/ .gemrc pip.conf pip.ini .pip/ .pypirc .condarc .cargo/ rust-toolchain rust-toolchain.toml .mvn/ mvnw mvnw.cmd gradlew gradlew.bat gradle/wrapper/ nuget.config .config/dotnet-tools.json .venv/ venv/ site-packages/ pyvenv.cfg sitecustomize.py usercustomize.py *.pth'.split(
+      'package.json package.json5 package.yaml node_modules/ bower_components/ .npmrc npmrc .yarnrc .yarnrc.yml .yarn/ .pnpmfile.* pnpmfile.js pnpm-workspace.yaml .pnp.* .corepack.env bunfig.toml .bunfig.toml deno.json deno.jsonc composer.json .bundle/ .gemrc pip.conf pip.ini .pip/ .pypirc .condarc .cargo/ rust-toolchain rust-toolchain.toml .mvn/ mvnw mvnw.cmd gradlew gradlew.bat gradle/wrapper/ nuget.config .config/dotnet-tools.json .venv/ venv/ site-packages/ pyvenv.cfg sitecustomize.py usercustomize.py *.pth'.split(
         ' ',
       ),
   },
   {
-    title: 'what a shell runs by itself',
+    title: 'what a package manager installs',
+    written: 'always',
     patterns:
-      '.envrc .direnv/ .tool-versions mise.toml .mise.toml mise.local.toml .mise/ .config/mise/ .autoenv .autoenv.zsh .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv .zprofile .zlogin .zlogout .config/fish/ .inputrc .curlrc .wgetrc .ssh/ .docker/'.split(
+      'package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb deno.lock composer.lock gemfile.lock poetry.lock uv.lock pipfile.lock cargo.lock'.split(
+        ' ',
+      ),
+  },
+  {
+    title: 'what a shell, debugger or console runs by itself',
+    patterns:
+      '.envrc .direnv/ .tool-versions mise.toml .mise.toml mise.local.toml .mise/ .config/mise/ .autoenv .autoenv.zsh .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv .zprofile .zlogin .zlogout .config/fish/ .inputrc .curlrc .wgetrc .ssh/ .docker/ .gdbinit .lldbinit .rprofile .irbrc .pryrc .ghci .ocamlinit .pdbrc .sqliterc .psqlrc .tmux.conf .screenrc'.split(
         ' ',
       ),
   },
 ];
 
-interface Pattern extends Pick<ProtectedGroup, 'title' | 'installed'> {
+interface Pattern extends Pick<ProtectedGroup, 'title' | 'written'> {
   isFolder: boolean;
   tests: ((name: string) => boolean)[];
 }
@@ -75,7 +82,7 @@ const compile = (): Pattern[] =>
   protectedFiles.flatMap(group =>
     group.patterns.map(pattern => ({
       title: group.title,
-      installed: group.installed,
+      written: group.written,
       isFolder: pattern.endsWith('/'),
       tests: pattern.replace(/\/$/, '').split('/').map(nameTest),
     })),
@@ -103,10 +110,12 @@ export function protectionOf(relativePath: string): string | undefined {
   return patternOf(relativePath)?.title;
 }
 
-function patternOf(relativePath: string): Pattern | undefined {
+/** A folder that is there is none of the files of the list. */
+function patternOf(relativePath: string, isThereAsFolder = false): Pattern | undefined {
   const names = comparedNames(relativePath);
   compiled ??= compile();
   return compiled.find(({ isFolder, tests }) => {
+    if (isThereAsFolder && !isFolder) return false;
     const last = names.length - tests.length;
     return names.some(
       (_, start) =>
@@ -115,34 +124,45 @@ function patternOf(relativePath: string): Pattern | undefined {
   });
 }
 
-/** Deeper folders, and more of them, are not looked through for each command. */
-const maxDepth = 4;
+/** More folders are not looked through for each command; the nearest are. */
+const maxFolders = 50_000;
 
-const maxFolders = 2_000;
+/** What git keeps in its folder that names no program, file of settings, or other folder. */
+const dataOfGit =
+  /^(?:objects|refs|logs|index|packed-refs|shallow|lost-found|rr-cache|gc\.\w+|HEAD|[A-Z]+_[A-Z_]+|.+\.lock)$/;
 
-/** What of git's own folder is not its data, but makes it run something. */
-const ofGit = ['hooks', 'config', 'config.worktree', 'info'];
+/** What an approved command of git keeps there until it is continued. */
+const workOfGit = /^(?:rebase-merge|rebase-apply|sequencer)$/;
 
-/** The protected files and folders of a project that are there, but for what package managers write; from the project on. */
-export async function protectedPlaces(project: string): Promise<string[]> {
-  const found: string[] = [];
-  let open = [''];
-  let seen = 0;
-  for (let depth = 0; depth < maxDepth && open.length > 0; depth++) {
-    const below: string[] = [];
-    for (const folder of open) {
-      if (++seen > maxFolders) return found;
-      const entries = await readdir(join(project, folder), { withFileTypes: true }).catch(() => []);
-      for (const entry of entries) {
-        const path = join(folder, entry.name);
-        const isGit = entry.name === '.git' && entry.isDirectory();
-        const pattern = isGit ? undefined : patternOf(path);
-        if (isGit) found.push(...ofGit.map(name => join(path, name)).filter(each => existsSync(join(project, each))));
-        else if (pattern && !pattern.installed) found.push(path);
-        else if (entry.isDirectory() && !pattern) below.push(path);
-      }
+/** A protected file or folder that is there; from the project on. */
+export interface ProtectedPlace {
+  path: string;
+  /** What it leads to, where it is a link. */
+  link?: string;
+}
+
+/**
+ * The protected files and folders of a project that are there and that a command may not change, the nearest first. What package
+ * managers write is among them where nobody was asked about the command.
+ */
+export async function protectedPlaces(project: string, isAsked: boolean): Promise<ProtectedPlace[]> {
+  const found: ProtectedPlace[] = [];
+  const open = [''];
+  for (const folder of open) {
+    const isGit = /(?:^|[\\/])\.git$/.test(folder);
+    const entries = await readdir(join(project, folder), { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) {
+      const path = join(folder, entry.name);
+      const isFolder = entry.isDirectory();
+      const pattern = isGit ? undefined : patternOf(path, isFolder);
+      const isWritten = pattern?.written === 'always' || (isAsked && pattern?.written === 'asked');
+      const isOpen = isFolder && !isGit && (!pattern || entry.name === '.git');
+      if (isOpen && open.length < maxFolders) open.push(path);
+      const isData = dataOfGit.test(entry.name) || (isAsked && workOfGit.test(entry.name));
+      if (isOpen || isWritten || (isGit ? isData : !pattern)) continue;
+      const link = entry.isSymbolicLink() ? await readlink(join(project, path)).catch(() => '') : undefined;
+      found.push({ path, ...(link !== undefined && { link }) });
     }
-    open = below;
   }
   return found;
 }

@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { existsSync, lstatSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
 import { isSkip } from '../../../../workspace/paths.ts';
 import { isIn } from '../../../../workspace/programs.ts';
 import type { Sandbox } from '../../../../workspace/sandbox.ts';
@@ -36,6 +36,8 @@ export async function judgeCommand(call: CommandCall): Promise<CommandVerdict> {
   const { argv, entries } = call;
   if (argv.some(word => /\p{Cc}/u.test(word))) return { unknown: 'a word has a control character' };
   if (!isIn(call.cwd, call.project)) return { unknown: 'its folder is outside of the project' };
+  if (/(?:^|[\\/])(?:node_modules|\.git)(?:[\\/]|$)/.test(relative(call.project, call.cwd)))
+    return { unknown: 'its folder holds what others made' };
   const own = entries?.map(formOfEntry);
   const named = own?.filter(({ words }) => hasWords(argv, words)) ?? [];
   if (own && named.length === 0) return { unknown: 'AGENT_COMMANDS does not list it' };
@@ -81,19 +83,21 @@ async function problemOf(form: CommandForm, call: CommandCall): Promise<string |
   if (problem !== undefined) return problem;
   if (form.needs && !given.some(word => form.needs?.test(word)))
     return 'a word is missing without which it does something else';
-  return words[0] === 'npx' ? notInstalled(words[1] ?? '', call) : undefined;
+  return words[0] === 'npx' ? notInstalled(call.argv[1] ?? '', call) : undefined;
 }
 
 async function wordProblem(form: CommandForm, given: readonly string[], call: CommandCall) {
   const words = given[Symbol.iterator]();
-  let part: Pick<CommandForm, 'options' | 'values' | 'operands' | 'rest'> = form;
+  let part: Pick<CommandForm, 'options' | 'values' | 'operands' | 'rest' | 'most'> = form;
+  let count = 0;
   for (const word of words) {
     const value = part.values?.[word];
     if (word === '--' && part.rest) part = part.rest;
     else if (value !== undefined) {
       const next = words.next().value ?? '';
       if (!(await isKind(value, next, call))) return `"${next}" is no value that is known for ${word}`;
-    } else if (!part.options?.test(word) && !(part.operands && (await isKind(part.operands, word, call)))) {
+    } else if (part.options?.test(word)) continue;
+    else if (!part.operands || ++count > (part.most ?? Infinity) || !(await isKind(part.operands, word, call))) {
       return `"${word}" is not known here`;
     }
   }
@@ -130,12 +134,13 @@ async function isTsconfig(word: string, call: CommandCall): Promise<boolean> {
 
 /** A path that really leads into the project, whatever of it is there yet. */
 async function isInProject(word: string, { cwd, project, sandbox }: CommandCall): Promise<boolean> {
-  if (word === '' || /^[-@~+]|[*?[\]{}()!$`\\%=]|:\/\/|(?:^|\/)\.\.(?:\/|$)/.test(word)) return false;
+  if (word === '' || /^[-@~+]|[*?[\]{}()!$`\\%=;&|<>^"'#]|:\/\/|(?:^|\/)\.\.(?:\/|$)/.test(word)) return false;
   for (let path = resolve(cwd, word); ; path = dirname(path)) {
     const located = await sandbox.locate(path);
     if (!isSkip(located)) return isIn(located.path, project);
-    // What is not there lies where its folder really is. A secret file is no operand of a command that nobody is asked about.
-    if (located.code !== 'not_found' || dirname(path) === path) return false;
+    // What is not there lies where its folder really is; a link that leads to nothing lies nowhere. A secret file is no operand of a command that nobody is asked about.
+    if (located.code !== 'not_found' || lstatSync(path, { throwIfNoEntry: false }) || dirname(path) === path)
+      return false;
   }
 }
 
@@ -145,7 +150,11 @@ async function isThere(word: string, call: CommandCall): Promise<boolean> {
 }
 
 /** A program that looks upwards for its configuration may find another project's. */
-async function foundElsewhere({ finds, values }: CommandForm, given: readonly string[], call: CommandCall) {
+async function foundElsewhere(
+  { finds, mayFind = [], values }: CommandForm,
+  given: readonly string[],
+  call: CommandCall,
+) {
   const isNamed = given.some(word => values?.[word] === 'tsconfig');
   if (!finds || isNamed) return undefined;
   for (let at = call.cwd; isIn(at, call.project); at = dirname(at)) {
@@ -153,7 +162,7 @@ async function foundElsewhere({ finds, values }: CommandForm, given: readonly st
     if (dirname(at) === at) return undefined;
   }
   for (let at = dirname(call.project); ; at = dirname(at)) {
-    const found = finds.find(name => existsSync(join(at, name)));
+    const found = [...finds, ...mayFind].find(name => existsSync(join(at, name)));
     if (found !== undefined) return `it would use ${join(at, found)}, outside of the project`;
     if (dirname(at) === at) return undefined;
   }

@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { configError } from '../../../../core/errors.ts';
 import { type ChildEnv, findProgram, isIn, programFolders, realOf } from '../../../../workspace/programs.ts';
-import { protectedPlaces } from '../../../../workspace/protected-files.ts';
+import { type ProtectedPlace, protectedPlaces } from '../../../../workspace/protected-files.ts';
 
 export interface CommandSandboxOptions {
   /** `require`: without a sandbox nothing is run. */
@@ -31,6 +31,8 @@ export interface SandboxedCommand {
   project: string;
   cwd: string;
   env: Readonly<Record<string, string>>;
+  /** Somebody approved these very words. */
+  isAsked: boolean;
 }
 
 export interface PreparedCommand {
@@ -57,6 +59,9 @@ const toolchains = [
 
 /** Where users and services keep what no test needs: files, sockets, temporary files. */
 const hiddenFolders = ['/home', '/root', '/Users', '/tmp', '/var/tmp', '/run', '/mnt', '/media', '/srv'] as const;
+
+/** Where build tools and test runners write between installed packages. */
+const scratchFolders = ['.cache', '.vite', '.vite-temp', '.vitest', '.tmp'] as const;
 
 const run = promisify(execFile);
 
@@ -86,19 +91,22 @@ export function createCommandSandbox(options: CommandSandboxOptions): CommandSan
       const { argv, env, project } = command;
       const found = await available(project);
       if ('why' in found) return { argv, env, end: async () => [] };
-      const watched = await protectedPlaces(project);
+      const watched = await protectedPlaces(project, command.isAsked);
       const cache = join(options.kept, 'caches', project.replace(/[^\w.-]+/g, '_').slice(-150));
       await mkdir(cache, { recursive: true, mode: 0o700 });
       const isMac = platform === 'darwin';
       const temporary = isMac ? await realOf(await mkdtemp(join(tmpdir(), 'polylogue-command-'))) : '/tmp';
-      const places = { ...(await placesOf(options, command)), cache, temporary };
+      const isOfGit = makesRepository(command);
+      const isIts = ({ path }: ProtectedPlace) => isOfGit && /(?:^|\/)\.git(?:\/|$|modules$)/.test(path);
+      const fixed = watched.filter(place => !isIts(place));
+      const places = { ...(await placesOf(options, command, fixed)), cache, temporary };
       const args = isMac ? ['-p', macProfile(options, command, places)] : bubblewrapArgs(options, command, places);
       return {
         argv: [found.file, ...args, ...(isMac ? [] : ['--']), ...argv],
         env: { ...env, TMPDIR: temporary, TEMP: temporary, TMP: temporary },
         async end() {
           if (isMac) await rm(temporary, { recursive: true, force: true });
-          return removeMade(project, watched, options.kept);
+          return isOfGit ? [] : removeMade(command, watched, options.kept);
         },
       };
     },
@@ -138,23 +146,34 @@ interface Places {
   visible: string[];
   /** In the project, and only read. */
   fixed: string[];
+  /** In these, and empty: what programs write between their packages and need no more afterwards. */
+  scratch: string[];
   /** Lasts from command to command. */
   cache: string;
   temporary: string;
 }
 
-async function placesOf({ home, own, childEnv }: CommandSandboxOptions, { project, argv, env }: SandboxedCommand) {
+async function placesOf(
+  { home, own, childEnv }: CommandSandboxOptions,
+  { project, argv, env }: SandboxedCommand,
+  places: readonly ProtectedPlace[],
+) {
   const known = await Promise.all([...hiddenFolders, home].map(realOf));
   const hidden = [...new Set(known)].filter(folder => existsSync(folder) && folder !== '/');
   const isHidden = (path: string) => hidden.some(folder => isIn(path, folder));
   const folders = await programFolders({ env: { ...childEnv, ...env }, projects: [] });
   const used = await Promise.all([...folders, process.execPath, argv[0]].map(realOf));
   const visible = [...toolchains.map(name => join(home, name)), ...folders, ...used.map(path => prefixOf(path, home))];
-  const fixed = (await protectedPlaces(project)).map(place => join(project, place));
+  const real = await Promise.all(places.map(({ path }) => realOf(join(project, path))));
+  const fixed = real.filter(path => isIn(path, project) && existsSync(path));
+  const packages = fixed.filter(path => basename(path) === 'node_modules');
+  const scratch = packages.flatMap(folder => scratchFolders.map(name => join(folder, name)));
+  for (const folder of scratch) await mkdir(folder, { recursive: true });
   return {
     hidden: [...hidden, await realOf(own)].filter(folder => existsSync(folder)),
     visible: [...new Set(visible)].filter(path => isHidden(path) && !hidden.includes(path) && existsSync(path)),
-    fixed: (await Promise.all(fixed.map(realOf))).filter(path => isIn(path, project)),
+    fixed,
+    scratch,
   };
 }
 
@@ -174,7 +193,7 @@ const isolation = [
 ] as const;
 
 function bubblewrapArgs({ network, home }: CommandSandboxOptions, { project, cwd }: SandboxedCommand, places: Places) {
-  const { hidden, visible, fixed, cache } = places;
+  const { hidden, visible, fixed, scratch, cache } = places;
   // A folder that something is mounted on can't be renamed, so that nothing protected is moved away with its folder.
   const around = fixed.flatMap(path => foldersBetween(project, path));
   return [
@@ -189,6 +208,7 @@ function bubblewrapArgs({ network, home }: CommandSandboxOptions, { project, cwd
     ...['--bind', project, project],
     ...[...new Set(around)].sort().flatMap(path => ['--bind', path, path]),
     ...fixed.flatMap(path => ['--ro-bind', path, path]),
+    ...scratch.flatMap(path => ['--tmpfs', path]),
     ...hidden.filter(folder => isIn(folder, project)).flatMap(folder => ['--tmpfs', folder]),
     ...['--chdir', cwd],
   ];
@@ -200,7 +220,7 @@ function foldersBetween(project: string, path: string): string[] {
 }
 
 function macProfile({ network }: CommandSandboxOptions, { project }: SandboxedCommand, places: Places): string {
-  const { hidden, visible, fixed, cache, temporary } = places;
+  const { hidden, visible, fixed, scratch, cache, temporary } = places;
   const folders = (paths: readonly string[]) => paths.map(path => `(subpath ${JSON.stringify(path)})`).join(' ');
   const outer = hidden.filter(folder => !isIn(folder, project));
   const inner = hidden.filter(folder => isIn(folder, project));
@@ -216,6 +236,7 @@ function macProfile({ network }: CommandSandboxOptions, { project }: SandboxedCo
     `(allow file-read* ${folders([...visible, project, cache, temporary])})`,
     `(allow file-write* ${folders([project, cache, temporary])})`,
     ...without('file-write*', fixed),
+    ...(scratch.length > 0 ? [`(allow file-write* ${folders(scratch)})`] : []),
     ...fixed
       .flatMap(path => foldersBetween(project, path))
       .map(path => `(deny file-write-unlink (literal ${JSON.stringify(path)}))`),
@@ -223,20 +244,33 @@ function macProfile({ network }: CommandSandboxOptions, { project }: SandboxedCo
   ].join('\n');
 }
 
-/** Takes away protected files that were not there before: nothing can be mounted on them. */
-async function removeMade(project: string, before: readonly string[], kept: string): Promise<string[]> {
+/** Git itself, approved as it is shown, which makes and sets up repositories: with words that start nothing else. */
+function makesRepository({ argv: [file, what = '', ...others], isAsked }: SandboxedCommand): boolean {
+  const plain = /^(?:[^-].*|-q|--quiet|--bare|-b|--(?:initial-branch|branch|depth)=[\w./-]+|--single-branch)$/;
+  return isAsked && basename(file) === 'git' && /^(?:init|clone)$/.test(what) && others.every(word => plain.test(word));
+}
+
+/** Takes away protected files that were not there before, and puts back links: nothing can be mounted on either. */
+async function removeMade({ project, isAsked }: SandboxedCommand, before: readonly ProtectedPlace[], kept: string) {
   const told: string[] = [];
-  for (const place of (await protectedPlaces(project)).filter(each => !before.includes(each))) {
+  const known = new Map(before.map(place => [place.path, place]));
+  for (const { path, link } of await protectedPlaces(project, isAsked)) {
+    const place = join(project, path);
+    const old = known.get(path);
+    // Builds make manifests; those that were there are not changed.
+    if (old ? old.link === link : basename(path) === 'package.json') continue;
     // An empty folder, such as git makes with a new repository, starts nothing.
-    const entries = await readdir(join(project, place)).catch(() => [place]);
-    if (entries.length === 0) continue;
+    const entries = link === undefined ? await readdir(place).catch(() => [path]) : [path];
+    if (!old && entries.every(name => scratchFolders.some(each => each === name))) continue;
     await mkdir(kept, { recursive: true, mode: 0o700 });
-    const target = join(await mkdtemp(join(kept, 'command-')), basename(place));
-    await cp(join(project, place), target, { recursive: true, verbatimSymlinks: true });
-    await rm(join(project, place), { recursive: true, force: true });
+    const target = join(await mkdtemp(join(kept, 'command-')), basename(path));
+    await cp(place, target, { recursive: true, verbatimSymlinks: true });
+    await rm(place, { recursive: true, force: true });
     told.push(
-      `${place} was removed: a command may not make files that make other programs run things. It was moved to ${target}.`,
+      `${path} was removed: a command may not make files that make other programs run things. It was moved to ${target}.`,
     );
   }
+  for (const { path, link } of before)
+    if (link !== undefined) await symlink(link, join(project, path)).catch(() => undefined);
   return told;
 }

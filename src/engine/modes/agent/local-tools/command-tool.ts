@@ -54,22 +54,21 @@ export function commandTool(parts: LocalToolServices): AgentTool {
       cwd: z.string().describe('Default: the project').optional(),
     },
     show: ({ argv, cwd }) => `${argv.map(shownWord).join(' ')}${cwd === undefined ? '' : `   (in ${cwd})`}`,
-    async verify({ argv, cwd = '.' }) {
+    async approval({ argv, cwd = '.' }) {
       const own = ownTarget(parts, argv, cwd);
       if (own !== undefined) throw inOwnFolder(own);
-      await parts.sandbox.assertWithin(pathIn(parts, cwd));
-      if (argv.map(shownWord).join(' ').length > maxShownLength)
-        return `it has more than ${maxShownLength} characters, which no form shows.`;
-      return undefined;
-    },
-    async approval({ argv, cwd = '.' }) {
+      if (argv.map(shownWord).join(' ').length > maxShownLength) throw tooMuch(`${maxShownLength} characters`);
       const { verdict, folder } = await judge(parts, argv, cwd);
       if ('form' in verdict) {
         const covers = `every "${verdict.form}" in a known form, with files of the project`;
         return { key: `run_command ${verdict.form}`, covers };
       }
-      const key = `run_command ${JSON.stringify([folder, ...argv])}`;
-      return { key, covers: 'exactly these words in this folder', asked: verdict.unknown };
+      return {
+        key: `run_command ${JSON.stringify([folder, ...argv])}`,
+        covers: 'exactly these words in this folder',
+        asked: `it needs an approval of its own (${verdict.unknown}).`,
+        instead: 'Use a usual command with files of the project, or let the user run it.',
+      };
     },
     async run({ argv, cwd = '.' }, { signal, callId }) {
       const { verdict, folder, project } = await judge(parts, argv, cwd);
@@ -80,7 +79,7 @@ export function commandTool(parts: LocalToolServices): AgentTool {
       const search = { env: parts.childEnv, projects: [...parts.sandbox.roots, parts.root] };
       const { file, path } = await programNamed(named, search);
       const prepared = await parts.commandSandbox.prepare({
-        ...{ argv: [file, ...args], cwd: folder, project },
+        ...{ argv: [file, ...args], cwd: folder, project, isAsked: 'unknown' in verdict },
         env: { ...environment(parts.childEnv), PATH: path },
       });
       const { exitCode, output, late } = await runProcess({
@@ -119,7 +118,7 @@ function ownTarget(parts: LocalToolServices, argv: readonly string[], cwd: strin
   const named = argv.flatMap(word => [word, word.slice(word.indexOf('=') + 1), word.replace(/^--?[a-z]/i, '')]);
   const places = new Set(['.', ...named, ...named.flatMap(word => word.split(/[,:;]/))]);
   const likely = [...places].filter(place => place !== '' && place.length <= maxPathLength);
-  if (likely.length > maxPlaces) throw tooMuch();
+  if (likely.length > maxPlaces) throw tooMuch(`${maxPlaces} things`);
   return likely.find(place => isOwn(parts, resolve(folder, place)));
 }
 
@@ -133,8 +132,8 @@ function inOwnFolder(place: string): Error {
   });
 }
 
-function tooMuch(): Error {
-  return inputError(`The command names more than ${maxPlaces} things; it was not looked through, and is not run.`, {
+function tooMuch(what: string): Error {
+  return inputError(`The command has more than ${what}; it was not looked through, and is not run.`, {
     next: 'Name fewer of them: a folder, or a part of them at a time.',
   });
 }

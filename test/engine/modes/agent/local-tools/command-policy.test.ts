@@ -41,6 +41,23 @@ describe('the gate of commands', () => {
     );
   });
 
+  it('takes no link that leads to nothing, no word for a shell, and no folder of what was installed', async () => {
+    await symlink(outside.path('none'), project.path('dangling'));
+    await project.write('node_modules/dep/package.json', '{}');
+    for (const line of [
+      'npm test dangling',
+      'node --test dangling/a',
+      'npm test a;b',
+      'pytest tests/a|b',
+      'git diff HEAD~1 HEAD',
+    ]) {
+      expect(await judge(line.split(' ')), line).toMatchObject({ unknown: expect.any(String) });
+    }
+    expect(await judge(['npm', 'test'], undefined, 'node_modules/dep')).toMatchObject({ unknown: expect.any(String) });
+    expect(await judge(['npx', 'vitest', 'test'], ['npx *'])).toMatchObject({ form: 'npx *' });
+    expect(await judge(['npx', 'evil'], ['npx *'])).toMatchObject({ unknown: expect.any(String) });
+  });
+
   it('has no words with control characters', async () => {
     for (const argv of [
       ['npm', 'test\nrm'],
@@ -90,6 +107,11 @@ describe('the gate of commands', () => {
       const verdict = await judgeCommand({ argv: line.split(' '), cwd: root, project: root, sandbox });
       expect(verdict, line).toMatchObject({ unknown: expect.any(String) });
     }
+    await top.write('project/pyproject.toml', '[project]\n');
+    const judged = () => judgeCommand({ argv: ['pytest'], cwd: root, project: root, sandbox });
+    expect(await judged()).toMatchObject({ unknown: expect.stringContaining('pytest.ini') });
+    await top.write('project/pytest.ini', '');
+    expect(await judged()).toMatchObject({ form: 'pytest' });
     await top.dispose();
   });
 });

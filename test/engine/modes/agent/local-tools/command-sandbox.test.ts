@@ -84,11 +84,14 @@ function sandboxOf(change: Partial<CommandSandboxOptions> = {}) {
   });
 }
 
-async function runIn(change: Partial<CommandSandboxOptions>, program: string, ...args: string[]) {
-  const root = await realpath(project.root);
+type Change = Partial<CommandSandboxOptions> & { isAsked?: boolean; at?: string };
+
+async function runIn(change: Change, program: string, ...args: string[]) {
+  const root = change.at ?? (await realpath(project.root));
   const file = await findProgram(program, { env: process.env, projects: [root] });
   const env = { PATH: process.env.PATH ?? '', HOME: outside.path('home') };
-  const prepared = await sandboxOf(change).prepare({ argv: [file!, ...args], project: root, cwd: root, env });
+  const command = { project: root, cwd: root, env, isAsked: change.isAsked ?? false };
+  const prepared = await sandboxOf(change).prepare({ argv: [file!, ...args], ...command });
   const signal = new AbortController().signal;
   const run = await runProcess({
     ...{ argv: prepared.argv, env: prepared.env, cwd: root, clock: realClock(), signal },
@@ -151,6 +154,166 @@ describe('a command in the sandbox', () => {
   });
 });
 
+/** Runs each vector in the folder it is in, three at a time. */
+const runAll = `
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+const vectors = JSON.parse(readFileSync('vectors.json', 'utf8'));
+let started = 0;
+const next = async () => {
+  for (let argv = vectors.pop(); argv; argv = vectors.pop()) {
+    await new Promise(done => {
+      const child = spawn(argv[0], argv.slice(1), { stdio: 'ignore', timeout: 1_000 });
+      child.on('spawn', () => started++).on('error', done).on('close', done);
+    });
+  }
+};
+await Promise.all([next(), next(), next()]);
+console.log('RESULT ' + JSON.stringify({ started }));
+`;
+
+it('changes nothing outside by the real programs, given each vector', async () => {
+  const own = await tempProject({ ...gateFiles, 'run-all.mjs': runAll });
+  const root = await realpath(own.root);
+  await symlink(outside.root, own.path('away'));
+  execFileSync('git', ['init', '-q'], { cwd: root });
+  const all = hostile(outside.root).filter(
+    ([program = ''], at) =>
+      program === 'make' || program === 'git' || (at % 6 === 0 && ['node', 'python3'].includes(program)),
+  );
+  const again = all.flatMap(([program = '', ...rest]) => {
+    if (program === 'make') return ['-k', '-s', '-j2'].map(option => [program, option, ...rest]);
+    return program === 'git'
+      ? [
+          [program, '--no-pager', ...rest],
+          [program, '-P', ...rest],
+        ]
+      : [];
+  });
+  await own.write('vectors.json', JSON.stringify([...all, ...again]));
+  const [before, reached] = [await stateOutside(), connections];
+  const { started } = resultOf((await runIn({ at: root, isAsked: true }, 'node', 'run-all.mjs')).output);
+  expect(started).toBeGreaterThanOrEqual(300);
+  expect(await stateOutside()).toEqual(before);
+  expect(connections).toBe(reached);
+  const evil = ['test', `--eval=$(shell touch ${outside.path('made')})`];
+  await runIn({ at: root, mode: 'off' }, 'make', ...evil);
+  expect(existsSync(outside.path('made'))).toBe(true);
+  await own.dispose();
+}, 60_000);
+
+describe('what makes other programs run things', () => {
+  const deep = 'packages/a/b/c/d/e';
+  const evil = (...lines: string[]) =>
+    `import * as fs from 'node:fs';\nconst attempt = run => { try { run(); } catch {} };\nconst put = (path, text = 'evil') => attempt(() => { fs.mkdirSync(path.split('/').slice(0, -1).join('/') || '.', { recursive: true }); fs.writeFileSync(path, text); });\n${lines.join('\n')}\n`;
+  let own: TempProject;
+  let root: string;
+  beforeAll(async () => {
+    own = await tempProject({
+      'package.json': '{"scripts": {"test": "node --test"}}',
+      '.npmrc': 'loglevel=error',
+      'package-lock.json': '{}',
+      'node_modules/.bin/tool': 'old',
+      'node_modules/tool/index.js': 'old',
+      'packages/a/.vscode/tasks.json': 'old',
+      [`${deep}/.vscode/tasks.json`]: 'old',
+      'tools/claude/settings.json': 'old',
+      'evil.mjs': evil(
+        `for (const path of ['package.json', '.npmrc', 'node_modules/.bin/tool', 'node_modules/tool/index.js', 'packages/a/.vscode/tasks.json', '${deep}/.vscode/tasks.json', '.git/hooks/pre-commit', '.git/config', '.git/modules/a/hooks/post-checkout', '.git/info/attributes']) put(path);`,
+        "attempt(() => fs.renameSync('packages/a', 'packages/b'));",
+        "attempt(() => fs.renameSync('node_modules', 'modules'));",
+        "attempt(() => { fs.unlinkSync('.claude'); put('.claude/settings.json'); });",
+        "put('.git/commondir', '../common');",
+        "put('packages/b/.vscode/tasks.json'); put('new/.npmrc', 'script-shell=./evil'); put('other/node_modules/.bin/tool');",
+        `put('${deep}/f/.mcp.json');`,
+      ),
+      'good.mjs': evil(
+        "put('dist/package.json', '{}'); put('package-lock.json'); put('node_modules/.cache/x/y'); put('dist/Head/a.js'); put('src/a.js');",
+        "console.log(fs.readFileSync('node_modules/.cache/x/y', 'utf8'));",
+      ),
+    });
+    root = await realpath(own.root);
+    await symlink('tools/claude', own.path('.claude'));
+    execFileSync('git', ['init', '-q'], { cwd: root });
+  });
+  afterAll(async () => own.dispose());
+
+  const textOf = (path: string) => readFile(own.path(path), 'utf8');
+
+  it('is neither changed nor made by a command that nobody was asked about, at any depth', async () => {
+    const config = await textOf('.git/config');
+    const { exitCode, removed } = await runIn({ at: root }, 'node', 'evil.mjs');
+    expect(exitCode).toBe(0);
+    for (const path of [
+      ...['node_modules/.bin/tool', 'node_modules/tool/index.js', 'packages/a/.vscode/tasks.json'],
+      ...[`${deep}/.vscode/tasks.json`, '.claude/settings.json'],
+    ])
+      expect(await textOf(path), path).toBe('old');
+    expect(await textOf('package.json')).toContain('node --test');
+    expect(await textOf('.npmrc')).toContain('loglevel');
+    expect(await textOf('.git/config')).toBe(config);
+    expect(removed.map(text => text.split(' ', 1)[0]).sort()).toEqual(
+      [
+        '.claude',
+        '.git/commondir',
+        '.git/modules',
+        `${deep}/f/.mcp.json`,
+        'new/.npmrc',
+        'other/node_modules',
+        'packages/b/.vscode',
+      ].sort(),
+    );
+    for (const path of [
+      '.git/commondir',
+      'new/.npmrc',
+      'packages/b/.vscode',
+      'other/node_modules',
+      '.git/hooks/pre-commit',
+    ])
+      expect(existsSync(own.path(path)), path).toBe(false);
+  });
+
+  it('leaves builds what they make, and approved installs what they install', async () => {
+    const { output, removed } = await runIn({ at: root }, 'node', 'good.mjs');
+    expect(output.trim()).toBe('evil');
+    expect(removed).toEqual([]);
+    expect(existsSync(own.path('dist/package.json')) && existsSync(own.path('dist/Head/a.js'))).toBe(true);
+    expect(await textOf('package-lock.json')).toBe('evil');
+    const install = [
+      '-e',
+      "const fs = require('fs'); for (const path of ['package.json', 'node_modules/.bin/tool', 'package-lock.json']) fs.writeFileSync(path, 'installed')",
+    ];
+    expect((await runIn({ at: root, isAsked: true }, 'node', ...install)).exitCode).toBe(0);
+    for (const path of ['package.json', 'node_modules/.bin/tool']) expect(await textOf(path)).toBe('installed');
+  });
+
+  it('stays where an approved git makes a repository, and not where git is told to run things', async () => {
+    const init = await runIn({ at: root, isAsked: true }, 'git', 'init', '-q', 'made');
+    const clone = await runIn({ at: root, isAsked: true }, 'git', 'clone', '-q', 'made', 'copy');
+    expect([init, clone].map(({ exitCode, removed }) => [exitCode, removed])).toEqual([
+      [0, []],
+      [0, []],
+    ]);
+    for (const name of ['made', 'copy']) {
+      expect(await textOf(`${name}/.git/config`)).toContain('repositoryformatversion');
+      expect(execFileSync('git', ['status', '--short'], { cwd: own.path(name), encoding: 'utf8' })).toBe('');
+    }
+    await own.write('template/hooks/post-checkout', 'evil');
+    for (const [name, ...options] of [
+      ['a', '--template=template'],
+      ['b', '-c', 'core.fsmonitor=evil'],
+    ]) {
+      const { removed } = await runIn({ at: root, isAsked: true }, 'git', 'clone', '-q', ...options, 'made', name!);
+      expect(
+        removed.some(text => text.startsWith(`${name}/.git/`)),
+        name,
+      ).toBe(true);
+    }
+    const unasked = await runIn({ at: root }, 'git', 'init', '-q', 'c');
+    expect(unasked.removed.some(text => text.startsWith('c/.git/config'))).toBe(true);
+  });
+});
+
 describe('the sandbox of commands', () => {
   const without = { childEnv: { PATH: '/nowhere' } };
 
@@ -166,8 +329,8 @@ describe('the sandbox of commands', () => {
     const sandbox = sandboxOf(without);
     await expect(sandbox.describe(project.root)).rejects.toMatchObject({ kind: 'config' });
     const root = await realpath(project.root);
-    await expect(sandbox.prepare({ argv: ['/bin/true'], project: root, cwd: root, env: {} })).rejects.toThrow(
-      /AGENT_SANDBOX/,
-    );
+    await expect(
+      sandbox.prepare({ argv: ['/bin/true'], project: root, cwd: root, env: {}, isAsked: false }),
+    ).rejects.toThrow(/AGENT_SANDBOX/);
   });
 });
