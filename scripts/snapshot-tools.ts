@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { schemaOf } from '../src/calls/arguments.ts';
+import { schemaOf } from '../src/calls/argument-schema.ts';
 import { release } from '../src/engine/tool-table.ts';
 import { tools } from '../src/tools/index.gen.ts';
 

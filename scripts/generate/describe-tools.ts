@@ -1,4 +1,4 @@
-import { schemaOf } from '../../src/calls/arguments.ts';
+import { schemaOf } from '../../src/calls/argument-schema.ts';
 import type { ToolDefinition } from '../../src/calls/tool.ts';
 import { isRecord } from '../../src/core/json.ts';
 import { cell, code, table } from './markdown.ts';

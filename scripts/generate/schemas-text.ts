@@ -1,4 +1,4 @@
-import { advertisedSchema } from '../../src/calls/arguments.ts';
+import { advertisedSchema } from '../../src/calls/argument-schema.ts';
 import type { ToolDefinition } from '../../src/calls/tool.ts';
 import { notice } from './member-list.ts';
 

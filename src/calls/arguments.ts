@@ -1,8 +1,9 @@
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { type FieldError, inputError } from '../core/errors.ts';
-import { isRecord, type JsonObject } from '../core/json.ts';
-import type { ToolListing } from '../core/tool-host.ts';
+import { isRecord } from '../core/json.ts';
+import type { Property, ToolSchema } from './argument-schema.ts';
+import { stepFields } from './fields.ts';
 import type { ToolDefinition } from './tool.ts';
 import { workflowOf } from './tool.ts';
 
@@ -46,9 +47,14 @@ export function upgradeArguments(
   const rest = Object.fromEntries(Object.entries(given).filter(([name]) => !texts.has(name)));
   if (given.step_number !== undefined) return fillStep(rest, texts, given);
   const question = questionNames.find(name => texts.has(name)) ?? ownQuestion(given);
-  return question === undefined
-    ? { input: given, warnings: [] }
-    : { input: oneStep(rest, texts, question), warnings: [] };
+  if (question !== undefined) return { input: oneStep(rest, texts, question), warnings: [] };
+  const { asks, neededAtFirst = [] } = workflowOf(tool) ?? {};
+  const isBare = Object.keys(stepFields).every(name => given[name] === undefined);
+  const input =
+    asks !== undefined && isBare && neededAtFirst.every(name => given[name] !== undefined)
+      ? oneStep(rest, new Map([['prompt', asks], ...texts]), 'prompt')
+      : given;
+  return { input, warnings: [] };
 }
 
 /** The older texts of a call that are no fields of the tool itself. */
@@ -78,8 +84,10 @@ function oneStep(
   texts: ReadonlyMap<string, string>,
   question: string,
 ): Record<string, unknown> {
-  const { step, findings, [question]: own, ...others } = rest;
-  const known = [findings, step].filter(text => typeof text === 'string');
+  // Whoever asks a question wants it answered, however sure he is.
+  const { step, findings, confidence, [question]: own, ...others } = rest;
+  const sure = confidence === undefined ? undefined : `confidence: ${String(confidence)}`;
+  const known = [findings, step, sure].filter(text => typeof text === 'string');
   return {
     ...others,
     step: texts.get(question) ?? own,
@@ -87,7 +95,6 @@ function oneStep(
     total_steps: 1,
     next_step_required: false,
     findings: [...known, ...labelled(texts, name => name !== question)].join('\n\n'),
-    use_assistant_model: others.use_assistant_model ?? true,
   };
 }
 
@@ -116,87 +123,9 @@ function fillStep(
   };
 }
 
-type Property = Record<string, unknown>;
-
-/** A tool's schemas, made once. */
-export interface ToolSchema {
-  listing: ToolListing;
-  /** By field name, hidden ones too: what its JSON schema says. */
-  readonly properties: Readonly<Record<string, Property>>;
-  readonly parser: z.ZodType<Record<string, unknown>>;
-}
-
 export interface ParsedArguments {
   args: Record<string, unknown>;
   warnings: string[];
-}
-
-/** `made`: what `advertisedSchema` comes to for this very definition, where that is known already. */
-export function schemaOf(tool: ToolDefinition, made?: JsonObject): ToolSchema {
-  const advertised = made ?? advertisedSchema(tool);
-  let properties: ToolSchema['properties'] | undefined;
-  let parser: ToolSchema['parser'] | undefined;
-  return {
-    listing: {
-      name: tool.name,
-      title: tool.title,
-      description: tool.description,
-      inputSchema: { ...advertised, type: 'object' },
-      annotations: {
-        readOnlyHint: !tool.effects.writes,
-        destructiveHint: tool.effects.destroys,
-        // It says something of tools that write, and of no other.
-        ...(tool.effects.writes && { idempotentHint: tool.effects.idempotent }),
-        openWorldHint: tool.effects.network,
-      },
-    },
-    // These are of use for calls alone, and most of the work: they are left out of the start.
-    get properties() {
-      properties ??= { ...propertiesOf(jsonSchema(z.object(tool.accepts ?? {}))), ...propertiesOf(advertised) };
-      return properties;
-    },
-    get parser() {
-      parser ??= z.object({ ...tool.accepts, ...tool.fields });
-      return parser;
-    },
-  };
-}
-
-/** The arguments as a tool's listing tells of them; that they are an object is left out. */
-export function advertisedSchema({ fields }: Pick<ToolDefinition, 'fields'>): JsonObject {
-  return jsonSchema(z.object(fields));
-}
-
-/** The JSON Schema without what costs tokens and tells a model nothing. */
-function jsonSchema(schema: z.ZodType): JsonObject {
-  const {
-    $schema: _dialect,
-    additionalProperties: _extra,
-    type: _type,
-    ...rest
-  } = slim(z.toJSONSchema(schema, { io: 'input' }));
-  return rest;
-}
-
-const noise = new Set(['propertyNames', 'default']);
-
-function slim(value: object): JsonObject {
-  const entries = Object.entries(value).flatMap(([key, inner]) => {
-    if (noise.has(key) || (key === 'maximum' && inner === Number.MAX_SAFE_INTEGER)) return [];
-    // That counting starts at 0 or 1 and a text is not empty goes without saying; it is checked all the same.
-    if (key === 'minLength' || (key === 'minimum' && (inner === 0 || inner === 1))) return [];
-    if (key === 'additionalProperties' && isRecord(inner)) return [];
-    return [[key, isRecord(inner) ? slim(inner) : inner]];
-  });
-  return Object.fromEntries(entries);
-}
-
-function propertiesOf(schema: Record<string, unknown>): Record<string, Property> {
-  const properties: Record<string, Property> = {};
-  const found = schema.properties;
-  if (!isRecord(found)) return properties;
-  for (const [name, property] of Object.entries(found)) if (isRecord(property)) properties[name] = property;
-  return properties;
 }
 
 /**
@@ -209,7 +138,10 @@ export function parseArguments(
   raw: Record<string, unknown>,
 ): ParsedArguments {
   const isField = (name: string) => Object.hasOwn(schema.properties, name);
-  const given = Object.entries(raw).filter(([name, value]) => !isNothing(value) || takesEmpty(tool, name, value));
+  const zeros = zerosForNothing(tool, raw);
+  const given = Object.entries(raw).filter(
+    ([name, value]) => (!isNothing(value) && !zeros.has(name)) || takesEmpty(tool, name, value),
+  );
   const newer = upgradeArguments(tool, Object.fromEntries(given), isField);
   const warnings = [...newer.warnings];
   const input: Record<string, unknown> = {};
@@ -240,6 +172,14 @@ function takesEmpty({ fields }: ToolDefinition, name: string, value: unknown): b
   return z.safeParse(field, '').success && !z.safeParse(field, undefined).success;
 }
 
+/** Hosts that fill in every field write 0 where nothing is meant. Where one field can't mean it, none of the call's zeros does. */
+function zerosForNothing({ fields, accepts }: ToolDefinition, raw: Record<string, unknown>): Set<string> {
+  const zeros = Object.entries({ ...accepts, ...fields }).filter(
+    ([name, field]) => raw[name] === 0 && z.safeParse(field, undefined).success,
+  );
+  return new Set(zeros.some(([, field]) => !z.safeParse(field, 0).success) ? zeros.map(([name]) => name) : []);
+}
+
 function renamedTo({ renamed }: ToolDefinition, name: string): string {
   return (renamed && Object.hasOwn(renamed, name) ? renamed[name] : undefined) ?? name;
 }
@@ -268,7 +208,8 @@ function coerce(value: unknown, property: Property): unknown {
     case 'array':
       return listFrom(value)
         .filter(item => !isNothing(item))
-        .map(item => (isRecord(property.items) ? coerce(item, property.items) : item));
+        .map(item => (isRecord(property.items) ? coerce(item, property.items) : item))
+        .filter(item => !isRecord(item) || Object.keys(item).length > 0);
     case 'object':
       return objectFrom(value, property);
     case 'integer':

@@ -74,7 +74,7 @@ function textLength(value: unknown, max: number): number {
 function overlong(tool: string, field: string, length: number, limit: number): AppError {
   const way =
     field === 'prompt'
-      ? 'Save the exact text as prompt.txt in the project, then send the call again with that file in absolute_file_paths and a short prompt.'
+      ? 'Save the exact text as prompt.txt in the project, then send the call again with that file in absolute_file_paths and an empty prompt.'
       : field === 'text'
         ? 'Save the text as a file of the project, and send it with "prompt_from_file".'
         : `Shorten "${field}"; put the details into files of the project and name those.`;

@@ -106,6 +106,8 @@ export interface ModelTurn {
   addendum?(model: ModelInfo): string;
   /** Files and directories as the caller named them. */
   files: readonly string[];
+  /** Without one of them there is nothing to ask about. */
+  aboutFiles?: boolean;
   /** Ids of documents that were uploaded before. */
   fileIds?: readonly string[];
   /** The provider whose models answer unless the caller names one, and that reads the documents. */

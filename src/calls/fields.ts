@@ -33,6 +33,19 @@ export const workflowFields = {
   model: z.string().optional(),
 };
 
+/** What a review looks at between its first step and its last, one a step. */
+export const reviewConcerns = [
+  'Check correctness: boundaries, wrong states, errors that are swallowed or mistaken for success',
+  'Check security: input that is trusted, rights, secrets, unsafe defaults',
+  'Check concurrency and resources: races, leaks, limits, cancellation',
+  'Check performance where it is felt: hot paths, queries in loops, growth',
+  'Check tests: what no test notices, and which tests can not fail',
+] as const;
+
+/** What experts rate by. */
+export const severityScale =
+  'Severity: CRITICAL: data loss, an exploitable hole, a broken main path. HIGH: a bug in foreseeable use. MEDIUM: fails rarely, or makes the next change risky. LOW: fix when you next touch this code.';
+
 /** Fields that only some workflow tools advertise, and all of them take. */
 export const quietWorkflowFields = {
   relevant_context: list('Functions and methods that matter'),

@@ -24,9 +24,14 @@ const placed = new Set([
   'error',
 ]);
 
+/** The content of replies that have no `content`. */
+const leading = new Set(['expert_analysis', 'plan', 'model_response', 'required_actions', 'trace_text']);
+
 function markdown(document: JsonObject, isError: boolean): string {
   const { content, metadata, continuation_offer: offer, error } = document;
   const rest = Object.entries(document).filter(([key]) => !placed.has(key));
+  // What was found, or what to do, comes before what was counted.
+  rest.sort(([a], [b]) => Number(leading.has(b)) - Number(leading.has(a)));
   const sections = [
     isError && isRecord(error) ? `**${error.code}**: ${error.message}\n\n${error.next ?? ''}` : textIn(content),
     ...rest.map(([key, value]) => `## ${titleOf(key)}\n${valueText(value)}`),
@@ -74,6 +79,7 @@ function titleOf(key: string): string {
 
 function valueText(value: unknown): string {
   if (typeof value === 'string') return value;
+  if (isRecord(value) && typeof value.raw_analysis === 'string') return value.raw_analysis;
   if (Array.isArray(value) && value.every(item => typeof item === 'string'))
     return value.map(item => `- ${item}`).join('\n');
   return `\`\`\`json\n${JSON.stringify(value, undefined, 2)}\n\`\`\``;

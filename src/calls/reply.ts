@@ -1,6 +1,6 @@
 import { jsonrepair } from 'jsonrepair';
 import { type AppError, bugError, type ErrorCode, type ErrorKind, isAppError } from '../core/errors.ts';
-import { isRecord, type Json, type JsonObject } from '../core/json.ts';
+import { isRecord, type Json, type JsonObject, textsIn } from '../core/json.ts';
 import type { Thread, ThreadTotals } from '../core/thread.ts';
 import type { KeptReply, UserQuestion } from '../core/tool-host.ts';
 import {
@@ -317,4 +317,15 @@ export function readControlStatus(text: string): { status: string; object: Recor
   const object = objectIn(trimmed);
   const status = object?.status;
   return object && typeof status === 'string' && specialStatuses.has(status) ? { status, object } : undefined;
+}
+
+/** What such a request asks for, as keys of a reply: callers need not take its text apart. */
+export function wishIn({
+  files_needed: files,
+  mandatory_instructions: instructions,
+}: Record<string, unknown>): JsonObject {
+  return {
+    ...(Array.isArray(files) && { files_needed: textsIn(files) }),
+    ...(typeof instructions === 'string' && { mandatory_instructions: instructions }),
+  };
 }

@@ -159,11 +159,15 @@ export interface WorkflowMode<Args> {
   effort?: Effort;
   words: WorkflowWords;
   /** What to do before the next step. */
-  requiredActions(step: Step, args: Args, progress: WorkflowProgress): string[];
+  requiredActions(step: Step, args: Args, progress: WorkflowProgress): readonly string[];
   /** The confidence of a step that names none; absent: `low`. */
   unsure?: string;
+  /** The words for five stages of the work, by which steps without a confidence are guided; absent: those of confidence. */
+  levels?: readonly string[];
   /** Whether the caller's own certainty, or its settings, make the expert unnecessary; absent: never. */
   certain?(step: Step, args: Args, settings: Partial<Args>): boolean;
+  /** What a call is about that has these fields and neither a step nor a question; absent: there is no such call. */
+  asks?: string;
   /** Fields that the first step can't do without. */
   neededAtFirst?: readonly string[];
   /** Counters of this tool beside the common ones. */
@@ -194,6 +198,8 @@ export interface WorkflowMode<Args> {
     role: string;
     /** The answer is asked for as a JSON object. */
     json: boolean;
+    /** What the caller does with the answer; absent: it presents both views. */
+    after?: string;
   };
   /** The end of work without an expert: the reply's keys, and the turn that everybody after it reads. */
   finish?(facts: StepFacts<Args>): { document: JsonObject; turn: string };
@@ -215,12 +221,14 @@ export interface WorkflowProgress {
   confidence: string;
   /** Of the last step: findings, files and confidence. Equal to the next one's when that brought nothing new. */
   evidence: string;
+  /** The thread had all files of the first step before it. */
+  known: boolean;
   /** The tool's own fields that hold on. */
   settings: JsonObject;
   /** What the tool keeps of its own. */
   kept: JsonObject;
-  /** Whether the last step asked the expert; such a step may be resent. */
-  asked: boolean;
+  /** Whether the last step said that no other is needed; such a step may come again. */
+  ended: boolean;
 }
 
 export type Stance = 'for' | 'against' | 'neutral';

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { nearestNames, schemaOf, type ToolSchema } from '../calls/arguments.ts';
+import { schemaOf, type ToolSchema } from '../calls/argument-schema.ts';
+import { nearestNames } from '../calls/arguments.ts';
 import type { ToolDefinition } from '../calls/tool.ts';
 import { aliasOf, workflowOf } from '../calls/tool.ts';
 import { AppError, inputError, securityError } from '../core/errors.ts';

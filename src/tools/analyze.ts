@@ -11,8 +11,9 @@ Answer in Markdown:
 2. **Findings**, the weightiest first; for each: the insight, its evidence (file:line), what it leads to, what to do, effort against benefit.
 3. **Quick wins**: small changes that pay at once.
 4. **Where you and the caller differ**: findings you would drop, weigh otherwise, or that were missed.
+At most 900 words.
 
-If what is needed is a line-by-line review of the whole code, answer instead with this JSON object alone: {"status": "full_codereview_required", "important": "why this goes beyond an analysis", "reason": "what a review would find"}`;
+If what is needed is a line-by-line review of the whole code, answer instead with this JSON object alone, and only if you can't give a single supported finding: {"status": "full_codereview_required", "important": "why this goes beyond an analysis", "reason": "what a review would find"}`;
 
 const { confidence: _confidence, ...stepByStep } = workflowFields;
 const fields = {
@@ -21,6 +22,14 @@ const fields = {
   output_format: z.enum(['summary', 'detailed', 'actionable']).optional(),
   use_websearch: webSearchField,
 };
+
+/** Kind of analysis → what to look at. */
+const concerns: readonly (readonly [string, string])[] = [
+  ['architecture', 'Draw module boundaries and the direction of dependencies; name each cycle'],
+  ['performance', 'Find the hot path; count the work of each request: queries, allocations, blocking calls'],
+  ['security', 'List each entry point, what it trusts and where that is checked'],
+  ['quality', 'Find duplicated rules, untested branches and dead code'],
+];
 
 export const analyze = defineTool({
   name: 'analyze',
@@ -44,7 +53,7 @@ export const analyze = defineTool({
     brief: ({ analysis_type, output_format }) => [
       `Kind of analysis: ${analysis_type ?? 'general'}; wanted form: ${output_format ?? 'detailed'}`,
     ],
-    requiredActions({ stepNumber, totalSteps }) {
+    requiredActions({ stepNumber, totalSteps }, { analysis_type }, { settings }) {
       if (stepNumber === 1) {
         return [
           'Read the files that matter and map stack, components and how they depend on each other',
@@ -55,14 +64,17 @@ export const analyze = defineTool({
       if (stepNumber >= totalSteps) {
         return [
           'Check that every insight has evidence with file and line',
-          'Check what still contradicts your picture',
-          'Write down opportunities by weight, then end with next_step_required false',
+          'Write down opportunities by weight, then set next_step_required to false',
         ];
       }
+      const kind = concerns.findIndex(([name]) => name === (analysis_type ?? settings.analysis_type));
+      // The wanted kind comes first, the others after it, one a step.
+      const [, concern] = concerns[(Math.max(kind, 0) + stepNumber - 2) % concerns.length] ?? [];
       return [
-        'Look into scalability, maintainability and security of the parts that carry the load',
-        'Look for needless complexity and for work done twice',
-        'Hold what you found against what the project is for',
+        ...(concern === undefined ? [] : [concern]),
+        stepNumber % 2 === 0
+          ? 'Record what you found with file:line, and what it leads to'
+          : 'Verify the three weightiest findings so far against code that could refute them',
       ];
     },
     expert: { role, json: false },

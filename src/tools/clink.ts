@@ -9,7 +9,8 @@ export const clink = defineTool({
   toolset: 'agent',
   effects: { writes: true, destroys: false, network: true, idempotent: false },
   fields: {
-    prompt: z.string().min(1),
+    /** Empty: prompt.txt among the files is the question. */
+    prompt: z.string(),
     cli_name: z.string().describe('gemini, codex, claude, agy, opencode or your own').optional(),
     role: z.string().describe('default, planner, codereviewer or your own').optional(),
     absolute_file_paths: z.array(z.string()).describe('Named to it, not included').optional(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, workflowFields } from '../calls/fields.ts';
+import { inSteps, reviewConcerns, severityScale, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You are the second reviewer of code that the caller has reviewed step by step. Confirm what is right in its review, correct what is wrong, and find what it missed. Judge the code in the files you were given; the findings are a lead, not a proof.
@@ -18,11 +18,7 @@ Look for, as far as the kind of review allows:
 - structure: unclear boundaries, duplication, needless abstraction, names that mislead;
 - tests: behaviour that nothing checks, tests that cannot fail; operations: logs, settings, upgrades.
 
-Severity:
-- CRITICAL: loss of data, a way in for an attacker, a crash or wrong result in ordinary use.
-- HIGH: a bug in foreseeable circumstances, or a performance problem that users will meet.
-- MEDIUM: makes the next change risky, or fails in rare circumstances.
-- LOW: worth doing when one is there anyway.
+${severityScale}
 
 Answer in Markdown:
 1. **Issues**, CRITICAL first, then HIGH, MEDIUM, LOW. Each in this form:
@@ -31,9 +27,9 @@ Answer in Markdown:
 3. **Quality in short**: one paragraph.
 4. **The three fixes to make first.**
 5. **What is good** and should stay.
-If there are no issues, say so and what you checked.
+At most 15 issues; group those that repeat. If there are no issues, say so and what you checked.
 
-If the code is too much to review well in one go, answer instead with this JSON object alone: {"status": "focused_review_required", "reason": "why it is too much", "suggestion": "which part to send first, such as one module or one concern"}`;
+Only if you can't give a single supported finding because the code is too much, answer instead with this JSON object alone: {"status": "focused_review_required", "reason": "why it is too much", "suggestion": "which part to send first, such as one module or one concern"}`;
 
 const { confidence: _confidence, use_assistant_model: _expert, ...stepByStep } = workflowFields;
 const fields = {
@@ -77,11 +73,16 @@ export const codereview = defineTool({
       ...(standards ? [`Standards that hold: ${standards}`] : []),
       ...(severity_filter && severity_filter !== 'all' ? [lowest[severity_filter]] : []),
     ],
-    requiredActions({ stepNumber }, { continuation_id }) {
-      if (stepNumber === 1) return continuation_id === undefined ? first : firstOfMany;
-      return stepNumber === 2 ? second : last;
+    requiredActions({ stepNumber, totalSteps }, _args, { known }) {
+      if (stepNumber === 1) return known ? firstOfMany : first;
+      if (stepNumber >= totalSteps) return last;
+      return [reviewConcerns[(stepNumber - 2) % reviewConcerns.length] ?? '', rate];
     },
-    expert: { role, json: false },
+    expert: {
+      role,
+      json: false,
+      after: 'Confirm CRITICAL and HIGH issues in the code, fix them, then report what was fixed and what was not.',
+    },
   },
 });
 
@@ -93,7 +94,7 @@ const lowest = {
 };
 
 const first = [
-  'Read the files to review, whole, and what they call',
+  'Read the files to review in full, and what they call',
   'Understand what the code is for, how it is built and where its boundaries are',
   'Follow the main paths and their error paths',
   'Note bugs, security and performance problems and what makes it hard to read, each with file and line',
@@ -102,18 +103,13 @@ const first = [
 /** The thread already knows the code: a short pass is enough. */
 const firstOfMany = [
   'Go through the code once more for critical problems and for patterns of them',
-  'Sum up what you found for the expert, then end with next_step_required false',
+  'Sum up what you found for the expert, then set next_step_required to false',
 ];
 
-const second = [
-  'Look closely at every suspicious place, and at how its callers use it',
-  'Check security: input, rights, secrets; and performance where it counts',
-  'Check structure: coupling, duplication, needless machinery',
-  'Rate each issue: critical, high, medium or low',
-];
+const rate = 'Rate each issue: critical, high, medium or low, with file and line';
 
 const last = [
   'Check that every issue has a severity, file and line, and a fix that can be carried out',
   'Check whether something critical was missed, and whether kind and focus of the review were kept to',
-  'Note what is good, then end with next_step_required false',
+  'Note what is good, then set next_step_required to false',
 ];

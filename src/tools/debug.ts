@@ -33,7 +33,11 @@ export const debug = defineTool({
     certain: ({ confidence }) => confidence === 'certain',
     counters: (_step, progress) => ({ hypotheses_formed: progress.hypotheses.length }),
     requiredActions: ({ stepNumber, confidence }) => (stepNumber === 1 ? first : (byConfidence[confidence] ?? done)),
-    expert: { role, json: true },
+    expert: {
+      role,
+      json: true,
+      after: 'Apply the minimal fix of the first confirmed hypothesis, then run the reproduction.',
+    },
   },
 });
 
@@ -49,26 +53,26 @@ const early = [
   'Check edge cases, configuration and dependencies',
 ];
 
-const late = [
-  'Name the exact lines, and follow the failing path through them',
-  'Verify the hypothesis with code, not with plausibility',
-  'Look for the same fault elsewhere',
-];
-
 const byConfidence: Record<string, string[]> = {
   exploring: early,
   low: early,
-  medium: late,
-  high: late,
-  very_high: late,
+  medium: [
+    'Name the exact lines; state the hypothesis as cause → effect',
+    'Write down one observation that would disprove it',
+  ],
+  high: ['Run or trace that observation; record the result', 'Look for the same fault elsewhere'],
+  very_high: [
+    'Reproduce the symptom, trace the path again as if the smallest change were made',
+    'Name what the change could break',
+  ],
   almost_certain: [
     'Write down the whole chain from cause to symptom, with evidence',
     'Settle on the smallest change',
-    'End with next_step_required false to have an expert check it',
+    'Set next_step_required to false to have an expert check it',
   ],
 };
 
 const done = [
   'Test the conclusion against the code once more',
-  'Confirm or refute it, then end with next_step_required false',
+  'Confirm or refute it, then set next_step_required to false',
 ];

@@ -134,24 +134,24 @@ function actionsAfter(stepNumber: number, progress: WorkflowProgress): string[] 
   }
   if (total > 0 && documented >= total) {
     return [
-      'Read every documented file once more: is each statement true, and is no line of code changed?',
-      'End with next_step_required false',
+      'Check every documented file once more: each statement is true, and no line of code changed',
+      'Set next_step_required to false',
     ];
   }
   return [
     `Document the next file, and only that: ${left[0] ?? 'the next one on your list'} (${documented} of ${total} are done)`,
-    ...rules(progress),
+    ...(stepNumber % 10 === 0 ? rules(progress) : ['Keep to the same rules as in step 1']),
     'Name the finished file in the next step’s relevant_files, and say in findings what you documented',
   ];
 }
 
-/** What holds for every file; said again at each, since callers forget over many files. */
+/** What holds for every file; said again now and then, since callers forget over many files. */
 function rules({ settings }: WorkflowProgress): string[] {
   return [
     'Never change code, names or formatting: documentation and comments only',
     'Use the current form of documentation of the language: docstrings, JSDoc or TSDoc, ///, Javadoc, Go doc comments …',
     `Document every function, method and type, private ones too: ${wishesOf(settings).join('; ')}`,
-    'A bug that you come across is not touched: stop and ask the user',
+    'Do not fix bugs; list them in findings',
   ];
 }
 
@@ -159,8 +159,8 @@ function wishesOf(settings: Partial<Arguments> | JsonObject): string[] {
   const { document_complexity, document_flow, update_existing, comments_on_complex_logic } = settings;
   return [
     'purpose, parameters, result, errors',
-    ...(document_complexity === false ? [] : ['time and space complexity where there is a loop or recursion']),
-    ...(document_flow === false ? [] : ['who calls it and what it calls, where that is not plain']),
+    ...(document_complexity !== true ? [] : ['time and space complexity where there is a loop or recursion']),
+    ...(document_flow !== true ? [] : ['who calls it and what it calls, where that is not plain']),
     update_existing === false
       ? 'existing documentation stays as it is'
       : 'existing documentation is put right where it is wrong or poor',

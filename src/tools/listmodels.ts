@@ -1,26 +1,30 @@
+import { z } from 'zod';
 import { defineTool, type ProviderState } from '../calls/tool.ts';
 import type { ModelInfo } from '../core/model.ts';
 
 export const listmodels = defineTool({
   name: 'listmodels',
   title: 'List models',
-  description: 'The models that can be asked now, by provider: names, aliases, context window, what they can do.',
+  description: 'Models that can be asked, by provider: names, aliases, window, abilities.',
   toolset: 'core',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
-  fields: {},
+  fields: { filter: z.string().optional() },
+  renamed: { provider: 'filter', model: 'filter', search: 'filter', query: 'filter' },
   mode: {
     kind: 'action',
-    async run(_args, { models }) {
+    async run({ filter = '' }, { models }) {
       const providers = await models.providers({ fresh: true });
-      const configured = providers.filter(provider => provider.configured);
+      const all = providers.filter(provider => provider.configured);
+      const configured = filter === '' ? all : all.flatMap(provider => matching(provider, filter));
       const others = providers.filter(each => !each.configured && each.setUp !== '' && !each.onlyByPrefix);
       const count = configured.reduce((sum, provider) => sum + provider.models.length, 0);
       return {
         status: 'success',
         content: [
-          `# ${count} models of ${configured.length} providers`,
+          `# ${count} models of ${configured.length} providers${filter && ` match "${filter}"`}`,
           ...configured.map(section),
-          others.length > 0
+          filter !== '' && count === 0 ? 'Call listmodels without filter for all of them.' : '',
+          filter === '' && others.length > 0
             ? `## Not configured\n${others.map(({ title, setUp }) => `- ${title}: ${setUp}`).join('\n')}`
             : '',
           'Use a name, an alias, or provider:model; add :low, :medium, :high … for the effort. "auto" picks for you.',
@@ -39,6 +43,16 @@ export const listmodels = defineTool({
     },
   },
 });
+
+/** The provider with the models whose lines, its own name included, have every word of a filter; none of it where there are none. */
+function matching(provider: ProviderState, filter: string): ProviderState[] {
+  const words = filter.toLowerCase().split(/\s+/);
+  const models = provider.models.filter(model => {
+    const text = `${provider.id}:${line(model)} ${provider.title}`.toLowerCase().replace('- ', '');
+    return words.every(word => text.includes(word));
+  });
+  return models.length > 0 ? [{ ...provider, models }] : [];
+}
 
 function section({ id, title, models, listing, onlyByPrefix }: ProviderState): string {
   const best = models.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id));

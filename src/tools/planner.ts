@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { hiddenFields, stepFields, workflowFields } from '../calls/fields.ts';
 import { defineTool, type Step, type StepFacts, type WorkflowProgress } from '../calls/tool.ts';
-import { inputError } from '../core/errors.ts';
 import { isRecord, type JsonObject, numberIn, textIn } from '../core/json.ts';
 
 const stepNumber = z.int().min(1).optional();
@@ -37,7 +36,10 @@ export const planner = defineTool({
       complete: 'planner_complete',
       summary: 'output',
     },
-    requiredActions: step => (thinksDeeply(step) ? deepThoughts[step.stepNumber - 1] : undefined) ?? onwards,
+    requiredActions: step =>
+      step.stepNumber >= step.totalSteps
+        ? conclusion
+        : ((thinksDeeply(step) ? deepThoughts[step.stepNumber - 1] : undefined) ?? onwards),
     counters: (_step, { kept }) => ({ current_confidence: 'planning', step_history_length: entriesIn(kept).length }),
     keep: (kept, step, args) => ({ entries: withStep(entriesIn(kept), step, args).map(entry => ({ ...entry })) }),
     keys: ({ step, progress }) => ({
@@ -91,12 +93,8 @@ function placeOf(entries: readonly Entry[], { branch_id, branch_from_step }: Arg
   const from = branch_from_step ?? entries.findLast(entry => entry.branch === undefined)?.step;
   if (from === undefined) return { branch: branch_id };
   const left = entries.find(entry => entry.step === from || entry.revisedBy.includes(from));
-  if (left) return { branch: branch_id, from: left.step };
-  const known = entries.map(entry => entry.step);
-  throw inputError(`The branch "${branch_id}" can't leave from step ${from}: there is no such step yet.`, {
-    next: `Send branch_from_step with one of the steps so far: ${known.join(', ')}.`,
-    validationErrors: [{ field: 'branch_from_step', error: `no such step: ${from}`, allowed: known.map(String) }],
-  });
+  // A step that did not come in this thread is named as the caller names it.
+  return { branch: branch_id, from: left?.step ?? from };
 }
 
 function branchesOf(entries: readonly Entry[]): string[] {
@@ -176,38 +174,38 @@ function thinksDeeply({ stepNumber, totalSteps }: Step): boolean {
 function pauseOf(step: Step, { lastStep, totalSteps }: WorkflowProgress): JsonObject {
   const deep = thinksDeeply(step) ? deepThoughts[step.stepNumber - 1] : undefined;
   const left = Math.max(0, totalSteps - lastStep);
-  const go = `Then call planner again with step_number ${lastStep + 1} and the continuation_id`;
-  if (!deep) return { next_steps: `Steps left: about ${left}. ${go}.` };
-  const list = deep.map((thought, index) => `${index + 1}. ${thought}`).join('\n');
+  const go = `call planner with step_number ${lastStep + 1} and the continuation_id`;
+  const more = 'Set next_step_required to false when the plan is complete; raise total_steps if it needs more.';
+  if (!deep) return { next_steps: `Steps left: about ${left}. Then ${go}. ${more}` };
   return {
     status: 'pause_for_deep_thinking',
     thinking_required: true,
     required_thinking: deep,
-    next_steps: `Think this over before you go on, without calling a tool:\n${list}\n${go} and what came of it.`,
+    next_steps: `Answer these in your plan, without calling another tool, then ${go}. ${more}`,
   };
 }
 
 const deepThoughts = [
   [
-    'What belongs to the task, and what does not?',
-    'Which two or three ways are there to go about it, and what does each cost?',
-    'Which constraints hold: stack, people, compatibility, data?',
-    'How will one see that it succeeded?',
-    'What could make it fail, and how early would that show?',
+    'State the goal and what is out of scope',
+    'Compare two or three approaches with their cost',
+    'List the constraints: stack, people, compatibility, data',
+    'Define how success will be measured',
+    'Name what could make it fail, and how early that would show',
   ],
   [
-    'Which way is it to be, and why that one?',
-    'Which three to five phases does it fall into, each useful by itself?',
-    'What depends on what?',
-    'What does each phase need that is not there yet?',
-    'Which chain of steps decides how long the whole takes?',
+    'Choose the approach, and give the reason',
+    'Divide it into three to five phases, each useful by itself',
+    'List what depends on what',
+    'List what each phase needs that is not there yet',
+    'Name the chain of steps that decides how long the whole takes',
   ],
   [
-    'Does the plan lead to everything that was asked for?',
-    'Where are its gaps, and which step closes each?',
-    'What is done differently if a risk comes true?',
-    'What are the very first things to do?',
-    'From here on: files, interfaces, tests instead of directions.',
+    'Check that the plan leads to everything that was asked for',
+    'Name its gaps, and the step that closes each',
+    'State what is done differently if a risk comes true',
+    'List the very first things to do',
+    'Name files, interfaces and tests instead of directions from here on',
   ],
 ];
 
@@ -216,3 +214,5 @@ const onwards = [
   'Work out the next step: what it does, needs and changes',
   'Revise an earlier step if this one shows it to be wrong; open a branch where there are two good ways',
 ];
+
+const conclusion = ['Check that every requirement has a step', 'Set next_step_required to false'];

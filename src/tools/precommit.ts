@@ -1,11 +1,12 @@
 import { z } from 'zod';
-import { inSteps, workflowFields } from '../calls/fields.ts';
+import { inSteps, reviewConcerns, severityScale, workflowFields } from '../calls/fields.ts';
 import {
   type ChangedFile,
   defineTool,
   type Evidence,
   type EvidencePiece,
   type RepositoryChanges,
+  type WorkflowProgress,
 } from '../calls/tool.ts';
 import type { JsonObject } from '../core/json.ts';
 import { printablePath } from '../core/text.ts';
@@ -13,7 +14,7 @@ import { printablePath } from '../core/text.ts';
 const role = `You are the last reviewer before a commit. You were given the changes themselves (patches, as git tells them) and what the caller found in them. Judge the changes and what they touch, not the rest of the project.
 
 First work out what the change is meant to do, from the task and the patches; for a fix, whether it removes the cause or hides the symptom. Then go through each patch:
-- run it in your head: ordinary input, boundaries, errors, concurrent use, what happens half-way;
+- trace it: ordinary input, boundaries, errors, concurrent use, what happens half-way;
 - follow what it changes to whoever uses it: callers, stored data, settings, interfaces, other platforms;
 - security: input that is now trusted, rights no longer checked, secrets, injection, unsafe defaults;
 - performance where it will be felt; resources that are not released;
@@ -22,16 +23,17 @@ First work out what the change is meant to do, from the task and the patches; fo
 
 Placeholders like [masked:…] stand for secrets. A change that adds one must not be committed.
 
-Severity: CRITICAL: loss of data, a way in, a secret, a build or main path that breaks. HIGH: a bug in foreseeable use. MEDIUM: makes the next change risky, or fails rarely. LOW: worth doing when one is there anyway.
+${severityScale}
+A secret, and a build that breaks, are CRITICAL too.
 
 Answer in Markdown:
 1. **Repositories**: for each its path, how many files changed, and the change in one sentence.
-2. **Issues**, CRITICAL first, in this form: \`[SEVERITY] file:line – what is wrong\`, then what happens because of it, then the fix.
+2. **Issues**, CRITICAL first, in this form: \`[SEVERITY] file:line – what is wrong\`, then what happens because of it, then the fix. At most 15; group those that repeat.
 3. **Where I differ from the caller.**
 4. **Before the commit**: what must be done; then what is good and should stay.
 End with a line of its own, and nothing behind it: \`RECOMMENDATION: GO\` when it can be committed as it is, \`RECOMMENDATION: NO-GO\` otherwise.
 
-If you cannot judge without seeing other files, answer instead with this JSON object alone: {"status": "files_required_to_continue", "mandatory_instructions": "what you need it for", "files_needed": ["path"]}`;
+Name what you could not see. Only if you can't give a single supported finding without it, answer instead with this JSON object alone: {"status": "files_required_to_continue", "mandatory_instructions": "what you need it for", "files_needed": ["path"]}`;
 
 const { confidence: _confidence, use_assistant_model: _expert, ...stepByStep } = workflowFields;
 const fields = {
@@ -65,6 +67,7 @@ export const precommit = defineTool({
         because: 'The validation is internal, as you asked',
       },
     },
+    asks: 'Check the changes before they are committed.',
     neededAtFirst: ['path'],
     settings: [
       'path',
@@ -90,10 +93,12 @@ export const precommit = defineTool({
         ? [`Report only issues of severity ${severity_filter}${severity_filter === 'critical' ? '' : ' and above'}`]
         : []),
     ],
-    requiredActions({ stepNumber }, { continuation_id }) {
-      if (stepNumber === 1) return continuation_id === undefined ? first : firstOfMany;
-      return stepNumber === 2 ? second : last;
+    requiredActions({ stepNumber, totalSteps }, _args, { known }) {
+      if (stepNumber === 1) return known ? firstOfMany : first;
+      if (stepNumber >= totalSteps) return last;
+      return [reviewConcerns[(stepNumber - 2) % reviewConcerns.length] ?? '', ...(stepNumber === 2 ? second : [rate])];
     },
+    keys: ({ progress }) => ownIssues(progress),
     async evidence({ path = '.', compare_to, include_staged, include_unstaged }, { git, root, scope, signal }) {
       const { repositories, notes } = await git.changes({
         path,
@@ -113,36 +118,44 @@ export const precommit = defineTool({
         ...(reasons.length > 0 && { recommendation_reasons: reasons }),
       };
     },
-    expert: { role, json: false },
+    expert: { role, json: false, after: 'Fix what stands in the way of a GO, then validate the changes again.' },
   },
 });
 
 const first = [
   'Read every change in full (git diff --cached, git diff, the new files) and say what it is meant to do',
   'Check that all of it belongs to this commit, and that nothing of the task is missing',
-  'Look into each of "hints" and each issue that was found for you',
+  'Look into each of "hints" and of "issues_found"',
 ];
 
 /** The thread already knows the work: a short pass is enough. */
 const firstOfMany = [
   'Go through the changes once more for what was not spoken of in this thread',
-  'Sum up what you found, then end with next_step_required false',
+  'Sum up what you found, then set next_step_required to false',
 ];
+
+const rate = 'Rate each issue: critical, high, medium or low, with file and line';
 
 const second = [
   'Read the changed files around the changes, and whoever uses what changed',
-  'Look for bugs, security problems, performance problems, leftovers of debugging',
-  'Check that tests, documentation and settings go with the change',
-  'Rate each issue: critical, high, medium or low',
+  'Run the tests and the checks of the project, and record how they ended',
+  rate,
 ];
 
 const last = [
   'Check that every issue has a severity, file and line, and a fix that can be carried out',
-  'Run the tests and the checks of the project, and say how they ended',
-  'End with next_step_required false',
+  'Check that tests, documentation and settings go with the change, and that the tests pass',
+  'Set next_step_required to false',
 ];
 
 const maxListed = 100;
+
+/** What the tool found by itself, at every step: the caller can't look into what only counts. */
+function ownIssues({ issuesFound }: WorkflowProgress): JsonObject {
+  const own = issuesFound.filter(({ found_by }) => found_by === 'precommit');
+  const shown: JsonObject[] = JSON.parse(JSON.stringify(own.slice(0, maxListed)));
+  return own.length === 0 ? {} : { issues_found: shown };
+}
 
 function evidenceOf(repositories: readonly RepositoryChanges[], notes: readonly string[]): Evidence {
   const several = repositories.length > 1;
@@ -227,6 +240,8 @@ function oneLine(file: ChangedFile): string {
 function issuesOf(file: ChangedFile, name: string): Record<string, unknown>[] {
   const secrets = file.secrets.map(({ kind, line }) => ({
     severity: 'critical',
+    location: `${name}:${line}`,
+    kind,
     description: `${name}:${line} adds a secret (${kind.replaceAll('_', ' ')}): take it out, and revoke it if it was ever pushed`,
   }));
   if (!file.secretFile || file.status === 'deleted') return secrets;

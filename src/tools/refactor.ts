@@ -24,7 +24,7 @@ Rules:
 - Five to ten changes that matter, each small enough to be made and tested alone. Nothing cosmetic beside something critical.
 - Invent nothing. What you could not see is no opportunity.
 
-Severity: critical: blocks work on the code; high: costs something at every change; medium: worth planning; low: worth doing when one is there anyway.
+Severity: critical: blocks work on the code; high: costs something at every change; medium: worth planning; low: fix when you next touch this code. At most 40 lines in a snippet, with valid JSON escapes.
 
 Answer with one JSON object and nothing else:
 {"status": "refactor_analysis_complete",
@@ -34,7 +34,7 @@ Answer with one JSON object and nothing else:
  "more_refactor_required": false,
  "continuation_message": "what is left for the next round"}
 Leave out a key that you have nothing for. An empty list of opportunities says that you looked and the code is good as it is. Set more_refactor_required where you stopped at ten.
-If the code is too much to judge well in one go, answer instead with this JSON object alone: {"status": "focused_review_required", "reason": "why it is too much", "suggestion": "which part to send first"}`;
+Only if you can't give a single supported opportunity because the code is too much, answer instead with this JSON object alone: {"status": "focused_review_required", "reason": "why it is too much", "suggestion": "which part to send first"}`;
 
 const kinds = ['codesmells', 'decompose', 'modernize', 'organization'] as const;
 const fields = {
@@ -67,6 +67,7 @@ export const refactor = defineTool({
       },
     },
     unsure: 'incomplete',
+    levels: ['exploring', 'incomplete', 'partial', 'ordered', 'complete'],
     neededAtFirst: ['relevant_files'],
     settings: ['refactor_type', 'focus_areas', 'style_guide_examples'],
     certain: ({ confidence }) => confidence === 'complete',
@@ -88,12 +89,12 @@ export const refactor = defineTool({
         : []),
     ],
     requiredActions: ({ stepNumber, confidence }) => (stepNumber === 1 ? first : (byConfidence[confidence] ?? done)),
-    expert: { role, json: true },
+    expert: { role, json: true, after: 'Apply the changes in priority_sequence; run the tests after each.' },
   },
 });
 
 const first = [
-  'Read the files to refactor, whole, and learn how they hang together and who uses them',
+  'Read the files to refactor in full, and learn how they hang together and who uses them',
   'Count lines of files, classes and functions: the largest are looked at first',
   'Look for code smells: duplication, long functions, deep nesting, tangled state, misleading names',
   'Look for parts that should be taken apart, and for older forms of the language',
@@ -101,24 +102,23 @@ const first = [
   'Note each opportunity in issues_found with type, severity, file and lines',
 ];
 
-const early = [
-  'Look at each place closely: what exactly is wrong, and what does it cost?',
-  'Find all users of what would change, and the tests that hold its behaviour',
-  'Sketch the better form, and check that visibility and shared state allow it',
-  'Look at the parts that you have not read yet',
-];
-
 const byConfidence: Record<string, string[]> = {
-  exploring: early,
-  incomplete: early,
+  exploring: [
+    'Look at each place closely: record what exactly is wrong, and what it costs',
+    'Look at the parts that you have not read yet',
+  ],
+  incomplete: [
+    'Find all users of what would change, and the tests that hold its behaviour',
+    'Sketch the better form, and check that visibility and shared state allow it',
+  ],
   partial: [
     'Check every opportunity against the code once more, and drop what is only a matter of taste',
     'Look for what is still missing: files not read, kinds not looked for',
-    'Order them: what blocks, what pays most, what depends on what',
   ],
+  ordered: ['Order the opportunities: what blocks, what pays most, what depends on what'],
 };
 
 const done = [
   'Check that every opportunity has type, severity, file and lines, and a change that can be carried out',
-  'End with next_step_required false',
+  'Set next_step_required to false',
 ];

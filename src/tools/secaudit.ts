@@ -33,7 +33,7 @@ Answer with one JSON object and nothing else:
  "positive_security_findings": ["…"],
  "monitoring_recommendations": ["…"],
  "investigation_summary": "…"}
-Every category of owasp_assessment has the form of the first. Findings come gravest first. An empty list says that you looked and found nothing; leave out what you did not look at.`;
+Every category of owasp_assessment has the form of the first. Findings come most severe first. An empty list says that you looked and found nothing; leave out what you did not look at.`;
 
 const levels = ['low', 'medium', 'high', 'critical'] as const;
 const fields = {
@@ -76,12 +76,17 @@ export const secaudit = defineTool({
         ? [`Report only findings of severity ${severity_filter}${severity_filter === 'critical' ? '' : ' and above'}`]
         : []),
     ],
-    requiredActions: ({ stepNumber }) => byStep[stepNumber - 1] ?? deeper,
+    requiredActions({ stepNumber, totalSteps }, { audit_focus }, { settings }) {
+      const lists = inOrderOf(audit_focus ?? settings.audit_focus);
+      const isLast = stepNumber > 1 && stepNumber >= totalSteps;
+      const todo = isLast ? lists.slice(stepNumber - 1).flat() : (lists[stepNumber - 1] ?? deeper);
+      return isLast ? [...todo, ...conclusion] : todo;
+    },
     expert: { role, json: true },
   },
 });
 
-const byStep = [
+const byStep: readonly (readonly string[])[] = [
   [
     'Settle the scope: which parts, which data, which attackers, which standards',
     'Map the attack surface: every way in, what it trusts, where trust changes',
@@ -113,8 +118,26 @@ const byStep = [
   ],
 ];
 
+/** Which of them comes right after the scope, where the audit has a focus. */
+const firstByFocus = new Map<unknown, number>([
+  ['owasp', 3],
+  ['dependencies', 4],
+  ['infrastructure', 4],
+  ['compliance', 5],
+]);
+
+function inOrderOf(focus: unknown): readonly (readonly string[])[] {
+  const first = firstByFocus.get(focus);
+  const [scope = [], ...others] = byStep;
+  return first === undefined ? byStep : [scope, ...byStep.slice(first, first + 1), ...others.toSpliced(first - 1, 1)];
+}
+
 const deeper = [
-  'Look once more at the gravest findings: try to refute each with the code',
+  'Look once more at the most severe findings: try to refute each with the code',
   'Look for the same weakness elsewhere',
-  'End with next_step_required false once nothing new turns up',
+];
+
+const conclusion = [
+  'Check that every finding has a severity, file and line, and a remedy',
+  'Set next_step_required to false',
 ];

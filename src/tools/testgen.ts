@@ -55,12 +55,16 @@ export const testgen = defineTool({
       analysis_confidence: confidence,
     }),
     requiredActions: ({ stepNumber, confidence }) => (stepNumber === 1 ? first : (byConfidence[confidence] ?? done)),
-    expert: { role, json: false },
+    expert: {
+      role,
+      json: false,
+      after: 'Write the files, run them and fix failures; ask again with the output where that does not succeed.',
+    },
   },
 });
 
 const first = [
-  'Read the code to test, whole, and what it calls',
+  'Read the code to test in full, and what it calls',
   'List its public entry points and what each promises',
   'Find the parts whose failure would cost most',
   'Read the existing tests: framework, folders, names, fixtures, style; add one that is typical to relevant_files',
@@ -75,23 +79,22 @@ const early = [
   'Find what is not deterministic: time, randomness, order, network',
 ];
 
-const late = [
-  'Check that every behaviour has a scenario for success and one for failure',
-  'Check concurrency, cancellation and limits where they apply',
-  'Settle kind and place of each test: unit, integration, end to end',
-  'Make each scenario concrete: what is given, what is done, what must come out',
-];
-
 const byConfidence: Record<string, string[]> = {
   exploring: early,
   low: early,
-  medium: late,
-  high: late,
-  very_high: late,
+  medium: [
+    'Complete the list: a scenario for success and one for failure of every behaviour',
+    'Settle kind and place of each test: unit, integration, end to end',
+  ],
+  high: [
+    'Add scenarios of concurrency, limits and cancellation where they apply',
+    'List what must be fixed to make each test deterministic: time, randomness, order',
+  ],
+  very_high: ['Write each scenario as given / when / then, with the file and the name of its test'],
   almost_certain: [
     'Check the list of scenarios against the code once more for what is missing or double',
-    'End with next_step_required false to have the tests written',
+    'Set next_step_required to false to have the tests written',
   ],
 };
 
-const done = ['The scenarios are complete: end with next_step_required false'];
+const done = ['The scenarios are complete: set next_step_required to false'];

@@ -10,17 +10,18 @@ How to go about it:
 - Take the caller's goal and its constraints as given; question the path, and say so when the goal itself hides the difficulty.
 - Look for what the reasoning rests on without saying it: assumptions about load, data, order of events, people, cost, failure.
 - Go deep where the outcome is decided, and pass over the rest. One argument carried to its end is worth more than ten hints.
-- Where files were given, hold every claim against them; a claim that the code contradicts is the first thing to report.
+- Where files were given, check every claim against them; a claim that the code contradicts is the first thing to report.
 - Offer another way only where it is really better, and say what it would cost.
-- Prefer the simple thing. Machinery for needs that nobody stated is a fault.
+- Prefer the simple thing. Treat unrequested abstraction as a defect.
 
 Answer in Markdown:
 1. **Verdict**: does the reasoning hold, and what would you do? Two or three sentences.
 2. **What holds**: the points you checked and agree with, with the evidence, in short.
-3. **Gaps and errors**, the gravest first; for each: what is wrong or missing, why it matters, what follows for the decision.
+3. **Gaps and errors**, most severe first; for each: what is wrong or missing, why it matters, what follows for the decision.
 4. **Edge cases and risks** that decide whether it works in practice.
 5. **Alternatives** worth a look, with their trade-offs; leave this out when there is none.
-6. **Next steps**: what to do or to find out first, in order.`;
+6. **Next steps**: what to do or to find out first, in order.
+At most 900 words.`;
 
 const { issues_found: _issues, ...stepByStep } = workflowFields;
 const fields = {
@@ -74,7 +75,7 @@ export const thinkdeep = defineTool({
           steps_completed: progress.lastStep,
           final_confidence: progress.confidence,
           relevant_context: progress.relevantContext,
-          key_findings: work.map(text => cutMiddle(text, maxFindingLength)),
+          key_findings: work.length > 1 ? work.map(text => cutMiddle(text, maxFindingLength)) : [],
           issues_identified: progress.issuesFound.map(plain),
           files_analyzed: progress.relevantFiles,
         },
@@ -124,8 +125,8 @@ const byConfidence: Record<string, string[]> = {
   ],
   almost_certain: [
     'Settle the conclusion, and name the doubts that are left',
-    'End with next_step_required false to have an expert challenge it',
+    'Set next_step_required to false to have an expert challenge it',
   ],
 };
 
-const done = ['Nothing is left to find out: end with next_step_required false'];
+const done = ['Nothing is left to find out: set next_step_required to false'];

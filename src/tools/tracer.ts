@@ -68,35 +68,40 @@ const modeSelection: JsonObject = {
 };
 
 const modeActions = [
-  'Ask the user: "precision" follows the calls from and to the target, in the order in which they run',
-  'or "dependencies": what uses the target, what it uses, and how its types are related',
+  'Offer the user "precision": the calls from and to the target, in the order in which they run',
+  'Offer the user "dependencies": what uses the target, what it uses, and how its types are related',
 ];
 
-function actionsFor({ stepNumber, confidence: sure }: Step, mode: Arguments['trace_mode']): string[] {
+function actionsFor({ stepNumber, totalSteps }: Step, mode: Arguments['trace_mode']): string[] {
   if (mode === 'ask') return modeActions;
   if (stepNumber === 1) {
     return [
       'Find the target in the source; "trace_graph" says where it is, if the description names it',
-      'Read it whole, with its signature, and each function that it calls or that calls it',
+      'Read it in full, with its signature, and each function that it calls or that calls it',
       'Check the graph against the source: settle every "ambiguous" and "unresolved" edge, or say that it stays open',
       'Look for what syntax does not show: registries, reflection, events, routes, generated code, configuration',
     ];
   }
-  if (sure === 'exploring' || sure === 'low') {
-    return mode === 'precision'
+  if (stepNumber >= totalSteps) {
+    return [
+      'Check errors, early returns, callbacks and concurrent paths',
+      'List side effects: files, network, database, shared state',
+      'Set next_step_required to false',
+    ];
+  }
+  const layers =
+    mode === 'precision'
       ? [
-          'Follow the calls one layer deeper, and note the condition under which each is made',
+          'Follow the calls one layer deeper; record the condition under which each is made',
           'Find where the flow starts: entry points, handlers, tests',
         ]
       : [
-          'Go through all users of the target, and what each of them needs of it',
-          'Go through the types that it extends or implements, and those that extend it',
+          'List all users of the target, and what each of them needs of it',
+          'List the types that it extends or implements, and those that extend it',
         ];
-  }
   return [
-    'Check that no branch is missing: errors, early returns, callbacks, concurrent paths',
-    'Note the side effects: files, network, database, shared state',
-    'Then end with next_step_required false',
+    layers[stepNumber % 2] ?? '',
+    `Record file:line of each, ${stepNumber - 1} ${stepNumber === 2 ? 'layer' : 'layers'} away from the target`,
   ];
 }
 

@@ -22,7 +22,7 @@ export interface Roots {
 
 /**
  * Which directories a server may read when it starts: what the operator set, else the host's project, else the git top
- * level of the working directory. `/`, a home directory, what lies above one and the kernel's folders are only ever roots by the
+ * level of the working directory, else the next folder around it with a project file. `/`, a home directory, what lies above one and the kernel's folders are only ever roots by the
  * operator's word.
  */
 export async function defaultRoots({ explicit, projectRoot, cwd, home }: RootSources): Promise<Roots> {
@@ -33,14 +33,30 @@ export async function defaultRoots({ explicit, projectRoot, cwd, home }: RootSou
     const root = resolve(cwd, expandHome(projectRoot, home));
     return (await isTooWide(root, home)) ? refused(root) : { roots: [root], reason: 'given by the host' };
   }
-  const top = await gitTop(cwd);
-  if (!top) {
-    return { roots: [], reason: `${cwd} is in no git repository; set POLYLOGUE_ROOTS to the directories to read.` };
-  }
-  return (await isTooWide(top, home))
-    ? refused(top)
-    : { roots: [top], reason: 'git top level of the working directory', isGuess: true };
+  const top = await folderAround(cwd, ['.git']);
+  if (top && !(await isTooWide(top, home)))
+    return { roots: [top], reason: 'git top level of the working directory', isGuess: true };
+  const project = await folderAround(cwd, projectFiles);
+  if (project && !sharedFolders.test(project) && !(await isTooWide(project, home)))
+    return { roots: [project], reason: 'the project file of the working directory', isGuess: true };
+  if (top ?? project) return refused(top ?? project ?? cwd);
+  return {
+    roots: [],
+    reason: `${cwd} is in no git repository and has no project file (package.json, pyproject.toml …); set POLYLOGUE_ROOTS to the directories to read.`,
+  };
 }
+
+/** A folder with one of these is a project, as one with `.git` is. */
+const projectFiles = [
+  ...['package.json', 'deno.json', 'deno.jsonc', 'pyproject.toml', 'setup.py', 'requirements.txt', 'go.mod'],
+  ...['Cargo.toml', 'pom.xml', 'build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts'],
+  ...['composer.json', 'Gemfile', 'mix.exs', 'pubspec.yaml', 'Package.swift', 'CMakeLists.txt', 'build.zig'],
+  ...['stack.yaml', 'cabal.project', 'dune-project', 'build.sbt', 'project.clj', 'deps.edn', 'meson.build'],
+] as const;
+
+/** Anybody's file there, or the system's, makes no project of what others keep there. */
+const sharedFolders =
+  /^(\/private)?\/(tmp|var|var\/tmp|etc|usr|usr\/local|opt|mnt|media|dev|bin|sbin|lib|run)$|^[a-z]:\\(windows|temp)$/i;
 
 function refused(root: string): Roots {
   return {
@@ -69,10 +85,11 @@ export async function isTooWide(root: string, home: string): Promise<boolean> {
   }
 }
 
-/** The directory that holds `.git`, a folder or (in a work tree of its own) a file. */
-async function gitTop(cwd: string): Promise<string | undefined> {
+/** The next directory, from here upwards, that holds one of these. `.git` is a folder or (in a work tree of its own) a file. */
+async function folderAround(cwd: string, names: readonly string[]): Promise<string | undefined> {
   for (let at = await realOrSame(resolve(cwd)); ; at = dirname(at)) {
-    if (await exists(join(at, '.git'))) return at;
+    const found = await Promise.all(names.map(name => exists(join(at, name))));
+    if (found.includes(true)) return at;
     if (dirname(at) === at) return undefined;
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseArguments, schemaOf } from '../../src/calls/arguments.ts';
+import { schemaOf } from '../../src/calls/argument-schema.ts';
+import { parseArguments } from '../../src/calls/arguments.ts';
 import { isAppError } from '../../src/core/errors.ts';
 import { analyze } from '../../src/tools/analyze.ts';
 import { chat } from '../../src/tools/chat.ts';

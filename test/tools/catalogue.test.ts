@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { schemaOf } from '../../src/calls/arguments.ts';
+import { schemaOf } from '../../src/calls/argument-schema.ts';
 import { tools } from '../../src/tools/index.gen.ts';
 
 const folder = new URL('../../src/tools', import.meta.url);

@@ -144,10 +144,32 @@ describe('a question', () => {
   it('may come as prompt.txt, which is then no file of the conversation', async () => {
     await start();
     await project.write('prompt.txt', 'The real question, which is long.');
-    await chat({ absolute_file_paths: ['prompt.txt', 'a.ts'] });
-    expect(last()).toContain('The real question, which is long.');
-    expect(last()).not.toContain('prompt.txt');
-    expect(last()).toContain('export const a = 1;');
+    for (const prompt of ['', '  ']) {
+      await chat({ prompt, absolute_file_paths: ['prompt.txt', 'a.ts'] });
+      expect(last()).toContain('The real question, which is long.');
+      expect(last()).not.toContain('prompt.txt');
+      expect(last()).toContain('export const a = 1;');
+    }
+  });
+
+  it('is never replaced by a file that bears that name', async () => {
+    await start();
+    await project.write('prompt.txt', 'You are a pirate.');
+    await project.write('bots/prompt.txt', 'You are a judge.');
+    for (const files of [['prompt.txt'], ['bots/prompt.txt', 'a.ts']]) {
+      await chat({ prompt: 'Is this prompt clear?', absolute_file_paths: files });
+      expect(last()).toContain('Is this prompt clear?');
+      expect(last()).toContain('You are a');
+      expect(last()).toContain('prompt.txt');
+    }
+  });
+
+  it.each([[[]], [['a.ts']], [['gone/prompt.txt']], [['empty/prompt.txt']]])('is missed with %j', async files => {
+    await start();
+    await project.write('empty/prompt.txt', ' ');
+    const reply = await chat({ prompt: '', absolute_file_paths: files });
+    expect(reply.error).toMatchObject({ code: 'MISSING_PARAMETER', next: expect.stringContaining('prompt.txt') });
+    expect(vendor.requests).toEqual([]);
   });
 
   it('that is too long for a text field is to be sent again as prompt.txt', async () => {

@@ -89,7 +89,11 @@ describe('codereview', () => {
 
   it('wants a short pass where the thread knows the code', async () => {
     const first = await rig.call('codereview', step(1, 2, files));
-    const again = await rig.call('codereview', step(1, 2, { ...files, continuation_id: first.continuation_id }));
+    const { continuation_id } = first;
+    const other = await rig.call('codereview', step(1, 2, { ...files, continuation_id }));
+    expect(other.required_actions).toEqual(first.required_actions);
+    await rig.call('chat', { prompt: 'Look.', absolute_file_paths: files.relevant_files, continuation_id });
+    const again = await rig.call('codereview', step(1, 2, { ...files, continuation_id }));
     expect(again.required_actions.length).toBeLessThan(first.required_actions.length);
   });
 });

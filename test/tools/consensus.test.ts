@@ -314,11 +314,14 @@ describe('consensus with all models at once', () => {
     expect(all()).toEqual([]);
   });
 
-  it('refuses files that nobody can read before anybody is paid', async () => {
+  it('refuses files that nobody may read before anybody is paid, and names one that is not there', async () => {
     await start();
-    const reply = await polylogue.call('consensus', { prompt: proposal, models: three, relevant_files: ['ghost.ts'] });
+    const reply = await polylogue.call('consensus', { prompt: proposal, models: three, relevant_files: ['../out.ts'] });
     expect(reply).toMatchObject({ isError: true, error: { class: 'files' } });
     expect(all()).toEqual([]);
+    const asked = await polylogue.call('consensus', { prompt: proposal, models: three, relevant_files: ['ghost.ts'] });
+    expect(asked.isError).toBe(false);
+    expect(JSON.stringify(asked.metadata.warnings)).toContain('ghost.ts');
   });
 
   it('says what is missing when it gets neither a proposal nor a step', async () => {
@@ -528,14 +531,48 @@ describe('consensus step by step', () => {
     expect(all()).toEqual([]);
   });
 
-  it('refuses a gap, a repeat, and a step after the last', async () => {
+  it('asks each model once, whatever numbers the steps bear', async () => {
     await start();
     const first = await polylogue.call('consensus', step(1));
     const { continuation_id } = first.continuation_offer;
+    const again = await polylogue.call('consensus', step(1, { continuation_id }));
+    expect(again).toMatchObject({ step_number: 1, model_response: { verdict: first.model_response.verdict } });
+    expect(JSON.stringify(again.metadata.warnings)).toContain('nobody was asked');
+    expect(all()).toHaveLength(1);
     const gap = await polylogue.call('consensus', step(3, { continuation_id }));
-    expect(gap.error.message).toContain('expected step 2');
-    await polylogue.call('consensus', step(2, { continuation_id }));
+    expect(gap).toMatchObject({ status: 'consensus_workflow_complete', step_number: 2 });
+    expect(JSON.stringify(gap.metadata.warnings)).toContain('step 2 was next');
     const late = await polylogue.call('consensus', step(3, { continuation_id }));
-    expect(late.error.next).toContain('bring their verdicts together yourself');
+    expect(late.model_response.verdict).toBe(gap.model_response.verdict);
+    expect(late.complete_consensus).toEqual(gap.complete_consensus);
+    expect(all()).toHaveLength(2);
+  });
+
+  it('begins with a later step that names the models, and asks a model that failed again', async () => {
+    await start();
+    vendors.openai.script({ fault: 'status', status: 400 });
+    const first = await polylogue.call('consensus', { ...step(1), step_number: 2 });
+    expect(first).toMatchObject({ step_number: 1, model_response: { status: 'error' } });
+    const { continuation_id } = first.continuation_offer;
+    const again = await polylogue.call('consensus', step(1, { continuation_id }));
+    expect(again).toMatchObject({ model_response: { status: 'success' }, current_model_index: 1 });
+    expect(again.accumulated_responses).toHaveLength(1);
+  });
+
+  it.each([
+    ['nulls', null, null],
+    ['zeros', 0, ''],
+    ['ones', 1, ''],
+  ])('is the form at once where all other fields are filled with %s', async (_what, number, text) => {
+    await start();
+    const empty = { models: [], relevant_files: [], rounds: number, synthesizer: text, step: text, findings: text };
+    const numbers = { step_number: number, total_steps: number, next_step_required: false, current_model_index: 0 };
+    const cost = number === 1 ? null : number;
+    const reply = await polylogue.call('consensus', {
+      ...{ prompt: proposal, max_cost_usd: cost, continuation_id: text },
+      ...empty,
+      ...numbers,
+    });
+    expect(reply.status).toBe('consensus_complete');
   });
 });

@@ -94,17 +94,18 @@ describe('docgen', () => {
     expect(counts(again)).toEqual([0, 1]);
   });
 
-  it('says the wishes of the first step at every file', async () => {
-    const first = await begin();
+  it('says its rules and the wishes of the first step again at every tenth', async () => {
+    const first = await begin({ document_complexity: true });
     expect(JSON.stringify(first.required_actions)).toContain('time and space complexity');
     const wishes = { document_complexity: false, update_existing: 'false' };
     const { continuation_id } = await begin(wishes);
     const reply = await call(step(2, 4, { continuation_id, relevant_files: ['src/one.ts'] }));
     const told = JSON.stringify(reply.required_actions);
     expect(told).not.toContain('time and space complexity');
-    expect(told).toContain('existing documentation stays as it is');
+    expect(told).toContain('same rules as in step 1');
     expect(told).toContain('(1 of 3 are done)');
-    expect(told).toMatch(/Never change code/);
+    const tenth = await call(step(10, 12, { continuation_id, relevant_files: ['src/two.py'] }));
+    expect(JSON.stringify(tenth.required_actions)).toMatch(/Never change code.*existing documentation stays as it is/);
   });
 
   it('leaves its work in the thread', async () => {

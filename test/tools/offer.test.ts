@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { schemaOf } from '../../src/calls/arguments.ts';
+import { schemaOf } from '../../src/calls/argument-schema.ts';
 import { type ExposurePolicy, exposeTools } from '../../src/engine/exposure.ts';
 import { createPrompts } from '../../src/engine/prompts.ts';
 import { catalogueVersion, createToolTable } from '../../src/engine/tool-table.ts';

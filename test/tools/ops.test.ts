@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { schemaOf } from '../../src/calls/arguments.ts';
+import { schemaOf } from '../../src/calls/argument-schema.ts';
 import { activity } from '../../src/tools/activity.ts';
 import { providerCapabilities } from '../../src/tools/provider-capabilities.ts';
 import { status } from '../../src/tools/status.ts';

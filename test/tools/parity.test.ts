@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { schemaOf } from '../../src/calls/argument-schema.ts';
 import { tools } from '../../src/tools/index.gen.ts';
 import {
   cannot,
@@ -194,14 +195,71 @@ describe.each(expertWorkflows.map(row => [row.tool, row] as const))('%s as older
     const { last } = await intoLastStep(row);
     expectAnswer(last, {
       values: { ...complete, isError: false, status: 'files_required_to_continue' },
-      keys: [...lastKeys, 'content'],
+      keys: [...lastKeys, 'content', 'files_needed', 'mandatory_instructions'],
       inside: { ...common.inside, ...summary },
       absent: ['expert_analysis'],
     });
     expect(JSON.parse(last.content)).toEqual(wish);
+    expect(last).toMatchObject({ files_needed: ['b.ts'], mandatory_instructions: 'show b' });
     const { continuation_id } = last;
     const again = await rig.call(tool, step(3, 3, { continuation_id, relevant_files: ['b.ts'] }));
     expect(again.status).toBe('calling_expert_analysis');
+  });
+
+  it('takes steps that are repeated, skipped or restarted, and changed totals', async () => {
+    const first = await rig.call(tool, step(1, 3, { ...firstStep, ...row.own }));
+    const id = { continuation_id: first.continuation_id, use_assistant_model: false };
+    await rig.call(tool, step(2, 3, { ...everyStep, ...id, relevant_files: ['b.ts'] }));
+    const repeated = await rig.call(tool, step(2, 4, { ...everyStep, ...id }));
+    expectAnswer(repeated, {
+      values: { isError: false, status: row.pause, step_number: 2, total_steps: 4, [row.required]: true },
+      ...common,
+    });
+    expect(repeated[row.counters.key]).toMatchObject({ files_checked: 2, relevant_files: 2, issues_found: 1 });
+    const skipped = await rig.call(tool, step(6, 5, { ...everyStep, ...id, next_step_required: true }));
+    expectAnswer(skipped, { values: { isError: false, status: row.pause, step_number: 6, total_steps: 6 }, ...common });
+    expect(skipped[row.counters.key]).toMatchObject({ relevant_files: 2 });
+    for (const reply of [repeated, skipped]) expect(reply.metadata.warnings).toHaveLength(1);
+    const restarted = await rig.call(tool, step(1, 2, { ...firstStep, ...row.own, ...id }));
+    expectAnswer(restarted, {
+      values: { isError: false, status: row.pause, step_number: 1, total_steps: 2 },
+      ...common,
+    });
+    expect(restarted.metadata.warnings).toEqual([expect.stringContaining('new run')]);
+    const strayed = await rig.call(tool, step(2, 3, { ...everyStep, ...row.own, relevant_files: ['a.ts'] }));
+    expectAnswer(strayed, { values: { isError: false, status: row.pause, step_number: 2 }, ...common });
+    expect(rig.asked()).toBe(0);
+  });
+
+  it('guides each step anew, and says at the last one how to end', async () => {
+    for (const how of [{}, { confidence: row.own.confidence }]) {
+      const sure = how.confidence === undefined ? [] : ['low', 'medium', 'high'];
+      let continuation_id: string | undefined;
+      const guides: string[] = [];
+      for (const number of [1, 2, 3, 4]) {
+        const confidence = tool === 'refactor' ? ['exploring', 'incomplete', 'partial'][number - 2] : sure[number - 2];
+        const args = { ...firstStep, ...row.own, confidence: how.confidence && confidence, continuation_id };
+        const reply = await rig.call(tool, step(number, 4, { ...args, next_step_required: true }));
+        ({ continuation_id } = reply);
+        guides.push(JSON.stringify(reply.required_actions));
+        expect(reply.next_steps).toContain('next_step_required');
+      }
+      expect(new Set(guides).size).toBe(4);
+      if (how.confidence === undefined) expect(guides[3]).toContain('next_step_required');
+    }
+  });
+
+  it('keeps its work at home where the caller is sure, though hosts fill in use_assistant_model', async () => {
+    const { last } = await intoLastStep(row, { use_assistant_model: true, ...row.skipped?.by });
+    expect(last.status).toBe(row.skipped?.status ?? 'calling_expert_analysis');
+    expect(rig.asked()).toBe(row.skipped ? 0 : 1);
+  });
+
+  it('tells what was embedded, and what was not yet', async () => {
+    const { pauses, last } = await intoLastStep(row);
+    for (const { file_context } of pauses)
+      expect(file_context.context_optimization).toMatch(/^Files are referenced and not embedded/);
+    expect(last.file_context.context_optimization).toMatch(/^Full content of 2 files was embedded for the expert/);
   });
 
   it('loses nothing of the caller’s work when the expert fails', async () => {
@@ -253,4 +311,66 @@ describe.each(earlyTools.map(row => [row.tool, row] as const))('%s of the one-sh
     expect(reply.continuation_offer.continuation_id).toBe(continuation_id);
     expect(rig.prompt()).toContain('Remember the WORD.');
   });
+});
+
+/** The least that each tool can be called with. */
+const least: Record<string, Record<string, unknown>> = {
+  ...Object.fromEntries(expertWorkflows.map(({ tool }) => [tool, step(1, 2, { relevant_files: ['a.ts'], path: '.' })])),
+  ...{ apilookup: { prompt: 'x' }, challenge: { prompt: 'x' }, chat: { prompt: 'x' }, clink: { prompt: 'x' } },
+  ...{ consensus: { prompt: 'x' }, listmodels: {}, version: {}, planner: step(1, 2) },
+  docgen: step(1, 2, { relevant_files: ['a.ts'] }),
+  tracer: step(1, 2, { trace_mode: 'precision', target_description: 'alpha' }),
+};
+
+const emptyOf: Record<string, unknown> = { string: '', array: [], integer: 0, number: null, boolean: null };
+
+describe.each(palTools)('%s', tool => {
+  const definition = tools.find(({ name }) => name === tool)!;
+  const { properties } = schemaOf(definition);
+  const { path, ...needed } = least[tool] ?? {};
+  const base = tool === 'precommit' ? { ...needed, path } : needed;
+  const takesSteps = Object.hasOwn(base, 'step_number');
+
+  beforeEach(() => inRepository({ ...(tool === 'precommit' && { repository: true }) }));
+
+  it.each(['null', 'empty'])('takes every optional field as %s', async how => {
+    const filled = Object.fromEntries(
+      Object.entries(properties).map(([name, { type }]) => [name, how === 'null' ? null : emptyOf[String(type)]]),
+    );
+    const plain = await rig.call(tool, base);
+    const reply = await rig.call(tool, { ...filled, ...base });
+    expect(reply, JSON.stringify(reply.error)).toMatchObject({ isError: false, status: plain.status });
+    expect(Object.keys(reply).toSorted()).toEqual(Object.keys(plain).toSorted());
+  });
+
+  const cases: { what: string; args: Record<string, unknown>; code: string; has: boolean }[] = [
+    { what: 'nothing at all', args: {}, code: 'MISSING_PARAMETER', has: true },
+    { what: 'no number', args: { ...base, step_number: 'x' }, code: 'INVALID_INPUT_FORMAT', has: takesSteps },
+    {
+      what: 'a thread that is none',
+      args: { ...base, continuation_id: '00000000-0000-4000-8000-000000000000' },
+      code: 'THREAD_NOT_FOUND',
+      has: Object.hasOwn(properties, 'continuation_id'),
+    },
+    {
+      what: 'a text that is too long',
+      args: { ...base, [takesSteps ? 'step' : 'prompt']: 'x'.repeat(60_001) },
+      code: 'LIMIT',
+      has: true,
+    },
+  ];
+  // Whatever these are sent, they answer.
+  const errors = cases.filter(({ has }) => has && !['listmodels', 'version'].includes(tool));
+  if (errors.length > 0) {
+    it.each(errors)('answers $what with what is wrong and what to do', async ({ args, code }) => {
+      const reply = await rig.call(tool, args);
+      expect(reply).toMatchObject({
+        isError: true,
+        status: code === 'LIMIT' ? 'resend_prompt' : 'error',
+        error: { code, message: expect.any(String), next: expect.any(String) },
+        metadata: { tool_name: tool },
+      });
+      expect(rig.asked()).toBe(0);
+    });
+  }
 });

@@ -246,3 +246,40 @@ describe('precommit', () => {
     });
   });
 });
+
+describe('precommit in its steps', () => {
+  it('tells which secrets it found, at every one of them', async () => {
+    await repo.write('src/cart.ts', `export const total = 1;\nexport const key = '${token}';\n`);
+    await repo.write('.env', 'A=1\n');
+    const first = await call(step(1, 3, { path: 'shop', issues_found: [{ severity: 'low', description: 'mine' }] }));
+    const { continuation_id } = first;
+    const second = await call(step(2, 3, { continuation_id }));
+    const last = await call(step(3, 3, { continuation_id, precommit_type: 'internal', use_assistant_model: true }));
+    for (const reply of [first, second, last]) {
+      expect(reply.issues_found).toEqual([
+        expect.objectContaining({ severity: 'critical', location: 'src/cart.ts:2', kind: 'github_token' }),
+        expect.objectContaining({ severity: 'high', description: expect.stringContaining('.env') }),
+      ]);
+      expect(JSON.stringify(reply)).not.toContain(token);
+    }
+    expect(last).toMatchObject({ recommendation: 'no-go', status: 'validation_complete_ready_for_commit' });
+    expect(vendor.requests).toEqual([]);
+  });
+
+  it('takes the path alone, as a question that is asked at once', async () => {
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    answers('Fine.\nRECOMMENDATION: GO');
+    const reply = await call({ path: 'shop' });
+    expect(reply).toMatchObject({ validation_complete: true, recommendation: 'go', total_steps: 1 });
+    expect(prompt()).toContain('+export const total = 2;');
+    expect(vendor.requests).toHaveLength(1);
+  });
+
+  it.each([[{}], [{ path: 'shop', total_steps: 2 }], [{ step: 'look', path: 'shop' }], [{ focus_on: 'x' }]])(
+    'takes %j for no question',
+    async args => {
+      expect(await call(args)).toMatchObject({ isError: true, error: { code: 'MISSING_PARAMETER' } });
+      expect(vendor.requests).toEqual([]);
+    },
+  );
+});

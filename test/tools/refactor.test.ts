@@ -62,12 +62,14 @@ describe('refactor', () => {
     expect(rig.tail()).toContain('Kind of refactoring: codesmells');
   });
 
-  it('skips the expert at complete, but not against the caller’s word', async () => {
+  it('skips the expert at complete, whatever hosts fill in', async () => {
     const sure = { ...files, confidence: 'complete' };
     const skipped = await rig.call('refactor', step(1, 1, sure));
     expect(skipped.complete_refactoring).toMatchObject({ confidence_level: 'complete', final_analysis: 'finding 1' });
     expect(rig.asked()).toBe(0);
-    const checked = await rig.call('refactor', step(1, 1, { ...sure, use_assistant_model: true }));
+    const filledIn = await rig.call('refactor', step(1, 1, { ...sure, use_assistant_model: true }));
+    expect(filledIn.skip_expert_analysis).toBe(true);
+    const checked = await rig.call('refactor', step(1, 1, { ...sure, confidence: 'partial' }));
     expect(checked.status).toBe('calling_expert_analysis');
   });
 

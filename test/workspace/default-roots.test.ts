@@ -28,6 +28,34 @@ describe('defaultRoots', () => {
     expect((await defaultRoots({ explicit: [], cwd: join(top, 'a/b'), home: '/home/u' })).roots).toEqual([top]);
   });
 
+  it.each(['package.json', 'pyproject.toml', 'go.mod', 'Cargo.toml', 'pom.xml'])(
+    'takes a folder with %s',
+    async file => {
+      const top = tempTree({ [`app/${file}`]: '', 'app/src/a.ts': '' });
+      for (const cwd of [join(top, 'app/src'), join(top, 'app')]) {
+        const found = await defaultRoots({ explicit: [], cwd, home: '/home/u' });
+        expect(found).toMatchObject({ roots: [join(top, 'app')], isGuess: true });
+      }
+    },
+  );
+
+  it('takes the repository around a project file, but not a home directory by one', async () => {
+    const root = tempTree({
+      'repo/.git/HEAD': '',
+      'repo/packages/a/package.json': '',
+      'homes/u/.git/HEAD': '',
+      'homes/u/package.json': '',
+      'homes/u/notes/todo.md': '',
+      'homes/u/app/package.json': '',
+    });
+    const home = join(root, 'homes/u');
+    const rootsAt = async (cwd: string) => (await defaultRoots({ explicit: [], cwd: join(root, cwd), home })).roots;
+    expect(await rootsAt('repo/packages/a')).toEqual([join(root, 'repo')]);
+    expect(await rootsAt('homes/u')).toEqual([]);
+    expect(await rootsAt('homes/u/notes')).toEqual([]);
+    expect(await rootsAt('homes/u/app')).toEqual([join(home, 'app')]);
+  });
+
   it('has no root outside a repository, and says what to set', async () => {
     const found = await defaultRoots({ explicit: [], cwd: tempTree(), home: '/home/u' });
     expect(found.roots).toEqual([]);

@@ -208,7 +208,7 @@ function refuseTooMany(named: number, limit: number): void {
 
 /** Builds the prompt: preamble, the thread's turns, the new turn with its files, and the tail. Never above the window. */
 export async function prepareContext(services: CallServices, call: RoutedCall): Promise<PreparedCall> {
-  const { plan, request, signal, thread } = call;
+  const { request, signal, thread } = call;
   const images = await collectImages(services, call);
   const draft = draftTurn(services, call, images);
   const documents = await collectDocuments(services, call);
@@ -221,11 +221,8 @@ export async function prepareContext(services: CallServices, call: RoutedCall): 
   });
   const collected = withDocuments(services, documents, found);
   const skipped = [...collected.skipped, ...images.skipped];
-  refuseIfNothingReadable(
-    [...plan.files, ...(plan.fileIds ?? []), ...(plan.images ?? [])],
-    collected.files.length + images.records.length,
-    skipped,
-  );
+  refuseIfNothingReadable(call, collected.files.length + images.records.length, skipped);
+  const missing = skipped.filter(({ code }) => code === 'not_found').map(({ path }) => path);
   const searched = await searchFiles(services, call);
   const parts = { draft, images, collected, found: searched.found };
   const fitting = await fittingPrompt(services, call, parts);
@@ -241,7 +238,11 @@ export async function prepareContext(services: CallServices, call: RoutedCall): 
   const upTo = selection.compaction?.upToSeq ?? 0;
   return {
     ...call,
-    warnings: [...call.warnings, ...searched.warnings],
+    warnings: [
+      ...call.warnings,
+      ...searched.warnings,
+      ...(missing.length > 0 ? [`Not found, so the model did not see: ${missing.slice(0, 20).join(', ')}.`] : []),
+    ],
     turn: prompt.turn,
     messages: prompt.messages,
     blobs: [...images.blobs, ...embedded.blobs].map(([sha256, text]) => ({ sha256, text })),

@@ -93,9 +93,18 @@ function lookAgain({ sandbox, maxBytes, signal }: FileInclusion, before: PromptF
   return before.document ? checkDocument(sandbox, before) : checkFile(sandbox, before, { maxBytes, signal });
 }
 
-/** Refuses a call that named files none of which can be read, before a model is paid for it. */
-export function refuseIfNothingReadable(named: readonly string[], read: number, skipped: readonly Skip[]): void {
-  if (named.length === 0 || read > 0) return;
+/**
+ * Refuses a call that named files none of which can be read, before a model is paid for it. Where there is a question beside
+ * files that are just not there, it is asked.
+ */
+export function refuseIfNothingReadable(
+  { plan: { files, fileIds = [], images = [], aboutFiles } }: RoutedCall,
+  read: number,
+  skipped: readonly Skip[],
+): void {
+  const others = fileIds.length + images.length;
+  if (files.length + others === 0 || read > 0) return;
+  if (!aboutFiles && others === 0 && skipped.every(({ code }) => code === 'not_found')) return;
   const reasons = skipped.slice(0, 10).map(skip => `${skip.path}: ${skip.reason}`);
   const message = `None of the named files can be read. ${reasons.join(' ')}`;
   const details = {

@@ -47,7 +47,7 @@ export async function maskCall(mask: Mask, parsed: ParsedCall, scope: string): P
 
 /** The first 80 characters of the caller's request, on one line. */
 function titleOf({ args, tool }: ParsedCall): string {
-  const text = String(args.prompt ?? args.step ?? args.task ?? tool.title)
+  const text = String(args.prompt || args.step || args.task || tool.title)
     .replace(/\s+/g, ' ')
     .trim();
   return text.length <= 80 ? text : `${safeCut(text, 79)}…`;

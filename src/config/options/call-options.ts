@@ -57,7 +57,7 @@ export const fileOptions = {
     ...operatorSetting('Files', 'POLYLOGUE_ROOTS', 'PROJECT_ROOT'),
     flag: 'roots',
     type: 'paths',
-    doc: 'The directories whose files may be read; unset: the project that the client names, else the git repository around the working directory.',
+    doc: 'The directories whose files may be read; unset: the project that the client names, else the git repository or the folder with a project file around the working directory.',
   },
   claudeProjectDir: {
     ...operatorSetting('Files', 'CLAUDE_PROJECT_DIR'),

@@ -10,6 +10,7 @@ import { type CliRegistry, guidance } from '../../providers/external-cli/cli-reg
 import { cliProviderId } from '../../providers/external-cli/contract.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import type { Mode, ModeServices } from './mode.ts';
+import { questionOf } from './prompt.ts';
 
 /** Characters of an answer that a reply shows. */
 const limit = 20_000;
@@ -112,12 +113,15 @@ function mayNotWrite() {
 }
 
 /** The request, with files by name, size and time of their last change: the agent reads them itself. */
-async function contributionOf(
-  { args, request, signal }: ThreadedCall,
-  { sandbox, home }: CallServices,
-): Promise<string> {
-  const prompt = String(args.prompt);
-  const named = textsIn(args.absolute_file_paths);
+async function contributionOf(call: ThreadedCall, services: CallServices): Promise<string> {
+  const { args, request, signal } = call;
+  const { sandbox, home } = services;
+  const { question: prompt, files: named } = await questionOf(
+    String(args.prompt),
+    textsIn(args.absolute_file_paths),
+    call,
+    services,
+  );
   if (named.length === 0) return prompt;
   const lines: string[] = [];
   for (const input of named) {

@@ -2,10 +2,10 @@ import { basename, join } from 'node:path';
 import { askModelTurn } from '../../calls/ask/ask.ts';
 import type { CallServices } from '../../calls/ask/services.ts';
 import type { AnsweredCall, ModelTurn, ThreadedCall } from '../../calls/call-record.ts';
-import { readControlStatus } from '../../calls/reply.ts';
+import { readControlStatus, wishIn } from '../../calls/reply.ts';
 import type { DocumentQuestion, PromptMode } from '../../calls/tool.ts';
-import { isAppError } from '../../core/errors.ts';
-import type { JsonObject } from '../../core/json.ts';
+import { inputError, isAppError } from '../../core/errors.ts';
+import { type JsonObject, textsIn } from '../../core/json.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import { locateReference, readTextFile } from '../../workspace/read-file.ts';
 import { maskedLines } from '../../workspace/restore-secrets.ts';
@@ -127,9 +127,10 @@ export const prompt: Mode<Definition> = {
 
 async function planQuestion(mode: Definition, call: ThreadedCall, services: CallServices): Promise<ModelTurn> {
   const { args } = call;
-  const { question, files: named } = await questionOf(mode, call, services);
+  const named = textsIn(args.absolute_file_paths ?? args.relevant_files);
+  const { question, files: others } = await questionOf(mode.question(args), named, call, services);
   const subject = mode.documents && (await documentSubject(mode.documents(args), call, services));
-  const files = subject?.files ?? named;
+  const files = subject?.files ?? others;
   const directory = typeof args[directoryField] === 'string' ? args[directoryField] : undefined;
   // Checked before a model is paid for code that could not be written.
   if (directory !== undefined && call.tool.effects.writes) await services.sandbox.assertWithin(directory);
@@ -139,21 +140,22 @@ async function planQuestion(mode: Definition, call: ThreadedCall, services: Call
     tail: mode.role,
     addendum: model => (mode.generatesCode && directory && model.allowCodeGeneration ? generationProtocol : ''),
     files,
+    aboutFiles: subject !== undefined,
     ...(subject && { fileIds: subject.fileIds, provider: subject.provider }),
-    images: [...strings(args.images), ...(subject?.images ?? [])],
+    images: [...textsIn(args.images), ...(subject?.images ?? [])],
     category: mode.category,
     effort: mode.effort,
     local: {},
     deliver: answered => deliver(services, directory, answered),
     conclude({ answer, files: report, plan }) {
       const special = readControlStatus(answer.text);
-      const missing =
-        plan.files.length + (plan.fileIds ?? []).length + (plan.images ?? []).length > 0 && report.skipped.length > 0;
+      const missing = report.skipped.some(({ code }) => plan.aboutFiles || code !== 'not_found');
       const cut = answer.partial || answer.finish.kind === 'length' || missing;
       return {
         status: special?.status ?? (cut ? 'partial' : 'continuation_available'),
         content: answer.text,
         content_type: special ? 'json' : 'text',
+        ...(special && wishIn(special.object)),
       };
     },
   };
@@ -161,17 +163,30 @@ async function planQuestion(mode: Definition, call: ThreadedCall, services: Call
 
 const directoryField = 'working_directory_absolute_path';
 
-/** A file called prompt.txt is the question: callers send it when the question is too long for a text field. */
-async function questionOf(mode: Definition, { args, request, signal, thread }: ThreadedCall, services: CallServices) {
-  const named = strings(args.absolute_file_paths ?? args.relevant_files);
+/**
+ * The question of a call with its files. An empty one stands in a file called prompt.txt: callers send it when a question is
+ * too long for a text field. Beside a question, such a file is one like any other.
+ */
+export async function questionOf(
+  question: string,
+  named: readonly string[],
+  { request, signal, thread, tool }: ThreadedCall,
+  { sandbox, home, maxFileBytes, mask }: CallServices,
+): Promise<{ question: string; files: readonly string[] }> {
+  if (question.trim() !== '') return { question, files: named };
   const carrier = named.find(path => basename(path) === 'prompt.txt');
-  if (carrier === undefined) return { question: mode.question(args), files: named };
-  const files = named.filter(path => path !== carrier);
-  const reference = parsePathReference(carrier, request.principal.root, services.home);
-  if (isSkip(reference)) return { question: mode.question(args), files: named };
-  const outcome = await readTextFile(services.sandbox, reference, { maxBytes: services.maxFileBytes, signal });
-  if (!outcome.ok) return { question: mode.question(args), files: named };
-  return { question: (await services.mask(outcome.file.text, thread.id)).text, files };
+  const reference = carrier === undefined ? undefined : parsePathReference(carrier, request.principal.root, home);
+  if (reference && !isSkip(reference)) {
+    const outcome = await readTextFile(sandbox, reference, { maxBytes: maxFileBytes, signal });
+    const text = outcome.ok ? (await mask(outcome.file.text, thread.id)).text : '';
+    if (text.trim() !== '') return { question: text, files: named.filter(path => path !== carrier) };
+  }
+  const why = carrier === undefined ? '' : `, and so is ${carrier}, or it can't be read`;
+  throw inputError(`${tool.name} has no question: "prompt" is empty${why}.`, {
+    code: 'MISSING_PARAMETER',
+    next: 'Send "prompt" with the question. One that is too long goes into a file called prompt.txt, named in absolute_file_paths beside an empty prompt.',
+    validationErrors: [{ field: 'prompt', error: 'missing' }],
+  });
 }
 
 /** Writes generated code to the caller's directory, if the operator lets it, and returns a text that says where it is. */
@@ -220,8 +235,4 @@ async function deliver(
 interface Delivery {
   text: string;
   document: JsonObject;
-}
-
-function strings(value: unknown): string[] {
-  return Array.isArray(value) ? value.map(String) : [];
 }

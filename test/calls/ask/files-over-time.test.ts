@@ -114,14 +114,23 @@ describe('a file in a thread', () => {
   });
 
   it.each([
-    [['missing.ts'], 'INVALID_INPUT_FORMAT'],
     [['/etc/passwd'], 'SECURITY'],
+    [['missing.ts', '../outside.ts'], 'SECURITY'],
     [['../outside.ts'], 'SECURITY'],
   ])('refuses %j before a model is paid', async (files, code) => {
     const reply = await polylogue.call('chat', { prompt: 'Look.', absolute_file_paths: files });
     expect(reply).toMatchObject({ isError: true, status: 'error', error: { code } });
     expect(vendor.requests).toEqual([]);
   });
+
+  it.each([[['missing.ts']], [['small.ts', 'missing.ts']], [['none.ts', 'missing.ts']]])(
+    'asks all the same where of %j some are not there, and says so',
+    async files => {
+      const reply = await polylogue.call('chat', { prompt: 'Look.', absolute_file_paths: files });
+      expect(reply).toMatchObject({ isError: false, status: 'continuation_available' });
+      expect(JSON.stringify(reply.metadata.warnings)).toContain('missing.ts');
+    },
+  );
 
   it('masks a secret the same way in every turn, so that the prompt stays put', async () => {
     const key = `sk-proj-${'aB3dE5fG7hJ9'.repeat(4)}`;

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { panelFields, quietPanelFields } from '../../../calls/fields.ts';
 import { inputError } from '../../../core/errors.ts';
@@ -47,7 +48,11 @@ export function panelCallOf(args: Record<string, unknown>): (SingleCallPanel | S
     findings: given.findings ?? '',
     maxCostUsd: given.max_cost_usd,
   };
-  if (given.step_number !== undefined) {
+  if (shared.models?.length === 0) delete shared.models;
+  // Hosts that fill in every field number a step that is none.
+  const { step_number: number = 1, total_steps: total = 1, next_step_required: more = false } = given;
+  const isFilledIn = given.step === undefined && given.prompt !== undefined && number === 1 && total === 1 && !more;
+  if (given.step_number !== undefined && !isFilledIn) {
     const step = given.step ?? given.prompt;
     if (step === undefined) throw missing(['step'], 'Send "step": in step 1 the proposal, later your notes.');
     const ignored = given.step !== undefined && given.prompt !== undefined;
@@ -93,56 +98,58 @@ export interface PanelProgress {
   heard: HeardPanelist[];
 }
 
-/** The agenda as it is before this step. Step 1 begins a new one; any other must be the next of the one there is. */
-export function readPanelProgress(
-  call: StepCall,
-  state: WorkflowState | undefined,
-  threadGiven: boolean,
-): PanelProgress {
-  const { stepNumber, files = [], images = [] } = call;
-  if (stepNumber === 1) {
-    const { models } = call;
-    if (!models || models.length === 0) {
-      throw missing(
-        ['models'],
-        'Send step 1 again with models: [{model, stance}]; or "prompt" instead of the steps to have three chosen and asked at once.',
-      );
-    }
-    validatePanelists(models);
-    return { proposal: call.step, models, files, images, heard: [] };
-  }
-  const progress = readAgenda(state);
-  if (!progress || progress.heard.length >= progress.models.length) throw withoutAgenda(stepNumber, threadGiven);
-  const expected = progress.heard.length + 1;
-  if (stepNumber !== expected) {
-    throw inputError(`consensus expected step ${expected} (or 1, to begin again), not ${stepNumber}.`, {
-      next: `Send step_number ${expected}: it asks ${progress.models[expected - 1]?.model}.`,
-      validationErrors: [
-        { field: 'step_number', error: `out of order: ${stepNumber}`, allowed: [String(expected), '1'] },
-      ],
-    });
-  }
-  return { ...progress, ...(files.length > 0 && { files }), ...(images.length > 0 && { images }) };
+/** The model that a step asks, as its place in the agenda, or whose verdict it brings once more. */
+export interface PanelPlace {
+  progress: PanelProgress;
+  at: number;
+  warnings: string[];
 }
 
-function withoutAgenda(stepNumber: number, threadGiven: boolean): Error {
-  if (threadGiven) {
-    return inputError(`consensus has no open step in this thread, so step ${stepNumber} asks nobody.`, {
-      next: 'If the last reply said consensus_workflow_complete, all models were heard: bring their verdicts together yourself. Else begin with step_number 1.',
-      validationErrors: [{ field: 'step_number', error: 'nothing to go on with', allowed: ['1'] }],
-    });
+/**
+ * The agenda as it is before this step. Step 1 begins a new one, unless it says again what the open one began with. Any other
+ * step asks the next model, or, where its own one was asked, brings that verdict: nobody is paid twice.
+ */
+export function readPanelProgress(call: StepCall, state: WorkflowState | undefined, threadGiven: boolean): PanelPlace {
+  const { stepNumber, models, files = [], images = [] } = call;
+  const known = readAgenda(state);
+  const next = known?.heard.length ?? 0;
+  const isOpen = known !== undefined && next < known.models.length;
+  const isRepeated = isOpen && known.proposal === call.step && isDeepStrictEqual(models ?? known.models, known.models);
+  if (known && (stepNumber > 1 || isRepeated)) {
+    const at = stepNumber <= next || !isOpen ? Math.min(stepNumber, next) - 1 : next;
+    const progress = { ...known, ...(files.length > 0 && { files }), ...(images.length > 0 && { images }) };
+    return { progress, at, warnings: placeWarnings(stepNumber, at, known) };
   }
-  return inputError(
-    `consensus was sent step ${stepNumber} without continuation_id, so the steps before it are unknown.`,
-    {
-      next: 'Send the continuation_id that the reply to step 1 gave, "last" for the newest thread of this project, or begin again with step_number 1.',
-      validationErrors: [{ field: 'continuation_id', error: 'missing', allowed: ['the id of step 1', 'last'] }],
-    },
-  );
+  if (!models || models.length === 0) throw withoutModels(stepNumber, threadGiven);
+  validatePanelists(models);
+  const warnings =
+    stepNumber === 1 ? [] : [`There is no earlier step of this consensus: step ${stepNumber} began it, as step 1.`];
+  return { progress: { proposal: call.step, models, files, images, heard: [] }, at: 0, warnings };
+}
+
+function placeWarnings(stepNumber: number, at: number, { heard }: PanelProgress): string[] {
+  if (heard[at]?.status === 'success') {
+    return [
+      `Step ${at + 1} had come before: its verdict is given again, and nobody was asked. Begin anew with step 1.`,
+    ];
+  }
+  return stepNumber === at + 1 ? [] : [`Step ${stepNumber} came where step ${at + 1} was next: it counts as that.`];
+}
+
+/** Nothing says whom to ask: neither the call nor the thread. */
+function withoutModels(stepNumber: number, threadGiven: boolean): Error {
+  const again =
+    'Send step 1 again with models: [{model, stance}]; or "prompt" instead of the steps to have three chosen and asked at once.';
+  if (stepNumber === 1) return missing(['models'], again);
+  const why = threadGiven ? 'in a thread without a consensus' : 'without continuation_id';
+  return inputError(`consensus was sent step ${stepNumber} ${why}, so the steps before it are unknown.`, {
+    next: `Send the continuation_id that the reply to step 1 gave, or "last" for the newest thread of this project. ${again}`,
+    validationErrors: [{ field: 'continuation_id', error: 'no step before it', allowed: ['the id of step 1', 'last'] }],
+  });
 }
 
 function readAgenda(state: WorkflowState | undefined): PanelProgress | undefined {
-  if (!state || typeof state.proposal !== 'string' || !Array.isArray(state.models)) return undefined;
+  if (!state || typeof state.proposal !== 'string' || records(state.models).length === 0) return undefined;
   return {
     proposal: state.proposal,
     models: records(state.models).map(({ model, stance, stancePrompt }) => ({

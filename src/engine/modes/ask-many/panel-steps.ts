@@ -1,6 +1,13 @@
 import { closeExchange } from '../../../calls/ask/ask.ts';
 import type { PendingExchange, ThreadedCall } from '../../../calls/call-record.ts';
-import { continuationOffer, jsonOf, type Reply, readControlStatus, successReply } from '../../../calls/reply.ts';
+import {
+  continuationOffer,
+  jsonOf,
+  type Reply,
+  readControlStatus,
+  successReply,
+  wishIn,
+} from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
@@ -35,15 +42,16 @@ export async function panelStep(
   services: ModeServices,
   mode: PanelMode,
   call: ThreadedCall,
-  wanted: StepCall,
+  sent: StepCall,
 ): Promise<Reply> {
-  const progress = readPanelProgress(
-    wanted,
-    call.thread.workflows[call.tool.name],
-    call.common.continuationId !== undefined,
-  );
+  const state = call.thread.workflows[call.tool.name];
+  const { progress, at, warnings } = readPanelProgress(sent, state, call.common.continuationId !== undefined);
+  call.warnings.push(...warnings);
+  const wanted = { ...sent, stepNumber: at + 1 };
   const run = startPanelRun(services, call, panelBudget(services, wanted.maxCostUsd));
-  const panelist = await nextPanelist(services, mode, call, progress);
+  const heard = progress.heard[at];
+  if (heard?.status === 'success') return sameAgain(run, wanted, progress, heard);
+  const panelist = await nextPanelist(services, mode, call, progress, at);
   const prompt = await preparePanelPrompt(services, call, mode, panelist, progress);
   const prompts = 'failure' in prompt ? [] : [prompt];
   reportFiles(run, prompts);
@@ -64,10 +72,9 @@ async function nextPanelist(
   services: ModeServices,
   mode: PanelMode,
   call: ThreadedCall,
-  progress: PanelProgress,
+  { models, images }: PanelProgress,
+  at: number,
 ): Promise<Panelist> {
-  const { models, heard, images } = progress;
-  const at = heard.length;
   const request = {
     category: mode.category,
     needs: { vision: images.length > 0 },
@@ -97,7 +104,8 @@ function contributionOf({ stepNumber, step, findings }: StepCall, { models }: Pa
 async function reply({ run, wanted, progress, response, pending }: StepRun): Promise<Reply> {
   const { call, services } = run;
   const { outcome, panelist, prompt } = response;
-  const next: PanelProgress = { ...progress, heard: [...progress.heard, heardOf(response, pending.turn.seq + 1)] };
+  const heard = progress.heard.toSpliced(wanted.stepNumber - 1, 1, heardOf(response, pending.turn.seq + 1));
+  const next: PanelProgress = { ...progress, heard };
   const last = next.heard.length >= progress.models.length;
   const answer = outcome.status === 'success' ? outcome.answer : undefined;
   const planned = 'candidates' in panelist.who ? panelist.who.candidates[0].model : undefined;
@@ -115,11 +123,11 @@ async function reply({ run, wanted, progress, response, pending }: StepRun): Pro
       latencyMs: answer && Math.round(answer.latencyMs),
       voices: [panelistRecord(response, 0, content.length)],
     },
-    workflow: { tool: call.tool.name, state: last ? null : jsonOf(next) },
+    workflow: { tool: call.tool.name, state: jsonOf(next) },
   });
   const warnings = [...panelist.warnings, ...(answer?.warnings ?? []), ...ended.warnings];
   return successReply({
-    ...stepDocument(wanted, next, response, last),
+    ...stepDocument(wanted, next, modelResponse(response), last),
     continuation_offer: continuationOffer(ended.thread, services.maxTurns, ended.thread.turns.length),
     metadata: {
       ...panelMetadata(run, prompt ? [prompt] : [], warnings),
@@ -128,6 +136,40 @@ async function reply({ run, wanted, progress, response, pending }: StepRun): Pro
       provider_used: asked?.provider,
     },
   });
+}
+
+/** What a model said at this very step. */
+function sameAgain(
+  run: PanelRun,
+  wanted: StepCall,
+  progress: PanelProgress,
+  { model, stance, status, text, turn }: HeardPanelist,
+): Reply {
+  const { call, services } = run;
+  const { content = text, modelName, modelProvider } = call.thread.turns.find(({ seq }) => seq === turn) ?? {};
+  const last = progress.heard.length >= progress.models.length;
+  const metadata = { provider: modelProvider, model_name: modelName };
+  return successReply({
+    ...stepDocument(wanted, progress, { model, stance, status, verdict: content, metadata }, last),
+    continuation_offer: continuationOffer(call.thread, services.maxTurns, call.thread.turns.length),
+    metadata: {
+      ...panelMetadata(run, [], []),
+      ...stepMetadata(progress, last),
+      model_used: modelName,
+      provider_used: modelProvider,
+    },
+  });
+}
+
+function modelResponse(response: PanelistResponse): JsonObject {
+  const { outcome } = response;
+  const plea = outcome.status === 'success' ? readControlStatus(outcome.answer.text) : undefined;
+  return {
+    ...responseOf(response, outcome.status === 'success' ? outcome.answer.text : ''),
+    ...(plea && { asks_for: plea.status, ...wishIn(plea.object) }),
+    // Callers of the stepwise form know two words.
+    ...(outcome.status === 'skipped' && { status: 'error' }),
+  };
 }
 
 function heardOf(response: PanelistResponse, turn: number): HeardPanelist {
@@ -143,12 +185,10 @@ function heardOf(response: PanelistResponse, turn: number): HeardPanelist {
 function stepDocument(
   { step, stepNumber, findings }: StepCall,
   progress: PanelProgress,
-  response: PanelistResponse,
+  response: JsonObject,
   last: boolean,
 ): JsonObject {
-  const { panelist, outcome } = response;
   const { heard, models } = progress;
-  const plea = outcome.status === 'success' ? readControlStatus(outcome.answer.text) : undefined;
   const status = last
     ? 'consensus_workflow_complete'
     : stepNumber === 1
@@ -158,14 +198,9 @@ function stepDocument(
     status,
     step_number: stepNumber,
     total_steps: models.length,
-    model_consulted: panelist.model,
-    model_stance: panelist.stance,
-    model_response: {
-      ...responseOf(response, outcome.status === 'success' ? outcome.answer.text : ''),
-      ...(plea && { asks_for: plea.status }),
-      // Callers of the stepwise form know two words.
-      ...(outcome.status === 'skipped' && { status: 'error' }),
-    },
+    model_consulted: response.model,
+    model_stance: response.stance,
+    model_response: response,
     current_model_index: heard.length,
     next_step_required: !last,
     agent_analysis: stepNumber === 1 ? { initial_analysis: step, findings } : undefined,

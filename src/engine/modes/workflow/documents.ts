@@ -1,8 +1,8 @@
-import type { AnsweredCall } from '../../../calls/call-record.ts';
-import { jsonOf, objectIn, readControlStatus } from '../../../calls/reply.ts';
+import { jsonOf, objectIn, readControlStatus, wishIn } from '../../../calls/reply.ts';
 import type { Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Thread } from '../../../core/thread.ts';
+import { levelOf } from './step-progress.ts';
 
 type Definition = WorkflowMode<Record<string, unknown>>;
 type Facts = StepFacts<Record<string, unknown>>;
@@ -36,6 +36,9 @@ function bySeverity(issues: readonly Record<string, unknown>[]): JsonObject {
   return Object.fromEntries(counts);
 }
 
+const endOrExtend =
+  'If nothing is left to find, set next_step_required to false; if more is needed, raise total_steps.';
+
 /** The reply to a step after which the caller works on. */
 export function pauseDocument(
   tool: string,
@@ -43,20 +46,22 @@ export function pauseDocument(
   { step, args, progress }: Facts,
   stale: boolean,
 ): JsonObject {
-  const actions = mode.requiredActions(step, args, progress);
+  const guided = args.confidence === undefined ? { ...step, confidence: levelOf(step, mode.levels) } : step;
+  const actions = mode.requiredActions(guided, args, progress);
   return {
     status: mode.words.pause,
     [mode.words.required]: true,
-    required_actions: actions,
+    required_actions: [...actions],
     next_steps:
       `Do the ${actions.length} required actions first, with your own tools. Then call ${tool} again with ` +
-      `step_number ${progress.lastStep + 1}, the continuation_id, and what is new: findings with evidence, the files you read.`,
+      `step_number ${progress.lastStep + 1}, the continuation_id, and what is new: findings with evidence, the files you read.` +
+      `${stale ? ' This step added nothing new: gather new evidence, or set next_step_required to false.' : ''} ${endOrExtend}`,
     ...(stale && { no_new_evidence: true }),
     ...(step.relevantFiles.length > 0 && {
       file_context: {
         type: 'reference_only',
         note: `Files noted: ${step.relevantFiles.map(path => path.split('/').at(-1)).join(', ')}`,
-        context_optimization: 'The files are read when the expert is asked.',
+        context_optimization: `Files are referenced and not embedded${mode.expert ? '; the expert gets their full content at the last step' : ''}.`,
       },
     }),
   };
@@ -70,7 +75,7 @@ export function workSince(thread: Thread, tool: string, afterSeq: number): strin
 }
 
 /** What the steps came to, as the tool's own summary object. */
-export function summaryOf({ progress, work }: Facts): JsonObject {
+export function summaryOf({ step, progress, work }: Facts): JsonObject {
   return {
     initial_request: progress.request,
     steps_taken: progress.lastStep,
@@ -78,7 +83,8 @@ export function summaryOf({ progress, work }: Facts): JsonObject {
     relevant_files: progress.relevantFiles,
     relevant_context: progress.relevantContext,
     issues_found: progress.issuesFound.map(issue => jsonOf(issue)),
-    work_summary: work.join('\n\n'),
+    // The only step says its task once more, which stands above.
+    work_summary: work.length > 1 ? work.join('\n\n') : step.findings,
   };
 }
 
@@ -96,7 +102,7 @@ export function skippedDocument(mode: Definition, { step, progress }: Facts, sum
     skip_expert_analysis: true,
     expert_analysis: {
       status: words.reason,
-      reason: `${words.because ?? `You are ${progress.confidence}`}; no expert was asked. Send use_assistant_model: true to have it checked all the same.`,
+      reason: `${words.because ?? `You are ${progress.confidence}`}; no expert was asked. To have it checked all the same, send the step again ${words.because ? 'as external' : 'with less confidence'}.`,
     },
     next_steps: 'Present the result with its evidence and go on to the work itself.',
   };
@@ -112,15 +118,13 @@ export function expertDocument(
   mode: Definition,
   summary: JsonObject,
   compat: boolean,
-  answered: AnsweredCall,
+  { text, embedded, known }: { text: string; embedded: number; known: number },
 ): JsonObject {
-  const { text } = answered.answer;
-  const { embedded, unchanged, changed } = answered.files;
   const document: JsonObject = {
     file_context: {
       type: 'fully_embedded',
-      files_embedded: embedded.length + changed.length,
-      context_optimization: `${unchanged.length} more stood in the conversation already.`,
+      files_embedded: embedded,
+      context_optimization: `Full content of ${embedded} files was embedded for the expert; ${known} more were in the conversation already.`,
     },
     [mode.words.complete]: true,
     [mode.words.summary]: summary,
@@ -131,6 +135,7 @@ export function expertDocument(
       ...document,
       status: special.status,
       content: JSON.stringify(special.object),
+      ...wishIn(special.object),
       next_steps: afterSpecial(special),
     };
   }
@@ -138,8 +143,7 @@ export function expertDocument(
     ...document,
     status: compat ? 'calling_expert_analysis' : 'expert_analysis_complete',
     expert_analysis: expertAnalysis(mode, text),
-    next_steps:
-      'Present both views. Check the expert’s points against the code before you act on them, the gravest first.',
+    next_steps: `Present both views. Check the expert’s points against the code before you act on them, the most severe first.${mode.expert?.after ? ` ${mode.expert.after}` : ''}`,
     important_considerations: 'The expert saw only what it was sent. Say so where you disagree, and why.',
   };
 }

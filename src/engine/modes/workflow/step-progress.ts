@@ -1,7 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { quietWorkflowFields, workflowFields } from '../../../calls/fields.ts';
 import type { Step, WorkflowProgress } from '../../../calls/tool.ts';
-import { inputError } from '../../../core/errors.ts';
 import { isRecord, type JsonObject, numberIn, textIn, textsIn } from '../../../core/json.ts';
 import type { WorkflowState } from '../../../core/thread.ts';
 
@@ -31,9 +31,11 @@ export function readProgress(
     })),
     confidence: textIn(state.confidence),
     evidence: textIn(state.evidence),
+    known: state.known === true,
     settings: soundSettings(objectOf(state.settings), fields),
     kept: objectOf(state.kept),
-    asked: state.asked === true,
+    // Threads of earlier versions have the other word.
+    ended: state.ended === true || state.asked === true,
   };
 }
 
@@ -53,49 +55,37 @@ function records(value: unknown): Record<string, unknown>[] {
   return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
-/**
- * Refuses a step that does not follow the last one. The first step of a run is 1; a finished or new run begins there. A
- * revision may bear an old number or the next one; a last step whose expert was asked may come again with what was wanted.
- */
-export function checkOrder(tool: string, step: Step, before: WorkflowProgress | undefined, threadGiven: boolean): void {
-  const expected = before ? before.lastStep + 1 : 1;
-  if (before && step.revises !== undefined) checkRevised(tool, step.revises, before.lastStep);
-  if (step.stepNumber === 1 || step.stepNumber === expected) return;
-  if (before && step.revises !== undefined && step.stepNumber < expected) return;
-  if (before?.asked && step.stepNumber === before.lastStep) return;
-  if (!before && !threadGiven) {
-    throw inputError(
-      `${tool} was sent step ${step.stepNumber} without continuation_id, so the steps before it are unknown.`,
-      {
-        next: 'Send the continuation_id that the reply to step 1 gave, "last" for the newest thread of this project, or begin again with step_number 1.',
-        validationErrors: [{ field: 'continuation_id', error: 'missing', allowed: ['the id of step 1', 'last'] }],
-      },
-    );
+/** Whether a step belongs to the run that the thread remembers. Step 1 begins a new run, unless it revises. */
+export function isSameRun(before: WorkflowProgress | undefined, step: Step): before is WorkflowProgress {
+  return before !== undefined && (step.stepNumber > 1 || step.revises !== undefined);
+}
+
+/** What the caller should know of a step that does not follow the last one; undefined: it does. Each is taken as it comes. */
+export function orderWarning(tool: string, step: Step, before: WorkflowProgress | undefined): string | undefined {
+  const { stepNumber: number, revises } = step;
+  if (!before) {
+    return number === 1
+      ? undefined
+      : `Step ${number} is the first of ${tool} in this thread. If others came before it, send the continuation_id that step 1 gave, or "last".`;
   }
-  throw inputError(
-    `${tool} expected step ${expected}${expected > 1 ? ' (or 1, to begin again)' : ''}, not ${step.stepNumber}.`,
-    {
-      next: `Send step_number ${expected}.`,
-      validationErrors: [
-        { field: 'step_number', error: `out of order: ${step.stepNumber}`, allowed: [String(expected), '1'] },
-      ],
-    },
-  );
+  const { lastStep, ended } = before;
+  if (!isSameRun(before, step)) {
+    return ended
+      ? undefined
+      : `Step 1 began a new run; what came before stays in the conversation (${lastStep} steps). Send revises_step: 1 to correct a first step instead.`;
+  }
+  if (revises !== undefined)
+    return revises > lastStep ? `There is no step ${revises} to revise: this step was added.` : undefined;
+  if (number > lastStep + 1) return `Step ${number} followed step ${lastStep}: what lies between was not done here.`;
+  return number > lastStep || (ended && number === lastStep)
+    ? undefined
+    : `Step ${number} had come before: this one was added to it. Send revises_step: ${number} to replace it; the next step is ${lastStep + 1}.`;
 }
 
-function checkRevised(tool: string, revises: number, lastStep: number): void {
-  if (revises <= lastStep) return;
-  throw inputError(`${tool} can't revise step ${revises}: the last one so far is ${lastStep}.`, {
-    next: `Name the step to revise, 1 to ${lastStep}, or send step ${lastStep + 1} as a step of its own.`,
-    validationErrors: [
-      { field: 'revises_step_number', error: `no such step: ${revises}`, allowed: [`1 to ${lastStep}`] },
-    ],
-  });
-}
-
-/** What is known after a step. Step 1 begins anew, whatever the thread remembers, unless it revises. */
+/** What is known after a step. */
 export function advance(before: WorkflowProgress | undefined, step: Step, afterSeq: number): WorkflowProgress {
-  const known = step.stepNumber === 1 && step.revises === undefined ? undefined : before;
+  const known = isSameRun(before, step) ? before : undefined;
+  const held = (known?.hypotheses ?? []).filter(({ step: at }) => at !== step.revises);
   const hypothesis = step.hypothesis
     ? [{ step: step.stepNumber, hypothesis: step.hypothesis, confidence: step.confidence }]
     : [];
@@ -109,18 +99,18 @@ export function advance(before: WorkflowProgress | undefined, step: Step, afterS
     relevantContext: union(known?.relevantContext, step.relevantContext),
     issuesFound: unionBy(known?.issuesFound, step.issuesFound),
     images: union(known?.images, step.images),
-    // A step that comes again says what it thinks now.
-    hypotheses: [...(known?.hypotheses ?? []).filter(({ step: at }) => at !== step.stepNumber), ...hypothesis],
+    hypotheses: held.some(each => isDeepStrictEqual(each, hypothesis[0])) ? held : [...held, ...hypothesis],
     confidence: step.confidence,
     evidence: evidenceOf(step),
+    known: known?.known ?? false,
     settings: known?.settings ?? {},
     kept: known?.kept ?? {},
-    asked: false,
+    ended: !step.nextStepRequired,
   };
 }
 
 export function bringsNothingNew(before: WorkflowProgress | undefined, step: Step): boolean {
-  return step.stepNumber > 1 && before !== undefined && before.evidence === evidenceOf(step);
+  return isSameRun(before, step) && before.evidence === evidenceOf(step);
 }
 
 function evidenceOf(step: Step): string {
@@ -166,6 +156,23 @@ export function stepOf(args: Record<string, unknown>, unsure = 'low'): Step & { 
     revises: revised(given),
     useExpert: given.use_assistant_model,
   };
+}
+
+const defaultLevels = ['exploring', 'medium', 'high', 'very_high', 'almost_certain'] as const;
+
+/**
+ * How far a caller is who does not say how sure it is, for guidance alone: the first third of the steps explores, the last
+ * one concludes. `levels` are a tool's own five words.
+ */
+export function levelOf({ stepNumber, totalSteps }: Step, levels: readonly string[] = defaultLevels): string {
+  const explored = Math.floor(totalSteps / 3);
+  const rank =
+    stepNumber >= totalSteps
+      ? 4
+      : stepNumber <= explored
+        ? 0
+        : 1 + Math.floor(((stepNumber - explored - 1) * 3) / (totalSteps - explored - 1));
+  return levels[rank] ?? '';
 }
 
 /** Hosts that fill in every field send a number beside `is_step_revision: false`: that revises nothing. */

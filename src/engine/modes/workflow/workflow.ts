@@ -1,13 +1,17 @@
+import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { askModelTurn, recordLocalTurn } from '../../../calls/ask/ask.ts';
 import { maskArguments, maskDocument } from '../../../calls/ask/redaction.ts';
 import type { LocalTurn, ModelTurn, ThreadedCall, TurnPlan } from '../../../calls/call-record.ts';
-import { jsonOf } from '../../../calls/reply.ts';
+import { jsonOf, readControlStatus } from '../../../calls/reply.ts';
 import type { Evidence, Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
 import { inputError } from '../../../core/errors.ts';
+import type { Fingerprint } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
+import type { StoredTurn } from '../../../core/thread.ts';
 import { createTracer } from '../../../workspace/call-graph/tracer.ts';
 import { listSourceFiles, missingPaths } from '../../../workspace/find-files.ts';
+import { isSkip } from '../../../workspace/paths.ts';
 import type { Mode, ModeServices, WorkflowSettings } from '../mode.ts';
 import {
   declinedDocument,
@@ -18,7 +22,7 @@ import {
   summaryOf,
   workSince,
 } from './documents.ts';
-import { advance, bringsNothingNew, checkOrder, readProgress, stepOf } from './step-progress.ts';
+import { advance, bringsNothingNew, isSameRun, orderWarning, readProgress, stepOf } from './step-progress.ts';
 
 export interface ContributionNotes {
   /** Lines of the tool's own. */
@@ -102,7 +106,7 @@ export function withOwnIssues(
 
 /** What the disk says of the files that a step names. */
 interface StepFiles {
-  /** Checked ones that are not there. */
+  /** Named ones that are not there. */
   missing: readonly string[];
   /** Source files behind the relevant ones, where the tool counts them. */
   found: readonly string[];
@@ -112,7 +116,7 @@ async function stepFiles(call: ThreadedCall, { sandbox, home }: ModeServices, co
   const { files_checked: checked, relevant_files: relevant } = call.args;
   const place = { root: call.request.principal.root, home, signal: call.signal };
   return {
-    missing: await missingPaths(sandbox, stringsIn(checked), place),
+    missing: await missingPaths(sandbox, [...new Set([...stringsIn(checked), ...stringsIn(relevant)])], place),
     found: count ? await listSourceFiles(sandbox, stringsIn(relevant), place) : [],
   };
 }
@@ -143,12 +147,19 @@ async function planStep(mode: Definition, call: ThreadedCall, services: ModeServ
   const tool = call.tool.name;
   const step = stepOf(call.args, mode.unsure);
   const before = readProgress(call.thread.workflows[tool], call.tool.fields);
-  checkOrder(tool, step, before, call.common.continuationId !== undefined);
-  if (step.revises === undefined || !before) checkFirst(tool, mode, step, call.args);
+  const warning = orderWarning(tool, step, before);
+  if (warning !== undefined) call.warnings.push(warning);
+  if (!isSameRun(before, step)) {
+    checkFirst(tool, mode, step, call.args);
+    if (services.sandbox.roots.length === 0) call.warnings.push(nothingReadable);
+  }
   const stepCall = await record(mode, call, services, { step, before });
-  if (step.nextStepRequired) return local(stepCall, pause(stepCall, before), true);
+  if (step.nextStepRequired) return local(stepCall, pause(stepCall, before));
   const unfinished = mode.unfinished?.(stepCall.facts);
-  if (unfinished) return local(stepCall, unfinished, true);
+  if (unfinished) {
+    stepCall.facts.progress.ended = false;
+    return local(stepCall, unfinished);
+  }
   if (mode.finish) return finish(stepCall, mode.finish(stepCall.facts));
   const summary = summaryOf(stepCall.facts);
   if (step.useExpert === false)
@@ -157,10 +168,67 @@ async function planStep(mode: Definition, call: ThreadedCall, services: ModeServ
       ...mode.verdict?.(stepCall.facts),
     });
   const certain = mode.certain?.(step, call.args, stepCall.facts.progress.settings) ?? false;
-  if (certain && mode.words.skipped && step.useExpert !== true && !services.workflow.expertAtCertain) {
+  if (certain && mode.words.skipped && !services.workflow.expertAtCertain) {
     return local(stepCall, { ...skippedDocument(mode, stepCall.facts, summary), ...mode.verdict?.(stepCall.facts) });
   }
-  return ask(stepCall, summary, services.workflow);
+  const answer = before?.ended ? await answerBefore(stepCall, before, services) : undefined;
+  return answer
+    ? answeredAgain(stepCall, summary, answer, services.workflow)
+    : ask(stepCall, summary, services.workflow);
+}
+
+const nothingReadable =
+  'No file can be read here, by the expert either: no project is known. Start the server in a folder with .git or a project file (package.json, pyproject.toml …), let the host name the folder as a root, or set POLYLOGUE_ROOTS.';
+
+/**
+ * The expert's answer to this very step, where nothing has changed since: who sends a step twice does not pay twice. Other
+ * words, files, images or another model ask anew, and so does a step whose expert asked for something.
+ */
+async function answerBefore(
+  { call: { thread, tool, common, request }, contribution, facts, step }: StepCall,
+  { images }: WorkflowProgress,
+  { sandbox }: ModeServices,
+): Promise<StoredTurn | undefined> {
+  const done = thread.turns.filter(({ toolName, status }) => toolName === tool.name && status === 'done');
+  const answer = done.findLast(({ role }) => role === 'assistant');
+  const asked = done.find(({ role, exchange }) => role === 'user' && exchange === answer?.exchange);
+  if (!answer || !asked || readControlStatus(answer.content) || step.revises !== undefined) return undefined;
+  const models = [undefined, answer.modelMetadata?.requested, answer.modelName];
+  const isSame =
+    `${asked.content}\n\n`.startsWith(`${contribution}\n\n`) &&
+    (facts.evidence?.forExpert ?? []).every(({ text }) => asked.content.includes(text)) &&
+    step.images.every(image => images.includes(image)) &&
+    models.includes(common.model);
+  if (!isSame) return undefined;
+  const seen = new Map(thread.turns.flatMap(({ files }) => files.map(file => [file.path, file])));
+  for (const path of new Set([...seen.keys(), ...facts.progress.relevantFiles])) {
+    const found = await sandbox.locate(resolve(request.principal.root, path));
+    const record = isSkip(found) ? seen.get(path) : seen.get(found.path);
+    if (isSkip(found) ? record : found.kind === 'file' && !isAsSeen(found, record)) return undefined;
+  }
+  return answer;
+}
+
+function isAsSeen(now: Pick<Fingerprint, 'mtimeMs' | 'size'>, then: Fingerprint | undefined): boolean {
+  return now.mtimeMs === then?.mtimeMs && now.size === then.size;
+}
+
+function answeredAgain(
+  stepCall: StepCall,
+  summary: JsonObject,
+  { content, modelName, modelProvider }: StoredTurn,
+  { compat }: Pick<WorkflowSettings, 'compat'>,
+): LocalTurn {
+  const { mode, facts, call } = stepCall;
+  call.warnings.push(
+    'The expert has answered this very step: its answer is given again, and nobody was asked. To ask anew, send what is new in findings, another model, or revises_step.',
+  );
+  const known = facts.progress.relevantFiles.length;
+  const again = local(stepCall, {
+    ...expertDocument(mode, summary, compat, { text: content, embedded: 0, known }),
+    ...mode.verdict?.(facts, content),
+  });
+  return { ...again, metadata: { ...again.metadata, model_used: modelName, provider_used: modelProvider } };
 }
 
 /** The step with all that is known after it. */
@@ -179,6 +247,7 @@ async function record(
   const evidence = looks ? await ownEvidence(services, mode, call, held) : undefined;
   const progress: WorkflowProgress = {
     ...withOwnIssues(advanced, tool, evidence),
+    known: advanced.known || (!isSameRun(before, step) && holdsFiles(call, step.relevantFiles)),
     settings: held,
     kept: mode.keep?.(advanced.kept, step, call.args, found) ?? {},
   };
@@ -193,6 +262,18 @@ async function record(
     ...evidence?.document,
   };
   return { mode, step, facts, call, contribution, document };
+}
+
+/** Whether models of this thread have seen all of these files. */
+function holdsFiles({ thread, request }: ThreadedCall, named: readonly string[]): boolean {
+  const seen = thread.turns
+    .filter(({ status }) => status === 'done')
+    .flatMap(({ files }) => files.map(({ path }) => path));
+  const isSeen = (name: string) => {
+    const path = resolve(request.principal.root, name);
+    return seen.some(each => each === path || each.startsWith(`${path}/`));
+  };
+  return named.length > 0 && named.every(isSeen);
 }
 
 function settingsIn({ settings = [] }: Definition, args: Record<string, unknown>): JsonObject {
@@ -219,13 +300,13 @@ function isEmptyList(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
 }
 
-/** A run that is over leaves no state: the next step 1 begins anew anyway, and a stray step is told so. */
-function local(stepCall: StepCall, ending: JsonObject, goesOn = false): LocalTurn {
+/** The state stays when a run is over: a step that comes after all finds what was gathered. */
+function local(stepCall: StepCall, ending: JsonObject): LocalTurn {
   const { call, mode, facts, contribution, document } = stepCall;
   return {
     kind: 'local',
     contribution,
-    workflow: { tool: call.tool.name, state: goesOn ? jsonOf(facts.progress) : null },
+    workflow: { tool: call.tool.name, state: jsonOf(facts.progress) },
     document: { ...document, ...ending, ...mode.keys?.(facts) },
     metadata: mode.metadata?.(facts),
   };
@@ -247,10 +328,10 @@ function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowS
     files: [...new Set([...progress.relevantFiles, ...(mode.files?.(progress.settings) ?? [])])],
     evidence: facts.evidence?.forExpert,
     images: progress.images,
+    aboutFiles: mode.neededAtFirst?.includes('relevant_files'),
     category: mode.category ?? 'extended_reasoning',
     effort: mode.effort ?? 'high',
-    // What the expert wants first is known only from its answer: so the last step may be sent again.
-    workflow: { tool: call.tool.name, state: jsonOf({ ...progress, asked: true }) },
+    workflow: { tool: call.tool.name, state: jsonOf(progress) },
     local: document,
     withoutModel: {
       ...document,
@@ -262,7 +343,11 @@ function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowS
     },
     conclude: answered => ({
       ...document,
-      ...expertDocument(mode, summary, compat, answered),
+      ...expertDocument(mode, summary, compat, {
+        text: answered.answer.text,
+        embedded: answered.files.embedded.length + answered.files.changed.length,
+        known: answered.files.unchanged.length,
+      }),
       ...mode.verdict?.(facts, answered.answer.text),
       ...(answered.evidenceLeftOut.length > 0 && { evidence_left_out: answered.evidenceLeftOut }),
     }),

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { parseArguments, schemaOf } from '../../../../src/calls/arguments.ts';
+import { schemaOf } from '../../../../src/calls/argument-schema.ts';
+import { parseArguments } from '../../../../src/calls/arguments.ts';
 import { defineTool } from '../../../../src/calls/tool.ts';
 import { isAppError } from '../../../../src/core/errors.ts';
 import { codereview } from '../../../../src/tools/codereview.ts';

@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { isRecord, type JsonObject } from '../core/json.ts';
+import type { ToolListing } from '../core/tool-host.ts';
+import type { ToolDefinition } from './tool.ts';
+
+/** What the JSON schema of a field says. */
+export type Property = Record<string, unknown>;
+
+/** A tool's schemas, made once. */
+export interface ToolSchema {
+  listing: ToolListing;
+  /** By field name, hidden ones too: what its JSON schema says. */
+  readonly properties: Readonly<Record<string, Property>>;
+  readonly parser: z.ZodType<Record<string, unknown>>;
+}
+
+/** `made`: what `advertisedSchema` comes to for this very definition, where that is known already. */
+export function schemaOf(tool: ToolDefinition, made?: JsonObject): ToolSchema {
+  const advertised = made ?? advertisedSchema(tool);
+  let properties: ToolSchema['properties'] | undefined;
+  let parser: ToolSchema['parser'] | undefined;
+  return {
+    listing: {
+      name: tool.name,
+      title: tool.title,
+      description: tool.description,
+      inputSchema: { ...advertised, type: 'object' },
+      annotations: {
+        readOnlyHint: !tool.effects.writes,
+        destructiveHint: tool.effects.destroys,
+        // It says something of tools that write, and of no other.
+        ...(tool.effects.writes && { idempotentHint: tool.effects.idempotent }),
+        openWorldHint: tool.effects.network,
+      },
+    },
+    // These are of use for calls alone, and most of the work: they are left out of the start.
+    get properties() {
+      properties ??= { ...propertiesOf(jsonSchema(z.object(tool.accepts ?? {}))), ...propertiesOf(advertised) };
+      return properties;
+    },
+    get parser() {
+      parser ??= z.object({ ...tool.accepts, ...tool.fields });
+      return parser;
+    },
+  };
+}
+
+/** The arguments as a tool's listing tells of them; that they are an object is left out. */
+export function advertisedSchema({ fields }: Pick<ToolDefinition, 'fields'>): JsonObject {
+  return jsonSchema(z.object(fields));
+}
+
+/** The JSON Schema without what costs tokens and tells a model nothing. */
+function jsonSchema(schema: z.ZodType): JsonObject {
+  const {
+    $schema: _dialect,
+    additionalProperties: _extra,
+    type: _type,
+    ...rest
+  } = slim(z.toJSONSchema(schema, { io: 'input' }));
+  return rest;
+}
+
+const noise = new Set(['propertyNames', 'default']);
+
+function slim(value: object): JsonObject {
+  const entries = Object.entries(value).flatMap(([key, inner]) => {
+    if (noise.has(key) || (key === 'maximum' && inner === Number.MAX_SAFE_INTEGER)) return [];
+    // That counting starts at 0 or 1 and a text is not empty goes without saying; it is checked all the same.
+    if (key === 'minLength' || (key === 'minimum' && (inner === 0 || inner === 1))) return [];
+    if (key === 'additionalProperties' && isRecord(inner)) return [];
+    return [[key, isRecord(inner) ? slim(inner) : inner]];
+  });
+  return Object.fromEntries(entries);
+}
+
+export function propertiesOf(schema: Record<string, unknown>): Record<string, Property> {
+  const properties: Record<string, Property> = {};
+  const found = schema.properties;
+  if (!isRecord(found)) return properties;
+  for (const [name, property] of Object.entries(found)) if (isRecord(property)) properties[name] = property;
+  return properties;
+}
