@@ -254,6 +254,12 @@ export function refuseRetry({ model, costUsd = 0 }: Waste): AppError {
   );
 }
 
+/** Whether a vendor may charge for what failed: nobody waited for the answer, or what came after its headers was no answer. */
+export function mayBeBilled(error: unknown): boolean {
+  const { class: cause, status } = isAppError(error) ? error.details : {};
+  return isInterrupted(error) || (status === undefined && cause === 'bad_upstream');
+}
+
 /** Whether a vendor may go on charging for an answer that nobody waits for any more. */
 export function isInterrupted(error: unknown): boolean {
   return !isAppError(error) || error.kind === 'cancelled' || error.details.class === 'timeout';

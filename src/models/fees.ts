@@ -72,6 +72,8 @@ export interface Use {
   amount: number;
   /** What was used where it is not the model: an engine that searches. */
   of?: string;
+  /** The vendor counts it again at the end: it stands only where the stream breaks before that. */
+  provisional?: true;
 }
 
 function priceOf(provider: string, kind: FeeKind, used: string): FeePrice | undefined {
@@ -117,7 +119,8 @@ export const passedUse: UsesIn = part => {
   const passed = part.type === 'raw' && isRecord(part.rawValue) ? part.rawValue.polylogueUse : undefined;
   if (!isRecord(passed) || typeof passed.amount !== 'number') return undefined;
   const kind = passed.kind === 'cache_storage' ? passed.kind : 'web_search';
-  return use(kind, passed.amount, typeof passed.of === 'string' ? passed.of : undefined);
+  const used = use(kind, passed.amount, typeof passed.of === 'string' ? passed.of : undefined);
+  return used && passed.provisional === true ? { ...used, provisional: true } : used;
 };
 
 /** Nothing for what is no number above zero. */
@@ -126,8 +129,15 @@ export function use(kind: FeeKind, amount: unknown, of?: string): Use | undefine
   return { kind, amount, ...(of !== undefined && { of }) };
 }
 
+/** A search that a vendor began and will count at the end. */
+export function startedSearch(part: LanguageModelV4StreamPart): Use | undefined {
+  const isSearch = part.type === 'tool-call' && part.providerExecuted === true;
+  return isSearch ? { kind: 'web_search', amount: 1, provisional: true } : undefined;
+}
+
 /** A vendor that counts its searches among the tokens, as Anthropic does: `server_tool_use.web_search_requests`. */
 export const countedSearches: UsesIn = part => {
+  if (part.type === 'tool-call') return startedSearch(part);
   const serverToolUse = part.type === 'finish' ? part.usage.raw?.server_tool_use : undefined;
   return use('web_search', isRecord(serverToolUse) ? serverToolUse.web_search_requests : undefined);
 };

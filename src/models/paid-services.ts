@@ -1,10 +1,10 @@
-import { isAppError } from '../core/errors.ts';
+import { isAppError, throwIfAborted } from '../core/errors.ts';
 import type { Embedder, Emit } from '../core/ports.ts';
 import type { SpendLedger } from '../core/spend-ledger.ts';
 import { estimateTokens } from '../core/tokens.ts';
 import { type Fee, type FeeKind, noUsage, type SpendEntry } from '../core/usage.ts';
 import type { ModelQuestion } from './ask-model.ts';
-import { callLimit, isInterrupted, refuseUnpricedService } from './budget.ts';
+import { callLimit, mayBeBilled, refuseUnpricedService } from './budget.ts';
 import { feeFor, feeRate } from './fees.ts';
 import { isLimited, type ReservationParts, reserveBudget } from './spend-meter.ts';
 import type { SearchHit, SearchRequest, VendorEmbedder, WebSearcher } from './vendor-services.ts';
@@ -24,11 +24,11 @@ export interface Service {
 
 /**
  * Has a service done within what may be spent, and writes down what it came to: `run` tells that as it happens, so that what
- * was used before a failure counts too.
+ * was used before a failure counts too. `estimated`: the vendor was asked, and its answer was not seen.
  */
 export type MeterService = <Result>(
   service: Service,
-  run: (report: (amount: number) => void) => Promise<Result>,
+  run: (report: (amount: number, estimated?: boolean) => void) => Promise<Result>,
 ) => Promise<Result>;
 
 export interface ServiceMeterParts extends ReservationParts {
@@ -46,29 +46,25 @@ export function createServiceMeter(parts: ServiceMeterParts): MeterService {
     if (rate === undefined && isLimited(parts, payer, account)) throw refuseUnpricedService(provider, used);
     const fixed = (rate ?? 0) * max;
     const held = await reserveBudget(parts, { payer, fixed, perToken: 0, max: 0, least: 0 }, account);
-    let amount = 0;
-    let failure: unknown;
+    let [amount, isEstimate] = [0, false];
     try {
-      return await run(more => {
+      return await run((more, estimated = false) => {
         amount += more;
+        isEstimate ||= estimated;
       });
-    } catch (error) {
-      failure = error;
-      throw error;
     } finally {
       const entry = amount > 0 ? entryOf(parts, service, free) : undefined;
-      // What was broken off may be charged all the same: it stays reserved until its time is over.
-      if (entry || failure === undefined || !isInterrupted(failure)) await write(parts, entry?.(amount), held?.id);
+      await write(parts, entry?.(amount, isEstimate), held?.id);
     }
   };
 }
 
 function entryOf({ clock }: ServiceMeterParts, service: Service, free: boolean) {
   const { payer, tool, provider, used, kind } = service;
-  return (amount: number): SpendEntry => {
+  return (amount: number, estimated: boolean): SpendEntry => {
     const { unpriced, ...known } = feeFor(provider, kind, used, amount);
     const fee: Fee = unpriced === undefined || free ? known : { ...known, unpriced };
-    const usage = { ...noUsage, fees: { [kind]: fee } };
+    const usage = { ...noUsage, fees: { [kind]: fee }, ...(estimated && { estimated: 1 }) };
     const cost = fee.unpriced === undefined ? { costUsd: fee.usd } : {};
     return { ...payer, at: clock.now(), tool, provider, model: used, usage, ...cost };
   };
@@ -102,9 +98,15 @@ export function paidSearcher({ provider, engine, search }: WebSearcher, tool: st
     search(request, payer, signal) {
       const used = request.engine ?? engine;
       return pay({ payer, tool, provider, used, kind: 'web_search', max: 1 }, async report => {
-        const hits = await search(request, signal);
-        report(1);
-        return hits;
+        throwIfAborted(signal);
+        try {
+          const hits = await search(request, signal);
+          report(1);
+          return hits;
+        } catch (error) {
+          if (mayBeBilled(error)) report(1, true);
+          throw error;
+        }
       });
     },
   };

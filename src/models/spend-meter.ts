@@ -48,6 +48,8 @@ export interface Reservation {
   /** The most that the answer may come to; `limited`: what makes that less than was asked for. */
   maxOutputTokens: number;
   limited?: BudgetHeadroom['name'];
+  /** US dollars that the limits leave beside it, for attempts that fail. */
+  spare: number;
   /** Its number in the ledger; absent: it stands in the account of the call alone. */
   id?: string;
 }
@@ -200,7 +202,7 @@ export async function reserveBudget(
     }
     const usd = fixed + maxOutputTokens * perToken;
     charge(account, usd, auto);
-    const held = { usd, maxOutputTokens, ...(maxOutputTokens < max && { limited: room.name }) };
+    const held = { usd, maxOutputTokens, spare: room.free - usd, ...(maxOutputTokens < max && { limited: room.name }) };
     if (!shared || !payer) return held;
     const id = parts.random.uuid();
     const scope = scopeOf(parts.clock, payer);
@@ -231,12 +233,8 @@ async function tightestRoom(
   }
   // Last, and without a wait behind it: other questions of this call may have put money aside meanwhile.
   rooms.push(...roomsOfCall({ caps }, account, auto));
-  const unlimited = Number.POSITIVE_INFINITY;
-  return rooms.reduce((a, b) => (b.free <= a.free ? b : a), {
-    name: 'AUTO_COST_LIMIT',
-    usd: unlimited,
-    free: unlimited,
-  });
+  const endless: BudgetHeadroom = { name: 'AUTO_COST_LIMIT', usd: Infinity, free: Infinity };
+  return rooms.reduce((a, b) => (b.free <= a.free ? b : a), endless);
 }
 
 function scopeOf(clock: Clock, payer: NonNullable<ModelQuestion['payer']>) {
@@ -264,8 +262,8 @@ export interface Meter {
   begin(reqId: string, maxCostUsd: unknown, tell?: CallSpend['tell']): void;
   /** What it was billed for; undefined: nothing. */
   end(reqId: string): Bill | undefined;
-  /** US dollars that the limits leave for questions of this call whose model nobody names; infinite: there is no limit. */
-  left(reqId: string, payer: ModelQuestion['payer']): Promise<number>;
+  /** What the tightest limit leaves for questions of this call whose model nobody names; infinite: there is no limit. */
+  left(reqId: string, payer: ModelQuestion['payer']): Promise<BudgetHeadroom>;
   /** Resolves when the ledger has everything. */
   flush(): Promise<void>;
 }
@@ -287,10 +285,10 @@ class ModelMeter implements Meter {
     this.#accounts.set(reqId, { ...this.#accountFor(maxCostUsd), tell });
   }
 
-  async left(reqId: string, payer: ModelQuestion['payer']): Promise<number> {
+  async left(reqId: string, payer: ModelQuestion['payer']): Promise<BudgetHeadroom> {
     if (!this.#isUnlimited()) await this.flush();
     const account = this.#accounts.get(reqId) ?? this.#accountFor(undefined);
-    return (await tightestRoom(this.#options, payer, account, true)).free;
+    return tightestRoom(this.#options, payer, account, true);
   }
 
   end(reqId: string): Bill | undefined {
@@ -335,6 +333,7 @@ class ModelMeter implements Meter {
   /** The question with what was reserved as its limit, and attempts that failed counted as they happen. */
   #watched(question: ModelQuestion, account: CallSpend, held: Reservation | undefined): ModelQuestion {
     const stop = new AbortController();
+    let wasted = 0;
     const onWaste = (waste: Waste) => {
       question.onWaste?.(waste);
       const costUsd = this.#costOf(waste);
@@ -342,9 +341,10 @@ class ModelMeter implements Meter {
       this.#write(this.#entryOf(question, { ...waste, costUsd }));
       if (!costUsd) return;
       charge(account, costUsd, isAuto(question));
-      // What was reserved is enough for one attempt; the other limits may have no more.
+      wasted += costUsd;
+      // What was reserved is enough for one attempt; the limits may have no more.
       const over = roomsOfCall(this.#options, account, isAuto(question)).some(({ free }) => free < -rounding);
-      if (held && (held.id !== undefined || over)) stop.abort(refuseRetry(waste));
+      if (held && (over || wasted > held.spare + rounding)) stop.abort(refuseRetry(waste));
     };
     if (!held) return { ...question, onWaste };
     const signal = AbortSignal.any([question.signal, stop.signal]);

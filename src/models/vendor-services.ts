@@ -89,8 +89,12 @@ export function readVendorCache(value: JsonObject | undefined): VendorCache | un
 export interface VendorEmbedder {
   /** `provider:model`: vectors of different models can't be compared. */
   model: string;
-  /** One vector a text, in their order. `tell` gets the tokens of each request that was answered. Throws an `AppError`. */
-  embed(texts: readonly string[], signal: AbortSignal, report?: (tokens: number) => void): Promise<Float32Array[]>;
+  /** One vector a text, in their order. `report` gets the tokens of each request that is billed. Throws an `AppError`. */
+  embed(
+    texts: readonly string[],
+    signal: AbortSignal,
+    report?: (tokens: number, estimated?: boolean) => void,
+  ): Promise<Float32Array[]>;
 }
 
 /** A document as it is handed over. */

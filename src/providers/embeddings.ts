@@ -1,6 +1,7 @@
-import { configError } from '../core/errors.ts';
+import { configError, throwIfAborted } from '../core/errors.ts';
 import { isRecord, type JsonObject } from '../core/json.ts';
 import { estimateTokens } from '../core/tokens.ts';
+import { mayBeBilled } from '../models/budget.ts';
 import { checkedBaseUrl, type ProviderSettings } from '../models/provider.ts';
 import { badUpstream } from '../models/resilience/errors.ts';
 import type { VendorEmbedder } from '../models/vendor-services.ts';
@@ -23,7 +24,12 @@ function createEmbedder(endpoint: VendorEndpoint, model: string): VendorEmbedder
         // Vendors refuse an empty text; a space stands for nothing as well.
         const body: JsonObject = { model, input: input.map(text => text || ' ') };
         const what = `embeddings of ${model}`;
-        const answer = await vendorJson(endpoint, { path: '/embeddings', body, what, timeoutMs, signal });
+        throwIfAborted(signal);
+        const asked = vendorJson(endpoint, { path: '/embeddings', body, what, timeoutMs, signal });
+        const answer = await asked.catch((error: unknown) => {
+          if (mayBeBilled(error)) report?.(tokensOf(undefined, input), true);
+          throw error;
+        });
         report?.(tokensOf(answer.usage, input));
         vectors.push(...vectorsOf(answer.data, input.length));
       }

@@ -7,7 +7,7 @@ import type {
   LanguageModelV4StreamPart,
 } from '@ai-sdk/provider';
 import type { ModelInfo } from '../core/model.ts';
-import { type UsesIn, use } from '../models/fees.ts';
+import { startedSearch, type UsesIn, use } from '../models/fees.ts';
 import {
   accessOf,
   addressSetting,
@@ -38,7 +38,7 @@ export function xaiSearchOptions({ webSearch }: CallParams): JSONObject {
 
 /** Only what brought something is charged, which the vendor counts; its search is the one tool that it is given. */
 export const xaiUses: UsesIn = part =>
-  part.type === 'finish' ? use('web_search', part.usage.raw?.num_server_side_tools_used) : undefined;
+  part.type === 'finish' ? use('web_search', part.usage.raw?.num_server_side_tools_used) : startedSearch(part);
 
 /** Answers whose thoughts are kept, and how much of them; what is forgotten is merely not sent along. */
 const maxAnswers = 200;

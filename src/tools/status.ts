@@ -58,6 +58,7 @@ function spentDocument(rows: readonly SpendRow[]): JsonObject {
     cost_usd: roundedUsd(sum(({ costUsd }) => costUsd)),
     calls: sum(({ calls }) => calls),
     unpriced_calls: sum(({ unpriced }) => unpriced) || undefined,
+    estimated_calls: sum(({ usage }) => usage.estimated ?? 0) || undefined,
     tokens: { input: sum(({ usage }) => usage.input), output: sum(({ usage }) => usage.output), cache_read: read },
     fees: kinds.length > 0 ? kinds.map(feeDocument) : undefined,
   };

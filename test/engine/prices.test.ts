@@ -4,6 +4,7 @@ import { catalogueModel } from '../models/catalogue-model.ts';
 import { type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor, RecordedRequest } from '../support/vendors/fake-vendor.ts';
+import { startAzure } from '../support/vendors/start-azure.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
 
 const pricing = { isLocal: () => false, allowUnpriced: false };
@@ -96,6 +97,33 @@ describe('what limits an automatic choice', () => {
       await polylogue.call('chat', { prompt: 'Hello?', model: 'gpt-5-nano' }, { onProgress });
       expect(told.join()).not.toContain('may cost');
     });
+  });
+
+  it('is said not to hold where only models without a known price are left', async () => {
+    const own = await startAzure({ prod: 'gpt-4.1' });
+    const custom = {
+      ...vendorEnv({ azure: own.url }),
+      AZURE_OPENAI_DEPLOYMENTS: 'prod=house-model',
+      OPENAI_API_KEY: '',
+    };
+    const said = async (env: Record<string, string>, args: object = {}) => {
+      const warnings: string[] = [];
+      await withProduct({ ...custom, ...env }, async polylogue => {
+        for (const tool of ['chat', 'thinkdeep'] as const) {
+          const step = { step: 'Is it?', step_number: 1, total_steps: 1, next_step_required: false, findings: 'So.' };
+          const given = tool === 'chat' ? { prompt: 'Hello?' } : { ...step, confidence: 'low' };
+          const reply = await polylogue.call(tool, { ...given, ...args });
+          expect(reply).toMatchObject({ isError: false });
+          warnings.push(...(reply.metadata.warnings ?? []).filter((text: string) => text.includes('AUTO_COST_LIMIT')));
+        }
+      });
+      return warnings;
+    };
+    const warning = 'No price is known for azure:prod, so AUTO_COST_LIMIT $2.00 cannot be kept for this call.';
+    expect(await said({})).toEqual([warning, warning]);
+    expect(await said({ ALLOW_UNPRICED_MODELS: 'true' })).toEqual([]);
+    expect(await said({}, { model: 'azure:prod' })).toEqual([]);
+    await own.close();
   });
 
   it('refuses only where nothing fits, and says what to do', async () => {

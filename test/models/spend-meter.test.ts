@@ -328,13 +328,17 @@ describe('the meter before the models', () => {
     const strict = meterOf({ perRequest: 0.1 }, wasting);
     await expect(strict.ask(questionOf())).rejects.toMatchObject(refused());
     await strict.flush();
-    const capped = meterOf({ perDay: 10 }, wasting);
+    const capped = meterOf({ perDay: 0.35 }, wasting);
     await expect(capped.ask(questionOf())).rejects.toMatchObject({
       ...refused(),
       message: expect.stringContaining('brought no answer and cost $0.10'),
     });
     await capped.flush();
     expect((await rows())[0]).toMatchObject({ calls: 4 });
+    // Where the limit has room for both, another one is asked.
+    const roomy = meterOf({ perDay: 10 }, wasting);
+    await expect(roomy.ask(questionOf())).resolves.toMatchObject({ text: 'Because.' });
+    await roomy.flush();
   });
 
   it('goes on without a ledger that fails, and says so in the log', async () => {

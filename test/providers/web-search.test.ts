@@ -143,6 +143,16 @@ describe.each(cases)('a search at $name', ({ name, definition, start, model: id,
     return { vendor, ask: asker(definition, settings), model: known(name, id), settings };
   }
 
+  it('is paid for once where the answer breaks off after it', async () => {
+    const { vendor: fake, ask, model } = await setUp();
+    fake.script({ fault: 'cut_mid_stream', answer: 'It rained in the north. '.repeat(20), finds: pages });
+    const { partial, usage } = await ask(model, { webSearch: search });
+    // These two tell of searches in their last chunk alone.
+    const fees = ['google', 'openrouter'].includes(name) ? undefined : { web_search: fee };
+    expect(fake.requests).toHaveLength(1);
+    expect({ partial, fees: usage.fees, estimated: usage.estimated }).toEqual({ partial: true, fees, estimated: 1 });
+  });
+
   it('is asked for as the vendor documents it, and its pages come back as citations', async () => {
     const { vendor: fake, ask, model } = await setUp();
     fake.script({ answer: 'It rained in the north.', finds: pages });

@@ -56,6 +56,14 @@ describe('the tools of operation', () => {
     expect(other.spent_today).toMatchObject({ cost_usd: 0, calls: 0 });
   });
 
+  it('status tells how many calls are estimated', async () => {
+    vendor.script({ fault: 'cut_mid_stream', answer: 'It is so. '.repeat(40) });
+    const owner = 'estimate';
+    await polylogue.call('chat', { prompt: 'Is it?', model: 'openai:gpt-4.1' }, { owner });
+    const { spent_today } = await polylogue.call('status', {}, { owner });
+    expect(spent_today).toMatchObject({ calls: 1, estimated_calls: 1 });
+  });
+
   it('activity shows the caller’s own calls, attempts and errors, newest last, and nobody else’s', async () => {
     vendor.script({ fault: 'status', status: 404 });
     const failed = await polylogue.call('chat', { prompt: 'Is it still?', model: 'openai:gpt-4.1' });

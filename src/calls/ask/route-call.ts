@@ -183,7 +183,7 @@ export async function routeCall(services: CallServices, call: ThreadedCall, plan
     effort: common.effort ?? services.efforts[tool.name] ?? plan.effort,
     allowFallback: common.allowFallback,
     promptTokens,
-    leftUsd: await services.leftToSpend(call.reqId, { owner: call.request.principal.owner, thread: thread.id }),
+    left: await services.leftToSpend(call.reqId, { owner: call.request.principal.owner, thread: thread.id }),
     ...(used !== undefined &&
       remembered === undefined && { before: { model: used, tokens: cachedTokens(services, thread, last) } }),
     ...(plan.provider !== undefined && { avoid: (model: ModelInfo) => model.provider !== plan.provider }),

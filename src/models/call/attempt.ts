@@ -46,6 +46,8 @@ export interface AttemptOutcome {
   providerMetadata?: Readonly<Record<string, unknown>>;
   /** What a program did with tools of its own, in its order. */
   steps?: readonly Record<string, unknown>[];
+  /** The vendor began to work on it and did not report a failure, or was silent until the request was given up. */
+  accepted?: boolean;
   /** What ended it, as it was thrown. Absent: the answer is whole. */
   failure?: unknown;
 }
@@ -95,6 +97,7 @@ export async function attempt(input: AttemptInput): Promise<AttemptOutcome> {
     warnings: [],
   };
   const { clocks } = input;
+  const sent = !clocks.signal.aborted;
   try {
     // The vendors' packages tell tokens at the end alone; of a stream that breaks, its own chunks tell what is paid for.
     const pending = input.model.doStream({ ...input.call, includeRawChunks: true, abortSignal: clocks.signal });
@@ -102,6 +105,7 @@ export async function attempt(input: AttemptInput): Promise<AttemptOutcome> {
     await read(stream, input, outcome);
     outcome.failure = shortcoming(input, outcome, response?.headers?.['content-type']);
   } catch (error) {
+    if (sent && clocks.signal.aborted) outcome.accepted = true;
     // Whatever goes wrong after the answer was finished is only the closing of the stream.
     if (!outcome.finish) outcome.failure = clocks.expired() ?? error;
     else outcome.failure = shortcoming(input, outcome, undefined);
@@ -133,6 +137,7 @@ async function read(
 function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: AttemptOutcome): void {
   input.saying?.take(part);
   const used = input.usesIn?.(part);
+  if (part.type === 'finish') outcome.uses = outcome.uses.filter(({ provisional }) => !provisional);
   if (used) outcome.uses.push(used);
   switch (part.type) {
     case 'stream-start':
@@ -152,12 +157,16 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
       if (part.sourceType === 'url') takeCitation(part, input.provider, outcome);
       return;
     case 'raw':
+      outcome.accepted ||= isRecord(part.rawValue);
       outcome.told = { ...outcome.told, ...usageIn(part.rawValue) };
       return;
     case 'tool-call':
-      outcome.callChars ||= part.toolName.length + part.input.length;
+      // A search at the vendor is part of the answer: it leaves no call behind that would have been cut.
+      if (part.providerExecuted) outcome.callChars = 0;
+      else outcome.callChars ||= part.toolName.length + part.input.length;
       return;
     case 'error':
+      outcome.accepted = false;
       throw part.error;
     case 'finish':
       outcome.usage = usageOf(part.usage);

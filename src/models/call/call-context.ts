@@ -35,7 +35,7 @@ export interface AskModelParts {
 }
 
 /** One attempt, told in our words. `usage` is what it is billed for; absent: nothing. */
-export interface AttemptContext extends Omit<AttemptOutcome, 'failure' | 'uses' | 'told'> {
+export interface AttemptContext extends Omit<AttemptOutcome, 'failure' | 'uses' | 'told' | 'accepted'> {
   candidate: Candidate;
   error?: AppError;
   /** It was not asked at all: a breaker is open, or too many are waiting. */
@@ -126,18 +126,19 @@ function shownCitations(citations: readonly Citation[], { webSearch }: ModelQues
 
 /**
  * What an attempt is billed for: the vendor's own counts, or what it told before the stream broke with an estimate of the
- * rest. Undefined: the vendor did not begin to answer, which costs nothing.
+ * rest. Undefined: the vendor refused, failed before it began, or was not reached, which costs nothing.
  */
 export function billedUsage(
   { messages }: Pick<ModelQuestion, 'messages'>,
   candidate: Candidate,
-  { usage, told, finish, text, reasoningChars, callChars }: AttemptOutcome,
+  { usage, told, finish, text, reasoningChars, callChars, accepted }: AttemptOutcome,
   fees: Fees | undefined,
 ): Usage | undefined {
   const charged = fees && { fees };
   if (usage && finish) return { ...usage, ...charged };
   const known = { ...told, ...usage };
-  const begun = known.input !== undefined || finish !== undefined || text !== '' || reasoningChars + callChars > 0;
+  const begun =
+    accepted || known.input !== undefined || finish !== undefined || text !== '' || reasoningChars + callChars > 0;
   if (!begun) return charged && { ...noUsage, ...charged };
   const reasoning = Math.max(known.reasoning ?? 0, Math.ceil(reasoningChars / 4));
   const output = estimateTokens(text, tokenFactor(candidate.model.id)) + reasoning + Math.ceil(callChars / 4);

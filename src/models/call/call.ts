@@ -302,7 +302,7 @@ async function askVendor(run: CallContext, candidate: Candidate): Promise<Attemp
     };
     const logOutcome = logRequest(run, candidate, call);
     const outcome = await attempt(input);
-    const { failure, uses, told: _told, ...asked } = outcome;
+    const { failure, uses, told: _told, accepted: _accepted, ...asked } = outcome;
     const fees = feesOf(model, uses, asked.costUsd !== undefined);
     const rest = { ...asked, usage: billedUsage(question, candidate, outcome, fees) };
     const error = failure === undefined ? undefined : errorOf(run, candidate, failure);

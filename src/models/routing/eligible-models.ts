@@ -1,7 +1,8 @@
 import { distance } from 'fastest-levenshtein';
 import type { Candidate, Effort, ModelInfo } from '../../core/model.ts';
 import { tokenFactor } from '../../core/tokens.ts';
-import { type Pricing, type Quote, quote } from '../budget.ts';
+import { dollars } from '../../core/usage.ts';
+import { type BudgetHeadroom, type Pricing, type Quote, quote } from '../budget.ts';
 import {
   isVariant,
   madeBy,
@@ -211,10 +212,25 @@ export interface Offer extends Quote {
 /** Searches that a call may come to; the operator may allow fewer. */
 const searchRounds = { maxResults: 10, maxRounds: 3 };
 
-/** US dollars that a call with a model may cost that nobody named; infinite where nothing limits it. */
-export function autoLimit({ request, policy }: EligibleModels): number {
-  const limits = [request.leftUsd, policy.autoCostLimit].map(usd => usd ?? Number.POSITIVE_INFINITY);
-  return Math.max(0, Math.min(...limits) / (request.sharers ?? 1));
+/** US dollars that a call with a model may cost that nobody named, and what limits them; infinite where nothing does. */
+function autoLimit({ request, policy }: EligibleModels): Pick<BudgetHeadroom, 'name' | 'usd'> {
+  const { left, sharers = 1 } = request;
+  const usual = policy.autoCostLimit ?? Number.POSITIVE_INFINITY;
+  const { name, free } = left && left.free <= usual ? left : { name: 'AUTO_COST_LIMIT' as const, free: usual };
+  return { name, usd: Math.max(0, free / sharers) };
+}
+
+/** What to say where a limit on costs lets less in than the prompt has. */
+export function shortened(eligible: EligibleModels, { holds, maxPrompt }: Offer): string {
+  if (maxPrompt === undefined || holds >= 1 || holds === 0) return '';
+  const { name, usd } = autoLimit(eligible);
+  return `The prompt is kept to about ${maxPrompt} tokens, so that this call costs at most ${dollars(usd)}, which ${name} leaves for a model that was chosen; what does not fit is outlined or left out.`;
+}
+
+/** What to say where only models without a known price are left: the limit is of no use then. */
+export function unlimited({ policy: { autoCostLimit } }: EligibleModels, { usd, model }: Offer): string {
+  if (usd !== undefined || autoCostLimit === undefined) return '';
+  return `No price is known for ${model.provider}:${model.id}, so AUTO_COST_LIMIT ${dollars(autoCostLimit)} cannot be kept for this call.`;
 }
 
 export function offerOf(eligible: EligibleModels, model: ModelInfo, effort: Effort | undefined): Offer {
@@ -223,7 +239,7 @@ export function offerOf(eligible: EligibleModels, model: ModelInfo, effort: Effo
   const tokens = request.promptTokens ?? request.task?.estimatedTokens ?? window;
   const settled = resolveEffort(model, effort);
   const candidate: Candidate = { model, ...settled, reason: '' };
-  const limits = { limit: autoLimit(eligible), ...(search && { webSearch: searchRounds }) };
+  const limits = { limit: autoLimit(eligible).usd, ...(search && { webSearch: searchRounds }) };
   return { model, settled, ...quote(candidate, tokens, pricing, limits) };
 }
 

@@ -2,7 +2,6 @@ import { isAppError } from '../../core/errors.ts';
 import type { Candidate, Effort, ModelInfo } from '../../core/model.ts';
 import { dollars } from '../../core/usage.ts';
 import {
-  autoLimit,
   byPriority,
   type EligibleModels,
   eligibleModels,
@@ -13,6 +12,8 @@ import {
   type Match,
   type Offer,
   offerOf,
+  shortened,
+  unlimited,
   weighPrices,
 } from './eligible-models.ts';
 import { type ResolvedEffort, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
@@ -263,7 +264,11 @@ function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort
   return {
     candidates: chosen.map(offer => autoCandidate(offer, autoReason(offer, request))),
     requested,
-    warnings: [tooMuch || shortened(eligible, first), otherThanBefore(eligible, first, offers)].filter(Boolean),
+    warnings: [
+      tooMuch || shortened(eligible, first),
+      unlimited(eligible, first),
+      otherThanBefore(eligible, first, offers),
+    ].filter(Boolean),
   };
 }
 
@@ -306,13 +311,6 @@ function ranked(eligible: EligibleModels, offers: readonly Offer[]): Offer[] {
   return weighPrices(eligible, wanted).toSorted(
     (a, b) => Number(ailing?.(a.model) ?? false) - Number(ailing?.(b.model) ?? false),
   );
-}
-
-/** What to say where a limit on costs lets less in than the prompt has. */
-function shortened(eligible: EligibleModels, { holds, maxPrompt }: Offer): string {
-  if (maxPrompt === undefined || holds >= 1 || holds === 0) return '';
-  const limit = dollars(autoLimit(eligible));
-  return `The prompt is kept to about ${maxPrompt} tokens, so that a call without a named model costs at most ${limit} (AUTO_COST_LIMIT, MAX_COST_…); what does not fit is outlined or left out. Name a model to send more.`;
 }
 
 /** Why a thread goes on with another model than the one that was chosen before. */

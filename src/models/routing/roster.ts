@@ -1,4 +1,5 @@
 import type { Effort, ModelInfo } from '../../core/model.ts';
+import type { BudgetHeadroom } from '../budget.ts';
 import { makerOf, modelKey, undatedKey, vendorOf } from './names.ts';
 import type { ModelRequirements, TaskProfile } from './requirements.ts';
 
@@ -35,8 +36,8 @@ export interface ModelRequest {
   prefers?: readonly string[];
   /** What the prompt takes in o200k tokens; absent: what the task says. */
   promptTokens?: number;
-  /** US dollars that the limits leave for the call; absent: they don't limit it. */
-  leftUsd?: number;
+  /** What the limits leave for the call, by the tightest one; absent: only AUTO_COST_LIMIT counts. */
+  left?: BudgetHeadroom;
   /** Into how many equal parts the call's money is shared; absent: one. */
   sharers?: number;
   /** The model, as `provider:id`, that an automatic choice took before in this thread; its vendor may keep so many tokens of it. */

@@ -2,6 +2,7 @@ import type { LanguageModelV4FunctionTool, LanguageModelV4ToolCall } from '@ai-s
 import { isAppError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
+import { mayBeBilled } from '../../models/budget.ts';
 import { type VendorEndpoint, vendorJson } from '../shared/http.ts';
 
 /** One of the tools that Moonshot runs for whoever asks, beside a chat in which they are functions like any other. */
@@ -15,7 +16,7 @@ export interface MoonshotFormula {
 export interface FormulaResult {
   /** For the model alone: sealed for most tools, and to be handed on as it is. A failure is told in words. */
   text: string;
-  /** It was done, and is charged. */
+  /** It was done, or may have been, and is charged. */
   done: boolean;
 }
 
@@ -46,7 +47,7 @@ export function createMoonshotFormula(endpoint: VendorEndpoint, uri: string): Mo
       } catch (error) {
         // The model is told, and answers with what it has.
         if (signal.aborted || !isAppError(error)) throw error;
-        return failed(error.message);
+        return { ...failed(error.message), done: mayBeBilled(error) };
       }
     },
   };

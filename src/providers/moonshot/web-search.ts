@@ -186,6 +186,7 @@ async function* conversation(
       yield { ...finish, usage };
       return;
     }
+    yield countedSoFar(usage);
     if (left <= 0) {
       if (means.charged) yield usePart({ kind: 'web_search', amount: calls.length });
       throw badUpstream('The model went on to search instead of answering.', false);
@@ -199,7 +200,15 @@ async function* conversation(
     // Calls of the built-in tool come one at a time; of the others each counts.
     left = fits ? left - (means.charged ? 1 : calls.length) : 0;
     stream = (await ask(prompt, left > 0)).stream;
+    // What goes in now is the last prompt and more.
+    yield countedSoFar(usage, (finish.usage.inputTokens.total ?? 0) + (fits ? searched.tokens : 0));
   }
+}
+
+/** The tokens of the rounds so far, for where a later one breaks: the end of the stream tells those of all. */
+function countedSoFar({ inputTokens, outputTokens }: LanguageModelV4Usage, more = 0): LanguageModelV4StreamPart {
+  const counts = { prompt_tokens: (inputTokens.total ?? 0) + more, completion_tokens: outputTokens.total ?? 0 };
+  return { type: 'raw', rawValue: { usage: counts } };
 }
 
 function warned(message: string): LanguageModelV4StreamPart {
@@ -230,6 +239,8 @@ async function* forwarded(
     switch (part.type) {
       case 'raw':
         takeKinds(part.rawValue, said.kinds);
+        // That it began; its counts are added up with those of the other rounds.
+        if (round === 0) yield { type: 'raw', rawValue: {} };
         break;
       case 'tool-input-start':
       case 'tool-input-delta':

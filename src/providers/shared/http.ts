@@ -223,14 +223,18 @@ export async function vendorRequest(endpoint: VendorEndpoint, request: VendorReq
     ...(body === undefined || isForm ? {} : { 'content-type': 'application/json' }),
     ...request.headers,
   };
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   try {
     const response = await vendorFetch(`${endpoint.baseUrl}${path}`, {
       method,
       headers,
       body: isForm ? body : body === undefined ? null : JSON.stringify(body),
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      signal: limit,
     });
-    const text = await limitedText(response, `The answer has more than ${maxBytes} bytes.`);
+    const text = await limitedText(response, `The answer has more than ${maxBytes} bytes.`).catch((error: unknown) => {
+      if (!response.ok || isAppError(error) || limit.aborted) throw error;
+      throw badUpstream(`The answer about ${what} broke off.`);
+    });
     if (response.ok || request.expects?.includes(response.status)) return { status: response.status, text };
     const responseHeaders = Object.fromEntries(response.headers);
     throw Object.assign(new Error(`no answer about ${what}`), {

@@ -39,20 +39,23 @@ export function adjustedModel(
 /** The same model, each of whose streams goes through a transform of its own. */
 export function transformedModel(
   model: LanguageModelV4,
-  transform: () => TransformStream<Part, Part>,
+  transform: (options: LanguageModelV4CallOptions) => TransformStream<Part, Part>,
 ): LanguageModelV4 {
   return changedModel(model, {
     async doStream(options) {
       const result = await model.doStream(options);
-      return { ...result, stream: result.stream.pipeThrough(transform()) };
+      return { ...result, stream: result.stream.pipeThrough(transform(options)) };
     },
   });
 }
 
 /** The same model, each part of whose streams becomes what the map of that stream makes of it. */
-export function mappedParts(model: LanguageModelV4, mapping: () => (part: Part) => Part[]): LanguageModelV4 {
-  return transformedModel(model, () => {
-    const map = mapping();
+export function mappedParts(
+  model: LanguageModelV4,
+  mapping: (options: LanguageModelV4CallOptions) => (part: Part) => Part[],
+): LanguageModelV4 {
+  return transformedModel(model, options => {
+    const map = mapping(options);
     return new TransformStream({
       transform(part, controller) {
         for (const mapped of map(part)) controller.enqueue(mapped);

@@ -23,20 +23,24 @@ import { hitsOf, hitsToAsk, searchEngineOf, zhipuEndpoint, zhipuErrorCode } from
  */
 export function zhipuModel(model: LanguageModelV4, engine: string): LanguageModelV4 {
   const asking = adjustedModel(codedModel(model, zhipuErrorCode), options => ({ ...options, includeRawChunks: true }));
-  return mappedParts(asking, () => {
+  return mappedParts(asking, ({ providerOptions }) => {
+    const search = { kind: 'web_search', amount: 1, of: engine } as const;
     // Hits may come in several chunks; they are of one search.
     let searched = false;
     return part => {
       const parts = expandPart(part);
+      // It searches before it answers, and tells so at the end.
+      if (part.type === 'text-start' && providerOptions?.zhipu?.vendorSearch)
+        return [usePart({ ...search, provisional: true }), ...parts];
       if (searched || !parts.some(({ type }) => type === 'source')) return parts;
       searched = true;
-      return [usePart({ kind: 'web_search', amount: 1, of: engine }), ...parts];
+      return [usePart(search), ...parts];
     };
   });
 }
 
 function expandPart(part: LanguageModelV4StreamPart): LanguageModelV4StreamPart[] {
-  if (part.type === 'raw') return sourcesOf(part.rawValue);
+  if (part.type === 'raw') return [...sourcesOf(part.rawValue), part];
   return part.type === 'finish' ? [finish(part)] : [part];
 }
 

@@ -51,12 +51,13 @@ interface Shown {
 function found(rows: readonly SpendRow[], { days, now, by, link }: Shown): Markup {
   const { costUsd, calls, unpriced, usage } = spendTotal(rows);
   return html`${facts([
-    ['Cost', html`<strong>${dollars(costUsd)}</strong>`],
+    ['Cost', html`<strong>${mark(usage)}${dollars(costUsd)}</strong>`],
     ['Questions', amount(calls)],
     unpriced > 0 ? ['Without a known price', amount(unpriced)] : undefined,
-    ['Input tokens', amount(usage.input)],
+    ['Input tokens', mark(usage) + amount(usage.input)],
     ['of them from caches', amount(usage.cacheRead)],
-    ['Output tokens', amount(usage.output)],
+    ['Output tokens', mark(usage) + amount(usage.output)],
+    usage.estimated ? ['~ includes an estimate', `for ${plural(usage.estimated, 'question')}`] : undefined,
     ...spendByKind(rows)
       .filter(({ kind }) => kind !== 'answers')
       .map((sum): [string, Child] => [kindNames[sum.kind], html`${dollars(sum.usd)} for ${kindWords(sum)}`]),
@@ -64,6 +65,11 @@ function found(rows: readonly SpendRow[], { days, now, by, link }: Shown): Marku
 <section aria-label="Over time"><div class="columns charts">${charts(rows, days, now)}</div></section>
 <section aria-labelledby="sums"><div class="row apart"><h2 id="sums">Sums</h2><div class="choice" role="group" aria-label="By">${groupings.map(name => choice(link(days, name), `by ${name}`, name === by))}</div></div>
 ${sums(rows, by)}</section>`;
+}
+
+/** What vendors did not report is estimated, and marked as `polylogue usage` marks it. */
+function mark({ estimated }: SpendRow['usage']): string {
+  return estimated ? '~' : '';
 }
 
 function choice(href: string, name: string, is: boolean): Markup {
@@ -109,12 +115,12 @@ function sums(rows: readonly SpendRow[], by: SpendKey): Markup {
     by === 'thread' && isThreadId(key)
       ? html`<a href="/threads/${key}"><code>${key.slice(0, 8)}</code></a>`
       : line(key, 120),
-    html`${dollars(costUsd)}${unpriced > 0 && html` <span class="soft small">+ ${amount(unpriced)} unpriced</span>`}`,
+    html`${mark(usage)}${dollars(costUsd)}${unpriced > 0 && html` <span class="soft small">+ ${amount(unpriced)} unpriced</span>`}`,
     whole > 0 ? share(costUsd / whole) : '–',
     amount(calls),
-    amount(usage.input),
+    mark(usage) + amount(usage.input),
     usage.input > 0 ? `${Math.round((usage.cacheRead / usage.input) * 100)} %` : '–',
-    amount(usage.output),
+    mark(usage) + amount(usage.output),
   ]);
   const name = by.charAt(0).toUpperCase() + by.slice(1);
   return html`${table(`Spend by ${by}`, [name, 'Cost', 'Share', 'Questions', 'Input', 'From caches', 'Output'], cells)}${all.length > maxRows && html`<p class="soft small">${plural(all.length - maxRows, 'further row')} ${by === 'day' ? 'before' : 'cost less'}.</p>`}`;

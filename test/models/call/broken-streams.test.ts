@@ -119,6 +119,7 @@ async function asking({ definition, settings, model }: WireCase, vendor: FakeVen
     question,
     clock,
     begin: (more: Partial<ModelQuestion>) => meter.ask({ ...question, ...more }),
+    meter,
     /** Asks; where nothing more comes, the clock runs out. */
     async ask(more: Partial<ModelQuestion> = {}) {
       const asked = meter.ask({ ...question, ...more });
@@ -201,6 +202,26 @@ describe.each(wires)('a broken stream of $name', wire => {
     await expect(asked).rejects.toMatchObject({ kind: 'cancelled' });
     expect(await rows()).toMatchObject([{ calls: 1, usage: { estimated: 1 } }]);
   });
+
+  it.each(['hang_before_headers', 'hang_after_headers'] as const)(
+    'of which nothing came is in the ledger with an estimate of what was sent: %s',
+    async fault => {
+      vendor.byDefault({ fault });
+      const before = vendor.requests.length;
+      const { rows, question, clock, meter } = await asking(wire, vendor);
+      const asked = meter.ask(question).catch((error: unknown) => error);
+      for (let sent = 0; sent < 3; sent++) {
+        await expect.poll(() => requests(before) > sent, { interval: 3 }).toBe(true);
+        await new Promise(resolve => setTimeout(resolve, 10));
+        await clock.advance(limits.firstByteMs);
+        if ((await Promise.race([asked, undefined])) !== undefined) break;
+      }
+      expect(await asked).toMatchObject({ details: { class: 'timeout' } });
+      const [row] = await rows();
+      expect(row).toMatchObject({ calls: requests(before), usage: { estimated: requests(before), output: 0 } });
+      expect(row?.usage.input).toBeGreaterThan(100 * requests(before));
+    },
+  );
 
   it.each(['garbage', 'reset'] as const)('of which nothing was understood costs nothing: %s', async fault => {
     vendor.byDefault({ fault });
@@ -312,7 +333,8 @@ describe('after the first token', () => {
     const caller = new AbortController();
     clock.after(5_000, () => caller.abort());
     expect((await run({ signal: caller.signal })).error).toMatchObject({ kind: 'cancelled' });
-    expect(waste).toHaveLength(1);
+    // The piece, and the request that was waited for.
+    expect(waste).toHaveLength(2);
   });
 
   it.each([

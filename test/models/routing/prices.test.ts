@@ -136,11 +136,19 @@ describe('what an automatic choice costs', () => {
     const [within] = chosen(wide).candidates;
     expect(usd(free!.model, 500_000, answerTokens)).toBeGreaterThan(limit);
     expect(within!.maxPrompt ?? 1e9).toBeGreaterThan(500_000 * tokenFactor(within!.model.id));
-    const tight = chosen({ configured: ['anthropic'], promptTokens: 500_000, leftUsd: 0.1 });
+    const tight = chosen({
+      configured: ['anthropic'],
+      promptTokens: 500_000,
+      left: { name: 'MAX_COST_PER_DAY', usd: 5, free: 0.1 },
+    });
     const [first] = tight.candidates;
     expect(first!.maxPrompt).toBeLessThan(500_000);
     expect(worst(first!, 500_000)).toBeLessThanOrEqual(0.1 + limit);
-    expect(tight.warnings[0]).toContain('$0.10');
+    expect(tight.warnings[0]).toContain('$0.10, which MAX_COST_PER_DAY leaves');
+    const call = chosen({ ...wide, left: { name: 'AUTO_COST_LIMIT', usd: 2, free: 0.1 } });
+    expect(call.warnings[0]).toContain('$0.10, which AUTO_COST_LIMIT leaves');
+    const asked = chosen({ ...wide, left: { name: 'max_cost_usd', usd: 0.1, free: 0.1 } });
+    expect(asked.warnings[0]).toContain('$0.10, which max_cost_usd leaves');
   });
 
   it('follows the thread to its model, and leaves it where it has become dear', () => {

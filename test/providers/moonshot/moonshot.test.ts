@@ -129,6 +129,18 @@ describe('a search of the web by Kimi', () => {
     expect(answer.usage.fees).toEqual({ web_search: { amount: 2, usd: 0.01 } });
   });
 
+  it('is paid for with all its rounds where the last one breaks off', async () => {
+    Object.assign(vendor.searches, { wanted: 2 });
+    vendor.script({}, {}, { fault: 'cut_mid_stream', answer: 'It rained in the north. '.repeat(20) });
+    const { partial, usage } = await asking([k26])({ webSearch });
+    expect(partial).toBe(true);
+    expect(vendor.requests).toHaveLength(3);
+    expect(usage).toMatchObject({ estimated: 1, fees: { web_search: { amount: 2, usd: 0.01 } } });
+    const [first, second, third] = vendor.requests.map(({ tokens }) => tokens);
+    expect(usage.input).toBeGreaterThan(first! + second!);
+    expect(usage.input).toBeLessThan(1.2 * (first! + second! + third!) + 1_000);
+  });
+
   it('is no more than a declared tool when the model has no need of it', async () => {
     const answer = await asking([k26])({ webSearch });
     expect(answer.text).toBe('Answer 1.');

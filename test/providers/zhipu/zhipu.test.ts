@@ -95,6 +95,16 @@ const hit = {
 };
 
 describe('a search of the web by GLM', () => {
+  it('is paid for where the answer breaks off before the hits, and where it does not search nothing is', async () => {
+    const broken = { fault: 'cut_mid_stream' as const, answer: 'It rained in the north. '.repeat(20) };
+    vendor.script(broken, broken);
+    expect(await ask({ webSearch: { maxResults: 5, maxRounds: 3 } })).toMatchObject({
+      partial: true,
+      usage: { estimated: 1, fees: { web_search: { amount: 1, usd: 0.01 } } },
+    });
+    expect((await ask()).usage.fees).toBeUndefined();
+  });
+
   it('is asked for in its words, and its hits come as citations', async () => {
     vendor.hits.push(hit, { ...hit, link: 'javascript:alert(1)' }, { ...hit, title: 'Again' }, { ...hit, link: '' });
     const answer = await ask({ webSearch: { maxResults: 80, maxRounds: 3 } });

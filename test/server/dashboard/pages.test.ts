@@ -1,4 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dayOf } from '../../../src/core/usage.ts';
+import { htmlText } from '../../../src/server/dashboard/html.ts';
+import type { Visit } from '../../../src/server/dashboard/page.ts';
+import { spendPage } from '../../../src/server/dashboard/spend-page.ts';
 import { type DashboardClient, dashboardClient, readable } from '../../support/dashboard-client.ts';
 import {
   type DashboardWorld,
@@ -254,10 +258,29 @@ describe('spend', () => {
     const page = await alice.page('/spend');
     expect(page.match(/<rect class="a"/g)?.length).toBeGreaterThan(20);
     expect(readable(page)).toMatch(/Model Cost Share .*anthropic:claude-sonnet-4-5 \$0\.0\d+/);
-    expect(await read('/spend?by=tool')).toMatch(/Tool Cost .*chat \$0\.\d+.*consensus \$0\.\d+/);
+    expect(await read('/spend?by=tool')).toMatch(/Tool Cost .*chat ~\$0\.\d+.*consensus \$0\.\d+/);
     expect(await read('/spend?by=thread')).toContain(ids.panel.slice(0, 8));
     expect(await read('/spend?days=7&by=day')).toMatch(/Day Cost/);
     expect(await read('/spend?days=1e9&by=constructor')).toMatch(/Model Cost/);
+  });
+
+  it.each([
+    [1, /Cost ~\$0\.50 .*Input tokens ~100 .*~ includes an estimate for 1 question .*openai:gpt-5 ~\$0\.50 .*~100/],
+    [undefined, /Cost \$0\.50 .*Input tokens 100 .*openai:gpt-5 \$0\.50 .* 100/],
+  ])('marks what is estimated: %s', async (estimated, shown) => {
+    const now = Date.now();
+    const usage = {
+      input: 100,
+      output: 10,
+      reasoning: 0,
+      cacheRead: 0,
+      cacheWrite: 0,
+      ...(estimated && { estimated }),
+    };
+    const row = { day: dayOf(now), owner: 'local', tool: 'chat', provider: 'openai', model: 'gpt-5', calls: 1 };
+    const spend = async () => [{ ...row, unpriced: 0, costUsd: 0.5, usage }];
+    const visit = { url: new URL('http://localhost/spend'), own: { spend }, now } as unknown as Visit;
+    expect(readable(htmlText((await spendPage(visit)).body))).toMatch(shown);
   });
 });
 

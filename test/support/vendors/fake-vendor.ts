@@ -107,6 +107,8 @@ export interface BrokenStep extends StepScope {
     | 'split_utf8';
   /** The answer that breaks; default `multibyteAnswer`. */
   answer?: string;
+  /** Pages that the vendor's own search finds before it breaks. */
+  finds?: readonly FoundPage[];
   /** Chunks of text that arrive before it breaks. Default: half of them; 0 breaks before any text. */
   after?: number;
   /** Between two chunks; default 0, and 25 for `slow_drip`. */

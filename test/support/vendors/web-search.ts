@@ -14,7 +14,7 @@ export interface FoundPage {
 
 /** What a step finds; nothing where the request has no tool to find it with. */
 export function found(step: AnswerStep | BrokenStep, searches: boolean): readonly FoundPage[] {
-  return searches && !('fault' in step) ? (step.finds ?? []) : [];
+  return searches ? (step.finds ?? []) : [];
 }
 
 type Body = Record<string, unknown>;

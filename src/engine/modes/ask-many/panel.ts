@@ -79,13 +79,13 @@ async function choosePanelists(
   const { category } = mode;
   const effort = common.effort ?? mode.effort;
   const { route } = services;
-  const leftUsd = await services.leftToSpend(reqId, { owner: principal.owner, thread: thread.id });
+  const left = await services.leftToSpend(reqId, { owner: principal.owner, thread: thread.id });
   const read = await fileTokens(services, files, { root: principal.root, signal });
   const promptTokens = estimateTokens(services.preamble) + estimateTokens(proposal) + read;
-  const request = { category, needs: { vision: images.length > 0 }, effort, leftUsd, promptTokens };
+  const request = { category, needs: { vision: images.length > 0 }, effort, left, promptTokens };
   if (models) validatePanelists(models);
   const panelists = models?.length ? await resolvePanelists(route, models, request) : await choosePanel(route, request);
-  const synthesizer = await chooseSynthesizer(route, name, panelists, { category, needs: {}, effort, leftUsd });
+  const synthesizer = await chooseSynthesizer(route, name, panelists, { category, needs: {}, effort, left });
   return { panelists, ...(synthesizer && { synthesizer }) };
 }
 

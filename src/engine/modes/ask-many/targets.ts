@@ -37,7 +37,7 @@ export async function resolveTargets(run: FanoutRun, mode: FanoutMode): Promise<
   const chosen = {
     ...request,
     promptTokens,
-    leftUsd: await services.leftToSpend(call.reqId, questionBase(call).payer),
+    left: await services.leftToSpend(call.reqId, questionBase(call).payer),
   };
   const named = namesIn(call.args[modelsField]);
   if (named.length > maxModels) {
