@@ -17,8 +17,6 @@ export interface ToolSchema {
 /** `made`: what `advertisedSchema` comes to for this very definition, where that is known already. */
 export function schemaOf(tool: ToolDefinition, made?: JsonObject): ToolSchema {
   const advertised = made ?? advertisedSchema(tool);
-  let properties: ToolSchema['properties'] | undefined;
-  let parser: ToolSchema['parser'] | undefined;
   return {
     listing: {
       name: tool.name,
@@ -35,12 +33,14 @@ export function schemaOf(tool: ToolDefinition, made?: JsonObject): ToolSchema {
     },
     // These are of use for calls alone, and most of the work: they are left out of the start.
     get properties() {
-      properties ??= { ...propertiesOf(jsonSchema(z.object(tool.accepts ?? {}))), ...propertiesOf(advertised) };
-      return properties;
+      const value = { ...propertiesOf(jsonSchema(z.object(tool.accepts ?? {}))), ...propertiesOf(advertised) };
+      Object.defineProperty(this, 'properties', { value });
+      return value;
     },
     get parser() {
-      parser ??= z.object({ ...tool.accepts, ...tool.fields });
-      return parser;
+      const value = z.object({ ...tool.accepts, ...tool.fields });
+      Object.defineProperty(this, 'parser', { value });
+      return value;
     },
   };
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { isRecord } from '../../core/json.ts';
 import type { Clock, SharedState } from '../../core/ports.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import { shownFiles } from '../../models/shown-files.ts';
+import { shownFiles } from '../../models/provider.ts';
 import { cacheKey, listVendorCaches, readVendorCache, type VendorCache } from '../../models/vendor-services.ts';
 import { type CachedContents, type GooglePrefix, isCacheName } from './cached-contents.ts';
 

@@ -10,7 +10,7 @@ import { AppError } from '../../core/errors.ts';
 import { tailHeading } from '../../core/message.ts';
 import { safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import { shownFiles } from '../../models/shown-files.ts';
+import { shownFiles } from '../../models/provider.ts';
 import { streamingModel } from './stream-transforms.ts';
 
 const chunkChars = 400;

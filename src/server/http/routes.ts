@@ -6,7 +6,7 @@ import type { Gate } from '../access/admission.ts';
 import type { Caller, Refusal } from '../access/caller.ts';
 import type { Tokens } from '../access/tokens.ts';
 import type { Identify } from '../access/wrong-tokens.ts';
-import type { ListedRoots } from '../mcp/client-roots.ts';
+import type { ListedRoots } from '../mcp/clients.ts';
 
 /** A request that passed the guards. */
 export interface GuardedRequest {

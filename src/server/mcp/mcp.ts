@@ -9,8 +9,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
 import type { HostPrompts, HostResources, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import { followRoots, type ListedRoots, type ProjectOf } from './client-roots.ts';
-import { splitsRequests } from './clients.ts';
+import { followRoots, type ListedRoots, type ProjectOf, splitsRequests } from './clients.ts';
 import { type Connection, cancelOf, type Listening } from './connection.ts';
 import { callerTrace } from './messages.ts';
 import { resultOf } from './results.ts';

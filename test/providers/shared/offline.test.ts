@@ -4,7 +4,7 @@ import { tailHeading } from '../../../src/core/message.ts';
 import { estimateTokens } from '../../../src/core/tokens.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
 import { createConnections } from '../../../src/models/catalogue/connections.ts';
-import { shownFiles } from '../../../src/models/shown-files.ts';
+import { shownFiles } from '../../../src/models/provider.ts';
 import { offlineEast } from '../../../src/providers/offline-east.ts';
 import { offlineWest } from '../../../src/providers/offline-west.ts';
 import { say } from '../../models/scripted-model.ts';
