@@ -1,98 +1,53 @@
-import type { Span } from './secret-tokens.ts';
-
-interface Context {
-  kind: string;
-  /** Ends with the secret, its only group. Every quantifier is bounded, or ends where nothing has to follow. */
-  pattern: RegExp;
-  accept?(value: string): boolean;
-}
-
-/** What names a secret in code, in settings and in JSON. */
-const name =
-  '(?:(?:api|access|secret|private|auth|client|account|signing|encryption|master|service|refresh|session|id)[_-]?(?:key|token|secret)|apikey|password|passwd|passphrase|pwd|secret|token|credential)';
+import {
+  changeRate,
+  createFinder,
+  createScan,
+  decoded,
+  hasLetterAndDigit,
+  looksRandom,
+  type Span,
+} from './secret-tokens.ts';
 
 /** Also within JSON that is a text of JSON. */
 const quote = '\\\\{0,3}["\'`]';
 
-/** Secrets that are known by what stands around them. */
-const contexts: readonly Context[] = [
-  {
-    kind: 'bearer_token',
-    pattern: /\b(?:[Bb]earer|BEARER)(?:[ \t]|%20){1,4}([\w.~+/-]{12,}={0,2})/g,
-    accept: isCode,
-  },
-  {
-    kind: 'authorization',
-    pattern:
-      /\bauthorization\\{0,3}["']?\s{0,3}[:=,]\s{0,3}\\{0,3}["']?(?:basic|token|bearer|apikey|digest)\s{1,3}([\w.~+/-]{8,}={0,2})/gi,
-    accept: value => isCode(value) || value.endsWith('='),
-  },
-  {
-    kind: 'api_key',
-    pattern:
-      /\b(?:x-|x-goog-)?(?:api-key|auth-token|access-token|private-token)\\{0,3}["']?\s{0,3}[:=,]\s{0,3}\\{0,3}["']?([\w+/-]{16,}={0,2})/gi,
-    accept: looksRandom,
-  },
-  {
-    kind: 'url_password',
-    // A path into which an address was made has one slash less.
-    pattern: /(?::\/|(?<=[A-Za-z]{2}):)\/[^\s/:@"'`<>\\]{0,128}:([^\s/"'`<>\\]{1,256})(?=@)/g,
-    // Neither a template nor a placeholder, nor a port with a query that has an `@` in it.
-    accept: value => !/^(?:[$%{*]|\[masked:|\d{1,5}[?#,])/.test(value),
-  },
-  {
-    kind: 'url_secret',
-    pattern:
-      /[?&](?:api[_-]?key|key|access[_-]?token|token|auth|sig|signature|client_secret|password|x-amz-signature|x-amz-security-token)=([^&\s"'`<>#\\]{16,})/gi,
-    accept: looksRandom,
-  },
-  {
-    kind: 'aws_secret_key',
-    pattern: /secret_?access_?key\\{0,3}["']?\s{0,3}[:=]\s{0,3}\\{0,3}["']?([A-Za-z0-9/+]{40})(?![\w/+=])/gi,
-  },
-  {
-    kind: 'azure_key',
-    pattern: /\b(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{40,}={0,2})/g,
-  },
-  {
-    kind: 'webhook',
-    pattern:
-      /\b(?:hooks\.slack\.com\/(?:services|workflows)|discord(?:app)?\.com\/api\/webhooks|outlook\.office\.com\/webhook)\/([\w/@-]{20,})/g,
-  },
-  {
-    kind: 'secret',
-    pattern: new RegExp(
-      `${name}(?:${quote})?\\s{0,4}(?:=>|:=|[:=])\\s{0,4}${quote}([^"'\`\\s\\\\{}<>()$[\\]]{16,512})(?=\\\\{0,3}["'\`])`,
-      'gi',
-    ),
-    accept: looksRandom,
-  },
-  {
-    kind: 'secret',
-    pattern: /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)=([\w+/.~!@%^*-]{16,}={0,2})/g,
-    accept: looksRandom,
-  },
-];
+/** What a language wants before a text: `@"`, `b'`, `N'`, `r#"`, or a call that takes it over, as in `Some("`. */
+const wrapper = '(?:(?:new )?[A-Za-z_[\\]][\\w.:[\\]]{0,30}\\(\\s{0,2})?[@$A-Za-z8]{0,3}#?';
 
-/** One finder a context, so that a long text can be gone through with pauses. */
-export const contextFinders: readonly ((text: string) => Span[])[] = contexts.map(({ kind, pattern, accept }) =>
-  finderOf(kind, pattern, accept),
-);
+/** What names a secret in code, in settings and in JSON; it is found from the last of its words. */
+const name =
+  '(?:(?<=(?:api|access|secret|private|auth|client|account|signing|encryption|master|service|refresh|session|id)[_-]?)key|token|secret|passwo?r?d|passphrase|pwd|credential)';
 
-function finderOf(kind: string, pattern: RegExp, accept: Context['accept']) {
-  return (text: string): Span[] => {
-    const spans: Span[] = [];
-    for (const { 0: whole, 1: captured = '', index } of text.matchAll(pattern)) {
-      const start = index + whole.length - captured.length;
-      // What ends a sentence is not part of the secret: it would get another placeholder there than elsewhere.
-      const value = captured.replace(/[.,;]$/, '');
-      if (value !== '' && (accept?.(value) ?? true)) {
-        spans.push({ start, end: start + value.length, kind, rank: 2 });
-      }
-    }
-    return spans;
-  };
-}
+const keyWords = 'key|token|secret|pass|pwd|credential';
+
+/** Secrets that are known by what stands around them. Every quantifier is bounded, or ends where nothing has to follow. */
+// biome-ignore format: a table has a row for each context
+export const findContexts = createFinder([
+  ['bearer_token', 'bearer', /\b(?:[Bb]earer|BEARER)(?:[ \t]|%20){1,4}([\w.~+/-]{12,}={0,2})/, isCode],
+  ['authorization', 'authorization', /\bauthorization\\{0,3}["']?\s{0,3}[:=,]\s{0,3}\\{0,3}["']?(?:basic|token|bearer|apikey|digest)\s{1,3}([\w.~+/-]{8,}={0,2})/i, value => isCode(value) || value.endsWith('=')],
+  // The user and the password of a registry, of a repository or of a header.
+  ['authorization', 'basic|auth', /\b(?:[Bb]asic(?:[ \t]|%20){1,4}|auth\\{0,3}["']?\s{0,3}[:=]\s{0,3}\\{0,3}["']?)([A-Za-z0-9+/]{8,}={0,2})/, value => /^[!-~]{1,128}:[!-~]{2,}$/.test(decoded(value))],
+  ['api_key', 'api-key|auth-token|access-token|private-token', /\b(?:api-key|auth-token|access-token|private-token)\\{0,3}["']?\s{0,3}[:=,]\s{0,3}\\{0,3}["']?([\w+/-]{16,}={0,2})/i, looksRandom],
+  // A path into which an address was made has one slash less. Neither a template nor a placeholder, nor a port with a path or a query that has an `@` in it.
+  ['url_password', ':/', /(?::\/|(?<=[A-Za-z]{2}):)\/[^\s/:@"'`<>\\]{0,128}:([^\s"'`<>\\]{1,256})(?=@[\w.[])/, value => !/^(?:[$%{*]|\[masked:|\d{1,5}[/?#,]|(?:password|redacted)$)|^\/|:\/\/|[()|^]/i.test(value)],
+  // A token in the place of the user: alone, or with a word for the password.
+  ['url_password', '://', /:\/\/([^\s/:@"'`<>\\?#]{16,256})(?=(?::[^\s/@"'`<>\\]{0,40})?@)/, value => isCode(value) && !/^(?:[$%{*]|\[masked:)|\.\w/.test(value)],
+  ['url_password', 'thin:', /thin:[^\s/"'`@]{1,64}\/([^\s"'`@]{4,128})(?=@)/],
+  ['session', 'sess|sid=|remember_token|csrf|auth=|jwt=', /(?:sess(?:ion)?(?:_?id)?|(?<![A-Za-z])sid|remember_token|csrf-?token|\bauth|\bjwt)=([^\s;,"'`<>\\&]{16,})/i, looksRandom],
+  ['private_key', 'client-key-data', /client-key-data\\{0,3}["']?:\s{0,4}["']?([A-Za-z0-9+/]{40,}={0,2})/],
+  // A private key in PEM form that was encoded once more.
+  ['private_key', 'LS0tLS1CRUdJTi', /(LS0tLS1CRUdJTi[A-Za-z0-9+/]{40,}={0,2})/, value => decoded(value.slice(0, 80)).includes('PRIVATE KEY')],
+  ['npm_token', '_auth|_password', /(?<![A-Za-z0-9])_(?:auth|authToken|password)["']?\s{0,4}[:=]\s{0,4}["']?([^\s"'`<>{}$]{6,})/, value => !/^(?:process|\[masked:)|[()]/.test(value) && hasLetterAndDigit(value)],
+  ['npm_token', 'npmAuth', /npmAuth(?:Token|Ident)["']?:\s{0,4}["']?([^\s"'`<>{}$]{6,})/],
+  ['url_secret', '?api|?key|?access|?token|?auth|?sig|?client_secret|?password|?x-amz|&api|&key|&access|&token|&auth|&sig|&client_secret|&password|&x-amz', /[?&](?:api[_-]?key|key|access[_-]?token|token|auth|sig|signature|client_secret|password|x-amz-signature|x-amz-security-token)=([^&\s"'`<>#\\]{16,})/i, looksRandom],
+  ['aws_secret_key', 'secret', /secret_?access_?key\\{0,3}["']?\s{0,3}[:=]\s{0,3}\\{0,3}["']?([A-Za-z0-9/+]{40})(?![\w/+=])/i],
+  ['azure_key', 'AccountKey=|SharedAccessKey=', /\b(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{40,}={0,2})/],
+  ['webhook', 'hooks.slack|discord|outlook|webhook.office', /(?:\bhooks\.slack\.com\/(?:services|workflows|triggers)|\bdiscord(?:app)?\.com\/api\/webhooks|\boutlook\.office\.com\/webhook|(?<=\.)webhook\.office\.com\/webhookb2)\/([\w/@-]{20,})/],
+  // Random values behind what names a secret and a sign.
+  ['secret', keyWords, new RegExp(`${name}(?:${quote})?\\s{0,40}(?:=>|:=|[:=])\\s{0,40}${wrapper}${quote}([^"'\`\\s\\\\{}<>()$[\\]]{16,512})(?=\\\\{0,3}["'\`])`, 'i'), looksRandom],
+  ['secret', keyWords, /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)=([\w+/.~!@%^*-]{16,}={0,2})/, looksRandom],
+  ['secret', keyWords, new RegExp(`${name}[ \\t]{0,40}[:=][ \\t]{0,40}([\\w+/.~!@%^*-]{20,512}={0,2})(?=[ \\t]*(?:[#;,}&]|\\r?\\n|$))`, 'i'), value => looksRandom(value) && !isReference(value)],
+], 2);
 
 /** A word with digits in it, or a random one; not `Bearer AuthenticationScheme`. */
 function isCode(value: string): boolean {
@@ -100,92 +55,130 @@ function isCode(value: string): boolean {
   return digits >= 3 || (digits >= 1 && value.length >= 16) || (value.length >= 16 && changeRate(value) >= 0.3);
 }
 
-const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
-
-/** Whether a text is a machine's choice and not a word, a path, a date, a UUID or a template. */
-function looksRandom(value: string): boolean {
-  const bare = value.slice(0, 512).replace(/[^A-Za-z0-9]/g, '');
-  const letters = bare.match(/[A-Za-z]/g)?.length ?? 0;
-  const enough = bare.length >= 16 && letters >= 4 && bare.length - letters >= 2;
-  return enough && !uuid.test(value) && changeRate(bare) >= 0.3 && entropy(bare) >= 3;
-}
-
-/** How often capitals, small letters and digits take turns: about half the time in random text, seldom in names. */
-function changeRate(text: string): number {
-  let changes = 0;
-  for (let at = 1; at < text.length; at++) if (classOf(text, at) !== classOf(text, at - 1)) changes++;
-  return changes / Math.max(1, text.length - 1);
-}
-
-function classOf(text: string, at: number): 'digit' | 'capital' | 'other' {
-  const code = text.charCodeAt(at);
-  if (code >= 48 && code <= 57) return 'digit';
-  return code >= 65 && code <= 90 ? 'capital' : 'other';
-}
-
-/** Bits a character. */
-function entropy(text: string): number {
-  const counts = new Map<string, number>();
-  for (const character of text) counts.set(character, (counts.get(character) ?? 0) + 1);
-  return [...counts.values()].reduce((sum, count) => sum - (count / text.length) * Math.log2(count / text.length), 0);
+/** A member of something, as code names it. */
+function isReference(value: string): boolean {
+  return /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$/.test(value) && !/\d{2}/.test(value);
 }
 
 /** How names of passwords and keys end, in any case: `password`, `DB_PASSWORD`, `dbPassword`, `api-key`. */
-const assignedName = '(password|passwd|passphrase|pwd|secret|api[_-]?key)';
+const assigned =
+  /passwords?|passwd|passphrase|passcode|pwd|(?<=[_-])pass|secret(?:[_-]?(?:key(?:[_-]?base)?|token))?|(?:access|auth|signing|encryption|master|account|jwt|deploy|api)[_-]?(?:key|token)/iy;
+
+const assignedWords = 'pass|pwd|secret|access|auth|signing|encryption|master|account|jwt|deploy|api'.split('|');
 
 /** What kind of value it is, where a language wants that said before the sign: `: &'static str`, `: Optional[str]`, ` string`. */
 const typed =
   "(?:[ \\t]{0,2}:[ \\t]{0,2}(?:&'static )?&?[a-z][\\w.<>?|[\\]]{0,40}(?=[ \\t]{0,2}=)|[ \\t]string(?=[ \\t]{0,2}=))";
 
-/** Every quantifier is bounded: what is read for one name is of constant length. */
-const quoted = new RegExp(
-  `${assignedName}(?:${quote}\\]?)?${typed}?\\s{0,4}(=>|:=|[:=])\\s{0,4}(${quote})([^"'\`\\s\\\\]{4,128})(?=\\\\{0,3}["'\`])`,
-  'gi',
-);
+interface Named {
+  text: string;
+  /** Where the name begins. */
+  at: number;
+  /** Behind the value. */
+  end: number;
+  sign: string | undefined;
+  password: boolean;
+}
 
-/** As settings stand in YAML, in .env and .properties files, and in connection strings, which may be quoted as a whole. */
-const bare = new RegExp(
-  `${assignedName}(=|:[ \\t]{1,4})([^\\s"'\`\\\\(){}<>[\\],;&$|]{6,128})(?=([\\s;&"'\`\\\\]|$))`,
-  'gi',
-);
+type Judge = (found: string, named: Named) => boolean;
 
-/** In XML, as an element or as what is named by an attribute, and in the words of SQL and of Gradle. */
-const labelledSecrets: readonly RegExp[] = [
-  new RegExp(`${assignedName}>([^\\s<>"'\`]{6,128})(?=</)`, 'gi'),
-  new RegExp(`${assignedName}["']\\s{1,4}value=["']([^\\s<>"'\`]{6,128})(?=["'])`, 'gi'),
-  new RegExp(`${assignedName}[ \\t]{1,4}'([^\\s"'\`\\\\]{6,128})(?=')`, 'gi'),
-  /\bidentified()[ \t]{1,4}by[ \t]{1,4}'([^\s"'`\\]{6,128})(?=')/gi,
-];
+const bare: Judge = (found, { password }) => isBareLiteral(found, password);
+const asSetting: Judge = (found, { password }) => isSetting(found, password);
+const asOption: Judge = (found, { password }) => isOption(found, password);
+const asWritten: Judge = (found, { password, sign }) =>
+  !(sign !== '=' && label.test(found)) && isLiteral(found, password, sign !== ':');
+
+const asField: Judge = (found, { text, at, end, sign, password }) =>
+  (sign === '=' ? beginsField(text, at) : endsLine(text, end) && beginsLine(text, at)) &&
+  isBareLiteral(found, password);
+
+/** What follows a name and ends with the value, the last group; every quantifier is bounded. NAME: looked back at. */
+// biome-ignore format: a table has a row for each form
+const forms = formsOf([
+  // In code, also as C# writes it: a quote within is written twice.
+  [String.raw`(?:QUOTE\]?)?TYPED?\s{0,40}(?<sign>=>|:=|[:=])\s{0,40}WRAPPER(\\{0,3}(?:"""|'''|["'\x60]))((?:(?!\2)\S){4,128})(?=\2)`, asWritten],
+  [String.raw`TYPED?[ \t]{0,40}[:=][ \t]{0,40}\$?@\$?"((?:[^"\n]|""){4,128})(?="(?!"))`, (found, { password }) => isLiteral(found.replaceAll('""', '').replaceAll(' ', ''), password, true)],
+  // In .env and .properties files, and in connection strings, which may be quoted as a whole; between semicolons any sign may stand.
+  [String.raw`(?<sign>=|:[ \t]{1,4})([^\s"'\x60\\(){}<>[\],;&$|]{6,128})(?=[\s;&"'\x60\\]|$)`, asField],
+  [String.raw`(?<=;[ \t]{0,4}(?:password|pwd))[ \t]{0,4}=[ \t]{0,4}(\{[^}\n]{3,128}\}|[^;"'\x60\s<>{}()][^;"'\x60\n<>{}()]{2,127})(?=[;"'\x60\\\n]|$)`, found => (/^[\w.]+$/.test(found) ? isBareLiteral(found, true) : !/^[$%{<[]|\$\{/.test(found))],
+  // A whole line of an .ini, .properties or YAML file, or the line below in a YAML block.
+  [String.raw`["']?[ \t]{0,60}(?:[:=]|:[ \t]{0,9}[|>][+-]?[ \t]{0,9}\r?\n)[ \t+]{0,60}([^\s"'\x60]{4,128})(?=[ \t]{0,60}(?:[#;]|\r?\n|$))`, (found, named) => beginsLine(named.text, named.at) && asSetting(found, named)],
+  // Told as two: in XML, JSON and YAML.
+  [String.raw`QUOTE?(?:[\s,;+-]{1,60}|[^<>\n]{0,80}\s)QUOTE?(?:[a-z]{1,20}[_-]?)?valueQUOTE?\s{0,4}[:=]\s{0,4}QUOTE?VALUE`, bare],
+  [String.raw`(?<!\bfor=["'][\w-]{0,60}NAME)["']?[^<>\n]{0,60}>([^\s<>"'\x60]{6,128})(?=</)`, bare],
+  [String.raw`</\w{1,20}>\s{0,60}<\w{1,20}>([^\s<>"'\x60]{6,128})(?=</)`, bare],
+  // In the words of SQL, Gradle, Docker and Clojure, in calls that set something, in flow mappings, in .netrc.
+  [String.raw`[ \t]{1,4}'([^\s"'\x60\\]{6,128})(?=')`, asSetting],
+  [String.raw`(?<=[:(]NAME)[ \t]{1,4}"([^\s"'\x60\\]{6,128})(?=")`, asSetting],
+  [String.raw`(?<=\(\s{0,20}QUOTE[\w.-]{0,60}NAME)QUOTE\s{0,9},\s{0,9}QUOTE([^\s"'\x60\\]{6,128})(?=QUOTE)`, asSetting],
+  [String.raw`(?<=[{,][ \t]{0,9}[\w-]{0,60}NAME):[ \t]{1,9}VALUE(?=[ \t]{0,9}[,}])`, asSetting],
+  [String.raw`(?<=\b(?:ENV|ARG|setenv|setx|config set|configure set)[ \t]{1,9}[\w.-]{0,60}NAME)[ \t]{1,9}["']?VALUE`, asSetting],
+  [String.raw`(?<=(?:\b(?:login|account|machine)\s{1,9}\S{1,100}|(?:^|\n)[+\- ]?)\s{0,9}password)[ \t]{1,9}([^\s"'\x60<>(){}]{4,128})(?=\s|$)`, asSetting],
+  [String.raw`(?<=-[a-z-]{0,40}NAME)(?:=|[ \t]{1,9}|["'],\s{0,9})["']?VALUE`, asOption],
+]);
+
+function formsOf(rows: readonly (readonly [source: string, accept: Judge])[]) {
+  return rows.map(([source, accept]) => ({ pattern: new RegExp(expanded(source), 'iy'), accept }));
+}
+
+function expanded(source: string): string {
+  return source
+    .replaceAll('NAME', `(?:${assigned.source})`)
+    .replaceAll('VALUE', '([^\\s"\'`<>{}\\\\,;]{4,128})')
+    .replaceAll('QUOTE', `(?:${quote})`)
+    .replaceAll('TYPED', typed)
+    .replaceAll('WRAPPER', wrapper);
+}
+
+const scanNames = createScan(assignedWords.map(word => [word, word] as const));
 
 /** Values that are written down where the name of a password or a key says what they are. */
-export const assignmentFinders: readonly ((text: string) => Span[])[] = [
-  text =>
-    [...text.matchAll(quoted)].flatMap(({ 0: whole, 1: named = '', 2: sign = '', 4: value = '', index }) =>
-      !(sign !== '=' && label.test(value)) && isLiteral(value, isPassword(named), sign !== ':')
-        ? [spanOf(named, index + whole.length, value)]
-        : [],
-    ),
-  text =>
-    [...text.matchAll(bare)].flatMap(({ 0: whole, 1: named = '', 2: sign = '', 3: value = '', index }) => {
-      const end = index + whole.length;
-      const stands = sign === '=' ? beginsField(text, index) : endsLine(text, end) && beginsLine(text, index);
-      return stands && isBareLiteral(value, isPassword(named)) ? [spanOf(named, end, value)] : [];
-    }),
-  ...labelledSecrets.map(
-    pattern => (text: string) =>
-      [...text.matchAll(pattern)].flatMap(({ 0: whole, 1: named = '', 2: value = '', index }) =>
-        isBareLiteral(value, isPassword(named)) ? [spanOf(named, index + whole.length, value)] : [],
-      ),
-  ),
-];
-
-function spanOf(named: string, end: number, value: string): Span {
-  return { start: end - value.length, end, kind: isPassword(named) ? 'password' : 'secret', rank: 3 };
+function findAssigned(text: string): Span[] {
+  const spans: Span[] = [];
+  let behind = 0;
+  scanNames(text, at => {
+    if (at < behind) return;
+    assigned.lastIndex = at;
+    const name = assigned.exec(text)?.[0];
+    if (name === undefined) return;
+    behind = at + name.length;
+    const password = !/^[saemjd]/i.test(name);
+    for (const { pattern, accept } of forms) {
+      pattern.lastIndex = behind;
+      const match = pattern.exec(text);
+      const found = match?.at(-1);
+      if (!match || found === undefined) continue;
+      const end = behind + match[0].length;
+      if (!accept(found, { text, at, end, sign: match.groups?.sign, password })) continue;
+      spans.push({ start: end - found.length, end, kind: password ? 'password' : 'secret', rank: 3 });
+    }
+  });
+  return spans;
 }
 
-function isPassword(named: string): boolean {
-  return !/^[sa]/i.test(named);
+function isOption(found: string, password: boolean): boolean {
+  return !/^[-$(]|^\w+\.\w+\(/.test(found) && isLiteral(found, password, false);
 }
+
+const isPasswordOption = (found: string) => isOption(found, true);
+const isPasswordSetting = (found: string) => isSetting(found, true);
+
+/** Passwords without such a name: a pair with its value first, other words, programs' configuration and options. */
+// biome-ignore format: a table has a row for each form
+const findUnnamed = createFinder([
+  ['password', 'value', new RegExp(expanded(String.raw`valueQUOTE?\s{0,4}[:=]\s{0,4}QUOTE?VALUE(?=QUOTE?[\s,;+-]{1,60}QUOTE?(?:[a-z]{1,20}[_-]?)?(?:name|key|id|type)QUOTE?\s{0,4}[:=]\s{0,4}QUOTE?[\w./-]{0,60}NAME)`), 'i'), found => isBareLiteral(found, true)],
+  ['password', 'identified|secured', /\b(?:identified|secured)[ \t]{1,4}by[ \t]{1,4}["']([^\s"'`\\]{6,128})(?=["'])/i, isPasswordSetting],
+  ['password', 'requirepass|masterauth|rootpw|ldap_bind_pw|bindpw|smtp_pass|pass', /(?<=(?:^|\n)[+\- ]?)(?:requirepass|masterauth|rootpw|ldap_bind_pw|bindpw|smtp_pass|pass)[ \t]{1,9}["']?([^\s"'`<>{}\\,;()=:]{4,128})(?=["']?\s)/, isPasswordSetting],
+  // A line of .pgpass.
+  ['password', '', /(?:^|\n)[+\- ]?[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w*-]{1,60}:[\w*-]{1,60}:([^\s:]{4,128})(?=\s|$)/, isPasswordSetting],
+  ['password', '-pass|-token|-key', /-(?:pass|token|key)(?:=|[ \t]{1,9}|["'],\s{0,9})["']?([^\s"'`<>{}\\,;]{4,128})/i, isPasswordOption],
+  ['password', 'mysql|mariadb|mycli|sshpass|docker login|podman login|helm registry|mongo|htpasswd|7z a|7z x|zip|rar -|redis-cli|sqlcmd|ldap|az login|smbclient|xfreerdp', /(?:\b|(?<=\bun))(?:mysql\w{0,9}|mariadb\w{0,9}|mycli|sshpass|docker login|podman login|helm registry login|mongo\w{0,9}|htpasswd|7z|zip|rar|redis-cli|sqlcmd|ldap\w{3,9}|az login|smbclient|xfreerdp)\b[^\n|]{0,200}?[ \t](?:-[pPaw][ \t]{0,4}|\/p:)["']?([^\s"'`<>{}\\-][^\s"'`<>{}\\]{3,127})/, isPasswordOption],
+  ['password', 'curl|wget|lftp|svn', /\b(?:curl|wget|lftp|svn)\b[^\n|]{0,300}?[ \t](?:-u|-a|--user|--proxy-user|-U|--auth)[ \t=]{0,4}["']?[^\s:"'`<>{}]{0,100}:([^\s"'`<>{}\\]{3,128})/, isPasswordOption],
+  ['password', 'pass', /\bpass(?:in|out)?[ \t]{1,4}pass:([^\s"'`<>{}\\]{4,128})/, isPasswordOption],
+  ['password', 'SecureString', /(?<=ConvertTo-)SecureString[ \t]{1,4}(?:-String[ \t]{1,4})?["']([^\s"'`]{4,128})(?=["'])/i, isPasswordOption],
+], 3);
+
+export const assignmentFinders: readonly ((text: string) => Span[])[] = [findAssigned, findUnnamed, clusterSecrets];
 
 /** What stands for a value that somebody is to fill in, or that comes from elsewhere. */
 const placeholder =
@@ -222,7 +215,7 @@ function isLiteral(value: string, password: boolean, assigned: boolean): boolean
   if (selector.test(value) || rule.test(value)) return false;
   if (!/[\x21-\x7e]/.test(value) || /^[\d.,:]{0,5}$/.test(value)) return false;
   const isName = naming.test(value);
-  if (!password) return !isName && !numbered.test(value) && value.length >= 8 && isMixed(value);
+  if (!password) return !isName && !numbered.test(value) && value.length >= 8 && hasLetterAndDigit(value);
   if (!isName) return /\d/.test(value) || /[!#$%^&*+=?~@]/.test(value);
   return assigned && /^[a-z]{6,}$/.test(value) && !/pass|secret|pwd|key/.test(value);
 }
@@ -230,20 +223,61 @@ function isLiteral(value: string, password: boolean, assigned: boolean): boolean
 function isBareLiteral(value: string, password: boolean): boolean {
   // An access to a member, a number, a call or a type: code, not a setting.
   const isCode =
-    /^[A-Za-z_]\w*\.[A-Za-z_]|^[\d.]+$|[=:]$|^(?:u?int|float)\d{1,3}(?:_t)?$|^[A-Z][a-z]+\d{1,3}(?:[A-Z][a-z]+)+$/.test(
+    /^[A-Za-z_]\w*\.[A-Za-z_]|^[\d.]+$|:$|^(?:u?int|float)\d{1,3}(?:_t)?$|^[A-Z][a-z]+\d{1,3}(?:[A-Z][a-z]+)+$/.test(
       value,
     );
-  return !isCode && isMixed(value) && isLiteral(value, password, false);
+  if (value.endsWith('=') && !/^(?:[A-Za-z0-9+/]{4})+[A-Za-z0-9+/]{2,3}={1,2}$/.test(value)) return false;
+  return !isCode && hasLetterAndDigit(value) && isLiteral(value, password, false);
 }
 
-function isMixed(value: string): boolean {
-  return /\d/.test(value) && /[A-Za-z]/.test(value);
+/** The rest of a line of settings: more signs than in code, and no identifier that code would have there. */
+function isSetting(value: string, password: boolean): boolean {
+  if (/[,;({[]$|^[([{|>&*!]|[\w\])]\(|=>|&&|\|\||^\w+\[\w+\]$/.test(value) || isIdentifier(value)) return false;
+  const isSigned =
+    password && value.length >= 8 && /[A-Za-z][!@#%^~][A-Za-z\d]/.test(value) && isLiteral(value, true, false);
+  return isSigned || isBareLiteral(value, password);
+}
+
+const words =
+  /pass|pwd|secret|token|key|value|input|param|arg|str|text|user|te?mp|other|new|old|var|data|field|hash|base\d|sha\d|md\d|code/i;
+
+/** `newPassword2`, `base64`, `hash1`: what code calls a value. */
+function isIdentifier(value: string): boolean {
+  return /^[\w$]+$/.test(value) && words.test(value);
+}
+
+const section =
+  /["']?\b(?:data|stringData)["']?:[ \t]{0,9}(?:\{([^{}]{0,30000})\}|\r?\n((?:[+\- ]?[ \t]+[^\n]*(?:\n|$))+))/g;
+
+const entry =
+  /["']?[\w.-]{1,128}["']?:[ \t]{0,9}(?:[|>][+-]?[ \t]{0,9}\r?\n[+\- ]?[ \t]{0,60})?["']?([^\s"',{}$]{4,20000})/g;
+
+/** The entries of a Secret of Kubernetes, whatever they are named: in YAML up to the next document, or in JSON. */
+function clusterSecrets(text: string): Span[] {
+  const spans: Span[] = [];
+  let covered = 0;
+  for (const { index } of text.matchAll(/\bkind["']?:[ \t]{0,4}["']?Secret\b/g)) {
+    if (index < covered) continue;
+    const before = text.slice(Math.max(covered, index - 32_768), index);
+    const from = index - before.length + Math.max(0, before.lastIndexOf('\n---'));
+    const [rest = ''] = text.slice(index, index + 32_768).split('\n---', 1);
+    covered = index + rest.length;
+    for (const { 0: whole, 1: json, 2: yaml = '', index: at } of text.slice(from, covered).matchAll(section)) {
+      const entries = json ?? yaml;
+      const begin = from + at + whole.lastIndexOf(entries);
+      for (const { 0: named, 1: found = '', index: place } of entries.matchAll(entry)) {
+        const end = begin + place + named.length;
+        if (!found.startsWith('[masked:')) spans.push({ start: end - found.length, end, kind: 'secret', rank: 3 });
+      }
+    }
+  }
+  return spans;
 }
 
 /** A field of a line: the identifier that ends with the name stands at its beginning, or behind a blank or a sign that parts fields; also in a patch. */
 function beginsField(text: string, at: number): boolean {
   const from = nameStart(text, at);
-  return from === 0 || /[\s;&?]$|(?:^|\n)\+$/.test(text.slice(Math.max(0, from - 2), from));
+  return from === 0 || /[\s;&?"'`]$|(?:^|\n)[+-]$/.test(text.slice(Math.max(0, from - 2), from));
 }
 
 const maxNameLength = 60;
@@ -255,11 +289,17 @@ function nameStart(text: string, at: number): number {
   return from;
 }
 
+const maxLead = 240;
+
+/** A place, a number, a mark of a patch or of a quotation, and blanks. */
+const lead =
+  /^[ \t]{0,8}(?:[\w./@-]{1,160}[:-])?(?:\d{1,7}[:\-|│\t]?)?[+\-> |│#*\t]{0,60}(?:export |set |\$env:|\$)?["']?$/;
+
 function beginsLine(text: string, at: number): boolean {
   const from = nameStart(text, at);
-  const before = text.slice(Math.max(0, from - 45), from);
+  const before = text.slice(Math.max(0, from - maxLead), from);
   const line = before.slice(before.lastIndexOf('\n') + 1);
-  return (line.length < before.length || from <= 45) && /^\+?[ \t]{0,40}(?:- )?["']?$/.test(line);
+  return (line.length < before.length || from <= maxLead) && lead.test(line);
 }
 
 function endsLine(text: string, at: number): boolean {

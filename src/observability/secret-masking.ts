@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import type { AppEvent } from '../core/events.ts';
 import { isRecord } from '../core/json.ts';
 import type { Mask, Masked, MaskedPlace, Random } from '../core/ports.ts';
+import { findKeyLines, findPrivateKeys } from './private-keys.ts';
 import { createRememberedSecrets, type RememberedSecrets } from './remembered-secrets.ts';
-import { assignmentFinders, contextFinders } from './secret-contexts.ts';
-import { findPrivateKeys, findTokens, joinSpans, type Span } from './secret-tokens.ts';
+import { assignmentFinders, findContexts } from './secret-contexts.ts';
+import { base64Runs, findTokens, joinSpans, type Span } from './secret-tokens.ts';
 
 export interface TextMask {
   /** Masks the secrets within the name of a field. */
@@ -152,8 +153,9 @@ const maxFormer = 64;
 export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMask {
   const own = keyFinder(keys.filter(isSecretEnough));
   let knownKeys = keyFinder([]);
-  const known: readonly Finder[] = [own, text => knownKeys(text), findTokens, findPrivateKeys, ...contextFinders];
-  const all: readonly Finder[] = [...known, ...assignmentFinders];
+  const plain = [own, (text: string) => knownKeys(text), findTokens, findKeys, findContexts];
+  const known = withReadable(plain);
+  const all = withReadable([...plain, ...assignmentFinders]);
   let remembered: RememberedSecrets | undefined;
   const placeholder = (kind: string, value: string, scope: string): string => {
     const hash = createHmac('sha256', secret).update(`${scope}\0${value}`).digest('hex').slice(0, 8);
@@ -232,6 +234,109 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
     clean.clear();
   };
   return { mask, maskSync, maskDeep, maskLifting, remember, know };
+}
+
+function findKeys(text: string): Span[] {
+  const runs = base64Runs(text);
+  const bodies = text.includes('PRIVATE KEY') ? findPrivateKeys(text) : [];
+  return runs.length === 0 ? bodies : [...bodies, ...findKeyLines(text, runs)];
+}
+
+/** A text is gone through as it stands, and where it is read otherwise once more as it is read. */
+function withReadable(finders: readonly Finder[]): readonly Finder[] {
+  return [...finders, text => findInReadable(text, readable => finders.flatMap(find => find(readable)))];
+}
+
+/**
+ * What stands in a text and is not read as it stands: control sequences of terminals (also where only their printable part is
+ * left), characters without a form, and escapes of JSON, HTML and addresses for printable ASCII.
+ */
+const unread = new RegExp(
+  // What each begins with, first: most of a text is passed over by that.
+  `(?=[\\x1b\\x9b\\x9d\\\\^[%&\\0-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u00ad\\u034f-\\uffff])(?:${[
+    // Colours, also escaped or written as `^[`, and those that have lost their first character.
+    '(?:[\\x1b\\x9b]|\\\\{1,4}(?:u001[bB]|x1[bB]|033|e)|\\^\\[)\\[[\\d;:]{0,40}m',
+    '\\[\\d[\\d;:]{0,40}m',
+    '(?:\\x1b\\[|\\x9b)[\\x30-\\x3f]{0,80}[\\x20-\\x2f]{0,8}[\\x40-\\x7e]',
+    // Titles, links and the like, up to their end.
+    '(?:\\x1b[\\]PX^_]|\\x9d)[^\\x07\\x1b\\x9c\\n]{0,4096}(?:\\x07|\\x1b\\\\|\\x9c)',
+    '\\x1b[\\x20-\\x2f]{0,8}[\\x30-\\x7e]',
+    '[\\0-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f]',
+    '[\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff9-\\ufffb]|\\udb40[\\udc00-\\udfff]',
+    '%(?:25){0,4}([2-7][0-9A-Fa-f])',
+    '&(?:amp;){0,4}(?:#(\\d{2,3})|#[xX]0{0,4}([2-7][0-9A-Fa-f])|(quot|amp|lt|gt|apos|colon|equals|sol|num|commat));',
+    '\\\\{1,4}(?:u00|x)([2-7][0-9A-Fa-f])|\\\\(/)',
+  ].join('|')})`,
+  'g',
+);
+
+const named = new Map(
+  'quot" amp& lt< gt> apos\' colon: equals= sol/ num# commat@'
+    .split(' ')
+    .map(pair => [pair.slice(0, -1), pair.slice(-1)]),
+);
+
+/** Characters on each side of what is not read as it stands: the longest name, sign and value that belong together. */
+const reach = 700;
+
+/** Finds in the text as it is read, with their places in the text as it stands. Only the neighbourhoods are read again. */
+function findInReadable(text: string, find: (readable: string) => readonly Span[]): Span[] {
+  const spans: Span[] = [];
+  let group: RegExpExecArray[] = [];
+  const finish = () => {
+    const [first] = group;
+    const last = group.at(-1);
+    if (!first || !last) return;
+    const start = Math.max(0, first.index - reach);
+    const view = readableOf(text, start, Math.min(text.length, last.index + last[0].length + reach), group);
+    for (const { start: from, end: to, ...span } of find(view.text)) {
+      spans.push({ ...span, start: start + (view.starts[from] ?? 0), end: start + (view.ends[to - 1] ?? 0) });
+    }
+    group = [];
+  };
+  for (const match of text.matchAll(unread)) {
+    const last = group.at(-1);
+    if (last && match.index > last.index + last[0].length + 2 * reach) finish();
+    group.push(match);
+  }
+  finish();
+  return spans;
+}
+
+interface Readable {
+  text: string;
+  /** Where each of its characters begins and ends, counted from the beginning of the part. */
+  starts: Int32Array;
+  ends: Int32Array;
+}
+
+function readableOf(text: string, from: number, to: number, escapes: readonly RegExpExecArray[]): Readable {
+  const codes = new Uint16Array(to - from);
+  const starts = new Int32Array(to - from);
+  const ends = new Int32Array(to - from);
+  let length = 0;
+  const add = (code: number, start: number, end: number) => {
+    codes[length] = code;
+    starts[length] = start - from;
+    ends[length++] = end - from;
+  };
+  let at = from;
+  for (const match of escapes) {
+    for (; at < match.index; at++) add(text.charCodeAt(at), at, at + 1);
+    at += match[0].length;
+    // What is struck over is not read.
+    if (match[0] === '\b') length = Math.max(0, length - 1);
+    else for (const character of characterOf(match)) add(character.charCodeAt(0), match.index, at);
+  }
+  for (; at < to; at++) add(text.charCodeAt(at), at, at + 1);
+  return { text: Buffer.from(codes.buffer, 0, length * 2).toString('utf16le'), starts, ends };
+}
+
+function characterOf([, percent, decimal, hex, name, unicode, slash]: RegExpExecArray): string {
+  const code = percent ?? hex ?? unicode;
+  if (code !== undefined) return String.fromCharCode(Number.parseInt(code, 16));
+  if (decimal !== undefined) return String.fromCharCode(Number(decimal));
+  return name === undefined ? (slash ?? '') : (named.get(name) ?? '');
 }
 
 /** Looks for the keys themselves, and for how they stand in an address or within JSON. */

@@ -114,6 +114,9 @@ const diffOptions = [
   '--no-relative',
 ];
 
+/** More lines than any file has: a patch with it shows each file in full. */
+export const allLines = '--unified=100000000';
+
 /** Runs git on one repository; `input` is what it reads from its standard input. */
 type Run = (args: readonly string[], input?: string) => Promise<GitOutput>;
 
@@ -205,12 +208,17 @@ async function diff(
   const patches = await well(run, place, ['diff', '--patch', ...diffOptions, ...args, '--']);
   if (!entries.complete || !patches.complete) notes.push(`The ${area} changes are too large to be read whole.`);
   const byPath = splitPatches(patches.stdout, patches.complete);
+  // Once more with all of each file around its changes, by which they are judged; what is too long for that is judged alone.
+  const around =
+    byPath.size === 0 ? undefined : await run(['diff', '--patch', ...diffOptions, allLines, ...args, '--']);
+  const wholes = splitPatches(around?.stdout ?? '', around?.complete === true);
   const files: ChangedFile[] = [];
   for (const entry of parseEntries(entries.stdout)) {
     const patch = byPath.get(entry.path);
     // Git tells which commit it is at, wherever its data is.
     if (entry.submodule) await placeOf(options, join(place.top, entry.path));
-    files.push(await shown(options, request.scope, { ...entry, area, secretFile: isSecret(place, entry) }, patch));
+    const file = { ...entry, area, secretFile: isSecret(place, entry) };
+    files.push(await shown(options, request.scope, file, patch, wholes.get(entry.path)));
   }
   return files;
 }
@@ -226,6 +234,7 @@ async function shown(
   scope: string,
   file: Omit<ChangedFile, 'secrets' | 'patch' | 'withheld'>,
   patch: string | undefined,
+  whole?: string,
 ): Promise<ChangedFile> {
   const withheld = file.secretFile
     ? heldBack
@@ -235,7 +244,7 @@ async function shown(
         ? 'too large, or in conflict'
         : undefined;
   if (withheld !== undefined || patch === undefined) return { ...file, secrets: [], withheld };
-  const masked = await maskPatch(patch, mask, scope);
+  const masked = await maskPatch(patch, mask, scope, whole);
   return { ...file, patch: masked.patch, secrets: masked.secrets };
 }
 

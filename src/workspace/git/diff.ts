@@ -16,43 +16,83 @@ interface PatchLine {
   /** ` `, `+`, `-`, or what a line of a header has. */
   mark: string;
   text: string;
-  /** In the file after the change; absent for headers and removed lines. */
-  line?: number;
+  /** Which line of the file after the change, or of the one before for a removed line; absent for headers. */
+  at?: number;
+  /** What of it is a secret on either side, and what stands in its place. */
+  cuts: { start: number; end: number; placeholder: string }[];
 }
 
 /**
  * Masks the two sides of a patch each by itself, as the file reads before and after: a key of several lines is found also
- * where marks stand between its lines. Tells which of the finds the change brings in.
+ * where marks stand between its lines. With the same change around the whole file (`whole`), what a hunk shows is judged
+ * by all of its file. Tells which of the finds the change brings in.
  */
-export async function maskPatch(patch: string, mask: Mask, scope: string): Promise<MaskedPatch> {
-  const lines = linesOf(patch);
+export async function maskPatch(patch: string, mask: Mask, scope: string, whole?: string): Promise<MaskedPatch> {
+  const hunks = linesOf(patch);
+  const lines = whole === undefined ? hunks : linesOf(whole);
+  const secrets = await findInSides(lines, mask, scope);
+  const byPlace = new Map(lines.map(line => [placeOf(line), line]));
+  const shown = hunks.map(line => (line.at === undefined ? line : byPlace.get(placeOf(line))));
+  // The file changed between the two readings, or one of them was cut off.
+  if (hunks.some((line, index) => shown[index]?.text !== line.text)) return maskPatch(patch, mask, scope);
+  const texts = shown.flatMap(async line => {
+    if (line === undefined) return [];
+    const [, place, heading] = line.at === undefined ? (/^(@@ \S+ \S+ @@) (.+)$/.exec(line.text) ?? []) : [];
+    if (place === undefined || heading === undefined) return line.mark + masked(line);
+    // Behind its place a hunk names a line above it, which may be of a key.
+    const isSecret = lines.some(({ text, cuts }) => cuts.length > 0 && text.startsWith(heading));
+    return isSecret || (await mask(heading, scope)).places !== undefined ? place : line.text;
+  });
+  return { patch: (await Promise.all(texts)).join('\n'), secrets };
+}
+
+/** Where a line of a file stands: on which side, and which. */
+function placeOf({ mark, at }: PatchLine): string {
+  return `${mark}${at ?? ''}`;
+}
+
+function masked({ text, cuts }: PatchLine): string {
+  let done = -1;
+  let shown = '';
+  for (const { start, end, placeholder } of cuts.toSorted((a, b) => a.start - b.start)) {
+    if (start >= done) shown += text.slice(Math.max(0, done), start) + placeholder;
+    done = Math.max(done, end, start + 1);
+  }
+  return shown + text.slice(Math.max(0, done));
+}
+
+async function findInSides(lines: PatchLine[], mask: Mask, scope: string): Promise<AddedSecret[]> {
   const secrets: AddedSecret[] = [];
   for (const removed of ['-', '+']) {
     const side = lines.filter(({ mark }) => mark !== removed);
-    const text = side.map(line => line.text).join('\n');
-    const { places = [] } = await mask(text, scope);
+    const { places = [] } = await mask(side.map(({ text }) => text).join('\n'), scope);
     for (const { kind, touched } of cover(side, places)) {
       const first = touched.find(({ mark }) => mark === '+');
-      if (removed === '-' && first?.line !== undefined) secrets.push({ kind, line: first.line });
+      if (removed === '-' && first?.at !== undefined) secrets.push({ kind, line: first.at });
     }
   }
-  return { patch: lines.map(({ mark, text }) => mark + text).join('\n'), secrets };
+  return secrets;
 }
 
 function linesOf(patch: string): PatchLine[] {
   let inHunk = false;
-  let at = 0;
+  let before = 0;
+  let after = 0;
   return patch.split('\n').map((whole): PatchLine => {
-    const hunk = /^@@ -\S+ \+(\d+)(?:,\d+)? @@/.exec(whole);
+    const hunk = /^@@ -(\d+)\S* \+(\d+)(?:,\d+)? @@/.exec(whole);
     if (hunk) {
       inHunk = true;
-      at = Number(hunk[1]);
-      return { mark: '', text: whole };
+      before = Number(hunk[1]);
+      after = Number(hunk[2]);
     }
     if (whole.startsWith('diff --git ')) inHunk = false;
     const mark = whole.charAt(0);
-    if (!inHunk || !' +-'.includes(mark) || mark === '') return { mark: '', text: whole };
-    return { mark, text: whole.slice(1), ...(mark !== '-' && { line: at++ }) };
+    if (hunk || !inHunk || !' +-'.includes(mark) || mark === '') return { mark: '', text: whole, cuts: [] };
+    const text = whole.slice(1);
+    const at = mark === '-' ? before : after;
+    if (mark !== '+') before++;
+    if (mark !== '-') after++;
+    return { mark, text, at, cuts: [] };
   });
 }
 
@@ -75,8 +115,7 @@ function cover(side: readonly PatchLine[], places: readonly MaskedPlace[]): { ki
         const from = starts[index] ?? 0;
         if (!line) continue;
         const begins = start >= from;
-        const head = line.text.slice(0, Math.max(0, start - from));
-        line.text = head + placeholder + line.text.slice(Math.max(0, end - from));
+        line.cuts.push({ start: Math.max(0, start - from), end: Math.min(line.text.length, end - from), placeholder });
         touched.unshift(line);
         if (begins) break;
       }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { isSecretFile, isSkip, parsePathReference } from '../paths.ts';
-import { type ChangesRequest, type GitOptions, type RepositoryChanges, readChanges } from './changes.ts';
+import { allLines, type ChangesRequest, type GitOptions, type RepositoryChanges, readChanges } from './changes.ts';
 import type { PatchRequest } from './check-patch.ts';
 import { maskPatch, splitPatches } from './diff.ts';
 import { checkRef, findRepositories } from './repositories.ts';
@@ -49,14 +49,16 @@ export function createGitHistory(options: GitOptions) {
     },
     /** A commit's message and patches, without those of secret files. */
     async show({ ref, ...request }: HistoryRequest & { ref: string }): Promise<string> {
-      const args = ['show', ...plain, header, '--find-renames', '-m', '--first-parent', '--patch', checkRef(ref), '--'];
-      const [place, { stdout, complete }] = await run(request, args);
+      const args = ['show', ...plain, header, '--find-renames', '-m', '--first-parent', '--patch'];
+      const [place, { stdout, complete }] = await run(request, [...args, checkRef(ref), '--']);
+      const [, around] = await run(request, [...args, allLines, checkRef(ref), '--']);
+      const wholes = splitPatches(around.stdout, around.complete);
       const at = stdout.search(/^diff --git /m);
       const message = at === -1 ? stdout : stdout.slice(0, at);
       const shown = [(await options.mask(message, request.scope)).text];
       for (const [path, patch] of at === -1 ? [] : splitPatches(stdout.slice(at), complete)) {
         if (isSecretFile(join(place.top, path))) shown.push(`diff of ${path}: left out, it is a secret file`);
-        else shown.push((await maskPatch(patch, options.mask, request.scope)).patch);
+        else shown.push((await maskPatch(patch, options.mask, request.scope, wholes.get(path))).patch);
       }
       return shown.join('\n');
     },
