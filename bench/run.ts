@@ -2,6 +2,7 @@ import { cpus, platform, release } from 'node:os';
 import { builds } from './builds.ts';
 import { consensus } from './consensus.ts';
 import { daemon } from './daemon.ts';
+import { masking } from './masking.ts';
 import { openBenchFolder } from './measure/bench-folder.ts';
 import { printable } from './measure/table.ts';
 import { overhead } from './overhead.ts';
@@ -20,6 +21,7 @@ const parts = {
   threads,
   turns,
   'tokens-estimate': tokensEstimate,
+  masking,
   recall,
   daemon,
   builds,
