@@ -54,8 +54,11 @@ async function start() {
   return { session, loaded, bytes };
 }
 
-/** What the start loads has 835,000 bytes, two thirds of them the protocol's library and zod's. */
-const mostBytes = 860_000;
+/**
+ * What the start loads has 887,000 bytes, two thirds of them the protocol's library and zod's; 19,000 more than before are the
+ * table of secrets, which the first line of a log needs.
+ */
+const mostBytes = 895_000;
 
 const isVendors = (name: string) =>
   /^(ai-sdk|openrouter|ai\b|undici|redis)/.test(name) && !/^ai-sdk-provider(-utils)?\.js$/.test(name);
