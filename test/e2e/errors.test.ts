@@ -82,7 +82,13 @@ describe('what the caller got wrong costs nothing', () => {
     ['a misspelt field', 'chat', { modell: 'gpt-5' }, 'modell', ['model']],
     ['a malformed continuation_id', 'chat', { continuation_id: 'thread-1' }, 'continuation_id', ['last']],
     ['an unknown suffix', 'chat', { model: 'gpt-5:ultra' }, 'model', [':high', ':low']],
-    ['a malformed continuation_id of a step', 'debug', { ...step, continuation_id: 'thread-1' }, 'continuation_id', ['last']],
+    [
+      'a malformed continuation_id of a step',
+      'debug',
+      { ...step, continuation_id: 'thread-1' },
+      'continuation_id',
+      ['last'],
+    ],
   ])('INVALID_INPUT_FORMAT for %s', async (_what, tool, args, field, allowed) => {
     const reply = await session.call(tool, tool === 'chat' ? { prompt: 'Hello.', ...args } : args);
     const error = errorOf(reply, 'INVALID_INPUT_FORMAT', 'validation', tool);

@@ -31,7 +31,12 @@ beforeEach(async () => {
   };
   polylogue = await testProduct({
     root: project.root,
-    env: { ...env, POLYLOGUE_TOOLSETS: 'core,code,wrapper,ops', ANTHROPIC_API_KEY: 'OPERATORCANARY' },
+    env: {
+      ...env,
+      WRITE_GENERATED_CODE: 'on',
+      POLYLOGUE_TOOLSETS: 'core,code,wrapper,ops',
+      ANTHROPIC_API_KEY: 'OPERATORCANARY',
+    },
   });
 });
 
@@ -239,6 +244,7 @@ describe('a model that runs on this machine', () => {
         CUSTOM_API_URL: openai.url,
         CUSTOM_API_KEY: 'test-key',
         CUSTOM_RUNS_HERE: 'true',
+        WRITE_GENERATED_CODE: 'on',
         CUSTOM_MODELS_CONFIG_PATH: project.path('models.json'),
       },
     });

@@ -1,5 +1,5 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { type Era, eraVersions, type SessionCall } from './mcp-session.ts';
+import { documentOf, type Era, eraVersions, type SessionCall } from './mcp-session.ts';
 import type { Document } from './product.ts';
 
 export interface HttpSession {
@@ -50,10 +50,7 @@ export async function connectHttp(url: string, era: Era, options: HttpSessionOpt
     client,
     sessionId: () => transport.sessionId,
     async call(name, args = {}, callOptions = {}) {
-      const result = await client.callTool({ name, arguments: args }, { timeout: 110_000, ...callOptions });
-      const [block] = result.content;
-      if (block?.type !== 'text') throw new Error(`no text: ${JSON.stringify(result)}`);
-      return { ...JSON.parse(block.text), isError: result.isError ?? false };
+      return documentOf(await client.callTool({ name, arguments: args }, { timeout: 110_000, ...callOptions }));
     },
     close: () => client.close(),
   };

@@ -93,7 +93,8 @@ export async function startSession(place: ServerPlace, era: Era = 'legacy'): Pro
 export function documentOf({ content, isError, _meta }: CallToolResult): Document {
   const [head = '', page] = content.map(block => (block.type === 'text' ? block.text : ''));
   const facts = { ...Object(_meta?.['polylogue/facts']), isError: isError ?? false };
-  return { ...JSON.parse(head), ...(page !== undefined && { content: page }), ...facts };
+  const { page: _count, ...document } = JSON.parse(head);
+  return page === undefined ? { ...JSON.parse(head), ...facts } : { ...document, content: page, ...facts };
 }
 
 /** Whether a process is there. */

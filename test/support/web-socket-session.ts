@@ -1,5 +1,5 @@
 import { Client } from '@modelcontextprotocol/client';
-import { type Era, eraVersions, type SessionCall } from './mcp-session.ts';
+import { documentOf, type Era, eraVersions, type SessionCall } from './mcp-session.ts';
 import type { Document } from './product.ts';
 import { webSocketTransport } from './web-socket-transport.ts';
 
@@ -18,10 +18,7 @@ export async function connectWebSocket(url: string, era: Era): Promise<WebSocket
   return {
     client,
     async call(name, args = {}, options = {}) {
-      const result = await client.callTool({ name, arguments: args }, { timeout: 110_000, ...options });
-      const [block] = result.content;
-      if (block?.type !== 'text') throw new Error(`no text: ${JSON.stringify(result)}`);
-      return { ...JSON.parse(block.text), isError: result.isError ?? false };
+      return documentOf(await client.callTool({ name, arguments: args }, { timeout: 110_000, ...options }));
     },
     close: () => client.close(),
   };
