@@ -54,6 +54,7 @@ const start = (env: Record<string, string>) =>
       ...vendorEnv({ anthropic: vendor.url }),
       DEFAULT_MODEL: model,
       POLYLOGUE_TOOLSETS: 'core,code,agent,ops,wrapper',
+      WRITE_GENERATED_CODE: 'on',
       ...env,
     },
   });

@@ -180,7 +180,7 @@ describe('a short answer', () => {
     const { head } = await call(client, 'chat', { prompt: 'p', absolute_file_paths: ['a.ts', 'no.ts'], colour: 1 });
     expect(head.metadata.warnings.join(' ')).toContain('colour');
     expect(JSON.stringify(head.metadata.files.skipped)).toContain('no.ts');
-    expect(head.status).toBe('partial');
+    expect(head.status).toBe('continuation_available');
   });
 });
 
@@ -201,9 +201,9 @@ describe('an error', () => {
   });
 
   it.each([
-    ['chat', { prompt: 'p', files: ['no.ts'] }, 'files'],
-    ['chat', { prompt: 'p', absolute_file_paths: ['no.ts'] }, 'absolute_file_paths'],
-    ['debug', { ...step, use_assistant_model: true, absolute_file_paths: ['no.ts'] }, 'absolute_file_paths'],
+    ['chat', { prompt: 'p', files: ['/etc/hosts'] }, 'files'],
+    ['chat', { prompt: 'p', absolute_file_paths: ['/etc/hosts'] }, 'absolute_file_paths'],
+    ['debug', { ...step, use_assistant_model: true, absolute_file_paths: ['/etc/hosts'] }, 'absolute_file_paths'],
     ['chat', { question: { deep: 1 } }, 'question'],
     ['chat', { prompt: 'p', files: [1, { x: 1 }] }, 'files.1'],
     ['consensus', { prompt: 'p', models: [{ model: 'custom:wide', stance: 'odd' }] }, 'models.0.stance'],
