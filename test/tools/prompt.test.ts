@@ -213,7 +213,7 @@ describe('the models of prompt', () => {
       expect(status).toBe('error');
       expect(error).toMatchObject({ code: 'INVALID_INPUT_FORMAT', message: expect.stringContaining(`"${bare}"`) });
       const [{ field, allowed }] = error.validation_errors;
-      expect(field).toBe('models_prefixed_by_provider');
+      expect(field).toBe('models');
       if (bare !== 'auto') expect(allowed).toEqual([`openai:${bare.split(':')[0]}`]);
     }
     expect(all()).toHaveLength(0);

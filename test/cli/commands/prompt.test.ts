@@ -140,7 +140,7 @@ describe('polylogue prompt', () => {
   it('leaves tools that the operator disabled disabled', async () => {
     const { code, err } = await polylogue(['prompt', 'Where?', '--exclude-tools', 'prompt']);
     expect(code).toBe(1);
-    expect(err).toContain('no tool "prompt"');
+    expect(err).toContain('prompt is not offered: it is in DISABLED_TOOLS');
   });
 
   it('ends the calls at the vendors when it is interrupted', async () => {

@@ -17,7 +17,7 @@ function askingHost(): { host: ToolHost; done: string[] } {
     async call({ answers }) {
       const answer = answers?.get('sure');
       const text = answer ? `${answer.action} ${JSON.stringify('content' in answer && answer.content)}` : 'not asked';
-      const reply = { isError: false, document: { text }, text };
+      const reply = { isError: false, document: { text }, text, markdown: true as const };
       if (answer || !answers) {
         done.push(text);
         return reply;

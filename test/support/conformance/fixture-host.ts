@@ -14,7 +14,7 @@ const clock = realClock();
 const said = (content: string): JobReply => ({ isError: false, document: { status: 'success', content } });
 const failed = (content: string): JobReply => ({ isError: true, document: { status: 'error', content } });
 
-const shown = (reply: Reply) => ({ ...reply, text: String(reply.document.content) });
+const shown = (reply: Reply) => ({ ...reply, text: String(reply.document.content), markdown: true as const });
 
 async function confirm({ ask }: ToolRequest, key: string): Promise<string> {
   const schema = { type: 'object' as const, properties: { confirm: { type: 'boolean' as const } } };
