@@ -46,7 +46,8 @@ export default defineConfig({
     // Programs of the tests are started hundreds of times; so Node reads each of their files as source but once.
     env: { NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') },
     projects: [
-      { extends: true, test: { name: 'alone', include: alone } },
+      // Real hosts are downloaded and run by `npm run test:hosts` only.
+      { extends: true, test: { name: 'alone', include: alone, exclude: ['test/e2e/hosts/**'] } },
       // Nothing in src keeps state in a module but what it read once: files of these share a worker, and what it loaded.
       { extends: true, test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: alone, isolate: false } },
     ],

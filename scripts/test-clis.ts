@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { provideClis, testClis } from './test-needs/provide-clis.ts';
+import { type CliMachine, provideClis, type TestCli, testClis } from './test-needs/provide-clis.ts';
 
 /** Other vendors' CLIs for the tests, into a cache beside the packages. */
-export function installTestClis(): string[] {
-  return provideClis(testClis, {
+export function installTestClis(clis: readonly TestCli[] = testClis, cache?: string): string[] {
+  const machine: CliMachine = {
     exists: existsSync,
     makeFolder(path) {
       rmSync(path, { recursive: true, force: true });
@@ -19,7 +19,8 @@ export function installTestClis(): string[] {
     },
     npm: args => spawnSync('npm', args, { stdio: ['ignore', 'ignore', 'inherit'] }).status === 0,
     tell: text => console.log(text),
-  });
+  };
+  return provideClis(clis, machine, cache);
 }
 
 if (import.meta.main) {
