@@ -48,7 +48,7 @@ export const hostClis = {
   },
 } as const satisfies Record<string, HostCli>;
 
-/** Outside of the repository, so that `npm ci` leaves it and other clones share it: 1.2 GB. */
+/** Outside of the repository, so that `npm ci` leaves it and other clones share it: 1.4 GB. */
 export const hostCache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'polylogue-hosts');
 
 /** The program of a host and the arguments that come first. */

@@ -3,7 +3,7 @@ import { inputError } from '../../core/errors.ts';
 import type { OptionSpec } from '../../core/option.ts';
 
 export interface EnvironmentRequest {
-  config: Pick<AppConfig, 'sourceOf' | 'textsOf'>;
+  config: Pick<AppConfig, 'sourceOf' | 'textsOf' | 'endpoints'>;
   env: Readonly<Record<string, string | undefined>>;
   /** Names whose values are to be copied, by the operator's word. */
   copied: readonly string[];
@@ -19,6 +19,8 @@ export interface ServerEnvironment {
   missing: string[];
   /** Whether any key is set, wherever it is. */
   keyed: boolean;
+  /** Whether a server is named that may want none. */
+  ownServer: boolean;
   /** Flags of this command line that set options. */
   args: string[];
 }
@@ -26,12 +28,23 @@ export interface ServerEnvironment {
 /** They belong to one project or one session, not to an entry that outlasts both. */
 const ofThisSession = new Set(['roots', 'claudeProjectDir']);
 
+/** Addresses of servers of the operator's own. */
+const ownServers = new Set(['CUSTOM_API_URL', 'OLLAMA_HOST']);
+
 export function serverEnvironment({ config, env, copied, refers }: EnvironmentRequest): ServerEnvironment {
-  const found: ServerEnvironment = { values: {}, references: [], missing: [], keyed: false, args: [] };
+  const found: ServerEnvironment = {
+    values: {},
+    references: [],
+    missing: [],
+    keyed: false,
+    ownServer: config.endpoints.length > 0,
+    args: [],
+  };
   for (const name of copied) found.values[name] = copiedValue(name, env);
   for (const { table, name, spec } of allOptions()) {
     const source = config.sourceOf(table, name);
     if (source !== undefined && spec.secret) found.keyed = true;
+    if (source !== undefined && ownServers.has(spec.env[0] ?? '')) found.ownServer = true;
     if (source === 'flag' && spec.flag !== undefined) {
       found.args.push(...flagOf(spec, config.textsOf(table)[name] ?? ''));
     }

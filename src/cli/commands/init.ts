@@ -46,10 +46,15 @@ export function backupsOf({ path }: ConfigFile): string[] {
   });
 }
 
-/** Replaces a file in one step, undefined removes it; answers where the old one was kept. */
-export function replaceConfigFile(file: ConfigFile, text: string | undefined, now: number): string | undefined {
+/** Replaces a file in one step, undefined removes it; answers where the old one was kept, if it is to be. */
+export function replaceConfigFile(
+  file: ConfigFile,
+  text: string | undefined,
+  now: number,
+  keeps: boolean,
+): string | undefined {
   return translated(file.path, () => {
-    const backup = file.text === undefined ? undefined : keep(file.path, file.text, now);
+    const backup = file.text === undefined || !keeps ? undefined : keep(file.path, file.text, now);
     if (text === undefined) {
       rmSync(file.path, { force: true });
       return backup;
@@ -162,11 +167,15 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
   const environment = serverEnvironment({ config, env, copied: listFlag(flags, 'env'), refers: host.refers });
   const { values, references, args } = environment;
   const started = [launch.program, ...(isOn(flags, 'bridge') ? ['connect'] : []), ...args];
-  const entry = host.entry({ command: launch.node, args: started, values, references });
+  // The server keeps within the limit that the entry gives a call, unless the operator said otherwise.
+  const patience = host.patienceSeconds && { CALL_PATIENCE_SECONDS: String(host.patienceSeconds) };
+  const all = { ...patience, ...values };
+  const entry = host.entry({ command: launch.node, args: started, values: all, references });
   const text = withEntry(host, file.text ?? '', name, entry);
   const dry = isOn(flags, 'dry-run');
   const unchanged = text === file.text;
-  const backup = dry || unchanged ? undefined : replaceConfigFile(file, text, machine.clock.now());
+  const backup =
+    dry || unchanged ? undefined : replaceConfigFile(file, text, machine.clock.now(), !isOurs(host, name, file));
   if (out.json) {
     const outcome = dry ? 'would_write' : unchanged ? 'unchanged' : 'written';
     out.document({
@@ -182,8 +191,17 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
   if (dry) out.line(withEntry(host, '', name, masked(entry, values, context)).trimEnd());
   if (backup) out.line(`The old file is kept as ${backup}`);
   for (const line of advice(context, host, environment)) out.line(line);
-  if (!dry) out.line(host.next);
+  if (dry) return 0;
+  out.line(host.next);
+  if (host.permission) out.line(host.permission(name));
   return 0;
+}
+
+/** Whether init began the file and nobody else has put anything into it: then nothing in it has to be kept. */
+function isOurs(host: HostDefinition, name: string, file: ConfigFile): boolean {
+  const { text } = file;
+  if (text === undefined || !hasEntry(host, text, name) || backupsOf(file).length > 0) return false;
+  return withoutEntry(host, text, name, ['']) === '';
 }
 
 function remove(context: CommandContext, host: HostDefinition, name: string, file: ConfigFile): number {
@@ -199,7 +217,7 @@ function remove(context: CommandContext, host: HostDefinition, name: string, fil
   // Without a backup, init began the file, and an empty text stands for none.
   const rest = withoutEntry(host, text, name, former.length > 0 ? former : ['']);
   const next = rest === '' && former.length === 0 ? undefined : rest;
-  const backup = dry ? undefined : replaceConfigFile(file, next, environment.clock.now());
+  const backup = dry ? undefined : replaceConfigFile(file, next, environment.clock.now(), next !== undefined);
   if (out.json) out.document(report(dry ? 'would_remove' : 'removed', host, file, backup));
   else out.line(`${dry ? 'Would take' : 'Took'} "${name}" out of ${file.path}`);
   if (backup && !out.json) out.line(`The old file is kept as ${backup}`);
@@ -242,7 +260,8 @@ function advice({ config, flags }: CommandContext, host: HostDefinition, found: 
             `Repeat with ${missing.map(name => `--env ${name}`).join(' ')}, or put it into ${config.home}/.env, which is read wherever Polylogue is started.`,
         ]
       : []),
-    ...(!found.keyed && !config.values.app.offline
+    ...(!found.keyed && found.ownServer ? ['No key is needed where your own server wants none.'] : []),
+    ...(!found.keyed && !found.ownServer && !config.values.app.offline
       ? [`No key is set here. Put one into ${config.home}/.env, as in OPENAI_API_KEY=…, or set it and repeat.`]
       : []),
   ];

@@ -36,9 +36,16 @@ export interface HostDefinition {
   /** Whether an entry can name a variable without holding its value. */
   refers: boolean;
   entry(server: ServerEntry): JsonObject;
+  /** Seconds after which a call goes on as a job, for a host whose own limit the entry sets; others are known by their name. */
+  patienceSeconds?: number;
   /** What to do in the host afterwards. */
   next: string;
+  /** What it needs to let the tools of an entry of this name run. */
+  permission?(name: string): string;
 }
+
+/** A limit for one call that leaves time to models that reason, and what the server keeps to: a little less. */
+const longCall = { seconds: 600, patience: 550 };
 
 /** A host with a JSON file, in which all entries look much the same. */
 interface JsonHost extends Omit<HostDefinition, 'format' | 'key' | 'refers' | 'entry'> {
@@ -46,13 +53,15 @@ interface JsonHost extends Omit<HostDefinition, 'format' | 'key' | 'refers' | 'e
   key?: string;
   /** What an entry begins with. */
   fields?: JsonObject;
+  /** What an entry ends with: limits, what is offered. */
+  limits?: JsonObject;
   /** How an entry names a variable; absent: it can't. */
   reference?(name: string): string;
   /** What stands for no variables; absent: nothing. */
   noVariables?: JsonObject;
 }
 
-function jsonHost({ key = 'mcpServers', fields, reference, noVariables, ...host }: JsonHost): HostDefinition {
+function jsonHost({ key = 'mcpServers', fields, limits, reference, noVariables, ...host }: JsonHost): HostDefinition {
   return {
     ...host,
     format: 'json',
@@ -62,7 +71,7 @@ function jsonHost({ key = 'mcpServers', fields, reference, noVariables, ...host 
       const referred = reference ? references.map(name => [name, reference(name)]) : [];
       const variables = { ...values, ...Object.fromEntries(referred) };
       const env = Object.keys(variables).length > 0 ? variables : noVariables;
-      return { ...fields, command, args, env };
+      return { ...fields, command, args, env, ...limits };
     },
   };
 }
@@ -87,6 +96,8 @@ const claude = jsonHost({
   // Without a default, an unset variable would arrive as the text of its reference.
   reference: name => `\${${name}:-}`,
   next: 'Start Claude Code anew; /mcp shows the server.',
+  permission: name =>
+    `It asks before it runs a tool; to allow them all, add "mcp__${name}" to permissions.allow in its settings.json, or start it with --allowedTools mcp__${name}.`,
 });
 
 const codex: HostDefinition = {
@@ -105,10 +116,40 @@ const codex: HostDefinition = {
     env_vars: references.length > 0 ? [...references] : undefined,
     env: Object.keys(values).length > 0 ? { ...values } : undefined,
     // Its own limit is a minute, and models that reason take longer.
-    tool_timeout_sec: 600,
+    tool_timeout_sec: longCall.seconds,
   }),
+  patienceSeconds: longCall.patience,
   next: 'Start Codex anew; /mcp shows the server.',
+  permission: name =>
+    `"codex exec" refuses tools that may change something: default_tools_approval_mode = "approve" under [mcp_servers.${name}] allows them, and required = true keeps it from beginning without the server.`,
 };
+
+const cline = jsonHost({
+  name: 'cline',
+  title: 'Cline',
+  files: {
+    user: ({ homeDir, env }) =>
+      join(env.CLINE_DATA_DIR || join(homeDir, '.cline', 'data'), 'settings', 'cline_mcp_settings.json'),
+  },
+  limits: { timeout: longCall.seconds },
+  patienceSeconds: longCall.patience,
+  next: 'Start Cline anew. Its extension for VS Code opens a file of its own with "Configure MCP Servers": copy the entry there.',
+  permission: () => 'It asks before it runs a tool; "autoApprove" in the entry lists those that it need not ask for.',
+});
+
+const copilot = jsonHost({
+  name: 'copilot',
+  title: 'Copilot CLI',
+  files: {
+    user: ({ homeDir, env }) => join(env.COPILOT_HOME || join(homeDir, '.copilot'), 'mcp-config.json'),
+    project: ({ project }) => join(project, '.github', 'mcp.json'),
+  },
+  fields: { type: 'local' },
+  limits: { tools: ['*'] },
+  reference: name => `\${${name}}`,
+  next: 'Start Copilot CLI anew; /mcp show lists the server.',
+  permission: name => `It asks before it runs a tool; to allow them all, start it with --allow-tool ${name}.`,
+});
 
 const cursor = jsonHost({
   name: 'cursor',
@@ -122,6 +163,9 @@ const cursor = jsonHost({
   next: 'Cursor Settings, MCP: the server is listed there; switch it on.',
 });
 
+const trust =
+  'It starts no server in a folder that it does not trust: /permissions shows that, and "trust": true in the entry runs the tools unasked.';
+
 const gemini = jsonHost({
   name: 'gemini',
   title: 'Gemini CLI',
@@ -131,7 +175,43 @@ const gemini = jsonHost({
   },
   reference: name => `\${${name}}`,
   next: 'Start Gemini CLI anew; /mcp shows the server.',
+  permission: () => trust,
 });
+
+const qwen = jsonHost({
+  name: 'qwen',
+  title: 'Qwen Code',
+  files: {
+    user: ({ homeDir, env }) => join(env.QWEN_HOME || join(homeDir, '.qwen'), 'settings.json'),
+    project: ({ project }) => join(project, '.qwen', 'settings.json'),
+  },
+  limits: { timeout: longCall.seconds * 1_000 },
+  reference: name => `\${${name}}`,
+  patienceSeconds: longCall.patience,
+  next: 'Start Qwen Code anew; /mcp shows the server.',
+  permission: () => trust,
+});
+
+const opencode: HostDefinition = {
+  name: 'opencode',
+  title: 'OpenCode',
+  format: 'json',
+  key: 'mcp',
+  files: {
+    user: ({ homeDir, env }) => join(env.XDG_CONFIG_HOME || join(homeDir, '.config'), 'opencode', 'opencode.json'),
+    project: ({ project }) => join(project, 'opencode.json'),
+  },
+  refers: true,
+  entry: ({ command, args, values, references }) => ({
+    type: 'local',
+    command: [command, ...args],
+    environment: { ...values, ...Object.fromEntries(references.map(name => [name, `{env:${name}}`])) },
+    // Its own limit is five seconds.
+    timeout: longCall.seconds * 1_000,
+  }),
+  patienceSeconds: longCall.patience,
+  next: 'Start OpenCode anew; "opencode mcp list" shows the server.',
+};
 
 const vscode = jsonHost({
   name: 'vscode',
@@ -185,4 +265,17 @@ function settingsFolder({ homeDir, platform, env }: HostPlace): string {
   return join(config || join(homeDir, '.config'), 'zed');
 }
 
-export const hosts = [augment, claude, codex, cursor, gemini, vscode, windsurf, zed] as const;
+export const hosts: readonly HostDefinition[] = [
+  augment,
+  claude,
+  cline,
+  codex,
+  copilot,
+  cursor,
+  gemini,
+  opencode,
+  qwen,
+  vscode,
+  windsurf,
+  zed,
+];

@@ -66,6 +66,21 @@ const jsonHosts: HostFacts[] = [
   },
   { client: 'zed', file: '.config/zed/settings.json', project: '.zed/settings.json', key: 'context_servers' },
   { client: 'augment', file: '.augment/settings.json', key: 'mcpServers' },
+  {
+    client: 'copilot',
+    file: '.copilot/mcp-config.json',
+    project: '.github/mcp.json',
+    key: 'mcpServers',
+    reference: '$' + '{OPENAI_API_KEY}',
+  },
+  {
+    client: 'qwen',
+    file: '.qwen/settings.json',
+    project: '.qwen/settings.json',
+    key: 'mcpServers',
+    reference: '$' + '{OPENAI_API_KEY}',
+  },
+  { client: 'cline', file: '.cline/data/settings/cline_mcp_settings.json', key: 'mcpServers' },
 ];
 
 const codexFile = '.codex/config.toml';
@@ -144,7 +159,7 @@ describe('init --client codex', () => {
     const after = await read(codexFile);
     expect(after).toBe(
       `${before}\n\n[mcp_servers.polylogue]\ncommand = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(main)}]\n` +
-        'env_vars = ["OPENAI_API_KEY"]\ntool_timeout_sec = 600\n',
+        'env_vars = ["OPENAI_API_KEY"]\nenv = { CALL_PATIENCE_SECONDS = "550" }\ntool_timeout_sec = 600\n',
     );
     expect(await backups(codexFile)).toEqual([before]);
     await run(['--client', 'codex', '--remove']);
@@ -181,6 +196,16 @@ describe.each(allHosts)('what init --client %s wrote', (client, file) => {
     await run(['--client', client]);
     await run(['--client', client, '--remove']);
     await expect(lstat(join(home, file))).rejects.toThrow('ENOENT');
+    expect(await backups(file)).toEqual([]);
+  });
+
+  it('leaves no backup beside a file that init began, also when the entry changes', async () => {
+    await run(['--client', client]);
+    await run(['--client', client, '--offline']);
+    expect(await read(file)).toContain('--offline');
+    expect(await backups(file)).toEqual([]);
+    await run(['--client', client, '--remove']);
+    await expect(lstat(join(home, file))).rejects.toThrow('ENOENT');
   });
 
   it('is the same after a second init, which makes no backup', async () => {
@@ -207,7 +232,68 @@ describe.each(allHosts)('what init --client %s wrote', (client, file) => {
   });
 });
 
+describe('init --client opencode', () => {
+  const file = '.config/opencode/opencode.json';
+  const before = '{\n  // mine\n  "theme": "dark"\n}\n';
+
+  it('writes its own form of an entry, keeps the rest, and is taken out to the byte', async () => {
+    await write(file, before);
+    const { code } = await run(['--client', 'opencode']);
+    expect(code).toBe(0);
+    expect(jsonc(await read(file)).mcp!.polylogue).toEqual({
+      type: 'local',
+      command: [process.execPath, main],
+      environment: { CALL_PATIENCE_SECONDS: '550', OPENAI_API_KEY: '{env:OPENAI_API_KEY}' },
+      timeout: 600_000,
+    });
+    expect(await read(file)).toContain('// mine');
+    expect(await backups(file)).toEqual([before]);
+    await run(['--client', 'opencode', '--remove']);
+    expect(await read(file)).toBe(before);
+  });
+
+  it('knows the file of a project and follows XDG_CONFIG_HOME', async () => {
+    await run(['--client', 'opencode', '--scope', 'project']);
+    expect(jsonc(await read('opencode.json')).mcp).toHaveProperty('polylogue');
+    await run(['--client', 'opencode'], { XDG_CONFIG_HOME: join(home, 'elsewhere') });
+    expect(jsonc(await read('elsewhere/opencode/opencode.json')).mcp).toHaveProperty('polylogue');
+  });
+});
+
 describe('init', () => {
+  it.each([
+    ['claude', 'mcp__second'],
+    ['codex', 'default_tools_approval_mode = "approve" under [mcp_servers.second]'],
+    ['codex', 'required = true'],
+    ['gemini', 'does not trust'],
+    ['qwen', 'does not trust'],
+    ['copilot', '--allow-tool second'],
+    ['cline', 'autoApprove'],
+  ])('says what %s needs to let the tools run: %s', async (client, told) => {
+    expect((await run(['--client', client, '--name', 'second'])).out).toContain(told);
+  });
+
+  it('gives a server the patience that goes with the limit of the host, unless the operator set his own', async () => {
+    const patience = async (client: string, file: string, env: Record<string, string> = {}) => {
+      await run(['--client', client], env);
+      return jsonc(await read(file)).mcpServers!.polylogue!.env?.CALL_PATIENCE_SECONDS;
+    };
+    expect(await patience('qwen', '.qwen/settings.json')).toBe('550');
+    expect(await patience('cline', '.cline/data/settings/cline_mcp_settings.json')).toBe('550');
+    expect(await patience('qwen', '.qwen/settings.json', { CALL_PATIENCE_SECONDS: '30' })).toBe('30');
+    expect(await patience('cursor', '.cursor/mcp.json')).toBeUndefined();
+  });
+
+  it.each([
+    [{ CUSTOM_API_URL: 'http://127.0.0.1:9/v1' }, 'No key is needed'],
+    [{ OLLAMA_HOST: '127.0.0.1:9' }, 'No key is needed'],
+    [{ OLLAMA_BASE_URL: 'http://127.0.0.1:9' }, 'No key is needed'],
+    [{}, 'No key is set here'],
+  ])('says whether a key is missing: %j', async (env, told) => {
+    const { out } = await run(['--client', 'cursor'], { OPENAI_API_KEY: '', ...env });
+    expect(out.match(/No key is \w+( here)?/g)).toEqual([told]);
+  });
+
   it('lets the host share a daemon when it is told to', async () => {
     await run(['--client', 'cursor', '--bridge', '--offline']);
     const { mcpServers } = jsonc(await read('.cursor/mcp.json'));
