@@ -22,19 +22,14 @@ function parse(text: string): unknown {
 
 /**
  * What a whole run comes to, from vitest's JSON report: its tests, each test file that could not be loaded, and each step
- * beside the tests that failed. A run may pass without a test only where all may be skipped. A test run that failed without telling which test, or did not run, counts as one failure.
+ * beside the tests that failed. A test run that failed without telling which test, or did not run, counts as one failure.
  */
-export function summarize(
-  text: string,
-  testsPassed: boolean,
-  failedSteps: number,
-  mayBeSkipped = false,
-): { passed: number; failed: number } {
+export function summarize(text: string, testsPassed: boolean, failedSteps: number): { passed: number; failed: number } {
   const parsed = parse(text);
   const report = isRecord(parsed) ? parsed : {};
   const files = Array.isArray(report.testResults) ? report.testResults : [];
   const passed = numberIn(report, 'numPassedTests');
   const failedTests = numberIn(report, 'numFailedTests') + files.filter(isBrokenFile).length;
-  const untold = failedTests === 0 && (!testsPassed || (passed === 0 && !mayBeSkipped));
+  const untold = failedTests === 0 && (!testsPassed || passed === 0);
   return { passed, failed: failedTests + failedSteps + (untold ? 1 : 0) };
 }
