@@ -113,7 +113,7 @@ describe('polylogue completion', () => {
     expect(complete('polylogue', 'do')).toBe('doctor');
     expect(complete('polylogue', 'threads', 'se')).toBe('search sent');
     expect(complete('polylogue', 'ask', '--fi')).toBe('--file');
-    expect(complete('polylogue', 'init', '--client', 'c')).toBe('claude codex cursor');
+    expect(complete('polylogue', 'init', '--client', 'c')).toBe('claude cline codex copilot cursor');
     expect(complete('polylogue', 'ask', '--off')).toBe('--offline');
   });
 
