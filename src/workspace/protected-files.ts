@@ -100,11 +100,6 @@ export function comparedNames(path: string): string[] {
   return path.split(/[\\/]/).map(plain).filter(Boolean);
 }
 
-/** Whether a path from the project on is on the list, judged by its names alone. */
-export function isProtectedFile(relativePath: string): boolean {
-  return protectionOf(relativePath) !== undefined;
-}
-
 /** What a path from the project on is, where it is on the list. */
 export function protectionOf(relativePath: string): string | undefined {
   return patternOf(relativePath)?.title;
