@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ToolReply, ToolRequest } from '../../../src/core/tool-host.ts';
 import { realClock } from '../../support/clock.ts';
@@ -27,6 +28,7 @@ beforeEach(async () => {
   products = [];
   [vendor, project] = await Promise.all([startOpenAi(), tempProject({ 'notes.md': 'One.\n', 'src/a.ts': 'let a;\n' })]);
   polylogue = await start();
+  await beforeNow();
 });
 
 afterEach(async () => {
@@ -35,6 +37,9 @@ afterEach(async () => {
   expect(vendor.violations).toEqual([]);
   await Promise.all([vendor.close(), project.dispose()]);
 });
+
+/** What was written a moment ago counts as written during a call that begins now: file systems take their times from a slow clock. */
+const beforeNow = () => sleep(25);
 
 interface Sent {
   reply: Promise<Document & { raw: ToolReply }>;
@@ -250,6 +255,7 @@ describe('what makes a call another one', () => {
     await repo.commit();
     await repo.write('cart.ts', 'export const total = 2;\n');
     await repo.git('status');
+    await beforeNow();
     vendor.byDefault({ answer: 'Go.' });
     const last = step(1, 1, { step: 'Check the changes.', path: '.' });
     const first = await send(last, { tool: 'precommit' }).reply;
