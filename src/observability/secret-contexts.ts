@@ -6,6 +6,7 @@ import {
   hasLetterAndDigit,
   looksRandom,
   type Span,
+  uuid,
 } from './secret-tokens.ts';
 
 /** Also within JSON that is a text of JSON. */
@@ -16,7 +17,7 @@ const wrapper = '(?:(?:new )?[A-Za-z_[\\]][\\w.:[\\]]{0,30}\\(\\s{0,2})?[@$A-Za-
 
 /** What names a secret in code, in settings and in JSON; it is found from the last of its words. */
 const name =
-  '(?:(?<=(?:api|access|secret|private|auth|client|account|signing|encryption|master|service|refresh|session|id)[_-]?)key|token|secret|passwo?r?d|passphrase|pwd|credential)';
+  '(?:(?<=(?:api|access|secret|private|auth|client|account|signing|encryption|master|service|refresh|session|id|admin|write|app|application|project|server|deploy|license|storage|sas|shared|webhook|hmac|jwt)[_-]?)key|token|secret|passwo?r?d|passphrase|pwd|credential)';
 
 const keyWords = 'key|token|secret|pass|pwd|credential';
 
@@ -24,7 +25,7 @@ const keyWords = 'key|token|secret|pass|pwd|credential';
 // biome-ignore format: a table has a row for each context
 export const findContexts = createFinder([
   ['bearer_token', 'bearer', /\b(?:[Bb]earer|BEARER)(?:[ \t]|%20){1,4}([\w.~+/-]{12,}={0,2})/, isCode],
-  ['authorization', 'authorization', /\bauthorization\\{0,3}["']?\s{0,3}[:=,]\s{0,3}\\{0,3}["']?(?:basic|token|bearer|apikey|digest)\s{1,3}([\w.~+/-]{8,}={0,2})/i, value => isCode(value) || value.endsWith('=')],
+  ['authorization', 'authorization', /\bauthorization\\{0,3}["']?\s{0,3}[:=,]\s{0,3}\\{0,3}["']?[a-z][\w-]{1,20}\s{1,3}([\w.~+/-]{8,}={0,2})/i, value => isCode(value) || value.endsWith('=')],
   // The user and the password of a registry, of a repository or of a header.
   ['authorization', 'basic|auth', /\b(?:[Bb]asic(?:[ \t]|%20){1,4}|auth\\{0,3}["']?\s{0,3}[:=]\s{0,3}\\{0,3}["']?)([A-Za-z0-9+/]{8,}={0,2})/, value => /^[!-~]{1,128}:[!-~]{2,}$/.test(decoded(value))],
   ['api_key', 'api-key|auth-token|access-token|private-token', /\b(?:api-key|auth-token|access-token|private-token)\\{0,3}["']?\s{0,3}[:=,]\s{0,3}\\{0,3}["']?([\w+/-]{16,}={0,2})/i, looksRandom],
@@ -40,14 +41,21 @@ export const findContexts = createFinder([
   ['npm_token', '_auth|_password', /(?<![A-Za-z0-9])_(?:auth|authToken|password)["']?\s{0,4}[:=]\s{0,4}["']?([^\s"'`<>{}$]{6,})/, value => !/^(?:process|\[masked:)|[()]/.test(value) && hasLetterAndDigit(value)],
   ['npm_token', 'npmAuth', /npmAuth(?:Token|Ident)["']?:\s{0,4}["']?([^\s"'`<>{}$]{6,})/],
   ['url_secret', '?api|?key|?access|?token|?auth|?sig|?client_secret|?password|?x-amz|&api|&key|&access|&token|&auth|&sig|&client_secret|&password|&x-amz', /[?&](?:api[_-]?key|key|access[_-]?token|token|auth|sig|signature|client_secret|password|x-amz-signature|x-amz-security-token)=([^&\s"'`<>#\\]{16,})/i, looksRandom],
+  ['api_key', 'authtoken', /authtoken["']?[ \t:=]{1,4}["']?([\w-]{32,128})/i, looksRandom],
+  ['api_key', 'client(|api(', /(?:client|api)\(\s{0,9}["']([\w-]{32,128})(?=["'])/i, looksRandom],
   ['aws_secret_key', 'secret', /secret_?access_?key\\{0,3}["']?\s{0,3}[:=]\s{0,3}\\{0,3}["']?([A-Za-z0-9/+]{40})(?![\w/+=])/i],
   ['azure_key', 'AccountKey=|SharedAccessKey=', /\b(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{40,}={0,2})/],
   ['webhook', 'hooks.slack|discord|outlook|webhook.office', /(?:\bhooks\.slack\.com\/(?:services|workflows|triggers)|\bdiscord(?:app)?\.com\/api\/webhooks|\boutlook\.office\.com\/webhook|(?<=\.)webhook\.office\.com\/webhookb2)\/([\w/@-]{20,})/],
   // Random values behind what names a secret and a sign.
-  ['secret', keyWords, new RegExp(`${name}(?:${quote})?\\s{0,40}(?:=>|:=|[:=])\\s{0,40}${wrapper}${quote}([^"'\`\\s\\\\{}<>()$[\\]]{16,512})(?=\\\\{0,3}["'\`])`, 'i'), looksRandom],
-  ['secret', keyWords, /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)=([\w+/.~!@%^*-]{16,}={0,2})/, looksRandom],
-  ['secret', keyWords, new RegExp(`${name}[ \\t]{0,40}[:=][ \\t]{0,40}([\\w+/.~!@%^*-]{20,512}={0,2})(?=[ \\t]*(?:[#;,}&]|\\r?\\n|$))`, 'i'), value => looksRandom(value) && !isReference(value)],
+  ['secret', keyWords, new RegExp(`${name}(?:${quote})?\\s{0,40}(?:=>|:=|[:=])\\s{0,40}${wrapper}${quote}([^"'\`\\s\\\\{}<>()$[\\]]{16,512})(?=\\\\{0,3}["'\`])`, 'i'), looksIssued],
+  ['secret', keyWords, /(?:[_-](?:KEY|[Kk]ey|TOKEN|[Tt]oken|SECRET|[Ss]ecret)|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)\\{0,3}["']?[ \t]{0,3}[:=][ \t]{0,3}\\{0,3}["']?([\w+/.~!@%^*-]{16,}={0,2})/, looksIssued],
+  ['secret', keyWords, new RegExp(`${name}[ \\t]{0,40}[:=][ \\t]{0,40}([\\w+/.~!@%^*-]{20,512}={0,2})(?=[\\s#;,}&\\\\"']|$)`, 'i'), value => looksIssued(value) && !isReference(value)],
 ], 2);
+
+/** Random, or a UUID: where a name says that it is a secret, it is no mere identifier. */
+function looksIssued(value: string): boolean {
+  return looksRandom(value) || uuid.test(value);
+}
 
 /** A word with digits in it, or a random one; not `Bearer AuthenticationScheme`. */
 function isCode(value: string): boolean {
@@ -62,13 +70,13 @@ function isReference(value: string): boolean {
 
 /** How names of passwords and keys end, in any case: `password`, `DB_PASSWORD`, `dbPassword`, `api-key`. */
 const assigned =
-  /passwords?|passwd|passphrase|passcode|pwd|(?<=[_-])pass|secret(?:[_-]?(?:key(?:[_-]?base)?|token))?|(?:access|auth|signing|encryption|master|account|jwt|deploy|api)[_-]?(?:key|token)/iy;
+  /passwords?|passwd|passphrase|passcode|pwd|(?<=[_-])pass|(?<![a-z])pass(?=[ \t]{0,4}[:=])|psk|secret(?:[_-]?(?:key(?:[_-]?base)?|token))?|(?:access|auth|signing|encryption|master|account|jwt|deploy|api)[_-]?(?:key|token)/iy;
 
-const assignedWords = 'pass|pwd|secret|access|auth|signing|encryption|master|account|jwt|deploy|api'.split('|');
+const assignedWords = 'pass|psk|pwd|secret|access|auth|signing|encryption|master|account|jwt|deploy|api'.split('|');
 
 /** What kind of value it is, where a language wants that said before the sign: `: &'static str`, `: Optional[str]`, ` string`. */
 const typed =
-  "(?:[ \\t]{0,2}:[ \\t]{0,2}(?:&'static )?&?[a-z][\\w.<>?|[\\]]{0,40}(?=[ \\t]{0,2}=)|[ \\t]string(?=[ \\t]{0,2}=))";
+  "(?:[ \\t]{0,2}:[ \\t]{0,2}(?:&'static )?&?[a-z][\\w.<>?|[\\]]{0,40}(?=[ \\t]{0,2}=)|[ \\t]string(?=[ \\t]{0,2}=)|[ \\t]\\{ get; (?:private )?(?:set|init); \\})";
 
 interface Named {
   text: string;
@@ -83,6 +91,7 @@ interface Named {
 type Judge = (found: string, named: Named) => boolean;
 
 const bare: Judge = (found, { password }) => isBareLiteral(found, password);
+const asPair: Judge = (found, { password }) => isBareLiteral(found, password) || (password && isPlainWord(found));
 const asSetting: Judge = (found, { password }) => isSetting(found, password);
 const asOption: Judge = (found, { password }) => isOption(found, password);
 const asWritten: Judge = (found, { password, sign }) =>
@@ -100,16 +109,21 @@ const forms = formsOf([
   [String.raw`TYPED?[ \t]{0,40}[:=][ \t]{0,40}\$?@\$?"((?:[^"\n]|""){4,128})(?="(?!"))`, (found, { password }) => isLiteral(found.replaceAll('""', '').replaceAll(' ', ''), password, true)],
   // In .env and .properties files, and in connection strings, which may be quoted as a whole; between semicolons any sign may stand.
   [String.raw`(?<sign>=|:[ \t]{1,4})([^\s"'\x60\\(){}<>[\],;&$|]{6,128})(?=[\s;&"'\x60\\]|$)`, asField],
-  [String.raw`(?<=;[ \t]{0,4}(?:password|pwd))[ \t]{0,4}=[ \t]{0,4}(\{[^}\n]{3,128}\}|[^;"'\x60\s<>{}()][^;"'\x60\n<>{}()]{2,127})(?=[;"'\x60\\\n]|$)`, found => (/^[\w.]+$/.test(found) ? isBareLiteral(found, true) : !/^[$%{<[]|\$\{/.test(found))],
+  [String.raw`(?<=;[ \t]{0,4}(?:password|pwd))[ \t]{0,4}=[ \t]{0,4}(\{[^}\n]{3,128}\}|[^;"'\x60\s<>{}()][^;"'\x60\n<>{}()]{2,127})(?=[;"'\x60\\\n]|$)`, found => (/^[\w.]+$/.test(found) ? isBareLiteral(found, true) || isPlainWord(found) : !/^[$%{<[]|\$\{/.test(found))],
   // A whole line of an .ini, .properties or YAML file, or the line below in a YAML block.
-  [String.raw`["']?[ \t]{0,60}(?:[:=]|:[ \t]{0,9}[|>][+-]?[ \t]{0,9}\r?\n)[ \t+]{0,60}([^\s"'\x60]{4,128})(?=[ \t]{0,60}(?:[#;]|\r?\n|$))`, (found, named) => beginsLine(named.text, named.at) && asSetting(found, named)],
+  [String.raw`["']?[ \t]{0,60}(?:[:=]|:[ \t]{0,9}[|>][+-]?[ \t]{0,9}\r?\n)[ \t+]{0,60}([^\s"'\x60]{4,128})(?=[ \t]{0,60}(?:[#;]|\r?\n|$))`, (found, named) => beginsLine(named.text, named.at) && (asSetting(found, named) || isWordOfSettings(found, named))],
   // Told as two: in XML, JSON and YAML.
-  [String.raw`QUOTE?(?:[\s,;+-]{1,60}|[^<>\n]{0,80}\s)QUOTE?(?:[a-z]{1,20}[_-]?)?valueQUOTE?\s{0,4}[:=]\s{0,4}QUOTE?VALUE`, bare],
+  [String.raw`QUOTE?(?:[\s,;+-]{1,60}|[^<>\n]{0,80}\s)QUOTE?(?:[a-z]{1,20}[_-]?)?valueQUOTE?\s{0,4}[:=]\s{0,4}QUOTE?VALUE`, asPair],
   [String.raw`(?<!\bfor=["'][\w-]{0,60}NAME)["']?[^<>\n]{0,60}>([^\s<>"'\x60]{6,128})(?=</)`, bare],
   [String.raw`</\w{1,20}>\s{0,60}<\w{1,20}>([^\s<>"'\x60]{6,128})(?=</)`, bare],
   // In the words of SQL, Gradle, Docker and Clojure, in calls that set something, in flow mappings, in .netrc.
   [String.raw`[ \t]{1,4}'([^\s"'\x60\\]{6,128})(?=')`, asSetting],
   [String.raw`(?<=[:(]NAME)[ \t]{1,4}"([^\s"'\x60\\]{6,128})(?=")`, asSetting],
+  [String.raw`[ \t]{1,4}"([^\s"'\x60\\]{6,128})(?=")`, (found, named) => beginsLine(named.text, named.at) && endsLine(named.text, named.end + 1) && asSetting(found, named)],
+  // The default of a variable of Terraform.
+  [String.raw`(?<=variable[ \t]{1,4}"[\w-]{0,60}NAME)"[ \t]{0,4}\{[^{}]{0,400}?default[ \t]{0,20}=[ \t]{0,4}"([^\s"\\]{4,128})(?=")`, (found, { password }) => isLiteral(found, password, true)],
+  // In a sentence.
+  [String.raw`(?:[ \t]{1,2}(?:is|was|to|of))?(?:[ \t]{1,2}now)?:?[ \t]{1,2}["'\x60]?([^\s"'\x60<>(){}]{8,64}?)(?=["'\x60]?[.,;!?]?(?:\s|$))`, (found, named) => named.password && isStrong(found) && asSetting(found, named)],
   [String.raw`(?<=\(\s{0,20}QUOTE[\w.-]{0,60}NAME)QUOTE\s{0,9},\s{0,9}QUOTE([^\s"'\x60\\]{6,128})(?=QUOTE)`, asSetting],
   [String.raw`(?<=[{,][ \t]{0,9}[\w-]{0,60}NAME):[ \t]{1,9}VALUE(?=[ \t]{0,9}[,}])`, asSetting],
   [String.raw`(?<=\b(?:ENV|ARG|setenv|setx|config set|configure set)[ \t]{1,9}[\w.-]{0,60}NAME)[ \t]{1,9}["']?VALUE`, asSetting],
@@ -142,7 +156,7 @@ function findAssigned(text: string): Span[] {
     const name = assigned.exec(text)?.[0];
     if (name === undefined) return;
     behind = at + name.length;
-    const password = !/^[saemjd]/i.test(name);
+    const password = !/^(?:s|[aemjd])/i.test(name);
     for (const { pattern, accept } of forms) {
       pattern.lastIndex = behind;
       const match = pattern.exec(text);
@@ -154,6 +168,13 @@ function findAssigned(text: string): Span[] {
     }
   });
   return spans;
+}
+
+/** As a sentence has no word: letters, digits and a sign, or capitals among small letters and digits. */
+function isStrong(found: string): boolean {
+  return (
+    hasLetterAndDigit(found) && (/[!#$%^&*+=?~@]/.test(found) || (/[a-z]/.test(found) && /[a-z\d][A-Z]/.test(found)))
+  );
 }
 
 function isOption(found: string, password: boolean): boolean {
@@ -182,7 +203,7 @@ export const assignmentFinders: readonly ((text: string) => Span[])[] = [findAss
 
 /** What stands for a value that somebody is to fill in, or that comes from elsewhere. */
 const placeholder =
-  /[<>{}]|\$[\w({]|%[(%]|^(?:\$|%|\.\.|\*+$|xx+|\[)|(.)\1{3}|change.?(?:me|it|this)|your|example|placeholder|dummy|redacted|masked|insert|replace|not.?(?:set|needed|used|required)|todo|env[.:]|process\.|vault:|secretref|^(?:ref|arn|file|https?):/i;
+  /[<>{}]|^\$\w|\$[({]|\$(?:[a-z_]{3,}|[A-Z_]{3,})(?![A-Za-z\d])|%[(%]|^(?:\$|%|\.\.|\*+$|xx+|\[)|(.)\1{3}|change.?(?:me|it|this)|your|example|placeholder|dummy|redacted|masked|insert|replace|not.?(?:set|needed|used|required)|todo|env[.:]|process\.|vault:|secretref|^(?:ref|arn|file|https?):/i;
 
 /** Words of forms, types and tests. */
 const word =
@@ -227,6 +248,7 @@ function isBareLiteral(value: string, password: boolean): boolean {
       value,
     );
   if (value.endsWith('=') && !/^(?:[A-Za-z0-9+/]{4})+[A-Za-z0-9+/]{2,3}={1,2}$/.test(value)) return false;
+  if (password && /^\d{6,}$/.test(value)) return true;
   return !isCode && hasLetterAndDigit(value) && isLiteral(value, password, false);
 }
 
@@ -236,6 +258,30 @@ function isSetting(value: string, password: boolean): boolean {
   const isSigned =
     password && value.length >= 8 && /[A-Za-z][!@#%^~][A-Za-z\d]/.test(value) && isLiteral(value, true, false);
   return isSigned || isBareLiteral(value, password);
+}
+
+function isPlainWord(value: string): boolean {
+  return (
+    /^[a-z]{6,}$/.test(value) && !word.test(value) && !placeholder.test(value) && !/pass|secret|pwd|key/.test(value)
+  );
+}
+
+/** A password without a digit: behind the name of a variable of the environment, or beside the name of its user. */
+function isWordOfSettings(found: string, { text, at, end, password }: Named): boolean {
+  if (!password || !isPlainWord(found)) return false;
+  const from = nameStart(text, at);
+  const name = text.slice(from, at) + text.slice(at).split(/[^\w.]/, 1)[0];
+  if (/^[A-Z]\w*_[A-Z]+$/.test(name) || (name.includes('.') && text.startsWith(`${name}=`, from))) return true;
+  const lines = [
+    text
+      .slice(Math.max(0, from - 200), from)
+      .split('\n')
+      .at(-2),
+    text.slice(end, end + 200).split('\n')[1],
+  ];
+  return lines.some(line =>
+    /^[ \t+-]{0,40}(?:user(?:_?name)?|login|host|database)[ \t]{0,9}[:=][ \t]{0,9}[^\s,;"'({]+$/.test(line ?? ''),
+  );
 }
 
 const words =

@@ -138,15 +138,22 @@ const formats: readonly Row[] = [
   ['mail_key', 'key- xkeysib- xsmtpsib-', /(?:[0-9a-f]{64}[\w-]{0,24}|[0-9a-f]{32}(?![\w-]))/, looksRandom],
   ['age_key', 'AGE-SECRET-KEY-1 AGE-PLUGIN-', /[A-Z0-9-]{40,}/],
   ['shopify_token', 'shpat_ shpca_ shppa_ shpss_ shptka_ shpua_ shpit_', /[A-Fa-f0-9]{32,}/],
-  ['vault_token', 'hvs. hvb. hvr.', /[\w-]{20,}/, hasLetterAndDigit],
+  ['vault_token', 'hvs. hvb. hvr.', /[\w-]{20,}/, isCodeOf],
   ['atlassian_token', 'ATATT3 ATCTT3 ATBB ATOA ATTP', /[\w=-]{20,}/, looksMixed],
   ['notion_token', 'secret_', /[A-Za-z0-9]{43}(?!\w)/, looksMixed],
   ['databricks_token', 'dapi dkea dose dsapi', /[0-9a-f]{32}(?:-\d+)?(?![a-f0-9])/, looksRandom],
   ['grafana_token', 'eyJrIjoi', /[A-Za-z0-9+/]{60,}={0,2}/],
   ['newrelic_key', 'NRAK- NRII- NRIQ- NRRA- NRSP- NRJS- NRBR- NRAL- NRLS-', /[\w-]{18,}/],
-  ['service_token', 'dop_v1_ doo_v1_ dor_v1_ lin_api_ lin_oauth_ lin_wh_ ntn_ figd_ figu_ figdr_ figur_ figoh_ figor_ glsa_ glc_ PMAK- PMAT- sbp_ sb_secret_ sbp_oauth_ dckr_pat_ dckr_oat_ sq0atp- sq0csp- sq0cst-', /[\w+/=-]{20,}/, hasLetterAndDigit],
-  ['service_token', 'pscale_tkn_ pscale_pw_ pscale_oauth_ dp.pt. dp.st. dp.ct. dp.sa. dp.said. dp.scim. dp.audit. fo1_ fm1r_ fm1a_ fm2_ sntrys_ sntryu_ sntrya_ HRKU- pul- atlasv1. ops_eyJ sk.eyJ dt0c01. dt0s16. dt0s01. v1.0- pat-na1- pat-eu1- pat-na2-', /(?:[\w-]{1,30}\.)?[\w+/=,-]{30,}/, hasLetterAndDigit],
-  ['service_token', 'rubygems_ rdme_ pnu_ shippo_live_ shippo_test_ sgp_ duffel_live_ duffel_test_ CFPAT- CCIPAT_ bkua_ bkct_ nfp_ vcp_ rnd_ re_ phx_ napi_ mdb_sa_sk_ tskey- squ_ sqp_ sqa_ tfp_ EZAK EZTK fio-u- FLWSECK- FLWSECK_TEST- clojars_ CLOJARS_ sha256~ ico- tk-us- p8e- s-s4t2ud- s-s4t2af- signkey-prod- akab- amzn.mws. amzn1.oa2-cs.v1. cfut_ cfat_ cfk_ tr_prod_ access-sandbox- access-production-', /[\w=-]{24,}/, looksRandom],
+  ['service_token', 'dop_v1_ doo_v1_ dor_v1_ lin_api_ lin_oauth_ lin_wh_ ntn_ figd_ figu_ figdr_ figur_ figoh_ figor_ glsa_ glc_ PMAK- PMAT- sbp_ sb_secret_ sbp_oauth_ dckr_pat_ dckr_oat_ sq0atp- sq0csp- sq0cst- vercel_blob_rw_', /[\w+/=-]{20,}/, isCodeOf],
+  ['service_token', 'pscale_tkn_ pscale_pw_ pscale_oauth_ dp.pt. dp.st. dp.ct. dp.sa. dp.said. dp.scim. dp.audit. fo1_ fm1r_ fm1a_ fm2_ sntrys_ sntryu_ sntrya_ HRKU- pul- atlasv1. ops_eyJ sk.eyJ dt0c01. dt0s16. dt0s01. v1.0- pat-na1- pat-eu1- pat-na2-', /(?:[\w-]{1,30}\.)?[\w+/=,-]{30,}/, isCodeOf],
+  ['service_token', 'rubygems_ rdme_ shippo_live_ shippo_test_ duffel_live_ duffel_test_ CFPAT- CCIPAT_ bkua_ bkct_ napi_ mdb_sa_sk_ FLWSECK- FLWSECK_TEST- clojars_ CLOJARS_ access-sandbox- access-production- squ_ sqp_ sqa_', /[\w=-]{24,}/, hasLetterAndDigit],
+  ['service_token', 'access_token$production$ access_token$sandbox$', /[a-z0-9]{16}\$[0-9a-f]{32}/],
+  ['service_token', 'sk_', /[0-9a-f]{48}(?!\w)/, looksRandom],
+  ['service_token', 'pa- pat.', /(?:[\w-]{43}|[\w-]{22}\.[0-9a-f]{24}\.[A-Za-z0-9]{20})(?![\w-])/, looksMixed],
+  ['service_token', 'dG9rOm', /[A-Za-z0-9+/]{40,}={0,2}/, looksMixed],
+  // What programs store of a password: it can be guessed from that.
+  ['password_hash', '$apr1$ $2a$ $2b$ $2y$ $5$ $6$ $y$ $argon2i$ $argon2d$ $argon2id$ {SSHA} {SSHA256} {SSHA512} pbkdf2_sha256$', /[\w./$=,+-]{30,}/, looksMixed],
+  ['service_token', 'pnu_ sgp_ nfp_ vcp_ rnd_ re_ phx_ tskey- tfp_ EZAK EZTK fio-u- sha256~ ico- tk-us- p8e- s-s4t2ud- s-s4t2af- signkey-prod- akab- amzn.mws. amzn1.oa2-cs.v1. cfut_ cfat_ cfk_ tr_prod_', /[\w=-]{24,}/, looksRandom],
   ['service_token', 'EAAA', /[\w-]{56,64}(?![\w-])/, looksMixed],
   ['service_token', 'LTAI AQVN', /(?:\w{16,20}|[\w-]{35,38})(?![\w-])/, looksMixed],
   ['service_token', 'EAAC EAAM EAAB EAAG AKCp cmVmd sl.', /(?:u\.)?[\w-]{59,}/, looksMixed],
@@ -164,6 +171,8 @@ const unprefixed: readonly Row[] = [
   ['vault_token', '', /s\.(?<=(?<before>(?<![\w.$)\]-]))s\.)[A-Za-z0-9]{24}(?![\w.(])/, looksRandom],
   ['twilio_key', 'SK', /(SK[0-9a-f]{32})(?![0-9a-f])/, looksRandom],
   ['mail_key', '-us', /(?<=(?<before>[0-9a-f]{32}))-us\d{1,2}(?!\w)/, looksRandom],
+  ['service_token', 'prod:|dev:', /((?:prod|dev):[a-z]+-[a-z]+-\d{1,4}\|[\w+/=-]{40,})/],
+  ['service_token', '1/|2/', /([12]\/\d{13,18}:[0-9a-f]{32})(?!\w)/],
   ['newrelic_key', 'NRAL', /(?<=(?<before>[0-9a-f]{32,36}(?:FF)?))NRAL/],
 ];
 
@@ -226,7 +235,12 @@ function isGlued(text: string, at: number, prefix: string, tail: string): boolea
 
 /** `sk-` and the like also begin names of packages and of CSS classes; a key has a long part with letters and digits. */
 function hasCode(token: string): boolean {
-  return token.match(/[^-_.]{16,}/g)?.some(hasLetterAndDigit) ?? false;
+  return token.match(/[^-_.]{16,}/g)?.some(isCodeOf) ?? false;
+}
+
+/** A code of a format that is known: one in thirty of twenty characters has no digit. */
+function isCodeOf(token: string): boolean {
+  return hasLetterAndDigit(token) || looksMixed(token);
 }
 
 export function hasLetterAndDigit(token: string): boolean {
@@ -291,7 +305,7 @@ export function isMixedCase(text: string): boolean {
   return /[a-z]/.test(text) && /[A-Z]/.test(text) && /\d/.test(text);
 }
 
-const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+export const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
 /** Whether a text is a machine's choice and not a word, a path, a date, a UUID or a template. */
 export function looksRandom(value: string): boolean {

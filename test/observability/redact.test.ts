@@ -163,7 +163,7 @@ describe('masking known formats', () => {
     'secret: "my-app-v1-2-3-test-4-stage-5"',
     'token = "2024-01-02T03:04:05.678Z"',
     'password = "correct horse battery staple 12"',
-    'apiKey: "550e8400-e29b-41d4-a716-446655440000"',
+    'requestId: "550e8400-e29b-41d4-a716-446655440000"',
     'assets/d41d8cd98f00b204e9800998ecf8427e.bundle0123456789.js',
     'aVeryLongIdentifierThatGoesOnAndOnWithoutEverBeingASecret1234567890',
     'const pem = "-----BEGIN PRIVATE KEY-----\\n" + key + "\\n-----END PRIVATE KEY-----";',

@@ -11,6 +11,7 @@ const alphabets = {
   upper: 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567',
   base64: 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/',
   digits: '0123456789',
+  small: 'abcdefghijklmnopqrstuvwxyz',
 };
 
 type Alphabet = keyof typeof alphabets;
@@ -39,7 +40,8 @@ const tokens: readonly (readonly [prefix: string, alphabet: Alphabet, length: nu
   'shpat_ hex 32|shpca_ hex 32|shppa_ hex 32|shpss_ hex 32|dop_v1_ hex 64|doo_v1_ hex 64|dor_v1_ hex 64|hvs. word 90|hvb. word 138|ATATT3 word 180|ATBB word 32|' +
   'lin_api_ word 40|lin_oauth_ word 64|ntn_ word 46|secret_ word 43|figd_ word 40|dapi hex 32|glsa_ word 41|glc_ word 60|NRAK- upper 27|PMAK- hex 59|sbp_ hex 40|sb_secret_ word 31|' +
   'pscale_tkn_ word 43|pscale_pw_ word 43|dp.pt. word 43|dp.st.prd. word 43|fo1_ word 43|fm2_ base64 100|sntryu_ hex 64|sntrys_ base64 80|sq0atp- word 22|sq0csp- word 43|EAAA word 60|' +
-  'HRKU- word 36|sl. word 130|tskey-auth- word 30|pul- hex 40|CCIPAT_ word 40|nfp_ word 36|re_ word 32|lsv2_pt_ word 40|AGE-SECRET-KEY-1 upper 58|SK hex 32'
+  'HRKU- word 36|sl. word 130|tskey-auth- word 30|pul- hex 40|CCIPAT_ word 40|nfp_ word 36|re_ word 32|lsv2_pt_ word 40|AGE-SECRET-KEY-1 upper 58|SK hex 32|' +
+  'vercel_blob_rw_ word 40|napi_ word 64|squ_ hex 40|sk_ hex 48|pa- word 43|dG9rOm word 54|$2b$12$ word 53|$6$ab$ word 86|{SSHA} word 38'
 )
   .split('|')
   .map(row => {
@@ -156,6 +158,39 @@ const settings: readonly string[] = [
   'https://hooks.slack.com/services/T0/B0/¤',
   'client-key-data: ¤¤\n',
   '"identitytoken": "¤"',
+  'Here is DD_API_KEY: ¤ and more',
+  'The line aws_session_token=¤¤ of the log',
+  'Authorization: SSWS ¤',
+  '"algoliaAdminKey": "¤"',
+  'ngrok config add-authtoken ¤',
+  'new Client("¤")',
+  'variable "db_password" {\n  type    = string\n  default = "§"\n}',
+  'The password is §.',
+  'login with password § failed',
+  'password "§"\n',
+  'psk="§"\n',
+  'pass = §\n',
+  'public string Password { get; set; } = "§";',
+];
+
+/** `§` stands for a UUID. */
+const identified: readonly string[] = [
+  'codecov:\n  token: §\n',
+  'SNYK_TOKEN=§',
+  'X-Postmark-Server-Token: §',
+  'HEROKU_API_KEY=§, then',
+  'access-production-§',
+];
+
+/** `§` stands for a word of small letters. */
+const worded: readonly string[] = [
+  'POSTGRES_PASSWORD=§\n',
+  '    POSTGRES_PASSWORD: §\n',
+  'db:\n  user: me\n  password: §\n',
+  '[db]\npassword = §\nhost = db\n',
+  'spring.datasource.password=§\n',
+  'Server=db;User Id=sa;Password=§;Encrypt=true',
+  '{"name":"DB_PASSWORD","value":"§"}',
 ];
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
@@ -213,6 +248,15 @@ export function secretShapes(): SecretShape[] {
       return { name: form, text: form.replaceAll('§', secret).replaceAll('¤', secret), secret };
     }),
     ...shapesOfKeys(),
+    ...identified.map(form => {
+      const secret = [8, 4, 4, 4, 12].map(length => code(length, 'hex')).join('-');
+      return { name: form, text: form.replace('§', secret), secret };
+    }),
+    ...worded.map(form => {
+      const secret = code(12, 'small');
+      return { name: form, text: form.replace('§', secret), secret };
+    }),
+    ...['86421357', 'xK9$mQ2#vL'].map(secret => ({ name: secret, text: `db:\n  password: ${secret}\n`, secret })),
     { name: 'docker auth', text: `{"auths":{"r":{"auth":"${base64(pair)}"}}}`, secret: base64(pair) },
     { name: 'basic', text: `Basic ${base64(`me:${entry}`)}`, secret: base64(`me:${entry}`) },
     {
