@@ -198,11 +198,12 @@ export interface AgentParts {
 export async function composeCommandSandbox(
   { values: { app }, home }: AppConfig,
   { childEnv, platform, homeDir }: Pick<ProcessEnvironment, 'childEnv' | 'platform' | 'homeDir'>,
+  projects: readonly string[],
 ): Promise<CommandSandbox> {
   const { createCommandSandbox } = await import('../engine/modes/agent/local-tools/command-sandbox.ts');
   const kept = join(storePlace(app, home).isPrivate ? tmpdir() : home, 'agent-commands');
   const { agentSandbox: mode, agentNetwork: network } = app;
-  return createCommandSandbox({ mode, network, childEnv, platform, home: homeDir, own: home, kept });
+  return createCommandSandbox({ mode, network, childEnv, platform, projects, home: homeDir, own: home, kept });
 }
 
 /** Creates the agent's tools for one run. */
@@ -250,7 +251,7 @@ async function openRunner(
     history: createGitHistory({ clock, childEnv, sandbox, homeDir: home, mask }),
     backups: join(isPrivate ? tmpdir() : config.home, isPrivate ? 'polylogue-backups' : 'backups'),
     commands: values.agentCommands,
-    commandSandbox: await composeCommandSandbox(config, { childEnv, platform, homeDir: home }),
+    commandSandbox: await composeCommandSandbox(config, { childEnv, platform, homeDir: home }, sandbox.roots),
     commandMs: values.agentCommandSeconds * 1_000,
     fetches: values.agentFetch,
     policy: values.agentApprove,

@@ -104,6 +104,7 @@ function textOf({ provider, name, near }: UnknownName): string {
 export interface CliContext extends Pick<ProcessEnvironment, 'homeDir' | 'platform' | 'childEnv' | 'clock' | 'random'> {
   /** Where a CLI works when a call names no project. */
   root: string;
+  roots: readonly string[];
   emit: Emit;
 }
 

@@ -29,7 +29,8 @@ export async function composeProduct(
   const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const { cliRegistry: clis, cliRunner } = composeExternalClis(config, { ...environment, root, emit });
+  const surroundings = { ...environment, root, roots: found.roots, emit };
+  const { cliRegistry: clis, cliRunner } = composeExternalClis(config, surroundings);
   const models = await composeModels(config, {
     clock,
     random,
@@ -60,7 +61,7 @@ export async function composeProduct(
     warned: telemetry.warned,
     explainRoute: (question, signal) => explain(question, root, signal),
     converse: hosts.own.converse,
-    commandSandbox: async () => (await composeCommandSandbox(config, environment)).describe(root),
+    commandSandbox: async () => (await composeCommandSandbox(config, environment, found.roots)).describe(root),
     inspectStore: store.inspect,
     async projectOf(listed) {
       const found = await hosts.of({ permissions: unlimited, listed, free: true, isAlone: true });

@@ -98,6 +98,8 @@ export interface AskCliParts {
   platform: string;
   /** Where it works when a call names no project. */
   root: string;
+  /** Projects that are served; absolute. */
+  roots: readonly string[];
   /** The operator lets CLIs change files. */
   mayWrite: boolean;
   clock: Clock;
@@ -105,9 +107,9 @@ export interface AskCliParts {
   emit: Emit;
 }
 
-/** Programs of the projects that it works on are never taken for a CLI. */
-export function searchOf({ childEnv, platform, root }: AskCliParts, project = root): ProgramSearch {
-  return { env: childEnv, platform, projects: [root, project] };
+/** Programs of projects are never taken for a CLI. */
+export function searchOf({ childEnv, platform, root, roots }: AskCliParts, project = root): ProgramSearch {
+  return { env: childEnv, platform, projects: [...roots, root, project] };
 }
 
 /** Longer command lines are refused by systems; a prompt that must be an argument can't be longer. */

@@ -3,6 +3,7 @@ import { jsonOf } from '../../../calls/reply.ts';
 import { isRecord, type JsonObject } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import { programNamed } from '../../../workspace/programs.ts';
+import type { Sandbox } from '../../../workspace/sandbox.ts';
 import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
 
 const id = z.string().regex(/^[a-zA-Z0-9_-]{1,30}$/, 'takes letters, digits, "_" and "-", at most 30');
@@ -60,6 +61,7 @@ export interface ServersParts {
   childEnv: Readonly<Record<string, string | undefined>>;
   /** Working directory of servers that name none. */
   root: string;
+  sandbox: Pick<Sandbox, 'roots'>;
   version: string;
   warn(message: string): void;
   signal: AbortSignal;
@@ -144,14 +146,14 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
   }
 }
 
-async function transportOf({ childEnv, root }: ServersParts, server: ServerEntry) {
+async function transportOf({ childEnv, root, sandbox }: ServersParts, server: ServerEntry) {
   if ('url' in server) {
     const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
     return new StreamableHTTPClientTransport(new URL(server.url), { requestInit: { headers: server.headers } });
   }
   const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
   const own = passedOn.flatMap(name => (childEnv[name] === undefined ? [] : [[name, childEnv[name]] as const]));
-  const { file, path } = await programNamed(server.command, { env: childEnv, projects: [root] });
+  const { file, path } = await programNamed(server.command, { env: childEnv, projects: [...sandbox.roots, root] });
   return new StdioClientTransport({
     command: file,
     args: server.args,

@@ -15,6 +15,8 @@ export interface CommandSandboxOptions {
   network: boolean;
   childEnv: ChildEnv;
   platform: string;
+  /** Projects that are served; absolute. */
+  projects: readonly string[];
   /** The user's home folder; absolute. */
   home: string;
   /** This program's own data folder, which no command sees; absolute. */
@@ -69,12 +71,14 @@ const probeMs = 5_000;
 
 export function createCommandSandbox(options: CommandSandboxOptions): CommandSandbox {
   const { mode, platform } = options;
-  let probed: Promise<{ file: string } | { why: string }> | undefined;
+  /** By project: one that stands in a project is not for it. */
+  const probed = new Map<string, ReturnType<typeof probe>>();
 
-  async function available(project: string): Promise<{ file: string } | { why: string }> {
+  async function available(project: string): ReturnType<typeof probe> {
     if (mode === 'off') return { why: 'AGENT_SANDBOX is off' };
-    probed ??= probe(options);
-    const found = await probed;
+    const probing = probed.get(project) ?? probe(options, project);
+    probed.set(project, probing);
+    const found = await probing;
     const holds = isIn(await realOf(options.home), project);
     const result = holds ? { why: `the project ${project} holds the home folder` } : found;
     if ('why' in result && mode === 'require') throw unavailable(result.why);
@@ -120,10 +124,13 @@ function unavailable(why: string): Error {
 }
 
 /** Whether the system lets this user make one: user namespaces may be switched off. */
-async function probe({ platform, childEnv }: CommandSandboxOptions): Promise<{ file: string } | { why: string }> {
+async function probe(
+  { platform, childEnv, projects }: CommandSandboxOptions,
+  project: string,
+): Promise<{ file: string } | { why: string }> {
   if (platform !== 'linux' && platform !== 'darwin') return { why: `there is none for ${platform}` };
   const name = platform === 'linux' ? 'bwrap' : 'sandbox-exec';
-  const file = await findProgram(name, { env: childEnv, projects: [], platform });
+  const file = await findProgram(name, { env: childEnv, projects: [...projects, project], platform });
   if (file === undefined) return { why: `${name} is not installed` };
   const args =
     platform === 'linux'

@@ -79,7 +79,7 @@ afterAll(async () => {
 function sandboxOf(change: Partial<CommandSandboxOptions> = {}) {
   return createCommandSandbox({
     ...{ mode: 'require', network: false, childEnv: { PATH: process.env.PATH }, platform: process.platform },
-    ...{ home: outside.path('home'), own: outside.path('own'), kept: outside.path('own/kept') },
+    ...{ projects: [], home: outside.path('home'), own: outside.path('own'), kept: outside.path('own/kept') },
     ...change,
   });
 }

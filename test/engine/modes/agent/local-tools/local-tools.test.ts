@@ -82,7 +82,7 @@ function partsOf(change: Partial<LocalToolServices>): LocalToolServices {
     commands: ['npm test', 'npm run *', 'node *'],
     commandSandbox: createCommandSandbox({
       ...{ mode: 'off', network: false, childEnv, platform: process.platform },
-      ...{ home: root, own: project.path('own'), kept: project.path('own/kept') },
+      ...{ projects: [], home: root, own: project.path('own'), kept: project.path('own/kept') },
     }),
     commandMs: 20_000,
     fetches: false,
