@@ -242,9 +242,13 @@ function findKeys(text: string): Span[] {
   return runs.length === 0 ? bodies : [...bodies, ...findKeyLines(text, runs)];
 }
 
-/** A text is gone through as it stands, and where it is read otherwise once more as it is read. */
+/**
+ * A text is gone through as it stands, and where it is read otherwise once more as it is read: twice, because a colour may stand
+ * within an escape.
+ */
 function withReadable(finders: readonly Finder[]): readonly Finder[] {
-  return [...finders, text => findInReadable(text, readable => finders.flatMap(find => find(readable)))];
+  const find: Finder = text => finders.flatMap(each => each(text));
+  return [...finders, text => findInReadable(text, once => [...find(once), ...findInReadable(once, find)])];
 }
 
 /**

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createMask } from '../../src/observability/secret-masking.ts';
+import { runProgram } from '../cli/run-program.ts';
 import { dashboardClient } from '../support/dashboard-client.ts';
 import { gitRepository } from '../support/git-repository.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
@@ -19,12 +20,14 @@ const glued = shapes.slice(0, 80).map(({ text }) => text.replace(/key: (\S+)/, '
 let vendor: FakeVendor;
 let project: TempProject;
 let polylogue: TestProduct;
+/** The data folder of the program, run by its commands. */
+let programHome: TempProject;
 /** What came out, by the way it went. */
 const ways = new Map<string, string>();
 
 beforeAll(async () => {
   vendor = await startOpenAi();
-  project = await tempProject();
+  [project, programHome] = await Promise.all([tempProject(), tempProject()]);
   const repo = await gitRepository(project.root);
   const key = ['-----BEGIN PRIVATE KEY-----', ...keyLines, '-----END PRIVATE KEY-----', ''];
   await project.write('all.txt', 'Nothing.\n');
@@ -55,6 +58,7 @@ afterAll(async () => {
   await polylogue.close();
   await vendor.close();
   await project.dispose();
+  await programHome.dispose();
 });
 
 /** Another line of the same key: what a hunk shows of it has neither its head nor its end. */
@@ -79,6 +83,55 @@ async function along(way: string, go: () => Promise<unknown>): Promise<Document>
   return reply;
 }
 
+/** As in `npm test 2>&1 | polylogue diagnose`: colours, bars of progress, the middle of a key, and lines that are no secret. */
+async function alongStandardInput(): Promise<void> {
+  const bar = '\r\x1b[2K\x1b[1A\x1b]8;;https://ci.example.test\x07 FAIL \x1b]8;;\x07 src/a.test.ts\x1b[0K\n';
+  const middle = keyLines.slice(4, 9).map(line => `\x1b[90m  |\x1b[39m \x1b[32m${line}\x1b[39m`);
+  const most = 50_000;
+  const shown = shapes.map(({ text }) => text.replaceAll(/\S+/g, word => `\x1b[38;5;9m${word}\x1b[0m`));
+  // As a search marks what it found.
+  const marked = shapes.map(({ text }) =>
+    text.replaceAll(/\S{12,}/g, word => `${word.slice(0, 9)}\x1b[7m${word.slice(9)}`),
+  );
+  const pieces = [middle, glued, [...shown, ...marked]].flatMap(lines => inPieces(lines, most));
+  for (const [at, piece] of pieces.entries()) {
+    const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5.2', COMMS_LOG: 'on', LOG_LEVEL: 'debug' };
+    const run = () =>
+      runProgram(['diagnose', 'npm', 'test', '--without-patch'], {
+        cwd: project.root,
+        env: { ...env, PROJECT_ROOT: project.root, POLYLOGUE_HOME: programHome.root, PATH: process.env.PATH ?? '' },
+        input: `${bar}Expected 12, received 13\n${piece}\n`,
+      });
+    const reply = await along(`standard input ${at + 1}`, run);
+    expect(reply).toMatchObject({ code: 0 });
+    expect(ways.get(`standard input ${at + 1}`)).toContain('Expected 12, received 13');
+  }
+  for (const [name, text] of await filesIn(programHome.root)) ways.set(`disk of diagnose: ${name}`, text);
+}
+
+function inPieces(texts: readonly string[], most: number): string[] {
+  const pieces = [''];
+  for (const text of texts) {
+    const last = `${pieces.at(-1)}${text}\n\n`;
+    if (last.length > most) pieces.push(`${text}\n\n`);
+    else pieces.splice(-1, 1, last);
+  }
+  return pieces;
+}
+
+async function filesIn(folder: string): Promise<[string, string][]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter(entry => entry.isFile());
+  return Promise.all(
+    files.map(
+      async ({ name, parentPath }): Promise<[string, string]> => [
+        name,
+        unescaped(await readFile(join(parentPath, name), 'latin1')),
+      ],
+    ),
+  );
+}
+
 /** Every page of a thread or of a call that the lists link to. */
 async function alongDashboard(): Promise<void> {
   const daemon = await polylogue.product.openDaemon({ host: '127.0.0.1', port: 0 });
@@ -100,9 +153,10 @@ function ofMarkup(text: string): string {
   return text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&lt;', '<').replaceAll('&amp;', '&');
 }
 
-/** As a reader has it: without the escapes of JSON. */
+/** As a reader has it: without the escapes of JSON and the colours of a terminal. */
 function unescaped(text: string): string {
-  return text.replaceAll('\\\\', '\\').replaceAll('\\"', '"');
+  const plain = text.replaceAll('\\\\', '\\').replaceAll('\\"', '"');
+  return plain.replaceAll('\x1b[', '\\u001b[').replaceAll(/\\u001b\[[\d;]*[A-Za-z]/g, '');
 }
 
 it('lets no shape of a secret through, whichever way it goes', { timeout: 120_000 }, async () => {
@@ -116,6 +170,7 @@ it('lets no shape of a secret through, whichever way it goes', { timeout: 120_00
   await along('coloured prompt', () => chat({ prompt: coloured }));
   await along('glued letters', () => chat({ prompt: glued.join('\n\n') }));
   await along('diagnose', () => polylogue.call('diagnose', { stderr: `Error: no.\n${coloured.slice(0, 60_000)}` }));
+  await alongStandardInput();
   const step = { step: 'Look.', step_number: 1, total_steps: 1, next_step_required: false, findings: 'None.' };
   await along('precommit', () => polylogue.call('precommit', { ...step, path: '.' }));
   const hands: [string, Document][] = [
@@ -143,10 +198,7 @@ it('lets no shape of a secret through, whichever way it goes', { timeout: 120_00
   await along('export', () => polylogue.call('export_thread', { continuation_id: id, format: 'md' }));
   await alongDashboard();
   await polylogue.product.close();
-  const entries = await readdir(polylogue.home, { recursive: true, withFileTypes: true });
-  for (const { name, parentPath } of entries.filter(entry => entry.isFile())) {
-    ways.set(`disk: ${name}`, unescaped(await readFile(join(parentPath, name), 'latin1')));
-  }
+  for (const [name, text] of await filesIn(polylogue.home)) ways.set(`disk: ${name}`, text);
   ways.set('stderr', polylogue.log.join('\n'));
 
   const table = [...ways].map(([way, text]) => {
@@ -166,6 +218,9 @@ it('lets no shape of a secret through, whichever way it goes', { timeout: 120_00
     'file',
     'coloured file',
     'diagnose',
+    'standard input 1',
+    'standard input 2',
+    'disk of diagnose: comms.jsonl',
     'precommit',
     'read_file',
     'git_diff',
