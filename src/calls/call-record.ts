@@ -121,7 +121,7 @@ export interface ModelTurn {
   /** A program reads the answer, as `wholeOnly` of a question to a model says. */
   wholeOnly?: boolean | undefined;
   /** Comes to the answer, masked, in more than one question. It may move `pending`; absent: the prompt is one question. */
-  work?(gathered: PreparedCall, pending: PendingExchange): Promise<ModelAnswer>;
+  work?(gathered: PreparedCall, pending: PendingExchange, anew: PromptAnew): Promise<ModelAnswer>;
   /** Images as the caller named them: paths or data URLs. */
   images?: readonly string[];
   category: Category;
@@ -145,6 +145,9 @@ export interface PendingExchange {
   /** The question. */
   turn: Turn;
 }
+
+/** Makes and stores the prompt for a candidate whose window does not hold the one that there is. */
+export type PromptAnew = (candidate: Candidate) => Promise<{ gathered: PreparedCall; pending: PendingExchange }>;
 
 export interface RoutedCall extends ThreadedCall {
   plan: ModelTurn;

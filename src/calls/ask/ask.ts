@@ -168,9 +168,13 @@ async function answer(services: CallServices, prepared: PreparedCall, stored: Pe
   const { model } = candidates[0];
   let [gathered, standing] = [prepared, stored];
   progress.stage(`asking ${model.provider}:${model.id}`);
+  const anew = async (candidate: Candidate) => {
+    ({ gathered, standing } = await askAnew(services, gathered, standing, candidate));
+    return { gathered, pending: standing };
+  };
   try {
     if (plan.work) {
-      const made = await plan.work(gathered, standing);
+      const made = await plan.work(gathered, standing, anew);
       return { answered: { ...gathered, answer: made, said: made.text }, standing };
     }
     const { mask } = services;
@@ -186,7 +190,7 @@ async function answer(services: CallServices, prepared: PreparedCall, stored: Pe
       webSearch: gathered.webSearch,
       messages: clear?.messages ?? gathered.messages,
       promptFor: promptForCandidate(gathered, async candidate => {
-        ({ gathered, standing } = await askAnew(services, gathered, standing, candidate));
+        await anew(candidate);
         clear = (await unmaskPrompt(services, gathered, services.runsHere)) ?? clear;
         return { ...gathered, messages: clear?.messages ?? gathered.messages };
       }),

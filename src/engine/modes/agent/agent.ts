@@ -126,6 +126,8 @@ export interface AgentInput {
   history?: readonly Message[];
   /** What is to be done, with its context and files, masked. */
   message: string;
+  /** Both for a candidate whose window does not hold them. Absent: it is asked as the others are. */
+  promptFor?: ((candidate: Candidate) => Promise<Pick<AgentInput, 'history' | 'message'>>) | undefined;
   tools: readonly AgentTool[];
   /** Asked for each call whose arguments are sound. Absent: all are allowed. */
   onToolCall?(call: PendingCall): GateVerdict | Promise<GateVerdict>;

@@ -1,5 +1,5 @@
 import { isNamed } from '../../../calls/ask/route-call.ts';
-import type { ModelTurn, ParsedCall, PendingExchange, PreparedCall } from '../../../calls/call-record.ts';
+import type { ModelTurn, ParsedCall, PendingExchange, PreparedCall, PromptAnew } from '../../../calls/call-record.ts';
 import { type AppError, inputError } from '../../../core/errors.ts';
 import type { TextFile } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
@@ -110,12 +110,11 @@ export interface RunWork {
   language?: string;
   clock: Pick<Clock, 'monotonic'>;
   record: RunRecord;
-  /** Runs it; `before` is the prompt, the task last. */
-  perform(gathered: PreparedCall, before: RunPrompt, pending: PendingExchange): Promise<AgentResult>;
+  perform(gathered: PreparedCall, pending: PendingExchange, anew: PromptAnew): Promise<AgentResult>;
 }
 
 /** A prompt, as a run begins with it. */
-export interface RunPrompt {
+interface RunPrompt {
   preamble: Message[];
   /** Turns before the task, and the texts of documents that it brings. */
   history: Message[];
@@ -136,9 +135,9 @@ export function planRun(call: ParsedCall, { route, language, clock, record, perf
     category: 'balanced',
     effort: 'medium',
     choose: request => chooseAble(route, request, isNamed(common.model)),
-    async work(gathered, pending) {
+    async work(gathered, pending, anew) {
       const began = clock.monotonic();
-      result = await perform(gathered, promptOf(gathered.messages), pending);
+      result = await perform(gathered, pending, anew);
       return { ...answerOf(result, record), latencyMs: clock.monotonic() - began };
     },
     // Read when the reply is made: the caller must not lose what was done until then.
@@ -186,7 +185,7 @@ function callFacts({ round, name, args, outcome, elapsedMs, result }: AgentToolC
   };
 }
 
-function promptOf(messages: readonly Message[]): RunPrompt {
+export function promptOf({ messages }: Pick<PreparedCall, 'messages'>): RunPrompt {
   const turns = messages.filter(({ section }) => section === 'turn');
   const preamble = messages.filter(({ section }) => section === 'preamble');
   const task = turns.at(-1);

@@ -110,11 +110,11 @@ export function trimConversation(
   conversation: Conversation,
   model: ModelInfo,
   { answer, truncLimit }: { answer: number; truncLimit: number },
-): { conversation: Conversation; entries: number } {
+): { conversation: Conversation; entries: number; fits: boolean } {
   const rule = trimRule(model, answer);
   const factor = tokenFactor(model.id);
   const count = (each: Conversation) => tokensOf(messagesOf(each, truncLimit), factor);
-  if (count(conversation) <= rule.above) return { conversation, entries: 0 };
+  if (count(conversation) <= rule.above) return { conversation, entries: 0, fits: true };
   let left = conversation;
   if (left.refresh && left.refresh.after !== left.exchanges.at(-1)) left = { ...left, refresh: undefined };
   let entries = 0;
@@ -124,7 +124,7 @@ export function trimConversation(
     left = shorter;
     entries++;
   }
-  return { conversation: left, entries };
+  return { conversation: left, entries, fits: count(left) <= rule.above };
 }
 
 /** An entry is an earlier message, with its results where it called tools, or a round. */
@@ -243,18 +243,23 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
   const order = closing && (closing === 'max_bytes' ? outOfRoom : outOfRounds);
   const stream =
     input.onText && createMaskedStream(parts.mask, input.scope ?? input.reqId, streamProgress(run, input.onText));
+  let made: { model: ModelInfo; conversation: Conversation } | undefined;
   const answer = await parts.ask({
     reqId: input.reqId,
     tool: input.tool,
     payer: input.payer,
     candidates: run.candidates,
     messages: messagesOf(run.conversation, limits.truncLimit, order),
-    promptFor: async ({ model }) => {
+    promptFor: async candidate => {
+      const { model } = candidate;
       if (!first || model.window >= first.model.window) return undefined;
-      const { conversation } = trimConversation(run.conversation, model, {
-        answer: answerRoom,
-        truncLimit: limits.truncLimit,
-      });
+      const room = { answer: Math.min(answerRoom, model.maxOutput), truncLimit: limits.truncLimit };
+      let { conversation, fits } = trimConversation(run.conversation, model, room);
+      if (input.promptFor && !fits) {
+        const { history = [], message } = await input.promptFor(candidate);
+        made = { model, conversation: { ...run.conversation, history, task: said('user', 'turn', message) } };
+        conversation = trimConversation(made.conversation, model, room).conversation;
+      }
       return { messages: messagesOf(conversation, limits.truncLimit, order) };
     },
     ...(input.tools.length > 0 && { tools: input.tools }),
@@ -269,6 +274,7 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
   });
   await stream?.end();
   throwIfAborted(input.signal);
+  if (made?.model === answer.candidate.model) run.conversation = made.conversation;
   record(run, answer, round);
   return answer;
 }

@@ -6,6 +6,7 @@ import { shownToApprove } from '../../../calls/format-reply.ts';
 import { type Reply, successReply } from '../../../calls/reply.ts';
 import type { AppEvent } from '../../../core/events.ts';
 import type { JsonObject } from '../../../core/json.ts';
+import type { Candidate } from '../../../core/model.ts';
 import type { Mask, Random } from '../../../core/ports.ts';
 import { safeCut } from '../../../core/text.ts';
 import type { UserAnswer, UserQuestion } from '../../../core/tool-host.ts';
@@ -22,7 +23,7 @@ import type { AgentTool, Approval } from './local-tools/agent-tool.ts';
 import type { LocalToolServices } from './local-tools/local-tool.ts';
 import { createLocalTools } from './local-tools/local-tools.ts';
 import { openServers, type ServerEntry } from './mcp-servers.ts';
-import { createRefresher, planRun, type RunPrompt, type RunRecord, taskIn } from './plan-run.ts';
+import { createRefresher, planRun, promptOf, type RunRecord, taskIn } from './plan-run.ts';
 import { runAgent } from './run-agent.ts';
 import { createWaitingRuns, restoreRun, WaitingRun, type WaitingRuns } from './waiting-runs.ts';
 
@@ -257,9 +258,14 @@ async function work(parts: RunnerParts, run: WaitingRun, call: ThreadedCall, con
   const plan = planRun(call, {
     ...parts,
     record,
-    perform(gathered, before, pending) {
+    perform(gathered, pending, anew) {
       run.pending = pending;
-      return perform({ ...parts, emit }, run, gathered, { ...context, before, record });
+      const promptFor = async (candidate: Candidate) => {
+        const made = await anew(candidate);
+        run.pending = made.pending;
+        return promptOf(made.gathered);
+      };
+      return perform({ ...parts, emit }, run, gathered, { ...context, promptFor, record });
     },
   });
   return askedBy(run, await askModelTurn(context.services, { ...call, signal: run.signal }, plan));
@@ -275,7 +281,7 @@ function askedBy({ reqId }: WaitingRun, reply: Reply): Reply {
 }
 
 interface Performance extends RunContext {
-  before: RunPrompt;
+  promptFor: AgentInput['promptFor'];
   record: RunRecord;
 }
 
@@ -283,7 +289,7 @@ async function perform(
   parts: RunnerParts,
   run: WaitingRun,
   gathered: PreparedCall,
-  { services, spent, before, record }: Performance,
+  { services, spent, promptFor, record }: Performance,
 ): Promise<AgentResult> {
   const { signal } = run;
   const { request, thread, tool, args, common, candidates } = gathered;
@@ -316,7 +322,8 @@ async function perform(
         ...(model !== undefined && { triage: createTriage({ ...toolServices, ...parts, ask, model, owner }) }),
       },
       {
-        ...before,
+        ...promptOf(gathered),
+        promptFor,
         mark: newMark(parts.random),
         ...{ reqId, scope: toolServices.scope, tool: tool.name, candidates, signal },
         payer: { owner, thread: thread.id },

@@ -5,7 +5,8 @@ import type { PanelMode } from '../../../calls/tool.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { type AppError, isAppError } from '../../../core/errors.ts';
 import type { FileRecord } from '../../../core/file.ts';
-import { type Message, tailHeading } from '../../../core/message.ts';
+import { tailHeading } from '../../../core/message.ts';
+import type { Candidate } from '../../../core/model.ts';
 import type { Turn } from '../../../core/thread.ts';
 import { tokensPerMessage } from '../../../core/tokens.ts';
 import type { ModelQuestion } from '../../../models/ask-model.ts';
@@ -124,9 +125,13 @@ export async function reviseVerdicts(
     const own = texts.find(({ label }) => label === response.panelist.label);
     if (!response.prompt || !own) return undefined;
     const others = texts.filter(({ label }) => label !== response.panelist.label);
-    const { candidates, budget } = response.prompt;
-    const messages = secondPrompt(mode, response, { prompt: response.prompt, own: own.text, others });
-    return askPanelist(run, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers-- });
+    const { candidates, messages, budget, promptFor } = response.prompt;
+    const shown = { messages, maxOutputTokens: budget.answer };
+    const revise = secondPrompt(mode, response, { own: own.text, others });
+    return askPanelist(run, {
+      ...{ candidates, ...revise(candidates[0], shown), sharers: sharers-- },
+      promptFor: async candidate => revise(candidate, { ...shown, ...(await promptFor?.(candidate)) }),
+    });
   });
   return inParallel([...responses.entries()], maxConcurrentModels, async ([index, response]) => {
     const ask = questions[index];
@@ -145,18 +150,15 @@ function withRevision(response: PanelistResponse, outcome: PanelOutcome): Paneli
 function secondPrompt(
   mode: PanelMode,
   { panelist }: PanelistResponse,
-  { prompt, own, others }: { prompt: PreparedCall; own: string; others: readonly Labelled[] },
-): Message[] {
-  const first = prompt.messages.filter(({ section }) => section !== 'tail');
-  const tail = `${tailHeading}\n${mode.review}\n\n${panelTail(mode, panelist)}`;
+  { own, others }: { own: string; others: readonly Labelled[] },
+) {
+  const tail = said('user', 'tail', `${tailHeading}\n${mode.review}\n\n${panelTail(mode, panelist)}`);
   const ownTurn = said('assistant', 'turn', own);
-  const fixed = [...first, ownTurn, said('user', 'tail', tail)];
-  const { window } = prompt.candidates[0].model;
-  const used = tokensOf(fixed, prompt.candidates[0]) + (fixed.length + 1) * tokensPerMessage + prompt.budget.answer;
-  return [
-    ...first,
-    ownTurn,
-    said('user', 'turn', sideBySide(others, (window - used) / 1.5)),
-    said('user', 'tail', tail),
-  ];
+  return (candidate: Candidate, shown: Pick<ModelQuestion, 'messages' | 'maxOutputTokens'>) => {
+    const first = shown.messages.filter(({ section }) => section !== 'tail');
+    const fixed = [...first, ownTurn, tail];
+    const used = tokensOf(fixed, candidate) + (fixed.length + 1) * tokensPerMessage + shown.maxOutputTokens;
+    const seen = said('user', 'turn', sideBySide(others, (candidate.model.window - used) / 1.5));
+    return { ...shown, messages: [...first, ownTurn, seen, tail] };
+  };
 }

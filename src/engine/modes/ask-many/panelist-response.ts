@@ -3,6 +3,7 @@ import { fileFacts, localMetadata, readControlStatus, usageDocument } from '../.
 import type { Json, JsonObject } from '../../../core/json.ts';
 import type { PanelistRecord } from '../../../core/thread.ts';
 import { roundedUsd } from '../../../core/usage.ts';
+import type { ModelQuestion } from '../../../models/ask-model.ts';
 import type { PanelOutcome, PanelRun } from './ask-panelist.ts';
 import { modelName, type Panelist } from './panelists.ts';
 import { anonymize, factsOf, type Labelled, type VerdictFacts } from './verdicts.ts';
@@ -11,7 +12,7 @@ import { anonymize, factsOf, type Labelled, type VerdictFacts } from './verdicts
 export interface PanelistResponse {
   panelist: Panelist;
   /** Absent: the model could not be asked at all. */
-  prompt?: PreparedCall;
+  prompt?: PreparedCall & Pick<ModelQuestion, 'promptFor'>;
   outcome: PanelOutcome;
   /** The round that the verdict is of. */
   round: number;
