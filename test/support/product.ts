@@ -40,6 +40,8 @@ export interface TestProductOptions {
   config?: Record<string, unknown>;
   /** The environment as programs may see it that are started; absent: that of the tests. */
   childEnv?: Record<string, string>;
+  /** The user's home folder; absent: the data folder. */
+  homeDir?: string;
 }
 
 /** The whole product in this process: real settings, real store in a folder of its own, vendors by base address. */
@@ -50,6 +52,7 @@ export async function testProduct({
   random,
   config: file,
   childEnv,
+  homeDir,
 }: TestProductOptions): Promise<TestProduct> {
   const home = await mkdtemp(join(tmpdir(), 'polylogue-home-'));
   keepWriters(home);
@@ -57,7 +60,7 @@ export async function testProduct({
   const around = {
     ...systemEnvironment(),
     cwd: root,
-    homeDir: home,
+    homeDir: homeDir ?? home,
     writeError: (line: string) => void log.push(line),
   };
   const surroundings = {
@@ -71,7 +74,7 @@ export async function testProduct({
       tables,
       env: { POLYLOGUE_HOME: home, PROJECT_ROOT: root, ...env },
       argvFlags: {},
-      homeDir: home,
+      homeDir: homeDir ?? home,
       platform: 'linux',
       cwd: root,
       readFile: path => (file && path === join(home, 'config.json') ? JSON.stringify(file) : undefined),

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { operator } from '../../../src/server/access/caller.ts';
 import { createTokens, digestOf } from '../../../src/server/access/tokens.ts';
 import { createIdentify } from '../../../src/server/access/wrong-tokens.ts';
@@ -81,11 +81,11 @@ describe('at the doors of a daemon', () => {
   const token = 'The-operators-token-0123';
   const guess = 'A-guess-at-the-token-0001';
 
-  beforeAll(async () => {
+  beforeEach(async () => {
     project = await tempProject();
     daemon = await testDaemon({ root: project.root, env: { OFFLINE: 'true', POLYLOGUE_TOKEN: token } });
   });
-  afterAll(async () => {
+  afterEach(async () => {
     await daemon?.close();
     await project.dispose();
   });
@@ -135,5 +135,53 @@ describe('at the doors of a daemon', () => {
     expect((await daemon.ask('/healthz')).status).toBe(200);
     expect((await daemon.ask('/api/tools')).status).toBe(401);
     await Promise.all([again.close(), holder.close()]);
+  });
+
+  it('a guesser who heeds no refusal hears nothing else, whatever the guess and the door, and the others go on', async () => {
+    const holder = await helloFrames(ws(), { token });
+    const near = [token.toUpperCase(), token.slice(0, -1), `${token}0`, token.slice(1), `x${token.slice(1)}`, 'short'];
+    const guessAt = (at: number) => near[at] ?? `A-guess-at-the-token-${1_000 + at}`;
+    const heard: { door: string; status: number; wait: number }[] = [];
+    for (let at = 0; at < 36; at += 1) {
+      const [door, answer] =
+        at % 3 === 0
+          ? ([
+              'HTTP',
+              await daemon.ask(at % 2 ? '/mcp' : '/api/tools', { token: guessAt(at), ...(at % 2 && post) }),
+            ] as const)
+          : (['sign-in', await signIn(guessAt(at))] as const);
+      if (at % 3 !== 2) {
+        heard.push({ door, status: answer.status, wait: Number(answer.headers.get('retry-after')) });
+        expect(answer.headers.getSetCookie().join(), door).not.toMatch(/polylogue_session=[^;]/);
+        continue;
+      }
+      const { ack, closed } = await helloFrames(ws(), { token: guessAt(at) });
+      expect(ack).toMatchObject({ ok: false, error: 'unauthorized' });
+      expect(ack.session_id).toBeUndefined();
+      expect(await closed).toMatchObject({ code: 4003 });
+      heard.push({
+        door: 'WebSocket',
+        status: ack.retry_after_s === undefined ? 401 : 429,
+        wait: ack.retry_after_s ?? 0,
+      });
+    }
+    const refused = heard.filter(({ status }) => status === 429);
+    for (const door of ['HTTP', 'sign-in', 'WebSocket']) {
+      expect(refused.filter(each => each.door === door).length, door).toBeGreaterThan(5);
+    }
+    // From the first one on, to the last, and longer each time.
+    expect(heard.slice(heard.indexOf(refused[0]!))).toEqual(refused);
+    expect(refused.every(({ wait }, at) => wait >= (refused[at - 1]?.wait ?? 0))).toBe(true);
+    expect(refused.at(-1)?.wait).toBe(900);
+
+    expect((await daemon.ask('/api/tools', { token })).status).toBe(200);
+    expect((await signIn(token)).headers.getSetCookie().join()).toMatch(/polylogue_session=[^;]/);
+    const other = await helloFrames(ws(), { token });
+    expect(other.ack).toMatchObject({ ok: true });
+    for (const client of [holder, other]) {
+      client.call('one', 'version');
+      expect((await client.result('one')).error).toBeUndefined();
+    }
+    await Promise.all([holder.close(), other.close()]);
   });
 });

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
-import { symlink } from 'node:fs/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readFile, symlink } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { UserQuestion } from '../../../../src/core/tool-host.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../../support/product.ts';
 import { type TempProject, tempProject } from '../../../support/temp-project.ts';
@@ -116,6 +117,91 @@ it('refuses a command in no known form where nothing is approved, without asking
   const reply = await decided('allow', asked);
   expect(outcomes(reply)).toEqual(['refused', 'ok']);
   expect(asked).toHaveLength(1);
+});
+
+describe('what the project itself runs, behind a gate that lets it pass', () => {
+  let home: TempProject;
+  let server: Server;
+  let reached = 0;
+  beforeAll(async () => {
+    server = createServer(socket => {
+      reached += 1;
+      socket.destroy();
+    });
+    await new Promise<void>(done => server.listen(0, '127.0.0.1', done));
+  });
+  beforeEach(async () => {
+    reached = 0;
+    home = await tempProject({ '.ssh/id': 'words of a key', '.aws/credentials': 'words of an account' });
+    await outside.write('kept.txt', 'old');
+    const { port } = server.address() as AddressInfo;
+    const read = (path: string) => `try { console.log(readFileSync(${JSON.stringify(path)}, 'utf8')); } catch {}`;
+    await project.write(
+      'Makefile',
+      `.PHONY: test\ntest:\n\techo inside > made.txt\n\t-echo new > ${outside.path('made')}\n\t-echo more >> ${outside.path('kept.txt')}\n\t-rm ${outside.path('x')}\n`,
+    );
+    await project.write(
+      'test/a.test.js',
+      `const { readFileSync } = require('node:fs');\n${read(home.path('.ssh/id'))}\n${read(home.path('.aws/credentials'))}\nconsole.log(readFileSync('notes.txt', 'utf8'));`,
+    );
+    await project.write(
+      'test/b.test.js',
+      `require('node:net').connect(${port}, '127.0.0.1', () => console.log('reached')).on('error', () => {});`,
+    );
+    await project.write('notes.txt', 'words of the project');
+  });
+  afterEach(() => home.dispose());
+  afterAll(async () => void (await new Promise(done => server.close(done))));
+
+  /** What came of the three commands of one run. */
+  async function effects(env: Record<string, string>) {
+    await product?.close();
+    product = await testProduct({
+      root: project.root,
+      homeDir: home.root,
+      env: {
+        ...{ ...vendorEnv({ anthropic: vendor.url }), POLYLOGUE_TOOLSETS: 'core,agent', POLYLOGUE_STORE: 'memory' },
+        ...{ AGENT_APPROVE: 'all', ...env },
+      },
+    });
+    vendor.script(
+      {
+        calls: commandsOf(['make', 'test'], ['node', '--test', 'test/a.test.js'], ['node', '--test', 'test/b.test.js']),
+      },
+      { answer: 'Done.' },
+    );
+    const { sandbox, tool_calls: calls } = await product.call('agent', call);
+    const told = vendor.requests.at(-1)!.messages.map(({ text }) => text);
+    const text = (file: string) => readFile(outside.path(file), 'utf8').catch(() => undefined);
+    return {
+      sandbox,
+      refused: calls.filter(({ outcome }: Document) => outcome === 'refused' || outcome === 'invalid').length,
+      outside: { made: await text('made'), kept: await text('kept.txt'), x: await text('x') },
+      read: ['words of a key', 'words of an account'].filter(words => told.join('\n').includes(words)),
+      reached: reached > 0,
+      inside: await readFile(project.path('made.txt'), 'utf8').catch(() => undefined),
+      readInside: told.join('\n').includes('words of the project'),
+    };
+  }
+
+  const inside = { refused: 0, inside: 'inside\n', readInside: true };
+  const untouched = { made: undefined, kept: 'old', x: '' };
+
+  it('changes nothing outside, reads no secret of the home folder and reaches nobody', async () => {
+    expect(await effects({})).toEqual({
+      ...{ ...inside, sandbox: 'bubblewrap', outside: untouched, read: [], reached: false },
+    });
+    const online = { ...inside, sandbox: 'bubblewrap', outside: untouched, read: [], reached: true };
+    expect(await effects({ AGENT_SANDBOX: 'require', AGENT_NETWORK: 'true' })).toEqual(online);
+  });
+
+  it('does all of that without the sandbox', async () => {
+    expect(await effects({ AGENT_SANDBOX: 'off' })).toEqual({
+      ...{ ...inside, sandbox: 'none: AGENT_SANDBOX is off', reached: true },
+      outside: { made: 'new\n', kept: 'oldmore\n', x: undefined },
+      read: ['words of a key', 'words of an account'],
+    });
+  });
 });
 
 it('runs in no sandbox where it is switched off, and no agent where one is required and missing', async () => {
