@@ -74,11 +74,11 @@ export async function serveStdio(
   // Stores with an address or from outside can be set up badly, which is to be told at the start.
   if (place.redis || place.own) await open();
   const early = createEarlyHost({ listings: exposure.table.listings, prompts: exposure.prompts }, hostOf);
-  const { clock } = environment;
+  const { clock, parentProcess: clientId } = environment;
   const productOf = async (listed: readonly string[]) => (await open()).projectOf(listed);
   const listed = followsClientRoots(config, found) ? { clock, productOf } : undefined;
   const { instructions } = exposure;
-  const mcp = { host: early, version, instructions, principal: { owner: 'local', root }, listed };
+  const mcp = { host: early, version, instructions, principal: { owner: 'local', root }, clientId, listed };
   const connection = openStdio(mcp, { ...streams, maxBytes: config.values.app.maxBodyBytes }, onError);
   return {
     closed: Promise.race([connection.closed, failed]),

@@ -64,6 +64,8 @@ export interface ProcessEnvironment {
   random: Random;
   /** The environment as programs that are started may see it. */
   childEnv: Readonly<Record<string, string | undefined>>;
+  /** Names the program that started this one among all that ever ran. */
+  parentProcess: string;
   writeError(line: string): void;
   /** Tools, providers and stores from outside the package. */
   extensions?: Extensions;

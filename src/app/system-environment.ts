@@ -41,10 +41,23 @@ export function systemEnvironment(): ProcessEnvironment {
     nodeVersion: process.versions.node,
     clock,
     childEnv: process.env,
+    parentProcess: nameOfProcess(process.ppid),
     random: { uuid: randomUUID, fraction: Math.random },
     // Hosts and shells show it on a terminal.
     writeError: line => void process.stderr.write(printableText(line)),
   };
+}
+
+/** Where the system keeps it in a file, with the time at which it began: a number is given again. */
+function nameOfProcess(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The program's name, in brackets, may hold anything.
+    return `${pid} ${stat.slice(stat.lastIndexOf(')')).split(' ')[20]}`;
+  } catch {
+    // The first process of a container has no parent: each of them is a client of its own.
+    return pid === 0 ? randomUUID() : String(pid);
+  }
 }
 
 export interface NetworkSettings {

@@ -62,6 +62,8 @@ export interface CallSession {
   inputEnded?(): boolean;
   /** Aborted when the reply has no way to the client any more although the client is not gone; absent: the two are one. */
   cut?: AbortSignal | undefined;
+  /** Names the program that the client is, however often it connects. Absent: it is not known. */
+  clientId?: string | undefined;
   /** The caller's own name for this call (`_meta.idempotencyKey`): for ten minutes, the same name means the same call. */
   idempotencyKey?: string;
 }

@@ -15,36 +15,40 @@ export interface TcpProxy {
   /** Connections that were made. */
   connections: number;
   cutAll(): void;
+  /** The clients' connections break, and the server is not told. */
+  cutNear(): void;
   dispose(): Promise<void>;
 }
 
 export async function startProxy(target: number): Promise<TcpProxy> {
   const open = new Set<Socket>();
-  const server = createServer(near => {
+  const near = new Set<Socket>();
+  const server = createServer(client => {
     self.connections++;
     if (self.refuses) {
-      near.destroy();
+      client.destroy();
       return;
     }
     const far = connect(self.target, '127.0.0.1');
-    for (const socket of [near, far]) {
+    near.add(client);
+    for (const socket of [client, far]) {
       open.add(socket);
       socket.on('error', () => undefined);
       socket.on('close', () => {
         open.delete(socket);
-        near.destroy();
-        far.destroy();
+        client.destroy();
+        if (near.delete(client)) far.destroy();
       });
     }
-    near.on('data', chunk => far.write(chunk));
+    client.on('data', chunk => far.write(chunk));
     far.on('data', chunk => {
       const passing = chunk.subarray(0, Math.min(chunk.length, self.left));
       self.left -= passing.length;
-      near.write(passing);
+      client.write(passing);
       if (passing.length === chunk.length) return;
       if (!self.hangs) {
         self.left = Number.POSITIVE_INFINITY;
-        near.end();
+        client.end();
         far.destroy();
       }
     });
@@ -62,6 +66,11 @@ export async function startProxy(target: number): Promise<TcpProxy> {
     connections: 0,
     cutAll() {
       for (const socket of open) socket.destroy();
+    },
+    cutNear() {
+      const cut = [...near];
+      near.clear();
+      for (const socket of cut) socket.destroy();
     },
     async dispose() {
       self.cutAll();

@@ -1,12 +1,12 @@
 import { lstat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inParallel } from '../../core/concurrency.ts';
-import { AppError, cancelledError, isAppError, throwIfAborted } from '../../core/errors.ts';
+import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { JobReply } from '../../core/job.ts';
 import type { JsonObject } from '../../core/json.ts';
-import type { Clock, Random } from '../../core/ports.ts';
+import type { Clock } from '../../core/ports.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
-import type { Principal, ToolRequest } from '../../core/tool-host.ts';
+import type { Principal, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import type { Threads } from '../../threads/threads.ts';
 import { promptFiles } from '../../threads/transcript.ts';
 import { checkFile } from '../../workspace/read-file.ts';
@@ -14,9 +14,16 @@ import type { Sandbox } from '../../workspace/sandbox.ts';
 import { walkDirectory } from '../../workspace/walk.ts';
 import { truncateAnswer } from '../format-reply.ts';
 import { continuationOffer, errorReply, successReply } from '../reply.ts';
-import type { ProcessLease } from './jobs.ts';
+import type { Jobs, ProcessLease } from './jobs.ts';
 import type { SharedExecution } from './long-calls.ts';
-import type { CallFingerprint, CallOperation, LoggedOperation, OperationLog } from './operation-log.ts';
+import {
+  type CallFingerprint,
+  type CallOperation,
+  isForgotten,
+  type LoggedOperation,
+  type OperationLog,
+  replayedReply,
+} from './operation-log.ts';
 
 export interface InputCheckOptions {
   threads: Threads;
@@ -114,7 +121,7 @@ export async function findEarlierCall(
   identity: CallFingerprint,
 ): Promise<EarlierCall | undefined> {
   for (const call of calls.toReversed()) {
-    const earlier = await stateOf(options, call, identity.named);
+    const earlier = await stateOf(options, call, identity);
     if (!earlier) continue;
     const trace =
       identity.named && earlier.state !== 'dead'
@@ -128,19 +135,20 @@ export async function findEarlierCall(
 async function stateOf(
   { running, request, holder, holding, look }: FindOptions,
   call: CallOperation,
-  named: boolean,
+  identity: CallFingerprint,
 ): Promise<Exclude<EarlierCall, { state: 'dead' }> | { state: 'dead'; call: CallOperation } | undefined> {
-  // Its own caller left it and it came to nothing: the same question is a new one.
-  if (call.status === 'interrupted' && call.lost && !named) return undefined;
+  // The same question is a new one.
+  if (call.status === 'interrupted' && isForgotten(call, identity)) return undefined;
   if (call.status !== 'running') return { state: 'ended', call };
   const work = running.get(call.id);
-  if (work) return named || work.isOpenTo(request) ? { state: 'here', call, work } : undefined;
+  const isIts = identity.named || (call.client !== undefined && call.client === identity.client);
+  if (work) return isIts || work.isOpenTo(request) ? { state: 'here', call, work } : undefined;
   if (call.holder === holder || (await holding.isDead(call.holder))) {
     // It may have ended in order since its record was read, and its process with it.
     const now = await look(call.id);
     return now && (now.status === 'running' ? { state: 'dead', call: now } : { state: 'ended', call: now });
   }
-  return named || call.lost ? { state: 'elsewhere', call } : undefined;
+  return identity.named || call.lost ? { state: 'elsewhere', call } : undefined;
 }
 
 export interface RecoverOptions {
@@ -203,11 +211,17 @@ export function interruptedReply({ thread, id }: CallOperation, tool: string): J
   return errorReply(error, { toolName: tool, reqId: id, local });
 }
 
-export interface ElsewhereOptions extends InputCheckOptions, RecoverOptions {
-  log: OperationLog;
-  holding: Pick<ProcessLease, 'isDead'>;
-  clock: Clock;
-  random: Random;
+/** What a call that ended left for another caller: its own reply, or how the job that it became stands. */
+export async function outcomeOf(
+  jobs: Pick<Jobs, 'find'>,
+  call: CallOperation,
+  { name, principal }: ToolRequest,
+): Promise<JobReply & Pick<ToolReply, 'job'>> {
+  if (call.status !== 'done' || !call.reply) return interruptedReply(call, name);
+  if (call.job === undefined) return replayedReply(call.reply);
+  const job = await jobs.find(call.job, principal.owner);
+  if (job.status === 'running') return { ...call.reply, job };
+  return job.reply ? replayedReply(job.reply) : interruptedReply(call, name);
 }
 
 /** How often the call is looked at, and how often its process is told that somebody waits. */
@@ -218,45 +232,22 @@ const wantedMs = 5_000;
 /** For how long that is believed. */
 export const wantedFreshMs = 10_000;
 
-/** Waits for a call of another process: answers its record once it ended, or the reply if there is no record to go by. Never throws. */
+/** Waits for a call of another process. Resolves with its record once it ended; undefined when nobody works on it any more. */
 export async function awaitElsewhere(
-  options: ElsewhereOptions,
+  { log, holding, clock }: { log: OperationLog; holding: Pick<ProcessLease, 'isDead'>; clock: Clock },
   { id }: CallOperation,
-  { key, edits }: CallFingerprint,
-  { request, signal }: { request: ToolRequest; signal: AbortSignal },
-): Promise<CallOperation | JobReply> {
-  const { log, holding, clock, random } = options;
-  const failed = (error: unknown) => errorReply(error, { toolName: request.name, reqId: random.uuid() });
-  try {
-    let isDead = false;
-    for (let wantedAt = Number.NEGATIVE_INFINITY; ; ) {
-      throwIfAborted(signal);
-      const { calls } = await log.read(key);
-      const call = calls.find(each => each.id === id);
-      if (!call) return failed(vanished());
-      if (call.status !== 'running') return call;
-      // A process that is gone may have ended the call in order since it was read.
-      if (isDead) {
-        const trace = await inputsUnchanged(options, call, { folders: [], edits }, request.principal);
-        return recoveredReply(options, call, trace ?? { turns: [] }, request) ?? failed(vanished());
-      }
-      isDead = await holding.isDead(call.holder);
-      if (isDead) continue;
-      if (clock.monotonic() - wantedAt >= wantedMs) {
-        wantedAt = clock.monotonic();
-        await log.change(key, id, found => ({ ...found, wantedAt: clock.now() }));
-      }
-      await clock.sleep(pollMs, signal);
+  { key }: CallFingerprint,
+  signal: AbortSignal,
+): Promise<CallOperation | undefined> {
+  for (let wantedAt = Number.NEGATIVE_INFINITY; ; ) {
+    throwIfAborted(signal);
+    const call = (await log.read(key)).calls.find(each => each.id === id);
+    if (call?.status !== 'running') return call;
+    if (await holding.isDead(call.holder)) return undefined;
+    if (clock.monotonic() - wantedAt >= wantedMs) {
+      wantedAt = clock.monotonic();
+      await log.change(key, id, found => ({ ...found, wantedAt: clock.now() }));
     }
-  } catch (error) {
-    return failed(signal.aborted ? cancelledError(undefined, { cause: error }) : error);
+    await clock.sleep(pollMs, signal);
   }
-}
-
-function vanished(): AppError {
-  return new AppError('cancelled', 'The same call failed in the process that ran it.', {
-    code: 'INTERRUPTED',
-    class: 'interrupted',
-    next: 'Send the call once more: it is a new one then.',
-  });
 }

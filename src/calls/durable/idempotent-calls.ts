@@ -12,7 +12,7 @@ import {
   awaitElsewhere,
   type EarlierCall,
   findEarlierCall,
-  interruptedReply,
+  outcomeOf,
   type RecoverOptions,
   recoveredReply,
   wantedFreshMs,
@@ -29,6 +29,7 @@ import {
   endedOperation,
   fingerprintCall,
   type IdentifyOptions,
+  isForgotten,
   keyInUse,
   type LoggedOperation,
   type OperationLog,
@@ -223,37 +224,40 @@ class IdempotentCallService implements IdempotentCalls {
     return findEarlierCall({ ...options, look }, { version, calls: others }, fingerprint);
   }
 
-  /** What the earlier call came to; undefined when it left nothing, so that this one is a new one. */
+  /** What the earlier call came to; undefined when it left nothing for this caller, so that this one is a new one. */
   async #again(earlier: EarlierCall, asked: Asked): Promise<ToolReply | undefined> {
-    const { request, signal, executor, fingerprint } = asked;
+    const { request, fingerprint } = asked;
     const { call } = earlier;
-    switch (earlier.state) {
-      case 'here':
-        return this.#join(earlier.work, call.id, asked, true);
-      case 'ended':
-        return this.#shown(await this.#outcome(call, request), call.id, fingerprint);
-      case 'elsewhere': {
-        const options = { ...this.#options, log: this.#log, holding: this.#lease };
-        const wait: Call = async (_request, stop) => {
-          try {
-            const ended = await awaitElsewhere(options, call, fingerprint, { request, signal: stop });
-            return this.#rendered('status' in ended ? await this.#outcome(ended, request) : ended);
-          } catch (error) {
-            return this.#rendered(this.#failed(request, error));
-          }
-        };
-        const reply = await abortOnDisconnect(request, signal, executor.long(wait));
-        return { ...reply, delivered: () => this.#delivered(fingerprint, call.id) };
+    if (earlier.state === 'here') return this.#join(earlier.work, call.id, asked, true);
+    if (earlier.state === 'elsewhere') return this.#wait(call, asked);
+    const isDead = earlier.state === 'dead';
+    const found = isDead
+      ? recoveredReply(this.#options, call, earlier.trace, request)
+      : await outcomeOf(this.#options.jobs, call, request);
+    const reply = found?.isError && isForgotten(call, fingerprint) ? undefined : found;
+    const end = (logged: CallOperation) => reply && endedOperation(logged, this.#options.clock.now(), reply);
+    if (isDead || !reply) await this.#note(fingerprint, call.id, end);
+    return reply && this.#shown(reply, call.id, fingerprint);
+  }
+
+  /** Waits for a call of another process. */
+  async #wait(call: CallOperation, { request, signal, traits, executor, fingerprint }: Asked): Promise<ToolReply> {
+    const options = { ...this.#options, log: this.#log, holding: this.#lease };
+    const wait: Call = async (_request, stop) => {
+      try {
+        const ended = await awaitElsewhere(options, call, fingerprint, stop);
+        const reply = ended && (await outcomeOf(this.#options.jobs, ended, request));
+        if (reply && (fingerprint.named || !reply.isError)) return this.#rendered(reply);
+        // Its process died, or it came to nothing for a caller that had left it: this question is still there.
+        return await this.call(request, stop, traits, { ...executor, long: run => run });
+      } catch (error) {
+        return this.#rendered(
+          this.#failed(request, stop.aborted ? cancelledError(undefined, { cause: error }) : error),
+        );
       }
-      case 'dead': {
-        const found = recoveredReply(this.#options, call, earlier.trace, request);
-        // Its caller had left it before: without an answer the same question is a new one.
-        const reply = found?.isError && call.lost && !fingerprint.named ? undefined : found;
-        const now = this.#options.clock.now();
-        await this.#note(fingerprint, call.id, logged => reply && endedOperation(logged, now, reply));
-        return reply && this.#shown(reply, call.id, fingerprint);
-      }
-    }
+    };
+    const reply = await abortOnDisconnect(request, signal, executor.long(wait));
+    return { delivered: () => this.#delivered(fingerprint, call.id), ...reply };
   }
 
   async #begin(asked: Asked, seen: LoggedOperation): Promise<ToolReply> {
@@ -262,7 +266,8 @@ class IdempotentCallService implements IdempotentCalls {
     const id = random.uuid();
     const now = clock.now();
     const times = { startedAt: now, expiresAt: now + runningMs };
-    const call: CallOperation = { id, same: fingerprint.same, status: 'running', holder: this.#holder, ...times };
+    const { same, client } = fingerprint;
+    const call: CallOperation = { id, same, client, status: 'running', holder: this.#holder, ...times };
     let logged = false;
     const started = Promise.withResolvers<void>();
     if (fingerprint.named || !traits.threaded) {
@@ -344,14 +349,6 @@ class IdempotentCallService implements IdempotentCalls {
     return again && !reply.isError
       ? { ...this.#rendered(replayedReply(reply)), job: reply.job, delivered }
       : { ...reply, delivered };
-  }
-
-  /** The reply of a call that ended, or of the job that it became. */
-  async #outcome(call: CallOperation, request: ToolRequest): Promise<JobReply & Pick<ToolReply, 'job'>> {
-    if (call.status !== 'done' || !call.reply) return interruptedReply(call, request.name);
-    if (call.job === undefined) return replayedReply(call.reply);
-    const job = await this.#options.jobs.find(call.job, request.principal.owner);
-    return job.reply ? replayedReply(job.reply) : { ...call.reply, job };
   }
 
   async #isWanted({ key }: CallFingerprint, id: string): Promise<boolean> {

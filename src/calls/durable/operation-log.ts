@@ -28,6 +28,8 @@ export interface CallOperation {
   holder: string;
   /** Its caller is gone without a word: who sends the same call may have it. */
   lost?: boolean;
+  /** The program that its caller is; undefined: not known. */
+  client?: string | undefined;
   /** When somebody in another process last waited for it (epoch milliseconds). */
   wantedAt?: number;
   /** The thread it works on, and the thread's `seq` before it. Absent: none, or not known yet. */
@@ -175,6 +177,11 @@ export function endedOperation(call: CallOperation, now: number, reply?: JobRepl
   return { ...call, status: answered ? 'done' : 'interrupted', ...(answered && { reply }), expiresAt: now + keptMs };
 }
 
+/** Whether nobody has to hear that a call came to nothing: its caller left it, or another program sends the same. */
+export function isForgotten({ lost, client }: CallOperation, asker: CallFingerprint): boolean {
+  return !asker.named && (lost === true || client !== asker.client);
+}
+
 /** Says that nobody was asked again. */
 export function replayedReply({ isError, document }: JobReply): JobReply {
   const { metadata } = document;
@@ -214,6 +221,8 @@ export interface CallFingerprint {
   same: Sha256;
   /** The caller gave it a name of his own. */
   named: boolean;
+  /** The program that the caller is; undefined: not known. */
+  client: string | undefined;
   /** Folders that it names or searches: what lies in them is looked at when the call comes again. */
   folders: string[];
   /** It changes files itself: no file says whether it is the same call. */
@@ -242,20 +251,21 @@ export async function fingerprintCall(
   { writesTo, edits }: WriteTraits,
 ): Promise<CallFingerprint | undefined> {
   const { name, principal, session } = request;
+  const client = session?.clientId;
   try {
     assertArgumentShape(name, request.arguments);
     const same = hashOf(canonical([name, request.arguments]));
     const place = [principal.owner, principal.root];
     const own = session?.idempotencyKey;
     if (own !== undefined && own.length > 0 && own.length <= maxKeyLength) {
-      return { key: hashOf(canonical(['named', ...place, own])), same, named: true, folders: [], edits };
+      return { key: hashOf(canonical(['named', ...place, own])), same, named: true, client, folders: [], edits };
     }
     const thread = await threadOf(options, request);
     const { files, folders } = edits ? { files: [], folders: [] } : await pathsOf(options, request, writesTo);
     // A search looks into all of the project, whatever it finds there.
     if (!edits && /^\s*true\s*$/i.test(String(request.arguments.use_search))) folders.push(principal.root);
     const key = hashOf(canonical(['same', ...place, same, thread, files]));
-    return { key, same, named: false, folders, edits };
+    return { key, same, named: false, client, folders, edits };
   } catch {
     // Such as a thread that is not there, or arguments of a form that is refused: the call itself will be told.
     return undefined;

@@ -11,7 +11,7 @@ import type { ServerOf } from './requests.ts';
 /** Knows which answers reached a client: those whose streams were written to their ends. */
 function createArrivals() {
   const gone = new AbortController();
-  const awaited = new Map<RequestId, () => void>();
+  const awaited = new Map<unknown, () => void>();
   const streams = new Map<RequestId, AbortController>();
   const connection: Connection = { ...awaiting(awaited, gone.signal), cutOf: id => streams.get(id)?.signal };
   return {

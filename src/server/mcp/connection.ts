@@ -5,6 +5,7 @@ import {
   type Transport,
 } from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
+import { arrivedMethod } from './messages.ts';
 
 /** Whether a 2026 client listens for changes of resources. Its connection answers that by itself and tells no server. */
 export interface Listening {
@@ -68,20 +69,29 @@ export interface WatchedConnection extends Connection {
   lose(): void;
 }
 
-/** Sees what is written to a connection that serves already. */
-export function watchConnection(transport: Transport, inputEnded?: () => boolean): WatchedConnection {
+/** Sees what passes on a connection that serves already. `confirms`: its client tells by messages what arrived. */
+export function watchConnection(
+  transport: Transport,
+  { inputEnded, confirms = false }: Pick<Connection, 'inputEnded'> & { confirms?: boolean } = {},
+): WatchedConnection {
   const gone = new AbortController();
-  const awaited = new Map<RequestId, () => void>();
+  const awaited = new Map<unknown, () => void>();
   const send = transport.send.bind(transport);
   transport.send = async (message, options) => {
-    const answered = 'method' in message ? undefined : message.id;
-    const then = answered === undefined ? undefined : awaited.get(answered);
-    if (answered !== undefined) awaited.delete(answered);
     await send(message, options);
     // A pipe that nobody reads is found out right after the write.
-    if (then) setImmediate(() => !gone.signal.aborted && then());
+    if (!confirms && !('method' in message)) setImmediate(() => arrived(message.id));
   };
-  const { onclose } = transport;
+  function arrived(id: unknown): void {
+    const then = awaited.get(id);
+    awaited.delete(id);
+    if (!gone.signal.aborted) then?.();
+  }
+  const { onclose, onmessage } = transport;
+  transport.onmessage = (message, extra) => {
+    if ('method' in message && message.method === arrivedMethod) arrived(message.params?.requestId);
+    else onmessage?.(message, extra);
+  };
   transport.onclose = () => {
     gone.abort();
     onclose?.();
@@ -94,7 +104,7 @@ export function watchConnection(transport: Transport, inputEnded?: () => boolean
 }
 
 /** A connection that puts down in `awaited` whose answers are waited for. */
-export function awaiting(awaited: Map<RequestId, () => void>, gone: AbortSignal): Connection {
+export function awaiting(awaited: Map<unknown, () => void>, gone: AbortSignal): Connection {
   return {
     gone,
     onAnswered(id, cancelled, then) {

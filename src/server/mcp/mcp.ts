@@ -185,6 +185,8 @@ export interface McpOptions {
   instructions: string;
   /** Whose calls these are, and which project they come from. */
   principal: { owner: string; root: string };
+  /** Names the client's program, as `CallSession` has it. */
+  clientId?: string | undefined;
   /** Where the roots that a 2025 client lists say more of his project. */
   listed?: ListedRoots;
   /** Of the connection, where 2026 clients can listen for changes. */
@@ -232,7 +234,7 @@ export function createMcpServer(options: McpOptions, era: Era): Server {
 }
 
 function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf }, era: Era): void {
-  const { connection, projectOf } = options;
+  const { projectOf } = options;
   const onlyTasks = new Set(options.host.list().flatMap(({ name, execution }) => (execution ? [name] : [])));
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const detach = era === 'modern' && knowsTasks(context) ? 'task' : 'job';
@@ -249,7 +251,7 @@ function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf
       paged: true,
       ...callerTrace(context.mcpReq._meta, context.http?.req?.headers),
     } as const;
-    const reply = await hostCall(host, request, context, connection);
+    const reply = await hostCall(host, request, context, options);
     if (reply.questions) return inputRequired(reply.questions);
     if (reply.job && detach === 'task') return createdTask(reply.job);
     const { client, owner } = request.principal;
@@ -265,13 +267,13 @@ async function hostCall(
   host: ToolHost,
   request: ToolRequest,
   { mcpReq: { id, signal, _meta } }: ServerContext,
-  connection: Connection | undefined,
+  { connection, clientId }: Pick<McpOptions, 'connection' | 'clientId'>,
 ): Promise<ToolReply> {
   if (!connection) return host.call(request, signal);
   const key = _meta?.idempotencyKey;
   const { gone, inputEnded } = connection;
   const cut = connection.cutOf?.(id);
-  const session = { gone, inputEnded, cut, ...(typeof key === 'string' && { idempotencyKey: key }) };
+  const session = { gone, clientId, inputEnded, cut, ...(typeof key === 'string' && { idempotencyKey: key }) };
   const reply = await host.call({ ...request, session }, cancelOf(signal, connection));
   if (reply.delivered) connection.onAnswered(id, signal, reply.delivered);
   return reply;

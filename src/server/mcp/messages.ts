@@ -51,6 +51,9 @@ const noJson: Refusal = {
 /** The one revision in which several messages may come as an array. */
 export const batchVersion = '2025-03-26';
 
+/** How a bridge tells that its client took the answer to a request: what was written to the bridge may be lost with it. */
+export const arrivedMethod = 'notifications/polylogue/arrived';
+
 /** The answer to what can't be taken. */
 export interface RefusedMessage {
   jsonrpc: '2.0';

@@ -225,7 +225,7 @@ export function openStdio(options: McpOptions, streams: StdioStreams, onError: (
     onerror: onError,
   });
   listening = listeningOn(transport);
-  connection = watchConnection(transport, transport.inputEnded);
+  connection = watchConnection(transport, transport);
   const { onclose } = transport;
   transport.onclose = () => {
     onclose?.();

@@ -89,8 +89,8 @@ export function lineOf(text: string): string | undefined {
   }
 }
 
-export function cancellation(requestId: MessageId, reason: string): string {
-  return JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId, reason } });
+export function notification(method: string, params: object): string {
+  return JSON.stringify({ jsonrpc: '2.0', method, params });
 }
 
 export function failureAnswer(id: MessageId | null, code: number, message: string): string {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { securityError } from '../../core/errors.ts';
@@ -9,7 +10,7 @@ import { MessageForwarder, type MessageForwarderOptions } from './relay.ts';
 import { createKeptToken, type DaemonCommand, reachDaemon, startDaemon, takeStartLock } from './start-daemon.ts';
 import { type DaemonAddress, openWebSocketLink } from './websocket-link.ts';
 
-export interface ProxyOptions extends Omit<DaemonAddress, 'token'> {
+export interface ProxyOptions extends Omit<DaemonAddress, 'bridge' | 'token'> {
   /**
    * What lets the client in: a token that the operator gave, or none where he named the daemon; else the token of daemons that
    * proxies start, which is shown to one alone that told of itself in this user's data folder.
@@ -43,8 +44,8 @@ export function openProxy(options: ProxyOptions): StdioProxy {
   return {
     async run(input, output, stop) {
       let isFull = false;
-      const write = (line: string) => {
-        if (output.write(`${line}\n`) || isFull) return;
+      const write = (line: string, onTaken?: () => void) => {
+        if (output.write(`${line}\n`, failed => !failed && onTaken?.()) || isFull) return;
         isFull = true;
         forwarder.pause();
         output.once('drain', () => {
@@ -104,7 +105,8 @@ async function* until<Item>(items: AsyncGenerator<Item>, stop: AbortSignal): Asy
 }
 
 function openerOf(options: ProxyOptions): MessageForwarderOptions['open'] {
-  const { url, access, root, isGuess, home, daemon, clock, onRemark } = options;
+  const { url, access, home, daemon, clock, onRemark } = options;
+  const bridge = randomUUID();
   const kept = createKeptToken(`${home}/daemon.token`);
   const given = 'token' in access ? access.token : undefined;
   const begin = (command: DaemonCommand) => {
@@ -125,7 +127,7 @@ function openerOf(options: ProxyOptions): MessageForwarderOptions['open'] {
   };
   return async (listener, again, signal) => {
     await reachDaemon({ url, start, clock, onRemark }, again, signal);
-    return openWebSocketLink({ url, token: await tokenFor(signal), root, isGuess }, listener, clock);
+    return openWebSocketLink({ ...options, bridge, token: await tokenFor(signal) }, listener, clock);
   };
 }
 

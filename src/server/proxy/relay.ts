@@ -1,13 +1,13 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { batchVersion } from '../mcp/messages.ts';
+import { arrivedMethod, batchVersion } from '../mcp/messages.ts';
 import {
-  cancellation,
   failureAnswer,
   isId,
   lineOf,
   type MessageId,
   membersOf,
+  notification,
   refusalOf,
   type Seen,
   seen,
@@ -50,8 +50,8 @@ function createGreeting() {
 
 export interface MessageForwarderOptions {
   open: OpenLink;
-  /** Hands one message to the client, without a line end. */
-  toClient(line: string): void;
+  /** Hands one message to the client, without a line end; `onTaken` is called once it was written. */
+  toClient(line: string, onTaken?: () => void): void;
   /** One sentence for whoever reads the log of the host. */
   onRemark(text: string): void;
   clock: Pick<Clock, 'sleep' | 'monotonic'>;
@@ -200,6 +200,7 @@ export class MessageForwarder {
 
   #fromDaemon(text: string): void {
     const message = seen(text);
+    let onTaken: (() => void) | undefined;
     if (message?.kind === 'request') {
       this.#asked.add(message.id);
       if (this.#answered) {
@@ -221,10 +222,12 @@ export class MessageForwarder {
       this.#waiting.delete(id);
       if (ok && request.method === 'initialize') this.#takesBatches = text.includes(`"${batchVersion}"`);
       if (ok) this.#greeting.succeeded({ id, ...request });
+      if (request.method === 'tools/call')
+        onTaken = () => this.#link?.send(notification(arrivedMethod, { requestId: id }));
     }
     const line = message ? lineOf(text) : undefined;
     if (line === undefined) this.#options.onRemark('What the daemon sent is no JSON-RPC message and was left out.');
-    else this.#options.toClient(line);
+    else this.#options.toClient(line, onTaken);
     this.#settle();
   }
 
@@ -301,7 +304,8 @@ export class MessageForwarder {
     onRemark(`The connection to the daemon is lost: ${why}.`);
     const isShort = clock.monotonic() - this.#openedAt < steadyMs;
     this.#failures = isShort ? this.#failures + 1 : 0;
-    for (const id of this.#asked) toClient(cancellation(id, 'the connection to the daemon was lost'));
+    const reason = 'the connection to the daemon was lost';
+    for (const requestId of this.#asked) toClient(notification('notifications/cancelled', { requestId, reason }));
     this.#asked.clear();
     for (const request of this.#waiting.values()) {
       // What listens for as long as its client is there has seen many daemons end that it did nothing to.

@@ -46,6 +46,8 @@ export interface DaemonAddress {
   root: string | undefined;
   /** Roots that the client lists come before that project. */
   isGuess: boolean;
+  /** Names the bridge, over all its connections. */
+  bridge: string;
 }
 
 const handshakeMs = 10_000;
@@ -67,7 +69,7 @@ const refusals = new Set([1003, 1007, 1008, 1009]);
 
 /** Opens a WebSocket on which a daemon speaks MCP. */
 export async function openWebSocketLink(
-  { url, token, root, isGuess }: DaemonAddress,
+  { url, token, root, isGuess, bridge }: DaemonAddress,
   listener: LinkListener,
   clock: Pick<Clock, 'after'>,
 ): Promise<Link> {
@@ -78,6 +80,7 @@ export async function openWebSocketLink(
     perMessageDeflate: false,
     maxPayload: 268_435_456,
     headers: {
+      'polylogue-bridge': bridge,
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
       ...(root !== undefined && { 'polylogue-root': encodeURIComponent(root) }),
       ...(root !== undefined && isGuess && { 'polylogue-root-guessed': 'true' }),

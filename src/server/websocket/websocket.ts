@@ -60,7 +60,7 @@ export function serveMcp(options: McpOptions, socket: LiveSocket, onError: (erro
     onerror: onError,
   });
   listening = listeningOn(transport);
-  connection = watchConnection(transport);
+  connection = watchConnection(transport, { confirms: options.clientId !== undefined });
 }
 
 export interface WebSocketRules extends Pick<SocketRules, 'pingMs' | 'silenceMs'> {
@@ -81,6 +81,8 @@ export interface WebSocketOptions extends RouteServices, Pick<FrameServerOptions
 
 interface McpCaller {
   caller: Caller;
+  /** Names the bridge that he comes by, which tells what arrived. */
+  clientId: string | undefined;
   /** His project, until he lists roots. */
   guessed: string | undefined;
   /** The roots that he lists choose his project. */
@@ -126,8 +128,9 @@ export function openWebSockets(options: WebSocketOptions) {
       server.handleUpgrade(incoming, socket, head, upgraded => {
         const entry = { live: liveSocket(options, upgraded), caller, address: incoming.socket.remoteAddress ?? '' };
         open.add(entry);
-        if (product && caller)
-          speakMcp(options, entry.live, { caller, guessed: rootOf(incoming), follows: isGuess(incoming) }, product);
+        const clientId = incoming.headers['polylogue-bridge']?.slice(0, 100).toString();
+        const from = { clientId, guessed: rootOf(incoming), follows: isGuess(incoming) };
+        if (product && caller) speakMcp(options, entry.live, { caller, ...from }, product);
         else speakFrames(entry, socket, incoming);
       });
     } finally {
@@ -176,7 +179,7 @@ export function openWebSockets(options: WebSocketOptions) {
 
 function mcpOptions(
   options: Pick<RouteServices, 'gate' | 'version' | 'productOf' | 'clock'>,
-  { caller, guessed, follows }: McpCaller,
+  { caller, clientId, guessed, follows }: McpCaller,
   { host, root, instructions }: CallerProduct,
   client: string,
 ): McpOptions {
@@ -186,6 +189,7 @@ function mcpOptions(
     version: options.version,
     instructions,
     principal: { owner: caller.owner, root },
+    clientId,
     ...(follows && { listed: listedOf(options, { caller, guessed }, gated) }),
   };
 }

@@ -53,14 +53,16 @@ interface SendOptions extends Pick<ToolRequest, 'detach'> {
   owner?: string;
   tool?: string;
   key?: string;
+  /** The program that sends it. */
+  client?: string;
 }
 
 /** A call as a transport sends it that can tell what arrived. */
 function send(args: Record<string, unknown>, options: SendOptions = {}): Sent {
-  const { from = polylogue, owner = 'local', tool = 'chat', key: idempotencyKey, detach } = options;
+  const { from = polylogue, owner = 'local', tool = 'chat', key: idempotencyKey, client: clientId, detach } = options;
   const [gone, stop] = [new AbortController(), new AbortController()];
   const principal = { owner, root: from.product.root, client: 'test' };
-  const session = { gone: gone.signal, idempotencyKey };
+  const session = { gone: gone.signal, idempotencyKey, clientId };
   const request = { name: tool, arguments: args, principal, session, detach };
   const reply = from.product.host
     .call(request, stop.signal)
@@ -375,6 +377,73 @@ describe('a call that nobody comes for', () => {
     waiting.lose();
     expect(await waiting.reply).toMatchObject({ isError: true, error: { code: 'CANCELLED' } });
     expect(await polylogue.call('job', { job_id, action: 'cancel' })).toMatchObject({ status: 'cancelled' });
+  });
+});
+
+describe('a call that came to nothing with its server', () => {
+  /** A question under way when its server ends at once; its caller had not left it. */
+  async function ended(options: SendOptions, home = polylogue.home): Promise<TestProduct> {
+    vendor.script({ fault: 'hang_after_headers' }, { answer: 'Two.' });
+    const first = send(question, options);
+    if (options.detach) await first.reply;
+    await asked(1);
+    await polylogue.product.close(AbortSignal.abort());
+    return start({}, home);
+  }
+
+  it.each([
+    ['a call', {}],
+    ['a job whose id did not arrive', { detach: 'job' }],
+    ['a call of a program that is known', { client: 'host 1' }],
+  ] as const)('is told to be interrupted once, and then asked anew: %s', async (_what, options) => {
+    polylogue = await start({ CALL_PATIENCE_SECONDS: '1' });
+    const from = await ended(options);
+    const again = { ...options, from, detach: undefined };
+    expect(await delivered(question, again)).toMatchObject({ isError: true, error: { code: 'INTERRUPTED' } });
+    expect(vendor.requests).toHaveLength(1);
+    expect(await delivered(question, again)).toMatchObject({ isError: false, content: 'Two.' });
+  });
+
+  it.each([
+    ['another one', { client: 'host 1' }, { client: 'host 2' }],
+    ['one that is known, after one that was not', {}, { client: 'host 2' }],
+    ['another one, of a job', { client: 'host 1', detach: 'job' }, { client: 'host 2' }],
+  ] as const)('is asked anew at once by another program: %s', async (_what, options, other) => {
+    polylogue = await start({ CALL_PATIENCE_SECONDS: '1' });
+    const from = await ended(options);
+    expect(await delivered(question, { ...other, from })).toMatchObject({ isError: false, content: 'Two.' });
+    expect(vendor.requests).toHaveLength(2);
+  });
+
+  it('keeps what its name says, whichever program sends it', async () => {
+    const from = await ended({ key: 'k-9', client: 'host 1' });
+    const again = await delivered(question, { key: 'k-9', client: 'host 2', from });
+    expect(again).toMatchObject({ isError: true, error: { code: 'INTERRUPTED' } });
+  });
+
+  it('is asked anew by who waited for it in another process', async () => {
+    const other = await start({}, polylogue.home);
+    vendor.script({ fault: 'hang_after_headers' }, { answer: 'Two.' });
+    const first = send(question);
+    await asked(1);
+    await expect.poll(() => lastRecord(polylogue.home)).toBeGreaterThan(0);
+    const before = lastRecord(polylogue.home);
+    first.lose();
+    await expect.poll(() => lastRecord(polylogue.home)).toBeGreaterThan(before);
+    const lost = lastRecord(polylogue.home);
+    const second = delivered(question, { from: other });
+    await expect.poll(() => lastRecord(polylogue.home)).toBeGreaterThan(lost);
+    await polylogue.product.close(AbortSignal.abort());
+    expect(await second).toMatchObject({ isError: false, content: 'Two.' });
+    expect(vendor.requests).toHaveLength(2);
+  });
+
+  it('gives its answer to any program where it was stored before the end', async () => {
+    vendor.script({ answer: 'A hinge.' });
+    await send(question, { client: 'host 1' }).reply;
+    await polylogue.restart();
+    expect(await delivered(question, { client: 'host 2' })).toMatchObject({ content: 'A hinge.' });
+    expect(vendor.requests).toHaveLength(1);
   });
 });
 
