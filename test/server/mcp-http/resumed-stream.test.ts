@@ -1,0 +1,237 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type TestDaemon, testDaemon } from '../../support/daemon.ts';
+import { type Document, vendorEnv } from '../../support/product.ts';
+import { type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { type TempProject, tempProject } from '../../support/temp-project.ts';
+import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
+import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
+
+let vendor: FakeVendor;
+let project: TempProject;
+let redis: RedisServer;
+
+beforeAll(async () => {
+  [vendor, project, redis] = await Promise.all([startOpenAi(), tempProject({ 'notes.md': 'One.\n' }), startRedis()]);
+});
+
+afterEach(() => {
+  for (const release of gates.splice(0)) release();
+});
+
+afterAll(async () => {
+  expect(vendor.violations).toEqual([]);
+  await Promise.all([vendor.close(), project.dispose(), redis.dispose()]);
+});
+
+const gates: (() => void)[] = [];
+let ids = 0;
+
+/** A vendor that thinks until it may answer. */
+function thinking(...answers: string[]): () => void {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  gates.push(resolve);
+  vendor.script(...answers.map(answer => ({ answer, when: promise })));
+  return resolve;
+}
+
+const question = () => ({ prompt: `What is a door? (${++ids})`, absolute_file_paths: ['notes.md'] });
+const bills = ({ prompt }: { prompt: string }) =>
+  vendor.requests.filter(({ canonical }) => canonical.includes(prompt)).length;
+const billed = (asked: { prompt: string }, times = 1) =>
+  expect.poll(() => bills(asked), { timeout: 10_000 }).toBe(times);
+/** Long enough, on a busy machine too, for what was sent to be judged and for a second request to get to the vendor, were there one. */
+const settle = () => new Promise(resolve => setTimeout(resolve, 600));
+
+interface Stream {
+  /** The id of its newest event so far. */
+  lastEvent(): Promise<string>;
+  reply: Promise<Document>;
+  cut(): void;
+}
+
+/** Reads a stream of events; its reply fails once it is cut. */
+function readStream(open: (signal: AbortSignal) => Promise<Response>): Stream {
+  const stop = new AbortController();
+  const begun = Promise.withResolvers<void>();
+  let text = '';
+  const read = async (): Promise<Document> => {
+    const response = await open(stop.signal);
+    for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += piece;
+      if (text.includes('id: ')) begun.resolve();
+    }
+    const messages = [...text.matchAll(/^data: (\{.*)$/gm)].map(([, data = '']) => JSON.parse(data));
+    const { result } = messages.find(message => message.id !== undefined && !message.method) ?? {};
+    if (!result) throw new Error(`no result in ${response.status} ${text.slice(0, 500)}`);
+    return { ...JSON.parse(result.content[0].text), isError: result.isError ?? false };
+  };
+  const reply = read();
+  reply.catch(() => undefined);
+  return {
+    reply,
+    cut: () => stop.abort(),
+    async lastEvent() {
+      await begun.promise;
+      return [...text.matchAll(/^id: (\S+)$/gm)].at(-1)?.[1] ?? '';
+    },
+  };
+}
+
+/** A 2025 client in a session of its own. */
+async function client(at: TestDaemon) {
+  const accept = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const post = (body: object, headers: object, signal?: AbortSignal) =>
+    at.ask('/mcp', {
+      method: 'POST',
+      body: JSON.stringify({ jsonrpc: '2.0', ...body }),
+      signal,
+      headers: { ...accept, ...headers },
+    });
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'resumes', version: '1' } };
+  const opened = await post({ id: 0, method: 'initialize', params }, {});
+  await opened.text();
+  const session = {
+    'mcp-session-id': opened.headers.get('mcp-session-id') ?? '',
+    'mcp-protocol-version': '2025-11-25',
+  };
+  await post({ method: 'notifications/initialized' }, session);
+  return {
+    chat: (args: object) =>
+      readStream(signal =>
+        post({ id: ++ids, method: 'tools/call', params: { name: 'chat', arguments: args } }, session, signal),
+      ),
+    resume: (lastEvent: string) =>
+      readStream(signal =>
+        at.ask('/mcp', { signal, headers: { accept: 'text/event-stream', 'last-event-id': lastEvent, ...session } }),
+      ),
+  };
+}
+
+describe.each([
+  ['on files that two servers share', async () => ({})],
+  [
+    'on a Redis that two servers share',
+    async () => ({
+      POLYLOGUE_STORE: 'redis',
+      REDIS_URL: redis.url,
+      REDIS_PREFIX: `${randomUUID()}:`,
+      REDIS_TIMEOUT_MS: '5000',
+    }),
+  ],
+])('a call whose stream breaks, %s', (_where, store) => {
+  let one: TestDaemon;
+  let other: TestDaemon;
+  let impatient: TestDaemon;
+
+  beforeAll(async () => {
+    const settings = { DEFAULT_MODEL: 'gpt-5-mini', AI_MANAGER: 'rules', DETACHED_GRACE_SECONDS: '20' };
+    const env = { ...vendorEnv({ openai: vendor.url }), ...settings, ...(await store()) };
+    one = await testDaemon({ root: project.root, env });
+    const POLYLOGUE_HOME = one.home;
+    other = await testDaemon({ root: project.root, env: { ...env, POLYLOGUE_HOME } });
+    impatient = await testDaemon({ root: project.root, env: { ...env, POLYLOGUE_HOME, CALL_PATIENCE_SECONDS: '1' } });
+  });
+
+  afterAll(async () => {
+    await Promise.all([impatient.close(), other.close()]);
+    await one.close();
+  });
+
+  it('is answered on the stream that resumes it, is one bill, and a new call afterwards', async () => {
+    const answer = thinking('A hinge.', 'A hole.');
+    const asked = question();
+    const { chat, resume } = await client(one);
+    const first = chat(asked);
+    await billed(asked);
+    const lastEvent = await first.lastEvent();
+    first.cut();
+    await settle();
+    const resumed = resume(lastEvent);
+    await settle();
+    answer();
+    expect(await resumed.reply).toMatchObject({ isError: false, content: 'A hinge.' });
+    expect(bills(asked)).toBe(1);
+    await settle();
+    expect(await chat(asked).reply).toMatchObject({ content: 'A hole.' });
+  });
+
+  it('is one bill where the resumed stream breaks, too, and its answer comes in between', async () => {
+    const answer = thinking('A hinge.');
+    const asked = question();
+    const { chat, resume } = await client(one);
+    const first = chat(asked);
+    await billed(asked);
+    const lastEvent = await first.lastEvent();
+    first.cut();
+    await settle();
+    const second = resume(lastEvent);
+    await settle();
+    second.cut();
+    answer();
+    await settle();
+    expect((await resume(lastEvent).reply).content).toBe('A hinge.');
+    expect(bills(asked)).toBe(1);
+  });
+
+  it('is one bill where it is resumed and sent again', async () => {
+    const answer = thinking('A hinge.');
+    const asked = question();
+    const { chat, resume } = await client(one);
+    const first = chat(asked);
+    await billed(asked);
+    const lastEvent = await first.lastEvent();
+    first.cut();
+    const both = [resume(lastEvent), chat(asked)];
+    await settle();
+    answer();
+    for (const { reply } of both) expect((await reply).content).toBe('A hinge.');
+    expect(bills(asked)).toBe(1);
+  });
+
+  it('is one bill where it is sent to the other server while the first one works', async () => {
+    const answer = thinking('A hinge.');
+    const asked = question();
+    const first = (await client(one)).chat(asked);
+    await billed(asked);
+    await first.lastEvent();
+    first.cut();
+    await settle();
+    const second = (await client(other)).chat(asked);
+    await settle();
+    answer();
+    expect(await second.reply).toMatchObject({ content: 'A hinge.', metadata: { replayed: true } });
+    expect(bills(asked)).toBe(1);
+  });
+
+  it('is the job that it became, where it is resumed and for who sends it again to the other server', async () => {
+    const answer = thinking('A hinge.');
+    const asked = question();
+    const { chat, resume } = await client(impatient);
+    const first = chat(asked);
+    await billed(asked);
+    const lastEvent = await first.lastEvent();
+    first.cut();
+    await new Promise(resolve => setTimeout(resolve, 1_500));
+    const again = await (await client(other)).chat(asked).reply;
+    expect(again).toMatchObject({ status: 'running', job_id: expect.any(String) });
+    expect((await resume(lastEvent).reply).job_id).toBe(again.job_id);
+    answer();
+    await settle();
+    expect(bills(asked)).toBe(1);
+  });
+
+  it('is two answers for two clients who both wait, at one server and at two', async () => {
+    for (const at of [one, other]) {
+      const answer = thinking('A hinge.', 'A hole.');
+      const asked = question();
+      const first = (await client(one)).chat(asked);
+      await billed(asked);
+      const second = (await client(at)).chat(asked);
+      await billed(asked, 2);
+      answer();
+      const contents = [(await first.reply).content, (await second.reply).content];
+      expect(contents.sort()).toEqual(['A hinge.', 'A hole.']);
+    }
+  });
+});
