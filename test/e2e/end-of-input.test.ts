@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { isRunning, type ServerPlace, serverCommand } from '../support/mcp-session.ts';
 import { type Document, vendorEnv } from '../support/product.ts';
@@ -38,11 +39,10 @@ afterAll(async () => {
 
 beforeEach(() => vendor.byDefault({ answer: 'The answer.', delayMs: 1_500 }));
 
+/** The daemon that bridges started, by its process; undefined where none runs. */
 async function daemonPid(): Promise<number | undefined> {
-  const health = await fetch(`http://127.0.0.1:${env.POLYLOGUE_PORT}/healthz`).catch(() => undefined);
-  if (!health) return undefined;
-  const told: Document = await health.json();
-  return told.pid;
+  const pid = Number(await readFile(home.path(`daemon/${env.POLYLOGUE_PORT}.pid`), 'utf8').catch(() => '0'));
+  return pid > 0 && isRunning(pid) ? pid : undefined;
 }
 
 const chat = (id: number, args: object) => ({
