@@ -171,7 +171,7 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
   const patience = host.patienceSeconds && { CALL_PATIENCE_SECONDS: String(host.patienceSeconds) };
   const all = { ...patience, ...values };
   const entry = host.entry({ command: launch.node, args: started, values: all, references });
-  const text = withEntry(host, file.text ?? '', name, entry);
+  const text = withEntry(host, file.text ?? '', name, entry, Object.keys(values));
   const dry = isOn(flags, 'dry-run');
   const unchanged = text === file.text;
   const backup =
@@ -188,7 +188,7 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
   out.line(
     `${dry ? 'Would write' : unchanged ? 'Already there:' : 'Wrote'} "${name}" ${dry || !unchanged ? 'to' : 'in'} ${file.path}`,
   );
-  if (dry) out.line(withEntry(host, '', name, masked(entry, values, context)).trimEnd());
+  if (dry) out.line(withEntry(host, '', name, masked(entry, values, context), []).trimEnd());
   if (backup) out.line(`The old file is kept as ${backup}`);
   for (const line of advice(context, host, environment)) out.line(line);
   if (dry) return 0;

@@ -1,6 +1,8 @@
-import { type Node, type ParseError, parse, parseTree, printParseErrorCode } from 'jsonc-parser';
+import { isDeepStrictEqual } from 'node:util';
+import { getNodeValue, type Node, type ParseError, parse, parseTree, printParseErrorCode } from 'jsonc-parser';
 import { configError } from '../../core/errors.ts';
 import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
+import { editToml, hasTomlTable, setToml } from './edit-toml.ts';
 import type { HostDefinition } from './hosts.ts';
 
 const mark = '\uFEFF';
@@ -11,27 +13,49 @@ type EntryPath = readonly [key: string, name: string];
 
 /** The text of a JSON file with this value at `key.name`; undefined takes it out. Every other byte stays as it is. */
 export function editJson(text: string, path: EntryPath, value: JsonObject | undefined): string {
+  if (value !== undefined) return setJson(text, path, value, true);
+  const [start, base] = contentOf(text);
+  const servers = memberOf(rootOf(base), path[0])?.value;
+  const entry = servers && memberOf(servers, path[1]);
+  return entry ? start + withoutMember(base, servers, entry.property) : text;
+}
+
+/** The text with a value at a path. One that is there is replaced where `force` says so. */
+function setJson(text: string, path: readonly string[], value: Json, force: boolean): string {
+  const [start, base] = contentOf(text);
+  let object = rootOf(base);
+  for (const [at, name] of path.entries()) {
+    const { property, value: found } = memberOf(object, name) ?? {};
+    const inner = path.slice(at + 1);
+    if (!property || !found)
+      return (
+        start +
+        withMember(
+          base,
+          object,
+          name,
+          inner.reduceRight<Json>((nested, key) => ({ [key]: nested }), value),
+        )
+      );
+    if (inner.length > 0) {
+      if (found.type !== 'object') throw unusable(`"${name}" is not an object`);
+      object = found;
+    } else if (force && !isDeepStrictEqual(getNodeValue(found), value))
+      return start + splice(base, found, jsonText(value, base, indentAt(base, property.offset)));
+  }
+  return text;
+}
+
+/** A byte order mark, and what follows it. */
+function contentOf(text: string): [start: string, content: string] {
   const start = text.startsWith(mark) ? mark : '';
   const content = text.slice(start.length);
-  const base = content.trim() === '' ? '{\n}\n' : content;
-  const root = rootOf(base);
-  const servers = memberOf(root, path[0]);
-  if (servers?.value && servers.value.type !== 'object') throw unusable(`"${path[0]}" is not an object`);
-  const entry = servers?.value && memberOf(servers.value, path[1]);
-  if (value === undefined) {
-    return entry && servers?.value ? start + withoutMember(base, servers.value, entry.property) : text;
-  }
-  if (entry?.value)
-    return start + splice(base, entry.value, jsonText(value, base, indentAt(base, entry.property.offset)));
-  const container = servers?.value ?? root;
-  const [name, added] = servers ? [path[1], value] : [path[0], { [path[1]]: value }];
-  return start + withMember(base, container, name, added);
+  return [start, content.trim() === '' ? '{\n}\n' : content];
 }
 
 /** The value at `key.name`, where there is one. */
 export function readJson(text: string, [key, name]: EntryPath): unknown {
-  const content = text.startsWith(mark) ? text.slice(1) : text;
-  if (content.trim() === '') return undefined;
+  const [, content] = contentOf(text);
   rootOf(content);
   const document: unknown = parse(content, [], parseOptions);
   const servers = isRecord(document) ? document[key] : undefined;
@@ -62,7 +86,7 @@ function memberOf(object: Node, name: string): { property: Node; value: Node | u
   return property && { property, value: property.children?.[1] };
 }
 
-function withMember(text: string, object: Node, name: string, value: JsonObject): string {
+function withMember(text: string, object: Node, name: string, value: Json): string {
   const eol = eolOf(text);
   const outer = indentAt(text, object.offset);
   const last = object.children?.at(-1);
@@ -121,7 +145,7 @@ function insert(text: string, at: number, addition: string): string {
   return text.slice(0, at) + addition + text.slice(at);
 }
 
-function jsonText(value: JsonObject, text: string, indent: string): string {
+function jsonText(value: Json, text: string, indent: string): string {
   return JSON.stringify(value, undefined, unitOf(text)).replaceAll('\n', `${eolOf(text)}${indent}`);
 }
 
@@ -139,181 +163,32 @@ function indentAt(text: string, offset: number): string {
   return /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', offset - 1) + 1))?.[0] ?? '';
 }
 
-/** A statement of a TOML text: one line, or as many as its value takes. */
-export interface TomlLine {
-  /** Offsets, the line end included. */
-  start: number;
-  end: number;
-  header: boolean;
-  /** Nothing but space or a comment. */
-  blank: boolean;
-  /** The table that it opens or stands in. */
-  table: readonly string[];
-  /** What it sets, within the table. */
-  key?: readonly string[];
-}
+/** What an entry is there for. The rest of it is a first proposal, which the user may have changed. */
+const owned = new Set(['type', 'source', 'command', 'args']);
 
-const bare = String.raw`[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'`;
-
-const dotted = String.raw`(?:${bare})(?:[ \t]*\.[ \t]*(?:${bare}))*`;
-
-const headerPattern = new RegExp(String.raw`^[ \t]*\[\[?[ \t]*(${dotted})[ \t]*\]\]?`);
-
-const keyPattern = new RegExp(String.raw`^[ \t]*(${dotted})[ \t]*=`);
-
-/** Cuts a TOML text into its statements, so that one can be replaced without touching the others. */
-export function tomlLines(text: string): TomlLine[] {
-  const lines: TomlLine[] = [];
-  let table: readonly string[] = [];
-  for (let start = 0; start < text.length; ) {
-    const rest = text.slice(start, lineEnd(text, start));
-    const header = headerPattern.exec(rest);
-    const key = header ? undefined : keyPattern.exec(rest);
-    const valueAt = key ? start + key[0].length : start;
-    const end = key ? valueEnd(text, valueAt) : lineEnd(text, start);
-    if (header) table = partsOf(header[1] ?? '');
-    const blank = /^\s*(?:#.*\s*)?$/.test(rest);
-    lines.push({ start, end, header: header !== null, blank, table, ...(key && { key: partsOf(key[1] ?? '') }) });
-    start = end;
+/**
+ * The text of a host's file with this entry under a name. Of one that is there, only what starts the server and these variables
+ * are set; what is missing is added, and all else is the user's.
+ */
+export function withEntry(
+  host: HostDefinition,
+  text: string,
+  name: string,
+  entry: JsonObject,
+  variables: readonly string[],
+): string {
+  const path = [host.key, name] as const;
+  const [edit, set] = host.format === 'toml' ? [editToml, setToml] : [editJson, setJson];
+  if (!hasEntry(host, text, name)) return edit(text, path, entry);
+  let merged = text;
+  for (const [field, value] of Object.entries(entry)) {
+    if (!isRecord(value))
+      merged = value === undefined ? merged : set(merged, [...path, field], value, owned.has(field));
+    else
+      for (const [each, item] of Object.entries(value))
+        merged = set(merged, [...path, field, each], item ?? null, variables.includes(each));
   }
-  return lines;
-}
-
-function partsOf(text: string): string[] {
-  return [...text.matchAll(new RegExp(bare, 'g'))].map(([part]) => {
-    if (part.startsWith("'")) return part.slice(1, -1);
-    if (!part.startsWith('"')) return part;
-    try {
-      return String(JSON.parse(part));
-    } catch {
-      // An escape that JSON does not know: then it is not a name that we look for.
-      return part;
-    }
-  });
-}
-
-function lineEnd(text: string, from: number): number {
-  const at = text.indexOf('\n', from);
-  return at < 0 ? text.length : at + 1;
-}
-
-const quotes = ['"""', "'''", '"', "'"];
-
-/** The end of the line on which a value ends: strings and lists may go over several. */
-function valueEnd(text: string, from: number): number {
-  let depth = 0;
-  for (let at = from; at < text.length; at++) {
-    const quote = quotes.find(candidate => text.startsWith(candidate, at));
-    if (quote) {
-      at = stringEnd(text, at + quote.length, quote) - 1;
-      continue;
-    }
-    const char = text[at];
-    if (char === '#') at = lineEnd(text, at) - (text[lineEnd(text, at) - 1] === '\n' ? 2 : 1);
-    else if (char === '[' || char === '{') depth++;
-    else if (char === ']' || char === '}') depth--;
-    else if (char === '\n' && depth <= 0) return at + 1;
-  }
-  return text.length;
-}
-
-function stringEnd(text: string, from: number, quote: string): number {
-  for (let at = from; at < text.length; at++) {
-    if (text[at] === '\\' && quote.startsWith('"')) at++;
-    else if (text.startsWith(quote, at)) return at + quote.length;
-    else if (text[at] === '\n' && quote.length === 1) return at;
-  }
-  return text.length;
-}
-
-/** The text of a TOML file with this table at `[key.name]`; undefined takes it out. Every other byte stays as it is. */
-export function editToml(text: string, path: readonly [string, string], value: JsonObject | undefined): string {
-  const lines = tomlLines(text);
-  refuseOtherForms(lines, path);
-  const found = blockOf(lines, path);
-  const eol = text.includes('\r\n') ? '\r\n' : '\n';
-  const block = value === undefined ? '' : tomlTable(path, value, eol);
-  if (found) {
-    // Tables of ours that stand further down would contradict the new one.
-    const after = editToml(text.slice(found.end), path, undefined);
-    return withoutGap(text.slice(0, found.start), block, after);
-  }
-  if (value === undefined) return text;
-  const gap = text === '' ? '' : text.endsWith('\n') ? eol : eol + eol;
-  return `${text}${gap}${block}`;
-}
-
-/** Whether `[key.name]` stands in the text. */
-export function hasTomlTable(text: string, path: readonly [string, string]): boolean {
-  return blockOf(tomlLines(text), path) !== undefined;
-}
-
-function isBelow(header: readonly string[], [key, name]: readonly [string, string]): boolean {
-  return header[0] === key && header[1] === name;
-}
-
-/** From our header to the last of our settings: comments after it belong to what follows. */
-function blockOf(
-  lines: readonly TomlLine[],
-  path: readonly [string, string],
-): { start: number; end: number } | undefined {
-  const first = lines.findIndex(({ table, header }) => header && isBelow(table, path));
-  if (first < 0) return undefined;
-  let last = first;
-  for (let at = first; at < lines.length; at++) {
-    const line = lines[at];
-    if (!line || (line.header && !isBelow(line.table, path))) break;
-    if (!line.blank) last = at;
-  }
-  return { start: lines[first]?.start ?? 0, end: lines[last]?.end ?? 0 };
-}
-
-/** Takes the empty line before a block along when the block goes. */
-function withoutGap(before: string, block: string, after: string): string {
-  if (block !== '') return before + block + after;
-  const joined = /(^|\n)\r?\n$/.exec(before);
-  return joined
-    ? before.slice(0, before.length - (joined[0].length - (joined[1]?.length ?? 0))) + after
-    : before + after;
-}
-
-/** Inline and dotted forms of the same table are rare, and a second definition would make the file invalid. */
-function refuseOtherForms(lines: readonly TomlLine[], path: readonly [string, string]): void {
-  const [key, name] = path;
-  for (const { table, header, blank, key: own } of lines) {
-    if (header || blank || !own) continue;
-    const full = [...table, ...own];
-    const ours = full[0] === key && (full.length === 1 || full[1] === name) && !isBelow(table, path);
-    if (!ours) continue;
-    throw configError(`The configuration of the host writes ${full.join('.')} in a form that can't be edited here.`, {
-      next: `Nothing was changed. Turn it into a table [${key}.${name}], or take it out, and repeat the command.`,
-    });
-  }
-}
-
-function tomlTable([key, name]: readonly [string, string], value: JsonObject, eol: string): string {
-  const entries = Object.entries(value).filter(([, entry]) => entry !== undefined);
-  const rows = entries.map(([field, entry]) => `${tomlKey(field)} = ${tomlValue(entry ?? null)}`);
-  return [`[${tomlKey(key)}.${tomlKey(name)}]`, ...rows, ''].join(eol);
-}
-
-function tomlKey(name: string): string {
-  return /^[\w-]+$/.test(name) ? name : JSON.stringify(name);
-}
-
-function tomlValue(value: Json): string {
-  if (Array.isArray(value)) return `[${value.map(tomlValue).join(', ')}]`;
-  if (isRecord(value)) {
-    const rows = Object.entries(value).map(([name, entry]) => `${tomlKey(name)} = ${tomlValue(entry ?? null)}`);
-    return `{ ${rows.join(', ')} }`;
-  }
-  // JSON's escapes are a part of TOML's, but for DEL, which TOML wants escaped.
-  return typeof value === 'string' ? JSON.stringify(value).replaceAll('\u007f', '\\u007F') : String(value);
-}
-
-/** The text of a host's file with this entry under a name, whatever stood there before. */
-export function withEntry(host: HostDefinition, text: string, name: string, entry: JsonObject): string {
-  return host.format === 'toml' ? editToml(text, [host.key, name], entry) : editJson(text, [host.key, name], entry);
+  return merged;
 }
 
 export function hasEntry(host: HostDefinition, text: string, name: string): boolean {

@@ -232,6 +232,139 @@ describe.each(allHosts)('what init --client %s wrote', (client, file) => {
   });
 });
 
+/** What a user adds to an entry, and where it stands for this host. */
+const ownVariables: Readonly<Record<string, string>> = { opencode: 'environment' };
+const ownEntries = [
+  ...jsonHosts.map(({ client, file, key }) => ({ client, file, key })),
+  { client: 'opencode', file: '.config/opencode/opencode.json', key: 'mcp' },
+];
+
+describe.each(ownEntries)('a second init --client $client', ({ client, file, key }) => {
+  const variables = ownVariables[client] ?? 'env';
+  const entryIn = async () => jsonc(await read(file))[key]!.polylogue as unknown as Record<string, unknown>;
+
+  it('leaves what the user put into the entry: fields, variables, limits, comments', async () => {
+    await run(['--client', client]);
+    const first = await entryIn();
+    const added = { disabled: true, timeout: 1_234, alwaysAllow: ['chat'], note: { by: 'me' } };
+    const text = await read(file);
+    const at = text.indexOf('{', text.indexOf('"polylogue"')) + 1;
+    const own = Object.entries({ ...added, [variables]: { ...(first[variables] as object), MINE: 'kept' } });
+    const rows = own.map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}, // by hand`);
+    // Of two members with one name the last counts, so that what init wrote under these names goes.
+    let rest = `${text.slice(0, at)}\n${rows.join('\n')}${text.slice(at)}`;
+    for (const name of ['timeout', variables]) {
+      const from = rest.lastIndexOf(`"${name}":`);
+      if (from === rest.indexOf(`"${name}":`)) continue;
+      const value = JSON.stringify(first[name], undefined, 2).replaceAll('\n', '\n      ');
+      expect(rest.slice(from)).toContain(value);
+      rest = rest.slice(0, from) + rest.slice(from).replace(`"${name}": ${value}`, `"kept_${name}": 1`);
+    }
+    await write(file, rest);
+    expect((await run(['--client', client])).out).toContain('Already there');
+    expect(await read(file)).toBe(rest);
+    await run(['--client', client, '--offline'], { OPENAI_BASE_URL: 'http://127.0.0.1:9/v1' });
+    expect(await entryIn()).toMatchObject({
+      ...added,
+      [variables]: { MINE: 'kept', OPENAI_BASE_URL: 'http://127.0.0.1:9/v1' },
+    });
+    expect(JSON.stringify(await entryIn())).toContain('--offline');
+    expect((await read(file)).match(/\/\/ by hand/g)?.length).toBe(own.length);
+  });
+
+  it('writes what is new over what it wrote: the program, and variables with a value', async () => {
+    await run(['--client', client], { OPENAI_BASE_URL: 'http://127.0.0.1:8/v1' });
+    const text = await read(file);
+    await write(file, text.replace(main, '/gone/main.js').replace(process.execPath, '/gone/node'));
+    await run(['--client', client], { OPENAI_BASE_URL: 'http://127.0.0.1:9/v1' });
+    expect(await read(file)).toBe(text.replace('127.0.0.1:8', '127.0.0.1:9'));
+  });
+});
+
+describe('a second init --client codex', () => {
+  const started = `command = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(main)}]\n`;
+  const server = '[mcp_servers.polylogue]';
+
+  it.each([
+    [
+      'fields, a limit and variables of his own',
+      `${server}\n${started}env_vars = ["OPENAI_API_KEY", "MINE"] # mine\nenv = { CALL_PATIENCE_SECONDS = "90", MINE = 'x' } # mine\ntool_timeout_sec = 100\nenabled = false # not now\n`,
+      [],
+    ],
+    [
+      'a table of variables',
+      `${server}\n${started}env_vars = ["OPENAI_API_KEY"]\ntool_timeout_sec = 600\n\n[mcp_servers.polylogue.env]\nCALL_PATIENCE_SECONDS = "550"\nMINE = "x" # mine\n\n[mcp_servers.polylogue.tools.chat]\napproval_mode = "approve"\n\n[other]\na = 1\n`,
+      [],
+    ],
+    [
+      'dotted variables, another order and lines between',
+      `model = "o3"\n${server}\nrequired = true\n\n# mine\nenv.CALL_PATIENCE_SECONDS = "550"\nenv.MINE = "x"\ntool_timeout_sec = 5\nenv_vars = [\n  "OPENAI_API_KEY", # mine\n]\n${started}`,
+      [],
+    ],
+    [
+      'what is missing, and the program',
+      `${server}\ncommand = "/gone/node"\nargs = ["/gone/main.js"]\nenv_vars = ["MINE"]\nenv = { MINE = "x" }\nenabled = false`,
+      [
+        ['command = "/gone/node"\nargs = ["/gone/main.js"]\n', started],
+        ['["MINE"]', '["MINE", "OPENAI_API_KEY"]'],
+        ['{ MINE', '{ CALL_PATIENCE_SECONDS = "550", MINE'],
+        ['enabled = false', 'enabled = false\ntool_timeout_sec = 600\n'],
+      ],
+    ],
+    [
+      'dotted variables that lack ours',
+      `${server}\nenv.MINE = "x" # mine\n${started}env_vars = ["OPENAI_API_KEY"]\ntool_timeout_sec = 600\n`,
+      [['# mine\n', '# mine\nenv.CALL_PATIENCE_SECONDS = "550"\n']],
+    ],
+    [
+      'everything below a bare header',
+      `${server}\n\n[other]\n`,
+      [
+        [
+          `${server}\n`,
+          `${server}\n${started}env_vars = ["OPENAI_API_KEY"]\nenv = { CALL_PATIENCE_SECONDS = "550" }\ntool_timeout_sec = 600\n`,
+        ],
+      ],
+    ],
+    [
+      'all but a table of variables that stands alone',
+      `[mcp_servers.polylogue.env]\nMINE = "x"\nCALL_PATIENCE_SECONDS = "9"\n`,
+      [['"9"\n', `"9"\n${server}\n${started}env_vars = ["OPENAI_API_KEY"]\ntool_timeout_sec = 600\n`]],
+    ],
+    [
+      'variables where there were none',
+      `${server}\n${started}env_vars = ["OPENAI_API_KEY"]\ntool_timeout_sec = 600\n[other]\n`,
+      [['600\n', '600\nenv = { CALL_PATIENCE_SECONDS = "550" }\n']],
+    ],
+    [
+      'a table of variables that lacks ours',
+      `${server}\n${started}env_vars = ["OPENAI_API_KEY"]\ntool_timeout_sec = 600\n[mcp_servers.polylogue.env]\nMINE = "x"\n\n[other]\n`,
+      [['MINE = "x"\n', 'MINE = "x"\nCALL_PATIENCE_SECONDS = "550"\n']],
+    ],
+  ])('leaves and adds %s', async (_, before, changes) => {
+    await write(codexFile, before);
+    await run(['--client', 'codex']);
+    expect(await read(codexFile)).toBe(changes.reduce((text, [from = '', to = '']) => text.replace(from, to), before));
+    expect((await run(['--client', 'codex'])).out).toContain('Already there');
+  });
+
+  it('sets a variable that the environment has, in each form', async () => {
+    for (const variables of [
+      'env = { OPENAI_BASE_URL = "old", MINE = "x" }\n',
+      'env.OPENAI_BASE_URL = "old"\nenv.MINE = "x"\n',
+      '[mcp_servers.polylogue.env]\nOPENAI_BASE_URL = "old"\nMINE = "x"\n',
+    ]) {
+      await write(codexFile, `${server}\n${started}env_vars = ["OPENAI_API_KEY"]\ntool_timeout_sec = 1\n${variables}`);
+      await run(['--client', 'codex'], { OPENAI_BASE_URL: 'http://127.0.0.1:9/v1' });
+      const text = await read(codexFile);
+      expect(text).toContain('OPENAI_BASE_URL = "http://127.0.0.1:9/v1"');
+      expect(text).not.toContain('old');
+      expect(text).toContain('MINE = "x"');
+      expect(text.match(/CALL_PATIENCE_SECONDS/g)?.length).toBe(1);
+    }
+  });
+});
+
 describe('init --client opencode', () => {
   const file = '.config/opencode/opencode.json';
   const before = '{\n  // mine\n  "theme": "dark"\n}\n';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { editToml, hasTomlTable } from '../../../src/cli/init/edit-config.ts';
+import { editToml, hasTomlTable } from '../../../src/cli/init/edit-toml.ts';
 
 const path = ['mcp_servers', 'polylogue'] as const;
 const entry = { command: '/n"ode', args: ['/main.js'], env: { 'A B': 'x\ty' }, tool_timeout_sec: 600 };
@@ -28,15 +28,15 @@ describe('editing a TOML table', () => {
     expect(editToml(added, path, undefined)).toBe(text);
   });
 
-  it('replaces what is there, with its sub-tables, and leaves what follows', () => {
+  it('takes it out with its sub-tables, and leaves what follows', () => {
     const before =
       '# top\n[mcp_servers."polylogue"]\ncommand = "old"\n[mcp_servers.polylogue.env]\nA = "1"\n\n# next\n[tui]\nx = 1\n';
-    expect(editToml(before, path, entry)).toBe(`# top\n${block}\n# next\n[tui]\nx = 1\n`);
+    expect(editToml(before, path, undefined)).toBe('# top\n\n# next\n[tui]\nx = 1\n');
   });
 
   it('leaves no second table of ours further down', () => {
     const before = '[mcp_servers.polylogue]\ncommand = "old"\n[tui]\nx = 1\n\n[mcp_servers.polylogue.env]\nA = "1"\n';
-    expect(editToml(before, path, entry)).toBe(`${block}[tui]\nx = 1\n`);
+    expect(editToml(before, path, undefined)).toBe('[tui]\nx = 1\n');
   });
 
   it('keeps CR LF', () => {
