@@ -1,7 +1,7 @@
 import type { RequestId, Server, ServerContext } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { Clock } from '../../core/ports.ts';
-import type { ToolHost } from '../../core/tool-host.ts';
+import type { PromptListing, ToolHost } from '../../core/tool-host.ts';
 
 /** What of one result a host passes on to its model unchanged. */
 export interface PageSize {
@@ -11,8 +11,11 @@ export interface PageSize {
 }
 
 interface ClientFacts extends Partial<PageSize> {
-  /** Gives each word after a slash command to the next argument of the prompt, and drops the words that are left. */
-  splitsRequests?: true;
+  /**
+   * Which arguments of a prompt take all words after a slash command together. `none`: each word would be the next argument, and
+   * what was typed reaches the model beside a prompt without any. `one`: so it is with more than one. `required`: only such a one.
+   */
+  takesWords?: 'none' | 'one' | 'required';
 }
 
 const usual: PageSize = { bytes: 40_000, lines: 2_000 };
@@ -21,15 +24,15 @@ const usual: PageSize = { bytes: 40_000, lines: 2_000 };
 const clients: readonly (readonly [name: RegExp, facts: ClientFacts])[] = [
   // 50,000 characters, then a file; 25,000 tokens (MAX_MCP_OUTPUT_TOKENS): code.claude.com/docs/en/mcp, October 2026. Words:
   // anthropics/claude-code issues 14210 and 70284; what was typed reaches its model all the same, beside the prompt.
-  [/^claude[ -]?code/i, { bytes: 30_000, splitsRequests: true }],
+  [/^claude[ -]?code/i, { bytes: 30_000, takesWords: 'none' }],
   // Above 10,000 bytes the middle is cut: openai/codex issue 5913.
   [/^codex/i, { bytes: 9_000 }],
-  // 40,000 characters: google-gemini/gemini-cli pull request 18446.
-  [/^gemini[ -]?cli/i, { bytes: 36_000 }],
+  // 40,000 characters: google-gemini/gemini-cli pull request 18446. Words: parseArgs of its McpPromptLoader, as in Qwen Code.
+  [/^gemini[ -]?cli/i, { bytes: 36_000, takesWords: 'required' }],
   // 25,000 characters or 1,000 lines: QwenLM/qwen-code issue 2439.
-  [/^qwen/i, { bytes: 22_000, lines: 900 }],
-  // 50 KB or 2,000 lines, then a file: anomalyco/opencode issue 22565.
-  [/^opencode/i, { bytes: 40_000, lines: 1_900 }],
+  [/^qwen/i, { bytes: 22_000, lines: 900, takesWords: 'one' }],
+  // 50 KB or 2,000 lines, then a file: anomalyco/opencode issue 22565. Words: what arrived in test/e2e/hosts.
+  [/^opencode/i, { bytes: 40_000, lines: 1_900, takesWords: 'none' }],
   // 30 KB, then a file and its first 500 characters: github/copilot-cli issue 1732, github/copilot-sdk issue 1091.
   [/copilot/i, { bytes: 27_000 }],
 ];
@@ -51,9 +54,13 @@ export function pageSizeOf(client: string | undefined, maxTokens: number | undef
   return { lines: size.lines, bytes: Math.min(size.bytes, allowed, isError ? errorBytes : size.bytes) };
 }
 
-/** Whether a prompt's arguments would get one word each of what was typed after it. */
-export function splitsRequests(client: string | undefined): boolean {
-  return factsOf(client).splitsRequests === true;
+/** A prompt as a client is to know it, so that `request` gets all that was typed after it. */
+export function promptFor(client: string | undefined, { arguments: all, ...prompt }: PromptListing) {
+  const { takesWords } = factsOf(client);
+  const isRequest = ({ name }: { name: string }) => name === 'request';
+  const known = takesWords === 'none' ? [] : takesWords === 'one' ? all.filter(isRequest) : all;
+  const needed = (each: PromptListing['arguments'][number]) => takesWords === 'required' && isRequest(each);
+  return { ...prompt, arguments: known.map(each => ({ ...each, required: each.required || needed(each) })) };
 }
 
 /** What the calls of a connection use, and where they come from. */

@@ -9,7 +9,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
 import type { HostPrompts, HostResources, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import { followRoots, type ListedRoots, type ProjectOf, splitsRequests } from './clients.ts';
+import { followRoots, type ListedRoots, type ProjectOf, promptFor } from './clients.ts';
 import { type Connection, cancelOf, type Listening } from './connection.ts';
 import { callerTrace } from './messages.ts';
 import { resultOf } from './results.ts';
@@ -74,10 +74,9 @@ function issuesIn(text: string): string | undefined {
 /** Slash commands, and what their arguments and the addresses of resources may become while they are typed. */
 export function servePrompts(server: Server, host: ToolHost, projectOf: ProjectOf): void {
   const { prompts } = host;
-  const listed = prompts.list().map(prompt => ({ ...prompt, arguments: prompt.arguments.map(each => ({ ...each })) }));
-  const bare = listed.map(prompt => ({ ...prompt, arguments: [] }));
+  const listed = prompts.list();
   server.setRequestHandler('prompts/list', (_request, context) => {
-    return { prompts: splitsRequests(clientOf(server, context)) ? bare : listed };
+    return { prompts: listed.map(prompt => promptFor(clientOf(server, context), prompt)) };
   });
   server.setRequestHandler('prompts/get', ({ params }) => {
     const text = prompts.text(params.name, params.arguments ?? {});

@@ -246,7 +246,18 @@ describe('slash commands', () => {
     const gemini = await clientNamed('gemini-cli-mcp-client', product);
     const { prompts } = await gemini.listPrompts();
     expect(prompts.map(({ name }) => name)).toEqual(split.map(({ name }) => name));
-    expect(prompts.find(({ name }) => name === 'debug')?.arguments?.map(({ name }) => name)).toContain('request');
+    const debugOf = async (client: string) => {
+      const { prompts } = await (await clientNamed(client, product)).listPrompts();
+      return prompts.find(({ name }) => name === 'debug')?.arguments?.map(({ name, required }) => [name, required]);
+    };
+    expect(await debugOf('gemini-cli-mcp-client')).toEqual([
+      ['request', true],
+      ['model', false],
+      ['continuation_id', false],
+    ]);
+    expect(await debugOf('qwen-code')).toEqual([['request', false]]);
+    expect(await debugOf('opencode')).toEqual([]);
+    expect((await debugOf('cursor-vscode'))?.length).toBe(3);
     for (const [client, args, words] of [
       [await clientNamed('Claude Code', product), { request: 'why does it throw' }, 'why does it throw'],
       [gemini, { request: 'why', model: 'flash' }, 'flash'],
