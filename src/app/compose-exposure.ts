@@ -23,6 +23,8 @@ export interface ToolExposureParts {
   configured: readonly string[];
   /** From outside the package; they come after those of the product. */
   extraTools?: readonly ToolDefinition[];
+  /** Offered beside those of the toolsets, by name. */
+  besides?: readonly string[];
 }
 
 /** Everybody who may use all of it. */
@@ -39,10 +41,14 @@ const prebuiltSchemas: PrebuiltSchemas = new Map(
 /** Settings → what is offered. Nothing of it is running yet. */
 export function composeExposure(
   values: AppConfig['values']['app'],
-  { configured, extraTools = [] }: ToolExposureParts,
+  { configured, extraTools = [], besides }: ToolExposureParts,
   permissions: Permissions = unlimited,
 ): ToolExposure {
-  const exposed = narrowExposure([...tools, ...extraTools], { ...exposurePolicy(values), configured }, permissions);
+  const exposed = narrowExposure(
+    [...tools, ...extraTools],
+    { ...exposurePolicy(values), configured, besides },
+    permissions,
+  );
   return {
     exposed,
     table: createToolTable(exposed, prebuiltSchemas),

@@ -3,6 +3,9 @@ import { homeProblem } from '../config/home.ts';
 import type { Clock, Random } from '../core/ports.ts';
 import { version } from '../core/version.ts';
 import { createTelemetry, type Telemetry } from '../observability/observability.ts';
+import { markName } from '../providers/external-cli/contract.ts';
+import { tools } from '../tools/index.gen.ts';
+import { findProgram } from '../workspace/programs.ts';
 import { defaultRoots, type Roots } from '../workspace/roots.ts';
 import { composeExposure, type ToolExposure } from './compose-exposure.ts';
 import type { Extensions } from './extensions.ts';
@@ -71,6 +74,21 @@ export interface ProcessEnvironment {
   extensions?: Extensions;
 }
 
+/** The tools whose programs are installed, where the operator chose no toolsets and no such program started this server. */
+export async function toolsOfPrograms(
+  { sourceOf }: Pick<AppConfig, 'sourceOf'>,
+  { childEnv, platform, cwd }: Pick<ProcessEnvironment, 'childEnv' | 'platform' | 'cwd'>,
+  roots: readonly string[],
+): Promise<string[]> {
+  if (sourceOf('app', 'toolsets') !== 'default' || childEnv[markName] !== undefined) return [];
+  const search = { env: childEnv, platform, projects: [cwd, ...roots] };
+  const found = tools.map(async ({ name, programs = [] }) => {
+    const files = await Promise.all(programs.map(program => findProgram(program, search)));
+    return files.some(file => file !== undefined) ? [name] : [];
+  });
+  return (await Promise.all(found)).flat();
+}
+
 /** What hosts ask for before the first call, and what tells of a setup that is wrong. The rest of the product is made from it. */
 export interface Front {
   telemetry: Telemetry;
@@ -82,6 +100,8 @@ export interface Front {
   place: OpenableStorePlace;
   /** To callers who may use all of it. */
   exposure: ToolExposure;
+  /** Tools that are offered beside those of the toolsets. */
+  besides: readonly string[];
 }
 
 /** Settings → what is there at once. Whatever a call alone needs is not loaded for it. */
@@ -95,7 +115,8 @@ export async function composeFront(config: AppConfig, environment: ProcessEnviro
   if (found.roots.length === 0) warn('roots', `No file can be read unless the client names a project: ${found.reason}`);
   const { providers, tools: extraTools = [] } = environment.extensions ?? {};
   const { configured } = providerSetup(config, providers);
-  const exposure = composeExposure(config.values.app, { configured, extraTools });
+  const besides = await toolsOfPrograms(config, environment, found.roots);
+  const exposure = composeExposure(config.values.app, { configured, extraTools, besides });
   for (const message of exposure.exposed.unknown) warn('tools', message);
-  return { telemetry, found, root: found.roots[0] ?? environment.cwd, place, exposure };
+  return { telemetry, found, root: found.roots[0] ?? environment.cwd, place, exposure, besides };
 }

@@ -60,6 +60,8 @@ export interface SharedParts
   transfer: Transfer;
   /** From outside the package; they come after those of the product. */
   extraTools?: readonly ToolDefinition[];
+  /** Offered beside those of the toolsets, by name. */
+  besides: readonly string[];
   facts: Pick<ActionParts['product'], 'version' | 'nodeVersion' | 'platform' | 'store'>;
 }
 
@@ -99,10 +101,10 @@ export function composeHost(
   const { roots } = permissions;
   const files = roots ? composeFilesWithin(config, shared.files, { ...shared.fileContext, roots }) : shared.files;
   const { configured } = shared.services;
-  const own = exposure ?? composeExposure(values, { configured, extraTools: shared.extraTools }, permissions);
-  const { exposed, table, prompts, instructions } = own;
   // A CLI reads whatever its user may read, so callers with limited roots get none unless they are the only ones.
-  const askable = roots && !isAlone ? withoutClis(shared.models) : shared.models;
+  const [askable, besides] = roots && !isAlone ? [withoutClis(shared.models)] : [shared.models, shared.besides];
+  const parts = { configured, extraTools: shared.extraTools, besides };
+  const { exposed, table, prompts, instructions } = exposure ?? composeExposure(values, parts, permissions);
   const meter: Meter = composeMeter({ values, models: askable, store, clock, random, emit });
   const models = { ...askable, ask: meter.ask };
   const { sandbox } = files;

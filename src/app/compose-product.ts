@@ -22,7 +22,7 @@ export async function composeProduct(
 ): Promise<Product> {
   const values = config.values.app;
   const { clock, random, homeDir: home } = environment;
-  const { telemetry, found, root, place } = front;
+  const { telemetry, found, root, place, besides } = front;
   const { emit, recent, mask, logExchange } = telemetry;
   const { isPrivate } = place;
   const { providers: extraProviders, tools: extraTools } = environment.extensions ?? {};
@@ -49,7 +49,16 @@ export async function composeProduct(
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
   const facts = { version, nodeVersion: environment.nodeVersion, platform: environment.platform, store: place.name };
   const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
-  const placed = { ...running, clis, config, models, facts, fileContext: { ...environment, mask }, extraTools };
+  const placed = {
+    ...running,
+    clis,
+    config,
+    models,
+    facts,
+    fileContext: { ...environment, mask },
+    extraTools,
+    besides,
+  };
   const hosts = createHosts(placed, front);
   const { host, explain, ask } = hosts.own;
   const observed = composeObservability(telemetry, { ...models, ask }, random);

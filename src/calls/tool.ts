@@ -198,6 +198,8 @@ export interface WorkflowMode<Args> {
     role: string;
     /** The answer is asked for as a JSON object. */
     json: boolean;
+    /** Keys of the object with what the expert need not write out. */
+    fillIn?(answer: Record<string, unknown>): Record<string, unknown>;
     /** What the caller does with the answer; absent: it presents both views. */
     after?: string;
   };
@@ -338,6 +340,8 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   effects: Effects;
   /** Offered only where one of these providers is configured; absent: everywhere. */
   needs?: readonly string[];
+  /** Where one of these is installed, and the operator chose no toolsets, it is offered whatever its toolset. */
+  programs?: readonly string[];
   /** Advertised in `tools/list`. */
   fields: Fields;
   /** Where the tool writes only by these fields: a read-only server offers it without them. */

@@ -27,6 +27,8 @@ export interface ExposurePolicy {
   profile: 'lean' | 'standard' | 'full';
   /** Groups of tools to offer. */
   toolsets: readonly string[];
+  /** Tools to offer besides, by name; absent: none. */
+  besides?: readonly string[];
   /** The only tools to offer; absent or empty: those of the profile. */
   only?: readonly string[];
   /** Tools to leave out, in any case. */
@@ -78,12 +80,12 @@ export function exposeTools(tools: readonly ToolDefinition[], policy: ExposurePo
   const off = new Set(policy.disabled.map(name => name.toLowerCase()));
   const only = new Set(policy.only?.map(name => name.toLowerCase()));
   const lean = policy.profile === 'lean' && only.size === 0;
-  const allowed = tools.filter(({ name, toolset, tier, needs }) => {
+  const allowed = tools.filter(({ name, toolset, tier, needs }): boolean | undefined => {
     if (tier === 'internal' || needs?.every(provider => !policy.configured?.includes(provider))) return false;
     if (alwaysOn.has(name)) return true;
     if (off.has(name)) return false;
     if (only.size > 0) return only.has(name);
-    return policy.profile === 'full' || policy.toolsets.includes(toolset);
+    return policy.profile === 'full' || policy.toolsets.includes(toolset) || policy.besides?.includes(name);
   });
   const usable = policy.readOnly
     ? allowed.flatMap(withoutWrites)

@@ -7,6 +7,7 @@ export const clink = defineTool({
   description:
     'Let another agent with a command line (Gemini CLI, Codex, Claude Code, OpenCode…) work on a request here; it only reads.',
   toolset: 'agent',
+  programs: ['claude', 'codex', 'gemini', 'agy', 'opencode'],
   effects: { writes: true, destroys: false, network: true, idempotent: false },
   fields: {
     /** Empty: prompt.txt among the files is the question. */

@@ -42,11 +42,13 @@ export async function findProgram(name: string, search: ProgramSearch): Promise<
   if (isAbsolute(name)) return firstRunnable(windows ? ['', ...endings].map(ending => name + ending) : [name], windows);
   if (/[\\/]/.test(name)) return undefined;
   const bare = windows && /\.[a-z]+$/i.test(name) ? ['', ...endings] : endings;
-  const folders = await programFolders(search);
-  const paths = folders.flatMap(folder => bare.map(ending => join(folder, name + ending)));
-  for (const path of paths) {
-    // A link in a folder of the system may lead back into the project.
-    if ((await isRunnable(path, windows)) && !(await isTheirs(path, search))) return path;
+  for (const folder of pathFolders(search)) {
+    const path = await firstRunnable(
+      bare.map(ending => join(folder, name + ending)),
+      windows,
+    );
+    // A link in a folder of the system may lead back into the project. Most folders have no such program, and are not looked into.
+    if (path !== undefined && !(await isTheirs(folder, search)) && !(await isTheirs(path, search))) return path;
   }
   return undefined;
 }
@@ -56,10 +58,14 @@ export async function findProgram(name: string, search: ProgramSearch): Promise<
  * a folder above it. An empty entry, a relative one, and on Windows the current folder may be a stranger's checkout.
  */
 export async function programFolders(search: ProgramSearch): Promise<string[]> {
-  const entries = (variableIn(search.env, 'PATH', isWindows(search)) ?? '').split(pathDelimiter(search));
-  const folders = [...new Set(entries.filter(isAbsolute).map(entry => resolve(entry)))];
+  const folders = pathFolders(search);
   const theirs = await Promise.all(folders.map(folder => isTheirs(folder, search)));
   return folders.filter((_, at) => !theirs[at]);
+}
+
+function pathFolders(search: ProgramSearch): string[] {
+  const entries = (variableIn(search.env, 'PATH', isWindows(search)) ?? '').split(pathDelimiter(search));
+  return [...new Set(entries.filter(isAbsolute).map(entry => resolve(entry)))];
 }
 
 async function isTheirs(path: string, { env, projects }: ProgramSearch): Promise<boolean> {

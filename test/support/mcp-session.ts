@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { type CallToolResult, Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import type { Document } from './product.ts';
+import { type Document, usualToolsets } from './product.ts';
 
 /** `legacy`: initialize, as every host speaks it now. `modern`: 2026-07-28. `auto`: the client asks which the server knows. */
 export type Era = 'legacy' | 'modern' | 'auto';
@@ -30,7 +30,14 @@ export function serverCommand({ root, home, env, args = [], nodeArgs = [], progr
     command: process.execPath,
     args: [...nodeArgs, program, ...args],
     cwd: root,
-    env: { PATH: process.env.PATH ?? '', HOME: root, POLYLOGUE_HOME: home, PROJECT_ROOT: root, ...env },
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: root,
+      POLYLOGUE_HOME: home,
+      PROJECT_ROOT: root,
+      POLYLOGUE_TOOLSETS: usualToolsets,
+      ...env,
+    },
   };
 }
 

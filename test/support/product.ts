@@ -11,6 +11,9 @@ import { forgetWriters, keepWriters } from './kept-writers.ts';
 // biome-ignore lint/suspicious/noExplicitAny: replies are free-form JSON documents
 export type Document = any;
 
+/** As they are by default. Said, what is offered does not depend on the CLIs of this machine. */
+export const usualToolsets = 'core,code,files';
+
 export interface CallOptions {
   signal?: AbortSignal;
   onProgress?: (update: ProgressUpdate) => void;
@@ -72,7 +75,7 @@ export async function testProduct({
   const configured = () =>
     loadConfig({
       tables,
-      env: { POLYLOGUE_HOME: home, PROJECT_ROOT: root, ...env },
+      env: { POLYLOGUE_HOME: home, PROJECT_ROOT: root, POLYLOGUE_TOOLSETS: usualToolsets, ...env },
       argvFlags: {},
       homeDir: homeDir ?? home,
       platform: 'linux',

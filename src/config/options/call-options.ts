@@ -25,7 +25,7 @@ export const toolOptions = {
     flag: 'toolsets',
     type: 'list',
     default: ['core', 'code', 'files'],
-    doc: 'The groups of tools to offer; those of `files` come only with a key of Kimi or GLM.',
+    doc: 'The groups of tools to offer; those of `files` come only with a key of Kimi or GLM. Unset: also `clink`, where the CLI of another vendor is installed.',
   },
   profile: {
     ...operatorSetting('Tools', 'POLYLOGUE_PROFILE'),

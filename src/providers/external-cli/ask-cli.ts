@@ -7,9 +7,9 @@ import { type ChildEnv, findProgram, type ProgramSearch, programFolders } from '
 import type { CliDefinition, CliEvent } from './clis/cli.ts';
 import { type CliOutput, readOutput } from './command/output.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
-import type { CliRequest, CliResponse } from './contract.ts';
+import { type CliRequest, type CliResponse, markName } from './contract.ts';
 import { asksForLogin, failureOf, maxLoginLength, notInstalled } from './failures.ts';
-import { type CliExit, cliEnvironment, markName, runCli } from './run-cli.ts';
+import { type CliExit, cliEnvironment, runCli } from './run-cli.ts';
 
 /** Arguments of a configuration without those that let a CLI do more than read. */
 export function narrowed(

@@ -4,6 +4,9 @@ import type { Usage } from '../../core/usage.ts';
 /** Stands before the colon of their names. */
 export const cliProviderId = 'cli';
 
+/** Set for whatever a CLI starts: its processes are known by the value, and a server of ours among them by the name. */
+export const markName = 'POLYLOGUE_CLI_RUN';
+
 /** A program of this machine that answers questions: another vendor's agent with a command line. */
 export interface ExternalCli {
   /** Stands behind the colon of `cli:name`. */

@@ -3,6 +3,7 @@ import { safeCut } from '../../core/text.ts';
 import { endProcesses } from '../../workspace/process-tree.ts';
 import type { ChildEnv } from '../../workspace/programs.ts';
 import type { CliDefinition } from './clis/cli.ts';
+import { markName } from './contract.ts';
 
 /** What any program needs to find itself, its settings, its language and its way out. Nobody's keys are among it. */
 const everybodys = [
@@ -12,9 +13,6 @@ const everybodys = [
   'SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT USERPROFILE HOMEDRIVE HOMEPATH',
   'APPDATA LOCALAPPDATA PROGRAMDATA PROGRAMFILES',
 ].flatMap(names => names.split(' '));
-
-/** Set for whatever a CLI starts: its processes are known by the value, and a server of ours among them by the name. */
-export const markName = 'POLYLOGUE_CLI_RUN';
 
 /** The environment of one run: an allow-list of ours, and what belongs to this CLI. */
 export function cliEnvironment(
