@@ -301,6 +301,6 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 2 },
-  budgets: { files: 485, lines: 78_460 },
+  budgets: { files: 485, lines: 78_670 },
   traceBudget: { chat: { files: 100, folders: 22 }, debug: { files: 106 } },
 };

@@ -204,6 +204,7 @@ function nearest(given: string, names: readonly string[]): string | undefined {
 }
 
 function coerce(value: unknown, property: Property): unknown {
+  if (Array.isArray(property.anyOf)) return coerceToForm(value, property.anyOf.filter(isRecord));
   switch (property.type) {
     case 'array':
       return listFrom(value)
@@ -222,6 +223,13 @@ function coerce(value: unknown, property: Property): unknown {
     default:
       return value;
   }
+}
+
+/** The form of several that a value was meant in: an object, also as JSON text, or another. */
+function coerceToForm(value: unknown, forms: readonly Property[]): unknown {
+  const isObject = isRecord(value) || (typeof value === 'string' && value.trimStart().startsWith('{'));
+  const form = forms.find(({ type }) => (type === 'object') === isObject);
+  return form ? coerce(value, form) : value;
 }
 
 function booleanFrom(value: unknown): unknown {
@@ -315,7 +323,7 @@ function invalid(
   { input, raw }: Record<'input' | 'raw', Record<string, unknown>>,
   schema: ToolSchema,
 ): Error {
-  const fields = error.issues.map((issue): FieldError => {
+  const fields = error.issues.flatMap(issuesIn).map((issue): FieldError => {
     const field = issue.path.join('.');
     const allowed = allowedOf(schema.properties[String(issue.path[0])]);
     const missing = issue.path.length === 1 && !(field in input);
@@ -334,6 +342,13 @@ function invalid(
     next: `Send the call again with ${fields.map(field => `"${field.field}"`).join(', ')} ${allMissing ? 'added' : 'put right'}.`,
     validationErrors: fields,
   });
+}
+
+/** Of a value that may have several forms, what is wrong with the one that it was meant in. */
+function issuesIn(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+  const meant =
+    issue.code === 'invalid_union' ? issue.errors.find(form => form.every(({ path }) => path.length > 0)) : undefined;
+  return meant?.map(inner => ({ ...inner, path: [...issue.path, ...inner.path] })) ?? [issue];
 }
 
 function allowedOf(property: Property | undefined): string[] | undefined {

@@ -54,18 +54,23 @@ export const quietWorkflowFields = {
   revises_step: z.int().min(1).describe('This step takes the place of an earlier one').optional(),
 };
 
+export const stance = z.enum(['for', 'against', 'neutral']);
+
 /** Fields of a panel: `prompt` asks all at once, `step_number` one model a call. */
 export const panelFields = {
   prompt: z.string().describe('The proposal; asks all models at once').optional(),
   models: z
     .array(
-      z.object({
-        model: z.string(),
-        stance: z.enum(['for', 'against', 'neutral']).optional(),
-        stance_prompt: z.string().optional(),
-      }),
+      z.union(
+        [
+          // Hosts that check calls themselves let a plain text through only where it stands here.
+          z.string(),
+          z.object({ model: z.string(), stance: stance.optional(), stance_prompt: z.string().optional() }),
+        ],
+        'expected "id", "id:against" or {"model", "stance"}',
+      ),
     )
-    .describe('Names will do; absent: three vendors')
+    .describe('"id", "id:against" or objects; absent: three vendors')
     .optional(),
   relevant_files: list('For all models'),
   rounds: z.int().min(1).max(2).describe('2: they revise after seeing the others').optional(),

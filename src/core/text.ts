@@ -15,7 +15,7 @@ function plain(name: string): string {
 }
 
 /** Insertions, deletions, replacements and swaps of neighbours between two names; at most `limit + 1` is answered. */
-function editDistance(from: string, to: string, limit: number): number {
+export function editDistance(from: string, to: string, limit: number): number {
   if (Math.abs(from.length - to.length) > limit) return limit + 1;
   let before: number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);

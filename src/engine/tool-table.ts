@@ -10,7 +10,7 @@ import type { ToolListing, ToolRequest } from '../core/tool-host.ts';
 import type { ExposedTools, Withheld } from './exposure.ts';
 
 /** Raised by hand when a tool changes: major when callers must change, minor when they may. */
-export const release = '1.11.0';
+export const release = '1.12.0';
 
 /** Version of the tools as callers see them: `1.1.0+` and eight characters of a hash over their schemas. */
 export function catalogueVersion(tools: readonly ToolListing[]): string {

@@ -21,11 +21,12 @@ Rules:
 Answer in Markdown, in this form, in at most 600 words:
 ## Verdict
 One sentence: your judgement.
-**Position:** support, or oppose; where the question is which of several ways to take: the name of the one you choose, in a few words.
+**Position:** support | support with conditions | oppose; where the question is which of several ways to take: the name of the one you choose, as the proposal has it.
+Nothing else stands on that line; conditions come under Analysis.
 ## Analysis
 The reasons that decide, the gravest first; strengths and weaknesses of what was proposed.
 ## Confidence
-X/10 – why that sure and not more.
+N/10: the main reason why it is not higher.
 ## Key takeaways
 Three to five points, each something to do or to know.`;
 

@@ -1,6 +1,13 @@
 import { z } from 'zod';
-import { inSteps, workflowFields } from '../calls/fields.ts';
+import { inSteps, severityScale, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
+import { isRecord } from '../core/json.ts';
+
+const categories = [
+  ...['A01_Broken_Access_Control', 'A02_Cryptographic_Failures', 'A03_Injection', 'A04_Insecure_Design'],
+  ...['A05_Security_Misconfiguration', 'A06_Vulnerable_Components', 'A07_Authentication_Failures'],
+  ...['A08_Integrity_Failures', 'A09_Logging_Failures', 'A10_SSRF'],
+];
 
 const role = `You are the security auditor who checks what the caller has audited step by step. Find the weaknesses that an attacker could use, judge what they would cost, and say how to close them without breaking what works.
 
@@ -19,21 +26,21 @@ Go through, as far as it applies to this kind of system (web, API, mobile, cloud
 - the ten categories of OWASP 2021: A01 access control, A02 cryptography, A03 injection, A04 design, A05 configuration, A06 outdated components, A07 authentication, A08 integrity, A09 logging, A10 server-side request forgery;
 - the named frameworks: for SOC2, PCI DSS, HIPAA or GDPR (and others alike) the controls that code and configuration can show.
 
-Severity: critical: can be used from outside now, with grave harm; high: can be used with some effort or some rights; medium: needs further conditions; low: makes another attack easier. Time to close: 0-30 days for critical and high, 1-3 months, 3-12 months, later.
+${severityScale} A hole is critical when it can be used from outside now, with grave harm; high when that takes effort or rights; medium when it needs further conditions; low when it only makes another attack easier. Time to close: 0-30 days for critical and high, 1-3 months, 3-12 months, later.
 
 Answer with one JSON object and nothing else:
 {"status": "security_analysis_complete",
  "summary": "…",
  "investigation_steps": ["…"],
  "security_findings": [{"category": "A01…A10 or another", "severity": "Critical|High|Medium|Low", "vulnerability": "name", "description": "…", "impact": "…", "exploitability": "how, by whom, how hard", "evidence": "file:line …", "remediation": "…", "timeline": "…", "file_references": ["file:line"]}],
- "owasp_assessment": {"A01_Broken_Access_Control": {"status": "Vulnerable|Secure|Not_Applicable", "findings": ["…"], "recommendations": ["…"]}, "A02_Cryptographic_Failures": {}, "A03_Injection": {}, "A04_Insecure_Design": {}, "A05_Security_Misconfiguration": {}, "A06_Vulnerable_Components": {}, "A07_Authentication_Failures": {}, "A08_Integrity_Failures": {}, "A09_Logging_Failures": {}, "A10_SSRF": {}},
+ "owasp_assessment": {"A01_Broken_Access_Control": {"status": "Vulnerable|Secure", "findings": ["file:line …"], "recommendations": ["…"]}},
  "compliance_assessment": [{"framework": "…", "status": "Compliant|Partially_Compliant|Non_Compliant|Not_Assessed", "gaps": ["…"], "recommendations": ["…"]}],
  "risk_assessment": {"overall_risk_level": "Critical|High|Medium|Low", "threat_landscape": "…", "attack_vectors": ["…"], "business_impact": "…", "likelihood_assessment": "…"},
  "remediation_roadmap": [{"priority": "Critical|High|Medium|Low", "timeline": "…", "effort": "Low|Medium|High", "description": "…", "dependencies": ["…"], "success_criteria": "…", "cost_impact": "…"}],
  "positive_security_findings": ["…"],
  "monitoring_recommendations": ["…"],
  "investigation_summary": "…"}
-Every category of owasp_assessment has the form of the first. Findings come most severe first. An empty list says that you looked and found nothing; leave out what you did not look at.`;
+owasp_assessment has each category that applies to this system, in that form, under its key: ${categories.join(', ')}. One that does not apply is left out. Findings come most severe first. An empty list says that you looked and found nothing; leave out what you did not look at.`;
 
 const levels = ['low', 'medium', 'high', 'critical'] as const;
 const fields = {
@@ -82,9 +89,18 @@ export const secaudit = defineTool({
       const todo = isLast ? lists.slice(stepNumber - 1).flat() : (lists[stepNumber - 1] ?? deeper);
       return isLast ? [...todo, ...conclusion] : todo;
     },
-    expert: { role, json: true },
+    expert: { role, json: true, fillIn },
   },
 });
+
+/** The categories that the expert left out, or left as empty as a form. */
+function fillIn({ owasp_assessment: found }: Record<string, unknown>): Record<string, unknown> {
+  if (!isRecord(found)) return {};
+  const isTold = (value: unknown) => isRecord(value) && Object.keys(value).length > 0;
+  const none = { status: 'Not_Applicable', findings: [], recommendations: [] };
+  const all = categories.map(name => [name, isTold(found[name]) ? found[name] : none]);
+  return { owasp_assessment: { ...found, ...Object.fromEntries(all) } };
+}
 
 const byStep: readonly (readonly string[])[] = [
   [

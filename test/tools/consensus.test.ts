@@ -303,6 +303,63 @@ describe('consensus with all models at once', () => {
     expect(all()).toEqual([]);
   });
 
+  it('takes models as names, as names with a side, as objects, as JSON and in one text', async () => {
+    await start();
+    const asked = async (list: unknown) => {
+      const reply = await polylogue.call('consensus', { prompt: proposal, models: list, synthesizer: models.google });
+      return reply.responses?.map(({ model, stance }: Document) => `${model}:${stance}`) ?? reply.error;
+    };
+    const google = models.google;
+    for (const [list, expected] of [
+      [
+        ['gpt-5-mini', `${google}:against`],
+        ['gpt-5-mini:neutral', `${google}:against`],
+      ],
+      [
+        ['openai:gpt-5-mini:low: FOR ', 'gpt-5-mini:high'],
+        ['openai:gpt-5-mini:low:for', 'gpt-5-mini:high:neutral'],
+      ],
+      [
+        ['gpt-5-mini:for', { model: 'gpt-5-mini', stance: 'Against' }],
+        ['gpt-5-mini:for', 'gpt-5-mini:against'],
+      ],
+      [
+        [{ model: 'gpt-5-mini:neutral' }, '{"model":"gpt-5-mini","stance":"for"}'],
+        ['gpt-5-mini:neutral', 'gpt-5-mini:for'],
+      ],
+      [`gpt-5-mini:for, ${google}`, ['gpt-5-mini:for', `${google}:neutral`]],
+      [{ model: 'gpt-5-mini', stance: 'for', stance_prompt: '' }, ['gpt-5-mini:for']],
+    ] as const)
+      expect(await asked(list)).toEqual(expected);
+  });
+
+  it('lists a text as a form of a model, for hosts that check calls themselves', async () => {
+    await start();
+    const listed = polylogue.product.host.list().find(({ name }) => name === 'consensus');
+    const { items } = Object(listed?.inputSchema.properties).models;
+    expect(items.anyOf.map(({ type }: Document) => type)).toEqual(['string', 'object']);
+    expect(items.anyOf[1]).toMatchObject({
+      required: ['model'],
+      properties: { stance: { enum: ['for', 'against', 'neutral'] } },
+    });
+  });
+
+  it.each([
+    [['gpt-5-mini:agianst'], /"agianst" is no stance/],
+    [['gpt-5-mini', 'gpt-5-nano:nuetral'], /"nuetral" is no stance/],
+    [[' :for'], /names no model/],
+    [['gpt-5-mini:for,'], /names no model/],
+    [[{ model: 'gpt-5-mini', stance: 'sideways' }], /models\.0\.stance: .*for.*against.*neutral/],
+    [[{ stance: 'for' }], /models\.0\.model/],
+    [[['gpt-5-mini']], /models\.0: expected .*id:against/],
+  ])('says what is wrong with %j, before anybody is paid', async (list, told) => {
+    await start();
+    const reply = await polylogue.call('consensus', { prompt: proposal, models: list });
+    expect(reply).toMatchObject({ isError: true, error: { class: 'validation' } });
+    expect(reply.error.message).toMatch(told);
+    expect(all()).toEqual([]);
+  });
+
   it.each([
     ['names', ['gpt-5-mini', 'gpt-5-mini']],
     ['aliases of one model', ['anthropic:claude-sonnet-4-5', 'claude-sonnet-4-5']],

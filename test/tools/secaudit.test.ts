@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { severityScale } from '../../src/calls/fields.ts';
 import { counters, step, workflowRig } from './workflow-rig.ts';
 
 const rig = workflowRig();
@@ -47,6 +48,38 @@ describe('secaudit', () => {
       expect(rig.tail()).toContain(text);
     expect(rig.prompt()).toContain('query built from input');
     expect(rig.prompt()).toContain('export const alpha');
+  });
+
+  it('reports the categories that the expert left out, or copied as empty forms, as not applicable', async () => {
+    const told = { status: 'Vulnerable', findings: ['a.ts:1'], recommendations: ['Bind.'] };
+    const owasp_assessment = {
+      A03_Injection: told,
+      A02_Cryptographic_Failures: {},
+      A04_Insecure_Design: 'no',
+      Own: told,
+    };
+    rig.answers(JSON.stringify({ ...expert, owasp_assessment }));
+    const reply = await rig.call('secaudit', step(1, 1, { relevant_files: ['a.ts'] }));
+    const assessed = reply.expert_analysis.owasp_assessment;
+    expect(Object.keys(assessed).length).toBe(11);
+    expect(assessed).toMatchObject({ A03_Injection: told, Own: told });
+    for (const name of ['A01_Broken_Access_Control', 'A02_Cryptographic_Failures', 'A04_Insecure_Design', 'A10_SSRF']) {
+      expect(assessed[name]).toEqual({ status: 'Not_Applicable', findings: [], recommendations: [] });
+      expect(rig.tail()).toContain(name);
+    }
+    expect(rig.tail()).not.toContain('{}');
+    // What was not assessed at all is not made up.
+    rig.answers(JSON.stringify(expert));
+    const other = await rig.call('secaudit', step(1, 1, { relevant_files: ['a.ts'] }));
+    expect(other.expert_analysis).toEqual(expert);
+  });
+
+  it('rates by the scale that reviews, refactorings and validations use too', async () => {
+    for (const tool of ['secaudit', 'refactor', 'codereview', 'precommit']) {
+      rig.answers('{}');
+      await rig.call(tool, step(1, 1, { relevant_files: ['a.ts'], path: '.', confidence: 'low' }));
+      expect(rig.tail(), tool).toContain(severityScale);
+    }
   });
 
   it('has work to do beyond its six stages', async () => {

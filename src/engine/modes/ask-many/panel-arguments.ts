@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { panelFields, quietPanelFields } from '../../../calls/fields.ts';
+import { panelFields, quietPanelFields, stance } from '../../../calls/fields.ts';
 import { inputError } from '../../../core/errors.ts';
 import { isRecord, numberIn, textIn, textsIn } from '../../../core/json.ts';
+import { editDistance, safeCut } from '../../../core/text.ts';
 import type { WorkflowState } from '../../../core/thread.ts';
 import { type PanelistRequest, validatePanelists } from './panelists.ts';
 import type { Vote } from './verdicts.ts';
@@ -38,11 +39,12 @@ export interface StepCall extends Shared {
 export function panelCallOf(args: Record<string, unknown>): (SingleCallPanel | StepCall) & { warnings: string[] } {
   const given = fields.parse(args);
   const shared: Shared = {
-    models: given.models?.map(({ model, stance = 'neutral', stance_prompt: stancePrompt }) => ({
-      model: model.trim(),
-      stance,
-      ...(stancePrompt !== undefined && { stancePrompt }),
-    })),
+    models: given.models?.flatMap(each => {
+      if (typeof each === 'string') return each.split(',').map(panelistOf);
+      const { model, stance, stance_prompt: stancePrompt } = each;
+      const named = stance ? { model: model.trim(), stance } : panelistOf(model);
+      return [{ ...named, ...(stancePrompt !== undefined && { stancePrompt }) }];
+    }),
     files: given.relevant_files,
     images: given.images,
     findings: given.findings ?? '',
@@ -67,6 +69,26 @@ export function panelCallOf(args: Record<string, unknown>): (SingleCallPanel | S
   }
   const { prompt, rounds = 1, synthesizer } = given;
   return { ...shared, kind: 'at once', proposal: prompt, rounds, synthesizer, warnings: [] };
+}
+
+/** A model as one text: its name, and after a last colon its side. */
+function panelistOf(text: string): PanelistRequest {
+  const [, name = '', word = ''] = /^(.*):([^:]*)$/s.exec(text) ?? [];
+  const side = stance.safeParse(word.trim().toLowerCase()).data;
+  const model = (side ? name : text).trim();
+  // Names have other words behind a colon: only what is nearly a side is taken for a slip.
+  const isNear = (each: string) => each.length > 3 && editDistance(each, word.trim().toLowerCase(), 2) <= 2;
+  const near = side ? undefined : stance.options.find(isNear);
+  if (model !== '' && near === undefined) return { model, stance: side ?? 'neutral' };
+  throw inputError(
+    `consensus can't ask "${safeCut(text.trim(), 80)}": ${near ? `"${word.trim()}" is no stance` : 'it names no model'}.`,
+    {
+      next: 'Write each of "models" as "id", "id:for", "id:against", "id:neutral", or {"model": "id", "stance": "against"}.',
+      validationErrors: [
+        { field: 'models', error: near ? `unknown stance: ${word.trim()}` : 'no model', allowed: stance.options },
+      ],
+    },
+  );
 }
 
 export function missing(names: readonly string[], next: string): Error {

@@ -9,7 +9,7 @@ export interface VerdictFacts {
   short: string;
   /** 0 to 10. */
   confidence?: number;
-  /** `support`, `oppose`, or the option it chooses, in lower case. */
+  /** `support`, `support with conditions`, `oppose`, or the option it chooses, in lower case. */
   position?: string;
 }
 
@@ -52,9 +52,16 @@ function positionIn(text: string): string | undefined {
   const rest = [found[1] ?? '', ...text.slice(found.index + found[0].length).split('\n')];
   const word = rest.map(bare).find(line => line !== '');
   if (word === undefined || word.length > maxPositionLength) return undefined;
-  const flat = word.toLowerCase().replace(/[.!\s]+$/, '');
-  if (/^support/.test(flat)) return 'support';
-  return /^oppos/.test(flat) ? 'oppose' : flat;
+  const words = word.toLowerCase().replace(/["'`´‘’“”*_.!,;:()[\]]+(?=\s|$)|(?<=^|\s)["'`´‘’“”*_([]+/g, '');
+  const flat = words
+    .replace(/[\s–-]+/g, ' ')
+    .replace(/^(?:the|an?|option) (?=.)/, '')
+    .trim();
+  if (/^(?:do not|don't|not) support|^oppos/.test(flat)) return 'oppose';
+  if (!/^support/.test(flat)) return flat || undefined;
+  return /condition|provided|unless|reservation|\b(?:if|once|when)\b/.test(flat)
+    ? 'support with conditions'
+    : 'support';
 }
 
 function confidenceIn(text: string): number | undefined {

@@ -158,6 +158,6 @@ function afterSpecial({ status, object }: { status: string; object: Record<strin
 
 function expertAnalysis(mode: Definition, text: string): JsonObject {
   const object = mode.expert?.json ? objectIn(text) : undefined;
-  if (object) return jsonOf(object);
+  if (object) return jsonOf({ ...object, ...mode.expert?.fillIn?.(object) });
   return { status: 'analysis_complete', raw_analysis: text, format: 'text', note: 'The answer is plain text.' };
 }

@@ -8,6 +8,16 @@ describe('what is read from a verdict', () => {
     ['**Verdict:** No.\n\nPosition: opposed to it\nConfidence Score: 7.5 / 10', 'No.', 7.5, 'oppose'],
     ['# Verdict: Postgres\nPosition:\nPostgreSQL\n\nConfidence: 80%', 'Postgres', 8, 'postgresql'],
     ['Just do it.\nMy confidence is 9 out of 10.', 'Just do it.', 9, undefined],
+    ['Yes.\nPosition: Support with conditions\nConfidence\n7/10: no numbers', 'Yes.', 7, 'support with conditions'],
+    ['Yes.\nPosition: support, provided that it is measured', 'Yes.', undefined, 'support with conditions'],
+    ['Yes.\nPosition: supported, if the tests pass.', 'Yes.', undefined, 'support with conditions'],
+    ['Yes.\nPosition: support without hesitation', 'Yes.', undefined, 'support'],
+    ['No.\nPosition: do not support', 'No.', undefined, 'oppose'],
+    ['B.\n**Position:** "Option B"', 'B.', undefined, 'b'],
+    ['B.\nPosition: *B*.', 'B.', undefined, 'b'],
+    ['It.\nPosition: The Outbox-Table', 'It.', undefined, 'outbox table'],
+    ['It.\nPosition: outbox table!', 'It.', undefined, 'outbox table'],
+    ['Node.\nPosition: Node.js 24', 'Node.', undefined, 'node.js 24'],
     ['Confidence: 30/10', 'Confidence: 30/10', undefined, undefined],
   ])('%j', (text, short, confidence, position) => {
     expect(factsOf(text)).toEqual({ short, ...(confidence && { confidence }), ...(position && { position }) });
