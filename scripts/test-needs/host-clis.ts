@@ -2,16 +2,9 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type TestCli, testCliPath } from './provide-clis.ts';
 
-/** A host that really starts the server in `npm run test:hosts`, pinned. */
-export interface HostCli extends TestCli {
-  /** Its entry in the folder of its package, for Node; absent: `binary` is run as it is. */
-  script?: string;
-  /** Its program for this machine, where an install script would copy it: those are not run. */
-  binary?: string;
-}
-
 const platform = `${process.platform}-${process.arch}`;
 
+/** Hosts that really start the server in `npm run test:hosts`, pinned. */
 export const hostClis = {
   claude: {
     program: 'claude',
@@ -46,14 +39,13 @@ export const hostClis = {
     version: '0.24.4',
     script: '@qwen-code/qwen-code/cli-entry.js',
   },
-} as const satisfies Record<string, HostCli>;
+} as const satisfies Record<string, TestCli>;
 
 /** Outside of the repository, so that `npm ci` leaves it and other clones share it: 1.4 GB. */
 export const hostCache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'polylogue-hosts');
 
 /** The program of a host and the arguments that come first. */
-export function hostCommand(host: HostCli): [program: string, ...args: string[]] {
-  const modules = join(testCliPath(host, hostCache), '..', '..');
-  if (host.script !== undefined) return [process.execPath, join(modules, host.script)];
-  return [join(modules, host.binary ?? host.program)];
+export function hostCommand(host: TestCli): [program: string, ...args: string[]] {
+  const path = testCliPath(host, hostCache);
+  return host.script === undefined ? [path] : [process.execPath, path];
 }

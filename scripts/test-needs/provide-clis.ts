@@ -8,6 +8,10 @@ export interface TestCli {
   version: string;
   /** Its optional packages are its platforms; otherwise they are not needed. */
   platforms?: boolean;
+  /** Its entry among the packages, for Node; absent: `binary`. */
+  script?: string;
+  /** Its program for this machine, where an install script would copy it: those are not run. Absent: npm's link to it. */
+  binary?: string;
 }
 
 export const testClis: readonly TestCli[] = [
@@ -18,9 +22,10 @@ export const testClis: readonly TestCli[] = [
 /** 500 MB of programs that only tests start: no dependency of the product, and nothing that it is packed with. */
 const cliCache = join('node_modules', '.cache', 'polylogue-clis');
 
-/** Where the executable of a CLI is once it is installed. */
-export function testCliPath({ npmPackage, version, program }: TestCli, cache = cliCache): string {
-  return join(folderOf(npmPackage, version, cache), 'node_modules', '.bin', program);
+/** Where what is started of a CLI is once it is installed. */
+export function testCliPath(cli: TestCli, cache = cliCache): string {
+  const { npmPackage, version, program, script, binary } = cli;
+  return join(folderOf(npmPackage, version, cache), 'node_modules', script ?? binary ?? join('.bin', program));
 }
 
 function folderOf(npmPackage: string, version: string, cache: string): string {
@@ -29,35 +34,41 @@ function folderOf(npmPackage: string, version: string, cache: string): string {
 
 export interface CliMachine {
   exists(path: string): boolean;
-  makeFolder(path: string): void;
-  /** Moves a folder; what was there is gone. */
-  move(from: string, to: string): void;
-  /** Runs npm to its end; true when it succeeded. */
+  /** Makes an empty folder beside this one, for what is not whole yet; answers its path. */
+  makePart(folder: string): string;
+  /** Puts a folder into the place of another, or removes it where it was not finished. */
+  finish(part: string, folder: string | undefined): void;
+  /** Runs npm to its end, or to the end of its time; true when it succeeded. */
   npm(args: readonly string[]): boolean;
   tell(text: string): void;
 }
 
-/** Installs what is missing. Answers a sentence for each that is not there afterwards. */
+const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--loglevel=error', '--fetch-retries=1'];
+
+/** Installs what is missing, one after the other. Answers a sentence for each that is not there afterwards. */
 export function provideClis(clis: readonly TestCli[], machine: CliMachine, cache = cliCache): string[] {
   return clis.flatMap(cli => {
+    // A package whose program for this machine did not come with it is not there.
     const path = testCliPath(cli, cache);
     if (machine.exists(path)) return [];
     const name = `${cli.npmPackage}@${cli.version}`;
-    const folder = folderOf(cli.npmPackage, cli.version, cache);
     machine.tell(`installing what the tests need: ${name}`);
-    const part = `${folder}.part`;
-    machine.makeFolder(part);
-    const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--loglevel=error'];
-    // An install that was broken off must not be taken for a whole one.
-    const whole = machine.npm([
-      'install',
-      '--prefix',
-      part,
-      ...options,
-      ...(cli.platforms ? [] : ['--omit=optional']),
-      name,
-    ]);
-    if (whole) machine.move(part, folder);
-    return machine.exists(path) ? [] : [`The tests need ${name}: see that npm can install it, and run them again.`];
+    const why = install(cli, name, machine, folderOf(cli.npmPackage, cli.version, cache));
+    if (why === undefined && machine.exists(path)) return [];
+    return [`The tests need ${name}: ${why ?? 'see that npm can install it, and run them again.'}`];
   });
+}
+
+/** What kept it from being begun at all; undefined: npm tells itself what went wrong. */
+function install(cli: TestCli, name: string, machine: CliMachine, folder: string): string | undefined {
+  try {
+    // An install that was broken off must not be taken for a whole one.
+    const part = machine.makePart(folder);
+    const platforms = cli.platforms ? [] : ['--omit=optional'];
+    const whole = machine.npm(['install', '--prefix', part, ...options, ...platforms, name]);
+    machine.finish(part, whole ? folder : undefined);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }

@@ -20,16 +20,34 @@ function parse(text: string): unknown {
   }
 }
 
+/** One run of tests. */
+export interface TestRun {
+  /** vitest's JSON report; empty: there is none. */
+  report: string;
+  /** Its exit code was 0. */
+  succeeded: boolean;
+  /** It is well although every test of it was skipped. */
+  maySkipAll?: boolean;
+}
+
 /**
- * What a whole run comes to, from vitest's JSON report: its tests, each test file that could not be loaded, and each step
- * beside the tests that failed. A test run that failed without telling which test, or did not run, counts as one failure.
+ * What all comes to: the tests of each run, each test file that could not be loaded, and each step beside the tests that failed.
+ * A run that failed without telling which test, or did not run, counts as one failure.
  */
-export function summarize(text: string, testsPassed: boolean, failedSteps: number): { passed: number; failed: number } {
+export function summarize(runs: readonly TestRun[], failedSteps: number): { passed: number; failed: number } {
+  const counts = runs.map(countsOf);
+  return {
+    passed: counts.reduce((sum, { passed }) => sum + passed, 0),
+    failed: counts.reduce((sum, { failed }) => sum + failed, failedSteps),
+  };
+}
+
+function countsOf({ report: text, succeeded, maySkipAll = false }: TestRun): { passed: number; failed: number } {
   const parsed = parse(text);
   const report = isRecord(parsed) ? parsed : {};
   const files = Array.isArray(report.testResults) ? report.testResults : [];
   const passed = numberIn(report, 'numPassedTests');
-  const failedTests = numberIn(report, 'numFailedTests') + files.filter(isBrokenFile).length;
-  const untold = failedTests === 0 && (!testsPassed || passed === 0);
-  return { passed, failed: failedTests + failedSteps + (untold ? 1 : 0) };
+  const failed = numberIn(report, 'numFailedTests') + files.filter(isBrokenFile).length;
+  const isEmpty = passed === 0 && !(maySkipAll && numberIn(report, 'numPendingTests') > 0);
+  return { passed, failed: failed === 0 && (!succeeded || isEmpty) ? 1 : failed };
 }

@@ -1,4 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { installTestClis } from '../../scripts/test-clis.ts';
 import { type Need, provide } from '../../scripts/test-needs/provide.ts';
 import {
   type CliMachine,
@@ -59,24 +64,31 @@ describe('the CLIs that tests drive', () => {
   const cli: TestCli = { program: 'tool', npmPackage: '@maker/tool', version: '1.2.3' };
   const path = testCliPath(cli, 'cache');
 
-  function npm(works: boolean) {
+  function npm(brings: string | undefined) {
     const there = new Set<string>();
     const asked: string[] = [];
+    const left: string[] = [];
     const machine: CliMachine = {
       exists: name => there.has(name),
-      makeFolder: () => {},
-      move: () => void there.add(path),
+      makePart(folder) {
+        left.push(`${folder}.part`);
+        return `${folder}.part`;
+      },
+      finish(part, folder) {
+        left.splice(left.indexOf(part), 1);
+        if (folder !== undefined && brings !== undefined) there.add(brings);
+      },
       npm(args) {
         asked.push(args.join(' '));
-        return works;
+        return brings !== undefined;
       },
       tell: () => {},
     };
-    return { machine, asked };
+    return { machine, asked, left };
   }
 
   it('are installed once, in the version that is pinned', () => {
-    const { machine, asked } = npm(true);
+    const { machine, asked } = npm(path);
     expect(provideClis([cli], machine, 'cache')).toEqual([]);
     expect(provideClis([cli], machine, 'cache')).toEqual([]);
     expect(asked).toEqual([
@@ -85,7 +97,72 @@ describe('the CLIs that tests drive', () => {
     for (const { version } of testClis) expect(version).toMatch(/^\d+\.\d+\.\d+$/);
   });
 
-  it('are named when npm did not bring them', () => {
-    expect(provideClis([cli], npm(false).machine, 'cache')).toEqual([expect.stringContaining('@maker/tool@1.2.3')]);
+  it('are named when npm did not bring them, and nothing half is left', () => {
+    const { machine, left } = npm(undefined);
+    expect(provideClis([cli], machine, 'cache')).toEqual([expect.stringContaining('@maker/tool@1.2.3')]);
+    expect(left).toEqual([]);
+  });
+
+  it('are installed again where the program for this machine did not come along', () => {
+    const { machine, asked } = npm(path);
+    const native = { ...cli, platforms: true, binary: '@maker/tool-linux/tool' };
+    expect(provideClis([native], machine, 'cache')).toEqual([expect.stringContaining('@maker/tool@1.2.3')]);
+    expect(provideClis([native], machine, 'cache')).toEqual([expect.stringContaining('@maker/tool@1.2.3')]);
+    expect(asked.length).toBe(2);
+  });
+
+  it('are named with the reason when the cache can not be written', () => {
+    const { machine } = npm(path);
+    const makePart = () => {
+      throw new Error('EACCES: permission denied');
+    };
+    const problems = provideClis([cli, { ...cli, npmPackage: 'other' }], { ...machine, makePart }, 'cache');
+    expect(problems).toEqual([
+      expect.stringMatching(/@maker\/tool@1\.2\.3.*EACCES/),
+      expect.stringMatching(/other@1\.2\.3.*EACCES/),
+    ]);
+  });
+});
+
+describe('a cache of CLIs', () => {
+  let folder = '';
+  let path = process.env.PATH;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'clis-'));
+    mkdirSync(join(folder, 'bin'));
+    path = process.env.PATH;
+    process.env.PATH = `${join(folder, 'bin')}:${path}`;
+  });
+  afterEach(() => {
+    process.env.PATH = path;
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const cli: TestCli = { program: 'tool', npmPackage: '@maker/tool', version: '1.2.3' };
+  const npm = (script: string) => writeFileSync(join(folder, 'bin/npm'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const install = (limits: { each: number; all: number }) => installTestClis([cli], join(folder, 'cache'), limits);
+
+  it('gets what npm brought whole, and loses what an install that was broken off left', () => {
+    // In a container ids come again: one that is left may have the id of this process.
+    for (const pid of [spawnSync('true').pid, process.pid])
+      mkdirSync(join(folder, 'cache', `maker-tool-1.2.3.part-${pid}`), { recursive: true });
+    npm('mkdir -p "$3/node_modules/.bin" && touch "$3/node_modules/.bin/tool"');
+    expect(install({ each: 10_000, all: 10_000 })).toEqual([]);
+    expect(readdirSync(join(folder, 'cache'))).toEqual(['maker-tool-1.2.3']);
+  });
+
+  it.each([
+    ['takes too long', 'mkdir -p "$3/node_modules/.bin" && touch "$3/node_modules/.bin/tool" && exec sleep 30', 300],
+    ['fails in the middle', 'mkdir -p "$3/node_modules/.bin" && touch "$3/node_modules/.bin/tool" && exit 1', 10_000],
+  ])('has nothing of an install that %s', (_, script, each) => {
+    npm(script);
+    expect(install({ each, all: 10_000 })).toEqual([expect.stringContaining('@maker/tool@1.2.3')]);
+    expect(readdirSync(join(folder, 'cache'))).toEqual([]);
+  });
+
+  it('begins no install once the time for all is over', () => {
+    npm(`touch ${join(folder, 'begun')}`);
+    expect(install({ each: 10_000, all: 0 })).toEqual([expect.stringContaining('@maker/tool@1.2.3')]);
+    expect(readdirSync(folder)).not.toContain('begun');
   });
 });

@@ -1,4 +1,5 @@
-import { type HostCli, hostClis } from '../../../scripts/test-needs/host-clis.ts';
+import { hostClis } from '../../../scripts/test-needs/host-clis.ts';
+import type { TestCli } from '../../../scripts/test-needs/provide-clis.ts';
 
 type Settings = Record<string, unknown>;
 
@@ -7,7 +8,7 @@ export interface TestHost {
   /** As `init --client` takes it. */
   client: keyof typeof hostClis;
   title: string;
-  cli: HostCli;
+  cli: TestCli;
   /** Its model's address and what else it needs, in its environment. */
   env(model: string): Record<string, string>;
   /** What goes into the file that `init` wrote: approval of the tools, and the scripted model where only a file can name it. */
@@ -34,6 +35,10 @@ export const testHosts: readonly TestHost[] = [
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       // It defers tools and looks them up when they are wanted; then the first request lists none.
       ENABLE_TOOL_SEARCH: 'false',
+      // On a crowded machine it would begin without a server that is slower than five seconds.
+      MCP_CONNECTION_NONBLOCKING: '0',
+      MCP_CONNECT_TIMEOUT_MS: '60000',
+      MCP_TIMEOUT: '60000',
     }),
     args: prompt => ['-p', prompt, ...claude],
     slash: (name, words) => ['-p', `/mcp__polylogue__${name} ${words}`, ...claude],
@@ -67,7 +72,7 @@ export const testHosts: readonly TestHost[] = [
       }),
     },
     args: prompt => ['-p', prompt, ...gemini],
-    slash: (name, words) => ['-p', `/${name} --request="${words}"`, ...gemini],
+    slash: (name, words) => ['-p', `/${name} ${words}`, ...gemini],
   },
   {
     client: 'opencode',
@@ -91,6 +96,7 @@ export const testHosts: readonly TestHost[] = [
       }),
     },
     args: prompt => ['run', prompt],
+    slash: (name, words) => ['run', '--command', `polylogue:${name}`, ...words.split(' ')],
   },
   {
     client: 'qwen',
@@ -103,5 +109,6 @@ export const testHosts: readonly TestHost[] = [
       amend: settings => ({ ...settings, tools: { toolSearch: { enabled: false } } }),
     },
     args: prompt => ['-p', prompt, ...qwen],
+    slash: (name, words) => ['-p', `/${name} ${words}`, ...qwen],
   },
 ];

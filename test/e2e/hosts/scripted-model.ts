@@ -32,12 +32,15 @@ export type Move = (asked: Asked) => readonly ToolCall[];
 export interface ScriptedModel {
   /** Without a path. */
   url: string;
-  /** Requests that offered a tool of ours. */
+  /** Requests of this session that offered a tool of ours. */
   asked: Asked[];
   /** Requests to addresses that it does not know. */
   unknown: string[];
-  /** What it does from now on; after the last move it says that it is done. */
-  play(...moves: Move[]): void;
+  /**
+   * What it does from now on in the session in which this was said; after the last move it says that it is done, as it does in
+   * any other: a host that was stopped may live on for a while.
+   */
+  play(said: string, ...moves: Move[]): void;
   close(): Promise<void>;
 }
 
@@ -161,6 +164,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
   const asked: Asked[] = [];
   const unknown: string[] = [];
   let moves: Move[] = [];
+  let session = '';
   let answers = 0;
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -175,7 +179,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     }
     const body = recordOf(await jsonOfBody(request));
     const question = wire.read(body);
-    const isOurs = question.tools.some(name => nameOf('chat').test(name));
+    const isOurs = question.tools.some(name => nameOf('chat').test(name)) && question.said.includes(session);
     if (isOurs) asked.push(question);
     const calls = isOurs ? (moves.shift()?.(question) ?? []) : [];
     const reply = replyOf(`${++answers}`, stringOf(body.model), calls, question.tools);
@@ -200,7 +204,8 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     url: `http://127.0.0.1:${address.port}`,
     asked,
     unknown,
-    play(...next) {
+    play(said, ...next) {
+      session = said;
       moves = next;
       asked.length = 0;
     },

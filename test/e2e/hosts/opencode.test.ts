@@ -1,0 +1,3 @@
+import { checkHost } from './checks.ts';
+
+checkHost('opencode');
