@@ -44,7 +44,6 @@ const fixed: readonly (readonly [provider: string, id: string, aliases: readonly
   ['deepseek', 'deepseek-chat', ['ds-chat']],
   ['deepseek', 'deepseek-reasoner', ['r1', 'reasoner']],
   ['deepseek', 'deepseek-coder', ['ds-coder']],
-  ['groq', 'llama-3.3-70b-versatile', ['llama', 'llama-70b']],
   ['ollama', 'llama3.2', ['local-llama', 'ollama-llama']],
   // The dated previews of K2 are gone; the family goes on.
   ['moonshot', 'kimi-k2.6', ['kimi-k2']],
@@ -54,6 +53,7 @@ const fixed: readonly (readonly [provider: string, id: string, aliases: readonly
   ['moonshot', 'moonshot-v1-8k', ['moonshot-8k']],
   ['zhipu', 'glm-4.5-air', ['glm-air', 'glmair']],
   ['openrouter', 'mistralai/mistral-large-4-0', ['mistral']],
+  ['openrouter', 'meta-llama/llama-3.3-70b-instruct', ['llama', 'llama-70b']],
   ['openrouter', 'mistralai/codestral-2508', ['codestral']],
   ['openrouter', 'mistralai/devstral-2512', ['devstral']],
 ];

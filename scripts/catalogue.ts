@@ -1,16 +1,24 @@
 /**
- * Makes src/models/catalogue/catalogue.gen.json from a file of facts:  node scripts/catalogue.ts scripts/data/model-facts.jsonl
+ * Makes src/models/catalogue/catalogue.gen.json and docs/reference/models.md from scripts/data/model-facts.jsonl, and reports
+ * rows without a source and rows that nobody looked at for 90 days:  npm run catalogue
+ * With `-- --changes https://models.dev/api.json` (or a file) it writes nothing, but lists what is otherwise there, as the body of
+ * an issue, and ends with 1 where there is such a thing: a nightly job opens it.
  * One fact sheet a line. Which rows stay, how they are scored and what they are called is decided here and beside.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import type { Effort, InputKind, ModelInfo, Price, Rates } from '../src/core/model.ts';
 import { efforts } from '../src/core/model.ts';
 import { isChatId, modelKey, undatedKey } from '../src/models/routing/names.ts';
 import { assignAliases } from './catalogue-aliases.ts';
+import { changesSince, describeModels, reportOf } from './catalogue-report.ts';
 import { isSpecial, scoreOf } from './catalogue-scores.ts';
 
 const rates = { in: z.number(), out: z.number(), cacheRead: z.number().optional(), cacheWrite: z.number().optional() };
+
+const day = z.iso.date();
+const prices = z.object({ ...rates, tiers: z.array(z.object({ above: z.number(), ...rates })).optional() });
 
 const factSchema = z.object({
   provider: z.string(),
@@ -32,12 +40,22 @@ const factSchema = z.object({
     .optional(),
   /** Our effort (`off` for `none`) → the vendor's word, null where it has none. Low, medium and high may be left out. */
   levels: z.record(z.string(), z.string().nullable()).optional(),
-  usdPerMTok: z.object({ ...rates, tiers: z.array(z.object({ above: z.number(), ...rates })).optional() }).nullish(),
+  usdPerMTok: prices.nullish(),
+  /** The price that was announced for a day to come. */
+  priceFrom: z.object({ date: day, usdPerMTok: prices }).optional(),
   released: z.string().nullish(),
   tools: z.boolean().optional(),
   temperature: z.boolean().optional(),
+  /** From when on the vendor advises against it, and does not serve it. */
+  deprecated: day.optional(),
+  retired: day.optional(),
+  /** The id that the vendor names in its place. */
+  replacedBy: z.string().optional(),
   status: z.string().nullish(),
   legacy: z.boolean().optional(),
+  /** The page that says all this, and the day for which it does. */
+  source: z.url().optional(),
+  checked: day.optional(),
 });
 export type Fact = z.infer<typeof factSchema>;
 
@@ -77,7 +95,17 @@ function toModel(fact: Fact, generation: number): ModelInfo {
     score,
     allowCodeGeneration: score >= codeGenerationScore && !isSpecial(fact.id),
     status: fact.status === 'deprecated' ? 'deprecated' : 'active',
+    ...lifeOf(fact),
   };
+}
+
+/** What runs on people's own machines does not end with a vendor's cloud: there the server's list decides. */
+function lifeOf(fact: Fact): Pick<ModelInfo, 'life'> {
+  const { provider, deprecated, retired, replacedBy, priceFrom } = fact;
+  if (provider === 'ollama' || !(deprecated || retired || replacedBy || priceFrom)) return {};
+  const price = priceFrom && priceOf({ ...fact, usdPerMTok: priceFrom.usdPerMTok });
+  const later = price && priceFrom ? { priceFrom: { day: priceFrom.date, price } } : {};
+  return { life: { deprecated, retired, replacedBy, ...later } };
 }
 
 function inputOf(fact: Fact): InputKind[] {
@@ -184,13 +212,32 @@ function fromName(id: string): number {
   return Math.min(3, (Number(month[1]) - 25) * 2 + (Number(month[2]) > 6 ? 1 : 0));
 }
 
-/** Pure: the facts' text in, the catalogue's text out; one row a line, members at their usual value left out. */
-export function makeCatalogue(text: string): string {
+/** The facts by our names of providers. */
+export function readFacts(text: string): Fact[] {
   const lines = text.split('\n').filter(line => line.trim() !== '');
   const facts = lines.map(line => factSchema.parse(JSON.parse(line)));
-  const kept = facts
-    .map(fact => ({ ...fact, provider: providerIds.get(fact.provider) ?? fact.provider }))
-    .filter(isChat);
+  return facts.map(fact => ({ ...fact, provider: providerIds.get(fact.provider) ?? fact.provider }));
+}
+
+/**
+ * What an aggregator passes on ends at its maker first, unless others can run it too; it has hosts of its own, though, so
+ * that only its list knows when it is gone.
+ */
+function withMakersEnd(facts: readonly Fact[]): (fact: Fact) => Fact {
+  const closed = /^(anthropic\/|openai\/(?!gpt-oss)|google\/gemini|x-ai\/)/;
+  const makers = facts.filter(({ provider }) => provider !== 'openrouter' && provider !== 'ollama');
+  const ends = new Map(makers.map(fact => [modelKey(fact.id), fact.deprecated ?? fact.retired]));
+  return fact => {
+    if (fact.provider !== 'openrouter' || !closed.test(fact.id)) return fact;
+    const end = ends.get(modelKey(fact.id.replace(/:.*$/, '')));
+    return end ? { ...fact, deprecated: end } : fact;
+  };
+}
+
+/** Pure: the facts' text in, the catalogue's text out; one row a line, members at their usual value left out. */
+export function makeCatalogue(text: string): string {
+  const facts = readFacts(text);
+  const kept = facts.filter(isChat).map(withMakersEnd(facts));
   const generation = generations(kept);
   const models = assignAliases(kept.map(fact => toModel(fact, generation(fact))));
   const providers = [...new Set(models.map(model => model.provider))].sort();
@@ -219,17 +266,32 @@ function compact(model: ModelInfo): Record<string, unknown> {
     score: row.score,
     code: row.allowCodeGeneration || undefined,
     deprecated: row.status === 'deprecated' || undefined,
+    life: row.life,
   };
 }
 
-const target = new URL('../src/models/catalogue/catalogue.gen.json', import.meta.url);
+const at = (path: string) => new URL(`../${path}`, import.meta.url);
+
+/** What is generated from the facts, by path. */
+export function catalogueFiles(text: string): Map<string, string> {
+  return new Map([
+    ['src/models/catalogue/catalogue.gen.json', makeCatalogue(text)],
+    ['docs/reference/models.md', describeModels(readFacts(text))],
+  ]);
+}
 
 if (import.meta.main) {
-  const source = process.argv[2];
-  if (!source) {
-    console.error('Usage: node scripts/catalogue.ts <facts.jsonl>');
-    process.exitCode = 2;
+  const { values } = parseArgs({ options: { changes: { type: 'string' } } });
+  const text = readFileSync(at('scripts/data/model-facts.jsonl'), 'utf8');
+  const today = new Date().toISOString().slice(0, 10);
+  if (values.changes === undefined) {
+    console.log(reportOf(readFacts(text), today).text);
+    for (const [path, made] of catalogueFiles(text)) writeFileSync(at(path), made);
   } else {
-    writeFileSync(target, makeCatalogue(readFileSync(source, 'utf8')));
+    const isFile = !/^https?:/.test(values.changes);
+    const api = isFile ? readFileSync(values.changes, 'utf8') : await (await fetch(values.changes)).text();
+    const changes = changesSince(api, today);
+    console.log(changes.join('\n'));
+    if (changes.length > 0) process.exitCode = 1;
   }
 }

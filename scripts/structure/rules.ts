@@ -300,7 +300,7 @@ export const rules: StructureRules = {
   lines: 400,
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
-  foldable: { lines: 60, files: 2 },
-  budgets: { files: 485, lines: 78_670 },
+  foldable: { lines: 60, files: 1 },
+  budgets: { files: 485, lines: 78_770 },
   traceBudget: { chat: { files: 100, folders: 22 }, debug: { files: 106 } },
 };

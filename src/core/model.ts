@@ -24,6 +24,17 @@ export interface PriceTier extends Rates {
   above: number;
 }
 
+/** What a vendor announced of a model. Days are UTC, as YYYY-MM-DD. */
+export interface ModelLife {
+  /** From this day on the vendor advises against it; absent: from the announcement on, where there is one. */
+  deprecated?: string;
+  /** From this day on it is not served. */
+  retired?: string;
+  /** Id of the vendor's model that takes its place. */
+  replacedBy?: string;
+  priceFrom?: { day: string; price: Price };
+}
+
 /** What the catalogue knows of one model of one provider. */
 export interface ModelInfo {
   /** Id of the provider that serves it, e.g. `openai`. */
@@ -52,7 +63,8 @@ export interface ModelInfo {
   /** 1 to 20: how good we think it is; orders the automatic choice. */
   score: number;
   allowCodeGeneration: boolean;
-  status: 'active' | 'deprecated';
+  status: 'active' | 'deprecated' | 'retired';
+  life?: ModelLife;
 }
 
 /** A model that may answer this call, with how it is to be asked. */

@@ -85,6 +85,7 @@ function line(model: ModelInfo): string {
     model.reasoning ? 'reasons' : '',
     model.input.includes('image') ? 'sees images' : '',
     model.allowCodeGeneration ? 'writes code' : '',
+    model.status === 'deprecated' ? `until ${model.life?.retired}` : '',
   ].filter(Boolean);
   const aliases = model.aliases.length > 0 ? ` (${model.aliases.join(', ')})` : '';
   return `- ${model.id}${aliases}: ${can.join(', ')}`;

@@ -75,7 +75,11 @@ describe('polylogue models', () => {
     [{ OPENAI_ALLOWED_MODELS: 'gpt-5,o3', DENIED_MODELS: 'o3' }, ['gpt-5']],
     [{ LOCAL_ONLY: 'on' }, []],
   ])('lists only those that the operator lets be asked: %j', async (set, ids) => {
-    const { out } = await run(['models', '--provider', 'openai', '--json'], { OPENAI_API_KEY: 'a-key', ...set });
+    const { out } = await run(['models', '--provider', 'openai', '--json'], {
+      OPENAI_API_KEY: 'a-key',
+      OPENAI_BASE_URL: 'http://127.0.0.1:9/v1',
+      ...set,
+    });
     const [openai] = JSON.parse(out).providers;
     expect(openai.models.map((model: { id: string }) => model.id)).toEqual(ids);
   });

@@ -24,7 +24,7 @@ afterEach(async () => {
 
 const cases = [
   ['xai', 'grok', 'grok-4.7', startXai],
-  ['groq', 'llama', 'llama-3.3-70b-versatile', startGroq],
+  ['groq', 'llama-3.3-70b', 'llama-3.3-70b-versatile', startGroq],
   ['deepseek', 'deepseek', 'deepseek-v4-pro', startDeepSeek],
   ['minimax', 'minimax', 'MiniMax-M3', startMinimax],
   ['azure', 'prod', 'prod', () => startAzure({ prod: 'gpt-5.1' })],

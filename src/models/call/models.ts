@@ -277,7 +277,10 @@ function survey(
         const { id, names, title, onlyByPrefix = false } = definition;
         const present = await definition.present?.();
         const setting = settingFor(definition);
-        const own = models.filter(model => model.provider === id && model.status === 'active' && mayBeAsked(model));
+        // Of what is advised against only those are sure to be there that have their end ahead.
+        const isServed = ({ status, life }: ModelInfo) =>
+          status === 'active' || (status !== 'retired' && life?.retired);
+        const own = models.filter(model => model.provider === id && isServed(model) && mayBeAsked(model));
         return {
           id,
           names,

@@ -1,4 +1,4 @@
-import type { InputKind, ModelInfo, Price } from '../../core/model.ts';
+import type { InputKind, ModelInfo, ModelLife, Price } from '../../core/model.ts';
 import { efforts } from '../../core/model.ts';
 import generated from './catalogue.gen.json' with { type: 'json' };
 
@@ -20,6 +20,7 @@ interface Row {
   score: number;
   code?: boolean;
   deprecated?: boolean;
+  life?: ModelLife;
 }
 
 const rowsByProvider: Readonly<Record<string, readonly Row[]>> = generated;
@@ -55,5 +56,6 @@ function toModel(provider: string, row: Row): ModelInfo {
     score: row.score,
     allowCodeGeneration: row.code ?? false,
     status: row.deprecated ? 'deprecated' : 'active',
+    ...(row.life ? { life: row.life } : {}),
   };
 }

@@ -4,7 +4,7 @@ import { sameModel } from '../routing/names.ts';
 import type { Roster, RosterProvider } from '../routing/roster.ts';
 import { priorityOf } from '../routing/roster.ts';
 import type { ConfiguredProvider } from './connections.ts';
-import { overlayListing, usualWindow } from './overlay.ts';
+import { overlayListing, revived, usualWindow } from './overlay.ts';
 import type { Listing, Listings } from './vendor-lists.ts';
 
 export interface LiveRosterParts {
@@ -48,7 +48,7 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
     if (!configured) return { facts: { ...facts, listComplete: true }, add: models => models };
     const listing = onlyByName || definition.unlisted ? undefined : await listingFor(definition, only);
     const listComplete = !definition.openEnded && (listing?.complete ?? true);
-    return { facts: { ...facts, listComplete }, add: additionOf(definition, settings, listing?.models ?? []) };
+    return { facts: { ...facts, listComplete }, add: additionOf(definition, settings, listing) };
   }
 
   return async only => {
@@ -62,14 +62,22 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
 /** Lays what is known of one provider over the models known so far. */
 type Addition = (models: readonly ModelInfo[]) => readonly ModelInfo[];
 
-function additionOf(definition: ProviderDefinition, settings: ProviderSettings, live: readonly LiveModel[]): Addition {
+function additionOf(
+  definition: ProviderDefinition,
+  settings: ProviderSettings,
+  listing: Listing | undefined,
+): Addition {
   const { id: provider } = definition;
+  const { models: live = [], at } = listing ?? {};
   if (definition.listDecides) return models => served(models, provider, live);
-  if (!definition.models) return models => (live.length === 0 ? models : listed(models, provider, live));
+  if (!definition.models) return models => (live.length === 0 ? models : listed(models, provider, live, at));
   const reported = new Map(live.map(model => [model.id, model]));
   const settle = (model: ModelInfo) => settled(definition, settings, model, reported.get(model.id));
   return models => {
-    const own = definition.models?.(settings, models) ?? [];
+    // Deployments and gateways have days of their own for the models of others.
+    const own = (definition.models?.(settings, models) ?? []).map(model =>
+      model.life ? { ...model, status: 'active' as const, life: undefined } : model,
+    );
     const more = live.filter(({ id }) => !own.some(known => known.id === id));
     return [
       ...models,
@@ -79,14 +87,19 @@ function additionOf(definition: ProviderDefinition, settings: ProviderSettings, 
   };
 }
 
-/** A vendor's own list: what it names anew is there to be asked for by name, its windows count. */
-function listed(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[]): ModelInfo[] {
+/**
+ * A vendor's own list: what it names anew is there to be asked for by name, its windows count, and what it still names on the
+ * day of its announced end, or later, has not ended.
+ */
+function listed(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[], at = 0): ModelInfo[] {
   const windows = new Set(live.filter(({ window }) => window !== undefined).map(({ id }) => id));
-  return overlayListing(models, { provider, models: live, exhaustive: false }).map(model =>
-    model.provider === provider && !models.includes(model) && !windows.has(model.id)
-      ? { ...model, windowAssumed: true }
-      : model,
-  );
+  const ids = new Set(live.map(({ id }) => id));
+  const isServed = ({ id, life }: ModelInfo) => ids.has(id) && at >= Date.parse(life?.retired ?? '');
+  return overlayListing(models, { provider, models: live, exhaustive: false }).map(model => {
+    if (model.provider !== provider) return model;
+    if (isServed(model)) return revived(model);
+    return models.includes(model) || windows.has(model.id) ? model : { ...model, windowAssumed: true };
+  });
 }
 
 /** What the server has, and nothing else of this provider; with what it tells of each. */

@@ -1,7 +1,7 @@
 import { isAppError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, KeptTexts, SharedState } from '../../core/ports.ts';
-import type { Connection, ProviderDefinition } from '../provider.ts';
+import type { Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { eligibleModels } from '../routing/eligible-models.ts';
 import { explainRoute, type RouteExplanation } from '../routing/explain.ts';
 import { nameKey } from '../routing/names.ts';
@@ -80,7 +80,7 @@ function isUnsure(outcome: Outcome, request: ModelRequest, policy: RoutingPolicy
   if ('error' in outcome) {
     if (!isAppError(outcome.error) || outcome.error.kind !== 'input') return false;
     const { code, class: kind } = outcome.error.details;
-    return code === 'PROVIDER_NOT_FOUND' || kind === 'unknown';
+    return code === 'PROVIDER_NOT_FOUND' || kind === 'unknown' || kind === 'retired';
   }
   const { corrected, candidates } = outcome.resolution;
   if (corrected) return nameKey(corrected.from.slice(corrected.from.indexOf(':') + 1)) !== nameKey(corrected.to);
@@ -170,7 +170,13 @@ export function createModelSources(parts: SourceParts): ModelSources {
     files.length === 0 ? models : overlayFiles(models, files, providerIds).models;
 
   let known: Promise<readonly ModelInfo[]> | undefined;
-  const catalogue = () => (known ??= withFacts(kept));
+  const atVendor = new Set(
+    providers.filter(({ settings }) => isAtVendor(settings)).map(({ definition }) => definition.id),
+  );
+  const catalogue = async () => {
+    known ??= withFacts(kept);
+    return onDay(await known, new Date(clock.now()).toISOString().slice(0, 10), atVendor);
+  };
   const rosterParts = { providers, listings, catalogue, finish };
   const roster = createLiveRoster({ ...rosterParts, mayAsk });
   const rosterAtHand = createLiveRoster({ ...rosterParts, mayAsk: isLocal });
@@ -222,4 +228,24 @@ function stateOf({ models, at, complete, failure }: Listing, now: number): Listi
 async function withFacts(kept: KeptTexts | undefined): Promise<readonly ModelInfo[]> {
   const found = await keptFacts(kept);
   return found ? overlayFacts(loadCatalogue(), found.facts) : loadCatalogue();
+}
+
+/** Hosts where vendors serve their models themselves, in any region. */
+const vendorHosts =
+  /(^|\.)(anthropic\.com|openai\.com|googleapis\.com|groq\.com|x\.ai|deepseek\.com|moonshot\.(ai|cn)|minimax\.io|minimaxi\.com|z\.ai|bigmodel\.cn)$/;
+
+/** Whether a provider is asked at its vendor: what a gateway serves in its place does not end with the vendor's models. */
+function isAtVendor({ baseUrl }: ProviderSettings): boolean {
+  return baseUrl === undefined || vendorHosts.test(URL.parse(baseUrl)?.hostname ?? '');
+}
+
+/** The models of these providers as they are on a day (YYYY-MM-DD): with the status and the price that hold then. */
+export function onDay(models: readonly ModelInfo[], day: string, providers: ReadonlySet<string>): ModelInfo[] {
+  return models.map(model => {
+    if (!model.life || !providers.has(model.provider)) return model;
+    const { deprecated, retired, priceFrom } = model.life;
+    const announced = deprecated === undefined ? retired !== undefined : day >= deprecated;
+    const status = retired !== undefined && day >= retired ? 'retired' : announced ? 'deprecated' : model.status;
+    return { ...model, status, ...(priceFrom && day >= priceFrom.day && { price: priceFrom.price }) };
+  });
 }

@@ -180,6 +180,8 @@ function renewed(model: ModelInfo, facts: ModelFacts): ModelInfo {
     input,
     tools,
     ...(price ? { price } : {}),
+    // A price that was fetched is newer than one that was announced.
+    ...(facts.price && model.life && { life: { ...model.life, priceFrom: undefined } }),
     status: facts.deprecated ? 'deprecated' : 'active',
   };
 }

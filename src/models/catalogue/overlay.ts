@@ -41,6 +41,11 @@ export function overlayListing(
   return [...kept, ...added];
 }
 
+/** A model that is there after all: its vendor serves it longer than it announced, or the operator has it from elsewhere. */
+export function revived(model: ModelInfo): ModelInfo {
+  return model.status === 'retired' ? { ...model, status: 'deprecated' } : model;
+}
+
 function withWindow(model: ModelInfo, window: number | undefined): ModelInfo {
   if (window === undefined || !Number.isInteger(window) || window < 1) return model;
   return { ...model, window, maxOutput: Math.min(model.maxOutput, window) };
@@ -168,7 +173,7 @@ function merge(base: ModelInfo, entry: Entry): ModelInfo {
     entry.supports_extended_thinking ?? (base.reasoning || entry.default_reasoning_effort !== undefined);
   const window = entry.context_window ?? base.window;
   return {
-    ...base,
+    ...revived(base),
     name: entry.friendly_name ?? base.name,
     aliases: entry.aliases ? [...new Set(entry.aliases)] : base.aliases,
     window,

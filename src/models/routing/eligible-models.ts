@@ -345,7 +345,9 @@ export function guess(eligible: EligibleModels, text: string, scope?: RosterProv
     scope ? model.provider === scope.id : eligible.provider(model.provider)?.onlyByName !== true,
   );
   const configured = rows.filter(model => eligible.provider(model.provider)?.configured === true);
-  const model = correctName(name, configured, eligible.cost) ?? correctName(name, rows, eligible.cost);
+  const served = configured.filter(({ status }) => status !== 'retired');
+  const among = (pool: readonly ModelInfo[]) => correctName(name, pool, eligible.cost);
+  const model = among(served) ?? among(configured) ?? among(rows);
   if (!model) return undefined;
   return { how: 'guess', rows: [model], ...(suffix ? { suffix } : {}) };
 }

@@ -10,7 +10,6 @@ import { averagePrice, settingOf } from './roster.ts';
 export type LeftOutWhy =
   | Refusal
   | 'only_by_name'
-  | 'retired'
   | 'no_vision'
   | 'no_search'
   | 'window'

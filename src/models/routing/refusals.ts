@@ -9,7 +9,7 @@ import {
   mayServeMore,
   prefixOf,
   priorityOf,
-  type Refusal,
+  type Restriction,
   type RosterProvider,
   settingOf,
 } from './roster.ts';
@@ -54,9 +54,12 @@ export function unknownModelError(eligible: EligibleModels, name: string, provid
 /** The model exists, but none of its rows may be used. */
 export function refusedError(eligible: EligibleModels, name: string, rows: readonly ModelInfo[]): AppError {
   const refused = rows.map(model => ({ model, why: eligible.refusal(model) }));
-  const restricted = refused.find(({ why }) => why !== undefined && isRestriction(why));
-  if (restricted?.why) return restrictedError(eligible, name, restricted.model, restricted.why);
+  for (const { model, why } of refused) {
+    if (isRestriction(why)) return restrictedError(eligible, name, model, why);
+  }
   if (!hasProvider(eligible)) return noProviderError(eligible);
+  const gone = refused.find(({ why }) => why === 'retired');
+  if (gone) return retiredError(eligible, name, gone.model);
   const [first] = refused.filter(({ why }) => why === 'no_key');
   if (first) return unconfiguredError(eligible, name, first.model.provider, rows);
   return notFound(
@@ -85,17 +88,41 @@ export function unconfiguredError(
   );
 }
 
-const decisions: Record<Exclude<Refusal, 'no_key' | 'no_provider'>, (provider: string) => string> = {
+/** Its vendor shut the model down. */
+function retiredError(eligible: EligibleModels, name: string, model: ModelInfo): AppError {
+  const { provider, id, life } = model;
+  const heir = heirOf(eligible, model);
+  const open = eligible.open.filter(other => other === heir || other.status === 'active');
+  const others = heir && open.includes(heir) ? [heir.id] : nearestNames(id, open, suggestions);
+  const replaced = heir ? `; "${heir.id}" takes its place` : '';
+  return notFound(
+    `"${name}" was retired by ${provider} on ${life?.retired}${replaced}.`,
+    'retired',
+    others.length > 0 ? `Use ${oneOf(others)}, or "auto".` : 'Use "auto".',
+    { suggestions: others },
+  );
+}
+
+/** What took a model's place, and the place of that one, to the last. */
+function heirOf({ roster }: EligibleModels, model: ModelInfo): ModelInfo | undefined {
+  const line = [model];
+  for (const { provider, life } of line) {
+    const next = roster.models.find(other => other.provider === provider && other.id === life?.replacedBy);
+    if (next && !line.includes(next)) line.push(next);
+  }
+  return line.at(-1) === model ? undefined : line.at(-1);
+}
+
+const decisions: Record<Restriction, (provider: string) => string> = {
   offline: () => 'the server runs with --offline',
   not_local: () => 'only local models may be used here',
   denied: () => 'the operator denies it',
   not_allowed: provider => `it is not among the models the operator allows for ${provider}`,
 };
 
-function restrictedError(eligible: EligibleModels, name: string, model: ModelInfo, why: Refusal): AppError {
-  const decision = why === 'no_key' || why === 'no_provider' ? 'it is not served' : decisions[why](model.provider);
+function restrictedError(eligible: EligibleModels, name: string, model: ModelInfo, why: Restriction): AppError {
   const best = eligible.open[0];
-  return notFound(`"${name}" may not be used: ${decision}.`, 'restricted', useOpen(eligible), {
+  return notFound(`"${name}" may not be used: ${decisions[why](model.provider)}.`, 'restricted', useOpen(eligible), {
     reason: why,
     ...(best ? { best: best.id } : {}),
   });
@@ -113,10 +140,7 @@ export function nothingAllowedError(eligible: EligibleModels): AppError {
         : 'Set the key of a provider whose models can, or name a model.',
     );
   }
-  const known = eligible.roster.models.some(model => {
-    const why = eligible.refusal(model);
-    return why !== undefined && isRestriction(why);
-  });
+  const known = eligible.roster.models.some(model => isRestriction(eligible.refusal(model)));
   return notFound(
     known
       ? "The operator's restrictions leave no model to choose from."

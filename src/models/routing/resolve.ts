@@ -35,6 +35,7 @@ import {
   averagePrice,
   defaultOrder,
   findProvider,
+  isRestriction,
   type ModelRequest,
   mayServeMore,
   missingProvider,
@@ -136,13 +137,8 @@ function findMatch(eligible: EligibleModels, name: string): { match?: Match; sco
   // What an open-ended provider is asked for by its own name may well exist: no guessing.
   const guessed = scope && mayServeMore(scope) ? undefined : guess(eligible, rest, scope);
   // A guess never leads to what may not be used.
-  if (!guessed || guessed.rows.some(model => isForbidden(eligible, model))) return scope ? { scope } : {};
+  if (!guessed || guessed.rows.some(model => isRestriction(eligible.refusal(model)))) return scope ? { scope } : {};
   return { match: guessed, ...(scope ? { scope } : {}) };
-}
-
-function isForbidden(eligible: EligibleModels, model: ModelInfo): boolean {
-  const why = eligible.refusal(model);
-  return why !== undefined && why !== 'no_key' && why !== 'no_provider';
 }
 
 /** The usable rows of a model: those that bear the name, then its twins elsewhere, each by priority. */
@@ -166,7 +162,7 @@ function resolveMatch(
 ): Resolution {
   const [first, ...others] = servers(eligible, rows, scope);
   if (!first) {
-    throw scope && !scope.configured
+    throw scope && rows.some(model => eligible.refusal(model) === 'no_key')
       ? unconfiguredError(eligible, name, scope.id, rows)
       : refusedError(eligible, name, rows);
   }
@@ -376,8 +372,10 @@ function unmetNeeds({ request: { needs } }: EligibleModels, model: ModelInfo): s
   return unmet;
 }
 
-function retirement(model: ModelInfo): string[] {
-  return model.status === 'deprecated' ? [`${model.id} is retired by its vendor, or soon will be.`] : [];
+function retirement({ id, status, life = {} }: ModelInfo): string[] {
+  const when = life.retired === undefined ? ', or soon will be' : ` on ${life.retired}`;
+  const instead = life.replacedBy === undefined ? '' : `; use ${life.replacedBy} instead`;
+  return status === 'deprecated' ? [`${id} is retired by its vendor${when}${instead}.`] : [];
 }
 
 /** The request with the manager's plan, where there is a task to plan. The plan only ever orders and narrows what is open. */

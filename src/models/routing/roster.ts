@@ -291,8 +291,12 @@ export function spreadOverProviders(ranked: readonly ModelInfo[], count: number)
   return elsewhere ? [...head.slice(0, count - 1), elsewhere] : head;
 }
 
-/** Why a model may not be used. `no_key`: its provider is not configured; `no_provider`: it is not part of this installation. */
-export type Refusal = 'no_provider' | 'no_key' | 'offline' | 'not_local' | 'denied' | 'not_allowed';
+/**
+ * Why a model may not be used. `no_key`: its provider is not configured; `no_provider`: it is not part of this installation;
+ * `retired`: its vendor does not serve it any more.
+ */
+export type Refusal = 'no_provider' | 'no_key' | 'retired' | Restriction;
+export type Restriction = 'offline' | 'not_local' | 'denied' | 'not_allowed';
 
 /** Says why a model may not be used; undefined when it may. */
 export type Restrictions = (model: ModelInfo) => Refusal | undefined;
@@ -305,9 +309,9 @@ export interface Entry {
   provider?: string;
 }
 
-/** Whether a refusal is the operator's decision, rather than a missing key. */
-export function isRestriction(refusal: Refusal): boolean {
-  return refusal !== 'no_key' && refusal !== 'no_provider';
+/** Whether a refusal is the operator's decision, rather than a missing key or the vendor's. */
+export function isRestriction(refusal: Refusal | undefined): refusal is Restriction {
+  return refusal !== undefined && refusal !== 'no_key' && refusal !== 'no_provider' && refusal !== 'retired';
 }
 
 /**
@@ -325,6 +329,7 @@ export function createRestrictions(roster: Roster, policy: RoutingPolicy): Restr
   return model => {
     const provider = providers.get(model.provider);
     if (!provider) return 'no_provider';
+    if (model.status === 'retired') return 'retired';
     if (!provider.configured) return 'no_key';
     if (policy.offline && !isOffline(provider.id) && !provider.local) return 'offline';
     if (policy.localOnly && !provider.local && !isOffline(provider.id)) return 'not_local';

@@ -53,7 +53,11 @@ describe('polylogue route', () => {
   });
 
   it('explains every rule, and why others were left out', async () => {
-    const env = { DENIED_MODELS: 'gemini-2.5-pro', OPENAI_ALLOWED_MODELS: 'gpt-4.1-nano' };
+    const env = {
+      DENIED_MODELS: 'gemini-2.5-pro',
+      OPENAI_ALLOWED_MODELS: 'gpt-4.1-nano',
+      OPENAI_BASE_URL: 'http://127.0.0.1:9/v1',
+    };
     const { out } = await route(['What is the weather in Oslo today?', '--explain'], env);
     expect(out).toMatch(/yes search: the question/);
     expect(out).toMatch(/no {2}vision/);

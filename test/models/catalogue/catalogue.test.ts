@@ -16,7 +16,7 @@ describe('the catalogue', () => {
     const families = ['gemini', 'gemini3', 'gemini-3-pro', 'kimi-k2', 'kimi-thinking', 'llama-70b', 'flash', 'opus'];
     expect(families.filter(alias => of(alias)?.status !== 'active')).toEqual([]);
     expect(of('kimi-k2')?.id).toBe('kimi-k2.6');
-    expect(of('llama-70b')?.id).toBe('llama-3.3-70b-versatile');
+    expect(of('llama-70b')?.id).toBe('meta-llama/llama-3.3-70b-instruct');
     expect(of('gemini')?.id).toBe('gemini-4-argon');
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
+import { modelKey } from '../../../src/models/routing/names.ts';
 import type { Situation } from '../routing-fixtures.ts';
 import { namesOf, refusalOf, resolve, rosterOf, vendors } from '../routing-fixtures.ts';
 
@@ -27,7 +28,7 @@ const resolved: Row[] = [
   { name: 'gemini-2.5-pro', is: 'google/gemini-2.5-pro' },
   { name: 'claude-opus-4-5', is: 'anthropic/claude-opus-4-5' },
   { name: 'MiniMax-M3', is: 'minimax/MiniMax-M3' },
-  { name: 'glm-4.5-flash', is: 'zhipu/glm-4.5-flash' },
+  { name: 'glm-4.5-flash', is: 'zhipu/glm-4.5-flash', warns: 'retired' },
   { name: 'gpt-oss:20b', is: 'ollama/gpt-oss:20b' },
   { name: 'llama3.2', is: 'ollama/llama3.2' },
   { name: 'llama3.2:latest', is: 'ollama/llama3.2' },
@@ -187,7 +188,12 @@ const refused: { name: string; code: string; class?: string; in?: Situation }[] 
   { name: 'o3', code: 'CONFIG', in: only() },
   { name: 'nonsense', code: 'CONFIG', in: only() },
   // restricted
-  { name: 'o3', code: 'MODEL_NOT_FOUND', class: 'restricted', in: { policy: { allowed: { openai: ['o4-mini'] } } } },
+  {
+    name: 'o3',
+    code: 'MODEL_NOT_FOUND',
+    class: 'restricted',
+    in: { ...only('openai'), policy: { allowed: { openai: ['o4-mini'] } } },
+  },
   { name: 'O3', code: 'MODEL_NOT_FOUND', class: 'restricted', in: { policy: { denied: ['o3'] } } },
   { name: 'flash', code: 'MODEL_NOT_FOUND', class: 'restricted', in: { policy: { denied: ['gemini-3.8-flash'] } } },
   { name: 'gpt-4o-2024-08-06', code: 'MODEL_NOT_FOUND', class: 'restricted', in: { policy: { denied: ['gpt-4o'] } } },
@@ -212,7 +218,7 @@ const refused: { name: string; code: string; class?: string; in?: Situation }[] 
 function rosterWithout(id: string) {
   return rosterOf(
     vendors,
-    loadCatalogue().filter(model => model.id !== id),
+    loadCatalogue().filter(model => modelKey(model.id) !== modelKey(id)),
   );
 }
 
@@ -302,7 +308,7 @@ describe('a named model elsewhere', () => {
       'moonshot/kimi-k2.6',
       'openrouter/moonshotai/kimi-k2.6',
     ]);
-    expect(namesOf(resolve('o3'))).toEqual(['openai/o3']);
+    expect(namesOf(resolve('gpt-5.3-codex-spark'))).toEqual(['openai/gpt-5.3-codex-spark']);
   });
 
   it('stays local when it was local', () => {
@@ -315,8 +321,8 @@ describe('a named model elsewhere', () => {
   });
 
   it('leaves out a fallback that is narrower than the call needs', () => {
-    const wide = { ...only('minimax', 'openrouter'), needs: { window: 100_000 } };
-    expect(namesOf(resolve('MiniMax-M2.5', wide))).toEqual(['minimax/MiniMax-M2.5']);
+    const wide = { ...only('openai', 'openrouter'), needs: { window: 8_192 } };
+    expect(namesOf(resolve('gpt-4', wide))).toEqual(['openai/gpt-4']);
   });
 
   it('is kept, with a warning, though it cannot do what the call needs', () => {
