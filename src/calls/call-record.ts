@@ -2,13 +2,12 @@ import type { Skip } from '../core/file.ts';
 import type { RequestId } from '../core/ids.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Message } from '../core/message.ts';
-import type { Candidate, Effort, ModelInfo } from '../core/model.ts';
+import type { Candidate, Effort } from '../core/model.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Compaction, Thread, Turn, WorkflowState } from '../core/thread.ts';
-import type { ProgressUpdate, ToolRequest, UserQuestion } from '../core/tool-host.ts';
+import type { ProgressUpdate, ToolRequest } from '../core/tool-host.ts';
 import type { CliOptions, ModelAnswer, WebSearch } from '../models/ask-model.ts';
-import type { Resolution } from '../models/routing/resolve.ts';
-import type { Category, ModelRequest } from '../models/routing/roster.ts';
+import type { Category } from '../models/routing/roster.ts';
 import type { ThreadChange } from '../storage/store.ts';
 import type { Budget } from '../threads/compaction.ts';
 import type { EvidencePiece, ToolDefinition } from './tool.ts';
@@ -80,30 +79,25 @@ export interface ThreadedCall extends ParsedCall {
   thread: Thread;
 }
 
-/** What a call comes to once its tool and thread are known: work of our own, or a question to a model. */
-export type TurnPlan = LocalTurn | ModelTurn;
-
+/** A turn that no model answers. */
 export interface LocalTurn {
-  kind: 'local';
   /** What the caller contributed; becomes a turn. */
   contribution: string;
   workflow?: { tool: string; state: WorkflowState | null };
   document: JsonObject;
-  /** The caller has to be asked these first: the reply is the document alone, and nothing is remembered. */
-  questions?: readonly UserQuestion[];
   /** The tool's own facts, beside those of every reply. */
   metadata?: JsonObject;
 }
 
+/** What a model is asked, once tool and thread of a call are known. */
 export interface ModelTurn {
-  kind: 'ask';
   contribution: string;
   /** What the model is told first; absent: what every model is. */
   preamble?: string;
   /** Comes after everything else and is never stored. */
   tail: string;
-  /** Added to the tail for a model that it fits. */
-  addendum?(model: ModelInfo): string;
+  /** Added to the tail for a model that may generate code. */
+  codeTail?: string;
   /** Files and directories as the caller named them. */
   files: readonly string[];
   /** Without one of them there is nothing to ask about. */
@@ -116,26 +110,13 @@ export interface ModelTurn {
   evidence?: readonly EvidencePiece[];
   /** For a program that answers. */
   cli?: CliOptions;
-  /** Who may answer; absent: as the AI manager plans it. */
-  choose?(request: ModelRequest): Promise<Resolution>;
   /** A program reads the answer, as `wholeOnly` of a question to a model says. */
   wholeOnly?: boolean | undefined;
-  /** Comes to the answer, masked, in more than one question. It may move `pending`; absent: the prompt is one question. */
-  work?(gathered: PreparedCall, pending: PendingExchange, anew: PromptAnew): Promise<ModelAnswer>;
   /** Images as the caller named them: paths or data URLs. */
   images?: readonly string[];
   category: Category;
   effort: Effort;
   workflow?: { tool: string; state: WorkflowState | null };
-  /** Goes into the reply even when the model fails: the caller's own work must not be lost. */
-  local: JsonObject;
-  /** The reply where no model is configured; absent: that is an error. */
-  withoutModel?: JsonObject;
-  /** Puts parts of what the model said elsewhere; answers the text that the reply shows, masked, and keys to add to it. */
-  deliver?(answered: AnsweredCall): Promise<{ text: string; document: JsonObject }>;
-  /** The tool's own facts, which win over those of every reply. */
-  metadata?(answered: AnsweredCall): JsonObject;
-  conclude(answered: AnsweredCall): JsonObject;
 }
 
 /** Where the exchange of a call stands in its thread, from its question on. */
@@ -144,10 +125,9 @@ export interface PendingExchange {
   thread: Thread;
   /** The question. */
   turn: Turn;
+  /** How many of its turns were sent to a model. */
+  sent: number;
 }
-
-/** Makes and stores the prompt for a candidate whose window does not hold the one that there is. */
-export type PromptAnew = (candidate: Candidate) => Promise<{ gathered: PreparedCall; pending: PendingExchange }>;
 
 export interface RoutedCall extends ThreadedCall {
   plan: ModelTurn;

@@ -6,6 +6,7 @@ import type { Turn } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
 import { addUsage } from '../../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion } from '../../models/ask-model.ts';
+import type { Addition } from '../../threads/threads.ts';
 import { said, turnTokens } from '../../threads/transcript.ts';
 import type {
   AnsweredCall,
@@ -18,9 +19,9 @@ import type {
 } from '../call-record.ts';
 import { truncateAnswer } from '../format-reply.ts';
 import { continuationOffer, errorReply, localMetadata, metadataOf, type Reply, successReply } from '../reply.ts';
-import { prepareContext, promptForCandidate, usedTokens } from './prepare-context.ts';
+import { prepareContext, promptForCandidate, turnOf, usedTokens } from './prepare-context.ts';
 import { createMaskedStream, maskAnswer, unmaskPrompt } from './redaction.ts';
-import { routeCall } from './route-call.ts';
+import { type ChooseModel, routeCall } from './route-call.ts';
 import type { CallServices } from './services.ts';
 
 /** Minimum room in tokens for which a truncated answer is continued. */
@@ -90,157 +91,63 @@ export function questionBase({ reqId, tool, request, common, signal, progress }:
 }
 
 /** Stores what the caller contributed as a turn, without asking a model. Later calls on the thread read it. */
-export async function recordLocalTurn(services: CallServices, call: ThreadedCall, plan: LocalTurn): Promise<Reply> {
+export async function recordLocalTurn(services: CallServices, call: ThreadedCall, local: LocalTurn): Promise<Reply> {
   const { threads, clock, maxTurns } = services;
   const exchange = services.newExchange();
-  const draft: Turn = {
+  const draft = turnOf(services, call, {
     seq: call.thread.seq + 1,
     role: 'user',
-    content: plan.contribution,
-    timestamp: clock.now(),
+    content: local.contribution,
     exchange,
-    toolName: call.tool.name,
-    files: [],
-    images: [],
-    citations: [],
-    tokens: 0,
-  };
+  });
   const previous = call.thread.turns.findLast(turn => turn.status === 'done');
   const turn = { ...draft, tokens: turnTokens(draft, previous, new Map()) };
-  const thread = await threads.add(call.thread, exchange, { turns: [turn], status: 'done', workflow: plan.workflow });
+  const thread = await threads.add(call.thread, exchange, { turns: [turn], status: 'done', workflow: local.workflow });
   return successReply({
-    ...plan.document,
+    ...local.document,
     continuation_id: thread.id,
     continuation_offer: continuationOffer(thread, maxTurns, thread.turns.length),
-    metadata: { ...plan.metadata, ...localMetadata(call, clock.monotonic() - call.startedAt) },
+    metadata: { ...local.metadata, ...localMetadata(call, clock.monotonic() - call.startedAt) },
   });
 }
 
-/** The second half of the pipeline: route → prepare the context → store the question → ask → store the answer and reply. */
-export async function askModelTurn(services: CallServices, call: ThreadedCall, plan: ModelTurn): Promise<Reply> {
+/** What a call has in its thread so far; nothing before its question is stored. */
+export interface Exchange {
+  pending?: PendingExchange;
+  /** Its answer was stored, or was to be. */
+  isOver?: boolean;
+  /** Goes into the reply even when the model fails: the caller's own work must not be lost. */
+  local?: JsonObject | undefined;
+}
+
+/** Runs the steps of a call. Where one fails, the exchange is closed, and the reply says how to continue. */
+export async function inExchange(
+  services: CallServices,
+  call: ThreadedCall,
+  exchange: Exchange,
+  steps: () => Promise<Reply>,
+): Promise<Reply> {
+  const { tool, reqId, signal } = call;
   try {
-    const routed = await routeCall(services, call, plan);
-    call.progress.stage('reading files');
-    const gathered = await prepareContext(services, routed);
-    report(services, gathered);
-    const standing = await remember(services, gathered);
-    const asked = await answer(services, gathered, standing);
-    return 'isError' in asked ? asked : await reply(services, asked);
-  } catch (error) {
-    if (!isAppError(error)) throw error;
-    if (plan.withoutModel && error.kind === 'config') {
-      // No model is configured, so the caller's own work is the complete answer.
-      const { contribution, workflow, withoutModel: document } = plan;
-      return recordLocalTurn(services, call, { kind: 'local', contribution, workflow, document });
-    }
-    return errorReply(error, { toolName: call.tool.name, reqId: call.reqId, local: plan.local });
-  }
-}
-
-function report({ emit }: CallServices, { reqId, tool, files }: PreparedCall): void {
-  const skipped = files.skipped.map(({ path, code }) => ({ path, code }));
-  emit({
-    type: 'files.read',
-    reqId,
-    tool: tool.name,
-    embedded: [...files.embedded, ...files.changed],
-    skipped,
-  });
-}
-
-/** Stores the question before a model is paid. */
-async function remember(
-  { threads }: CallServices,
-  { thread, turn, blobs, compaction, history }: PreparedCall,
-): Promise<PendingExchange> {
-  const { tokens, costUsd } = history.summary ?? {};
-  const question = { turns: [turn], status: 'pending' as const, blobs, compaction, tokens, costUsd };
-  return { thread: await threads.add(thread, turn.exchange, question), turn };
-}
-
-interface Asked {
-  answered: AnsweredCall;
-  standing: PendingExchange;
-}
-
-async function answer(services: CallServices, prepared: PreparedCall, stored: PendingExchange): Promise<Asked | Reply> {
-  const { candidates, progress, reqId, tool, signal, plan } = prepared;
-  const { model } = candidates[0];
-  let [gathered, standing] = [prepared, stored];
-  progress.stage(`asking ${model.provider}:${model.id}`);
-  const anew = async (candidate: Candidate) => {
-    ({ gathered, standing } = await askAnew(services, gathered, standing, candidate));
-    return { gathered, pending: standing };
-  };
-  try {
-    if (plan.work) {
-      const made = await plan.work(gathered, standing, anew);
-      return { answered: { ...gathered, answer: made, said: made.text }, standing };
-    }
-    const { mask } = services;
-    let clear = await unmaskPrompt(services, gathered, services.runsHere);
-    const { onText } = gathered.request;
-    const stream = onText && !clear ? createMaskedStream(mask, gathered.thread.id, onText) : undefined;
-    const question: ModelQuestion = {
-      ...questionBase(gathered),
-      payer: { owner: gathered.request.principal.owner, thread: gathered.thread.id },
-      cli: plan.cli,
-      wholeOnly: plan.wholeOnly,
-      candidates,
-      webSearch: gathered.webSearch,
-      messages: clear?.messages ?? gathered.messages,
-      promptFor: promptForCandidate(gathered, async candidate => {
-        await anew(candidate);
-        clear = (await unmaskPrompt(services, gathered, services.runsHere)) ?? clear;
-        return { ...gathered, messages: clear?.messages ?? gathered.messages };
-      }),
-      maxOutputTokens: gathered.budget.answer,
-      cacheKey: gathered.thread.id,
-      onText: stream?.push,
-    };
-    const given = await services.askModel(question);
-    const messages = gathered === prepared ? question.messages : (clear?.messages ?? gathered.messages);
-    const used = usedTokens(gathered);
-    const answer = await continueTruncated(services.askModel, { ...question, messages }, given, used);
-    await stream?.end();
-    const masked = await maskAnswer(mask, gathered.thread.id, answer, clear?.shown);
-    // With unmasked secrets in the prompt, masking needs the complete answer, so it is sent in one piece.
-    if (clear) onText?.(masked.text);
-    return { answered: { ...gathered, answer: masked, said: answer.text.toWellFormed() }, standing };
+    return await steps();
   } catch (error) {
     if (!isAppError(error)) {
       const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
       services.emit({ type: 'warning', reqId, where: tool.name, message });
     }
-    const { thread } = standing;
-    await closeExchange(services, standing, signal);
-    const offer = continuationOffer(thread, services.maxTurns, gathered.history.sent);
-    const keep = { ...plan.local, continuation_id: thread.id, continuation_offer: offer };
-    return errorReply(error, { toolName: tool.name, reqId, local: keep });
+    const { pending, isOver, local } = exchange;
+    if (pending && !isOver) await closeExchange(services, pending, signal);
+    const offer = pending && {
+      continuation_id: pending.thread.id,
+      continuation_offer: continuationOffer(pending.thread, services.maxTurns, pending.sent),
+    };
+    return errorReply(error, { toolName: tool.name, reqId, local: { ...local, ...offer } });
   }
 }
 
-/**
- * The call for a candidate whose window does not hold the prompt: one of its own, with less history and shorter files. It
- * becomes an exchange of its own, so that the thread keeps what the model was really shown.
- */
-async function askAnew(
-  services: CallServices,
-  { plan, candidates: _, ...call }: PreparedCall,
-  { thread, turn }: PendingExchange,
-  candidate: Candidate,
-): Promise<{ gathered: PreparedCall; standing: PendingExchange }> {
-  const made = await prepareContext(services, { ...call, plan, thread, candidates: [candidate] });
-  const closed = await services.threads.add(thread, turn.exchange, { turns: [], status: 'failed' });
-  const { provider, id } = candidate.model;
-  const warning = `The prompt was made shorter for ${provider}:${id}, whose window does not hold it.`;
-  const gathered = { ...made, thread: closed, warnings: [...made.warnings, warning] };
-  return { gathered, standing: await remember(services, gathered) };
-}
-
 /** Marks an exchange that got no answer. */
-export async function closeExchange(
-  { threads, emit }: Pick<CallServices, 'threads' | 'emit'>,
+async function closeExchange(
+  { threads, emit }: CallServices,
   { thread, turn }: PendingExchange,
   signal: AbortSignal,
 ): Promise<void> {
@@ -253,61 +160,217 @@ export async function closeExchange(
   }
 }
 
-async function reply(services: CallServices, { answered, standing }: Asked): Promise<Reply> {
-  const { clock, threads } = services;
-  const { turn } = standing;
-  const { answer, plan, history, tool } = answered;
-  const assistant: Turn = {
-    seq: turn.seq + 1,
-    role: 'assistant',
+/** What the model of a call is asked: who may answer, and with which prompt. */
+export async function prepareTurn(
+  services: CallServices,
+  call: ThreadedCall,
+  turn: ModelTurn,
+  choose?: ChooseModel,
+): Promise<PreparedCall> {
+  const routed = await routeCall(services, call, turn, choose);
+  call.progress.stage('reading files');
+  const prepared = await prepareContext(services, routed);
+  reportFiles(services, prepared);
+  return prepared;
+}
+
+/** Tells the observers once which files a call reads. */
+export function reportFiles({ emit }: CallServices, { reqId, tool, files }: PreparedCall): void {
+  const skipped = files.skipped.map(({ path, code }) => ({ path, code }));
+  emit({ type: 'files.read', reqId, tool: tool.name, embedded: [...files.embedded, ...files.changed], skipped });
+}
+
+/** Stores the question before a model is paid. */
+export async function storeQuestion(
+  services: CallServices,
+  { thread, turn, blobs, compaction, history, candidates: [{ model }], progress }: PreparedCall,
+  exchange: Exchange,
+): Promise<PendingExchange> {
+  const { tokens, costUsd } = history.summary ?? {};
+  const change = { blobs, compaction, tokens, costUsd };
+  const pending = await openExchange(services, exchange, { thread, turn, sent: history.sent }, change);
+  progress.stage(`asking ${model.provider}:${model.id}`);
+  return pending;
+}
+
+/** Adds a question to its thread, as one that waits for its answer. */
+export async function openExchange(
+  { threads }: CallServices,
+  exchange: Exchange,
+  { thread, turn, sent }: PendingExchange,
+  change: Pick<Addition, 'blobs' | 'compaction' | 'tokens' | 'costUsd'>,
+): Promise<PendingExchange> {
+  const added = await threads.add(thread, turn.exchange, { turns: [turn], status: 'pending', ...change });
+  exchange.pending = { thread: added, turn, sent };
+  return exchange.pending;
+}
+
+/** Puts the prompt to the candidates. */
+export async function askModel(
+  services: CallServices,
+  prepared: PreparedCall,
+  exchange: Exchange,
+): Promise<AnsweredCall> {
+  const { candidates, plan, request, thread } = prepared;
+  const { mask, runsHere } = services;
+  const { onText } = request;
+  let asked = prepared;
+  let clear = await unmaskPrompt(services, asked, runsHere);
+  const stream = onText && !clear ? createMaskedStream(mask, thread.id, onText) : undefined;
+  const question: ModelQuestion = {
+    ...questionBase(asked),
+    payer: { owner: request.principal.owner, thread: thread.id },
+    cli: plan.cli,
+    wholeOnly: plan.wholeOnly,
+    candidates,
+    webSearch: asked.webSearch,
+    messages: clear?.messages ?? asked.messages,
+    promptFor: promptForCandidate(asked, async candidate => {
+      asked = await askAnew(services, asked, candidate, exchange);
+      clear = (await unmaskPrompt(services, asked, runsHere)) ?? clear;
+      return { ...asked, messages: clear?.messages ?? asked.messages };
+    }),
+    maxOutputTokens: asked.budget.answer,
+    cacheKey: thread.id,
+    onText: stream?.push,
+  };
+  const given = await services.askModel(question);
+  const messages = asked === prepared ? question.messages : (clear?.messages ?? asked.messages);
+  const answer = await continueTruncated(services.askModel, { ...question, messages }, given, usedTokens(asked));
+  await stream?.end();
+  const masked = await maskAnswer(mask, thread.id, answer, clear?.shown);
+  // With unmasked secrets in the prompt, masking needs the complete answer, so it is sent in one piece.
+  if (clear) onText?.(masked.text);
+  return { ...asked, answer: masked, said: answer.text.toWellFormed() };
+}
+
+/**
+ * The call for a candidate whose window does not hold the prompt: one of its own, with less history and shorter files. It
+ * becomes an exchange of its own, so that the thread keeps what the model was really shown.
+ */
+export async function askAnew(
+  services: CallServices,
+  { candidates: _, ...call }: PreparedCall,
+  candidate: Candidate,
+  exchange: Exchange,
+): Promise<PreparedCall> {
+  const { thread, turn } = exchange.pending ?? call;
+  const made = await prepareContext(services, { ...call, thread, candidates: [candidate] });
+  const closed = await services.threads.add(thread, turn.exchange, { turns: [], status: 'failed' });
+  const { provider, id } = candidate.model;
+  const warning = `The prompt was made shorter for ${provider}:${id}, whose window does not hold it.`;
+  const prepared = { ...made, thread: closed, warnings: [...made.warnings, warning] };
+  await storeQuestion(services, prepared, exchange);
+  return prepared;
+}
+
+/** What is stored of an answer. */
+export type StoredAnswer = Pick<Turn, 'content' | 'modelProvider' | 'modelName' | 'modelMetadata'> &
+  Partial<Pick<Turn, 'citations'>> &
+  Pick<Addition, 'workflow' | 'tokens' | 'costUsd'>;
+
+/**
+ * Stores the answer, with the thread as it is then. An answer that is paid for reaches the caller even when the store fails: with
+ * the warning that is returned.
+ */
+export async function storeAnswer(
+  services: CallServices,
+  call: ParsedCall,
+  exchange: Exchange,
+  { workflow, tokens, costUsd, ...own }: StoredAnswer,
+): Promise<PendingExchange & { warnings: string[] }> {
+  const { pending } = exchange;
+  if (!pending) throw new TypeError('an answer without a stored question');
+  exchange.isOver = true;
+  const { turn, thread, sent } = pending;
+  const answer = turnOf(services, call, { seq: turn.seq + 1, role: 'assistant', exchange: turn.exchange, ...own });
+  const addition = { turns: [answer], status: 'done' as const, workflow, tokens, costUsd };
+  try {
+    return { turn: answer, thread: await services.threads.add(thread, turn.exchange, addition), sent, warnings: [] };
+  } catch (error) {
+    const warnings = [`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`];
+    return { turn: answer, thread, sent, warnings };
+  }
+}
+
+/** What a mode makes of an answer once it is stored. */
+export interface Finish {
+  /** The text that the reply shows, masked. */
+  text: string;
+  /** The mode's own keys, with the text or as much of it as the reply holds. */
+  document(text: string): JsonObject;
+  /** The tool's own facts, which win over those of every reply. */
+  metadata?: JsonObject;
+}
+
+/** Stores the answer of a model, and replies with what `finish` makes of it. */
+export async function finishTurn(
+  services: CallServices,
+  answered: AnsweredCall,
+  exchange: Exchange,
+  finish: (answered: AnsweredCall) => Finish | Promise<Finish>,
+): Promise<Reply> {
+  const { answer, plan, history } = answered;
+  const { model, candidate, usage, costUsd, citations } = answer;
+  const { thread, turn, warnings } = await storeAnswer(services, answered, exchange, {
     content: answer.text,
-    timestamp: clock.now(),
-    exchange: turn.exchange,
-    toolName: tool.name,
-    modelProvider: answer.model.provider,
-    modelName: answer.model.id,
+    modelProvider: model.provider,
+    modelName: model.id,
     modelMetadata: {
       requested: answered.requestedModel,
-      effort: answer.candidate.effort,
-      thinkingBudget: answer.candidate.thinkingBudget,
+      effort: candidate.effort,
+      thinkingBudget: candidate.thinkingBudget,
       finishReason: answer.finish.raw ?? answer.finish.kind,
-      usage: answer.usage,
-      costUsd: answer.costUsd,
+      usage,
+      costUsd,
       latencyMs: Math.round(answer.latencyMs),
       ...(answer.couldSearch && { webSearch: true }),
     },
-    files: [],
-    images: [],
-    citations: answer.citations,
-    tokens: estimateTokens(answer.text),
-  };
-  const warnings = [...answered.warnings];
-  const tokens = answer.usage.input + answer.usage.output;
-  const addition = { turns: [assistant], workflow: plan.workflow, tokens, costUsd: answer.costUsd };
-  let { thread } = standing;
-  try {
-    thread = await threads.add(thread, turn.exchange, { ...addition, status: 'done' });
-  } catch (error) {
-    // The answer is paid for: the caller gets it, with a warning that it is not stored.
-    warnings.push(`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`);
-  }
-  const elapsedMs = clock.monotonic() - answered.startedAt;
-  const facts = metadataOf(answered, { elapsedMs, warnings, totals: thread.totals });
-  const metadata = plan.workflow ? facts : { ...facts, conversation_ready: true, ...plan.metadata?.(answered) };
-  const delivered = (await plan.deliver?.(answered)) ?? { text: answer.text, document: {} };
-  const make = (text: string): JsonObject => ({
-    ...plan.conclude({ ...answered, answer: { ...answer, text } }),
-    ...delivered.document,
+    citations,
+    workflow: plan.workflow,
+    tokens: usage.input + usage.output,
+    costUsd,
+  });
+  const elapsedMs = services.clock.monotonic() - answered.startedAt;
+  const facts = metadataOf(answered, {
+    elapsedMs,
+    warnings: [...answered.warnings, ...warnings],
+    totals: thread.totals,
+  });
+  const { text, document, metadata } = await finish(answered);
+  const make = (shown: string): JsonObject => ({
+    ...document(shown),
     ...(plan.workflow && { continuation_id: thread.id }),
     continuation_offer: continuationOffer(thread, services.maxTurns, history.sent + 2),
-    citations: answer.citations.length > 0 ? answer.citations.map(citation => ({ ...citation })) : undefined,
-    metadata,
+    citations: citations.length > 0 ? citations.map(citation => ({ ...citation })) : undefined,
+    metadata: plan.workflow ? facts : { ...facts, conversation_ready: true, ...metadata },
   });
-  return successReply(
-    truncateAnswer(
-      make,
-      { thread: thread.id, seq: assistant.seq, text: delivered.text, asStored: delivered.text === answer.text },
-      services.replyTokens,
-    ),
-  );
+  const place = { thread: thread.id, seq: turn.seq, text, asStored: text === answer.text };
+  return successReply(truncateAnswer(make, place, services.replyTokens));
+}
+
+/**
+ * The usual steps: choose a model, prepare its prompt, store the question, ask, store the answer, reply. `withoutModel`: the turn
+ * where no model is configured; absent: that is an error.
+ */
+export async function askModelTurn(
+  services: CallServices,
+  call: ThreadedCall,
+  turn: ModelTurn,
+  finish: (answered: AnsweredCall) => Finish | Promise<Finish>,
+  { local, withoutModel }: Pick<Exchange, 'local'> & { withoutModel?: LocalTurn } = {},
+): Promise<Reply> {
+  const exchange: Exchange = { local };
+  return inExchange(services, call, exchange, async () => {
+    let prepared: PreparedCall;
+    try {
+      prepared = await prepareTurn(services, call, turn);
+    } catch (error) {
+      if (!withoutModel || !isAppError(error) || error.kind !== 'config') throw error;
+      // No model is configured, so the caller's own work is the complete answer.
+      return recordLocalTurn(services, call, withoutModel);
+    }
+    await storeQuestion(services, prepared, exchange);
+    return finishTurn(services, await askModel(services, prepared, exchange), exchange, finish);
+  });
 }

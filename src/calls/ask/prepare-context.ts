@@ -15,15 +15,8 @@ import type { DocumentLibrary } from '../../models/vendor-services.ts';
 import { type CollectedFile, type Collection, collectFiles } from '../../workspace/collect-files.ts';
 import { isSkip, parsePathReference, skip } from '../../workspace/paths.ts';
 import { clampRange, locateReference, readBytes } from '../../workspace/read-file.ts';
-import type { PreparedCall, RoutedCall } from '../call-record.ts';
-import {
-  buildPrompt,
-  type CollectedImages,
-  collectImages,
-  type Prompt,
-  type PromptParts,
-  refuseIfNothingReadable,
-} from './prompt.ts';
+import type { ParsedCall, PreparedCall, RoutedCall } from '../call-record.ts';
+import { buildPrompt, collectImages, type Prompt, type PromptParts, refuseIfNothingReadable } from './prompt.ts';
 import { searchFiles } from './search-files.ts';
 import type { CallServices } from './services.ts';
 import { compactHistory } from './summarise-history.ts';
@@ -210,7 +203,13 @@ function refuseTooMany(named: number, limit: number): void {
 export async function prepareContext(services: CallServices, call: RoutedCall): Promise<PreparedCall> {
   const { request, signal, thread } = call;
   const images = await collectImages(services, call);
-  const draft = draftTurn(services, call, images);
+  const draft = turnOf(services, call, {
+    seq: thread.seq + 1,
+    role: 'user',
+    content: call.plan.contribution,
+    exchange: services.newExchange(),
+    images: images.records,
+  });
   const documents = await collectDocuments(services, call);
   const found = await collectFiles(services.sandbox, documents.others, {
     root: request.principal.root,
@@ -332,19 +331,14 @@ function countable({ reqId, candidates, signal }: RoutedCall, { messages, budget
   return { reqId, candidate: candidates[0], messages, maxOutputTokens: budget.answer, signal };
 }
 
-function draftTurn(services: CallServices, { thread, plan, tool }: RoutedCall, images: CollectedImages): Turn {
-  return {
-    seq: thread.seq + 1,
-    role: 'user',
-    content: plan.contribution,
-    timestamp: services.clock.now(),
-    exchange: services.newExchange(),
-    toolName: tool.name,
-    files: [],
-    images: images.records,
-    citations: [],
-    tokens: 0,
-  };
+/** A turn of a call, made now; without files, images and citations but those that `own` has. */
+export function turnOf(
+  { clock }: Pick<CallServices, 'clock'>,
+  { tool }: Pick<ParsedCall, 'tool'>,
+  own: Pick<Turn, 'seq' | 'role' | 'content' | 'exchange'> & Partial<Turn>,
+): Turn {
+  const tokens = estimateTokens(own.content);
+  return { timestamp: clock.now(), toolName: tool.name, files: [], images: [], citations: [], tokens, ...own };
 }
 
 /** Files of which not one has room: the caller must choose, so it is told the numbers before a model is paid. */

@@ -320,7 +320,7 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
   const { collected, factor } = parts;
   const [{ model, maxPrompt }] = call.candidates;
   const { window, maxOutput } = model;
-  const tail = [plan.tail, plan.addendum?.(model)].filter(Boolean).join('\n\n');
+  const tail = [plan.tail, model.allowCodeGeneration && plan.codeTail].filter(Boolean).join('\n\n');
   const preamble = plan.preamble ?? services.preamble;
   const plainly = planBudget({ window, maxOutput, reserved: reservedTokens(preamble, parts, tail), maxPrompt });
   const evidence = fitEvidence(plan.evidence ?? [], (plainly.rest * evidenceShare) / factor);

@@ -115,11 +115,7 @@ export function searchFor(
  * Routing for one call: the AI manager gets to know what it is about, and where its rules leave that open, a small model is
  * asked. Told to the observers. Several requests of one call share what was found out.
  */
-function planCall(
-  services: CallServices,
-  call: ThreadedCall,
-  finding: () => Promise<TaskProfile>,
-): (request: ModelRequest) => Promise<Resolution> {
+function planCall(services: CallServices, call: ThreadedCall, finding: () => Promise<TaskProfile>): ChooseModel {
   const opining = memoized(async () => {
     const { text } = await finding();
     return services.classify(text, { reqId, tool: tool.name, payer, signal });
@@ -168,8 +164,19 @@ function emitRoute(
   });
 }
 
-/** The candidates of one call, the best first, and what is to be said of how they were chosen. */
-export async function routeCall(services: CallServices, call: ThreadedCall, plan: ModelTurn): Promise<RoutedCall> {
+/** Finds the models that may answer. */
+export type ChooseModel = (request: ModelRequest) => Promise<Resolution>;
+
+/**
+ * The candidates of one call, the best first, and what is to be said of how they were chosen: by `choose`, or as the AI manager
+ * plans it.
+ */
+export async function routeCall(
+  services: CallServices,
+  call: ThreadedCall,
+  plan: ModelTurn,
+  choose?: ChooseModel,
+): Promise<RoutedCall> {
   const { common, tool, thread } = call;
   const task = memoized(() => routeTask(services, call, plan));
   const last = common.model === undefined ? lastAnswerOf(thread, tool.name) : undefined;
@@ -188,7 +195,7 @@ export async function routeCall(services: CallServices, call: ThreadedCall, plan
       remembered === undefined && { before: { model: used, tokens: cachedTokens(services, thread, last) } }),
     ...(plan.provider !== undefined && { avoid: (model: ModelInfo) => model.provider !== plan.provider }),
   };
-  const planned = plan.choose ?? planCall(services, call, task);
+  const planned = choose ?? planCall(services, call, task);
   // The default model may belong to another provider than the plan requires, so one is chosen.
   const unnamed = plan.provider === undefined && request.before === undefined ? undefined : 'auto';
   let resolution: Resolution;

@@ -1,6 +1,7 @@
 import { askModelTurn } from '../../calls/ask/ask.ts';
 import type { CallServices } from '../../calls/ask/services.ts';
-import type { AnsweredCall, ModelTurn, ThreadedCall } from '../../calls/call-record.ts';
+import type { ModelTurn, ThreadedCall } from '../../calls/call-record.ts';
+import { jsonOf, type Reply } from '../../calls/reply.ts';
 import type { ExternalCliMode } from '../../calls/tool.ts';
 import { inputError, securityError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, textsIn } from '../../core/json.ts';
@@ -46,14 +47,10 @@ function summaryIn(text: string): string | undefined {
 /** Another vendor's agent works on a request in this project, and its answer becomes part of the thread. */
 export const externalCli: Mode<ExternalCliMode> = {
   thread: 'one',
-  async execute(_definition, call, services) {
-    const { plan, model } = await planQuestion(services, call);
-    // The CLI is named explicitly, so no other model may replace it.
-    return askModelTurn(services, { ...call, common: { ...call.common, model, allowFallback: false } }, plan);
-  },
+  execute: (_definition, call, services) => ask(services, call),
 };
 
-async function planQuestion(services: ModeServices, call: ThreadedCall): Promise<{ plan: ModelTurn; model: string }> {
+async function ask(services: ModeServices, call: ThreadedCall): Promise<Reply> {
   const { args, thread, tool } = call;
   const { clis } = services;
   const cli = clis.find(textOr(args.cli_name) ?? lastAsked(thread, tool.name, clis) ?? usual(clis));
@@ -65,20 +62,24 @@ async function planQuestion(services: ModeServices, call: ThreadedCall): Promise
   const { prompt, warnings } = await clis.rolePrompt(cli, role);
   call.warnings.push(...warnings);
   if (textsIn(args.images).length > 0) call.warnings.push('Images are not handed to CLIs: name their files instead.');
-  const plan: ModelTurn = {
-    kind: 'ask',
+  const turn: ModelTurn = {
     contribution: await contributionOf(call, services),
     tail: `${prompt}\n\n${guidance(cli.title)}`,
     files: [],
     category: 'balanced',
     effort: 'medium',
     cli: { role, mayWrite },
-    local: {},
-    deliver: async ({ answer }) => ({ text: capOutput(answer.text, cli.title).text, document: {} }),
-    metadata: answered => metadataOf(answered, cli.title),
-    conclude: ({ answer }) => ({ status: 'continuation_available', content: answer.text, content_type: 'text' }),
   };
-  return { plan, model: `${cliProviderId}:${cli.name}` };
+  // The CLI is named explicitly, so no other model may replace it.
+  const common = { ...call.common, model: `${cliProviderId}:${cli.name}`, allowFallback: false };
+  return askModelTurn(services, { ...call, common }, turn, ({ answer: { text, providerMetadata } }) => {
+    const capped = capOutput(text, cli.title);
+    return {
+      text: capped.text,
+      document: content => ({ status: 'continuation_available', content, content_type: 'text' }),
+      metadata: { ...(isRecord(providerMetadata) && jsonOf(providerMetadata)), ...capped.metadata },
+    };
+  });
 }
 
 function textOr(value: unknown): string | undefined {
@@ -136,12 +137,4 @@ async function contributionOf(call: ThreadedCall, services: CallServices): Promi
     }
   }
   return `${prompt}\n\nFiles to look at:\n${lines.join('\n')}`;
-}
-
-/** What the CLI reported, and how its answer was shortened. */
-function metadataOf({ answer }: AnsweredCall, title: string): JsonObject {
-  const reported: JsonObject = isRecord(answer.providerMetadata)
-    ? JSON.parse(JSON.stringify(answer.providerMetadata))
-    : {};
-  return { ...reported, ...capOutput(answer.text, title).metadata };
 }

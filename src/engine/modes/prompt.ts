@@ -1,8 +1,8 @@
 import { basename, join } from 'node:path';
 import { askModelTurn } from '../../calls/ask/ask.ts';
 import type { CallServices } from '../../calls/ask/services.ts';
-import type { AnsweredCall, ModelTurn, ThreadedCall } from '../../calls/call-record.ts';
-import { readControlStatus, wishIn } from '../../calls/reply.ts';
+import type { AnsweredCall, ThreadedCall } from '../../calls/call-record.ts';
+import { type Reply, readControlStatus, wishIn } from '../../calls/reply.ts';
 import type { DocumentQuestion, PromptMode } from '../../calls/tool.ts';
 import { inputError, isAppError } from '../../core/errors.ts';
 import { type JsonObject, textsIn } from '../../core/json.ts';
@@ -122,10 +122,10 @@ type Definition = PromptMode<Record<string, unknown>>;
 /** One question, one answer. */
 export const prompt: Mode<Definition> = {
   thread: 'one',
-  execute: async (mode, call, services) => askModelTurn(services, call, await planQuestion(mode, call, services)),
+  execute: ask,
 };
 
-async function planQuestion(mode: Definition, call: ThreadedCall, services: CallServices): Promise<ModelTurn> {
+async function ask(mode: Definition, call: ThreadedCall, services: CallServices): Promise<Reply> {
   const { args } = call;
   const named = textsIn(args.absolute_file_paths ?? args.relevant_files);
   const { question, files: others } = await questionOf(mode.question(args), named, call, services);
@@ -134,30 +134,32 @@ async function planQuestion(mode: Definition, call: ThreadedCall, services: Call
   const directory = typeof args[directoryField] === 'string' ? args[directoryField] : undefined;
   // Checked before a model is paid for code that could not be written.
   if (directory !== undefined && call.tool.effects.writes) await services.sandbox.assertWithin(directory);
-  return {
-    kind: 'ask',
+  const turn = {
     contribution: question,
     tail: mode.role,
-    addendum: model => (mode.generatesCode && directory && model.allowCodeGeneration ? generationProtocol : ''),
+    ...(mode.generatesCode && directory && { codeTail: generationProtocol }),
     files,
     aboutFiles: subject !== undefined,
     ...(subject && { fileIds: subject.fileIds, provider: subject.provider }),
     images: [...textsIn(args.images), ...(subject?.images ?? [])],
     category: mode.category,
     effort: mode.effort,
-    local: {},
-    deliver: answered => deliver(services, directory, answered),
-    conclude({ answer, files: report, plan }) {
-      const special = readControlStatus(answer.text);
-      const missing = report.skipped.some(({ code }) => plan.aboutFiles || code !== 'not_found');
-      const cut = answer.partial || answer.finish.kind === 'length' || missing;
-      return {
-        status: special?.status ?? (cut ? 'partial' : 'continuation_available'),
-        content: answer.text,
-        content_type: special ? 'json' : 'text',
-        ...(special && wishIn(special.object)),
-      };
-    },
+  };
+  return askModelTurn(services, call, turn, async answered => {
+    const { text, document } = await deliver(services, directory, answered);
+    return { text, document: shown => ({ ...conclude(answered, shown), ...document }) };
+  });
+}
+
+function conclude({ answer, files: { skipped }, plan }: AnsweredCall, text: string): JsonObject {
+  const special = readControlStatus(text);
+  const missing = skipped.some(({ code }) => plan.aboutFiles || code !== 'not_found');
+  const cut = answer.partial || answer.finish.kind === 'length' || missing;
+  return {
+    status: special?.status ?? (cut ? 'partial' : 'continuation_available'),
+    content: text,
+    content_type: special ? 'json' : 'text',
+    ...(special && wishIn(special.object)),
   };
 }
 

@@ -1,11 +1,12 @@
-import { isNamed } from '../../../calls/ask/route-call.ts';
-import type { ModelTurn, ParsedCall, PendingExchange, PreparedCall, PromptAnew } from '../../../calls/call-record.ts';
+import type { Finish } from '../../../calls/ask/ask.ts';
+import type { ChooseModel } from '../../../calls/ask/route-call.ts';
+import type { ModelTurn, ParsedCall, PreparedCall } from '../../../calls/call-record.ts';
 import { type AppError, inputError } from '../../../core/errors.ts';
 import type { TextFile } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { type Message, textOf } from '../../../core/message.ts';
 import type { ModelInfo } from '../../../core/model.ts';
-import type { Clock, Mask } from '../../../core/ports.ts';
+import type { Mask } from '../../../core/ports.ts';
 import { cutMiddle, printablePath, safeCut } from '../../../core/text.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
@@ -104,15 +105,6 @@ export interface RunRecord {
   sandbox?: string;
 }
 
-export interface RunWork {
-  route(request: ModelRequest): Promise<Resolution>;
-  /** The one line of the preamble that every model is told; absent: none. */
-  language?: string;
-  clock: Pick<Clock, 'monotonic'>;
-  record: RunRecord;
-  perform(gathered: PreparedCall, pending: PendingExchange, anew: PromptAnew): Promise<AgentResult>;
-}
-
 /** A prompt, as a run begins with it. */
 interface RunPrompt {
   preamble: Message[];
@@ -122,37 +114,22 @@ interface RunPrompt {
   message: string;
 }
 
-/** A run as a call of the pipeline: the prompt is gathered like any other, and what answers it is the loop. */
-export function planRun(call: ParsedCall, { route, language, clock, record, perform }: RunWork): ModelTurn {
-  const { args, common } = call;
-  let result: AgentResult | undefined;
+/** A run as a turn: its prompt is prepared like any other. `language`: the one line of the preamble that every model is told. */
+export function runTurn({ args }: ParsedCall, language: string | undefined): ModelTurn {
   return {
-    kind: 'ask',
     contribution: taskIn(args),
     preamble: [rules, language].filter(Boolean).join('\n'),
     tail: '',
     files: Array.isArray(args.files) ? args.files.map(String) : [],
     category: 'balanced',
     effort: 'medium',
-    choose: request => chooseAble(route, request, isNamed(common.model)),
-    async work(gathered, pending, anew) {
-      const began = clock.monotonic();
-      result = await perform(gathered, pending, anew);
-      return { ...answerOf(result, record), latencyMs: clock.monotonic() - began };
-    },
-    // Read when the reply is made: the caller must not lose what was done until then.
-    get local() {
-      return record.calls.length > 0 ? factsOf(record) : {};
-    },
-    deliver: async ({ answer }) => ({ text: result?.text ?? answer.text, document: {} }),
-    conclude: ({ answer }) => ({
-      status: result?.stopReason === 'done' ? 'success' : 'partial',
-      content: answer.text,
-      stop_reason: result?.stopReason,
-      rounds: result?.rounds,
-      ...factsOf(record),
-    }),
   };
+}
+
+/** The reply to a run that came to an end. */
+export function finishRun({ text, stopReason, rounds }: AgentResult, record: RunRecord): Finish {
+  const status = stopReason === 'done' ? 'success' : 'partial';
+  return { text, document: content => ({ status, content, stop_reason: stopReason, rounds, ...factsOf(record) }) };
 }
 
 /** What is to be done; throws where the call does not say. */
@@ -165,7 +142,8 @@ export function taskIn({ task }: Record<string, unknown>): string {
   });
 }
 
-function factsOf({ calls, changed, sandbox }: RunRecord): JsonObject {
+/** What a run did, as its reply tells it. */
+export function factsOf({ calls, changed, sandbox }: RunRecord): JsonObject {
   return {
     sandbox,
     tool_calls: calls.map(callFacts),
@@ -193,7 +171,7 @@ export function promptOf({ messages }: Pick<PreparedCall, 'messages'>): RunPromp
 }
 
 /** The answer as the thread keeps it: everybody after it reads which files are others now. */
-function answerOf(result: AgentResult, { changed }: RunRecord): ModelAnswer {
+export function answerOf(result: AgentResult, { changed }: RunRecord, latencyMs: number): ModelAnswer {
   const { text, candidate, usage, costUsd, stopReason, warnings } = result;
   const written = [...changed].map(path => `- ${printablePath(path)}`);
   return {
@@ -209,7 +187,7 @@ function answerOf(result: AgentResult, { changed }: RunRecord): ModelAnswer {
     partial: false,
     citations: [],
     attempts: [],
-    latencyMs: 0,
+    latencyMs,
     warnings: [...warnings],
   };
 }
@@ -220,7 +198,7 @@ function finishOf(stop: AgentResult['stopReason']): ModelAnswer['finish']['kind'
 }
 
 /** The models that may do it: named, or chosen among those that call tools. */
-async function chooseAble(route: RunWork['route'], request: ModelRequest, named: boolean): Promise<Resolution> {
+export async function chooseAble(route: ChooseModel, request: ModelRequest, named: boolean): Promise<Resolution> {
   const resolution = await route({
     ...request,
     needs: { ...request.needs, window: leastWindow },

@@ -1,4 +1,5 @@
-import { askModelTurn } from '../../../calls/ask/ask.ts';
+import { askAnew, type Exchange, finishTurn, inExchange, prepareTurn, storeQuestion } from '../../../calls/ask/ask.ts';
+import { isNamed } from '../../../calls/ask/route-call.ts';
 import type { CallServices } from '../../../calls/ask/services.ts';
 import { withThread } from '../../../calls/ask/with-thread.ts';
 import type { ParsedCall, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
@@ -23,7 +24,17 @@ import type { AgentTool, Approval } from './local-tools/agent-tool.ts';
 import type { LocalToolServices } from './local-tools/local-tool.ts';
 import { createLocalTools } from './local-tools/local-tools.ts';
 import { openServers, type ServerEntry } from './mcp-servers.ts';
-import { createRefresher, planRun, promptOf, type RunRecord, taskIn } from './plan-run.ts';
+import {
+  answerOf,
+  chooseAble,
+  createRefresher,
+  factsOf,
+  finishRun,
+  promptOf,
+  type RunRecord,
+  runTurn,
+  taskIn,
+} from './plan-run.ts';
 import { runAgent } from './run-agent.ts';
 import { createWaitingRuns, restoreRun, WaitingRun, type WaitingRuns } from './waiting-runs.ts';
 
@@ -255,20 +266,29 @@ async function work(parts: RunnerParts, run: WaitingRun, call: ThreadedCall, con
     if (event.type === 'files.written' && event.code === undefined) record.changed.add(event.path);
     parts.emit('reqId' in event ? { ...event, reqId: run.reqId } : event);
   };
-  const plan = planRun(call, {
-    ...parts,
-    record,
-    perform(gathered, pending, anew) {
-      run.pending = pending;
-      const promptFor = async (candidate: Candidate) => {
-        const made = await anew(candidate);
-        run.pending = made.pending;
-        return promptOf(made.gathered);
-      };
-      return perform({ ...parts, emit }, run, gathered, { ...context, promptFor, record });
+  const { services } = context;
+  const own = { ...call, signal: run.signal };
+  const exchange: Exchange = {
+    // Read when the reply is made: the caller must not lose what was done until then.
+    get local() {
+      return record.calls.length > 0 ? factsOf(record) : {};
     },
+  };
+  const reply = await inExchange(services, own, exchange, async () => {
+    const choose = (request: ModelRequest) => chooseAble(parts.route, request, isNamed(call.common.model));
+    let prepared = await prepareTurn(services, own, runTurn(call, parts.language), choose);
+    run.pending = await storeQuestion(services, prepared, exchange);
+    const promptFor = async (candidate: Candidate) => {
+      prepared = await askAnew(services, prepared, candidate, exchange);
+      run.pending = exchange.pending;
+      return promptOf(prepared);
+    };
+    const began = parts.clock.monotonic();
+    const result = await perform({ ...parts, emit }, run, prepared, { ...context, promptFor, record });
+    const answer = answerOf(result, record, parts.clock.monotonic() - began);
+    return finishTurn(services, { ...prepared, answer, said: answer.text }, exchange, () => finishRun(result, record));
   });
-  return askedBy(run, await askModelTurn(context.services, { ...call, signal: run.signal }, plan));
+  return askedBy(run, reply);
 }
 
 /** A reply as the call gets it that is here now. */

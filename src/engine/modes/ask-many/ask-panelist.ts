@@ -1,11 +1,11 @@
-import { questionBase } from '../../../calls/ask/ask.ts';
+import { type Exchange, questionBase } from '../../../calls/ask/ask.ts';
 import { maskAnswer, withoutSecrets } from '../../../calls/ask/redaction.ts';
 import { askedSearch } from '../../../calls/ask/route-call.ts';
 import type { ThreadedCall } from '../../../calls/call-record.ts';
 import { AppError, type ErrorDetails, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import { type Message, textOf } from '../../../core/message.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
-import { addUsage, noUsage, type Usage } from '../../../core/usage.ts';
+import { addUsage, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
 import { type CallBudget, callLimit, createCallBudget, promptTokens } from '../../../models/budget.ts';
 import type { ModeServices } from '../mode.ts';
@@ -30,6 +30,7 @@ export interface PanelRun {
   call: ThreadedCall;
   budget: CallBudget;
   spent: Spending;
+  exchange: Exchange;
 }
 
 export interface PanelQuestion extends Pick<ModelQuestion, 'promptFor'> {
@@ -148,8 +149,4 @@ export function addSpending(spent: Spending, { usage, costUsd }: ModelAnswer): v
 /** The money of a call that may ask for a limit of its own. */
 export function panelBudget({ panel }: ModeServices, asked: number | undefined): CallBudget {
   return createCallBudget(callLimit(panel.maxCostUsd, asked), panel.pricing);
-}
-
-export function startPanelRun(services: ModeServices, call: ThreadedCall, budget: CallBudget): PanelRun {
-  return { services, call, budget, spent: { usage: noUsage } };
 }

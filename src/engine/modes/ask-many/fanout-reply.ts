@@ -1,9 +1,9 @@
+import { turnOf } from '../../../calls/ask/prepare-context.ts';
 import { documentTokens } from '../../../calls/format-reply.ts';
 import { errorOf, localMetadata, usageDocument } from '../../../calls/reply.ts';
 import { isAppError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
-import type { Turn } from '../../../core/thread.ts';
 import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
 import { type FanoutRun, nameOf, type TargetResponse } from './ask-targets.ts';
 import { costOf } from './panelist-response.ts';
@@ -152,29 +152,21 @@ async function keep(
   entries: readonly TargetEntry[],
 ): Promise<{ kept: readonly (Kept | undefined)[]; warnings: string[] }> {
   const { services, call, text, spent } = run;
-  const { threads, clock } = services;
+  const { threads } = services;
   const { content, offsets } = joined(entries);
   const { owner, root } = call.request.principal;
   const blank = threads.start({ owner, workspace: root }, call.tool.name);
-  const shared = { timestamp: clock.now(), exchange: services.newExchange(), toolName: call.tool.name };
-  const none = { files: [], images: [], citations: [] };
+  const exchange = services.newExchange();
   const asked = entries.flatMap(({ facts, text: answer }) => (answer === undefined ? [] : [String(facts.model)]));
-  const turns: Turn[] = [
-    { ...shared, ...none, seq: 1, role: 'user', content: text, tokens: estimateTokens(text) },
-    {
-      ...shared,
-      ...none,
-      seq: 2,
-      role: 'assistant',
-      content,
-      modelMetadata: { asked, usage: spent.usage, costUsd: spent.costUsd },
-      tokens: estimateTokens(content),
-    },
+  const modelMetadata = { asked, usage: spent.usage, costUsd: spent.costUsd };
+  const turns = [
+    turnOf(services, call, { seq: 1, role: 'user', content: text, exchange }),
+    turnOf(services, call, { seq: 2, role: 'assistant', content, exchange, modelMetadata }),
   ];
   const tokens = spent.usage.input + spent.usage.output;
   try {
     const started = { ...blank, title: titleOf(text) };
-    const thread = await threads.add(started, shared.exchange, {
+    const thread = await threads.add(started, exchange, {
       turns,
       status: 'done',
       tokens,

@@ -3,14 +3,7 @@ import { maskCall } from '../../../calls/ask/with-thread.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
 import { errorReply, type Reply, successReply } from '../../../calls/reply.ts';
 import type { FanoutMode } from '../../../calls/tool.ts';
-import {
-  type AppError,
-  inputError,
-  isAppError,
-  limitError,
-  securityError,
-  throwIfAborted,
-} from '../../../core/errors.ts';
+import { type AppError, inputError, limitError, securityError, throwIfAborted } from '../../../core/errors.ts';
 import type { Skip, SkipCode } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
@@ -77,16 +70,11 @@ export const fanout: Mode<FanoutMode> = { thread: 'none', execute: executeFanout
 
 async function executeFanout(mode: FanoutMode, parsed: ParsedCall, services: ModeServices): Promise<Reply> {
   const call = await maskCall(services.mask, parsed, parsed.reqId);
-  try {
-    if (mode.from === 'text') return await intoReply(startFanout(services, call, String(call.args.text)), mode);
-    call.progress.stage('reading the prompt');
-    const { text, path } = await readQuestion(services, call);
-    const run = startFanout(services, call, text);
-    return await (mode.to === 'reply' ? intoReply(run, mode) : intoFiles(run, mode, path));
-  } catch (error) {
-    if (!isAppError(error)) throw error;
-    return errorReply(error, { toolName: call.tool.name, reqId: call.reqId });
-  }
+  if (mode.from === 'text') return intoReply(startFanout(services, call, String(call.args.text)), mode);
+  call.progress.stage('reading the prompt');
+  const { text, path } = await readQuestion(services, call);
+  const run = startFanout(services, call, text);
+  return mode.to === 'reply' ? intoReply(run, mode) : intoFiles(run, mode, path);
 }
 
 async function intoReply(run: FanoutRun, mode: FanoutMode): Promise<Reply> {

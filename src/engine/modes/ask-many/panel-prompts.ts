@@ -1,4 +1,4 @@
-import { prepareContext, promptForCandidate } from '../../../calls/ask/prepare-context.ts';
+import { prepareContext, promptForCandidate, turnOf } from '../../../calls/ask/prepare-context.ts';
 import type { CallServices } from '../../../calls/ask/services.ts';
 import type { ModelTurn, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
@@ -7,7 +7,6 @@ import { type AppError, isAppError } from '../../../core/errors.ts';
 import type { FileRecord } from '../../../core/file.ts';
 import { tailHeading } from '../../../core/message.ts';
 import type { Candidate } from '../../../core/model.ts';
-import type { Turn } from '../../../core/thread.ts';
 import { tokensPerMessage } from '../../../core/tokens.ts';
 import type { ModelQuestion } from '../../../models/ask-model.ts';
 import { windowClass } from '../../../threads/compaction.ts';
@@ -43,15 +42,12 @@ export async function preparePanelPrompt(
   if (!('candidates' in panelist.who)) return panelist.who;
   const { candidates } = panelist.who;
   const plan: ModelTurn = {
-    kind: 'ask',
     contribution: proposal,
     tail: panelTail(mode, panelist),
     files,
     images,
     category: mode.category,
     effort: mode.effort,
-    local: {},
-    conclude: () => ({}),
   };
   const blinded = { ...call, common: { ...call.common, context: 'none' as const } };
   const make = (those: Candidates) =>
@@ -70,23 +66,20 @@ export async function preparePanelPrompt(
  * that the thread has already is only noted.
  */
 export function storedTurn(
+  services: CallServices,
   call: ThreadedCall,
   content: string,
   prompts: readonly PreparedCall[],
-  blank: Pick<Turn, 'exchange' | 'timestamp'>,
-): { turn: Turn; blobs: PreparedCall['blobs'] } {
+): Pick<PreparedCall, 'turn' | 'blobs'> {
   const fullest = prompts.toSorted((a, b) => b.budget.filesUsed - a.budget.filesUsed)[0];
-  const turn: Turn = {
-    ...blank,
+  const turn = turnOf(services, call, {
     seq: call.thread.seq + 1,
     role: 'user',
     content,
-    toolName: call.tool.name,
+    exchange: services.newExchange(),
     files: fullest ? recordsFor(call, fullest.turn.files, fullest.candidates) : [],
     images: fullest?.turn.images ?? [],
-    citations: [],
-    tokens: 0,
-  };
+  });
   const blobs = fullest?.blobs ?? [];
   const previous = call.thread.turns.findLast(({ status }) => status === 'done');
   const texts = new Map(blobs.map(({ sha256, text }) => [sha256, text]));

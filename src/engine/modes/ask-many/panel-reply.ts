@@ -1,11 +1,10 @@
-import type { PendingExchange, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
+import { openExchange, type StoredAnswer, storeAnswer } from '../../../calls/ask/ask.ts';
+import type { PreparedCall } from '../../../calls/call-record.ts';
 import { documentTokens, replyMargin } from '../../../calls/format-reply.ts';
 import { continuationOffer, type Reply, readControlStatus, successReply } from '../../../calls/reply.ts';
-import { isAppError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import type { ModelMetadata, PanelistRecord, Thread, Turn, WorkflowState } from '../../../core/thread.ts';
+import type { PanelistRecord } from '../../../core/thread.ts';
 import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
-import type { ModeServices } from '../mode.ts';
 import type { PanelOutcome, PanelRun } from './ask-panelist.ts';
 import { storedTurn } from './panel-prompts.ts';
 import {
@@ -24,55 +23,27 @@ import { confidenceDocument, type Tally } from './verdicts.ts';
 
 /** Makes the question durable before anybody is paid to answer it. */
 export async function storePanelQuestion(
-  { threads, newExchange, clock }: ModeServices,
-  call: ThreadedCall,
+  { services, call, exchange }: PanelRun,
   content: string,
   prompts: readonly PreparedCall[],
-): Promise<PendingExchange> {
-  const blank = { exchange: newExchange(), timestamp: clock.now() };
-  const { turn, blobs } = storedTurn(call, content, prompts, blank);
-  const thread = await threads.add(call.thread, turn.exchange, { turns: [turn], status: 'pending', blobs });
-  return { thread, turn };
+): Promise<void> {
+  const { turn, blobs } = storedTurn(services, call, content, prompts);
+  const { thread } = call;
+  await openExchange(services, exchange, { thread, turn, sent: thread.turns.length + 1 }, { blobs });
 }
 
-export interface PanelAnswer {
-  content: string;
-  modelProvider?: string;
-  modelName?: string;
-  metadata?: ModelMetadata;
-  workflow?: { tool: string; state: WorkflowState | null };
-}
-
-/** Stores the answer. What was paid for reaches the caller even when the store fails, with the word that it is not kept. */
-export async function storePanelAnswer(
-  run: PanelRun,
-  { thread, turn }: PendingExchange,
-  ending: PanelAnswer,
-): Promise<{ thread: Thread; warnings: string[] }> {
-  const { services, spent, call } = run;
-  const { content, modelProvider, modelName, metadata, workflow } = ending;
-  const answer: Turn = {
-    seq: turn.seq + 1,
-    role: 'assistant',
-    content,
-    timestamp: services.clock.now(),
-    exchange: turn.exchange,
-    toolName: call.tool.name,
-    ...(modelProvider !== undefined && { modelProvider }),
-    ...(modelName !== undefined && { modelName }),
-    modelMetadata: { usage: spent.usage, costUsd: costOf(spent.costUsd), ...metadata },
-    files: [],
-    images: [],
-    citations: [],
-    tokens: estimateTokens(content),
-  };
-  const tokens = spent.usage.input + spent.usage.output;
-  try {
-    const addition = { turns: [answer], status: 'done' as const, workflow, tokens, costUsd: spent.costUsd };
-    return { thread: await services.threads.add(thread, turn.exchange, addition), warnings: [] };
-  } catch (error) {
-    return { thread, warnings: [`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`] };
-  }
+/** Stores what a panel came to, with what all its answers took. */
+export function storePanelAnswer(
+  { services, call, spent, exchange }: PanelRun,
+  { modelMetadata, ...answer }: StoredAnswer,
+): ReturnType<typeof storeAnswer> {
+  const { usage, costUsd } = spent;
+  return storeAnswer(services, call, exchange, {
+    ...answer,
+    modelMetadata: { usage, costUsd: costOf(costUsd), ...modelMetadata },
+    tokens: usage.input + usage.output,
+    costUsd,
+  });
 }
 
 /** What a panel came to. */
@@ -90,17 +61,17 @@ const noteTokens = 200;
 const leastTokens = 60;
 
 /** Stores what the panel came to, whole and readable, and answers with as much of it as a reply holds. */
-export async function panelReply(run: PanelRun, pending: PendingExchange, result: PanelResult): Promise<Reply> {
+export async function panelReply(run: PanelRun, result: PanelResult): Promise<Reply> {
   const { services, call } = run;
   const { responses, synthesizer } = result;
   const answer = synthesizer?.outcome.status === 'success' ? synthesizer.outcome.answer : undefined;
   const asked = responses.filter(({ outcome }) => outcome.status !== 'skipped').map(nameOf);
   const { content, records: kept } = turnText(result);
-  const ended = await storePanelAnswer(run, pending, {
+  const ended = await storePanelAnswer(run, {
     content,
     modelProvider: answer?.model.provider,
     modelName: answer?.model.id,
-    metadata: {
+    modelMetadata: {
       effort: answer?.candidate.effort,
       thinkingBudget: answer?.candidate.thinkingBudget,
       latencyMs: Math.round(services.clock.monotonic() - call.startedAt),
@@ -125,7 +96,7 @@ export async function panelReply(run: PanelRun, pending: PendingExchange, result
     },
   };
   return successReply(
-    fitting(envelope, result, { thread: ended.thread.id, seq: pending.turn.seq + 1 }, services.replyTokens),
+    fitting(envelope, result, { thread: ended.thread.id, seq: ended.turn.seq }, services.replyTokens),
   );
 }
 

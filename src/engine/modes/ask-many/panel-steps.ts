@@ -1,5 +1,4 @@
-import { closeExchange } from '../../../calls/ask/ask.ts';
-import type { PendingExchange, ThreadedCall } from '../../../calls/call-record.ts';
+import type { ThreadedCall } from '../../../calls/call-record.ts';
 import {
   continuationOffer,
   jsonOf,
@@ -12,7 +11,7 @@ import type { PanelMode } from '../../../calls/tool.ts';
 import { throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { ModeServices } from '../mode.ts';
-import { askPanelist, type PanelOutcome, type PanelRun, panelBudget, startPanelRun } from './ask-panelist.ts';
+import { askPanelist, type PanelOutcome, type PanelRun } from './ask-panelist.ts';
 import type { StepCall } from './panel-arguments.ts';
 import { type HeardPanelist, type PanelProgress, readPanelProgress } from './panel-arguments.ts';
 import { preparePanelPrompt } from './panel-prompts.ts';
@@ -34,37 +33,25 @@ interface StepRun {
   wanted: StepCall;
   progress: PanelProgress;
   response: PanelistResponse;
-  pending: PendingExchange;
 }
 
 /** One step: the next model of the agenda is asked. That it fails is its answer; the caller goes on with the next one. */
-export async function panelStep(
-  services: ModeServices,
-  mode: PanelMode,
-  call: ThreadedCall,
-  sent: StepCall,
-): Promise<Reply> {
+export async function panelStep(run: PanelRun, mode: PanelMode, sent: StepCall): Promise<Reply> {
+  const { services, call } = run;
   const state = call.thread.workflows[call.tool.name];
   const { progress, at, warnings } = readPanelProgress(sent, state, call.common.continuationId !== undefined);
   call.warnings.push(...warnings);
   const wanted = { ...sent, stepNumber: at + 1 };
-  const run = startPanelRun(services, call, panelBudget(services, wanted.maxCostUsd));
   const heard = progress.heard[at];
   if (heard?.status === 'success') return sameAgain(run, wanted, progress, heard);
   const panelist = await nextPanelist(services, mode, call, progress, at);
   const prompt = await preparePanelPrompt(services, call, mode, panelist, progress);
   const prompts = 'failure' in prompt ? [] : [prompt];
   reportFiles(run, prompts);
-  const pending = await storePanelQuestion(services, call, contributionOf(wanted, progress), prompts);
-  try {
-    call.progress.stage(`asking ${panelist.model} (${wanted.stepNumber} of ${progress.models.length})`);
-    const outcome = await ask(run, prompt);
-    const response: PanelistResponse = { panelist, prompt: prompts[0], outcome, round: 1 };
-    return await reply({ run, wanted, progress, response, pending });
-  } catch (error) {
-    await closeExchange(services, pending, call.signal);
-    throw error;
-  }
+  await storePanelQuestion(run, contributionOf(wanted, progress), prompts);
+  call.progress.stage(`asking ${panelist.model} (${wanted.stepNumber} of ${progress.models.length})`);
+  const outcome = await ask(run, prompt);
+  return reply({ run, wanted, progress, response: { panelist, prompt: prompts[0], outcome, round: 1 } });
 }
 
 /** At the first step all names are looked up, so that two for one model are refused before the first is asked. */
@@ -101,21 +88,21 @@ function contributionOf({ stepNumber, step, findings }: StepCall, { models }: Pa
   return [head, own, stepNumber === 1 && panel].filter(Boolean).join('\n\n');
 }
 
-async function reply({ run, wanted, progress, response, pending }: StepRun): Promise<Reply> {
+async function reply({ run, wanted, progress, response }: StepRun): Promise<Reply> {
   const { call, services } = run;
   const { outcome, panelist, prompt } = response;
-  const heard = progress.heard.toSpliced(wanted.stepNumber - 1, 1, heardOf(response, pending.turn.seq + 1));
+  const heard = progress.heard.toSpliced(wanted.stepNumber - 1, 1, heardOf(response, call.thread.seq + 2));
   const next: PanelProgress = { ...progress, heard };
   const last = next.heard.length >= progress.models.length;
   const answer = outcome.status === 'success' ? outcome.answer : undefined;
   const planned = 'candidates' in panelist.who ? panelist.who.candidates[0].model : undefined;
   const asked = answer?.model ?? (outcome.status === 'error' ? planned : undefined);
   const content = answer?.text ?? `[${nameOf(response)} gave no verdict: ${complaintOf(response)}]`;
-  const ended = await storePanelAnswer(run, pending, {
+  const ended = await storePanelAnswer(run, {
     content,
     modelProvider: asked?.provider,
     modelName: asked?.id,
-    metadata: {
+    modelMetadata: {
       requested: panelist.model,
       effort: answer?.candidate.effort,
       thinkingBudget: answer?.candidate.thinkingBudget,

@@ -1,20 +1,14 @@
-import { closeExchange } from '../../../calls/ask/ask.ts';
+import { inExchange } from '../../../calls/ask/ask.ts';
 import { fileTokens } from '../../../calls/ask/route-call.ts';
 import type { ThreadedCall } from '../../../calls/call-record.ts';
-import { errorReply, type Reply } from '../../../calls/reply.ts';
+import type { Reply } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { inParallel } from '../../../core/concurrency.ts';
-import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
+import { AppError, throwIfAborted } from '../../../core/errors.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
+import { noUsage } from '../../../core/usage.ts';
 import type { Mode, ModeServices } from '../mode.ts';
-import {
-  askPanelist,
-  errorOfAll,
-  type PanelOutcome,
-  type PanelRun,
-  panelBudget,
-  startPanelRun,
-} from './ask-panelist.ts';
+import { askPanelist, errorOfAll, type PanelOutcome, type PanelRun, panelBudget } from './ask-panelist.ts';
 import { panelCallOf, type SingleCallPanel } from './panel-arguments.ts';
 import { maxConcurrentModels, preparePanelPrompt, reviseVerdicts } from './panel-prompts.ts';
 import { type PanelResult, panelReply, storePanelQuestion } from './panel-reply.ts';
@@ -34,14 +28,9 @@ import { synthesize } from './synthesis.ts';
 import { tallyOf } from './verdicts.ts';
 
 /** All models in one call, each by itself; then a second round if it is wanted, and one model that brings it all together. */
-export async function panelInOneCall(
-  services: ModeServices,
-  mode: PanelMode,
-  call: ThreadedCall,
-  wanted: SingleCallPanel,
-): Promise<Reply> {
+async function panelInOneCall(run: PanelRun, mode: PanelMode, wanted: SingleCallPanel): Promise<Reply> {
+  const { services, call } = run;
   const { proposal, files = [], images = [] } = wanted;
-  const run = startPanelRun(services, call, panelBudget(services, wanted.maxCostUsd));
   const { panelists, synthesizer } = await choosePanelists(services, mode, call, wanted);
   call.progress.stage('reading files');
   const prompts: Prepared[] = [];
@@ -49,23 +38,13 @@ export async function panelInOneCall(
     prompts.push(await preparePanelPrompt(services, call, mode, panelist, { proposal, files, images }));
   const made = prompts.filter(prompt => 'messages' in prompt);
   reportFiles(run, made);
-  const pending = await storePanelQuestion(services, call, contributionOf(wanted, panelists), made);
-  try {
-    const responses = await askPanelists(run, mode, { panelists, prompts, rounds: wanted.rounds });
-    if (responses.every(({ outcome }) => outcome.status !== 'success')) {
-      await closeExchange(services, pending, call.signal);
-      return errorReply(nobodyAnswered(responses), {
-        toolName: call.tool.name,
-        reqId: call.reqId,
-        local: { continuation_id: pending.thread.id, responses: responses.map(response => responseOf(response, '')) },
-      });
-    }
-    const result = await conclude(run, mode, { responses, synthesizer, proposal });
-    return await panelReply(run, pending, result);
-  } catch (error) {
-    await closeExchange(services, pending, call.signal);
-    throw error;
+  await storePanelQuestion(run, contributionOf(wanted, panelists), made);
+  const responses = await askPanelists(run, mode, { panelists, prompts, rounds: wanted.rounds });
+  if (responses.every(({ outcome }) => outcome.status !== 'success')) {
+    run.exchange.local = { responses: responses.map(response => responseOf(response, '')) };
+    throw nobodyAnswered(responses);
   }
+  return panelReply(run, await conclude(run, mode, { responses, synthesizer, proposal }));
 }
 
 type Prepared = Awaited<ReturnType<typeof preparePanelPrompt>>;
@@ -198,17 +177,14 @@ async function conclude(
 }
 
 /** Several models judge one proposal, none of them seeing the others: all in one call, or one model a call. */
-export const panel: Mode<PanelMode> = { thread: 'one', execute: executePanel };
-
-async function executePanel(mode: PanelMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
-  const { warnings, ...wanted } = panelCallOf(call.args);
-  const noted = { ...call, warnings: [...call.warnings, ...warnings] };
-  try {
-    return await (wanted.kind === 'step'
-      ? panelStep(services, mode, noted, wanted)
-      : panelInOneCall(services, mode, noted, wanted));
-  } catch (error) {
-    if (!isAppError(error)) throw error;
-    return errorReply(error, { toolName: call.tool.name, reqId: call.reqId });
-  }
-}
+export const panel: Mode<PanelMode> = {
+  thread: 'one',
+  execute(mode, call, services) {
+    const { warnings, ...wanted } = panelCallOf(call.args);
+    const noted = { ...call, warnings: [...call.warnings, ...warnings] };
+    const budget = panelBudget(services, wanted.maxCostUsd);
+    const run: PanelRun = { services, call: noted, budget, spent: { usage: noUsage }, exchange: {} };
+    const steps = () => (wanted.kind === 'step' ? panelStep(run, mode, wanted) : panelInOneCall(run, mode, wanted));
+    return inExchange(services, noted, run.exchange, steps);
+  },
+};

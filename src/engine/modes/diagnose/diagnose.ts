@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
-import { askModelTurn, recordLocalTurn } from '../../../calls/ask/ask.ts';
-import type { AnsweredCall, LocalTurn, ModelTurn, ThreadedCall } from '../../../calls/call-record.ts';
+import { askModelTurn, type Finish, recordLocalTurn } from '../../../calls/ask/ask.ts';
+import type { AnsweredCall, ThreadedCall } from '../../../calls/call-record.ts';
 import { replyMargin, shownToApprove } from '../../../calls/format-reply.ts';
-import { successReply } from '../../../calls/reply.ts';
+import { type Reply, successReply } from '../../../calls/reply.ts';
 import type { DiagnoseMode } from '../../../calls/tool.ts';
 import { type ErrorCode, inputError, isAppError, securityError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
@@ -23,7 +23,7 @@ import { findFrames, readFrames, referencesOf } from './stack-frames.ts';
 const unprintable = /[^\P{C}\n\t]/gu;
 
 /** Applies the patch of the thread's last diagnosis, once the user said yes to it. */
-async function applyDiagnosis(call: ThreadedCall, services: ModeServices): Promise<LocalTurn> {
+async function applyDiagnosis(call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const { git, backups } = services.diagnose;
   const { thread, signal, reqId, tool } = call;
   const { root } = call.request.principal;
@@ -44,31 +44,25 @@ async function applyDiagnosis(call: ThreadedCall, services: ModeServices): Promi
     call.progress.stage('waiting for approval');
     const question = questionOf(shown.patch, notesOf(checked));
     const answer = await answerTo(call, question);
-    if (answer === 'later')
-      return { kind: 'local', contribution: '', document: waiting(question), questions: [question] };
+    if (answer === 'later') return { ...successReply(waiting(question)), questions: [question] };
     if (answer.action !== 'accept' || answer.content.approve !== true) throw declined();
     const backup = join(backups, reqId);
     const { files } = await git.applyPatch({ ...request, backup });
     tell(files);
-    return appliedPlan(files, backup);
+    return recordLocalTurn(services, call, {
+      contribution: `The patch was applied to ${files.join(', ')}.`,
+      document: {
+        status: 'applied',
+        files,
+        backup,
+        next_steps: `Run what failed once more. "git apply -R ${join(backup, 'applied.patch')}" takes it back.`,
+      },
+    });
   } catch (error) {
     // What was not changed is as much worth knowing afterwards, and why.
     tell(paths, isAppError(error) ? error.details.code : 'INTERNAL_SERVER_ERROR');
     throw error;
   }
-}
-
-function appliedPlan(files: string[], backup: string): LocalTurn {
-  return {
-    kind: 'local',
-    contribution: `The patch was applied to ${files.join(', ')}.`,
-    document: {
-      status: 'applied',
-      files,
-      backup,
-      next_steps: `Run what failed once more. "git apply -R ${join(backup, 'applied.patch')}" takes it back.`,
-    },
-  };
 }
 
 const maxNamed = 100;
@@ -223,14 +217,11 @@ const maxChars = 60_000;
 /** An error message, with the files it names, becomes a diagnosis; or the patch of the last one is applied. */
 export const diagnose: Mode<DiagnoseMode> = {
   thread: 'one',
-  async execute(definition, call, services) {
-    if (call.args.apply !== true) return askModelTurn(services, call, await planQuestion(definition, call, services));
-    const { questions, ...applied } = await applyDiagnosis(call, services);
-    return questions ? { ...successReply(applied.document), questions } : recordLocalTurn(services, call, applied);
-  },
+  execute: (definition, call, services) =>
+    call.args.apply === true ? applyDiagnosis(call, services) : askForDiagnosis(definition, call, services),
 };
 
-async function planQuestion(definition: DiagnoseMode, call: ThreadedCall, services: ModeServices): Promise<ModelTurn> {
+async function askForDiagnosis(definition: DiagnoseMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const { stderr, command, absolute_file_paths: named, patch } = call.args;
   if (typeof stderr !== 'string' || stderr.trim() === '') throw nothingToRead();
   const { root } = call.request.principal;
@@ -240,17 +231,15 @@ async function planQuestion(definition: DiagnoseMode, call: ThreadedCall, servic
   const found = await findFrames(place, readFrames(stderr));
   const own = Array.isArray(named) ? named.map(String) : [];
   const wanted = patch !== false;
-  return {
-    kind: 'ask',
+  const turn = {
     contribution: diagnosisQuestion(stderr, typeof command === 'string' ? command : undefined),
     tail: [definition.role, diagnosisForm, wanted ? patchForm : noPatchForm].join('\n\n'),
     files: [...new Set([...own, ...(await referencesOf(place, found))])],
     category: definition.category,
     effort: definition.effort,
-    local: {},
     wholeOnly: true,
-    ...concluding(services, wanted),
   };
+  return askModelTurn(services, call, turn, answered => finish(services, wanted, answered));
 }
 
 function diagnosisQuestion(stderr: string, command: string | undefined): string {
@@ -259,24 +248,22 @@ function diagnosisQuestion(stderr: string, command: string | undefined): string 
 }
 
 /** What is made of the answer. One that is no diagnosis is handed on as it is. */
-function concluding(services: ModeServices, wanted: boolean): Pick<ModelTurn, 'deliver' | 'conclude'> {
-  let status = 'continuation_available';
-  return {
-    async deliver(answered: AnsweredCall) {
-      const { answer, said, request, signal } = answered;
-      const diagnosis = readDiagnosis(answer.text);
-      if (!diagnosis) return { text: answer.text, document: {} };
-      const { root } = request.principal;
-      const { sandbox, maxFileBytes } = services;
-      const evidence = await checkEvidence({ sandbox, maxFileBytes, root, signal }, diagnosis.evidence);
-      const proposed = wanted ? readDiagnosis(said)?.patch : undefined;
-      status = diagnosis.canTell ? (answer.partial ? 'partial' : 'diagnosed') : 'cannot_tell';
-      const document = diagnosisDocument(diagnosis, evidence);
-      if (proposed === undefined) return { text: '', document };
-      return { text: '', document: { ...document, ...(await checkShownPatch(services, answered, proposed)) } };
-    },
-    conclude: ({ answer }) => ({ status, content: answer.text === '' ? undefined : answer.text }),
-  };
+async function finish(services: ModeServices, wanted: boolean, answered: AnsweredCall): Promise<Finish> {
+  const { answer, said, request, signal } = answered;
+  const diagnosis = readDiagnosis(answer.text);
+  if (!diagnosis) {
+    return {
+      text: answer.text,
+      document: content => ({ status: 'continuation_available', content: content || undefined }),
+    };
+  }
+  const { root } = request.principal;
+  const { sandbox, maxFileBytes } = services;
+  const evidence = await checkEvidence({ sandbox, maxFileBytes, root, signal }, diagnosis.evidence);
+  const proposed = wanted ? readDiagnosis(said)?.patch : undefined;
+  const patch = proposed === undefined ? {} : await checkShownPatch(services, answered, proposed);
+  const status = diagnosis.canTell ? (answer.partial ? 'partial' : 'diagnosed') : 'cannot_tell';
+  return { text: '', document: () => ({ status, ...diagnosisDocument(diagnosis, evidence), ...patch }) };
 }
 
 function nothingToRead(): Error {

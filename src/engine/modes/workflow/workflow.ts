@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { askModelTurn, recordLocalTurn } from '../../../calls/ask/ask.ts';
+import { askModelTurn, type Finish, recordLocalTurn } from '../../../calls/ask/ask.ts';
 import { maskArguments, maskDocument } from '../../../calls/ask/redaction.ts';
-import type { LocalTurn, ModelTurn, ThreadedCall, TurnPlan } from '../../../calls/call-record.ts';
-import { jsonOf, readControlStatus } from '../../../calls/reply.ts';
+import type { AnsweredCall, LocalTurn, ModelTurn, ThreadedCall } from '../../../calls/call-record.ts';
+import { jsonOf, type Reply, readControlStatus } from '../../../calls/reply.ts';
 import type { Evidence, Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
 import { inputError } from '../../../core/errors.ts';
 import type { Fingerprint } from '../../../core/file.ts';
@@ -135,15 +135,9 @@ interface StepCall {
 }
 
 /** One step of a workflow. State is the thread's: two callers, two daemons or a restart in between give the same answers. */
-export const workflow: Mode<Definition> = {
-  thread: 'one',
-  async execute(mode, call, services) {
-    const plan = await planStep(mode, call, services);
-    return plan.kind === 'ask' ? askModelTurn(services, call, plan) : recordLocalTurn(services, call, plan);
-  },
-};
+export const workflow: Mode<Definition> = { thread: 'one', execute: takeStep };
 
-async function planStep(mode: Definition, call: ThreadedCall, services: ModeServices): Promise<TurnPlan> {
+async function takeStep(mode: Definition, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const tool = call.tool.name;
   const step = stepOf(call.args, mode.unsure);
   const before = readProgress(call.thread.workflows[tool], call.tool.fields);
@@ -154,27 +148,35 @@ async function planStep(mode: Definition, call: ThreadedCall, services: ModeServ
     if (services.sandbox.roots.length === 0) call.warnings.push(nothingReadable);
   }
   const stepCall = await record(mode, call, services, { step, before });
+  const own = await endWithoutExpert(stepCall, before, services);
+  return own ? recordLocalTurn(services, call, own) : askExpert(services, stepCall);
+}
+
+/** What a step comes to without an expert; undefined: one is to be asked. */
+async function endWithoutExpert(
+  stepCall: StepCall,
+  before: WorkflowProgress | undefined,
+  services: ModeServices,
+): Promise<LocalTurn | undefined> {
+  const { mode, step, facts, call } = stepCall;
   if (step.nextStepRequired) return local(stepCall, pause(stepCall, before));
-  const unfinished = mode.unfinished?.(stepCall.facts);
+  const unfinished = mode.unfinished?.(facts);
   if (unfinished) {
-    stepCall.facts.progress.ended = false;
+    facts.progress.ended = false;
     return local(stepCall, unfinished);
   }
-  if (mode.finish) return finish(stepCall, mode.finish(stepCall.facts));
-  const summary = summaryOf(stepCall.facts);
+  if (mode.finish) return finish(stepCall, mode.finish(facts));
   if (step.useExpert === false)
     return local(stepCall, {
       ...declinedDocument(mode, 'Present what you found, with its evidence.'),
-      ...mode.verdict?.(stepCall.facts),
+      ...mode.verdict?.(facts),
     });
-  const certain = mode.certain?.(step, call.args, stepCall.facts.progress.settings) ?? false;
+  const certain = mode.certain?.(step, call.args, facts.progress.settings) ?? false;
   if (certain && mode.words.skipped && !services.workflow.expertAtCertain) {
-    return local(stepCall, { ...skippedDocument(mode, stepCall.facts, summary), ...mode.verdict?.(stepCall.facts) });
+    return local(stepCall, { ...skippedDocument(mode, facts, summaryOf(facts)), ...mode.verdict?.(facts) });
   }
   const answer = before?.ended ? await answerBefore(stepCall, before, services) : undefined;
-  return answer
-    ? answeredAgain(stepCall, summary, answer, services.workflow)
-    : ask(stepCall, summary, services.workflow);
+  return answer && answeredAgain(stepCall, answer, services.workflow);
 }
 
 const nothingReadable =
@@ -215,7 +217,6 @@ function isAsSeen(now: Pick<Fingerprint, 'mtimeMs' | 'size'>, then: Fingerprint 
 
 function answeredAgain(
   stepCall: StepCall,
-  summary: JsonObject,
   { content, modelName, modelProvider }: StoredTurn,
   { compat }: Pick<WorkflowSettings, 'compat'>,
 ): LocalTurn {
@@ -225,7 +226,7 @@ function answeredAgain(
   );
   const known = facts.progress.relevantFiles.length;
   const again = local(stepCall, {
-    ...expertDocument(mode, summary, compat, { text: content, embedded: 0, known }),
+    ...expertDocument(mode, summaryOf(facts), compat, { text: content, embedded: 0, known }),
     ...mode.verdict?.(facts, content),
   });
   return { ...again, metadata: { ...again.metadata, model_used: modelName, provider_used: modelProvider } };
@@ -304,7 +305,6 @@ function isEmptyList(value: unknown): boolean {
 function local(stepCall: StepCall, ending: JsonObject): LocalTurn {
   const { call, mode, facts, contribution, document } = stepCall;
   return {
-    kind: 'local',
     contribution,
     workflow: { tool: call.tool.name, state: jsonOf(facts.progress) },
     document: { ...document, ...ending, ...mode.keys?.(facts) },
@@ -316,12 +316,14 @@ function finish(stepCall: StepCall, { document, turn }: { document: JsonObject; 
   return { ...local(stepCall, { [stepCall.mode.words.complete]: true, ...document }), contribution: turn };
 }
 
-function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowSettings, 'compat'>): ModelTurn {
-  const { call, mode, facts, contribution } = stepCall;
+async function askExpert(
+  services: ModeServices,
+  { call, mode, facts, contribution, document: own }: StepCall,
+): Promise<Reply> {
   const { progress } = facts;
-  const document = { ...stepCall.document, ...mode.keys?.(facts) };
-  return {
-    kind: 'ask',
+  const document = { ...own, ...mode.keys?.(facts) };
+  const workflow = { tool: call.tool.name, state: jsonOf(progress) };
+  const turn: ModelTurn = {
     contribution,
     tail: tailOf(mode, facts),
     wholeOnly: mode.expert?.json,
@@ -331,9 +333,25 @@ function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowS
     aboutFiles: mode.neededAtFirst?.includes('relevant_files'),
     category: mode.category ?? 'extended_reasoning',
     effort: mode.effort ?? 'high',
-    workflow: { tool: call.tool.name, state: jsonOf(progress) },
-    local: document,
-    withoutModel: {
+    workflow,
+  };
+  const finish = ({ answer, files, evidenceLeftOut }: AnsweredCall): Finish => ({
+    text: answer.text,
+    document: text => ({
+      ...document,
+      ...expertDocument(mode, summaryOf(facts), services.workflow.compat, {
+        text,
+        embedded: files.embedded.length + files.changed.length,
+        known: files.unchanged.length,
+      }),
+      ...mode.verdict?.(facts, text),
+      ...(evidenceLeftOut.length > 0 && { evidence_left_out: evidenceLeftOut }),
+    }),
+  });
+  const withoutModel = {
+    contribution,
+    workflow,
+    document: {
       ...document,
       ...declinedDocument(
         mode,
@@ -341,17 +359,8 @@ function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowS
       ),
       ...mode.verdict?.(facts),
     },
-    conclude: answered => ({
-      ...document,
-      ...expertDocument(mode, summary, compat, {
-        text: answered.answer.text,
-        embedded: answered.files.embedded.length + answered.files.changed.length,
-        known: answered.files.unchanged.length,
-      }),
-      ...mode.verdict?.(facts, answered.answer.text),
-      ...(answered.evidenceLeftOut.length > 0 && { evidence_left_out: answered.evidenceLeftOut }),
-    }),
   };
+  return askModelTurn(services, call, turn, finish, { local: document, withoutModel });
 }
 
 function tailOf(mode: Definition, { step, progress }: StepFacts<Record<string, unknown>>): string {
