@@ -23,7 +23,7 @@ import type { RunnerParts } from '../engine/modes/agent/runner.ts';
 import type { AgentRunner } from '../engine/modes/mode.ts';
 import type { ToolTable } from '../engine/tool-table.ts';
 import type { ModelService } from '../models/call/models.ts';
-import { createServiceMeter, type MeterService, paidEmbedder, paidSearcher } from '../models/paid-services.ts';
+import { paidEmbedder, paidSearcher } from '../models/paid-services.ts';
 import { createClassifier } from '../models/routing/classifier.ts';
 import { createMeter, type Meter } from '../models/spend-meter.ts';
 import type { Store } from '../storage/store.ts';
@@ -58,7 +58,8 @@ export function composeEngine(parts: EngineParts) {
     route: models.route,
     runsHere: models.runsHere,
     askModel: meter.ask,
-    leftToSpend: meter.left.bind(meter),
+    reserve: meter.reserve,
+    leftToSpend: meter.left,
     classify: createClassifier({ ask: meter.ask, route: models.route, state, mode: values.aiManager }),
     webSearch: searchSettings(values),
     admit: createRateLimits({ limits: context.limits.rates, state, clock }),
@@ -66,7 +67,7 @@ export function composeEngine(parts: EngineParts) {
     replyTokens: replyTokens(values),
     replyFormat: values.replyFormat,
     efforts: { thinkdeep: values.thinkdeepEffort },
-    panel: { ...panelLimits(values), pricing: pricingOf(values, models), maxCostUsd: values.maxCostPerRequest },
+    panel: panelLimits(values),
     fanout: {
       defaultModels: values.defaultModels ?? [],
       language: languageOf(values.locale),
@@ -117,30 +118,12 @@ export function composeMeter({
   return createMeter({ ...around, ask: models.ask, ledger: store.spend, caps: spendCaps(values), pricing });
 }
 
-/** Paid services of vendors other than answers, within the same limits and in the same ledger. */
-export function composeServiceMeter({
-  values,
-  models,
-  store,
-  ...around
-}: Pick<EngineParts, 'values' | 'clock' | 'random' | 'emit'> & {
-  models: Pricers;
-  store: Pick<Store, 'spend'>;
-}): MeterService {
-  return createServiceMeter({
-    ...around,
-    ledger: store.spend,
-    caps: spendCaps(values),
-    pricing: pricingOf(values, models),
-  });
-}
-
 /** Embeds text for the search index, within the limits on cost. */
 export function composeEmbedder(
   { embedder }: Pick<VendorServices, 'embedder'>,
-  parts: Parameters<typeof composeServiceMeter>[0],
+  parts: Parameters<typeof composeMeter>[0],
 ) {
-  return embedder && paidEmbedder(embedder, 'search index', composeServiceMeter(parts));
+  return embedder && paidEmbedder(embedder, 'search index', composeMeter(parts).pay);
 }
 
 /** What the handlers of actions are given. */
@@ -152,8 +135,9 @@ export function composeActions({
   files,
   home,
   mask,
+  meter,
   ...parts
-}: Pick<EngineParts, 'values' | 'models' | 'emit' | 'services' | 'files' | 'home' | 'mask' | 'random' | 'store'> &
+}: Pick<EngineParts, 'values' | 'models' | 'emit' | 'services' | 'files' | 'home' | 'mask' | 'meter' | 'random'> &
   Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'> & {
     transfer: Transfer;
   }): ActionParts {
@@ -175,9 +159,7 @@ export function composeActions({
       home,
       maxNamedFiles: values.maxNamedFiles,
     },
-    ...(services.web && {
-      web: paidSearcher(services.web, 'glm_web_search', composeServiceMeter({ ...parts, values, models, emit })),
-    }),
+    ...(services.web && { web: paidSearcher(services.web, 'glm_web_search', meter.pay) }),
     files: { transfer: parts.transfer, sandbox: files.sandbox, random: parts.random, home },
   };
 }

@@ -115,7 +115,7 @@ export function composeHost(
     tools: exposed.tools.map(({ name }) => name),
   };
   const patience = (client?: string) => detachAfterMs(client, values.callPatienceSeconds);
-  const context = composeActions({ ...shared, values, models, files, product, patience });
+  const context = composeActions({ ...shared, values, models, meter, files, product, patience });
   const { services, agent } = composeEngine({
     ...shared,
     ...{ values, context, table, models, meter, files },

@@ -161,7 +161,7 @@ export function promptTokens(messages: readonly Message[], candidates: readonly 
   return Math.ceil(tokens * factor);
 }
 
-export const unpricedAdvice =
+const unpricedAdvice =
   'Name a model with a known price ("polylogue models" shows them), or set ALLOW_UNPRICED_MODELS=true to let such models pass as free.';
 
 /** US dollars; absent: no limit. */
@@ -198,7 +198,7 @@ export function callLimit(perRequest: number | undefined, asked: unknown): CallL
 const dayMs = 24 * 3_600_000;
 
 /** What to do where a limit leaves too little. */
-export const limitAdvice: Readonly<Record<BudgetHeadroom['name'], string>> = {
+const limitAdvice: Readonly<Record<BudgetHeadroom['name'], string>> = {
   max_cost_usd: 'Raise max_cost_usd, name a cheaper model, or send less.',
   AUTO_COST_LIMIT:
     'Name the model that you want for it, or send less; the operator can raise AUTO_COST_LIMIT for models that are chosen.',
@@ -225,8 +225,8 @@ export function refuseCost(needed: number, { name, usd, free }: BudgetHeadroom, 
   );
 }
 
-export function refuseUnpriced({ provider, id }: ModelInfo): AppError {
-  return limitError('cost', `No price is known for ${provider}:${id}, so no limit on costs can be kept.`, {
+export function refuseUnpriced({ provider, id }: ModelInfo, limit: BudgetHeadroom['name']): AppError {
+  return limitError('cost', `No price is known for ${provider}:${id}, so ${limit} can't be kept.`, {
     next: unpricedAdvice,
     provider,
     model: id,
@@ -263,65 +263,4 @@ export function mayBeBilled(error: unknown): boolean {
 /** Whether a vendor may go on charging for an answer that nobody waits for any more. */
 export function isInterrupted(error: unknown): boolean {
   return !isAppError(error) || error.kind === 'cancelled' || error.details.class === 'timeout';
-}
-
-export interface ReservationRequest {
-  candidates: readonly Candidate[];
-  inputTokens: number;
-  /** They may search the web. */
-  webSearch?: WebSearch;
-  /** How many calls, this one included, still want a part of what is left. */
-  sharers: number;
-}
-
-export interface BudgetShare {
-  /** The most that the answer may cost in tokens; absent: no limit was set. */
-  maxOutputTokens?: number;
-  /** Says what was really paid. Undefined: nobody knows; then what was reserved counts. */
-  settle(paidUsd: number | undefined): void;
-}
-
-/** The money of one call: shared out before a model is asked, so that each of several gets a part. */
-export interface CallBudget {
-  take(purchase: ReservationRequest): BudgetShare | { refused: string; next: string };
-}
-
-export function createCallBudget(limit: CallLimit | undefined, pricing: Pricing): CallBudget {
-  let spent = 0;
-  return {
-    take({ candidates, inputTokens, webSearch, sharers }) {
-      if (limit === undefined) return { settle: () => {} };
-      const { fixed, perToken, unpriced } = estimateCost(
-        withKnownPrices(candidates, pricing),
-        inputTokens,
-        pricing,
-        webSearch,
-      );
-      if (unpriced) {
-        return {
-          refused: `No price is known for ${unpriced.id}, so ${limit.name} can't be kept.`,
-          next: unpricedAdvice,
-        };
-      }
-      const free = limit.usd - spent;
-      const { least, max: enough } = usefulAnswer(candidates);
-      const affordable = perToken === 0 ? enough : Math.floor((free / sharers - fixed) / perToken);
-      const maxOutputTokens = Math.min(enough, Math.max(least, affordable));
-      const cost = fixed + maxOutputTokens * perToken;
-      if (cost > free) {
-        const left = dollars(Math.max(0, free));
-        return {
-          refused: `It would cost about ${dollars(cost)}; ${left} of ${limit.name} ${dollars(limit.usd)} is left.`,
-          next: limitAdvice[limit.name],
-        };
-      }
-      spent += cost;
-      return {
-        maxOutputTokens,
-        settle(paidUsd) {
-          if (paidUsd !== undefined) spent += paidUsd - cost;
-        },
-      };
-    },
-  };
 }

@@ -1,12 +1,11 @@
-import { isAppError, throwIfAborted } from '../core/errors.ts';
-import type { Embedder, Emit } from '../core/ports.ts';
-import type { SpendLedger } from '../core/spend-ledger.ts';
+import { throwIfAborted } from '../core/errors.ts';
+import type { Embedder } from '../core/ports.ts';
 import { estimateTokens } from '../core/tokens.ts';
 import { type Fee, type FeeKind, noUsage, type SpendEntry } from '../core/usage.ts';
 import type { ModelQuestion } from './ask-model.ts';
-import { callLimit, mayBeBilled, refuseUnpricedService } from './budget.ts';
+import { mayBeBilled, refuseUnpricedService } from './budget.ts';
 import { feeFor, feeRate } from './fees.ts';
-import { isLimited, type ReservationParts, reserveBudget } from './spend-meter.ts';
+import type { SpendLimitParts, SpendLimits } from './spend-limits.ts';
 import type { SearchHit, SearchRequest, VendorEmbedder, WebSearcher } from './vendor-services.ts';
 
 /** Something that a vendor does beside answering, and charges for. */
@@ -31,21 +30,17 @@ export type MeterService = <Result>(
   run: (report: (amount: number, estimated?: boolean) => void) => Promise<Result>,
 ) => Promise<Result>;
 
-export interface ServiceMeterParts extends ReservationParts {
-  ledger: SpendLedger;
-  emit: Emit;
-}
+type ServiceParts = Pick<SpendLimitParts, 'pricing' | 'clock'>;
 
-export function createServiceMeter(parts: ServiceMeterParts): MeterService {
+export function createServiceMeter(parts: ServiceParts, limits: SpendLimits): MeterService {
+  const { pricing } = parts;
   return async (service, run) => {
     const { provider, used, kind, max, payer } = service;
-    const limit = callLimit(parts.caps.perRequest, undefined);
-    const account = { used: 0, ...(limit && { limit }) };
-    const free = parts.pricing.isLocal(provider);
-    const rate = feeRate(provider, kind, used) ?? (free || parts.pricing.allowUnpriced ? 0 : undefined);
-    if (rate === undefined && isLimited(parts, payer, account)) throw refuseUnpricedService(provider, used);
-    const fixed = (rate ?? 0) * max;
-    const held = await reserveBudget(parts, { payer, fixed, perToken: 0, max: 0, least: 0 }, account);
+    const payment = { payer, account: limits.account(), auto: false };
+    const free = pricing.isLocal(provider);
+    const rate = feeRate(provider, kind, used) ?? (free || pricing.allowUnpriced ? 0 : undefined);
+    if (rate === undefined && limits.isLimited(payment)) throw refuseUnpricedService(provider, used);
+    const held = await limits.reserve(payment, { fixed: (rate ?? 0) * max, perToken: 0, max: 0, least: 0 });
     let [amount, isEstimate] = [0, false];
     try {
       return await run((more, estimated = false) => {
@@ -53,13 +48,13 @@ export function createServiceMeter(parts: ServiceMeterParts): MeterService {
         isEstimate ||= estimated;
       });
     } finally {
-      const entry = amount > 0 ? entryOf(parts, service, free) : undefined;
-      await write(parts, entry?.(amount, isEstimate), held?.id);
+      const entry = amount > 0 ? entryOf(parts, service, free)(amount, isEstimate) : undefined;
+      await limits.record(entry, held?.id, false);
     }
   };
 }
 
-function entryOf({ clock }: ServiceMeterParts, service: Service, free: boolean) {
+function entryOf({ clock }: ServiceParts, service: Service, free: boolean) {
   const { payer, tool, provider, used, kind } = service;
   return (amount: number, estimated: boolean): SpendEntry => {
     const { unpriced, ...known } = feeFor(provider, kind, used, amount);
@@ -68,21 +63,6 @@ function entryOf({ clock }: ServiceMeterParts, service: Service, free: boolean) 
     const cost = fee.unpriced === undefined ? { costUsd: fee.usd } : {};
     return { ...payer, at: clock.now(), tool, provider, model: used, usage, ...cost };
   };
-}
-
-async function write(
-  { ledger, emit }: ServiceMeterParts,
-  entry: SpendEntry | undefined,
-  held: string | undefined,
-): Promise<void> {
-  if (!entry && held === undefined) return;
-  try {
-    await ledger.add(entry, held);
-  } catch (error) {
-    // It was done and is paid for; only the sums lack it.
-    const message = isAppError(error) ? error.message : String(error);
-    emit({ type: 'warning', where: 'ledger', message });
-  }
 }
 
 /** Searches the web for somebody who pays for it. */

@@ -23,6 +23,8 @@ export interface CallServices {
   threads: Threads;
   /** Asks a model within the limits on cost, and records what was spent. */
   askModel: AskModel;
+  /** Reserves what a question to a model may cost, to be asked later. */
+  reserve: Meter['reserve'];
   route(request: ModelRequest): Promise<Resolution>;
   /** US dollars that the limits on costs leave for the models of a call that nobody names. */
   leftToSpend: Meter['left'];

@@ -3,7 +3,6 @@ import type { ActionCall } from '../../calls/actions/actions.ts';
 import type { CallServices } from '../../calls/ask/services.ts';
 import type { ParsedCall, ThreadedCall } from '../../calls/call-record.ts';
 import type { Reply } from '../../calls/reply.ts';
-import type { Pricing } from '../../models/budget.ts';
 import type { CliRegistry } from '../../providers/external-cli/cli-registry.ts';
 import type { Git } from '../../workspace/git/git.ts';
 
@@ -44,9 +43,6 @@ export interface PanelSettings {
   /** Milliseconds for one answer, and for the call as a whole. */
   modelMs: number;
   totalMs: number;
-  pricing: Pricing;
-  /** Maximum US dollars of one call, which overrides a higher limit in the call; absent: no limit. */
-  maxCostUsd?: number;
 }
 
 export interface FanoutSettings {

@@ -1,13 +1,13 @@
 import { type Exchange, questionBase } from '../../../calls/ask/ask.ts';
 import { maskAnswer, withoutSecrets } from '../../../calls/ask/redaction.ts';
 import { askedSearch } from '../../../calls/ask/route-call.ts';
-import type { ThreadedCall } from '../../../calls/call-record.ts';
+import type { PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import { AppError, type ErrorDetails, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import { type Message, textOf } from '../../../core/message.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { addUsage, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
-import { type CallBudget, callLimit, createCallBudget, promptTokens } from '../../../models/budget.ts';
+import type { ReservedQuestion } from '../../../models/spend-meter.ts';
 import type { ModeServices } from '../mode.ts';
 import { type Candidates, modelName } from './panelists.ts';
 
@@ -28,17 +28,20 @@ export interface Spending {
 export interface PanelRun {
   services: ModeServices;
   call: ThreadedCall;
-  budget: CallBudget;
   spent: Spending;
   exchange: Exchange;
 }
+
+/** What one model is to be asked, or why it can't be. */
+export type PanelPrompt = (PreparedCall & Pick<ModelQuestion, 'promptFor'>) | { failure: AppError };
 
 export interface PanelQuestion extends Pick<ModelQuestion, 'promptFor'> {
   candidates: Candidates;
   messages: readonly Message[];
   /** Room for the answer in the model's window. */
   maxOutputTokens: number;
-  sharers: number;
+  /** How many questions of the call, this one included, still want a part of its money; absent: this one alone. */
+  sharers?: number;
   /** As of a question to a model. */
   wholeOnly?: boolean;
 }
@@ -47,70 +50,73 @@ export function tokensOf(messages: readonly Message[], { model }: Candidates[0])
   return messages.reduce((sum, message) => sum + estimateTokens(textOf(message), tokenFactor(model.id)), 0);
 }
 
-/**
- * Prepares a question at once (its cost is reserved) and asks it when the result is called. Never throws for a model that
- * fails; a call that was cancelled does.
- */
-export function askPanelist(run: PanelRun, question: PanelQuestion): () => Promise<PanelOutcome> {
-  const { candidates, messages, sharers } = question;
-  const webSearch = askedSearch(run.services.webSearch, run.call.common);
-  const inputTokens = promptTokens(messages, candidates);
-  const grant = run.budget.take({ candidates, inputTokens, webSearch, sharers });
-  if ('refused' in grant) {
-    const { refused: message, next } = grant;
-    return async () => ({ status: 'skipped', because: 'cost', message, next });
+/** A question whose cost is reserved. Asking never throws for a model that fails; for a call that was cancelled it does. */
+export interface ReadyQuestion {
+  ask(): Promise<PanelOutcome>;
+  /** Frees what was reserved, unless it was asked. */
+  release(): void;
+}
+
+export async function readyQuestion(run: PanelRun, question: PanelQuestion): Promise<ReadyQuestion> {
+  const { services, call } = run;
+  const [{ model: first }] = question.candidates;
+  try {
+    const reserved = await services.reserve({
+      ...questionBase(call),
+      ...question,
+      payer: { owner: call.request.principal.owner, thread: call.thread.id },
+      webSearch: askedSearch(services.webSearch, call.common),
+      // Another provider's model takes the place at once.
+      once: question.candidates.some(({ model }) => model.provider !== first.provider),
+      cacheKey: call.thread.id,
+    });
+    return { ask: () => ask(run, reserved), release: reserved.release };
+  } catch (error) {
+    const outcome = await outcomeOfError(run, error, 0);
+    return { ask: async () => outcome, release: () => {} };
   }
-  return async () => {
-    const outcome = await ask(run, { ...question, maxOutputTokens: room(question, grant.maxOutputTokens) });
-    grant.settle(paidFor(outcome));
-    if (outcome.status !== 'success') return outcome;
-    addSpending(run.spent, outcome.answer);
-    const { text, latencyMs } = outcome.answer;
-    return text.trim() === '' ? { status: 'error', error: emptyAnswer(outcome.answer), latencyMs } : outcome;
-  };
 }
 
-function room({ maxOutputTokens }: PanelQuestion, affordable: number | undefined): number {
-  return Math.min(maxOutputTokens, affordable ?? maxOutputTokens);
+/** The same for a prompt that may not have been made. */
+export async function readyPrompt(run: PanelRun, prompt: PanelPrompt, sharers: number): Promise<ReadyQuestion> {
+  if ('failure' in prompt) {
+    const { failure: error } = prompt;
+    return { ask: async () => ({ status: 'error', error, latencyMs: 0 }), release: () => {} };
+  }
+  const { candidates, messages, budget, promptFor } = prompt;
+  return readyQuestion(run, { candidates, messages, promptFor, maxOutputTokens: budget.answer, sharers });
 }
 
-async function ask({ services, call }: PanelRun, question: PanelQuestion): Promise<PanelOutcome> {
-  const { clock } = services;
+async function ask(run: PanelRun, reserved: ReservedQuestion): Promise<PanelOutcome> {
+  const { services, call } = run;
+  const { clock, panel } = services;
   const began = clock.monotonic();
-  const left = call.startedAt + services.panel.totalMs - began;
+  const left = call.startedAt + panel.totalMs - began;
   if (left < 1_000) {
-    const seconds = services.panel.totalMs / 1_000;
-    return { status: 'skipped', because: 'deadline', message: `The ${seconds} s of the call as a whole were used up.` };
+    reserved.release();
+    const message = `The ${panel.totalMs / 1_000} s of the call as a whole were used up.`;
+    return { status: 'skipped', because: 'deadline', message };
   }
   try {
-    const { candidates, messages, maxOutputTokens, promptFor, sharers, wholeOnly } = question;
-    const [{ model: first }] = candidates;
-    const answer = await services.askModel({
-      ...questionBase(call),
-      payer: { owner: call.request.principal.owner, thread: call.thread.id },
-      candidates,
-      webSearch: askedSearch(services.webSearch, call.common),
-      messages,
-      promptFor,
-      sharers,
-      // Another provider's model takes the place at once.
-      once: candidates.some(({ model }) => model.provider !== first.provider),
-      maxOutputTokens,
-      wholeOnly,
-      cacheKey: call.thread.id,
-      limits: { totalMs: Math.min(services.panel.modelMs, left) },
-    });
-    return { status: 'success', answer: await maskAnswer(services.mask, call.thread.id, answer) };
+    const answer = await reserved.ask({ limits: { totalMs: Math.min(panel.modelMs, left) } });
+    addSpending(run.spent, answer);
+    const masked = await maskAnswer(services.mask, call.thread.id, answer);
+    return masked.text.trim() === ''
+      ? { status: 'error', error: emptyAnswer(masked), latencyMs: masked.latencyMs }
+      : { status: 'success', answer: masked };
   } catch (error) {
-    throwIfAborted(call.signal);
-    if (isAppError(error) && error.kind === 'limit' && error.details.class === 'cost') {
-      return { status: 'skipped', because: 'cost', message: error.message, next: error.details.next };
-    }
-    // One model's failure is told in its place; the others are asked all the same.
-    if (!isAppError(error) || error.kind === 'bug') throw error;
-    const masked = await withoutSecrets(services.mask, call.thread.id, error);
-    return { status: 'error', error: masked, latencyMs: clock.monotonic() - began };
+    return outcomeOfError(run, error, clock.monotonic() - began);
   }
+}
+
+async function outcomeOfError({ services, call }: PanelRun, error: unknown, latencyMs: number): Promise<PanelOutcome> {
+  throwIfAborted(call.signal);
+  if (isAppError(error) && error.kind === 'limit' && error.details.class === 'cost') {
+    return { status: 'skipped', because: 'cost', message: error.message, next: error.details.next };
+  }
+  // One model's failure is told in its place; the others are asked all the same.
+  if (!isAppError(error) || error.kind === 'bug') throw error;
+  return { status: 'error', error: await withoutSecrets(services.mask, call.thread.id, error), latencyMs };
 }
 
 export function emptyAnswer({ candidate, finish }: ModelAnswer): AppError {
@@ -134,19 +140,7 @@ export function errorOfAll(
   return new AppError(first.kind, message, { code, class: alike ? kind : 'exhausted_fallback_chain', next, retryable });
 }
 
-/** What a vendor charges for an answer that did not come in time is not told: what was reserved counts then. */
-function paidFor(outcome: PanelOutcome): number | undefined {
-  if (outcome.status === 'success') return outcome.answer.costUsd;
-  if (outcome.status === 'error' && outcome.error.details.class === 'timeout') return undefined;
-  return 0;
-}
-
 export function addSpending(spent: Spending, { usage, costUsd }: ModelAnswer): void {
   spent.usage = addUsage(spent.usage, usage);
   if (costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + costUsd;
-}
-
-/** The money of a call that may ask for a limit of its own. */
-export function panelBudget({ panel }: ModeServices, asked: number | undefined): CallBudget {
-  return createCallBudget(callLimit(panel.maxCostUsd, asked), panel.pricing);
 }

@@ -16,8 +16,6 @@ interface Shared {
   files?: string[];
   images?: string[];
   findings: string;
-  /** US dollars for all models of the call together. */
-  maxCostUsd?: number;
 }
 
 /** All models in one call. */
@@ -48,7 +46,6 @@ export function panelCallOf(args: Record<string, unknown>): (SingleCallPanel | S
     files: given.relevant_files,
     images: given.images,
     findings: given.findings ?? '',
-    maxCostUsd: given.max_cost_usd,
   };
   if (shared.models?.length === 0) delete shared.models;
   // Hosts that fill in every field number a step that is none.

@@ -3,7 +3,7 @@ import type { CallServices } from '../../../calls/ask/services.ts';
 import type { ModelTurn, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { inParallel } from '../../../core/concurrency.ts';
-import { type AppError, isAppError } from '../../../core/errors.ts';
+import { isAppError } from '../../../core/errors.ts';
 import type { FileRecord } from '../../../core/file.ts';
 import { tailHeading } from '../../../core/message.ts';
 import type { Candidate } from '../../../core/model.ts';
@@ -11,7 +11,14 @@ import { tokensPerMessage } from '../../../core/tokens.ts';
 import type { ModelQuestion } from '../../../models/ask-model.ts';
 import { windowClass } from '../../../threads/compaction.ts';
 import { covers, promptFiles, said, selectTurns, turnTokens } from '../../../threads/transcript.ts';
-import { askPanelist, type PanelOutcome, type PanelRun, tokensOf } from './ask-panelist.ts';
+import {
+  type PanelOutcome,
+  type PanelPrompt,
+  type PanelRun,
+  type ReadyQuestion,
+  readyQuestion,
+  tokensOf,
+} from './ask-panelist.ts';
 import { anonymousVerdicts, complaintOf, type PanelistResponse, verdictOf } from './panelist-response.ts';
 import type { Candidates, Panelist, PanelistRequest } from './panelists.ts';
 import { type Labelled, sideBySide } from './verdicts.ts';
@@ -38,7 +45,7 @@ export async function preparePanelPrompt(
   mode: PanelMode,
   panelist: Panelist,
   { proposal, files, images }: Evidence,
-): Promise<(PreparedCall & Pick<ModelQuestion, 'promptFor'>) | { failure: AppError }> {
+): Promise<PanelPrompt> {
   if (!('candidates' in panelist.who)) return panelist.who;
   const { candidates } = panelist.who;
   const plan: ModelTurn = {
@@ -113,23 +120,29 @@ export async function reviseVerdicts(
   const texts = anonymousVerdicts(responses, proposal);
   if (texts.length < 2) return [...responses];
   let sharers = texts.length;
-  const questions = responses.map(response => {
+  const questions: (ReadyQuestion | undefined)[] = [];
+  for (const response of responses) {
     // Its own verdict too goes without names: what it calls itself must not tell it who else sits there.
     const own = texts.find(({ label }) => label === response.panelist.label);
-    if (!response.prompt || !own) return undefined;
+    if (!response.prompt || !own) {
+      questions.push(undefined);
+      continue;
+    }
     const others = texts.filter(({ label }) => label !== response.panelist.label);
     const { candidates, messages, budget, promptFor } = response.prompt;
     const shown = { messages, maxOutputTokens: budget.answer };
     const revise = secondPrompt(mode, response, { own: own.text, others });
-    return askPanelist(run, {
-      ...{ candidates, ...revise(candidates[0], shown), sharers: sharers-- },
-      promptFor: async candidate => revise(candidate, { ...shown, ...(await promptFor?.(candidate)) }),
-    });
-  });
+    questions.push(
+      await readyQuestion(run, {
+        ...{ candidates, ...revise(candidates[0], shown), sharers: sharers-- },
+        promptFor: async candidate => revise(candidate, { ...shown, ...(await promptFor?.(candidate)) }),
+      }),
+    );
+  }
   return inParallel([...responses.entries()], maxConcurrentModels, async ([index, response]) => {
-    const ask = questions[index];
-    if (!ask) return response;
-    const revised = withRevision(response, await ask());
+    const question = questions[index];
+    if (!question) return response;
+    const revised = withRevision(response, await question.ask());
     report(revised);
     return revised;
   });

@@ -11,7 +11,7 @@ import type { PanelMode } from '../../../calls/tool.ts';
 import { throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { ModeServices } from '../mode.ts';
-import { askPanelist, type PanelOutcome, type PanelRun } from './ask-panelist.ts';
+import { type PanelRun, readyPrompt } from './ask-panelist.ts';
 import type { StepCall } from './panel-arguments.ts';
 import { type HeardPanelist, type PanelProgress, readPanelProgress } from './panel-arguments.ts';
 import { preparePanelPrompt } from './panel-prompts.ts';
@@ -50,7 +50,8 @@ export async function panelStep(run: PanelRun, mode: PanelMode, sent: StepCall):
   reportFiles(run, prompts);
   await storePanelQuestion(run, contributionOf(wanted, progress), prompts);
   call.progress.stage(`asking ${panelist.model} (${wanted.stepNumber} of ${progress.models.length})`);
-  const outcome = await ask(run, prompt);
+  throwIfAborted(call.signal);
+  const outcome = await (await readyPrompt(run, prompt, 1)).ask();
   return reply({ run, wanted, progress, response: { panelist, prompt: prompts[0], outcome, round: 1 } });
 }
 
@@ -71,13 +72,6 @@ async function nextPanelist(
   const [panelist] = panelists;
   if (!panelist) throw new TypeError('a step without a model');
   return { ...panelist, label: labelOf(at) };
-}
-
-async function ask(run: PanelRun, prompt: Awaited<ReturnType<typeof preparePanelPrompt>>): Promise<PanelOutcome> {
-  throwIfAborted(run.call.signal);
-  if ('failure' in prompt) return { status: 'error', error: prompt.failure, latencyMs: 0 };
-  const { candidates, messages, budget, promptFor } = prompt;
-  return askPanelist(run, { candidates, messages, promptFor, maxOutputTokens: budget.answer, sharers: 1 })();
 }
 
 function contributionOf({ stepNumber, step, findings }: StepCall, { models }: PanelProgress): string {

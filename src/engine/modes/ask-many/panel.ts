@@ -8,7 +8,7 @@ import { AppError, throwIfAborted } from '../../../core/errors.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import { noUsage } from '../../../core/usage.ts';
 import type { Mode, ModeServices } from '../mode.ts';
-import { askPanelist, errorOfAll, type PanelOutcome, type PanelRun, panelBudget } from './ask-panelist.ts';
+import { errorOfAll, type PanelOutcome, type PanelRun, type ReadyQuestion, readyPrompt } from './ask-panelist.ts';
 import { panelCallOf, type SingleCallPanel } from './panel-arguments.ts';
 import { maxConcurrentModels, preparePanelPrompt, reviseVerdicts } from './panel-prompts.ts';
 import { type PanelResult, panelReply, storePanelQuestion } from './panel-reply.ts';
@@ -83,14 +83,18 @@ async function askPanelists(
   const { progress, signal } = run.call;
   throwIfAborted(signal);
   let sharers = prompts.filter(prompt => 'messages' in prompt).length;
-  const questions = prompts.map(prompt => questionOf(run, prompt, () => sharers--));
+  const questions: ReadyQuestion[] = [];
+  for (const prompt of prompts) {
+    questions.push(await readyPrompt(run, prompt, sharers));
+    if ('messages' in prompt) sharers--;
+  }
   progress.stage(`asking ${panelists.length} models`);
   let ready = 0;
   const report = (response: PanelistResponse) =>
     progress.stage(`${outcomeText(response)} (${++ready} of ${panelists.length})`);
   const responses = await inParallel([...panelists.entries()], maxConcurrentModels, async ([index, panelist]) => {
     const prompt = prompts[index];
-    const outcome = (await questions[index]?.()) ?? missed(panelist);
+    const outcome = (await questions[index]?.ask()) ?? missed(panelist);
     const response: PanelistResponse = {
       panelist,
       outcome,
@@ -105,12 +109,6 @@ async function askPanelists(
   return reviseVerdicts(run, mode, responses, response =>
     progress.stage(`round 2: ${outcomeText(response)} (${++ready})`),
   );
-}
-
-function questionOf(run: PanelRun, prompt: Prepared, sharers: () => number): () => Promise<PanelOutcome> {
-  if ('failure' in prompt) return async () => ({ status: 'error', error: prompt.failure, latencyMs: 0 });
-  const { candidates, messages, budget, promptFor } = prompt;
-  return askPanelist(run, { candidates, messages, promptFor, maxOutputTokens: budget.answer, sharers: sharers() });
 }
 
 function missed({ model }: Panelist): PanelOutcome {
@@ -182,8 +180,7 @@ export const panel: Mode<PanelMode> = {
   execute(mode, call, services) {
     const { warnings, ...wanted } = panelCallOf(call.args);
     const noted = { ...call, warnings: [...call.warnings, ...warnings] };
-    const budget = panelBudget(services, wanted.maxCostUsd);
-    const run: PanelRun = { services, call: noted, budget, spent: { usage: noUsage }, exchange: {} };
+    const run: PanelRun = { services, call: noted, spent: { usage: noUsage }, exchange: {} };
     const steps = () => (wanted.kind === 'step' ? panelStep(run, mode, wanted) : panelInOneCall(run, mode, wanted));
     return inExchange(services, noted, run.exchange, steps);
   },

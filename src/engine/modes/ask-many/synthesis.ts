@@ -6,7 +6,7 @@ import type { Candidate } from '../../../core/model.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { planBudget } from '../../../threads/compaction.ts';
 import { said } from '../../../threads/transcript.ts';
-import { askPanelist, type PanelOutcome, type PanelRun } from './ask-panelist.ts';
+import { type PanelOutcome, type PanelRun, readyQuestion } from './ask-panelist.ts';
 import { anonymousVerdicts, type PanelistResponse } from './panelist-response.ts';
 import type { Candidates } from './panelists.ts';
 import { sideBySide, type Tally } from './verdicts.ts';
@@ -48,7 +48,7 @@ export async function synthesize(
     return { messages, maxOutputTokens: budget.answer };
   };
   const prompt = await promptFor(candidates[0]);
-  const outcome = await askPanelist(run, { candidates, ...prompt, promptFor, sharers: 1, wholeOnly: true })();
+  const outcome = await (await readyQuestion(run, { candidates, ...prompt, promptFor, wholeOnly: true })).ask();
   return outcome.status === 'success' ? { outcome, synthesis: synthesisIn(outcome.answer.text) } : { outcome };
 }
 
