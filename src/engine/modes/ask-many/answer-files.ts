@@ -1,7 +1,7 @@
 import { basename, dirname, extname, join } from 'node:path';
 import type { ParsedCall } from '../../../calls/call-record.ts';
 import { errorOf } from '../../../calls/reply.ts';
-import { inputError, isAppError, securityError } from '../../../core/errors.ts';
+import { type AppError, inputError, isAppError, securityError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { printablePath } from '../../../core/text.ts';
 import { splitSuffix } from '../../../models/routing/names.ts';
@@ -19,7 +19,8 @@ import {
   writeInside,
 } from '../../../workspace/write-file.ts';
 import type { ModeServices } from '../mode.ts';
-import { type FanoutRun, nameOf, type TargetResponse } from './ask-targets.ts';
+import { nameOf, type TargetResponse } from './ask-many.ts';
+import type { FanoutRun } from './ask-targets.ts';
 import { factsOf, type TargetEntry } from './fanout-reply.ts';
 
 /** Where the answers of a call are written. */
@@ -179,22 +180,23 @@ export function createAnswerWriter({ services, call }: FanoutRun, output: Output
       const { outcome } = response;
       const facts = factsOf(response);
       const name = output.name ?? fileName(namesOf(response, output.stem), output.extension);
-      if ('answer' in outcome) {
+      if (outcome.status === 'success') {
         const file = await write(name, outcome.said);
         if (file.path === undefined) return { facts: { ...facts, ...file.facts }, text: outcome.answer.text };
         return { path: file.path, facts: { ...facts, ...file.facts } };
       }
-      const file = await write(name, failureText(response));
+      const file = await write(name, failureText(response, outcome.error));
       return { path: file.path, facts: { ...facts, ...file.facts } };
     },
   };
 }
 
 /** `<stem>_<provider>_<model>`, with the effort where the name had one, and `_error` where there is no answer. */
-function namesOf({ target, outcome }: TargetResponse, stem: string): [string, ...string[]] {
-  const name = nameOf(target, outcome);
+function namesOf(response: TargetResponse, stem: string): [string, ...string[]] {
+  const { target, outcome } = response;
+  const name = nameOf(response);
   const at = name.indexOf(':');
-  const suffix = 'candidates' in target.who ? splitSuffix(target.requested) : undefined;
+  const suffix = 'candidates' in target.who ? splitSuffix(target.model) : undefined;
   return [
     stem,
     ...(at < 0 ? [name] : [name.slice(0, at), name.slice(at + 1)]),
@@ -203,10 +205,9 @@ function namesOf({ target, outcome }: TargetResponse, stem: string): [string, ..
   ];
 }
 
-function failureText({ target, outcome }: TargetResponse): string {
-  if (!('error' in outcome)) return '';
-  const { code, message, next } = errorOf(outcome.error);
-  return `# No answer of ${nameOf(target, outcome)}\n\n${code}: ${message}\n\n${next}\n`;
+function failureText(response: TargetResponse, error: AppError): string {
+  const { code, message, next } = errorOf(error);
+  return `# No answer of ${nameOf(response)}\n\n${code}: ${message}\n\n${next}\n`;
 }
 
 /** Names that differ in their case alone are one on some systems. */

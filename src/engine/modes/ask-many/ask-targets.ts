@@ -1,53 +1,35 @@
 import { continueTruncated, questionBase } from '../../../calls/ask/ask.ts';
-import { createMaskedStream, maskAnswer, withoutSecrets } from '../../../calls/ask/redaction.ts';
-import type { ParsedCall } from '../../../calls/call-record.ts';
-import { inParallel } from '../../../core/concurrency.ts';
-import { type AppError, isAppError, limitError, throwIfAborted } from '../../../core/errors.ts';
+import { createMaskedStream } from '../../../calls/ask/redaction.ts';
+import { type AppError, limitError } from '../../../core/errors.ts';
 import { type Message, textOf } from '../../../core/message.ts';
 import type { Candidate } from '../../../core/model.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';
-import { noUsage } from '../../../core/usage.ts';
 import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
 import { planBudget } from '../../../threads/compaction.ts';
 import { said } from '../../../threads/transcript.ts';
-import type { ModeServices } from '../mode.ts';
-import { addSpending, emptyAnswer, type Spending } from './ask-panelist.ts';
-import { maxConcurrentModels } from './panel-prompts.ts';
-import { type Candidates, modelName, type Panelist } from './panelists.ts';
+import {
+  askEach,
+  type Candidates,
+  type ManyRun,
+  modelName,
+  nameOf,
+  outcomeOf,
+  type Target,
+  type TargetOutcome,
+  type TargetResponse,
+} from './ask-many.ts';
 
-/** One model that was asked for, and who that is; or why it can't be asked. */
-export interface FanoutTarget extends Pick<Panelist, 'who' | 'warnings'> {
-  /** As the caller, or the operator's default, named it. */
-  requested: string;
-}
-
-/** `answer` has its secrets masked; `said` is what the model wrote, for files alone. */
-export type TargetOutcome = { answer: ModelAnswer; said: string } | { error: AppError; latencyMs: number };
-
-export interface TargetResponse {
-  target: FanoutTarget;
-  outcome: TargetOutcome;
-}
-
-/** One call with what all its questions have in common. */
-export interface FanoutRun {
-  services: ModeServices;
-  /** With its secrets masked. */
-  call: ParsedCall;
+/** One text for several models. */
+export interface FanoutRun extends ManyRun {
   /** What every model is asked. */
   text: string;
-  spent: Spending;
-}
-
-export function startFanout(services: ModeServices, call: ParsedCall, text: string): FanoutRun {
-  return { services, call, text, spent: { usage: noUsage } };
 }
 
 export interface TargetPrompt {
   messages: readonly Message[];
   /** Tokens of the messages by o200k, counted once for all models, and only where estimates can't decide. */
   counted(): Promise<number>;
-  onText?: (delta: string) => void;
+  onText?: ((delta: string) => void) | undefined;
   /** How many models, this one included, are still to be asked. */
   sharers?: number;
 }
@@ -66,30 +48,15 @@ export function promptForTargets({ services }: FanoutRun, text: string): TargetP
   };
 }
 
-/** Asks one model. Never throws for a model that fails; a call that was cancelled does. */
-export async function askTarget(run: FanoutRun, { who }: FanoutTarget, prompt: TargetPrompt): Promise<TargetOutcome> {
-  if (!('candidates' in who)) return { error: who.failure, latencyMs: 0 };
-  const { services, call } = run;
-  const { clock, mask } = services;
-  const began = clock.monotonic();
-  try {
-    throwIfAborted(call.signal);
-    const answer = await ask(run, who.candidates, prompt);
-    addSpending(run.spent, answer);
-    return answer.text.trim() === ''
-      ? { error: emptyAnswer(answer), latencyMs: answer.latencyMs }
-      : { answer: await maskAnswer(mask, call.reqId, answer), said: answer.text.toWellFormed() };
-  } catch (error) {
-    throwIfAborted(call.signal);
-    // One model's failure is reported in its own entry; the others are asked all the same.
-    if (!isAppError(error) || error.kind === 'bug') throw error;
-    return { error: await withoutSecrets(mask, call.reqId, error), latencyMs: clock.monotonic() - began };
-  }
+/** Asks one model, if it can be asked. */
+export async function askTarget(run: FanoutRun, { who }: Target, prompt: TargetPrompt): Promise<TargetOutcome> {
+  if ('failure' in who) return { status: 'error', error: who.failure, latencyMs: 0 };
+  return outcomeOf(run, () => ask(run, who.candidates, prompt));
 }
 
-async function ask({ services, call }: FanoutRun, candidates: Candidates, prompt: TargetPrompt): Promise<ModelAnswer> {
+async function ask({ services, call, scope }: FanoutRun, candidates: Candidates, prompt: TargetPrompt) {
   const { tokens, room } = await roomFor(candidates[0], prompt);
-  const stream = prompt.onText && createMaskedStream(services.mask, call.reqId, prompt.onText);
+  const stream = prompt.onText && createMaskedStream(services.mask, scope, prompt.onText);
   const question: ModelQuestion = {
     ...questionBase(call),
     candidates,
@@ -100,7 +67,8 @@ async function ask({ services, call }: FanoutRun, candidates: Candidates, prompt
     maxOutputTokens: room,
     onText: stream?.push,
   };
-  const answer = await continueTruncated(services.askModel, question, await services.askModel(question), tokens);
+  const given = await services.askModel(question);
+  const answer: ModelAnswer = await continueTruncated(services.askModel, question, given, tokens);
   await stream?.end();
   return answer;
 }
@@ -139,30 +107,13 @@ function tooLong(candidate: Candidate, tokens: number, { free, room }: { free: n
   );
 }
 
-/** Puts the text to every model, a few at a time; responses come in the order of the targets. */
-export async function askTargets(run: FanoutRun, targets: readonly FanoutTarget[]): Promise<TargetResponse[]> {
+/** Puts the text to every model. */
+export async function askTargets(run: FanoutRun, targets: readonly Target[]): Promise<TargetResponse[]> {
   const { call, text } = run;
+  const [only] = targets.length === 1 ? targets : [];
   // Only one answer can be shown while it comes.
-  const onText = targets.length === 1 ? call.request.onText : undefined;
-  const prompt = { ...promptForTargets(run, text), onText };
-  const [only] = targets;
-  call.progress.stage(targets.length === 1 && only ? `asking ${nameOf(only)}` : `asking ${targets.length} models`);
-  let ready = 0;
+  const prompt = { ...promptForTargets(run, text), onText: only && call.request.onText };
+  call.progress.stage(only ? `asking ${nameOf({ target: only })}` : `asking ${targets.length} models`);
   let sharers = targets.length;
-  return inParallel(targets, maxConcurrentModels, async target => {
-    const outcome = await askTarget(run, target, { ...prompt, sharers: sharers-- });
-    call.progress.stage(`${outcomeText(target, outcome)} (${++ready} of ${targets.length})`);
-    return { target, outcome };
-  });
-}
-
-function outcomeText(target: FanoutTarget, outcome: TargetOutcome): string {
-  if ('error' in outcome) return `${nameOf(target, outcome)} failed`;
-  return `${nameOf(target, outcome)} answered in ${(outcome.answer.latencyMs / 1_000).toFixed(1)} s`;
-}
-
-/** The model that answered, or that would have: as it is served, else as it was named. */
-export function nameOf({ who, requested }: FanoutTarget, outcome?: TargetOutcome): string {
-  if (outcome && 'answer' in outcome) return modelName(outcome.answer.candidate);
-  return 'candidates' in who ? modelName(who.candidates[0]) : requested;
+  return askEach(run, targets, target => ({ ask: () => askTarget(run, target, { ...prompt, sharers: sharers-- }) }));
 }

@@ -6,6 +6,7 @@ import type { FanoutMode } from '../../../calls/tool.ts';
 import { type AppError, inputError, limitError, securityError, throwIfAborted } from '../../../core/errors.ts';
 import type { Skip, SkipCode } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
+import { noUsage } from '../../../core/usage.ts';
 import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
 import { readTextFile } from '../../../workspace/read-file.ts';
 import type { Mode, ModeServices } from '../mode.ts';
@@ -17,8 +18,8 @@ import {
   prepareOutput,
   type WrittenAnswer,
 } from './answer-files.ts';
-import { errorOfAll } from './ask-panelist.ts';
-import { askTargets, type FanoutRun, type FanoutTarget, startFanout, type TargetResponse } from './ask-targets.ts';
+import { errorOfAll, type Target, type TargetResponse } from './ask-many.ts';
+import { askTargets, type FanoutRun } from './ask-targets.ts';
 import { factsOf, replyWith } from './fanout-reply.ts';
 import { decide, decisionPrompt, resolveDecider, resolveTargets } from './targets.ts';
 
@@ -70,16 +71,16 @@ export const fanout: Mode<FanoutMode> = { thread: 'none', execute: executeFanout
 
 async function executeFanout(mode: FanoutMode, parsed: ParsedCall, services: ModeServices): Promise<Reply> {
   const call = await maskCall(services.mask, parsed, parsed.reqId);
-  if (mode.from === 'text') return intoReply(startFanout(services, call, String(call.args.text)), mode);
+  const run = { services, call, scope: call.reqId, spent: { usage: noUsage } };
+  if (mode.from === 'text') return intoReply({ ...run, text: String(call.args.text) }, mode);
   call.progress.stage('reading the prompt');
   const { text, path } = await readQuestion(services, call);
-  const run = startFanout(services, call, text);
-  return mode.to === 'reply' ? intoReply(run, mode) : intoFiles(run, mode, path);
+  return mode.to === 'reply' ? intoReply({ ...run, text }, mode) : intoFiles({ ...run, text }, mode, path);
 }
 
 async function intoReply(run: FanoutRun, mode: FanoutMode): Promise<Reply> {
   const responses = await askTargets(run, await resolveTargets(run, mode));
-  if (nobody(responses)) return noAnswer(run, responses);
+  if (responses.every(hasFailed)) return noAnswer(run, responses);
   const entries = responses.map(response => ({ facts: factsOf(response), text: textOf(response) }));
   return answered(run, await replyWith(run, entries, documents => ({ result: { responses: documents } })));
 }
@@ -90,89 +91,75 @@ async function intoFiles(run: FanoutRun, mode: FanoutMode, question: string): Pr
   const targets = await resolveTargets(run, mode);
   assertSeparateOutputs(planned, targets.length);
   if (targets.every(({ who }) => 'failure' in who)) return noAnswer(run, await askTargets(run, targets));
-  const decider = mode.decision === undefined ? undefined : await resolveDecider(run, mode, targets);
+  const { decision: task } = mode;
+  const decider = task === undefined ? undefined : await resolveDecider(run, mode, targets);
   const output = await prepareOutput(services, call, planned);
   const responses = await askTargets(run, targets);
-  if (nobody(responses)) return noAnswer(run, responses);
+  if (responses.every(hasFailed)) return noAnswer(run, responses);
   const writer = createAnswerWriter(run, output, question);
   const filed: WrittenAnswer[] = [];
   for (const response of responses) filed.push(await writer.response(response));
-  if (!decider || mode.decision === undefined) return filesReply(run, filed);
-  const prompt = decisionPrompt(mode.decision, run.text, responses);
-  return decided(run, { filed, writer, decider, prompt, extension: output.extension });
-}
-
-interface Deciding {
-  filed: readonly WrittenAnswer[];
-  writer: AnswerWriter;
-  decider: FanoutTarget;
-  prompt: string;
-  extension: string;
-}
-
-async function decided(run: FanoutRun, { filed, writer, decider, prompt, extension }: Deciding): Promise<Reply> {
-  const asked = await writer.text('ceo_prompt', 'xml', prompt);
-  const outcome = await decide(run, decider, prompt);
-  const promptFile = { prompt_file: asked.path, file_error: asked.facts.file_error };
-  const facts = { ...factsOf({ target: decider, outcome }), ...promptFile };
-  const paths = asked.path === undefined ? [] : [asked.path];
-  if ('error' in outcome) {
-    // The board was heard and is in its files: only the decision is missing.
-    const document = await filesDocument(run, filed, { ceo: { facts }, paths });
-    return errorReply(outcome.error, { toolName: run.call.tool.name, reqId: run.call.reqId, local: document });
-  }
-  const { text } = outcome.answer;
-  const { path, facts: where } = await writer.text('ceo_decision', extension, text);
-  const file = path === undefined ? { ...facts, ...where } : { ...facts, decision_file: path, ...overwritten(where) };
-  const ceo = { facts: file, ...(path === undefined && { text }) };
-  return filesReply(run, filed, { ceo, paths: path === undefined ? paths : [...paths, path] });
-}
-
-function overwritten({ overwritten: yes }: JsonObject): JsonObject {
-  return { overwritten: yes };
+  const decision =
+    decider && task !== undefined
+      ? await decided(run, writer, { decider, prompt: decisionPrompt(task, run.text, responses), ...output })
+      : undefined;
+  const files = [...filed.flatMap(({ path }) => path ?? []), ...(decision?.paths ?? [])];
+  // Answers stand in the reply only where they could not be written.
+  const document = await replyWith(run, decision ? [...filed, decision.ceo] : filed, documents => ({
+    result: { files, responses: documents.slice(0, filed.length), ceo: decision && documents[filed.length] },
+  }));
+  // The board was heard and is in its files: only the decision is missing.
+  if (decision?.error) return failed(run, decision.error, document);
+  return answered(run, document);
 }
 
 interface Decision {
   ceo: WrittenAnswer;
   paths: readonly string[];
+  /** Why there is none. */
+  error?: AppError;
 }
 
-async function filesReply(run: FanoutRun, filed: readonly WrittenAnswer[], decision?: Decision): Promise<Reply> {
-  return answered(run, await filesDocument(run, filed, decision));
-}
-
-/** The paths in order; answers stand in the reply only where they could not be written. */
-function filesDocument(run: FanoutRun, filed: readonly WrittenAnswer[], decision?: Decision): Promise<JsonObject> {
-  const files = [...filed.flatMap(({ path }) => path ?? []), ...(decision?.paths ?? [])];
-  const entries = decision ? [...filed, decision.ceo] : filed;
-  return replyWith(run, entries, documents => ({
-    result: {
-      files,
-      responses: documents.slice(0, filed.length),
-      ceo: decision && documents[filed.length],
-    },
-  }));
+async function decided(
+  run: FanoutRun,
+  writer: AnswerWriter,
+  { decider, prompt, extension }: { decider: Target; prompt: string; extension: string },
+): Promise<Decision> {
+  const asked = await writer.text('ceo_prompt', 'xml', prompt);
+  const outcome = await decide(run, decider, prompt);
+  const promptFile = { prompt_file: asked.path, file_error: asked.facts.file_error };
+  const facts = { ...factsOf({ target: decider, outcome }), ...promptFile };
+  const paths = asked.path === undefined ? [] : [asked.path];
+  if ('error' in outcome) return { ceo: { facts }, paths, error: outcome.error };
+  const { text } = outcome.answer;
+  const { path, facts: where } = await writer.text('ceo_decision', extension, text);
+  if (path === undefined) return { ceo: { facts: { ...facts, ...where }, text }, paths };
+  const written = { ...facts, decision_file: path, overwritten: where.overwritten };
+  return { ceo: { facts: written }, paths: [...paths, path] };
 }
 
 function answered({ call }: FanoutRun, document: JsonObject): Reply {
   return successReply({ tool_name: call.tool.name, status: 'success', ...document });
 }
 
-function nobody(responses: readonly TargetResponse[]): boolean {
-  return responses.every(({ outcome }) => 'error' in outcome);
+function failed({ call }: FanoutRun, error: AppError, local: JsonObject): Reply {
+  return errorReply(error, { toolName: call.tool.name, reqId: call.reqId, local });
+}
+
+function hasFailed({ outcome }: TargetResponse): boolean {
+  return 'error' in outcome;
 }
 
 function textOf({ outcome }: TargetResponse): string | undefined {
-  return 'answer' in outcome ? outcome.answer.text : undefined;
+  return outcome.status === 'success' ? outcome.answer.text : undefined;
 }
 
 /** No model answered: an error, with every slot's own beside it. */
-function noAnswer({ call }: FanoutRun, responses: readonly TargetResponse[]): Reply {
-  throwIfAborted(call.signal);
+function noAnswer(run: FanoutRun, responses: readonly TargetResponse[]): Reply {
+  throwIfAborted(run.call.signal);
   const [first, ...others] = responses.flatMap(({ outcome }) => ('error' in outcome ? [outcome.error] : []));
   if (!first) throw new TypeError('nobody was asked');
-  const local = { result: { responses: responses.map(factsOf) } };
   const message = `None of the ${others.length + 1} models answered. The first: ${first.message}`;
   const error = others.length === 0 ? first : errorOfAll([first, ...others], message, first.details);
-  return errorReply(error, { toolName: call.tool.name, reqId: call.reqId, local });
+  return failed(run, error, { result: { responses: responses.map(factsOf) } });
 }

@@ -1,26 +1,18 @@
 import { prepareContext, promptForCandidate, turnOf } from '../../../calls/ask/prepare-context.ts';
-import type { CallServices } from '../../../calls/ask/services.ts';
-import type { ModelTurn, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
+import type { PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
-import { inParallel } from '../../../core/concurrency.ts';
 import { isAppError } from '../../../core/errors.ts';
 import type { FileRecord } from '../../../core/file.ts';
-import { tailHeading } from '../../../core/message.ts';
+import { tailHeading, textOf } from '../../../core/message.ts';
 import type { Candidate } from '../../../core/model.ts';
-import { tokensPerMessage } from '../../../core/tokens.ts';
-import type { ModelQuestion } from '../../../models/ask-model.ts';
+import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';
 import { windowClass } from '../../../threads/compaction.ts';
 import { covers, promptFiles, said, selectTurns, turnTokens } from '../../../threads/transcript.ts';
-import {
-  type PanelOutcome,
-  type PanelPrompt,
-  type PanelRun,
-  type ReadyQuestion,
-  readyQuestion,
-  tokensOf,
-} from './ask-panelist.ts';
+import type { ModeServices } from '../mode.ts';
+import { askEach, type Candidates, type TargetOutcome } from './ask-many.ts';
+import { type PanelQuestion, type PanelRun, readyQuestion } from './ask-panelist.ts';
 import { anonymousVerdicts, complaintOf, type PanelistResponse, verdictOf } from './panelist-response.ts';
-import type { Candidates, Panelist, PanelistRequest } from './panelists.ts';
+import type { Panelist, PanelistRequest } from './panelists.ts';
 import { type Labelled, sideBySide } from './verdicts.ts';
 
 /** What every model of a panel is shown: this and nothing else. */
@@ -36,35 +28,28 @@ export function panelTail(mode: PanelMode, { stance, stancePrompt }: PanelistReq
 }
 
 /**
- * One model's prompt: the proposal, the files and its side; no history, no findings, no other answers. Files that nobody can
+ * A panelist with its prompt: the proposal, the files and its side; no history, no findings, no other answers. Files that nobody can
  * read and the like end the call; a window that is too small is that model's own failure.
  */
-export async function preparePanelPrompt(
-  services: CallServices,
-  call: ThreadedCall,
+export async function withPrompt(
+  { services, call }: PanelRun,
   mode: PanelMode,
   panelist: Panelist,
   { proposal, files, images }: Evidence,
-): Promise<PanelPrompt> {
-  if (!('candidates' in panelist.who)) return panelist.who;
-  const { candidates } = panelist.who;
-  const plan: ModelTurn = {
-    contribution: proposal,
-    tail: panelTail(mode, panelist),
-    files,
-    images,
-    category: mode.category,
-    effort: mode.effort,
-  };
+): Promise<Panelist> {
+  const { who, model: requestedModel } = panelist;
+  if ('failure' in who) return panelist;
+  const { category, effort } = mode;
+  const plan = { contribution: proposal, tail: panelTail(mode, panelist), files, images, category, effort };
   const blinded = { ...call, common: { ...call.common, context: 'none' as const } };
-  const make = (those: Candidates) =>
-    prepareContext(services, { ...blinded, plan, candidates: those, requestedModel: panelist.model });
+  const make = (candidates: Candidates) => prepareContext(services, { ...blinded, plan, candidates, requestedModel });
   try {
-    const prepared = await make(candidates);
-    return { ...prepared, promptFor: promptForCandidate(prepared, candidate => make([candidate])) };
+    const prepared = await make(who.candidates);
+    const promptFor = promptForCandidate(prepared, candidate => make([candidate]));
+    return { ...panelist, prompt: { ...prepared, promptFor } };
   } catch (error) {
     if (!isAppError(error) || error.kind !== 'limit' || error.details.class !== 'tokens') throw error;
-    return { failure: error };
+    return { ...panelist, tooLong: error };
   }
 }
 
@@ -73,7 +58,7 @@ export async function preparePanelPrompt(
  * that the thread has already is only noted.
  */
 export function storedTurn(
-  services: CallServices,
+  services: ModeServices,
   call: ThreadedCall,
   content: string,
   prompts: readonly PreparedCall[],
@@ -103,9 +88,6 @@ function recordsFor({ thread }: ThreadedCall, files: readonly FileRecord[], [{ m
   });
 }
 
-/** How many models are asked at the same time. */
-export const maxConcurrentModels = 5;
-
 /**
  * The second round: each model that gave a verdict sees those of the others, by letters instead of names, and gives its own
  * anew. The prompt goes on from the first one, so that vendors' caches take the files. A model that fails keeps its verdict.
@@ -113,58 +95,53 @@ export const maxConcurrentModels = 5;
 export async function reviseVerdicts(
   run: PanelRun,
   mode: PanelMode,
+  proposal: string,
   responses: readonly PanelistResponse[],
-  report: (response: PanelistResponse) => void,
 ): Promise<PanelistResponse[]> {
-  const proposal = responses.find(({ prompt }) => prompt)?.prompt?.plan.contribution ?? '';
   const texts = anonymousVerdicts(responses, proposal);
   if (texts.length < 2) return [...responses];
   let sharers = texts.length;
-  const questions: (ReadyQuestion | undefined)[] = [];
-  for (const response of responses) {
-    // Its own verdict too goes without names: what it calls itself must not tell it who else sits there.
-    const own = texts.find(({ label }) => label === response.panelist.label);
-    if (!response.prompt || !own) {
-      questions.push(undefined);
-      continue;
-    }
-    const others = texts.filter(({ label }) => label !== response.panelist.label);
-    const { candidates, messages, budget, promptFor } = response.prompt;
-    const shown = { messages, maxOutputTokens: budget.answer };
-    const revise = secondPrompt(mode, response, { own: own.text, others });
-    questions.push(
-      await readyQuestion(run, {
-        ...{ candidates, ...revise(candidates[0], shown), sharers: sharers-- },
-        promptFor: async candidate => revise(candidate, { ...shown, ...(await promptFor?.(candidate)) }),
-      }),
-    );
-  }
-  return inParallel([...responses.entries()], maxConcurrentModels, async ([index, response]) => {
-    const question = questions[index];
-    if (!question) return response;
-    const revised = withRevision(response, await question.ask());
-    report(revised);
-    return revised;
+  const voters = responses.flatMap(({ target }) => (texts.some(({ label }) => label === target.label) ? [target] : []));
+  const revised = await askEach(
+    run,
+    voters,
+    panelist => {
+      const question = secondQuestion(mode, panelist, texts);
+      return readyQuestion(run, { ...question, sharers: sharers-- });
+    },
+    'round 2: ',
+  );
+  return responses.map(response => {
+    const again = revised.find(({ target }) => target === response.target);
+    return again ? withRevision(response, again.outcome) : response;
   });
 }
 
-function withRevision(response: PanelistResponse, outcome: PanelOutcome): PanelistResponse {
+function withRevision(response: PanelistResponse, outcome: TargetOutcome): PanelistResponse {
   const next = { ...response, outcome, round: response.round + 1 };
   return verdictOf(next) ? next : { ...response, notRevised: complaintOf(next) };
 }
 
-function secondPrompt(
-  mode: PanelMode,
-  { panelist }: PanelistResponse,
-  { own, others }: { own: string; others: readonly Labelled[] },
-) {
+/** Its own verdict too goes without names: what it calls itself must not tell it who else sits there. */
+function secondQuestion(mode: PanelMode, panelist: Panelist, verdicts: readonly Labelled[]): PanelQuestion {
+  const { prompt, label } = panelist;
+  if (!prompt) throw new TypeError('a verdict without a prompt');
+  const { candidates, messages, budget, promptFor } = prompt;
+  const ownTurn = said('assistant', 'turn', verdicts.find(verdict => verdict.label === label)?.text ?? '');
+  const others = verdicts.filter(verdict => verdict.label !== label);
   const tail = said('user', 'tail', `${tailHeading}\n${mode.review}\n\n${panelTail(mode, panelist)}`);
-  const ownTurn = said('assistant', 'turn', own);
-  return (candidate: Candidate, shown: Pick<ModelQuestion, 'messages' | 'maxOutputTokens'>) => {
+  const revise = ({ model }: Candidate, shown: Pick<PanelQuestion, 'messages' | 'maxOutputTokens'>) => {
     const first = shown.messages.filter(({ section }) => section !== 'tail');
     const fixed = [...first, ownTurn, tail];
-    const used = tokensOf(fixed, candidate) + (fixed.length + 1) * tokensPerMessage + shown.maxOutputTokens;
-    const seen = said('user', 'turn', sideBySide(others, (candidate.model.window - used) / 1.5));
+    const tokens = fixed.reduce((sum, message) => sum + estimateTokens(textOf(message), tokenFactor(model.id)), 0);
+    const used = tokens + (fixed.length + 1) * tokensPerMessage + shown.maxOutputTokens;
+    const seen = said('user', 'turn', sideBySide(others, (model.window - used) / 1.5));
     return { ...shown, messages: [...first, ownTurn, seen, tail] };
+  };
+  const shown = { messages, maxOutputTokens: budget.answer };
+  return {
+    candidates,
+    ...revise(candidates[0], shown),
+    promptFor: async candidate => revise(candidate, { ...shown, ...(await promptFor?.(candidate)) }),
   };
 }

@@ -1,23 +1,21 @@
-import { openExchange, type StoredAnswer, storeAnswer } from '../../../calls/ask/ask.ts';
+import { openExchange, reportFiles, type StoredAnswer, storeAnswer } from '../../../calls/ask/ask.ts';
 import type { PreparedCall } from '../../../calls/call-record.ts';
-import { documentTokens, replyMargin } from '../../../calls/format-reply.ts';
 import { continuationOffer, type Reply, readControlStatus, successReply } from '../../../calls/reply.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { PanelistRecord } from '../../../core/thread.ts';
-import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
-import type { PanelOutcome, PanelRun } from './ask-panelist.ts';
+import { estimateTokens } from '../../../core/tokens.ts';
+import { costOf, fitTexts, nameOf, type TargetOutcome } from './ask-many.ts';
+import type { PanelRun } from './ask-panelist.ts';
 import { storedTurn } from './panel-prompts.ts';
 import {
   complaintOf,
-  costOf,
-  nameOf,
   type PanelistResponse,
   panelistRecord,
   panelMetadata,
   responseOf,
   verdictOf,
 } from './panelist-response.ts';
-import { panelistName } from './panelists.ts';
+import { type Panelist, panelistName } from './panelists.ts';
 import { type Synthesis, synthesisDocument } from './synthesis.ts';
 import { confidenceDocument, type Tally } from './verdicts.ts';
 
@@ -25,11 +23,19 @@ import { confidenceDocument, type Tally } from './verdicts.ts';
 export async function storePanelQuestion(
   { services, call, exchange }: PanelRun,
   content: string,
-  prompts: readonly PreparedCall[],
+  panelists: readonly Panelist[],
 ): Promise<void> {
+  const prompts = promptsOf(panelists);
+  // Told once for the call, though each model's prompt was made by itself.
+  if (prompts[0]) reportFiles(services, prompts[0]);
   const { turn, blobs } = storedTurn(services, call, content, prompts);
   const { thread } = call;
   await openExchange(services, exchange, { thread, turn, sent: thread.turns.length + 1 }, { blobs });
+}
+
+/** The prompts that could be made. */
+function promptsOf(panelists: readonly Panelist[]): PreparedCall[] {
+  return panelists.flatMap(({ prompt }) => prompt ?? []);
 }
 
 /** Stores what a panel came to, with what all its answers took. */
@@ -51,14 +57,9 @@ export interface PanelResult {
   responses: readonly PanelistResponse[];
   tally: Tally;
   /** Who was asked to bring the verdicts together, and how that ended. */
-  synthesizer?: { name: string; outcome: PanelOutcome };
+  synthesizer?: { name: string; outcome: TargetOutcome };
   synthesis?: Synthesis;
 }
-
-/** Room for the words that say that verdicts were cut. */
-const noteTokens = 200;
-
-const leastTokens = 60;
 
 /** Stores what the panel came to, whole and readable, and answers with as much of it as a reply holds. */
 export async function panelReply(run: PanelRun, result: PanelResult): Promise<Reply> {
@@ -82,13 +83,13 @@ export async function panelReply(run: PanelRun, result: PanelResult): Promise<Re
     },
   });
   const warnings = [...responses.flatMap(warningsOf), ...ended.warnings];
-  const prompts = responses.flatMap(({ prompt }) => (prompt ? [prompt] : []));
-  const names = responses.map(({ panelist }) => panelistName(panelist));
+  const panelists = responses.map(({ target }) => target);
+  const names = panelists.map(panelistName);
   const envelope: JsonObject = {
     ...bodyOf(result),
     continuation_offer: continuationOffer(ended.thread, services.maxTurns, ended.thread.turns.length),
     metadata: {
-      ...panelMetadata(run, prompts, warnings),
+      ...panelMetadata(run, promptsOf(panelists), warnings),
       model_used: answer?.model.id,
       provider_used: answer?.model.provider,
       models_consulted: names,
@@ -100,9 +101,9 @@ export async function panelReply(run: PanelRun, result: PanelResult): Promise<Re
   );
 }
 
-function warningsOf({ panelist, outcome }: PanelistResponse): string[] {
+function warningsOf({ target, outcome }: PanelistResponse): string[] {
   const own = outcome.status === 'success' ? outcome.answer.warnings : [];
-  return [...panelist.warnings, ...own].map(warning => `${panelist.model}: ${warning}`);
+  return [...target.warnings, ...own].map(warning => `${target.model}: ${warning}`);
 }
 
 function bodyOf(result: PanelResult): JsonObject {
@@ -120,9 +121,9 @@ function bodyOf(result: PanelResult): JsonObject {
       ...(synthesis && synthesisDocument(synthesis)),
       confidence: confidenceDocument(tally),
       positions: Object.fromEntries([...tally.positions].map(([position, labels]) => [position, [...labels]])),
-      minority: minorityOf(result).map(({ panelist, facts }) => ({
-        expert: panelist.label,
-        model: panelist.model,
+      minority: minorityOf(result).map(({ target, facts }) => ({
+        expert: target.label,
+        model: target.model,
         position: facts.position,
         verdict: facts.short,
       })),
@@ -130,7 +131,7 @@ function bodyOf(result: PanelResult): JsonObject {
         model: synthesizer.name,
         status: synthesizer.outcome.status,
         error: synthesizer.outcome.status === 'error' ? synthesizer.outcome.error.message : undefined,
-        reason: synthesizer.outcome.status === 'skipped' ? synthesizer.outcome.message : undefined,
+        reason: synthesizer.outcome.status === 'skipped' ? synthesizer.outcome.error.message : undefined,
       },
     },
     skipped_for_cost: skippedForCost(result),
@@ -143,54 +144,50 @@ function bodyOf(result: PanelResult): JsonObject {
 function minorityOf({ responses, tally }: PanelResult) {
   return responses.flatMap(response => {
     const verdict = verdictOf(response);
-    return verdict && tally.minority.includes(response.panelist.label)
-      ? [{ panelist: response.panelist, facts: verdict.facts }]
+    return verdict && tally.minority.includes(response.target.label)
+      ? [{ target: response.target, facts: verdict.facts }]
       : [];
   });
 }
 
 function skippedForCost({ responses, synthesizer }: PanelResult): string[] | undefined {
-  const isDear = (outcome: PanelOutcome) => outcome.status === 'skipped' && outcome.because === 'cost';
-  const names = responses.filter(({ outcome }) => isDear(outcome)).map(({ panelist }) => panelistName(panelist));
+  const isDear = (outcome: TargetOutcome) => outcome.status === 'skipped' && outcome.because === 'cost';
+  const names = responses.filter(({ outcome }) => isDear(outcome)).map(({ target }) => panelistName(target));
   const all = synthesizer && isDear(synthesizer.outcome) ? [...names, `${synthesizer.name} (synthesis)`] : names;
   return all.length > 0 ? all : undefined;
 }
 
 /** The reply with all verdicts, or, where they are too long, with their beginnings and the place of the rest. */
 function fitting(
-  envelope: JsonObject,
-  result: PanelResult,
+  { status, consensus, ...rest }: JsonObject,
+  { responses }: PanelResult,
   place: { thread: string; seq: number },
   limit: number,
 ): JsonObject {
-  const withVerdicts = (show: (text: string) => string): JsonObject => {
-    const { status, consensus, ...rest } = envelope;
-    return { status, consensus, responses: result.responses.map(response => entryOf(response, show)), ...rest };
-  };
-  const whole = withVerdicts(text => text);
-  if (documentTokens(whole) <= limit) return whole;
-  const room = limit - documentTokens(withVerdicts(() => '')) - noteTokens;
-  const each = Math.max(leastTokens, Math.floor(room / replyMargin / Math.max(1, result.responses.length)));
-  return {
-    ...withVerdicts(text =>
-      estimateTokens(JSON.stringify(text)) <= each ? text : `${prefixWithin(text, each - 8)}… [cut]`,
-    ),
-    truncated: {
-      total_tokens: documentTokens(whole),
+  const texts = responses.map(({ outcome }) => (outcome.status === 'success' ? outcome.answer.text : ''));
+  const total = texts.reduce((sum, text) => sum + estimateTokens(text), 0);
+  return fitTexts(texts, limit, shown => {
+    const isCut = texts.some((text, index) => shown[index] !== text);
+    const entries = responses.map((response, index) =>
+      entryOf(response, shown[index] === texts[index] ? (texts[index] ?? '') : `${shown[index]}… [cut]`),
+    );
+    const truncated = {
+      total_tokens: total,
       artifact: `polylogue://threads/${place.thread}/turns/${place.seq}`,
       next_cursor: `${place.seq}:0`,
       note: 'The whole verdicts: call "threads" with action "read", this continuation_id and next_cursor as cursor.',
-    },
-  };
+    };
+    return { status, consensus, responses: entries, ...rest, ...(isCut && { truncated }) };
+  });
 }
 
-function entryOf(response: PanelistResponse, show: (text: string) => string): JsonObject {
-  const { panelist, round, notRevised, outcome } = response;
+function entryOf(response: PanelistResponse, shown: string): JsonObject {
+  const { target, round, notRevised, outcome } = response;
   const verdict = verdictOf(response);
   const plea = !verdict && outcome.status === 'success' ? readControlStatus(outcome.answer.text)?.status : undefined;
   return {
-    expert: panelist.label,
-    ...responseOf(response, verdict || plea ? show(outcome.status === 'success' ? outcome.answer.text : '') : ''),
+    expert: target.label,
+    ...responseOf(response, shown),
     confidence: verdict?.facts.confidence,
     position: verdict?.facts.position,
     round: verdict && round,
@@ -203,7 +200,7 @@ function entryOf(response: PanelistResponse, show: (text: string) => string): Js
 function turnText(result: PanelResult): { content: string; records: PanelistRecord[] } {
   const { responses, tally, synthesis, synthesizer } = result;
   const minority = minorityOf(result).map(
-    ({ panelist, facts }) => `- Expert ${panelist.label} (${panelist.model}): ${facts.short}`,
+    ({ target: { label, model }, facts }) => `- Expert ${label} (${model}): ${facts.short}`,
   );
   const { level, mean, lowest, highest } = tally;
   const numbers = mean === undefined ? '' : `: ${mean} of 10 on average (${lowest} to ${highest})`;
@@ -219,8 +216,8 @@ function turnText(result: PanelResult): { content: string; records: PanelistReco
   ];
   let content = ['# Consensus', ...sections].filter(part => part !== '').join('\n\n');
   const kept = responses.map(response => {
-    const { panelist, outcome } = response;
-    content += `\n\n### Expert ${panelist.label}: ${nameOf(response)} (stance: ${panelist.stance})\n\n`;
+    const { target, outcome } = response;
+    content += `\n\n### Expert ${target.label}: ${nameOf(response)} (stance: ${target.stance})\n\n`;
     const from = content.length;
     content += (outcome.status === 'success' ? outcome.answer.text : `No verdict. ${complaintOf(response)}`).trim();
     return panelistRecord(response, from, content.length);

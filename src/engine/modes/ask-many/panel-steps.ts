@@ -1,4 +1,3 @@
-import type { ThreadedCall } from '../../../calls/call-record.ts';
 import {
   continuationOffer,
   jsonOf,
@@ -10,21 +9,12 @@ import {
 import type { PanelMode } from '../../../calls/tool.ts';
 import { throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import type { ModeServices } from '../mode.ts';
-import { type PanelRun, readyPrompt } from './ask-panelist.ts';
-import type { StepCall } from './panel-arguments.ts';
-import { type HeardPanelist, type PanelProgress, readPanelProgress } from './panel-arguments.ts';
-import { preparePanelPrompt } from './panel-prompts.ts';
+import { nameOf } from './ask-many.ts';
+import { type PanelRun, readyPanelist } from './ask-panelist.ts';
+import { type HeardPanelist, type PanelProgress, readPanelProgress, type StepCall } from './panel-arguments.ts';
+import { withPrompt } from './panel-prompts.ts';
 import { storePanelAnswer, storePanelQuestion } from './panel-reply.ts';
-import {
-  complaintOf,
-  nameOf,
-  type PanelistResponse,
-  panelistRecord,
-  panelMetadata,
-  reportFiles,
-  responseOf,
-} from './panelist-response.ts';
+import { complaintOf, type PanelistResponse, panelistRecord, panelMetadata, responseOf } from './panelist-response.ts';
 import { labelOf, type Panelist, panelistName, resolvePanelists } from './panelists.ts';
 import { factsOf, tallyOf } from './verdicts.ts';
 
@@ -37,29 +27,25 @@ interface StepRun {
 
 /** One step: the next model of the agenda is asked. That it fails is its answer; the caller goes on with the next one. */
 export async function panelStep(run: PanelRun, mode: PanelMode, sent: StepCall): Promise<Reply> {
-  const { services, call } = run;
+  const { call } = run;
   const state = call.thread.workflows[call.tool.name];
   const { progress, at, warnings } = readPanelProgress(sent, state, call.common.continuationId !== undefined);
   call.warnings.push(...warnings);
   const wanted = { ...sent, stepNumber: at + 1 };
   const heard = progress.heard[at];
   if (heard?.status === 'success') return sameAgain(run, wanted, progress, heard);
-  const panelist = await nextPanelist(services, mode, call, progress, at);
-  const prompt = await preparePanelPrompt(services, call, mode, panelist, progress);
-  const prompts = 'failure' in prompt ? [] : [prompt];
-  reportFiles(run, prompts);
-  await storePanelQuestion(run, contributionOf(wanted, progress), prompts);
+  const panelist = await withPrompt(run, mode, await nextPanelist(run, mode, progress, at), progress);
+  await storePanelQuestion(run, contributionOf(wanted, progress), [panelist]);
   call.progress.stage(`asking ${panelist.model} (${wanted.stepNumber} of ${progress.models.length})`);
+  const outcome = await (await readyPanelist(run, panelist, 1)).ask();
   throwIfAborted(call.signal);
-  const outcome = await (await readyPrompt(run, prompt, 1)).ask();
-  return reply({ run, wanted, progress, response: { panelist, prompt: prompts[0], outcome, round: 1 } });
+  return reply({ run, wanted, progress, response: { target: panelist, outcome, round: 1 } });
 }
 
 /** At the first step all names are looked up, so that two for one model are refused before the first is asked. */
 async function nextPanelist(
-  services: ModeServices,
+  { services, call }: PanelRun,
   mode: PanelMode,
-  call: ThreadedCall,
   { models, images }: PanelProgress,
   at: number,
 ): Promise<Panelist> {
@@ -68,7 +54,7 @@ async function nextPanelist(
     needs: { vision: images.length > 0 },
     effort: call.common.effort ?? mode.effort,
   };
-  const panelists = await resolvePanelists(services.route, at === 0 ? models : models.slice(at, at + 1), request);
+  const panelists = await resolvePanelists(services, at === 0 ? models : models.slice(at, at + 1), request);
   const [panelist] = panelists;
   if (!panelist) throw new TypeError('a step without a model');
   return { ...panelist, label: labelOf(at) };
@@ -84,12 +70,13 @@ function contributionOf({ stepNumber, step, findings }: StepCall, { models }: Pa
 
 async function reply({ run, wanted, progress, response }: StepRun): Promise<Reply> {
   const { call, services } = run;
-  const { outcome, panelist, prompt } = response;
+  const { outcome, target } = response;
+  const { prompt, who } = target;
   const heard = progress.heard.toSpliced(wanted.stepNumber - 1, 1, heardOf(response, call.thread.seq + 2));
   const next: PanelProgress = { ...progress, heard };
   const last = next.heard.length >= progress.models.length;
   const answer = outcome.status === 'success' ? outcome.answer : undefined;
-  const planned = 'candidates' in panelist.who ? panelist.who.candidates[0].model : undefined;
+  const planned = 'candidates' in who ? who.candidates[0].model : undefined;
   const asked = answer?.model ?? (outcome.status === 'error' ? planned : undefined);
   const content = answer?.text ?? `[${nameOf(response)} gave no verdict: ${complaintOf(response)}]`;
   const ended = await storePanelAnswer(run, {
@@ -97,7 +84,7 @@ async function reply({ run, wanted, progress, response }: StepRun): Promise<Repl
     modelProvider: asked?.provider,
     modelName: asked?.id,
     modelMetadata: {
-      requested: panelist.model,
+      requested: target.model,
       effort: answer?.candidate.effort,
       thinkingBudget: answer?.candidate.thinkingBudget,
       finishReason: answer && (answer.finish.raw ?? answer.finish.kind),
@@ -106,7 +93,7 @@ async function reply({ run, wanted, progress, response }: StepRun): Promise<Repl
     },
     workflow: { tool: call.tool.name, state: jsonOf(next) },
   });
-  const warnings = [...panelist.warnings, ...(answer?.warnings ?? []), ...ended.warnings];
+  const warnings = [...target.warnings, ...(answer?.warnings ?? []), ...ended.warnings];
   return successReply({
     ...stepDocument(wanted, next, modelResponse(response), last),
     continuation_offer: continuationOffer(ended.thread, services.maxTurns, ended.thread.turns.length),
@@ -154,8 +141,8 @@ function modelResponse(response: PanelistResponse): JsonObject {
 }
 
 function heardOf(response: PanelistResponse, turn: number): HeardPanelist {
-  const { panelist, outcome } = response;
-  const { model, stance } = panelist;
+  const { target, outcome } = response;
+  const { model, stance } = target;
   if (outcome.status !== 'success') return { model, stance, status: outcome.status, text: complaintOf(response), turn };
   const { short, confidence, position } = factsOf(outcome.answer.text);
   const plea = readControlStatus(outcome.answer.text);

@@ -1,24 +1,21 @@
 import { inExchange } from '../../../calls/ask/ask.ts';
 import { fileTokens } from '../../../calls/ask/route-call.ts';
-import type { ThreadedCall } from '../../../calls/call-record.ts';
 import type { Reply } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
-import { inParallel } from '../../../core/concurrency.ts';
-import { AppError, throwIfAborted } from '../../../core/errors.ts';
+import { type AppError, limitError, throwIfAborted } from '../../../core/errors.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import { noUsage } from '../../../core/usage.ts';
-import type { Mode, ModeServices } from '../mode.ts';
-import { errorOfAll, type PanelOutcome, type PanelRun, type ReadyQuestion, readyPrompt } from './ask-panelist.ts';
+import type { Mode } from '../mode.ts';
+import { askEach, type Candidates, errorOfAll, modelName } from './ask-many.ts';
+import { type PanelRun, readyPanelist } from './ask-panelist.ts';
 import { panelCallOf, type SingleCallPanel } from './panel-arguments.ts';
-import { maxConcurrentModels, preparePanelPrompt, reviseVerdicts } from './panel-prompts.ts';
+import { reviseVerdicts, withPrompt } from './panel-prompts.ts';
 import { type PanelResult, panelReply, storePanelQuestion } from './panel-reply.ts';
 import { panelStep } from './panel-steps.ts';
-import { complaintOf, nameOf, type PanelistResponse, reportFiles, responseOf, verdictOf } from './panelist-response.ts';
+import { complaintOf, type PanelistResponse, responseOf, verdictOf } from './panelist-response.ts';
 import {
-  type Candidates,
   choosePanel,
   chooseSynthesizer,
-  modelName,
   type Panelist,
   panelistName,
   resolvePanelists,
@@ -29,17 +26,21 @@ import { tallyOf } from './verdicts.ts';
 
 /** All models in one call, each by itself; then a second round if it is wanted, and one model that brings it all together. */
 async function panelInOneCall(run: PanelRun, mode: PanelMode, wanted: SingleCallPanel): Promise<Reply> {
-  const { services, call } = run;
+  const { progress, signal } = run.call;
   const { proposal, files = [], images = [] } = wanted;
-  const { panelists, synthesizer } = await choosePanelists(services, mode, call, wanted);
-  call.progress.stage('reading files');
-  const prompts: Prepared[] = [];
-  for (const panelist of panelists)
-    prompts.push(await preparePanelPrompt(services, call, mode, panelist, { proposal, files, images }));
-  const made = prompts.filter(prompt => 'messages' in prompt);
-  reportFiles(run, made);
-  await storePanelQuestion(run, contributionOf(wanted, panelists), made);
-  const responses = await askPanelists(run, mode, { panelists, prompts, rounds: wanted.rounds });
+  const { panelists: chosen, synthesizer } = await choosePanelists(run, mode, wanted);
+  progress.stage('reading files');
+  const panelists: Panelist[] = [];
+  for (const panelist of chosen) panelists.push(await withPrompt(run, mode, panelist, { proposal, files, images }));
+  await storePanelQuestion(run, contributionOf(wanted, panelists), panelists);
+  throwIfAborted(signal);
+  progress.stage(`asking ${panelists.length} models`);
+  let sharers = panelists.filter(({ prompt }) => prompt).length;
+  const asked = await askEach(run, panelists, panelist =>
+    readyPanelist(run, panelist, panelist.prompt ? sharers-- : sharers),
+  );
+  const first = asked.map(response => ({ ...response, round: 1 }));
+  const responses = wanted.rounds < 2 ? first : await reviseVerdicts(run, mode, proposal, first);
   if (responses.every(({ outcome }) => outcome.status !== 'success')) {
     run.exchange.local = { responses: responses.map(response => responseOf(response, '')) };
     throw nobodyAnswered(responses);
@@ -47,25 +48,25 @@ async function panelInOneCall(run: PanelRun, mode: PanelMode, wanted: SingleCall
   return panelReply(run, await conclude(run, mode, { responses, synthesizer, proposal }));
 }
 
-type Prepared = Awaited<ReturnType<typeof preparePanelPrompt>>;
-
 async function choosePanelists(
-  services: ModeServices,
+  { services, call }: PanelRun,
   mode: PanelMode,
-  { common, reqId, thread, request: { principal }, signal }: ThreadedCall,
   { proposal, models, files = [], images = [], synthesizer: name }: SingleCallPanel,
-): Promise<{ panelists: Panelist[]; synthesizer?: Candidates }> {
+): Promise<{ panelists: Panelist[]; synthesizer?: Candidates | undefined }> {
+  const { common, reqId, thread, signal } = call;
+  const { owner, root } = call.request.principal;
   const { category } = mode;
   const effort = common.effort ?? mode.effort;
-  const { route } = services;
-  const left = await services.leftToSpend(reqId, { owner: principal.owner, thread: thread.id });
-  const read = await fileTokens(services, files, { root: principal.root, signal });
+  const left = await services.leftToSpend(reqId, { owner, thread: thread.id });
+  const read = await fileTokens(services, files, { root, signal });
   const promptTokens = estimateTokens(services.preamble) + estimateTokens(proposal) + read;
   const request = { category, needs: { vision: images.length > 0 }, effort, left, promptTokens };
   if (models) validatePanelists(models);
-  const panelists = models?.length ? await resolvePanelists(route, models, request) : await choosePanel(route, request);
-  const synthesizer = await chooseSynthesizer(route, name, panelists, { category, needs: {}, effort, left });
-  return { panelists, ...(synthesizer && { synthesizer }) };
+  const panelists = await (models?.length
+    ? resolvePanelists(services, models, request)
+    : choosePanel(services, request));
+  const synthesizer = await chooseSynthesizer(services, name, panelists, { category, needs: {}, effort, left });
+  return { panelists, synthesizer };
 }
 
 function contributionOf({ proposal, findings }: SingleCallPanel, panelists: readonly Panelist[]): string {
@@ -75,76 +76,20 @@ function contributionOf({ proposal, findings }: SingleCallPanel, panelists: read
     .join('\n\n');
 }
 
-async function askPanelists(
-  run: PanelRun,
-  mode: PanelMode,
-  { panelists, prompts, rounds }: { panelists: readonly Panelist[]; prompts: readonly Prepared[]; rounds: number },
-): Promise<PanelistResponse[]> {
-  const { progress, signal } = run.call;
-  throwIfAborted(signal);
-  let sharers = prompts.filter(prompt => 'messages' in prompt).length;
-  const questions: ReadyQuestion[] = [];
-  for (const prompt of prompts) {
-    questions.push(await readyPrompt(run, prompt, sharers));
-    if ('messages' in prompt) sharers--;
-  }
-  progress.stage(`asking ${panelists.length} models`);
-  let ready = 0;
-  const report = (response: PanelistResponse) =>
-    progress.stage(`${outcomeText(response)} (${++ready} of ${panelists.length})`);
-  const responses = await inParallel([...panelists.entries()], maxConcurrentModels, async ([index, panelist]) => {
-    const prompt = prompts[index];
-    const outcome = (await questions[index]?.ask()) ?? missed(panelist);
-    const response: PanelistResponse = {
-      panelist,
-      outcome,
-      round: 1,
-      ...(prompt && 'messages' in prompt && { prompt }),
-    };
-    report(response);
-    return response;
-  });
-  if (rounds < 2) return responses;
-  ready = 0;
-  return reviseVerdicts(run, mode, responses, response =>
-    progress.stage(`round 2: ${outcomeText(response)} (${++ready})`),
-  );
-}
-
-function missed({ model }: Panelist): PanelOutcome {
-  return { status: 'skipped', because: 'deadline', message: `${model} was not asked.` };
-}
-
-function outcomeText(response: PanelistResponse): string {
-  const name = nameOf(response);
-  switch (response.outcome.status) {
-    case 'success':
-      return `${name} answered in ${(response.outcome.answer.latencyMs / 1_000).toFixed(1)} s`;
-    case 'error':
-      return `${name} failed`;
-    case 'skipped':
-      return `${name} was not asked (${response.outcome.because})`;
-  }
-}
-
 function nobodyAnswered(responses: readonly PanelistResponse[]): AppError {
-  const reasons = responses.map(response => `${response.panelist.model}: ${complaintOf(response)}`).join(' · ');
-  const [first, ...others] = responses.flatMap(({ outcome }) => (outcome.status === 'error' ? [outcome.error] : []));
+  const reasons = responses.map(response => `${response.target.model}: ${complaintOf(response)}`).join(' · ');
   const message = `None of the ${responses.length} models gave a verdict. ${reasons}`;
-  if (!first) {
-    const [dear] = responses.flatMap(({ outcome }) =>
-      outcome.status === 'skipped' && outcome.because === 'cost' ? [outcome] : [],
-    );
-    return new AppError('limit', message, {
-      code: 'LIMIT',
-      class: dear ? 'cost' : 'over_capacity',
-      next: dear ? (dear.next ?? 'Name cheaper models.') : 'Name fewer models, or raise CONSENSUS_TIMEOUT_SECONDS.',
+  const outcomes = responses.map(({ outcome }) => outcome);
+  const [first, ...others] = outcomes.flatMap(outcome => (outcome.status === 'error' ? [outcome.error] : []));
+  if (first) {
+    return errorOfAll([first, ...others], message, {
+      next: `Name other models, or send the call again. About the first: ${first.details.next ?? first.message}`,
+      retryable: [first, ...others].some(error => error.details.retryable === true),
     });
   }
-  return errorOfAll([first, ...others], message, {
-    next: `Name other models, or send the call again. About the first: ${first.details.next ?? first.message}`,
-    retryable: [first, ...others].some(error => error.details.retryable === true),
-  });
+  const skipped = outcomes.flatMap(outcome => (outcome.status === 'skipped' ? [outcome] : []));
+  const { error } = skipped.find(({ because }) => because === 'cost') ?? skipped[0] ?? {};
+  return limitError('over_capacity', message, error?.details);
 }
 
 async function conclude(
@@ -154,11 +99,11 @@ async function conclude(
     responses,
     synthesizer,
     proposal,
-  }: { responses: readonly PanelistResponse[]; synthesizer?: Candidates; proposal: string },
+  }: { responses: readonly PanelistResponse[]; synthesizer?: Candidates | undefined; proposal: string },
 ): Promise<PanelResult> {
   const votes = responses.flatMap(response => {
     const verdict = verdictOf(response);
-    return verdict ? [{ label: response.panelist.label, ...verdict.facts }] : [];
+    return verdict ? [{ label: response.target.label, ...verdict.facts }] : [];
   });
   const result: PanelResult = { responses, tally: tallyOf(votes) };
   // One verdict has nothing to be brought together with.
@@ -180,7 +125,10 @@ export const panel: Mode<PanelMode> = {
   execute(mode, call, services) {
     const { warnings, ...wanted } = panelCallOf(call.args);
     const noted = { ...call, warnings: [...call.warnings, ...warnings] };
-    const run: PanelRun = { services, call: noted, spent: { usage: noUsage }, exchange: {} };
+    const run: PanelRun = {
+      ...{ services, call: noted, scope: noted.thread.id },
+      ...{ spent: { usage: noUsage }, exchange: {} },
+    };
     const steps = () => (wanted.kind === 'step' ? panelStep(run, mode, wanted) : panelInOneCall(run, mode, wanted));
     return inExchange(services, noted, run.exchange, steps);
   },

@@ -6,9 +6,9 @@ import type { Candidate } from '../../../core/model.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { planBudget } from '../../../threads/compaction.ts';
 import { said } from '../../../threads/transcript.ts';
-import { type PanelOutcome, type PanelRun, readyQuestion } from './ask-panelist.ts';
+import type { Candidates, TargetOutcome } from './ask-many.ts';
+import { type PanelRun, readyQuestion } from './ask-panelist.ts';
 import { anonymousVerdicts, type PanelistResponse } from './panelist-response.ts';
-import type { Candidates } from './panelists.ts';
 import { sideBySide, type Tally } from './verdicts.ts';
 
 /** What the verdicts come to, in the words of the model that brought them together. */
@@ -32,7 +32,7 @@ export async function synthesize(
     proposal,
     tally,
   }: { candidates: Candidates; responses: readonly PanelistResponse[]; proposal: string; tally: Tally },
-): Promise<{ outcome: PanelOutcome; synthesis?: Synthesis }> {
+): Promise<{ outcome: TargetOutcome; synthesis?: Synthesis }> {
   const verdicts = anonymousVerdicts(responses, proposal);
   const { preamble } = run.services;
   const tail = [tailHeading, mode.synthesis, facts(responses, tally)].join('\n');
@@ -54,8 +54,8 @@ export async function synthesize(
 
 /** What was counted, so that nobody has to count again: and no minority view is lost. */
 function facts(responses: readonly PanelistResponse[], { positions, minority, mean }: Tally): string {
-  const sides = responses.flatMap(({ panelist }) =>
-    panelist.stance === 'neutral' ? [] : [`Expert ${panelist.label} was told to argue ${panelist.stance} it`],
+  const sides = responses.flatMap(({ target: { label, stance } }) =>
+    stance === 'neutral' ? [] : [`Expert ${label} was told to argue ${stance} it`],
   );
   return [
     ...[...positions].map(

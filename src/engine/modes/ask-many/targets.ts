@@ -5,16 +5,9 @@ import { safeCut } from '../../../core/text.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import { findProvider, type ModelRequest } from '../../../models/routing/roster.ts';
 import type { ModeServices } from '../mode.ts';
-import {
-  askTarget,
-  type FanoutRun,
-  type FanoutTarget,
-  nameOf,
-  promptForTargets,
-  type TargetOutcome,
-  type TargetResponse,
-} from './ask-targets.ts';
-import { choosePanel, chooseSynthesizer, modelName, resolvePanelist } from './panelists.ts';
+import { modelName, nameOf, resolveTarget, type Target, type TargetOutcome, type TargetResponse } from './ask-many.ts';
+import { askTarget, type FanoutRun, promptForTargets } from './ask-targets.ts';
+import { choosePanel, chooseSynthesizer } from './panelists.ts';
 
 export const modelsField = 'models_prefixed_by_provider';
 
@@ -30,7 +23,7 @@ const textShare = 0.6;
  * Who is asked, in the order of the request: the named models, else the operator's DEFAULT_MODELS, else the default model or
  * one that is chosen (several of different vendors, where a decision follows). A name that leads nowhere keeps its slot.
  */
-export async function resolveTargets(run: FanoutRun, mode: FanoutMode): Promise<FanoutTarget[]> {
+export async function resolveTargets(run: FanoutRun, mode: FanoutMode): Promise<Target[]> {
   const { services, call, text } = run;
   const request = { category: mode.category, needs: {}, effort: call.common.effort };
   const promptTokens = estimateTokens(text);
@@ -49,16 +42,13 @@ export async function resolveTargets(run: FanoutRun, mode: FanoutMode): Promise<
   if (named.length > 0) return resolveNamed(services, named, request);
   const { defaultModels } = services.fanout;
   if (defaultModels.length > 0)
-    return Promise.all(defaultModels.map(name => resolveTarget(services, { ...request, name })));
+    return Promise.all(defaultModels.map(name => resolveName(services, { ...request, name })));
   const needs = { window: Math.ceil(promptTokens / textShare) };
-  if (mode.decision !== undefined) {
-    const panelists = await choosePanel(services.route, { ...chosen, needs });
-    return panelists.map(({ model, who, warnings }) => ({ requested: model, who, warnings }));
-  }
+  if (mode.decision !== undefined) return choosePanel(services, { ...chosen, needs });
   const { candidates, requested, corrected, warnings } = await services.route({ ...chosen, needs });
   const [first, ...others] = candidates;
   if (!first) throw inputError('No model can be asked.');
-  return [{ requested, who: { candidates: [first, ...others], corrected }, warnings }];
+  return [{ model: requested, who: { candidates: [first, ...others], corrected }, warnings }];
 }
 
 /** Slots of names that a caller wrote: what stands before the colon is a provider, or the slot says that it is none. */
@@ -66,19 +56,19 @@ export function resolveNamed(
   services: ModeServices,
   names: readonly string[],
   request: Omit<ModelRequest, 'name'>,
-): Promise<FanoutTarget[]> {
+): Promise<Target[]> {
   return Promise.all(
     names.map(async name =>
       hasProvider(services, name)
-        ? resolveTarget(services, { ...request, name })
-        : { requested: name, who: { failure: noProvider(services, name) }, warnings: [] },
+        ? resolveName(services, { ...request, name })
+        : { model: name, who: { failure: noProvider(services, name) }, warnings: [] },
     ),
   );
 }
 
-async function resolveTarget({ route }: ModeServices, request: ModelRequest & { name: string }): Promise<FanoutTarget> {
-  const { who, warnings } = await resolvePanelist(route, request);
-  return { requested: request.name, who: 'failure' in who ? { failure: withForm(who.failure) } : who, warnings };
+async function resolveName(services: ModeServices, request: ModelRequest & { name: string }): Promise<Target> {
+  const target = await resolveTarget(services, request);
+  return 'failure' in target.who ? { ...target, who: { failure: withForm(target.who.failure) } } : target;
 }
 
 /** Other tools take a bare name, and so routing suggests some. */
@@ -157,8 +147,8 @@ const field = 'ceo_model';
 export async function resolveDecider(
   run: FanoutRun,
   { category }: FanoutMode,
-  board: readonly FanoutTarget[],
-): Promise<FanoutTarget> {
+  board: readonly Target[],
+): Promise<Target> {
   const { services, call } = run;
   const request = { category, needs: {}, effort: call.common.effort };
   const name = call.args[field];
@@ -168,25 +158,26 @@ export async function resolveDecider(
     if (target && 'candidates' in target.who) return target;
     if (target && 'failure' in target.who) throw target.who.failure;
   }
-  const candidates = await chooseSynthesizer(services.route, undefined, board, request);
+  const candidates = await chooseSynthesizer(services, undefined, board, request);
   if (!candidates) throw new TypeError('a board with a model has one that can decide');
-  return { requested: modelName(candidates[0]), who: { candidates }, warnings: [] };
+  return { model: modelName(candidates[0]), who: { candidates }, warnings: [] };
 }
 
-export async function decide(run: FanoutRun, target: FanoutTarget, prompt: string): Promise<TargetOutcome> {
+export async function decide(run: FanoutRun, target: Target, prompt: string): Promise<TargetOutcome> {
   const { progress } = run.call;
-  progress.stage(`${nameOf(target)} decides`);
+  progress.stage(`${nameOf({ target })} decides`);
   const outcome = await askTarget(run, target, promptForTargets(run, prompt));
-  progress.stage(`${nameOf(target, outcome)} ${'answer' in outcome ? 'decided' : 'failed'}`);
+  progress.stage(`${nameOf({ target, outcome })} ${outcome.status === 'success' ? 'decided' : 'failed'}`);
   return outcome;
 }
 
 /** What the deciding model reads: its task, the question, each answer with its model, and who is absent and why. */
 export function decisionPrompt(task: string, question: string, board: readonly TargetResponse[]): string {
-  const members = board.map(({ target, outcome }) => {
-    const model = attribute(nameOf(target, outcome));
-    if ('error' in outcome) return `  <absent model="${model}">${escaped(outcome.error.message)}</absent>`;
-    return `  <response model="${model}">${literal(outcome.answer.text)}</response>`;
+  const members = board.map(response => {
+    const { outcome } = response;
+    const model = attribute(nameOf(response));
+    if (outcome.status === 'success') return `  <response model="${model}">${literal(outcome.answer.text)}</response>`;
+    return `  <absent model="${model}">${escaped(outcome.error.message)}</absent>`;
   });
   return [
     '<decision-request>',

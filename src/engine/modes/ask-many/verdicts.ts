@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../core/json.ts';
 import { cutMiddle } from '../../../core/text.ts';
 import { prefixWithin } from '../../../core/tokens.ts';
-import { modelName, type Panelist } from './panelists.ts';
+import { modelName, type Target } from './ask-many.ts';
 
 /** What can be read from a verdict that keeps to the form it was asked for. */
 export interface VerdictFacts {
@@ -152,7 +152,7 @@ const brandWord = new RegExp(`(?<![\\p{L}\\p{N}])(?:${brands})(?![\\p{L}])[\\p{L
  * A verdict without the names of models and their makers, so that it is weighed by what it says. Names that the proposal
  * itself is about stay: without them the verdict would make no sense.
  */
-export function anonymize(text: string, panelists: readonly Panelist[], proposal: string): string {
+export function anonymize(text: string, panelists: readonly Target[], proposal: string): string {
   const subject = proposal.toLowerCase();
   let out = text;
   for (const name of namesOf(panelists)) {
@@ -162,7 +162,7 @@ export function anonymize(text: string, panelists: readonly Panelist[], proposal
 }
 
 /** Longest first, so that no name is cut out of a longer one. Plain words are left: they may mean anything. */
-function namesOf(panelists: readonly Panelist[]): string[] {
+function namesOf(panelists: readonly Target[]): string[] {
   const names = panelists.flatMap(({ model, who }) => [
     model,
     ...('candidates' in who ? who.candidates.flatMap(next => [modelName(next), next.model.id, next.model.name]) : []),
