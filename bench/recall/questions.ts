@@ -82,7 +82,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'What keeps two processes from working on one thread at once?',
-    answers: ['src/threads/thread-lock.ts', 'src/core/concurrency.ts', 'src/storage/sqlite/tables.ts'],
+    answers: ['src/threads/threads.ts', 'src/core/concurrency.ts', 'src/storage/sqlite/tables.ts'],
   },
   {
     question: 'How is the price of an answer computed?',

@@ -23,7 +23,7 @@ import type { RunnerParts } from '../engine/modes/agent/runner.ts';
 import type { AgentRunner } from '../engine/modes/mode.ts';
 import type { ToolTable } from '../engine/tool-table.ts';
 import type { ModelService } from '../models/call/models.ts';
-import { paidEmbedder, paidSearcher } from '../models/paid-services.ts';
+import { createServiceMeter, paidEmbedder, paidSearcher } from '../models/paid-services.ts';
 import { createClassifier } from '../models/routing/classifier.ts';
 import { createMeter, type Meter } from '../models/spend-meter.ts';
 import type { Store } from '../storage/store.ts';
@@ -123,7 +123,7 @@ export function composeEmbedder(
   { embedder }: Pick<VendorServices, 'embedder'>,
   parts: Parameters<typeof composeMeter>[0],
 ) {
-  return embedder && paidEmbedder(embedder, 'search index', composeMeter(parts).pay);
+  return embedder && paidEmbedder(embedder, 'search index', createServiceMeter(composeMeter(parts).limits));
 }
 
 /** What the handlers of actions are given. */
@@ -159,7 +159,7 @@ export function composeActions({
       home,
       maxNamedFiles: values.maxNamedFiles,
     },
-    ...(services.web && { web: paidSearcher(services.web, 'glm_web_search', meter.pay) }),
+    ...(services.web && { web: paidSearcher(services.web, 'glm_web_search', createServiceMeter(meter.limits)) }),
     files: { transfer: parts.transfer, sandbox: files.sandbox, random: parts.random, home },
   };
 }

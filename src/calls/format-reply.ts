@@ -95,14 +95,11 @@ export interface AnswerPlace {
   asStored: boolean;
 }
 
-/** Room for the words that say that something was cut. */
-const noteTokens = 200;
-
 /** What the estimate of a text full of escapes may be short of: callers enforce their limit. */
 export const replyMargin = 1.08;
 
-/** A text shorter than this many tokens is never cut. */
-const shortTokens = 120;
+/** No text is cut shorter than this many tokens. */
+const shortTokens = 60;
 
 export function documentTokens(document: JsonObject): number {
   return estimateTokens(JSON.stringify(document), replyMargin);
@@ -118,24 +115,54 @@ function fits(document: JsonObject, limit: number): boolean {
  * A reply with a model's answer in it, at most `limit` tokens. One that is too long carries the answer's beginning and the
  * cursor at which the tool `threads` reads on; nothing is lost, since the thread has all of it.
  */
-export function truncateAnswer(make: (text: string) => JsonObject, place: AnswerPlace, limit: number): JsonObject {
-  const whole = make(place.text);
-  if (fits(whole, limit)) return whole;
-  const overhead = documentTokens(make(''));
-  for (let room = Math.max(shortTokens, limit - overhead - noteTokens); ; room = Math.floor(room * 0.7)) {
-    const beginning = prefixWithin(place.text, room / replyMargin);
-    const document: JsonObject = {
-      ...make(beginning),
-      truncated: {
-        total_tokens: estimateTokens(place.text),
-        shown_characters: beginning.length,
-        artifact: `polylogue://threads/${place.thread}/turns/${place.seq}`,
-        next_cursor: `${place.seq}:${place.asStored ? beginning.length : 0}`,
-        note: 'The rest of the answer: call "threads" with action "read", this continuation_id and next_cursor as cursor, until no next_cursor comes back.',
-      },
+export function truncateAnswer(
+  make: (text: string) => JsonObject,
+  { thread, seq, text, asStored }: AnswerPlace,
+  limit: number,
+): JsonObject {
+  return fitTexts([text], limit, ([shown = '']) => {
+    if (shown === text) return make(text);
+    const truncated = {
+      total_tokens: estimateTokens(text),
+      shown_characters: shown.length,
+      artifact: `polylogue://threads/${thread}/turns/${seq}`,
+      next_cursor: `${seq}:${asStored ? shown.length : 0}`,
+      note: 'The rest of the answer: call "threads" with action "read", this continuation_id and next_cursor as cursor, until no next_cursor comes back.',
     };
-    if (room <= shortTokens || fits(document, limit)) return document;
+    return { ...make(shown), truncated };
+  });
+}
+
+/**
+ * The document with its texts cut so that it has at most `limit` tokens: the short ones stay whole, the long ones get equal parts
+ * of what is left.
+ */
+export function fitTexts(
+  texts: readonly string[],
+  limit: number,
+  make: (shown: readonly string[]) => JsonObject,
+): JsonObject {
+  const whole = make(texts);
+  if (fits(whole, limit)) return whole;
+  const sizes = texts.map(text => estimateTokens(JSON.stringify(text)));
+  const overhead = documentTokens(make(texts.map(() => '')));
+  for (let room = (limit - overhead) / replyMargin; ; room = Math.floor(room * 0.8)) {
+    const share = Math.max(shortTokens, equalShare(sizes, room));
+    const document = make(texts.map((text, at) => ((sizes[at] ?? 0) <= share ? text : prefixWithin(text, share))));
+    if (share <= shortTokens || fits(document, limit)) return document;
   }
+}
+
+/** The size that each may have at the most, so that all together take no more than `room`. */
+function equalShare(sizes: readonly number[], room: number): number {
+  let left = room;
+  const ascending = sizes.toSorted((a, b) => a - b);
+  for (const [index, size] of ascending.entries()) {
+    const share = Math.floor(left / (ascending.length - index));
+    if (size > share) return share;
+    left -= size;
+  }
+  return Math.max(0, ...sizes);
 }
 
 /** Any reply, at most `limit` tokens: its longest texts and lists are cut, the longest first, and it says so. */

@@ -14,7 +14,7 @@ import {
   type Usage,
 } from '../core/usage.ts';
 import type { AttemptRecord } from '../models/ask-model.ts';
-import type { Bill } from '../models/spend-limits.ts';
+import type { Bill } from '../models/budget.ts';
 import type { AnsweredCall, FileReport, ParsedCall, SummaryCost } from './call-record.ts';
 
 /** Tokens and fees as replies tell them. */

@@ -37,3 +37,8 @@ export function numberIn(value: unknown): number {
 export function textsIn(value: unknown): string[] {
   return Array.isArray(value) ? value.filter(item => typeof item === 'string') : [];
 }
+
+/** Objects in a list that may hold anything; none where it is no list. */
+export function recordsIn(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}

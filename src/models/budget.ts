@@ -2,8 +2,8 @@ import { type AppError, isAppError, limitError } from '../core/errors.ts';
 import { type Message, textOf } from '../core/message.ts';
 import type { Candidate, ModelInfo } from '../core/model.ts';
 import { estimateTokens, imageTokens, tokenFactor, tokensPerMessage } from '../core/tokens.ts';
-import { dollars, ratesFor, roundedUsd } from '../core/usage.ts';
-import type { Waste, WebSearch } from './ask-model.ts';
+import { addUsage, dollars, noUsage, ratesFor, roundedUsd, type Usage } from '../core/usage.ts';
+import type { ModelQuestion, Waste, WebSearch } from './ask-model.ts';
 import { feeRate, searchBound } from './fees.ts';
 import { budgetFor } from './provider.ts';
 
@@ -263,4 +263,40 @@ export function mayBeBilled(error: unknown): boolean {
 /** Whether a vendor may go on charging for an answer that nobody waits for any more. */
 export function isInterrupted(error: unknown): boolean {
   return !isAppError(error) || error.kind === 'cancelled' || error.details.class === 'timeout';
+}
+
+/** What a question costs at each candidate at the worst: `tokens` are o200k's, and each counts in its own way. */
+export function costsOf(
+  pricing: Pricing,
+  { webSearch }: ModelQuestion,
+  candidates: readonly Candidate[],
+  tokens: number,
+): CostEstimate[] {
+  return candidates.map(candidate =>
+    estimateCost([candidate], Math.ceil(tokens * tokenFactor(candidate.model.id)), pricing, webSearch),
+  );
+}
+
+/** The most tokens of an answer that is asked for and given. */
+export function mostOutput({ maxOutputTokens }: ModelQuestion, candidates: readonly Candidate[]): number {
+  return Math.min(maxOutputTokens, Math.max(...candidates.map(({ model }) => model.maxOutput)));
+}
+
+/** Tokens of an answer below which the question is not worth asking. */
+export function leastOutput(question: ModelQuestion, candidates: readonly Candidate[]): number {
+  return Math.min(mostOutput(question, candidates), usefulAnswer(candidates).least);
+}
+
+/** What a call was billed for. */
+export interface Bill {
+  usage: Usage;
+  /** US dollars as far as prices are known; absent: none is. */
+  costUsd?: number;
+}
+
+/** Adds what a vendor billed to what is billed so far. */
+export function bill(account: { billed?: Bill }, usage: Usage, costUsd: number | undefined): void {
+  const { billed } = account;
+  const usd = costUsd === undefined ? billed?.costUsd : (billed?.costUsd ?? 0) + costUsd;
+  account.billed = { usage: addUsage(billed?.usage ?? noUsage, usage), ...(usd !== undefined && { costUsd: usd }) };
 }

@@ -5,7 +5,7 @@ import { type Fee, type FeeKind, noUsage, type SpendEntry } from '../core/usage.
 import type { ModelQuestion } from './ask-model.ts';
 import { mayBeBilled, refuseUnpricedService } from './budget.ts';
 import { feeFor, feeRate } from './fees.ts';
-import type { SpendLimitParts, SpendLimits } from './spend-limits.ts';
+import type { SpendLimits } from './spend-meter.ts';
 import type { SearchHit, SearchRequest, VendorEmbedder, WebSearcher } from './vendor-services.ts';
 
 /** Something that a vendor does beside answering, and charges for. */
@@ -30,10 +30,8 @@ export type MeterService = <Result>(
   run: (report: (amount: number, estimated?: boolean) => void) => Promise<Result>,
 ) => Promise<Result>;
 
-type ServiceParts = Pick<SpendLimitParts, 'pricing' | 'clock'>;
-
-export function createServiceMeter(parts: ServiceParts, limits: SpendLimits): MeterService {
-  const { pricing } = parts;
+export function createServiceMeter(limits: SpendLimits): MeterService {
+  const { pricing } = limits.parts;
   return async (service, run) => {
     const { provider, used, kind, max, payer } = service;
     const payment = { payer, account: limits.account(), auto: false };
@@ -48,13 +46,13 @@ export function createServiceMeter(parts: ServiceParts, limits: SpendLimits): Me
         isEstimate ||= estimated;
       });
     } finally {
-      const entry = amount > 0 ? entryOf(parts, service, free)(amount, isEstimate) : undefined;
+      const entry = amount > 0 ? entryOf(limits, service, free)(amount, isEstimate) : undefined;
       await limits.record(entry, held?.id, false);
     }
   };
 }
 
-function entryOf({ clock }: ServiceParts, service: Service, free: boolean) {
+function entryOf({ parts: { clock } }: SpendLimits, service: Service, free: boolean) {
   const { payer, tool, provider, used, kind } = service;
   return (amount: number, estimated: boolean): SpendEntry => {
     const { unpriced, ...known } = feeFor(provider, kind, used, amount);

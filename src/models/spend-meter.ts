@@ -1,19 +1,282 @@
-import { feesUsd, type SpendEntry } from '../core/usage.ts';
+import { isAppError } from '../core/errors.ts';
+import type { Clock, Emit, Random } from '../core/ports.ts';
+import type { SpendLedger, SpendUsed } from '../core/spend-ledger.ts';
+import { dayOf, feesUsd, type SpendEntry } from '../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from './ask-model.ts';
-import { type BudgetHeadroom, isInterrupted, refuseRetry } from './budget.ts';
-import { createServiceMeter, type MeterService } from './paid-services.ts';
 import {
   type Bill,
+  type BudgetHeadroom,
   bill,
-  type CallSpend,
-  type QuestionReservation,
-  type Reservation,
-  type SpendLimitParts,
-  SpendLimits,
-} from './spend-limits.ts';
+  type CallLimit,
+  type CostEstimate,
+  callLimit,
+  costsOf,
+  isInterrupted,
+  leastOutput,
+  mostOutput,
+  type Pricing,
+  promptTokens,
+  refuseCost,
+  refuseRetry,
+  refuseUnpriced,
+  type SpendCaps,
+  withKnownPrices,
+} from './budget.ts';
 
-export interface MeterOptions extends SpendLimitParts {
-  ask: AskModel;
+/** The money of one call of a tool. */
+export interface CallSpend {
+  limit?: CallLimit;
+  /** Spent, or reserved for questions under way. */
+  used: number;
+  /** The part of `used` for models that nobody named. */
+  autoUsed: number;
+  /** What vendors billed so far; absent: nothing. */
+  billed?: Bill;
+  /** Gets what the call may have cost by the end of a question, before that is asked. */
+  tell?: ((usd: number) => void) | undefined;
+}
+
+/** Who pays for something, and out of which call's money. */
+export interface Payment {
+  /** Absent: nobody, and the limits of a thread and a day do not hold. */
+  payer: ModelQuestion['payer'];
+  account: CallSpend;
+  /** AUTO_COST_LIMIT holds: nobody named the model, and its price is known. */
+  auto: boolean;
+}
+
+/** What something may cost at the worst. */
+export interface CostRequest extends Pick<CostEstimate, 'fixed' | 'perToken'> {
+  /** How many questions of the same call, this one included, still want a part; absent: this one alone. */
+  sharers?: number | undefined;
+  /** Tokens of an answer that are wanted, and without which it is of no use. */
+  max: number;
+  least: number;
+}
+
+/** What was reserved. */
+export interface Reservation {
+  usd: number;
+  /** The most that the answer may come to; `limited`: what makes that less than was asked for. */
+  maxOutputTokens: number;
+  limited?: BudgetHeadroom['name'];
+  /** US dollars that the limits leave beside it, for attempts that fail. */
+  spare: number;
+  /** Its number in the ledger; absent: it stands in the account of the call alone. */
+  id?: string;
+}
+
+/** What is reserved for a question, which has only candidates that the limits allow; nothing where it is free or not priced. */
+export interface QuestionReservation {
+  question: ModelQuestion;
+  payment: Payment;
+  held?: Reservation | undefined;
+}
+
+export interface SpendLimitParts {
+  ledger: SpendLedger;
+  caps: SpendCaps;
+  pricing: Pricing;
+  clock: Clock;
+  random: Random;
+  emit: Emit;
+}
+
+/** A process that died in the middle of a call holds its money for this long. */
+const holdMs = 3_600_000;
+
+/** Sums of dollars are off by less than this. */
+const rounding = 1e-9;
+
+/** How often others may take what is free before this one gives up. */
+const maxTries = 20;
+
+/**
+ * The limits on what may be spent. What something may cost at the worst is reserved before it is done, in the account of the call
+ * and, where a limit goes beyond the call, in the ledger: so calls under way can't pass a limit together.
+ */
+export class SpendLimits {
+  readonly parts: SpendLimitParts;
+  readonly #writing = new Set<Promise<void>>();
+
+  constructor(parts: SpendLimitParts) {
+    this.parts = parts;
+  }
+
+  /** The money of a call that wants to spend no more than `maxCostUsd`; anything but a number: no limit of its own. */
+  account(maxCostUsd?: unknown): CallSpend {
+    const limit = callLimit(this.parts.caps.perRequest, maxCostUsd);
+    return { used: 0, autoUsed: 0, ...(limit && { limit }) };
+  }
+
+  /** What the tightest limit leaves; infinite: there is none. What earlier calls did not need is free by then. */
+  async left(payment: Payment): Promise<BudgetHeadroom> {
+    if (this.#isLedgerLimited()) await this.flush();
+    return this.#tightest(payment);
+  }
+
+  isLimited(payment: Payment): boolean {
+    const { thread, day } = this.#limitsOf(payment);
+    return this.#ownRooms(payment).length > 0 || thread !== undefined || day !== undefined;
+  }
+
+  /** Whether more was spent in a call than it may: `spare` was left beside what is reserved, and `wasted` went since. */
+  isPassed(payment: Payment, { spare }: Reservation, wasted: number): boolean {
+    return wasted > spare + rounding || this.#ownRooms(payment).some(({ free }) => free < -rounding);
+  }
+
+  charge({ account, auto }: Payment, usd: number): void {
+    account.used += usd;
+    if (auto) account.autoUsed += usd;
+  }
+
+  /**
+   * Reserves what a question may cost. Candidates that the limits don't allow are left out: one that is dear must not keep the
+   * others from being asked. Who was named is asked or refused; nobody else takes that place for its price.
+   */
+  async reserveFor(given: ModelQuestion, account: CallSpend): Promise<QuestionReservation> {
+    const { pricing } = this.parts;
+    if (this.#isLedgerLimited()) await this.flush();
+    const tokens = promptTokens(given.messages, []);
+    const wanted: Payment = { payer: given.payer, account, auto: isAuto(given) };
+    const limited = this.isLimited(wanted);
+    const question = limited ? await this.#allowed(given, wanted, tokens) : given;
+    const { candidates, sharers } = question;
+    const payment = { ...wanted, auto: isAuto(question) };
+    const costs = costsOf(pricing, question, candidates, tokens);
+    const unpriced = costs.find(cost => cost.unpriced)?.unpriced;
+    if (unpriced && limited) throw refuseUnpriced(unpriced, (await this.#tightest(wanted)).name);
+    if (unpriced) return { question, payment };
+    const fixed = Math.max(...costs.map(cost => cost.fixed));
+    const perToken = Math.max(...costs.map(cost => cost.perToken));
+    const max = mostOutput(question, candidates);
+    const least = leastOutput(question, candidates);
+    return { question, payment, held: await this.reserve(payment, { sharers, fixed, perToken, max, least }) };
+  }
+
+  async #allowed(given: ModelQuestion, payment: Payment, tokens: number): Promise<ModelQuestion> {
+    const { pricing } = this.parts;
+    const candidates = withKnownPrices(given.candidates, pricing);
+    const { free } = await this.#tightest(payment);
+    const costs = costsOf(pricing, given, candidates, tokens);
+    const kept = candidates.filter((candidate, index) => {
+      const { fixed, perToken, unpriced } = costs[index] ?? { fixed: Infinity, perToken: 0 };
+      return !unpriced && fixed + leastOutput(given, [candidate]) * perToken <= free + rounding;
+    });
+    const [first] = candidates;
+    const mayChange = first !== undefined && kept.length > 0 && (first.auto || kept.includes(first));
+    return { ...given, candidates: mayChange ? kept : candidates.slice(0, 1) };
+  }
+
+  /** Where only a shorter answer can be paid, it is limited to that. Undefined: it is free. */
+  async reserve(payment: Payment, request: CostRequest): Promise<Reservation | undefined> {
+    const { ledger, clock, random } = this.parts;
+    const { payer } = payment;
+    const { sharers = 1, fixed, perToken, max, least } = request;
+    if (fixed + perToken === 0) return undefined;
+    const { thread: threadLimit, day: dayLimit } = this.#limitsOf(payment);
+    for (let tries = 1; ; tries++) {
+      const used = await this.#used(payment);
+      // From here on nothing is waited for, so that other questions of this call reserve nothing in between.
+      const room = this.#tightestOf(payment, used);
+      const affordable = (usd: number) => (perToken === 0 ? max : Math.floor((usd - fixed) / perToken + 1e-6));
+      const own = this.#ownRooms(payment).map(({ free }) => free / sharers);
+      const share = own.length > 0 ? Math.min(...own) : room.free;
+      const maxOutputTokens = Math.min(max, affordable(room.free), Math.max(least, affordable(share)));
+      if (maxOutputTokens < least || fixed > room.free + rounding || tries > maxTries) {
+        throw refuseCost(fixed + least * perToken, room, clock.now());
+      }
+      const usd = fixed + maxOutputTokens * perToken;
+      this.charge(payment, usd);
+      const limited = maxOutputTokens < max && { limited: room.name };
+      const held = { usd, maxOutputTokens, spare: room.free - usd, ...limited };
+      if (!payer || (threadLimit === undefined && dayLimit === undefined)) return held;
+      const id = random.uuid();
+      const scope = scopeOf(clock, payer);
+      if (await ledger.hold({ ...scope, id, usd, expiresAt: scope.now + holdMs, threadLimit, dayLimit })) {
+        return { ...held, id };
+      }
+      // Another process took it in between.
+      this.charge(payment, -usd);
+    }
+  }
+
+  /** Makes what was reserved free again. */
+  release(payment: Payment, { usd, id }: Reservation): void {
+    this.charge(payment, -usd);
+    this.record(undefined, id);
+  }
+
+  /** Adds what was spent to the ledger and frees what was reserved there. Nobody has to wait for it but `flush`. */
+  record(entry: SpendEntry | undefined, hold?: string, unhurried = !this.#isLedgerLimited()): Promise<void> {
+    if (!entry && hold === undefined) return Promise.resolve();
+    const { ledger, emit } = this.parts;
+    const done: Promise<void> = ledger
+      .add(entry, hold, unhurried)
+      .catch(error => {
+        // It was done and is paid for; only the sums lack it.
+        emit({ type: 'warning', where: 'ledger', message: isAppError(error) ? error.message : String(error) });
+      })
+      .finally(() => this.#writing.delete(done));
+    this.#writing.add(done);
+    return done;
+  }
+
+  /** Resolves when the ledger has everything. */
+  async flush(): Promise<void> {
+    while (this.#writing.size > 0) await Promise.all(this.#writing);
+  }
+
+  /** Otherwise no later question has to know what this one cost: its entry goes into the ledger with the answer. */
+  #isLedgerLimited(): boolean {
+    const { perThread, perDay } = this.parts.caps;
+    return perThread !== undefined || perDay !== undefined;
+  }
+
+  #limitsOf({ payer }: Payment): { thread?: number | undefined; day?: number | undefined } {
+    const { perThread, perDay } = payer ? this.parts.caps : {};
+    return { thread: payer?.thread === undefined ? undefined : perThread, day: perDay };
+  }
+
+  /** What the call's own limits leave. */
+  #ownRooms({ account: { limit, used, autoUsed }, auto }: Payment): BudgetHeadroom[] {
+    const usd = auto ? this.parts.caps.perAutoCall : undefined;
+    return [
+      ...(limit ? [{ ...limit, free: limit.usd - used }] : []),
+      ...(usd === undefined ? [] : [{ name: 'AUTO_COST_LIMIT' as const, usd, free: usd - autoUsed }]),
+    ];
+  }
+
+  /** What was spent and reserved of the limits that the ledger keeps; undefined: there are none. */
+  async #used(payment: Payment): Promise<SpendUsed | undefined> {
+    const { ledger, clock } = this.parts;
+    const { thread, day } = this.#limitsOf(payment);
+    if (!payment.payer || (thread === undefined && day === undefined)) return undefined;
+    return ledger.used(scopeOf(clock, payment.payer));
+  }
+
+  async #tightest(payment: Payment): Promise<BudgetHeadroom> {
+    return this.#tightestOf(payment, await this.#used(payment));
+  }
+
+  #tightestOf(payment: Payment, used: SpendUsed | undefined): BudgetHeadroom {
+    const { thread, day } = this.#limitsOf(payment);
+    const rooms: BudgetHeadroom[] = [{ name: 'AUTO_COST_LIMIT', usd: Infinity, free: Infinity }];
+    if (used && day !== undefined) rooms.push({ name: 'MAX_COST_PER_DAY', usd: day, free: day - used.day });
+    if (used && thread !== undefined) {
+      rooms.push({ name: 'MAX_COST_PER_THREAD', usd: thread, free: thread - used.thread });
+    }
+    return [...rooms, ...this.#ownRooms(payment)].reduce((a, b) => (b.free <= a.free ? b : a));
+  }
+}
+
+function isAuto({ candidates: [first] }: ModelQuestion): boolean {
+  return first?.auto === true && first.model.price !== undefined;
+}
+
+function scopeOf(clock: Clock, payer: NonNullable<ModelQuestion['payer']>) {
+  const now = clock.now();
+  return { owner: payer.owner, day: dayOf(now), now, ...(payer.thread && { thread: payer.thread }) };
 }
 
 /** A question whose worst cost is reserved. It is asked once, or given up. */
@@ -29,8 +292,8 @@ export interface Meter {
   ask: AskModel;
   /** Reserves what a question may cost, to be asked later. Rejects with LIMIT where the limits leave too little. */
   reserve(question: ModelQuestion): Promise<ReservedQuestion>;
-  /** Has vendors do paid work other than answers, within the same limits. */
-  pay: MeterService;
+  /** What paid work of vendors other than answers is paid out of. */
+  limits: SpendLimits;
   /**
    * One call of a tool begins: all its questions together may cost what the operator allows, and no more than it asks for
    * (`max_cost_usd`; anything but a number: no limit of its own). `tell` hears what it may cost.
@@ -44,7 +307,7 @@ export interface Meter {
   flush(): Promise<void>;
 }
 
-export function createMeter({ ask, ...parts }: MeterOptions): Meter {
+export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel }): Meter {
   const { clock, pricing } = parts;
   const limits = new SpendLimits(parts);
   const accounts = new Map<string, CallSpend>();
@@ -117,7 +380,7 @@ export function createMeter({ ask, ...parts }: MeterOptions): Meter {
   return {
     ask: async question => (await reserve(question)).ask(),
     reserve,
-    pay: createServiceMeter(parts, limits),
+    limits,
     begin: (reqId, maxCostUsd, tell) => void accounts.set(reqId, { ...limits.account(maxCostUsd), tell }),
     end(reqId) {
       const billed = accounts.get(reqId)?.billed;

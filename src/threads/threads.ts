@@ -1,10 +1,10 @@
-import { AppError, inputError, isAppError } from '../core/errors.ts';
+import { createQueue } from '../core/concurrency.ts';
+import { AppError, inputError, isAppError, throwIfAborted } from '../core/errors.ts';
 import { type ExchangeId, exchangeId, isThreadId, type ThreadId, threadId } from '../core/ids.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { Compaction, ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../core/thread.ts';
 import type { Lookup, Store, ThreadChange } from '../storage/store.ts';
-import { createThreadLocks } from './thread-lock.ts';
 
 /** Whose thread, and where it lives. */
 export interface ThreadScope {
@@ -281,5 +281,86 @@ function withChange(thread: Thread, change: ThreadChange, seq: number): Thread {
       tokens: thread.totals.tokens + (change.tokens ?? 0),
       costUsd: thread.totals.costUsd + (change.costUsd ?? 0),
     },
+  };
+}
+
+export interface LeaseOptions {
+  store: Store;
+  clock: Clock;
+  emit: Emit;
+  /** Names this process among those that share the store. */
+  holder: string;
+}
+
+export interface ExclusiveOptions {
+  signal: AbortSignal;
+  /** Called once when the thread is taken and the call has to wait. */
+  onWait?: () => void;
+}
+
+/** Runs work on a thread while no other call, of this or another process, does. */
+export type WithThreadLock = <Result>(
+  id: ThreadId,
+  options: ExclusiveOptions,
+  work: () => Promise<Result>,
+) => Promise<Result>;
+
+/** A process that died holds a thread for this long at the most. */
+const leaseMs = 6_000;
+const renewEveryMs = 2_000;
+const pollMs = 50;
+
+/** Within the process calls queue in the order they came; between processes a lease in the store decides. */
+export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions): WithThreadLock {
+  const queue = createQueue();
+  const warn = (error: unknown) =>
+    emit({ type: 'warning', where: 'thread lease', message: isAppError(error) ? error.message : String(error) });
+
+  async function take(id: ThreadId, { signal, onWait }: ExclusiveOptions): Promise<void> {
+    for (let tries = 0; !(await store.lease(id, holder, leaseMs, clock.now())); tries++) {
+      if (tries === 0) onWait?.();
+      throwIfAborted(signal);
+      await clock.sleep(pollMs, signal);
+    }
+  }
+
+  function keep(id: ThreadId): () => void {
+    let stop = () => {};
+    const renewLater = () => {
+      stop = clock.after(renewEveryMs, () => {
+        store.lease(id, holder, leaseMs, clock.now()).catch(error => {
+          // The exchange goes on: the commit's own check tells whether somebody came between.
+          warn(error);
+        });
+        renewLater();
+      });
+    };
+    renewLater();
+    return () => stop();
+  }
+
+  async function giveBack(id: ThreadId): Promise<void> {
+    try {
+      await store.release(id, holder);
+    } catch (error) {
+      // It lapses by itself, and what the work brought must not be lost for it.
+      warn(error);
+    }
+  }
+
+  return async (id, options, work) => {
+    const leave = await queue.enter(id, options.signal, options.onWait);
+    try {
+      await take(id, options);
+      const stop = keep(id);
+      try {
+        return await work();
+      } finally {
+        stop();
+        await giveBack(id);
+      }
+    } finally {
+      leave();
+    }
   };
 }

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { dayOf } from '../../src/core/usage.ts';
-import { paidEmbedder, paidSearcher } from '../../src/models/paid-services.ts';
+import { createServiceMeter, paidEmbedder, paidSearcher } from '../../src/models/paid-services.ts';
 import { createMeter } from '../../src/models/spend-meter.ts';
 import { namedEmbedder } from '../../src/providers/embeddings.ts';
 import { zhipuEndpoint } from '../../src/providers/zhipu/api.ts';
@@ -47,15 +47,17 @@ async function setUp(end: End) {
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const store = createMemoryStore();
   const clock = manualClock();
-  const meter = createMeter({
-    ledger: store.spend,
-    caps: { perDay: 1 },
-    pricing: { isLocal: () => false, allowUnpriced: true },
-    clock,
-    random: seededRandom(1),
-    emit: () => {},
-    ask: () => Promise.reject(new TypeError('no model is asked')),
-  }).pay;
+  const meter = createServiceMeter(
+    createMeter({
+      ledger: store.spend,
+      caps: { perDay: 1 },
+      pricing: { isLocal: () => false, allowUnpriced: true },
+      clock,
+      random: seededRandom(1),
+      emit: () => {},
+      ask: () => Promise.reject(new TypeError('no model is asked')),
+    }).limits,
+  );
   const caller = new AbortController();
   if (end.startsWith('is silent')) void arrived.then(() => caller.abort());
   const payer = { owner: 'local' };

@@ -78,11 +78,20 @@ export async function continueTruncated(
 }
 
 /** Returns the fields that every model call takes from its tool call. */
-export function questionBase({ reqId, tool, request, common, signal, progress }: ParsedCall) {
+export function questionBase({
+  reqId,
+  tool,
+  request,
+  common,
+  signal,
+  progress,
+  thread,
+}: ParsedCall & Partial<Pick<ThreadedCall, 'thread'>>) {
   return {
     reqId,
     tool: tool.name,
-    payer: { owner: request.principal.owner },
+    payer: { owner: request.principal.owner, ...(thread && { thread: thread.id }) },
+    ...(thread && { cacheKey: thread.id }),
     root: request.principal.root,
     temperature: common.temperature,
     signal,
@@ -219,7 +228,6 @@ export async function askModel(
   const stream = onText && !clear ? createMaskedStream(mask, thread.id, onText) : undefined;
   const question: ModelQuestion = {
     ...questionBase(asked),
-    payer: { owner: request.principal.owner, thread: thread.id },
     cli: plan.cli,
     wholeOnly: plan.wholeOnly,
     candidates,
@@ -231,7 +239,6 @@ export async function askModel(
       return { ...asked, messages: clear?.messages ?? asked.messages };
     }),
     maxOutputTokens: asked.budget.answer,
-    cacheKey: thread.id,
     onText: stream?.push,
   };
   const given = await services.askModel(question);

@@ -20,8 +20,8 @@ import {
 } from '../../../workspace/write-file.ts';
 import type { ModeServices } from '../mode.ts';
 import { nameOf, type TargetResponse } from './ask-many.ts';
-import type { FanoutRun } from './ask-targets.ts';
 import { factsOf, type TargetEntry } from './fanout-reply.ts';
+import type { FanoutRun } from './targets.ts';
 
 /** Where the answers of a call are written. */
 export interface OutputPlan {

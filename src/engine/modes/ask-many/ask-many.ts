@@ -1,12 +1,10 @@
 import { maskAnswer, withoutSecrets } from '../../../calls/ask/redaction.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
-import { documentTokens } from '../../../calls/format-reply.ts';
 import { localMetadata, usageDocument } from '../../../calls/reply.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { AppError, type ErrorDetails, inputError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Candidate } from '../../../core/model.ts';
-import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
 import { addUsage, roundedUsd, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
@@ -188,41 +186,4 @@ export function metadataOf({ services, call, spent }: ManyRun, warnings: readonl
     usage: usageDocument(spent.usage),
     cost_usd: costOf(spent.costUsd),
   };
-}
-
-/** A text is never cut shorter than this many tokens. */
-const shortTokens = 60;
-
-/**
- * The document with its texts cut so that it has at most `limit` tokens: the short ones stay whole, the long ones get equal parts
- * of what is left.
- */
-export function fitTexts(
-  texts: readonly string[],
-  limit: number,
-  make: (shown: readonly string[]) => JsonObject,
-): JsonObject {
-  const whole = make(texts);
-  if (documentTokens(whole) <= limit) return whole;
-  const sizes = texts.map(text => estimateTokens(JSON.stringify(text)));
-  const overhead = documentTokens(make(texts.map(() => '')));
-  for (let room = limit - overhead; ; room = Math.floor(room * 0.8)) {
-    const share = Math.max(shortTokens, equalShare(sizes, room));
-    const document = make(
-      texts.map((text, index) => ((sizes[index] ?? 0) <= share ? text : prefixWithin(text, share))),
-    );
-    if (documentTokens(document) <= limit || share <= shortTokens) return document;
-  }
-}
-
-/** The size that each may have at the most, so that all together take no more than `room`. */
-function equalShare(sizes: readonly number[], room: number): number {
-  let left = room;
-  const ascending = sizes.toSorted((a, b) => a - b);
-  for (const [index, size] of ascending.entries()) {
-    const share = Math.floor(left / (ascending.length - index));
-    if (size > share) return share;
-    left -= size;
-  }
-  return Math.max(0, ...sizes);
 }

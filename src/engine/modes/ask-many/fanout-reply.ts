@@ -1,12 +1,12 @@
 import { turnOf } from '../../../calls/ask/prepare-context.ts';
-import { documentTokens } from '../../../calls/format-reply.ts';
+import { documentTokens, fitTexts } from '../../../calls/format-reply.ts';
 import { errorOf } from '../../../calls/reply.ts';
 import { isAppError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
-import { answerFacts, fitTexts, metadataOf, nameOf, type TargetResponse } from './ask-many.ts';
-import type { FanoutRun } from './ask-targets.ts';
+import { answerFacts, metadataOf, nameOf, type TargetResponse } from './ask-many.ts';
+import type { FanoutRun } from './targets.ts';
 
 /** An entry of a reply, and the answer that stands in it under `response`. */
 export interface TargetEntry {

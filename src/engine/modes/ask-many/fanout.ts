@@ -19,9 +19,8 @@ import {
   type WrittenAnswer,
 } from './answer-files.ts';
 import { errorOfAll, type Target, type TargetResponse } from './ask-many.ts';
-import { askTargets, type FanoutRun } from './ask-targets.ts';
 import { factsOf, replyWith } from './fanout-reply.ts';
-import { decide, decisionPrompt, resolveDecider, resolveTargets } from './targets.ts';
+import { askTargets, decide, decisionPrompt, type FanoutRun, resolveDecider, resolveTargets } from './targets.ts';
 
 /** What the models are asked, masked, and the file that it was in. */
 export interface Question {

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { panelFields, quietPanelFields, stance } from '../../../calls/fields.ts';
 import { inputError } from '../../../core/errors.ts';
-import { isRecord, numberIn, textIn, textsIn } from '../../../core/json.ts';
+import { numberIn, recordsIn, textIn, textsIn } from '../../../core/json.ts';
 import { editDistance, safeCut } from '../../../core/text.ts';
 import type { WorkflowState } from '../../../core/thread.ts';
 import { type PanelistRequest, validatePanelists } from './panelists.ts';
@@ -168,17 +168,17 @@ function withoutModels(stepNumber: number, threadGiven: boolean): Error {
 }
 
 function readAgenda(state: WorkflowState | undefined): PanelProgress | undefined {
-  if (!state || typeof state.proposal !== 'string' || records(state.models).length === 0) return undefined;
+  if (!state || typeof state.proposal !== 'string' || recordsIn(state.models).length === 0) return undefined;
   return {
     proposal: state.proposal,
-    models: records(state.models).map(({ model, stance, stancePrompt }) => ({
+    models: recordsIn(state.models).map(({ model, stance, stancePrompt }) => ({
       model: textIn(model),
       stance: stanceOf(stance),
       ...(typeof stancePrompt === 'string' && { stancePrompt }),
     })),
     files: textsIn(state.files),
     images: textsIn(state.images),
-    heard: records(state.heard).map(({ model, stance, status, text, turn, confidence, position }) => ({
+    heard: recordsIn(state.heard).map(({ model, stance, status, text, turn, confidence, position }) => ({
       model: textIn(model),
       stance: stanceOf(stance),
       status: textIn(status),
@@ -192,8 +192,4 @@ function readAgenda(state: WorkflowState | undefined): PanelProgress | undefined
 
 function stanceOf(value: unknown): PanelistRequest['stance'] {
   return value === 'for' || value === 'against' ? value : 'neutral';
-}
-
-function records(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
 }

@@ -1,23 +1,24 @@
 import { openExchange, reportFiles, type StoredAnswer, storeAnswer } from '../../../calls/ask/ask.ts';
 import type { PreparedCall } from '../../../calls/call-record.ts';
-import { continuationOffer, type Reply, readControlStatus, successReply } from '../../../calls/reply.ts';
+import { fitTexts } from '../../../calls/format-reply.ts';
+import { continuationOffer, fileFacts, type Reply, readControlStatus, successReply } from '../../../calls/reply.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { PanelistRecord } from '../../../core/thread.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
-import { costOf, fitTexts, nameOf, type TargetOutcome } from './ask-many.ts';
-import type { PanelRun } from './ask-panelist.ts';
+import { costOf, metadataOf, nameOf, type TargetOutcome } from './ask-many.ts';
+import type { PanelRun } from './panel-prompts.ts';
 import { storedTurn } from './panel-prompts.ts';
-import {
-  complaintOf,
-  type PanelistResponse,
-  panelistRecord,
-  panelMetadata,
-  responseOf,
-  verdictOf,
-} from './panelist-response.ts';
 import { type Panelist, panelistName } from './panelists.ts';
 import { type Synthesis, synthesisDocument } from './synthesis.ts';
-import { confidenceDocument, type Tally } from './verdicts.ts';
+import {
+  complaintOf,
+  confidenceDocument,
+  type PanelistResponse,
+  panelistRecord,
+  responseOf,
+  type Tally,
+  verdictOf,
+} from './verdicts.ts';
 
 /** Makes the question durable before anybody is paid to answer it. */
 export async function storePanelQuestion(
@@ -50,6 +51,20 @@ export function storePanelAnswer(
     tokens: usage.input + usage.output,
     costUsd,
   });
+}
+
+/** What every reply of a panel says of itself, beside the mode's own facts. */
+export function panelMetadata(
+  run: PanelRun,
+  prompts: readonly PreparedCall[],
+  warnings: readonly string[],
+): JsonObject {
+  const files = prompts.toSorted((a, b) => b.files.embedded.length - a.files.embedded.length)[0]?.files;
+  return {
+    ...metadataOf(run, [...prompts.flatMap(prompt => prompt.warnings), ...warnings]),
+    workflow_type: 'multi_model_consensus',
+    files: files && fileFacts(files),
+  };
 }
 
 /** What a panel came to. */

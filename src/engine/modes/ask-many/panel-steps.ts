@@ -10,13 +10,11 @@ import type { PanelMode } from '../../../calls/tool.ts';
 import { throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { nameOf } from './ask-many.ts';
-import { type PanelRun, readyPanelist } from './ask-panelist.ts';
 import { type HeardPanelist, type PanelProgress, readPanelProgress, type StepCall } from './panel-arguments.ts';
-import { withPrompt } from './panel-prompts.ts';
-import { storePanelAnswer, storePanelQuestion } from './panel-reply.ts';
-import { complaintOf, type PanelistResponse, panelistRecord, panelMetadata, responseOf } from './panelist-response.ts';
+import { type PanelRun, readyPanelist, withPrompt } from './panel-prompts.ts';
+import { panelMetadata, storePanelAnswer, storePanelQuestion } from './panel-reply.ts';
 import { labelOf, type Panelist, panelistName, resolvePanelists } from './panelists.ts';
-import { factsOf, tallyOf } from './verdicts.ts';
+import { complaintOf, factsOf, type PanelistResponse, panelistRecord, responseOf, tallyOf } from './verdicts.ts';
 
 interface StepRun {
   run: PanelRun;

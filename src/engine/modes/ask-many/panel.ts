@@ -7,12 +7,10 @@ import { estimateTokens } from '../../../core/tokens.ts';
 import { noUsage } from '../../../core/usage.ts';
 import type { Mode } from '../mode.ts';
 import { askEach, type Candidates, errorOfAll, modelName } from './ask-many.ts';
-import { type PanelRun, readyPanelist } from './ask-panelist.ts';
 import { panelCallOf, type SingleCallPanel } from './panel-arguments.ts';
-import { reviseVerdicts, withPrompt } from './panel-prompts.ts';
+import { type PanelRun, readyPanelist, reviseVerdicts, withPrompt } from './panel-prompts.ts';
 import { type PanelResult, panelReply, storePanelQuestion } from './panel-reply.ts';
 import { panelStep } from './panel-steps.ts';
-import { complaintOf, type PanelistResponse, responseOf, verdictOf } from './panelist-response.ts';
 import {
   choosePanel,
   chooseSynthesizer,
@@ -22,7 +20,7 @@ import {
   validatePanelists,
 } from './panelists.ts';
 import { synthesize } from './synthesis.ts';
-import { tallyOf } from './verdicts.ts';
+import { complaintOf, type PanelistResponse, responseOf, tallyOf, verdictOf } from './verdicts.ts';
 
 /** All models in one call, each by itself; then a second round if it is wanted, and one model that brings it all together. */
 async function panelInOneCall(run: PanelRun, mode: PanelMode, wanted: SingleCallPanel): Promise<Reply> {

@@ -7,9 +7,8 @@ import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { planBudget } from '../../../threads/compaction.ts';
 import { said } from '../../../threads/transcript.ts';
 import type { Candidates, TargetOutcome } from './ask-many.ts';
-import { type PanelRun, readyQuestion } from './ask-panelist.ts';
-import { anonymousVerdicts, type PanelistResponse } from './panelist-response.ts';
-import { sideBySide, type Tally } from './verdicts.ts';
+import { type PanelRun, readyQuestion } from './panel-prompts.ts';
+import { anonymousVerdicts, type PanelistResponse, sideBySide, type Tally } from './verdicts.ts';
 
 /** What the verdicts come to, in the words of the model that brought them together. */
 export interface Synthesis {

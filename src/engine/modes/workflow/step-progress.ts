@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { quietWorkflowFields, workflowFields } from '../../../calls/fields.ts';
 import type { Step, WorkflowProgress } from '../../../calls/tool.ts';
-import { isRecord, type JsonObject, numberIn, textIn, textsIn } from '../../../core/json.ts';
+import { type JsonObject, numberIn, recordsIn, textIn, textsIn } from '../../../core/json.ts';
 import type { WorkflowState } from '../../../core/thread.ts';
 
 /**
@@ -22,9 +22,9 @@ export function readProgress(
     filesChecked: textsIn(state.filesChecked),
     relevantFiles: textsIn(state.relevantFiles),
     relevantContext: textsIn(state.relevantContext),
-    issuesFound: records(state.issuesFound),
+    issuesFound: recordsIn(state.issuesFound),
     images: textsIn(state.images),
-    hypotheses: records(state.hypotheses).map(({ step, hypothesis, confidence }) => ({
+    hypotheses: recordsIn(state.hypotheses).map(({ step, hypothesis, confidence }) => ({
       step: numberIn(step),
       hypothesis: textIn(hypothesis),
       confidence: textIn(confidence),
@@ -49,10 +49,6 @@ function soundSettings(settings: JsonObject, fields: Readonly<z.ZodRawShape>): J
 
 function objectOf(value: WorkflowState[string]): JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
-}
-
-function records(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
 /** Whether a step belongs to the run that the thread remembers. Step 1 begins a new run, unless it revises. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { documentTokens } from '../../../../src/calls/format-reply.ts';
+import { documentTokens, fitTexts } from '../../../../src/calls/format-reply.ts';
 import { AppError } from '../../../../src/core/errors.ts';
-import { askEach, fitTexts, type Target } from '../../../../src/engine/modes/ask-many/ask-many.ts';
+import { askEach, type Target } from '../../../../src/engine/modes/ask-many/ask-many.ts';
 import { testProduct, vendorEnv } from '../../../support/product.ts';
 import { tempProject } from '../../../support/temp-project.ts';
 import { startOpenAi } from '../../../support/vendors/start-open-ai.ts';
