@@ -2,6 +2,7 @@ import { cpus, platform, release } from 'node:os';
 import { builds } from './builds.ts';
 import { consensus } from './consensus.ts';
 import { daemon } from './daemon.ts';
+import { floor } from './floor.ts';
 import { masking } from './masking.ts';
 import { openBenchFolder } from './measure/bench-folder.ts';
 import { printable } from './measure/table.ts';
@@ -14,6 +15,7 @@ import { tokensEstimate } from './tokens-estimate.ts';
 import { turns } from './turns.ts';
 
 const parts = {
+  floor,
   start,
   overhead,
   parallel,

@@ -2,19 +2,21 @@ import { closeSync, openSync, readSync, statSync } from 'node:fs';
 
 const pageBytes = 4096;
 const frameHeaderBytes = 24;
-/** Where SQLite's index of the write-ahead log holds the number of the last valid frame, and the pages of the database. */
-const indexFields = { frames: 16, pages: 20 } as const;
+/** Where SQLite's index of the write-ahead log counts its transactions, its valid frames, and the pages of the database. */
+const indexFields = { commits: 8, frames: 16, pages: 20 } as const;
 
 export interface DatabaseSize {
   /** Of the database as a reader sees it, log included. */
   bytes: number;
   frames: number;
+  /** Transactions since the index was made. */
+  commits: number;
 }
 
 /** Read from the index of the log, so that measuring takes no lock and opens no connection. Zero before the file is there. */
 export function databaseSize(file: string): DatabaseSize {
   const index = `${file}-shm`;
-  if (!statSync(index, { throwIfNoEntry: false })) return { bytes: 0, frames: 0 };
+  if (!statSync(index, { throwIfNoEntry: false })) return { bytes: 0, frames: 0, commits: 0 };
   const header = Buffer.alloc(24);
   const handle = openSync(index, 'r');
   try {
@@ -25,6 +27,7 @@ export function databaseSize(file: string): DatabaseSize {
   return {
     bytes: field(header, indexFields.pages) * pageBytes,
     frames: field(header, indexFields.frames),
+    commits: field(header, indexFields.commits),
   };
 }
 

@@ -16,12 +16,20 @@ export interface Session {
   request(method: string, params: unknown): Promise<Record<string, unknown>>;
   /** The result of a tool call that went well; anything else is thrown, because a failure's time says nothing. */
   call(tool: string, args: Record<string, unknown>): Promise<Record<string, unknown>>;
+  pid: number;
   /** Memory that the process holds, in MB; NaN where the system does not tell. */
   residentMb(): number;
   /** Processor time of all its threads so far, in ms: waiting for a busy machine is not in it. NaN where the system does not tell. */
   cpuMs(): number;
+  /** What all its write calls took so far, to files, pipes, sockets and other threads. NaN where the system does not tell. */
+  written(): Written;
   /** Closes its input and waits for its end. */
   close(): Promise<void>;
+}
+
+export interface Written {
+  bytes: number;
+  calls: number;
 }
 
 const patienceMs = 20_000;
@@ -93,6 +101,8 @@ function sessionWith(child: ChildProcess, program: string): Session {
     },
     residentMb: () => residentMb(child.pid),
     cpuMs: () => cpuMs(child.pid),
+    written: () => written(child.pid),
+    pid: child.pid ?? 0,
     async close() {
       child.stdin?.end();
       const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs);
@@ -113,4 +123,11 @@ function cpuMs(pid: number | undefined): number {
   const threads = readdirSync(`/proc/${pid}/task`).map(thread => `/proc/${pid}/task/${thread}/schedstat`);
   // Its first number is the time on a processor, in nanoseconds.
   return threads.reduce((sum, file) => sum + Number.parseInt(readFileSync(file, 'utf8'), 10) / 1_000_000, 0);
+}
+
+function written(pid: number | undefined): Written {
+  if (process.platform !== 'linux') return { bytes: Number.NaN, calls: Number.NaN };
+  const account = readFileSync(`/proc/${pid}/io`, 'utf8');
+  const of = (name: string) => Number(new RegExp(`^${name}: (\\d+)`, 'm').exec(account)?.[1]);
+  return { bytes: of('wchar'), calls: of('syscw') };
 }

@@ -9,6 +9,8 @@ export interface Yardsticks {
   /** The same in one minified file, as this product is built. */
   bundledSdk: string;
   relay: string;
+  /** A chat by hand. */
+  floor: string;
 }
 
 // Inside node_modules, where the programs find the packages that they import.
@@ -29,12 +31,13 @@ export async function buildYardsticks(): Promise<Yardsticks> {
   } as const;
   const entries = { 'bare-node': source('bare-node'), 'bare-sdk': source('bare-sdk') };
   await build({ ...shared, entry: entries, deps: { neverBundle: [/^[^./]/] } });
-  const bundled = { 'bundled-sdk': source('bare-sdk'), relay: source('relay') };
+  const bundled = { 'bundled-sdk': source('bare-sdk'), relay: source('relay'), floor: source('floor') };
   await build({ ...shared, entry: bundled, minify: true, deps: { alwaysBundle: [/.*/], onlyBundle: false } });
   return {
     bareNode: `${folder}bare-node.js`,
     bareSdk: `${folder}bare-sdk.js`,
     bundledSdk: `${folder}bundled-sdk.js`,
     relay: `${folder}relay.js`,
+    floor: `${folder}floor.js`,
   };
 }
