@@ -1,4 +1,5 @@
-import { appendFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ErrorCode } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
@@ -98,7 +99,7 @@ export interface LogRecord {
 
 const week = 7 * 24 * 3_600_000;
 
-/** A file of JSON lines, `NAME.jsonl`. Several processes may write to one. `onRotated` runs after this process rotated it. */
+/** A file of JSON lines, `NAME.jsonl`, kept open. Several processes may write to one. `onRotated` runs after this one rotated it. */
 export function createRotatingLog(
   name: string,
   { folder, maxBytes = 20 * 1024 * 1024, maxAgeMs = week, keep = 5 }: LogRules,
@@ -106,14 +107,31 @@ export function createRotatingLog(
 ) {
   const file = join(folder, `${name}.jsonl`);
   let begun: FileStart | undefined;
+  let held: { handle: FileHandle; inode: number } | undefined;
 
   /** Whether the file as it stands is to be rotated before a line of this time. */
   const isFull = async (at: number): Promise<boolean> => {
-    const current = await fileStateOf(file);
-    if (current.size === 0) return false;
-    if (current.size >= maxBytes) return true;
-    if (begun?.inode !== current.inode) begun = { inode: current.inode, at: await firstRecordTime(file) };
+    const { size, ino } = statSync(file, { throwIfNoEntry: false }) ?? { size: 0, ino: 0 };
+    if (size === 0) return false;
+    if (size >= maxBytes) return true;
+    if (begun?.inode !== ino) begun = { inode: ino, at: await firstRecordTime(file) };
     return begun.at !== undefined && at - begun.at > maxAgeMs;
+  };
+
+  /** Waits for the line that is being written. */
+  const close = async (): Promise<void> => {
+    const last = held?.handle;
+    held = undefined;
+    await last?.close();
+  };
+
+  /** The file that the name leads to at this moment: another process may have rotated the one that is open. */
+  const current = async (): Promise<FileHandle> => {
+    if (held && held.inode === statSync(file, { throwIfNoEntry: false })?.ino) return held.handle;
+    await close();
+    const handle = await openForLines(file);
+    held = { handle, inode: (await handle.stat()).ino };
+    return handle;
   };
 
   return {
@@ -133,20 +151,21 @@ export function createRotatingLog(
         begun = undefined;
         if (done) await onRotated();
       }
-      await write(file, records.map(lineOf).join(''));
+      await (await current()).appendFile(records.map(lineOf).join(''));
       return true;
     },
+    /** Lets go of the file; the next line opens it again. */
+    close,
   };
 }
 
-/** Opens the file anew for each batch: another process may have rotated it in between. */
-async function write(file: string, text: string): Promise<void> {
+async function openForLines(file: string): Promise<FileHandle> {
   try {
-    await appendFile(file, text, { mode: 0o600 });
+    return await open(file, 'a', 0o600);
   } catch (error) {
     if (!isCode(error, 'ENOENT')) throw error;
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    await appendFile(file, text, { mode: 0o600 });
+    return open(file, 'a', 0o600);
   }
 }
 
@@ -203,7 +222,8 @@ export function createActivity(rules: LogRules, clock: Pick<Clock, 'now'>): Sink
     name: 'activity',
     write: observations =>
       log.append(observations.flatMap(observation => activityLines(observation, calls.of(observation)))),
-    close: () => log.append(calls.left().map(call => endOf(clock.now(), call, { status: 'unfinished' }))),
+    close: () =>
+      log.append(calls.left().map(call => endOf(clock.now(), call, { status: 'unfinished' }))).finally(log.close),
   };
 }
 
@@ -254,7 +274,10 @@ export function createAudit(rules: LogRules, clock: Pick<Clock, 'now'>): Sink {
     name: 'audit',
     write: observations =>
       log.append(observations.flatMap(observation => auditLines(observation, calls.of(observation)))),
-    close: () => log.append(calls.left().map(call => auditLine(clock.now(), call, 'call', { status: 'unfinished' }))),
+    close: () =>
+      log
+        .append(calls.left().map(call => auditLine(clock.now(), call, 'call', { status: 'unfinished' })))
+        .finally(log.close),
   };
 }
 
@@ -301,5 +324,6 @@ export function createBreadcrumbs(rules: LogRules): Sink {
   return {
     name: 'breadcrumbs',
     write: observations => log.append(observations.map(({ at, event }) => ({ at, fields: event }))),
+    close: log.close,
   };
 }

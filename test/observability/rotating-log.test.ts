@@ -1,10 +1,12 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createRotatingLog, type LogRules } from '../../src/observability/file-logs.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
 const projects: TempProject[] = [];
+const logs: ReturnType<typeof createRotatingLog>[] = [];
 afterEach(async () => {
+  await Promise.all(logs.splice(0).map(log => log.close()));
   await Promise.all(projects.splice(0).map(project => project.dispose()));
 });
 
@@ -15,7 +17,11 @@ async function logOf(rules: Partial<LogRules>, onPutAside?: () => Promise<void>)
   const project = await tempProject();
   projects.push(project);
   const folder = project.path('logs');
-  const open = () => createRotatingLog('seen', { folder, ...rules }, onPutAside);
+  const open = () => {
+    const log = createRotatingLog('seen', { folder, ...rules }, onPutAside);
+    logs.push(log);
+    return log;
+  };
   return { folder, open, log: open(), read: (name: string) => readFile(`${folder}/${name}`, 'utf8') };
 }
 
@@ -39,6 +45,7 @@ describe('a rotating log', () => {
     const project = await tempProject({ 'logs/seen.jsonl': 'not ours\n' });
     projects.push(project);
     const log = createRotatingLog('seen', { folder: project.path('logs'), maxAgeMs: hour });
+    logs.push(log);
     await log.append([record(0, 'first')]);
     expect(await readFile(project.path('logs/seen.jsonl'), 'utf8')).toMatch(/^not ours\n.*first/);
   });
@@ -49,6 +56,37 @@ describe('a rotating log', () => {
     for (let index = 0; index < 3; index++) await log.append([record(index, `number ${index}`)]);
     expect(await readdir(folder)).toEqual(['seen.jsonl']);
     expect(told).toBe(2);
+  });
+
+  it('is kept open, and goes on in the file that its name leads to when another process rotated or removed it', async () => {
+    const { log, open, read, folder } = await logOf({ maxBytes: 1 });
+    const other = open();
+    await log.append([record(0, 'one')]);
+    await other.append([record(0, 'two')]);
+    await log.append([record(0, 'three')]);
+    await rm(`${folder}/seen.jsonl`);
+    await log.append([record(0, 'four')]);
+    await log.close();
+    await log.append([record(0, 'five')]);
+    const names = ['seen.jsonl', 'seen.jsonl.1', 'seen.jsonl.2', 'seen.jsonl.3'];
+    const texts = await Promise.all(names.map(read));
+    expect(texts.map(text => /"message":"(\w+)"/.exec(text)?.[1])).toEqual(['five', 'four', 'two', 'one']);
+  });
+
+  it('loses no line of two who write to one file at once, and mixes none', async () => {
+    const { log, open, read } = await logOf({});
+    const other = open();
+    const messages = Array.from({ length: 100 }, (_, n) => `line ${n} ${'x'.repeat(200)}`);
+    await Promise.all(
+      [log, other].map(async each => {
+        for (const message of messages) await each.append([record(0, message)]);
+      }),
+    );
+    const lines = (await read('seen.jsonl'))
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line).message);
+    expect(lines.toSorted()).toEqual([...messages, ...messages].toSorted());
   });
 
   it('writes nothing for no records', async () => {
