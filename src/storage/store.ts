@@ -109,7 +109,7 @@ export interface FactSwap {
   expiresAt: number;
   now: number;
   /**
-   * Nothing waits for it: a store that gathers its writes may let it wait a few milliseconds for the next one, before which it
+   * Nothing waits for it: a store that gathers its writes may let it wait a moment for the next one, before which it
    * takes effect all the same. Absent: it is written at once.
    */
   unhurried?: boolean;

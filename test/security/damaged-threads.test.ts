@@ -14,7 +14,7 @@ it('a thread that is damaged on the disk can be deleted, by itself and with all 
     await polylogue.product.close();
     const db = new DatabaseSync(join(polylogue.home, 'threads.sqlite'));
     const spoil = db.prepare(
-      "UPDATE turns SET body = replace(body, 'Look', 'Lock') WHERE thread = (SELECT n FROM threads WHERE id = ?)",
+      "UPDATE records SET body = replace(body, 'Look', 'Lock') WHERE kind = 'turn' AND instr(body, ?) > 0",
     );
     for (const id of [one, two]) expect(spoil.run(id).changes).toBe(1);
     db.close();

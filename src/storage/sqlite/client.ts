@@ -8,35 +8,6 @@ import type { SqliteWrites } from './writes.ts';
 /** What may wait for others to share their transaction waits no longer than this many milliseconds. */
 const lingerMs = 5;
 
-/**
- * Things to do that may wait a little, so that they go along with what can't. By the machine's own time, as the disk's is: a
- * clock that a test has stopped must not stop what was asked.
- */
-export function createLingering() {
-  let waiting: (() => void)[] = [];
-  let isTimed = false;
-
-  /** Does all of it now, in its order. */
-  function flush(): void {
-    const all = waiting;
-    waiting = [];
-    for (const run of all) run();
-  }
-
-  return {
-    add(run: () => void): void {
-      waiting.push(run);
-      if (isTimed) return;
-      isTimed = true;
-      void scheduler.wait(lingerMs).then(() => {
-        isTimed = false;
-        flush();
-      });
-    },
-    flush,
-  };
-}
-
 type WriteArgs = { [Op in keyof SqliteWrites]: Parameters<SqliteWrites[Op]> };
 
 /** A change, as the store's thread asks the writer's thread for it. */
@@ -95,7 +66,9 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   let worker: Worker | undefined;
   let opened = false;
   let lastId = 0;
-  const lingering = createLingering();
+  /** What may wait a little, so that it goes along with what can't. */
+  const lingering: (() => void)[] = [];
+  let isTimed = false;
 
   function settle(answer: WriterAnswer): void {
     if ('warning' in answer) {
@@ -150,14 +123,26 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
     }
   }
 
+  function flush(): void {
+    for (const run of lingering.splice(0)) run();
+  }
+
+  /** By the machine's own time, as the disk's is: a clock that a test has stopped must not stop what was asked. */
+  async function flushLater(): Promise<void> {
+    isTimed = true;
+    await scheduler.wait(lingerMs);
+    isTimed = false;
+    flush();
+  }
+
   /** `unhurried`: goes along with the next request, in its transaction, or after a few milliseconds by itself. */
   function send(request: WriteRequest | ControlRequest, unhurried = false): Promise<number> {
     return new Promise((resolve, reject) => {
       const postIt = () => post(request, { resolve, reject });
-      if (unhurried) return lingering.add(postIt);
+      lingering.push(postIt);
       // The writer takes what comes in one go into one transaction, in this order.
-      lingering.flush();
-      postIt();
+      if (!unhurried) flush();
+      else if (!isTimed) void flushLater();
     });
   }
 
@@ -167,7 +152,7 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
     opened: () => opened,
     /** Waits for what was sent, and ends the thread. */
     async end(): Promise<void> {
-      lingering.flush();
+      flush();
       const current = worker;
       if (!current) return;
       const gone = new Promise<void>(resolve => current.once('exit', () => resolve()));

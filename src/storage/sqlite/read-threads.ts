@@ -1,8 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ExchangeId } from '../../core/ids.ts';
-import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn, WorkflowState } from '../../core/thread.ts';
+import type {
+  Compaction,
+  ExchangeStatus,
+  StoredTurn,
+  Thread,
+  ThreadHead,
+  Turn,
+  WorkflowState,
+} from '../../core/thread.ts';
 import type { Prunable, Unused } from '../store.ts';
-import { damaged, type Row, recordOf } from './tables.ts';
+import { damaged, recordOf } from './tables.ts';
 
 /**
  * What was read of rows that never change, so that it need not be read and checked again: keeps as much as fits, and gives up
@@ -55,12 +63,9 @@ const going = `
     ),
     going (n) AS (SELECT n FROM threads EXCEPT SELECT n FROM kept)`;
 
-const tables = ['threads', 'origins', 'turns', 'exchanges', 'compactions', 'workflows'];
-
-const rowBytes = tables.map(table => {
-  const column = table === 'threads' ? 'n' : 'thread';
-  return `(SELECT coalesce(sum(octet_length(body)), 0) FROM ${table} WHERE ${column} IN (SELECT n FROM going))`;
-});
+const rowBytes = ['records', 'workflows'].map(
+  table => `(SELECT coalesce(sum(octet_length(body)), 0) FROM ${table} WHERE thread IN (SELECT n FROM going))`,
+);
 
 /** Counts what a prune would take. */
 export function sqlitePrunable(db: DatabaseSync): (now: number, unused?: Unused) => Prunable {
@@ -89,116 +94,89 @@ export function sqlitePrunable(db: DatabaseSync): (now: number, unused?: Unused)
 /** Characters of turns that are remembered, over all threads. */
 const rememberedChars = 16_000_000;
 
-/** A thread's turns as they were read and found whole; they are frozen, since calls share them. */
+/** A thread's records as they were read and found whole; the turns are frozen, since calls share them. */
 interface SeenThread {
-  /** Of the row that says where the thread begins: another thread under the same number has another. */
+  /** The first record, which says where the thread begins: a thread that was removed and came again has another. */
   seal: string;
   startSeq: number;
+  /** The newest record that was read. */
+  last: number;
   turns: readonly StoredTurn[];
-  chars: number;
-  exchanges: SeenExchanges;
-}
-
-interface SeenExchanges {
-  /** The seals of all its exchanges, in the order of their rows: a seal is another when the exchange ended otherwise. */
-  seals: string;
   statuses: ReadonlyMap<ExchangeId, ExchangeStatus>;
+  compactions: readonly Compaction[];
+  chars: number;
 }
 
 /**
- * Reads what a thread holds beyond its head. Turns never change, so that each is read and its checksum verified once for as
- * long as the file is open here; a later read takes what came since, whoever wrote it.
+ * Reads what a thread holds beyond its head. Records are only added, so that each is read and its checksum verified once for
+ * as long as the file is open here; a later read takes what came since, whoever wrote it.
  */
-export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, n: number) => Thread {
-  const origin = db.prepare('SELECT body, seal FROM origins WHERE thread = ?');
-  const newTurns = db.prepare('SELECT body, seal FROM turns WHERE thread = ? AND seq > ? ORDER BY seq');
-  const allSeals = db.prepare(
-    "SELECT group_concat(seal, ' ') AS seals FROM (SELECT seal FROM exchanges WHERE thread = ? ORDER BY n)",
+export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, thread: number) => Thread {
+  const origin = db.prepare('SELECT n, body, seal FROM records WHERE thread = ? ORDER BY n LIMIT 1');
+  const newRecords = db.prepare(
+    "SELECT n, kind, body, seal FROM records WHERE thread = ? AND n > ? AND kind <> 'head' ORDER BY n",
   );
-  const exchangesFrom = db.prepare('SELECT body, seal FROM exchanges WHERE thread = ? ORDER BY n LIMIT -1 OFFSET ?');
-  const compactions = db.prepare('SELECT body, seal FROM compactions WHERE thread = ? ORDER BY n');
   const workflows = db.prepare('SELECT tool, body, seal FROM workflows WHERE thread = ? ORDER BY n');
   const seen = seenRows<SeenThread>(rememberedChars);
 
-  function begin({ id }: ThreadHead, n: number): SeenThread {
-    const row = origin.get(n);
+  function begin({ id }: ThreadHead, thread: number): SeenThread {
+    const row = origin.get(thread);
     const before = seen.get(id);
     if (before && before.seal === row?.seal) return before;
     const startSeq = recordOf(row, 'origin')?.origin.startSeq ?? damaged(id, 'its origin');
-    const exchanges = { seals: '', statuses: new Map() };
-    return { seal: String(row?.seal), startSeq, turns: [], chars: 0, exchanges };
+    const nothing = { turns: [], statuses: new Map(), compactions: [], chars: 0 };
+    return { seal: String(row?.seal), startSeq, last: Number(row?.n), ...nothing };
   }
 
-  /** Only the newest exchanges change, so that what comes before the first other seal is known. */
-  function exchangesOf({ id }: ThreadHead, n: number, before: SeenExchanges): SeenExchanges {
-    const seals = String(allSeals.get(n)?.seals ?? '');
-    if (seals === before.seals) return before;
-    const statuses = new Map(before.statuses);
-    for (const row of exchangesFrom.all(n, sealsInCommon(before.seals, seals))) {
-      const record = recordOf(row, 'exchange');
-      if (record?.thread !== id) return damaged(id, 'the record of one of its exchanges');
-      statuses.set(record.id, record.status);
-    }
-    return { seals, statuses };
-  }
-
-  function turnsOf(head: ThreadHead, n: number): StoredTurn[] {
+  function refresh(head: ThreadHead, thread: number): SeenThread {
     const { id } = head;
-    const before = begin(head, n);
-    const exchanges = exchangesOf(head, n, before.exchanges);
-    const withStatus = (turn: Turn): StoredTurn => {
-      const status = exchanges.statuses.get(turn.exchange) ?? damaged(id, `turn ${turn.seq}`);
-      return Object.freeze({ ...turn, status });
-    };
-    const turns =
-      exchanges === before.exchanges
-        ? [...before.turns]
-        : before.turns.map(turn => (exchanges.statuses.get(turn.exchange) === turn.status ? turn : withStatus(turn)));
-    let { chars } = before;
-    for (const row of newTurns.all(n, before.startSeq + turns.length)) {
-      const seq = before.startSeq + turns.length + 1;
-      const record = recordOf(row, 'turn');
-      if (record?.thread !== id || record.turn.seq !== seq) return damaged(id, `turn ${seq}`);
-      turns.push(withStatus(frozen(record.turn)));
-      chars += sizeOf(row);
+    const before = begin(head, thread);
+    let { last, chars } = before;
+    const found: Turn[] = [];
+    const statuses = new Map(before.statuses);
+    const compactions = [...before.compactions];
+    for (const row of newRecords.all(thread, before.last)) {
+      const record = recordOf(row);
+      // A damaged turn leaves a gap.
+      if (record?.kind === 'turn' && record.thread === id) found.push(frozen(record.turn));
+      else if (record?.kind === 'exchange' && record.thread === id) statuses.set(record.id, record.status);
+      else if (record?.kind === 'compaction' && record.thread === id) compactions.push(record.compaction);
+      else if (row.kind !== 'turn') return damaged(id, 'one of its records');
+      last = Number(row.n);
+      chars += String(row.body).length;
     }
-    const seq = before.startSeq + turns.length;
-    if (seq !== head.seq) {
+    // Those that were saved from a damaged file stand there in another order.
+    const added = found.toSorted((a, b) => a.seq - b.seq);
+    const nextSeq = before.startSeq + before.turns.length + 1;
+    const gap = added.findIndex(({ seq }, at) => seq !== nextSeq + at);
+    const end = nextSeq + (gap === -1 ? added.length : gap);
+    if (gap !== -1 || end !== head.seq + 1) {
       seen.drop(id);
-      return damaged(id, `turn ${seq + 1}`);
+      return damaged(id, `turn ${end}`);
     }
-    seen.keep(id, { ...before, turns: [...turns], chars, exchanges }, chars);
-    return turns;
+    if (last === before.last) return before;
+    const withStatus = (turn: Turn, known?: ExchangeStatus): StoredTurn | undefined => {
+      const status = statuses.get(turn.exchange) ?? 'pending';
+      return status === known ? undefined : Object.freeze({ ...turn, status });
+    };
+    const turns = before.turns.map(turn => withStatus(turn, turn.status) ?? turn);
+    turns.push(...added.flatMap(turn => withStatus(turn) ?? []));
+    const now = { ...before, last, turns, statuses, compactions, chars };
+    seen.keep(id, now, chars);
+    return now;
   }
 
-  return (head, n) => {
+  return (head, thread) => {
     const { id } = head;
     const states: Record<string, WorkflowState> = Object.create(null);
-    for (const row of workflows.all(n)) {
+    for (const row of workflows.all(thread)) {
       const record = recordOf(row, 'workflow');
       if (record?.thread !== id) return damaged(id, `the workflow state of ${String(row.tool)}`);
       states[record.tool] = record.state;
     }
-    return {
-      ...head,
-      turns: turnsOf(head, n),
-      compactions: compactions.all(n).map(row => {
-        const record = recordOf(row, 'compaction');
-        return record?.thread === id ? record.compaction : damaged(id, 'one of its summaries');
-      }),
-      workflows: { ...states },
-    };
+    const { turns, compactions } = refresh(head, thread);
+    return { ...head, turns: [...turns], compactions: [...compactions], workflows: { ...states } };
   };
-}
-
-function sealsInCommon(before: string, now: string): number {
-  const [old, current] = [before.split(' '), now.split(' ')];
-  const at = current.findIndex((seal, index) => seal !== old[index]);
-  return at === -1 ? current.length : at;
-}
-
-function sizeOf({ body }: Row): number {
-  return typeof body === 'string' ? body.length : 0;
 }
 
 function frozen(turn: Turn): Turn {

@@ -8,42 +8,35 @@ import type { ListQuery, Lookup, SearchHit, SearchQuery } from '../store.ts';
 import type { SqliteClient } from './client.ts';
 import { isDamage, passesSoon, sqliteFailure } from './failure.ts';
 import { inodeOf, lockWaitMs } from './open.ts';
-import { seenRows, sqlitePrunable, sqliteThreadReader } from './read-threads.ts';
+import { sqlitePrunable, sqliteThreadReader } from './read-threads.ts';
 import { sqliteSpendReads } from './spend.ts';
-import { damaged, type Row, recordOf, scopeWord, sqliteFactReads, sqliteJobReads } from './tables.ts';
+import { damaged, newestRecord, type Row, recordOf, sqliteFactReads, sqliteJobReads, threadNumber } from './tables.ts';
+import { headJoin, type IndexName, scopeWord } from './thread-index.ts';
 
 /** The newest turns that a search looks at, and how many of them in each thread it weighs against each other. */
 const searchedTurns = 2_000;
 
 const weighedTurns = 4;
 
-/** Characters of texts of files that are remembered. */
-const rememberedChars = 16_000_000;
-
-/** A text that was found whole, and the seal by which its row is known to be the same. */
-interface SeenBlob {
-  seal: string;
-  text: string;
-}
-
 export type SqliteReads = ReturnType<typeof sqliteReads>;
 
-const headColumns = 't.n, t.id, t.body, t.seal, o.body AS origin_body, o.seal AS origin_seal';
+const headColumns = 't.n, t.id, h.body, h.seal, o.body AS origin_body, o.seal AS origin_seal';
 
-const headTables = 'threads t LEFT JOIN origins o ON o.thread = t.n';
+/** A thread with its newest record and its first one. */
+const headTables = `threads t LEFT JOIN ${headJoin}
+  LEFT JOIN records o ON o.n = (SELECT min(n) FROM records WHERE thread = t.n)`;
 
 /**
  * Everything that only reads. A row whose checksum is wrong is never served; `onSkip` is told of threads that a list or a
  * search leaves out because they are damaged.
  */
 function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) {
-  const byId = db.prepare(`SELECT ${headColumns} FROM ${headTables} WHERE t.id = ?`);
+  const newest = newestRecord(db);
+  const origin = db.prepare('SELECT body, seal FROM records WHERE thread = ? ORDER BY n LIMIT 1');
   const tombstone = db.prepare('SELECT body, seal FROM tombstones WHERE id = ?');
   const blob = db.prepare('SELECT body, seal FROM blobs WHERE sha = ?');
-  const blobSeal = db.prepare('SELECT seal FROM blobs WHERE sha = ?');
   const version = db.prepare('PRAGMA data_version');
   const rest = sqliteThreadReader(db);
-  const seenBlobs = seenRows<SeenBlob>(rememberedChars);
   const heads = headLister(db, onSkip);
 
   /** One state of the database for all the statements of a read, whatever is written meanwhile. */
@@ -57,27 +50,18 @@ function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) {
   }
 
   function find<Found>(id: ThreadId, now: number, found: (head: ThreadHead, n: number) => Found): Lookup<Found> {
-    const row = byId.get(id);
+    const thread = threadNumber(id);
+    const row = newest(thread);
     if (!row) {
       const gone = tombstone.get(id);
       if (!gone) return { state: 'unknown' };
       const { state, at } = recordOf(gone, 'tombstone') ?? damaged(id, 'the note of its end');
       return goneAs(state, at);
     }
-    const head = headOf(row) ?? damaged(id, 'its head');
+    const start = origin.get(thread);
+    const head = headOf({ ...row, id, origin_body: start?.body, origin_seal: start?.seal }) ?? damaged(id, 'its head');
     if (head.expiresAt <= now) return { state: 'expired', expiredAt: head.expiresAt };
-    return { state: 'live', value: found(head, Number(row.n)) };
-  }
-
-  /** Checked once; from then on its row only has to be there still. */
-  function textOf(sha: Sha256): string | undefined {
-    const known = seenBlobs.get(sha);
-    if (known && blobSeal.get(sha)?.seal === known.seal) return known.text;
-    const row = blob.get(sha);
-    if (!row) return undefined;
-    const text = textOfBlob(sha, row);
-    seenBlobs.keep(sha, { seal: String(row.seal), text }, text.length);
-    return text;
+    return { state: 'live', value: found(head, thread) };
   }
 
   return {
@@ -87,14 +71,15 @@ function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) {
       snapshot(() => {
         const found = new Map<Sha256, string>();
         for (const sha of new Set(hashes)) {
-          const text = textOf(sha);
-          if (text !== undefined) found.set(sha, text);
+          const row = blob.get(sha);
+          if (row) found.set(sha, textOfBlob(sha, row));
         }
         return found;
       }),
     list: (query: ListQuery) => snapshot(() => heads(query)),
     search: sqliteSearch(db, snapshot, onSkip),
     prunable: sqlitePrunable(db),
+    lags: indexLag(db),
     ...sqliteJobReads(db),
     ...sqliteFactReads(db),
     /** Another number after each commit of another connection; to compare with earlier ones of this connection alone. */
@@ -102,6 +87,12 @@ function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) {
     ...sqliteSpendReads(db),
     close: () => db.close(),
   };
+}
+
+/** Whether records came in since an index was brought up to date. */
+function indexLag(db: DatabaseSync): (name: IndexName) => boolean {
+  const lag = db.prepare('SELECT (SELECT max(n) FROM records) > upto AS lag FROM indexed WHERE name = ?');
+  return name => lag.get(name)?.lag === 1;
 }
 
 function headOf(row: Row): ThreadHead | undefined {
@@ -152,12 +143,12 @@ function sqliteSearch(
   const candidates = db.prepare(
     `SELECT t.n AS thread, u.n AS turn FROM
        (SELECT rowid FROM turn_words WHERE turn_words MATCH ? ORDER BY rowid DESC LIMIT ${searchedTurns}) w
-     JOIN turns u ON u.n = w.rowid JOIN threads t ON t.n = u.thread
+     JOIN records u ON u.n = w.rowid JOIN threads t ON t.n = u.thread
      WHERE t.updated_at <= ? AND (t.updated_at < ? OR t.id < ?) AND t.expires_at > ?
      ORDER BY t.updated_at DESC, t.id DESC, u.n DESC`,
   );
   const byNumber = db.prepare(`SELECT ${headColumns} FROM ${headTables} WHERE t.n = ?`);
-  const turn = db.prepare('SELECT body, seal FROM turns WHERE n = ?');
+  const turn = db.prepare('SELECT body, seal FROM records WHERE n = ?');
 
   function best(turns: readonly number[], words: readonly string[]): (WordMatch & { seq: number }) | undefined {
     let found: (WordMatch & { seq: number }) | undefined;

@@ -11,9 +11,10 @@ import {
   type RecordOf,
   type StoredRecord,
   sealBlob,
+  splitHead,
 } from '../records.ts';
 import { sqliteSpend } from './spend.ts';
-import { type SqliteRows, sqliteJobs, sqliteRows } from './tables.ts';
+import { type SqliteRows, sqliteJobs, sqliteRows, threadNumber } from './tables.ts';
 
 /** The last columns of a row, as far as they are text: the others are undefined. At most three. */
 export type LastColumns = (string | undefined)[];
@@ -328,7 +329,7 @@ interface Kept {
 /** Undefined when too little is left: nobody knows whose thread it was, or nothing of it is there. */
 function keep(rows: SqliteRows, remains: Remains, now: number): Kept | undefined {
   const { seqs, lastTime } = remains;
-  const origin = remains.origin ?? (remains.head && { ...identity(remains.head), initialContext: {} });
+  const origin = remains.origin ?? (remains.head && originOf(remains.head));
   if (!origin) return undefined;
   let seq = origin.startSeq;
   while (seqs.has(seq + 1)) seq++;
@@ -336,22 +337,15 @@ function keep(rows: SqliteRows, remains: Remains, now: number): Kept | undefined
   const { initialContext: _context, ...known } = origin;
   const unknown = { totals: { tokens: 0, costUsd: 0 }, updatedAt: lastTime, expiresAt: now + lifeWithoutHeadMs };
   const head = { ...(remains.head ?? { ...known, ...unknown, title: origin.toolName }), seq };
-  const n = rows.thread(origin, head);
+  const n = threadNumber(head.id);
+  rows.origin(n, origin);
   const whole = remains.origin !== undefined && remains.head !== undefined && seq >= remains.head.seq;
   const pending = new Set([...seqs].filter(each => each > origin.startSeq && each <= seq));
   return { n, head, remains, whole, pending, blobs: new Set(), guesses: new Map() };
 }
 
-function identity({
-  id,
-  parent,
-  owner,
-  workspace,
-  toolName,
-  createdAt,
-  startSeq,
-}: HeadState): Omit<Origin, 'initialContext'> {
-  return { id, parent, owner, workspace, toolName, createdAt, startSeq };
+function originOf({ startSeq, ...head }: HeadState): Origin {
+  return { ...splitHead({ ...head, initialContext: {} })[0], startSeq };
 }
 
 function copyTurns(file: string, rows: SqliteRows, kept: ReadonlyMap<ThreadId, Kept>): void {
@@ -374,11 +368,12 @@ function copyTurns(file: string, rows: SqliteRows, kept: ReadonlyMap<ThreadId, K
 }
 
 function finish(rows: SqliteRows, { n, head, remains, whole, blobs, guesses }: Kept): void {
-  for (const [id, guess] of guesses) rows.exchange(n, head, id, remains.exchanges.get(id)?.status ?? guess);
+  for (const [id, guess] of guesses) rows.exchange(n, head.id, id, remains.exchanges.get(id)?.status ?? guess);
   for (const sha of blobs) rows.reference(n, sha);
   for (const record of remains.compactions.values()) {
     if (record.compaction.upToSeq <= head.seq) rows.compaction(n, record);
   }
+  rows.head(n, head);
   // The steps of a workflow rest on turns; where some are lost, it begins again.
   if (!whole) return;
   for (const { tool, seq: at, state } of remains.workflows.values()) rows.workflow(n, head.id, tool, at, state);

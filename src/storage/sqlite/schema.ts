@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { configError, storageError } from '../../core/errors.ts';
+import { threadNumber } from './tables.ts';
 
 /** "PLOG": tells our files from those of other programs. */
 const applicationId = 0x504c4f47;
@@ -13,161 +14,105 @@ const oldestSqlite = [3, 51, 3] as const;
  * read row by row without its schema.
  */
 const migrations: readonly string[] = [
+  // The tables that the fifth step empties are here as far as it reads them.
   `
-  CREATE TABLE threads (
-    n INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    parent TEXT,
-    owner TEXT NOT NULL,
-    workspace TEXT NOT NULL,
-    updated_at INTEGER NOT NULL,
-    expires_at INTEGER NOT NULL,
-    body TEXT NOT NULL,
-    seal TEXT NOT NULL
-  );
-  CREATE INDEX threads_by_owner ON threads (owner, updated_at);
-  CREATE INDEX threads_by_workspace ON threads (owner, workspace, updated_at);
-  CREATE INDEX threads_by_expiry ON threads (expires_at);
-  CREATE INDEX threads_by_parent ON threads (parent) WHERE parent IS NOT NULL;
-
-  CREATE TABLE origins (
-    thread INTEGER PRIMARY KEY REFERENCES threads (n) ON DELETE CASCADE,
-    body TEXT NOT NULL,
-    seal TEXT NOT NULL
-  );
-
-  CREATE TABLE turns (
-    n INTEGER PRIMARY KEY,
-    thread INTEGER NOT NULL REFERENCES threads (n) ON DELETE CASCADE,
-    seq INTEGER NOT NULL,
-    exchange TEXT NOT NULL,
-    body TEXT NOT NULL,
-    seal TEXT NOT NULL,
-    UNIQUE (thread, seq)
-  );
-  CREATE INDEX turns_by_exchange ON turns (thread, exchange);
-
-  CREATE TABLE exchanges (
-    n INTEGER PRIMARY KEY,
-    thread INTEGER NOT NULL REFERENCES threads (n) ON DELETE CASCADE,
-    id TEXT NOT NULL,
-    body TEXT NOT NULL,
-    seal TEXT NOT NULL,
-    UNIQUE (thread, id)
-  );
-
-  CREATE TABLE compactions (
-    n INTEGER PRIMARY KEY,
-    thread INTEGER NOT NULL REFERENCES threads (n) ON DELETE CASCADE,
-    body TEXT NOT NULL,
-    seal TEXT NOT NULL
-  );
-  CREATE INDEX compactions_by_thread ON compactions (thread);
-
-  CREATE TABLE workflows (
-    n INTEGER PRIMARY KEY,
-    thread INTEGER NOT NULL REFERENCES threads (n) ON DELETE CASCADE,
-    tool TEXT NOT NULL,
-    body TEXT NOT NULL,
-    seal TEXT NOT NULL,
-    UNIQUE (thread, tool)
-  );
-
-  CREATE TABLE blobs (
-    n INTEGER PRIMARY KEY,
-    sha TEXT NOT NULL UNIQUE,
-    body TEXT NOT NULL,
-    seal TEXT NOT NULL
-  );
-  CREATE TABLE blob_refs (
-    thread INTEGER NOT NULL REFERENCES threads (n) ON DELETE CASCADE,
-    sha TEXT NOT NULL REFERENCES blobs (sha),
-    PRIMARY KEY (thread, sha)
-  ) WITHOUT ROWID;
-  CREATE INDEX blob_refs_by_sha ON blob_refs (sha);
-
+  CREATE TABLE threads (n INTEGER PRIMARY KEY, id TEXT, updated_at INTEGER, body TEXT, seal TEXT);
+  CREATE TABLE origins (thread INTEGER PRIMARY KEY, body TEXT, seal TEXT);
+  CREATE TABLE turns (n INTEGER PRIMARY KEY, thread INTEGER, seq INTEGER, exchange TEXT, body TEXT, seal TEXT);
+  CREATE TABLE exchanges (n INTEGER PRIMARY KEY, thread INTEGER, id TEXT, body TEXT, seal TEXT);
+  CREATE TABLE compactions (n INTEGER PRIMARY KEY, thread INTEGER, body TEXT, seal TEXT);
+  CREATE TABLE workflows (n INTEGER PRIMARY KEY, thread INTEGER, tool TEXT, body TEXT, seal TEXT);
+  CREATE TABLE blobs (n INTEGER PRIMARY KEY, sha TEXT NOT NULL UNIQUE, body TEXT NOT NULL, seal TEXT NOT NULL);
+  CREATE TABLE blob_refs (thread INTEGER, sha TEXT);
   CREATE TABLE tombstones (
-    n INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    at INTEGER NOT NULL,
-    body TEXT NOT NULL,
-    seal TEXT NOT NULL
+    n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, body TEXT NOT NULL, seal TEXT NOT NULL
   );
   CREATE INDEX tombstones_by_time ON tombstones (at);
-
-  CREATE TABLE leases (
-    thread TEXT PRIMARY KEY,
-    holder TEXT NOT NULL,
-    expires_at INTEGER NOT NULL
-  ) WITHOUT ROWID;
-  CREATE INDEX leases_by_expiry ON leases (expires_at);
-
-  CREATE VIRTUAL TABLE turn_words USING fts5 (
-    scope, words, content = '', contentless_delete = 1, tokenize = "unicode61 remove_diacritics 0", prefix = '2 3'
-  );
+  CREATE TABLE leases (thread TEXT PRIMARY KEY, holder TEXT NOT NULL, expires_at INTEGER NOT NULL) WITHOUT ROWID;
   `,
   `
   CREATE TABLE jobs (
-    n INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    owner TEXT NOT NULL,
-    thread TEXT,
-    created_at INTEGER NOT NULL,
-    expires_at INTEGER NOT NULL,
-    body TEXT NOT NULL,
-    seal TEXT NOT NULL
+    n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL, thread TEXT, created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL, body TEXT NOT NULL, seal TEXT NOT NULL
   );
   CREATE INDEX jobs_by_owner ON jobs (owner, created_at);
   CREATE INDEX jobs_by_thread ON jobs (thread) WHERE thread IS NOT NULL;
   CREATE INDEX jobs_by_expiry ON jobs (expires_at);
   `,
-  `
-  CREATE TABLE facts (
-    n INTEGER PRIMARY KEY AUTOINCREMENT,
-    key TEXT NOT NULL UNIQUE,
-    body TEXT NOT NULL,
-    expires_at INTEGER NOT NULL
-  );
-  CREATE INDEX facts_by_expiry ON facts (expires_at);
-  `,
+  'CREATE TABLE facts (n INTEGER PRIMARY KEY, key TEXT, body TEXT, expires_at INTEGER);',
   `
   CREATE TABLE spend (
-    n INTEGER PRIMARY KEY,
-    key TEXT NOT NULL UNIQUE,
-    owner TEXT NOT NULL,
-    day TEXT NOT NULL,
-    thread TEXT,
-    usd REAL NOT NULL,
-    body TEXT NOT NULL,
+    n INTEGER PRIMARY KEY, key TEXT, owner TEXT, day TEXT, thread TEXT, usd REAL, body TEXT, seal TEXT
+  );
+  CREATE TABLE spend_holds (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, thread TEXT, usd REAL NOT NULL, expires_at INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  `,
+  // What a thread is made of is appended to one table, of which a change touches the end; what only lists and searches need
+  // follows when they are asked for (thread-index.ts). The last record of a thread is its head, and there is one of these.
+  `
+  CREATE TABLE records (
+    n INTEGER PRIMARY KEY, thread INTEGER NOT NULL, kind TEXT NOT NULL, exchange TEXT, body TEXT NOT NULL,
     seal TEXT NOT NULL
   );
-  CREATE INDEX spend_by_owner ON spend (owner, day, usd);
-  CREATE INDEX spend_by_thread ON spend (thread, owner, usd) WHERE thread IS NOT NULL;
-  CREATE INDEX spend_by_day ON spend (day);
-  CREATE TABLE spend_holds (
-    id TEXT PRIMARY KEY,
-    owner TEXT NOT NULL,
-    thread TEXT,
-    usd REAL NOT NULL,
-    expires_at INTEGER NOT NULL
+  INSERT INTO records (thread, kind, body, seal)
+    SELECT thread_number(id), 'origin', o.body, o.seal FROM origins o JOIN threads t ON t.n = thread ORDER BY t.n;
+  INSERT INTO records (thread, kind, exchange, body, seal)
+    SELECT thread_number(id), 'turn', exchange, u.body, u.seal FROM turns u JOIN threads t ON t.n = thread ORDER BY t.n, seq;
+  INSERT INTO records (thread, kind, exchange, body, seal)
+    SELECT thread_number(t.id), 'exchange', e.id, e.body, e.seal FROM exchanges e JOIN threads t ON t.n = thread ORDER BY e.n;
+  INSERT INTO records (thread, kind, body, seal)
+    SELECT thread_number(id), 'compaction', c.body, c.seal FROM compactions c JOIN threads t ON t.n = thread ORDER BY c.n;
+  INSERT INTO records (thread, kind, body, seal)
+    SELECT thread_number(id), 'head', body, seal FROM threads ORDER BY updated_at, n;
+  CREATE INDEX records_by_thread ON records (thread);
+  ALTER TABLE workflows RENAME TO old_workflows;
+  CREATE TABLE workflows (
+    n INTEGER PRIMARY KEY, thread INTEGER NOT NULL, tool TEXT NOT NULL, body TEXT NOT NULL, seal TEXT NOT NULL,
+    UNIQUE (thread, tool)
+  );
+  INSERT INTO workflows
+    SELECT w.n, thread_number(id), tool, w.body, w.seal FROM old_workflows w JOIN threads t ON t.n = thread;
+  ALTER TABLE blob_refs RENAME TO old_blob_refs;
+  CREATE TABLE blob_refs (
+    thread INTEGER NOT NULL, sha TEXT NOT NULL REFERENCES blobs (sha), PRIMARY KEY (thread, sha)
   ) WITHOUT ROWID;
+  INSERT INTO blob_refs SELECT thread_number(id), sha FROM old_blob_refs JOIN threads t ON t.n = thread;
+  DROP TABLE old_workflows; DROP TABLE old_blob_refs; DROP TABLE compactions; DROP TABLE exchanges; DROP TABLE turns;
+  DROP TABLE origins; DROP TABLE threads; DROP TABLE IF EXISTS turn_words; DROP INDEX IF EXISTS leases_by_expiry;
+  CREATE INDEX blob_refs_by_sha ON blob_refs (sha);
+  CREATE TABLE threads (
+    n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, parent TEXT, owner TEXT NOT NULL, workspace TEXT NOT NULL,
+    updated_at INTEGER NOT NULL, expires_at INTEGER NOT NULL
+  );
+  CREATE INDEX threads_by_owner ON threads (owner, updated_at);
+  CREATE INDEX threads_by_workspace ON threads (owner, workspace, updated_at);
+  CREATE INDEX threads_by_expiry ON threads (expires_at);
+  CREATE INDEX threads_by_parent ON threads (parent) WHERE parent IS NOT NULL;
+  CREATE VIRTUAL TABLE turn_words USING fts5 (
+    scope, words, content = '', contentless_delete = 1, tokenize = "unicode61 remove_diacritics 0", prefix = '2 3'
+  );
+  CREATE TABLE indexed (name TEXT PRIMARY KEY, upto INTEGER NOT NULL) WITHOUT ROWID;
+  INSERT INTO indexed VALUES ('threads', 0), ('words', 0);
+  ALTER TABLE facts RENAME TO old_facts;
+  CREATE TABLE facts (
+    key TEXT PRIMARY KEY, n INTEGER NOT NULL, expires_at INTEGER NOT NULL, body TEXT NOT NULL
+  ) WITHOUT ROWID;
+  INSERT INTO facts SELECT key, n, expires_at, body FROM old_facts;
+  DROP TABLE old_facts;
+  ALTER TABLE spend RENAME TO old_spend;
+  CREATE TABLE spend (
+    n INTEGER PRIMARY KEY, owner TEXT NOT NULL, day TEXT NOT NULL, thread TEXT NOT NULL, key TEXT NOT NULL,
+    usd REAL NOT NULL, body TEXT NOT NULL, seal TEXT NOT NULL
+  );
+  INSERT INTO spend SELECT n, owner, day, coalesce(thread, ''), key, usd, body, seal FROM old_spend;
+  DROP TABLE old_spend;
+  CREATE INDEX spend_by_owner ON spend (owner, day, thread, key, usd);
   `,
 ];
 
 /** The tables that cannot be rebuilt from others. */
-export const durableTables = [
-  'threads',
-  'origins',
-  'turns',
-  'exchanges',
-  'compactions',
-  'workflows',
-  'blobs',
-  'blob_refs',
-  'tombstones',
-  'jobs',
-  'spend',
-] as const;
+export const durableTables = ['records', 'workflows', 'blobs', 'blob_refs', 'tombstones', 'jobs', 'spend'] as const;
 
 function numberOf(db: DatabaseSync, sql: string): number {
   const [value] = Object.values(db.prepare(sql).get() ?? {});
@@ -215,6 +160,7 @@ function isOlder(version: readonly number[], than: readonly number[]): boolean {
 export function sqliteSchema(db: DatabaseSync, file: string): void {
   refuseForeign(db, file);
   if (numberOf(db, 'PRAGMA user_version') === migrations.length) return;
+  db.function('thread_number', { deterministic: true }, id => threadNumber(String(id)));
   db.exec('BEGIN IMMEDIATE');
   try {
     for (const migration of migrations.slice(numberOf(db, 'PRAGMA user_version'))) db.exec(migration);

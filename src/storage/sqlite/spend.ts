@@ -16,10 +16,10 @@ const step = 500;
 
 /** Changes of the ledger. Each one expects to run inside a transaction of its caller. */
 export function sqliteSpend(db: DatabaseSync) {
-  const find = db.prepare('SELECT body, seal FROM spend WHERE key = ?');
+  const find = db.prepare('SELECT n, body, seal FROM spend WHERE owner = ? AND day = ? AND thread = ? AND key = ?');
+  // A row without a number is a new one.
   const write = db.prepare(
-    `INSERT INTO spend (key, owner, day, thread, usd, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (key) DO UPDATE SET usd = excluded.usd, body = excluded.body, seal = excluded.seal`,
+    'INSERT OR REPLACE INTO spend (n, owner, day, thread, key, usd, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
   );
   const hold = db.prepare(
     'INSERT OR REPLACE INTO spend_holds (id, owner, thread, usd, expires_at) VALUES (?, ?, ?, ?, ?)',
@@ -28,19 +28,20 @@ export function sqliteSpend(db: DatabaseSync) {
   const lapsed = db.prepare('DELETE FROM spend_holds WHERE expires_at <= ?');
   const old = db.prepare('DELETE FROM spend WHERE day < ?');
   const orphans = db.prepare(
-    `SELECT key, body, seal FROM spend s WHERE thread IS NOT NULL AND day < ?
+    `SELECT n, body, seal FROM spend s WHERE thread <> '' AND day < ?
      AND NOT EXISTS (SELECT 1 FROM threads t WHERE t.id = s.thread) LIMIT ${step}`,
   );
-  const drop = db.prepare('DELETE FROM spend WHERE key = ?');
+  const drop = db.prepare('DELETE FROM spend WHERE n = ?');
   const used = usedOf(db);
 
   function put(row: SpendRow): void {
-    const key = keyOf(row);
+    const place = [row.owner, row.day, row.thread ?? '', keyOf(row)];
+    const found = find.get(...place);
     // A sum that is damaged can't be gone on with: what is known counts from here.
-    const before = recordOf(find.get(key), 'spend')?.row;
+    const before = recordOf(found, 'spend')?.row;
     const sum = before ? sumOf(before, row) : row;
     const { body, seal } = sealRecord({ kind: 'spend', row: sum });
-    write.run(key, sum.owner, sum.day, sum.thread ?? null, sum.costUsd, body, seal);
+    write.run(found ? Number(found.n) : null, ...place, sum.costUsd, body, seal);
   }
 
   return {
@@ -61,7 +62,7 @@ export function sqliteSpend(db: DatabaseSync) {
       old.run(daysBefore(now, spendDays));
       for (const found of orphans.all(daysBefore(now, spendThreadDays))) {
         const row = recordOf(found, 'spend')?.row;
-        drop.run(String(found.key));
+        drop.run(Number(found.n));
         if (row) put(withoutThread(row));
       }
     },
@@ -86,7 +87,14 @@ export function sqliteSpendReads(db: DatabaseSync) {
 function usedOf(db: DatabaseSync): (scope: SpendScope) => SpendUsed {
   const sum = (from: string) => db.prepare(`SELECT coalesce(sum(usd), 0) AS usd FROM ${from}`);
   const day = sum('spend WHERE owner = ? AND day = ?');
-  const thread = sum('spend WHERE owner = ? AND thread = ?');
+  // Day by day, as the index has them: a thread was worked on in a few of them.
+  const thread = db.prepare(
+    `WITH RECURSIVE days (day) AS (
+       SELECT min(day) FROM spend WHERE owner = ?1
+       UNION ALL SELECT (SELECT min(day) FROM spend WHERE owner = ?1 AND day > d.day) FROM days d WHERE d.day IS NOT NULL
+     )
+     SELECT coalesce(sum(s.usd), 0) AS usd FROM days d JOIN spend s ON s.owner = ?1 AND s.day = d.day AND s.thread = ?2`,
+  );
   const held = sum('spend_holds WHERE owner = ? AND expires_at > ?');
   const heldForThread = sum('spend_holds WHERE owner = ? AND expires_at > ? AND thread = ?');
   const usd = (row: Row | undefined) => Number(row?.usd ?? 0);

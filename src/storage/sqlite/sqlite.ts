@@ -2,7 +2,8 @@ import type { Clock } from '../../core/ports.ts';
 import { closedStore } from '../records.ts';
 import { lastingTimeoutHours, type Store } from '../store.ts';
 import { sqliteClient, type WriteRequest, type WriterOptions } from './client.ts';
-import { sqliteReader } from './reader.ts';
+import { type SqliteReads, sqliteReader } from './reader.ts';
+import type { IndexName } from './thread-index.ts';
 import { pruneStep } from './writes.ts';
 
 export interface SqliteStoreOptions extends WriterOptions {
@@ -25,6 +26,14 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
     return writer.send(request, unhurried);
   }
 
+  /** A read that goes by an index, once that knows all that was written until now. */
+  async function indexed<Result>(name: IndexName, run: (reads: SqliteReads) => Result): Promise<Result> {
+    if (await reader.read(reads => reads.lags(name))) {
+      while ((await writing({ op: 'index', args: [name] })) === 1);
+    }
+    return reader.read(run);
+  }
+
   async function close(): Promise<void> {
     await reader.close();
     await writer.end();
@@ -37,8 +46,11 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
     read: (id, now) => reader.read(reads => reads.read(id, now)),
     head: (id, now) => reader.read(reads => reads.head(id, now)),
     blobs: hashes => reader.read(reads => reads.blobs(hashes)),
-    list: query => reader.read(reads => reads.list(query)),
-    search: query => reader.read(reads => reads.search(query)),
+    list: query => indexed('threads', reads => reads.list(query)),
+    async search(query) {
+      await indexed('threads', () => undefined);
+      return indexed('words', reads => reads.search(query));
+    },
 
     create: async (head, over) => void (await writing({ op: 'create', args: [head, over] })),
     commit: (id, change) => writing({ op: 'commit', args: [id, change] }),
@@ -51,7 +63,7 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
         if (gone < pruneStep) return total;
       }
     },
-    prunable: (now, unused) => reader.read(reads => reads.prunable(now, unused)),
+    prunable: (now, unused) => indexed('threads', reads => reads.prunable(now, unused)),
     createJob: async job => void (await writing({ op: 'createJob', args: [job] })),
     job: (id, now) => reader.read(reads => reads.job(id, now)),
     jobs: query => reader.read(reads => reads.jobs(query)),
@@ -62,7 +74,11 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
     facts: (prefix, now) => reader.read(reads => reads.facts(prefix, now)),
     swapFact: async swap => (await writing({ op: 'swapFact', args: [swap] }, swap.unhurried)) === 1,
 
-    mark: () => reader.mark(),
+    async mark() {
+      // A list that follows then changes nothing.
+      await indexed('threads', () => undefined);
+      return reader.mark();
+    },
     spend: {
       add: async (entry, hold, unhurried) => void (await writing({ op: 'addSpend', args: [entry, hold] }, unhurried)),
       hold: async hold => (await writing({ op: 'holdSpend', args: [hold] })) === 1,

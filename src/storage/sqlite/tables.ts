@@ -18,16 +18,13 @@ import {
   sealBlob,
   sealRecord,
 } from '../records.ts';
-import { foldWords } from '../search-words.ts';
 import type { AtOnce } from '../store.ts';
 
 export type Row = Record<string, unknown>;
 
-/** The words that a search narrows to: one for all of an owner's turns, one for those of a workspace. */
-export function scopeWord(owner: string, workspace?: string): string {
-  return workspace === undefined
-    ? `o${hash('sha256', owner).slice(0, 32)}`
-    : `w${hash('sha256', `${owner}\n${workspace}`).slice(0, 32)}`;
+/** The number by which the tables know a thread, 52 bits: found without a look into the file. */
+export function threadNumber(id: string): number {
+  return Number.parseInt(hash('sha256', id).slice(0, 13), 16);
 }
 
 export function damaged(id: ThreadId, what: string): never {
@@ -40,7 +37,7 @@ export function damaged(id: ThreadId, what: string): never {
 /** The record of a row, when it is whole and of the kind that belongs there. */
 export function recordOf<Kind extends StoredRecord['kind']>(
   row: Row | undefined,
-  kind: Kind,
+  kind?: Kind,
 ): RecordOf<Kind> | undefined {
   if (typeof row?.body !== 'string' || typeof row.seal !== 'string') return undefined;
   return openRecord(row.body, row.seal, kind);
@@ -50,18 +47,8 @@ export type SqliteRows = ReturnType<typeof sqliteRows>;
 
 /** Writes single rows; whoever calls it sees to the transaction and to what may be written. */
 export function sqliteRows(db: DatabaseSync) {
-  const addThread = db.prepare(
-    `INSERT INTO threads (id, parent, owner, workspace, updated_at, expires_at, body, seal)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-  );
-  const addOrigin = db.prepare('INSERT INTO origins (thread, body, seal) VALUES (?, ?, ?)');
-  const setHead = db.prepare('UPDATE threads SET updated_at = ?, expires_at = ?, body = ?, seal = ? WHERE n = ?');
-  const addTurn = db.prepare('INSERT INTO turns (thread, seq, exchange, body, seal) VALUES (?, ?, ?, ?, ?)');
-  const setExchange = db.prepare(
-    `INSERT INTO exchanges (thread, id, body, seal) VALUES (?, ?, ?, ?)
-     ON CONFLICT (thread, id) DO UPDATE SET body = excluded.body, seal = excluded.seal`,
-  );
-  const addCompaction = db.prepare('INSERT INTO compactions (thread, body, seal) VALUES (?, ?, ?)');
+  const add = db.prepare('INSERT INTO records (thread, kind, exchange, body, seal) VALUES (?, ?, ?, ?, ?)');
+  const drop = db.prepare('DELETE FROM records WHERE n = ?');
   const setWorkflow = db.prepare(
     `INSERT INTO workflows (thread, tool, body, seal) VALUES (?, ?, ?, ?)
      ON CONFLICT (thread, tool) DO UPDATE SET body = excluded.body, seal = excluded.seal`,
@@ -73,40 +60,25 @@ export function sqliteRows(db: DatabaseSync) {
     'INSERT OR IGNORE INTO blob_refs (thread, sha) SELECT ?, sha FROM blobs WHERE sha = ?',
   );
   const addTombstone = db.prepare('INSERT OR REPLACE INTO tombstones (id, at, body, seal) VALUES (?, ?, ?, ?)');
-  const index = wordIndex(db);
+
+  function append(thread: number, record: StoredRecord, exchange?: ExchangeId): void {
+    const { body, seal } = sealRecord(record);
+    add.run(thread, record.kind, exchange ?? null, body, seal);
+  }
 
   return {
-    /** Answers the number by which the other tables know the thread. */
-    thread(origin: Origin, head: HeadState): number {
-      const { body, seal } = sealRecord({ kind: 'head', head });
-      const { id, parent, owner, workspace } = origin;
-      const place = [id, parent?.thread ?? null, owner, workspace];
-      const thread = Number(addThread.run(...place, head.updatedAt, head.expiresAt, body, seal).lastInsertRowid);
-      const start = sealRecord({ kind: 'origin', origin });
-      addOrigin.run(thread, start.body, start.seal);
-      return thread;
+    origin: (thread: number, origin: Origin) => append(thread, { kind: 'origin', origin }),
+    /** Comes behind all other records of a change; `before` is the row of the last one. */
+    head(thread: number, head: HeadState, before?: number): void {
+      append(thread, { kind: 'head', head });
+      // Afterwards, so that no record gets a number that another one had before.
+      if (before !== undefined) drop.run(before);
     },
-    head(thread: number, head: HeadState): void {
-      const { body, seal } = sealRecord({ kind: 'head', head });
-      setHead.run(head.updatedAt, head.expiresAt, body, seal, thread);
-    },
-    turn(thread: number, id: ThreadId, turn: Turn): void {
-      const { body, seal } = sealRecord({ kind: 'turn', thread: id, turn });
-      addTurn.run(thread, turn.seq, turn.exchange, body, seal);
-    },
-    /**
-     * Sets the status, and puts the exchange's turns into the search index when it is `done`, else takes them out. `after`: the
-     * turns up to this `seq` are in step already.
-     */
-    exchange(thread: number, head: HeadState, id: ExchangeId, status: ExchangeStatus, after = -1): void {
-      const { body, seal } = sealRecord({ kind: 'exchange', thread: head.id, id, status });
-      setExchange.run(thread, id, body, seal);
-      index(thread, head, { id, done: status === 'done', after });
-    },
-    compaction(thread: number, record: RecordOf<'compaction'>): void {
-      const { body, seal } = sealRecord(record);
-      addCompaction.run(thread, body, seal);
-    },
+    turn: (thread: number, id: ThreadId, turn: Turn) =>
+      append(thread, { kind: 'turn', thread: id, turn }, turn.exchange),
+    exchange: (thread: number, id: ThreadId, exchange: ExchangeId, status: ExchangeStatus) =>
+      append(thread, { kind: 'exchange', thread: id, id: exchange, status }, exchange),
+    compaction: (thread: number, record: RecordOf<'compaction'>) => append(thread, record),
     workflow(thread: number, id: ThreadId, tool: string, seq: number, state: WorkflowState | null): void {
       if (state === null) {
         dropWorkflow.run(thread, tool);
@@ -126,68 +98,31 @@ export function sqliteRows(db: DatabaseSync) {
       const { body, seal } = sealRecord(record);
       addTombstone.run(record.id, record.at, body, seal);
     },
-    erase: eraser(db),
   };
 }
 
-/** Keeps the search index of one exchange in step with whether it is done. */
-function wordIndex(db: DatabaseSync) {
-  const turnsOf = db.prepare('SELECT n FROM turns WHERE thread = ? AND exchange = ?');
-  const turnsAfter = db.prepare('SELECT n FROM turns WHERE thread = ? AND seq > ? AND exchange = ?');
-  const turn = db.prepare('SELECT body, seal FROM turns WHERE n = ?');
-  const indexed = db.prepare('SELECT 1 FROM turn_words WHERE rowid = ?');
-  const add = db.prepare('INSERT INTO turn_words (rowid, scope, words) VALUES (?, ?, ?)');
-  const drop = db.prepare('DELETE FROM turn_words WHERE rowid = ?');
-  return (
-    thread: number,
-    { owner, workspace }: HeadState,
-    { id, done, after }: { id: ExchangeId; done: boolean; after: number },
-  ): void => {
-    for (const row of after < 0 ? turnsOf.all(thread, id) : turnsAfter.all(thread, after, id)) {
-      const n = Number(row.n);
-      if (done === (indexed.get(n) !== undefined)) continue;
-      if (!done) {
-        drop.run(n);
-        continue;
-      }
-      // A damaged turn is found by whoever reads the thread; it is no reason to refuse what is new.
-      const words = foldWords(recordOf(turn.get(n), 'turn')?.turn.content ?? '');
-      add.run(n, `${scopeWord(owner)} ${scopeWord(owner, workspace)}`, words);
-    }
-  };
-}
-
-/** Removes a thread with all that only it refers to. */
-function eraser(db: DatabaseSync): (thread: number) => void {
-  const indexed = db.prepare('SELECT t.n FROM turns t JOIN turn_words w ON w.rowid = t.n WHERE t.thread = ?');
-  const references = db.prepare('SELECT sha FROM blob_refs WHERE thread = ?');
-  const dropThread = db.prepare('DELETE FROM threads WHERE n = ?');
-  const dropWords = db.prepare('DELETE FROM turn_words WHERE rowid = ?');
-  const dropBlob = db.prepare(
-    'DELETE FROM blobs WHERE sha = ?1 AND NOT EXISTS (SELECT 1 FROM blob_refs WHERE sha = ?1)',
-  );
-  return thread => {
-    const turns = indexed.all(thread);
-    const blobs = references.all(thread);
-    // First, because taking words out of the index needs a little room and a full file has none before this.
-    dropThread.run(thread);
-    for (const { sha } of blobs) dropBlob.run(String(sha));
-    for (const { n } of turns) dropWords.run(Number(n));
-  };
+/** A thread's newest record, which is its head. */
+export function newestRecord(db: DatabaseSync): (thread: number) => Row | undefined {
+  const newest = db.prepare('SELECT n, body, seal FROM records WHERE thread = ? ORDER BY n DESC LIMIT 1');
+  return thread => newest.get(thread);
 }
 
 /** Changes of facts. Each one expects to run inside a transaction of its caller. */
 export function sqliteFacts(db: DatabaseSync): AtOnce<'swapFact'> & { dropExpiredFacts(now: number): void } {
   const find = db.prepare('SELECT n FROM facts WHERE key = ? AND expires_at > ?');
-  // A replaced row gets a new number, which is the version: AUTOINCREMENT never gives one twice.
-  const put = db.prepare('REPLACE INTO facts (key, body, expires_at) VALUES (?, ?, ?)');
+  // The version: later than every one of this process, and than those of others by its time; no two are the same.
+  const put = db.prepare(
+    `REPLACE INTO facts (key, n, expires_at, body)
+     VALUES (?1, max(?2 + 1, ?3 * 1024 + abs(random() % 1024)), ?4, ?5) RETURNING n`,
+  );
   const remove = db.prepare('DELETE FROM facts WHERE key = ?');
   const expired = db.prepare('DELETE FROM facts WHERE expires_at <= ?');
+  let last = 0;
   return {
     swapFact({ key, version, value, expiresAt, now }) {
       if (Number(find.get(key, now)?.n ?? 0) !== version) return false;
       if (value === undefined) remove.run(key);
-      else put.run(key, JSON.stringify(value), expiresAt);
+      else last = Number(put.get(key, last, now, expiresAt, JSON.stringify(value))?.n);
       return true;
     },
     dropExpiredFacts: now => void expired.run(now),

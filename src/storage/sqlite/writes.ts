@@ -1,19 +1,22 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { ExchangeId, ThreadId } from '../../core/ids.ts';
-import type { ExchangeStatus, ThreadHead } from '../../core/thread.ts';
-import {
-  blobsOfTurns,
-  changedHead,
-  type HeadState,
-  refuseExisting,
-  refuseNotLive,
-  splitHead,
-  tombstoneLifeMs,
-} from '../records.ts';
+import type { ThreadId } from '../../core/ids.ts';
+import type { ThreadHead } from '../../core/thread.ts';
+import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, splitHead, tombstoneLifeMs } from '../records.ts';
 import type { AtOnce, ThreadChange } from '../store.ts';
 import { ended, endedParameters } from './read-threads.ts';
 import { sqliteSpend } from './spend.ts';
-import { damaged, recordOf, type SqliteRows, sqliteFacts, sqliteJobs, sqliteLeases, sqliteRows } from './tables.ts';
+import {
+  damaged,
+  newestRecord,
+  recordOf,
+  type SqliteRows,
+  sqliteFacts,
+  sqliteJobs,
+  sqliteLeases,
+  sqliteRows,
+  threadNumber,
+} from './tables.ts';
+import { headJoin, threadEraser, threadIndex } from './thread-index.ts';
 
 /** How many threads one transaction of a prune removes, so that nobody waits long behind it. */
 export const pruneStep = 50;
@@ -25,37 +28,20 @@ type Prune = AtOnce<'prune'>['prune'];
 /** The changes of the contract. Each one expects to run inside a transaction of its caller. */
 export function sqliteWrites(db: DatabaseSync) {
   const rows = sqliteRows(db);
+  const index = threadIndex(db);
+  const erase = threadEraser(db);
   const { createJob, endJob, ...jobs } = sqliteJobs(db);
   const { swapFact, dropExpiredFacts } = sqliteFacts(db);
   const { addSpend, holdSpend, pruneSpend } = sqliteSpend(db);
-  const find = db.prepare('SELECT n, body, seal FROM threads WHERE id = ?');
-  const findLive = db.prepare('SELECT n FROM threads WHERE id = ? AND expires_at > ?');
+  const newest = newestRecord(db);
   const findTombstone = db.prepare('SELECT 1 FROM tombstones WHERE id = ?');
   const dropTombstone = db.prepare('DELETE FROM tombstones WHERE id = ?');
-  const findExchange = db.prepare('SELECT body, seal FROM exchanges WHERE thread = ? AND id = ?');
 
-  const statusOf = (thread: number, id: ExchangeId) => recordOf(findExchange.get(thread, id), 'exchange')?.status;
-
-  /** The exchanges that a change touches, with the status each of them has before and after it. */
-  function statuses(thread: number, { turns = [], exchange }: ThreadChange) {
-    const found = new Map<ExchangeId, { before: ExchangeStatus | undefined; status: ExchangeStatus }>();
-    for (const { exchange: id } of [...turns, ...(exchange ? [{ exchange: exchange.id }] : [])]) {
-      if (found.has(id)) continue;
-      const before = statusOf(thread, id);
-      found.set(id, { before, status: exchange?.id === id ? exchange.status : (before ?? 'pending') });
-    }
-    return found;
-  }
-
-  function append(thread: number, head: HeadState, change: ThreadChange): void {
-    const { turns = [], blobs = [], workflow, compaction } = change;
-    const { id, seq } = head;
+  function append(thread: number, id: ThreadId, seq: number, change: ThreadChange): void {
+    const { turns = [], blobs = [], exchange, workflow, compaction } = change;
     for (const { sha256, text } of blobs) rows.blob(sha256, text);
     for (const turn of turns) rows.turn(thread, id, turn);
-    for (const [exchange, { before, status }] of statuses(thread, change)) {
-      // Where nothing else became of an exchange, only its new turns are looked at: it may have any number of them.
-      rows.exchange(thread, head, exchange, status, before === status ? seq - turns.length : undefined);
-    }
+    if (exchange) rows.exchange(thread, id, exchange.id, exchange.status);
     for (const sha of new Set([...blobs.map(blob => blob.sha256), ...blobsOfTurns(turns)])) rows.reference(thread, sha);
     if (workflow) rows.workflow(thread, id, workflow.tool, seq, workflow.state);
     if (compaction) rows.compaction(thread, { kind: 'compaction', thread: id, compaction });
@@ -63,32 +49,40 @@ export function sqliteWrites(db: DatabaseSync) {
 
   return {
     create(head: ThreadHead, over?: 'revive'): void {
-      if (find.get(head.id) || (!over && findTombstone.get(head.id))) refuseExisting(head.id);
+      const thread = threadNumber(head.id);
+      if (newest(thread) || (!over && findTombstone.get(head.id))) refuseExisting(head.id);
       if (over) dropTombstone.run(head.id);
-      rows.thread(...splitHead(head));
+      const [origin, state] = splitHead(head);
+      rows.origin(thread, origin);
+      rows.head(thread, state);
     },
 
     commit(id: ThreadId, change: ThreadChange): number {
-      const row = find.get(id);
+      const thread = threadNumber(id);
+      const row = newest(thread);
       if (!row) return refuseNotLive(id);
-      const thread = Number(row.n);
-      const old = recordOf(row, 'head')?.head ?? damaged(id, 'its head');
+      const old = recordOf(row, 'head')?.head;
+      if (old?.id !== id) return damaged(id, 'its head');
       const head = changedHead(old, change);
-      append(thread, head, change);
-      rows.head(thread, head);
+      append(thread, id, head.seq, change);
+      rows.head(thread, head, Number(row.n));
       return head.seq;
     },
 
     remove(id: ThreadId, now: number): boolean {
-      const row = findLive.get(id, now);
-      if (!row) return false;
-      rows.erase(Number(row.n));
+      const thread = threadNumber(id);
+      const row = newest(thread);
+      const expiresAt = recordOf(row, 'head')?.head.expiresAt ?? Number.POSITIVE_INFINITY;
+      if (!row || expiresAt <= now) return false;
+      erase(thread);
       jobs.dropOfThread(id);
       rows.tombstone({ kind: 'tombstone', id, state: 'deleted', at: now });
       return true;
     },
 
+    index,
     prune: pruner(db, rows, now => {
+      while (index('threads'));
       jobs.dropExpired(now);
       dropExpiredFacts(now);
       pruneSpend(now);
@@ -103,9 +97,10 @@ export function sqliteWrites(db: DatabaseSync) {
 }
 
 /** Removes at most about `pruneStep` threads and answers how many; fewer than that: nothing is left to remove. */
-function pruner(db: DatabaseSync, rows: SqliteRows, dropExpired: (now: number) => void): Prune {
+function pruner(db: DatabaseSync, rows: SqliteRows, prepare: (now: number) => void): Prune {
+  const erase = threadEraser(db);
   const expired = db.prepare(
-    `SELECT n, body, seal FROM threads t WHERE ${ended}
+    `SELECT t.n, h.body, h.seal FROM threads t LEFT JOIN ${headJoin} WHERE ${ended}
      AND NOT EXISTS (SELECT 1 FROM threads c WHERE c.parent = t.id) LIMIT ${pruneStep}`,
   );
   const oldTombstones = db.prepare('DELETE FROM tombstones WHERE at <= ?');
@@ -114,13 +109,13 @@ function pruner(db: DatabaseSync, rows: SqliteRows, dropExpired: (now: number) =
     const which = endedParameters(now, unused);
     oldTombstones.run(now - tombstoneLifeMs);
     lapsed.run(now);
-    dropExpired(now);
+    prepare(now);
     let gone = 0;
     // Again, because a thread that others were forked off may go once they went.
     for (let found = expired.all(which); found.length > 0 && gone < pruneStep; found = expired.all(which)) {
       for (const row of found) {
         const head = recordOf(row, 'head')?.head;
-        rows.erase(Number(row.n));
+        erase(Number(row.n));
         if (!head) continue;
         const isExpired = head.expiresAt <= now;
         const state = isExpired ? 'expired' : 'deleted';

@@ -104,7 +104,7 @@ describe('a damaged SQLite file', () => {
     const end = { status: 'done' as const, updatedAt: start + 2, expiresAt: start + 9e9 };
     await store.endJob(ended.id, end);
     await store.close();
-    breakTable('threads');
+    breakTable('records');
     const again = place.open();
     const found = await again.jobs({ owner: 'local', limit: 9, now: start });
     expect(found).toEqual([open, { ...ended, ...end }]);
@@ -232,10 +232,14 @@ describe('a damaged SQLite file', () => {
 
   it('leaves a thread with a damaged head out of lists, says so once, and never shows it to another owner', async () => {
     const threads = await fill(3);
+    const before = place.open();
+    expect(await before.list({ owner: 'local', limit: 9, now: start })).toHaveLength(3);
+    await before.close();
     const [id] = [...threads][1]!;
     const db = new DatabaseSync(place.file);
     db.prepare("UPDATE threads SET owner = 'eve' WHERE id = ?").run([...threads][2]![0]);
-    db.prepare("UPDATE threads SET body = replace(body, 'thread 1', 'thread 9') WHERE id = ?").run(id);
+    const spoil = "UPDATE records SET body = replace(body, 'thread 1', 'thread 9') WHERE kind = 'head' AND body LIKE ?";
+    expect(db.prepare(spoil).run(`%${id}%`).changes).toBe(1);
     db.close();
     const store = place.open();
     for (let n = 0; n < 2; n++) {
@@ -262,7 +266,7 @@ describe('a damaged SQLite file', () => {
     const threads = await fill(30);
     const store = place.open();
     await store.list({ owner: 'local', limit: 1, now: start });
-    breakTable('turns');
+    breakTable('workflows');
     for (const [id, thread] of threads) expect(await liveThread(store, id)).toEqual(thread);
     expect(setAside()).toHaveLength(1);
     expect(existsSync(place.file)).toBe(true);
@@ -300,7 +304,7 @@ describe('a damaged SQLite file', () => {
     const [id, thread] = [...threads][0]!;
     for (const store of [first, second]) await liveThread(store, id);
     await second.commit(id, changeOf(thread.seq, { turns: [turnOf(thread.seq + 1)] }));
-    breakTable('exchanges');
+    breakTable('records');
     await liveThread(first, id);
     expect(setAside()).toHaveLength(1);
     await second.commit(id, changeOf(thread.seq + 1, { turns: [turnOf(thread.seq + 2)] }));

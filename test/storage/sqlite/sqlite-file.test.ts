@@ -10,7 +10,6 @@ import {
   hashOf,
   headOf,
   hour,
-  jobOf,
   newExchangeId,
   start,
   threadWith,
@@ -82,25 +81,7 @@ describe('the SQLite store', () => {
     expect(existsSync(`${place.file}-wal`)).toBe(false);
     expect(ask('PRAGMA application_id')).toBe(0x504c4f47);
     expect(ask('PRAGMA journal_mode')).toBe('wal');
-    expect(ask('SELECT count(*) FROM turns')).toBe(2);
-  });
-
-  it('takes a file of the first schema, with its threads, and adds what is new', async () => {
-    const first = place.open();
-    const { id } = await threadWith(first, ['a', 'b']);
-    await first.close();
-    const db = new DatabaseSync(place.file);
-    db.exec('DROP TABLE jobs; DROP TABLE facts; DROP TABLE spend; DROP TABLE spend_holds; PRAGMA user_version = 1');
-    db.close();
-    const store = place.open();
-    expect((await liveThread(store, id)).turns).toHaveLength(2);
-    const job = jobOf({ thread: id });
-    await store.createJob(job);
-    expect(await store.job(job.id, start)).toStrictEqual(job);
-    const fact = { key: 'a', version: 0, value: { n: 1 }, expiresAt: start + 1, now: start };
-    expect(await store.swapFact(fact)).toBe(true);
-    await store.close();
-    expect(ask('PRAGMA user_version')).toBe(4);
+    expect(ask("SELECT count(*) FROM records WHERE kind = 'turn'")).toBe(2);
   });
 
   it('opens once for many first uses at the same time', async () => {
@@ -145,7 +126,7 @@ describe('the SQLite store', () => {
     const store = place.open();
     const { id } = await threadWith(store, ['a', 'b']);
     const db = new DatabaseSync(place.file);
-    db.exec("UPDATE turns SET body = 'damaged'");
+    db.exec("UPDATE records SET body = 'damaged' WHERE kind = 'turn'");
     db.close();
     expect(await store.head(id, start)).toMatchObject({ state: 'live', value: { seq: 2 } });
     await expect(store.read(id, start)).rejects.toMatchObject({ details: { class: 'corrupt' } });
@@ -165,8 +146,9 @@ describe('the SQLite store', () => {
       plan(
         "SELECT * FROM threads WHERE owner = 'a' AND workspace = 'w' AND updated_at < 9 ORDER BY updated_at DESC, n DESC",
       ),
-      plan('SELECT * FROM turns WHERE thread = 1 ORDER BY seq'),
-      plan("SELECT n FROM turns WHERE thread = 1 AND exchange = 'e'"),
+      plan('SELECT * FROM records WHERE thread = 1 AND n > 9 ORDER BY n'),
+      plan('SELECT * FROM records WHERE thread = 1 ORDER BY n DESC LIMIT 1'),
+      plan("SELECT usd FROM spend WHERE owner = 'a' AND day = 'd' AND thread = 't' AND key = 'k'"),
       plan('SELECT n FROM threads WHERE expires_at <= 9'),
       plan("SELECT 1 FROM threads WHERE parent = 'p'"),
       plan("SELECT 1 FROM blob_refs WHERE sha = 's'"),
@@ -199,16 +181,7 @@ describe('the SQLite store', () => {
     await store.remove(await fill(start + hour), start);
     await fill(start + hour);
     await store.prune(start + hour);
-    for (const table of [
-      'threads',
-      'origins',
-      'turns',
-      'exchanges',
-      'compactions',
-      'workflows',
-      'blobs',
-      'blob_refs',
-    ]) {
+    for (const table of ['records', 'threads', 'workflows', 'blobs', 'blob_refs']) {
       expect(ask(`SELECT count(*) FROM ${table}`), table).toBe(0);
     }
     expect(ask(`SELECT count(*) FROM turn_words WHERE turn_words MATCH 'secret OR turn'`)).toBe(0);

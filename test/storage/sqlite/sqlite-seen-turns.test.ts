@@ -68,7 +68,9 @@ describe('turns that were read before', () => {
     const store = place.open();
     const { id } = await threadWith(store, texts(4));
     const whole = await liveThread(store, id);
-    const wrong = inFile("UPDATE turns SET body = replace(body, 'text 2', 'text 9') WHERE body LIKE '%text 2%'");
+    const wrong = inFile(
+      "UPDATE records SET body = replace(body, 'text 2', 'text 9') WHERE kind = 'turn' AND body LIKE '%text 2%'",
+    );
     expect(wrong).toBe(1);
     expect(await liveThread(store, id)).toEqual(whole);
     await expect(place.open().read(id, whole.createdAt)).rejects.toSatisfy(
@@ -81,7 +83,7 @@ describe('turns that were read before', () => {
     const { id } = await threadWith(store, texts(4));
     await liveThread(store, id);
     await store.commit(id, changeOf(4, { turns: [turnOf(5), turnOf(6)] }));
-    inFile('DELETE FROM turns WHERE seq > 4');
+    inFile("DELETE FROM records WHERE n IN (SELECT n FROM records WHERE kind = 'turn' ORDER BY n DESC LIMIT 2)");
     await expect(store.read(id, 1)).rejects.toSatisfy(isAppError);
   });
 

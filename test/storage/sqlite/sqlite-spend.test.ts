@@ -51,7 +51,7 @@ describe('the ledger of a SQLite file', () => {
     for (let n = 0; n < 40; n++) await store.spend.add({ ...entry, model: `m${n % 4}` });
     await store.close();
     const db = new DatabaseSync(place.file);
-    const page = Number(db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'threads'").get()?.rootpage);
+    const page = Number(db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'records'").get()?.rootpage);
     db.close();
     writeSync(openSync(place.file, 'r+'), Buffer.alloc(4096, 0xff), 0, 4096, (page - 1) * 4096);
     const rows = await place.open().spend.rows({ owner: 'local', from: day });

@@ -137,6 +137,7 @@ async function workOf(shape: Shape, turns: number): Promise<{ database: number; 
   const imported = await rig.imported(text);
   Object.assign(Set.prototype, original);
   expect(imported.turns).toBe(turns);
+  while (counting.writes.index('words'));
   const indexed = Number(counting.db.prepare('SELECT count(*) AS n FROM turn_words').get()?.n);
   counting.db.close();
   return { database: counting.work(), sets, indexed };
@@ -173,6 +174,7 @@ describe('the work of an import', () => {
     const commit = (baseSeq: number, seqs: number[], status?: 'done' | 'failed') => {
       const change = { baseSeq, updatedAt: 2, expiresAt: 9_000, turns: seqs.map(turn) };
       writes.commit(id, status ? { ...change, exchange: { id: exchange, status } } : change);
+      while (writes.index('words'));
       return indexed();
     };
     expect(commit(0, [1, 2])).toBe(0);
