@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 export interface Launch {
   /** A JavaScript file for this Node. */
   program: string;
+  args?: readonly string[];
   /** The whole environment of the child. */
   env: Record<string, string>;
 }
@@ -48,7 +49,10 @@ interface Waiting {
 /** Starts a server and lists its tools; `elapsedMs` is the time from the spawn to that list. */
 export async function openSession(launch: Launch): Promise<{ session: Session; elapsedMs: number }> {
   const started = performance.now();
-  const child = spawn(process.execPath, [launch.program], { env: launch.env, stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [launch.program, ...(launch.args ?? [])], {
+    env: launch.env,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
   const session = sessionWith(child, launch.program);
   const greeted = session.request('initialize', hello);
   child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`);

@@ -8,7 +8,7 @@ import { describeTools } from './describe-tools.ts';
 import { isOptions, loadExport, loadProviders, loadTools } from './load-definitions.ts';
 import { markdownNotice } from './markdown.ts';
 import { type ListSpec, listSpecs, listText, type Member, membersOf } from './member-list.ts';
-import { schemasText } from './schemas-text.ts';
+import { offeredText } from './offered-text.ts';
 
 interface FoundList {
   spec: ListSpec;
@@ -87,7 +87,7 @@ export async function generatedFiles(root: string): Promise<Map<string, string |
   if (tools) {
     const definitions = await loadTools(root, tools.spec, tools.members);
     add('docs/reference/tools.md', markdown(describeTools(definitions)));
-    add('src/tools/schemas.gen.ts', schemasText(definitions));
+    add('src/tools/offered.gen.ts', offeredText(definitions));
   }
   const theirs = found('providers');
   const providers = theirs ? await loadProviders(root, theirs.spec, theirs.members) : [];

@@ -1,9 +1,8 @@
 import { loadConfig } from '../config/load.ts';
 import type { Clock } from '../core/ports.ts';
-import type { ToolHost } from '../core/tool-host.ts';
 import { version } from '../core/version.ts';
-import { createEarlyHost } from '../engine/early-host.ts';
 import type { FoundDaemon } from '../server/daemon/find-daemons.ts';
+import { createEarlyAnswers } from '../server/mcp/early-answers.ts';
 import type { StdioStreams } from '../server/mcp/stdio.ts';
 import { openStdio } from '../server/mcp/stdio.ts';
 import { composeFront, type Front, followsClientRoots, type ProcessEnvironment } from './compose-front.ts';
@@ -56,37 +55,32 @@ export async function serveStdio(
   onError: (error: Error) => void,
 ): Promise<ServedStdio> {
   const front = await composeFront(config, environment);
-  const { exposure, place, root, telemetry, found } = front;
+  const { offer, place, root, telemetry, found } = front;
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
   // Whoever waits for `closed` hears of it; before anybody can, the caller of this does.
   failed.catch(() => undefined);
   let product: Promise<Product> | undefined;
-  let host: Promise<ToolHost> | undefined;
   const open = () => {
     product ??= productBehind(front, config, environment);
     product.catch(fail);
     return product;
   };
-  const hostOf = () => {
-    host ??= open().then(opened => opened.host);
-    return host;
-  };
   // Stores with an address or from outside can be set up badly, which is to be told at the start.
   if (place.redis || place.own) await open();
-  const early = createEarlyHost({ listings: exposure.table.listings, prompts: exposure.prompts }, hostOf);
-  const { clock, parentProcess: clientId } = environment;
-  const productOf = async (listed: readonly string[]) => (await open()).projectOf(listed);
-  const listed = followsClientRoots(config, found) ? { clock, productOf } : undefined;
-  const { instructions } = exposure;
-  const mcp = { host: early, version, instructions, principal: { owner: 'local', root }, clientId, listed };
-  const connection = openStdio(mcp, { ...streams, maxBytes: config.values.app.maxBodyBytes }, onError);
+  const serve = async () => {
+    const { host, instructions, projectOf } = await open();
+    const { clock, parentProcess: clientId } = environment;
+    const listed = followsClientRoots(config, found) ? { clock, productOf: projectOf } : undefined;
+    return { host, version, instructions, principal: { owner: 'local', root }, clientId, listed };
+  };
+  const early = offer && createEarlyAnswers({ ...offer, version });
+  const warm = async () => (await open()).warm();
+  const connection = openStdio(serve, { ...streams, early, warm, maxBytes: config.values.app.maxBodyBytes }, onError);
   return {
     closed: Promise.race([connection.closed, failed]),
     async close(hurry) {
       await connection.close();
-      // Calls that came just before the end have begun once the host is there. A product that could not be made is told of by
-      // `closed`, and leaves nothing else to close.
-      await host?.catch(() => undefined);
+      // A product that could not be made is told of by `closed`, and leaves nothing else to close.
       const made = await product?.catch(() => undefined);
       await (made ? made.close(hurry) : telemetry.close());
     },

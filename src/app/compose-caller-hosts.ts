@@ -139,8 +139,8 @@ const maxKept = 256;
 /** Different things that clients list and that can be no roots are told of, each once. */
 const maxWarned = 256;
 
-export function createHosts(shared: SharedParts, { root: productRoot, exposure }: Front): Hosts {
-  const own = composeHost(shared, unlimited, { exposure });
+export function createHosts(shared: SharedParts, { root: productRoot }: Front): Hosts {
+  const own = composeHost(shared, unlimited);
   // The one used least lately stands first.
   const kept = new Map<string, Entry>();
   const busy = new Set<Entry>();
@@ -158,7 +158,7 @@ export function createHosts(shared: SharedParts, { root: productRoot, exposure }
     const key = JSON.stringify(
       [toolsets, allow, deny, readOnly, maxCostPerDay, roots, isAlone].map(part => part ?? null),
     );
-    const entry = kept.get(key) ?? counted(composeHost(shared, permissions, { isAlone }), busy);
+    const entry = kept.get(key) ?? counted(composeHost(shared, permissions, isAlone), busy);
     kept.delete(key);
     kept.set(key, entry);
     const idle = kept.size > maxKept ? [...kept].find(([, { calls }]) => calls === 0) : undefined;

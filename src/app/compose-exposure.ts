@@ -1,13 +1,13 @@
-import type { ToolDefinition } from '../calls/tool.ts';
+import { type ToolDefinition, workflowOf } from '../calls/tool.ts';
 import { exposurePolicy } from '../config/derived-settings.ts';
-import type { JsonObject } from '../core/json.ts';
-import type { HostPrompts, Permissions } from '../core/tool-host.ts';
+import type { HostPrompts, Permissions, ToolListing } from '../core/tool-host.ts';
 import type { ExposedTools } from '../engine/exposure.ts';
 import { narrowExposure } from '../engine/exposure.ts';
+import { instructionsFor } from '../engine/offer.ts';
 import { createPrompts } from '../engine/prompts.ts';
-import { createToolTable, instructionsFor, type PrebuiltSchemas, type ToolTable } from '../engine/tool-table.ts';
+import { createToolTable, type KnownListings, type ToolTable } from '../engine/tool-table.ts';
 import { tools } from '../tools/index.gen.ts';
-import { schemas } from '../tools/schemas.gen.ts';
+import { offered } from '../tools/offered.gen.ts';
 import type { AppConfig } from './settings.ts';
 
 /** What callers with the same permissions may ask for, as they are told of it. */
@@ -31,10 +31,10 @@ export interface ToolExposureParts {
 export const unlimited: Permissions = { readOnly: false };
 
 /** To make them from fields is half of what listing the tools takes, so that it was done before. */
-const prebuiltSchemas: PrebuiltSchemas = new Map(
-  tools.flatMap((tool): [ToolDefinition, JsonObject][] => {
-    const schema = schemas[tool.name];
-    return schema ? [[tool, schema]] : [];
+const known: KnownListings = new Map(
+  tools.flatMap((tool): [ToolDefinition, ToolListing][] => {
+    const found = offered.find(({ name }) => name === tool.name);
+    return found ? [[tool, found.listing]] : [];
   }),
 );
 
@@ -51,8 +51,8 @@ export function composeExposure(
   );
   return {
     exposed,
-    table: createToolTable(exposed, prebuiltSchemas),
+    table: createToolTable(exposed, known),
     prompts: createPrompts(exposed),
-    instructions: instructionsFor(exposed.tools),
+    instructions: instructionsFor(exposed.tools.filter(workflowOf).map(({ name }) => name)),
   };
 }

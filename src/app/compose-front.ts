@@ -1,13 +1,11 @@
-import { storePlace, traceSettings } from '../config/derived-settings.ts';
+import { exposurePolicy, storePlace, traceSettings } from '../config/derived-settings.ts';
 import { homeProblem } from '../config/home.ts';
 import type { Clock, Random } from '../core/ports.ts';
 import { version } from '../core/version.ts';
+import { offerOf, selectTools } from '../engine/offer.ts';
 import { createTelemetry, type Telemetry } from '../observability/observability.ts';
-import { markName } from '../providers/external-cli/contract.ts';
-import { tools } from '../tools/index.gen.ts';
-import { findProgram } from '../workspace/programs.ts';
+import { offered } from '../tools/offered.gen.ts';
 import { defaultRoots, type Roots } from '../workspace/roots.ts';
-import { composeExposure, type ToolExposure } from './compose-exposure.ts';
 import type { Extensions } from './extensions.ts';
 import { type AppConfig, providerSetup } from './settings.ts';
 import { type OpenableStorePlace, placeOf } from './stores.ts';
@@ -82,7 +80,7 @@ export async function toolsOfPrograms(
 ): Promise<string[]> {
   if (sourceOf('app', 'toolsets') !== 'default' || childEnv[markName] !== undefined) return [];
   const search = { env: childEnv, platform, projects: [cwd, ...roots] };
-  const found = tools.map(async ({ name, programs = [] }) => {
+  const found = offered.map(async ({ name, programs = [] }) => {
     const files = await Promise.all(programs.map(program => findProgram(program, search)));
     return files.some(file => file !== undefined) ? [name] : [];
   });
@@ -98,8 +96,8 @@ export interface Front {
   root: string;
   /** Where threads live. */
   place: OpenableStorePlace;
-  /** To callers who may use all of it. */
-  exposure: ToolExposure;
+  /** What hosts are told of the tools; undefined where only the loaded product knows. */
+  offer: ReturnType<typeof offerOf>;
   /** Tools that are offered beside those of the toolsets. */
   besides: readonly string[];
 }
@@ -116,7 +114,8 @@ export async function composeFront(config: AppConfig, environment: ProcessEnviro
   const { providers, tools: extraTools = [] } = environment.extensions ?? {};
   const { configured } = providerSetup(config, providers);
   const besides = await toolsOfPrograms(config, environment, found.roots);
-  const exposure = composeExposure(config.values.app, { configured, extraTools, besides });
-  for (const message of exposure.exposed.unknown) warn('tools', message);
-  return { telemetry, found, root: found.roots[0] ?? environment.cwd, place, exposure, besides };
+  const policy = { ...exposurePolicy(config.values.app), configured, besides };
+  for (const message of selectTools([...offered, ...extraTools], policy).unknown) warn('tools', message);
+  const offer = extraTools.length > 0 ? undefined : offerOf(offered, policy);
+  return { telemetry, found, root: found.roots[0] ?? environment.cwd, place, offer, besides };
 }

@@ -21,7 +21,7 @@ import type { Meter } from '../models/spend-meter.ts';
 import { cliProviderId } from '../providers/external-cli/contract.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
 import { composeActions, composeEngine, composeMeter, type EngineParts } from './compose-engine.ts';
-import { composeExposure, type ToolExposure } from './compose-exposure.ts';
+import { composeExposure } from './compose-exposure.ts';
 import type { VendorServices } from './compose-models.ts';
 import { type CallerFiles, composeFilesWithin, type FileParts } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
@@ -82,20 +82,8 @@ export interface HostServices {
   flush(): Promise<void>;
 }
 
-/** What differs between hosts. */
-export interface HostContext {
-  /** The exposed tools, if already composed. */
-  exposure?: ToolExposure;
-  /** The process has no other callers. */
-  isAlone?: boolean;
-}
-
-/** Running parts → the host of callers with these permissions; `roots` of theirs are real folders. */
-export function composeHost(
-  shared: SharedParts,
-  permissions: Permissions,
-  { exposure, isAlone = false }: HostContext = {},
-): HostServices {
+/** Running parts → the host of callers with these permissions; `roots` of theirs are real folders. `isAlone`: there are no others. */
+export function composeHost(shared: SharedParts, permissions: Permissions, isAlone = false): HostServices {
   const { config, store, threads, jobs, random, clock, emit, facts } = shared;
   const values = narrowValues(config.values.app, permissions);
   const { roots } = permissions;
@@ -104,7 +92,7 @@ export function composeHost(
   // A CLI reads whatever its user may read, so callers with limited roots get none unless they are the only ones.
   const [askable, besides] = roots && !isAlone ? [withoutClis(shared.models)] : [shared.models, shared.besides];
   const parts = { configured, extraTools: shared.extraTools, besides };
-  const { exposed, table, prompts, instructions } = exposure ?? composeExposure(values, parts, permissions);
+  const { exposed, table, prompts, instructions } = composeExposure(values, parts, permissions);
   const meter: Meter = composeMeter({ values, models: askable, store, clock, random, emit });
   const models = { ...askable, ask: meter.ask };
   const { sandbox } = files;

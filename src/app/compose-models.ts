@@ -7,6 +7,7 @@ import type { Clock, Emit, LogExchange, Random, SharedState } from '../core/port
 import { nearName } from '../core/text.ts';
 import { createModelService, type ModelService } from '../models/call/models.ts';
 import type { UnknownName } from '../models/catalogue/capabilities.ts';
+import { overlay } from '../models/catalogue/overlay.ts';
 import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
 import type { DocumentLibrary, VendorEmbedder, VendorFiles, WebSearcher } from '../models/vendor-services.ts';
 import { namedEmbedder } from '../providers/embeddings.ts';
@@ -60,7 +61,8 @@ export async function composeModels(
   const { callTimeoutSeconds, maxThinkingTokens } = values;
   const known = [...providers, ...extraProviders];
   const vendors = Object.fromEntries(known.map(({ id }) => [id, config.textsOf(id)]));
-  const own = ownEndpoints(config.endpoints, known, Number(config.textsOf('custom').contextWindow) || undefined);
+  const window = Number(config.textsOf('custom').contextWindow) || undefined;
+  const own = ownEndpoints(config.endpoints, known, window, overlay);
   const { files, warnings } = await readModelFiles(values, readIfPresent);
   const kept = isPrivate ? undefined : createKeptTexts({ folder: join(config.home, 'cache'), random: context.random });
   const { wrong, ...atOnce } = concurrency(values);

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { createJobs } from '../calls/durable/jobs.ts';
 import { version } from '../core/version.ts';
 import { openState } from '../storage/shared-state.ts';
@@ -60,10 +61,11 @@ export async function composeProduct(
     besides,
   };
   const hosts = createHosts(placed, front);
-  const { host, explain, ask } = hosts.own;
+  const { host, instructions, explain, ask } = hosts.own;
   const observed = composeObservability(telemetry, { ...models, ask }, random);
   return {
     host,
+    instructions,
     root,
     readable: found,
     models,
@@ -75,6 +77,14 @@ export async function composeProduct(
     async projectOf(listed) {
       const found = await hosts.of({ permissions: unlimited, listed, free: true, isAlone: true });
       return { host: found.services.host, root: found.root };
+    },
+    async warm() {
+      // Node loads its client for HTTP with the first use of one of its classes.
+      const steps = [async () => void new Headers(), () => mask('A text.', 'warm'), models.warm];
+      for (const step of steps) {
+        await turn();
+        await step().catch(() => undefined);
+      }
     },
     searchIndex: files.indexes.of,
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),

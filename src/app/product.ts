@@ -14,12 +14,16 @@ import type { ObservabilityServices } from './compose-observability.ts';
 /** All of it, running. */
 export interface Product extends ObservabilityServices {
   host: ToolHost;
+  /** What a host tells its model of the tools as a whole. */
+  instructions: string;
   /** The project that this process serves; the working directory when no project was found. */
   root: string;
   /** What may be read, and why. */
   readable: Roots;
   /** What the one client of this process uses who lists these directories, as `file://` addresses, and his project. */
   projectOf(listed: readonly string[]): Promise<{ host: ToolHost; root: string }>;
+  /** Loads what the first call needs, in slices between which others have their turn. What goes wrong is told by that call. */
+  warm(): Promise<void>;
   /** The search index of a folder within the roots. */
   searchIndex: SearchIndexes['of'];
   models: Pick<

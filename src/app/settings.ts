@@ -3,7 +3,7 @@ import { configError } from '../core/errors.ts';
 import { usableSettings } from '../models/catalogue/connections.ts';
 import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
 import { providers } from '../providers/index.gen.ts';
-import { tools } from '../tools/index.gen.ts';
+import { offered } from '../tools/offered.gen.ts';
 import type { Extensions } from './extensions.ts';
 import { ownTables, storeTables, withStores } from './stores.ts';
 
@@ -65,33 +65,31 @@ export async function loadAppConfig(
   sources: AppSources,
   given: Extensions = {},
 ): Promise<{ config: AppConfig; extensions: Extensions }> {
-  const plain = () => loadConfig({ ...sources, tables: tablesWith(given) });
-  const names = namesOf(sources);
-  if (names.length === 0) return { config: plain(), extensions: given };
-  const { home } = loadConfig({ ...sources, tables: { app: { home: tables.app.home } } });
+  const { extensions: namesOption, home: homeOption, forceEnvOverride } = tables.app;
+  // Read by itself: the other settings may be words that only an extension knows.
+  const first = loadConfig({
+    ...sources,
+    tables: { app: { extensions: namesOption, home: homeOption, forceEnvOverride } },
+  });
+  const readEndpoints = first.namesEndpoints ? (await import('../config/endpoints.ts')).readOwnEndpoints : undefined;
+  const load = (known: Extensions) => loadConfig({ ...sources, readEndpoints, tables: tablesWith(known) });
+  const names = first.values.app.extensions ?? [];
+  if (names.length === 0) return { config: load(given), extensions: given };
   const { loadExtensions } = await import('./extensions.ts');
-  const loaded = loadExtensions(names, home);
+  const loaded = loadExtensions(names, first.home);
   const extensions = {
     tools: [...(given.tools ?? []), ...loaded.tools],
     providers: [...(given.providers ?? []), ...loaded.providers],
     stores: [...(given.stores ?? []), ...loaded.stores],
   };
-  return { config: loadConfig({ ...sources, tables: tablesWith(extensions) }), extensions };
-}
-
-/** Read by itself: the other settings may be words that only an extension knows. */
-function namesOf(sources: AppSources): readonly string[] {
-  const { extensions, home, forceEnvOverride } = tables.app;
-  return (
-    loadConfig({ ...sources, tables: { app: { extensions, home, forceEnvOverride } } }).values.app.extensions ?? []
-  );
+  return { config: load(extensions), extensions };
 }
 
 function refuseTaken({ tools: extraTools = [], providers = [], stores = [] }: Extensions): void {
   const { app, ...known } = tables;
   const nameOf = ({ name }: { name: string }) => name;
   const idOf = ({ id }: { id: string }) => id;
-  refuse('tool', toolForm, extraTools.map(nameOf), tools.map(nameOf));
+  refuse('tool', toolForm, extraTools.map(nameOf), offered.map(nameOf));
   refuse('provider', idForm, providers.map(idOf), ['app', ...Object.keys(known)]);
   refuse('store', idForm, stores.map(nameOf), app.store.choices);
 }

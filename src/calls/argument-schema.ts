@@ -14,26 +14,14 @@ export interface ToolSchema {
   readonly parser: z.ZodType<Record<string, unknown>>;
 }
 
-/** `made`: what `advertisedSchema` comes to for this very definition, where that is known already. */
-export function schemaOf(tool: ToolDefinition, made?: JsonObject): ToolSchema {
-  const advertised = made ?? advertisedSchema(tool);
+/** `made`: what `listingOf` comes to for this very definition, where that is known already. */
+export function schemaOf(tool: ToolDefinition, made?: ToolListing): ToolSchema {
+  const listing = made ?? listingOf(tool);
   return {
-    listing: {
-      name: tool.name,
-      title: tool.title,
-      description: tool.description,
-      inputSchema: { ...advertised, type: 'object' },
-      annotations: {
-        readOnlyHint: !tool.effects.writes,
-        destructiveHint: tool.effects.destroys,
-        // It says something of tools that write, and of no other.
-        ...(tool.effects.writes && { idempotentHint: tool.effects.idempotent }),
-        openWorldHint: tool.effects.network,
-      },
-    },
+    listing,
     // These are of use for calls alone, and most of the work: they are left out of the start.
     get properties() {
-      const value = { ...propertiesOf(jsonSchema(z.object(tool.accepts ?? {}))), ...propertiesOf(advertised) };
+      const value = { ...propertiesOf(jsonSchema(z.object(tool.accepts ?? {}))), ...propertiesOf(listing.inputSchema) };
       Object.defineProperty(this, 'properties', { value });
       return value;
     },
@@ -45,9 +33,21 @@ export function schemaOf(tool: ToolDefinition, made?: JsonObject): ToolSchema {
   };
 }
 
-/** The arguments as a tool's listing tells of them; that they are an object is left out. */
-export function advertisedSchema({ fields }: Pick<ToolDefinition, 'fields'>): JsonObject {
-  return jsonSchema(z.object(fields));
+/** A tool as `tools/list` tells of it. */
+export function listingOf({ name, title, description, fields, effects }: ToolDefinition): ToolListing {
+  return {
+    name,
+    title,
+    description,
+    inputSchema: { ...jsonSchema(z.object(fields)), type: 'object' },
+    annotations: {
+      readOnlyHint: !effects.writes,
+      destructiveHint: effects.destroys,
+      // It says something of tools that write, and of no other.
+      ...(effects.writes && { idempotentHint: effects.idempotent }),
+      openWorldHint: effects.network,
+    },
+  };
 }
 
 /** The JSON Schema without what costs tokens and tells a model nothing. */

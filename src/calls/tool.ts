@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { JobReply } from '../core/job.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Effort } from '../core/model.ts';
-import type { KeptReply } from '../core/tool-host.ts';
+import type { KeptReply, ToolListing } from '../core/tool-host.ts';
 import type { Category } from '../models/routing/roster.ts';
 import type { Tracer } from '../workspace/call-graph/tracer.ts';
 import type { Git } from '../workspace/git/git.ts';
@@ -351,6 +351,16 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   /** Older names of fields → theirs. */
   renamed?: Readonly<Record<string, string>>;
   mode: ToolMode<z.output<z.ZodObject<Fields>>>;
+}
+
+/** What the start needs of a tool, generated from its definition: no definition is loaded to list the tools. */
+export interface OfferedTool extends Pick<ToolDefinition, 'name' | 'toolset' | 'tier' | 'needs' | 'programs'> {
+  isWorkflow: boolean;
+  listing: ToolListing;
+  /** On a read-only server; null: not offered there. Absent: the same. */
+  readOnly?: ToolListing | null;
+  /** Where generated code is written; absent: the same. */
+  writing?: ToolListing;
 }
 
 type ToolDraft<Fields extends z.ZodRawShape> = Omit<ToolDefinition<Fields>, 'tier'> &

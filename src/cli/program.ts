@@ -42,13 +42,15 @@ const failedExit = 1;
 
 const misusedExit = 2;
 
-/** Runs what the command line asks for; without arguments, as hosts start it, it serves MCP on standard input and output. */
+/** Runs what the command line asks for; without arguments it serves MCP on standard input and output. */
 export async function runProgram(argv: readonly string[]): Promise<void> {
-  if (argv.length === 0) {
-    process.exitCode = await run({ definition: stdio, args: [], flags: {}, settings: {}, commands: [] });
+  // What a host starts, and waits for, needs no reading of a command line.
+  const isConnect = argv.length === 1 && argv[0] === 'connect';
+  if (argv.length === 0 || isConnect) {
+    const definition = isConnect ? (await import('./commands/connect.ts')).connect : stdio;
+    process.exitCode = await run({ definition, args: [], flags: {}, settings: {}, commands: [] });
     return;
   }
-  // Not needed for the commonest start, which a host waits for.
   const { runCommandLine } = await import('./run-command-line.ts');
   process.stdout.on('error', leaveWhenUnread);
   await runCommandLine(argv, run);

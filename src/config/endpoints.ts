@@ -69,12 +69,6 @@ export function readOwnEndpoints(sources: EndpointSources): OwnEndpoints {
   return { endpoints, secrets: endpoints.flatMap(secretsOf) };
 }
 
-/** The names of variables that entries take their keys from. */
-export function endpointVariables(raw: unknown): string[] {
-  const entries = Array.isArray(raw) ? raw.filter(isRecord) : [];
-  return entries.flatMap(({ api_key_env: name }) => (typeof name === 'string' ? [name] : []));
-}
-
 /** What is wrong with the entry, or the entry. */
 function readEntry(value: unknown, sources: EndpointSources, taken: Set<string>): EndpointSettings | string {
   const parsed = entrySchema.safeParse(value);

@@ -1,5 +1,6 @@
 import { type AppError, bugError, configError, type FieldError } from '../core/errors.ts';
 import type { EndpointSettings, OptionSpec } from '../core/option.ts';
+import type { readOwnEndpoints } from './endpoints.ts';
 import { absolutePath, type Environment, type MachineEnvironment, pathsOf, resolveHome } from './home.ts';
 import { type Flags, flagsLayer, type Layer, namesLayer, type Origin } from './layers.ts';
 import {
@@ -19,6 +20,8 @@ export interface ConfigSources<Tables extends OptionTables> extends MachineEnvir
   argvFlags: Flags;
   /** The text of a file, undefined when there is none. */
   readFile: ReadFile;
+  /** Reads `endpoints` of `config.json`: too large to be loaded where there are none. Absent: they are left out. */
+  readEndpoints?: typeof readOwnEndpoints | undefined;
 }
 
 export interface Config<Tables extends OptionTables> {
@@ -32,6 +35,8 @@ export interface Config<Tables extends OptionTables> {
   textsOf(table: string): Readonly<Record<string, string | undefined>>;
   /** Servers of the operator's own, by the `endpoints` of `config.json`. */
   endpoints: readonly EndpointSettings[];
+  /** Whether `config.json` has any. */
+  namesEndpoints: boolean;
   /** What must never be shown: values of secret options, and passwords within addresses. */
   secrets: readonly string[];
   /** What the operator should know, one sentence each. */
@@ -75,6 +80,7 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
     textsOf: table =>
       Object.fromEntries([...(settings.get(table) ?? [])].map(([name, { value }]) => [name, `${value}`])),
     endpoints: files.own.endpoints,
+    namesEndpoints: files.namesEndpoints,
     secrets: [...secretsOf(sources.tables, settings), ...files.own.secrets],
     warnings: [...warnings],
   };

@@ -4,7 +4,7 @@ import { configError } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
 import type { OptionSpec } from '../core/option.ts';
 import { nearName } from '../core/text.ts';
-import { endpointVariables, type OwnEndpoints, readOwnEndpoints } from './endpoints.ts';
+import type { OwnEndpoints, readOwnEndpoints } from './endpoints.ts';
 import { type Environment, type MachineEnvironment, pathsOf } from './home.ts';
 import { documentLayer, type Layer, namesLayer } from './layers.ts';
 import type { OptionTables } from './option-values.ts';
@@ -37,6 +37,7 @@ interface Request extends MachineEnvironment {
   home: string;
   env: Environment;
   readFile: ReadFile;
+  readEndpoints?: typeof readOwnEndpoints | undefined;
   warn(message: string): void;
 }
 
@@ -48,6 +49,8 @@ export interface Settings {
   homeWins: boolean;
   /** Servers of the operator's own; from `config.json` alone. */
   own: OwnEndpoints;
+  /** Whether there are any; without `readEndpoints` they are not read. */
+  namesEndpoints: boolean;
 }
 
 /** The member of `config.json` that names servers of the operator's own. */
@@ -63,14 +66,21 @@ export function readSettings(request: Request): Settings {
     document: documentLayer(home, document, warn),
     homeEnv: namesLayer('home .env', home, homeEnv, warn),
     projectEnv: namesLayer('project .env', cwd, readProjectEnv(request), warn),
-    own: readOwnEndpoints({
+    namesEndpoints: raw !== undefined,
+    own: request.readEndpoints?.({
       raw,
       reserved: new Set(['auto', 'local', ...Object.keys(request.tables)]),
       variable: name => request.env[name] ?? (Object.hasOwn(homeEnv, name) ? homeEnv[name] : undefined),
       warn,
-    }),
+    }) ?? { endpoints: [], secrets: [] },
     homeWins: override.some(word => word !== undefined && ['true', '1', 'yes', 'on'].includes(word)),
   };
+}
+
+/** The names of variables that entries take their keys from. */
+function endpointVariables(raw: unknown): string[] {
+  const entries = Array.isArray(raw) ? raw.filter(isRecord) : [];
+  return entries.flatMap(({ api_key_env: name }) => (typeof name === 'string' ? [name] : []));
 }
 
 function read(request: Request, name: string, folder = request.home): { path: string; text: string } | undefined {

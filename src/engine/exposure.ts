@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { workflowFields } from '../calls/fields.ts';
 import { defineTool, type ToolDefinition, workflowOf } from '../calls/tool.ts';
 import type { Permissions } from '../core/tool-host.ts';
+import { alwaysOn, type ExposurePolicy, isLean, selectTools, type Withheld } from './offer.ts';
 
 /** All tools that work in steps, as one: what they have in common is said once. None where there are no such tools. */
 export function workflowTool(tools: readonly ToolDefinition[]): ToolDefinition[] {
@@ -22,33 +23,6 @@ export function workflowTool(tools: readonly ToolDefinition[]): ToolDefinition[]
   return [definition];
 }
 
-export interface ExposurePolicy {
-  /** `lean`: a handful of tools; `standard`: those of `toolsets`; `full`: all there are. */
-  profile: 'lean' | 'standard' | 'full';
-  /** Groups of tools to offer. */
-  toolsets: readonly string[];
-  /** Tools to offer besides, by name; absent: none. */
-  besides?: readonly string[];
-  /** The only tools to offer; absent or empty: those of the profile. */
-  only?: readonly string[];
-  /** Tools to leave out, in any case. */
-  disabled: readonly string[];
-  /** Tools whose calls are counted; named only to find words that name nothing. */
-  limited?: readonly string[];
-  /** Nothing that writes or destroys. */
-  readOnly: boolean;
-  /** Tools that generate code write it where the caller says; absent: they show it. */
-  writesCode?: boolean;
-  /** Ids of the providers that can be asked; absent: none. */
-  configured?: readonly string[];
-}
-
-/** Why a tool is not offered, as the end of a sentence, and what to do about it. */
-export interface Withheld {
-  why: string;
-  next: string;
-}
-
 /** What callers of one process may use. */
 export interface ExposedTools {
   /** Listed, in a fixed order. */
@@ -63,9 +37,6 @@ export interface ExposedTools {
   unknown: string[];
 }
 
-/** Always offered: without them nobody can find out what is wrong. */
-export const alwaysOn: ReadonlySet<string> = new Set(['version', 'listmodels']);
-
 /** The tools of the lean profile, with the fields that it advertises; without a list: all. The others are taken all the same. */
 const leanFields: Readonly<Record<string, readonly string[] | undefined>> = {
   chat: ['prompt', 'absolute_file_paths', 'model', 'continuation_id'],
@@ -77,63 +48,25 @@ const leanFields: Readonly<Record<string, readonly string[] | undefined>> = {
 const leanTools = new Set(Object.keys(leanFields));
 
 export function exposeTools(tools: readonly ToolDefinition[], policy: ExposurePolicy): ExposedTools {
-  const off = new Set(policy.disabled.map(name => name.toLowerCase()));
-  const only = new Set(policy.only?.map(name => name.toLowerCase()));
-  const lean = policy.profile === 'lean' && only.size === 0;
-  const allowed = tools.filter(({ name, toolset, tier, needs }): boolean | undefined => {
-    if (tier === 'internal' || needs?.every(provider => !policy.configured?.includes(provider))) return false;
-    if (alwaysOn.has(name)) return true;
-    if (off.has(name)) return false;
-    if (only.size > 0) return only.has(name);
-    return policy.profile === 'full' || policy.toolsets.includes(toolset) || policy.besides?.includes(name);
-  });
+  const { allowed, withheld, unknown } = selectTools(tools, policy);
+  const lean = isLean(policy);
   const usable = policy.readOnly
     ? allowed.flatMap(withoutWrites)
     : policy.writesCode
       ? allowed.map(withWrites)
       : allowed;
   const names = new Set(usable.map(tool => tool.name));
-  const known = new Set([...tools.map(tool => tool.name), 'workflow']);
-  const toolsets = new Set<string>(tools.filter(({ tier }) => tier !== 'internal').map(({ toolset }) => toolset));
   return {
     tools: lean ? [...usable.filter(tool => leanTools.has(tool.name)).map(leanly), ...workflowTool(usable)] : usable,
     unlisted: lean ? usable.filter(tool => !leanTools.has(tool.name)) : [],
-    withheld: new Map(
-      tools
-        .filter(tool => tool.tier !== 'internal' && !allowed.includes(tool))
-        .map(tool => [tool.name, whyWithheld(tool, policy, { off, only })]),
-    ),
+    withheld,
     readOnlyRefused: new Set(allowed.map(tool => tool.name).filter(name => !names.has(name))),
-    unknown: [
-      ...[...off, ...only, ...(policy.limited ?? [])]
-        .filter(name => !known.has(name))
-        .map(name => `There is no tool "${name}".`),
-      ...policy.toolsets
-        .filter(name => !toolsets.has(name))
-        .map(name => `There is no toolset "${name}"; there are ${[...toolsets].join(', ')}.`),
-    ],
-  };
-}
-
-function whyWithheld(
-  { name, toolset, needs }: ToolDefinition,
-  { toolsets, configured }: ExposurePolicy,
-  { off, only }: Record<'off' | 'only', ReadonlySet<string>>,
-): Withheld {
-  if (needs?.every(provider => !configured?.includes(provider)))
-    return { why: `needs ${needs.join(' or ')}`, next: `Ask the operator to set a key for ${needs.join(' or ')}.` };
-  if (off.has(name))
-    return { why: 'is in DISABLED_TOOLS', next: `Ask the operator to remove ${name} from DISABLED_TOOLS.` };
-  if (only.size > 0)
-    return { why: 'is not in POLYLOGUE_TOOLS', next: `Ask the operator to add ${name} to POLYLOGUE_TOOLS.` };
-  return {
-    why: `is in the toolset "${toolset}", which is off`,
-    next: `Ask the operator to set POLYLOGUE_TOOLSETS=${[...toolsets, toolset].join(',')} (--toolsets) and restart the server.`,
+    unknown,
   };
 }
 
 /** A tool as a read-only server offers it: as it is, without the fields by which it writes, or not at all. */
-function withoutWrites(tool: ToolDefinition): ToolDefinition[] {
+export function withoutWrites(tool: ToolDefinition): ToolDefinition[] {
   const { effects, writesBy, fields } = tool;
   if (!effects.writes && !effects.destroys) return [tool];
   if (!writesBy || effects.destroys) return [];
@@ -142,7 +75,7 @@ function withoutWrites(tool: ToolDefinition): ToolDefinition[] {
 }
 
 /** A tool that generates code as a server offers it whose operator lets it write that. */
-function withWrites(tool: ToolDefinition): ToolDefinition {
+export function withWrites(tool: ToolDefinition): ToolDefinition {
   const { mode, writesBy = [], accepts = {}, fields, effects } = tool;
   if (!('generatesCode' in mode)) return tool;
   const shown = Object.fromEntries(Object.entries(accepts).filter(([name]) => writesBy.includes(name)));

@@ -14,6 +14,7 @@ import type {
   HostResources,
   Principal,
   ResourceListing,
+  ResourceTemplate,
   ResourceText,
   ToolHost,
   ToolReply,
@@ -21,7 +22,6 @@ import type {
 } from '../core/tool-host.ts';
 import type { Store } from '../storage/store.ts';
 import type { Threads } from '../threads/threads.ts';
-import { json, resourceTemplates, scheme } from './early-host.ts';
 import type { ExposedTools } from './exposure.ts';
 
 /** `path`: `threads/ID` or `jobs/ID`. */
@@ -143,6 +143,18 @@ export interface ResourceParts {
   clock: Clock;
   changes: Changes;
 }
+
+const scheme = 'polylogue://';
+
+const json = 'application/json';
+
+const resourceTemplates: readonly ResourceTemplate[] = [
+  ['threads/{id}', 'thread', 'Thread', 'A stored conversation, turn by turn.', json],
+  ['threads/{id}/turns/{seq}', 'turn', 'Turn', 'One turn of a thread, whole.', 'text/markdown'],
+  ['jobs/{id}', 'job', 'Job', 'A call that goes on by itself, and its reply.', json],
+].map(([path = '', name = '', title = '', description = '', mimeType = '']) => {
+  return { uriTemplate: scheme + path, name, title, description, mimeType };
+});
 
 const maxListed = 50;
 

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { schemaOf, type ToolSchema } from '../calls/argument-schema.ts';
 import { nearestNames } from '../calls/arguments.ts';
 import type { ToolDefinition } from '../calls/tool.ts';
-import { aliasOf, workflowOf } from '../calls/tool.ts';
+import { aliasOf } from '../calls/tool.ts';
 import { AppError, inputError, securityError } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
 import { safeCut } from '../core/text.ts';
 import type { ToolListing, ToolRequest } from '../core/tool-host.ts';
-import type { ExposedTools, Withheld } from './exposure.ts';
+import type { ExposedTools } from './exposure.ts';
+import type { Withheld } from './offer.ts';
 
 /** Raised by hand when a tool changes: major when callers must change, minor when they may. */
 export const release = '1.12.0';
@@ -16,21 +16,6 @@ export const release = '1.12.0';
 export function catalogueVersion(tools: readonly ToolListing[]): string {
   const schemas = tools.map(({ name, inputSchema }) => [name, inputSchema]);
   return `${release}+${createHash('sha256').update(JSON.stringify(schemas)).digest('hex').slice(0, 8)}`;
-}
-
-/** What a host tells its model of the tools as a whole; hosts cut it at 2 KB. */
-export function instructionsFor(tools: readonly ToolDefinition[]): string {
-  const workflows = tools.filter(workflowOf).map(({ name }) => name);
-  return [
-    'Polylogue asks other models and remembers the conversation.',
-    'Pass the continuation_id of a reply (or "last") to any tool and any model to go on; files are sent once, then as changes.',
-    'Use exactly the model that the user names; else leave model out.',
-    workflows.length > 0 &&
-      `${workflows.join(', ')} go step by step: step 1 names the task, from step 2 on send the continuation_id; do the required_actions yourself before you send the next step. findings: the evidence so far. relevant_files: files or directories. use_assistant_model: false, or validation type internal, asks no expert.`,
-    'Never guess a continuation_id: "threads" lists them. A reply with next_page has more pages: "job" reads them.',
-  ]
-    .filter(Boolean)
-    .join(' ');
 }
 
 /** Longer ones are no names of ours and are cut wherever they are told. */
@@ -47,12 +32,12 @@ export interface ToolTable {
   lookUp(request: ToolRequest): Known & { request: ToolRequest };
 }
 
-/** Schemas that are known already, by the very definition: one whose fields were narrowed is another. */
-export type PrebuiltSchemas = ReadonlyMap<ToolDefinition, JsonObject>;
+/** Listings that are known already, by the very definition: one whose fields were narrowed is another. */
+export type KnownListings = ReadonlyMap<ToolDefinition, ToolListing>;
 
 export function createToolTable(
   exposed: Pick<ExposedTools, 'tools' | 'unlisted' | 'readOnlyRefused' | 'withheld'>,
-  made?: PrebuiltSchemas,
+  made?: KnownListings,
 ): ToolTable {
   const tools = new Map<string, Known>();
   for (const tool of [...exposed.tools, ...exposed.unlisted]) {

@@ -260,6 +260,9 @@ export function defineProvider<Definition extends ProviderDefinition>(definition
   return definition;
 }
 
+/** Taken for the window of a model of which nobody tells it, in tokens. */
+export const usualWindow = 32_768;
+
 /** A model of which little is known: what is not said of it here, it can't do. */
 export function plainModel(
   facts: Pick<ModelInfo, 'provider' | 'id' | 'window' | 'maxOutput' | 'score'> & Partial<ModelInfo>,

@@ -1,4 +1,3 @@
-import { usualWindow } from '../models/catalogue/overlay.ts';
 import {
   addressSetting,
   defineProvider,
@@ -7,6 +6,7 @@ import {
   keySetting,
   type ProviderSettings,
   setting,
+  usualWindow,
 } from '../models/provider.ts';
 import { connectOwnServer, ownModel } from './shared/self-hosted.ts';
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { readOwnEndpoints } from '../../src/config/endpoints.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { options } from '../../src/config/options.ts';
 
@@ -15,6 +16,7 @@ function load(endpoints: unknown, more: { env?: Record<string, string>; files?: 
     platform: 'linux',
     cwd,
     readFile: path => files[path],
+    readEndpoints: readOwnEndpoints,
   });
 }
 

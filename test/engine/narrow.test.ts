@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ExposurePolicy } from '../../src/engine/exposure.ts';
 import { narrowExposure } from '../../src/engine/exposure.ts';
+import type { ExposurePolicy } from '../../src/engine/offer.ts';
 import { tools } from '../../src/tools/index.gen.ts';
 
 const standard: ExposurePolicy = { profile: 'standard', toolsets: ['core', 'code'], disabled: [], readOnly: false };

@@ -133,7 +133,7 @@ describe('the generate command', () => {
         .trim()
         .split('\n')
         .map(line => line.split(' ')[0]),
-    ).toEqual(['src/tools/index.gen.ts', 'docs/reference/tools.md', 'src/tools/schemas.gen.ts']);
+    ).toEqual(['src/tools/index.gen.ts', 'docs/reference/tools.md', 'src/tools/offered.gen.ts']);
     expect(await text('src/tools/index.gen.ts')).toBe(before);
   });
 

@@ -83,7 +83,7 @@ describe('a tree that follows the rules', () => {
       'src/core/b.ts': lines(3),
       'src/models/call/a.ts': "import '../../tools/a.ts';\n",
       'src/tools/a.ts': "import type { X } from '../models/call/a.ts';\n",
-      'src/tools/schemas.gen.ts': lines(50),
+      'src/tools/offered.gen.ts': lines(50),
     });
     const rows = figuresTable(files, rules).split('\n');
     const figures = new Map(rows.map(row => [row.slice(0, 28).trim(), row.slice(28)]));

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createProduct, loadConfig, type Product, type ServedStdio, serveStdio, tables } from '../../src/app/app.ts';
 import { systemEnvironment } from '../../src/app/system-environment.ts';
+import { readOwnEndpoints } from '../../src/config/endpoints.ts';
 import type { Clock, Random } from '../../src/core/ports.ts';
 import type { ProgressUpdate } from '../../src/core/tool-host.ts';
 import { forgetWriters, keepWriters } from './kept-writers.ts';
@@ -80,6 +81,7 @@ export async function testProduct({
       homeDir: homeDir ?? home,
       platform: 'linux',
       cwd: root,
+      readEndpoints: readOwnEndpoints,
       readFile: path => (file && path === join(home, 'config.json') ? JSON.stringify(file) : undefined),
     });
   const start = () => createProduct(configured(), surroundings);

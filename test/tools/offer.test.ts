@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { schemaOf } from '../../src/calls/argument-schema.ts';
-import { type ExposurePolicy, exposeTools } from '../../src/engine/exposure.ts';
+import { workflowOf } from '../../src/calls/tool.ts';
+import { exposeTools } from '../../src/engine/exposure.ts';
+import { type ExposurePolicy, instructionsFor, offerOf, selectTools } from '../../src/engine/offer.ts';
 import { createPrompts } from '../../src/engine/prompts.ts';
 import { catalogueVersion, createToolTable } from '../../src/engine/tool-table.ts';
 import { tools } from '../../src/tools/index.gen.ts';
-import { schemas } from '../../src/tools/schemas.gen.ts';
+import { offered as generated } from '../../src/tools/offered.gen.ts';
 
 const standard: ExposurePolicy = { profile: 'standard', toolsets: ['core', 'code'], disabled: [], readOnly: false };
 const offered = (policy: Partial<ExposurePolicy>) => exposeTools(tools, { ...standard, ...policy });
@@ -27,12 +29,35 @@ describe('the tools that are offered', () => {
   });
 
   it('are listed as their fields say where the schemas were made before, also with fewer fields', () => {
-    const made = new Map(tools.map(tool => [tool, schemas[tool.name]!]));
-    expect([...made.values()]).not.toContain(undefined);
+    const made = new Map(tools.map((tool, at) => [tool, generated[at]!.listing]));
     for (const policy of [{ profile: 'full' }, { profile: 'lean' }, { profile: 'full', readOnly: true }] as const) {
       const offer = offered(policy);
       expect(createToolTable(offer, made).listings).toEqual(createToolTable(offer).listings);
     }
+  });
+
+  it.each<[string, Partial<ExposurePolicy>]>([
+    ['as they are', {}],
+    ['all', { profile: 'full', configured: ['moonshot', 'zhipu', 'glm', 'kimi'] }],
+    ['of some toolsets', { toolsets: ['ops', 'wrapper', 'nonsense'] }],
+    ['few', { only: ['Debug', 'threads', 'nothing'] }],
+    ['few in the lean profile', { profile: 'lean', only: ['chat'] }],
+    ['without some', { disabled: ['chat', 'consensus'] }],
+    ['without steps', { only: ['chat'] }],
+    ['where nothing is written', { profile: 'full', readOnly: true }],
+    ['where generated code is written', { profile: 'full', writesCode: true }],
+    ['where both is said', { profile: 'full', writesCode: true, readOnly: true }],
+  ])('are told before their definitions are loaded in the same bytes: %s', (_what, policy) => {
+    const chosen = { ...standard, ...policy };
+    const offer = exposeTools(tools, chosen);
+    const told = offerOf(generated, chosen);
+    expect(JSON.stringify(told?.listings)).toBe(JSON.stringify(createToolTable(offer).listings));
+    expect(told?.instructions).toBe(instructionsFor(offer.tools.filter(workflowOf).map(({ name }) => name)));
+    expect(selectTools(generated, chosen).unknown).toEqual(offer.unknown);
+  });
+
+  it('are told by their definitions alone in the lean profile', () => {
+    expect(offerOf(generated, { ...standard, profile: 'lean' })).toBeUndefined();
   });
 
   it('lead, in the lean profile, to every workflow by its kind, and to tools that are not listed', () => {

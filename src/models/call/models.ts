@@ -11,7 +11,13 @@ import {
   type UnknownName,
   unknownNames,
 } from '../catalogue/capabilities.ts';
-import { type ConfiguredProvider, configureProviders, createConnections, keyNames } from '../catalogue/connections.ts';
+import {
+  type ConfiguredProvider,
+  type Connections,
+  configureProviders,
+  createConnections,
+  keyNames,
+} from '../catalogue/connections.ts';
 import {
   createModelSources,
   type ListingState,
@@ -146,6 +152,8 @@ export interface ModelService {
   health(): Promise<Health[]>;
   /** Questions to models that run in this process, and that wait for a place. */
   load(): Load;
+  /** Loads what the first question needs, and asks no vendor for anything. */
+  warm(): Promise<void>;
   /** What is kept at vendors for the threads of this store, by whichever process; nothing where there is no shared state. */
   caches(): Promise<VendorCache[]>;
   /** Has vendors drop what they keep for a thread that was removed, without waiting for them. */
@@ -211,6 +219,7 @@ export function createModelService(options: ModelServiceOptions): ModelService {
       await resilience.refresh();
       return sources.explain({ ailing, ...request });
     },
+    warm: () => warm(sources, connection),
     async route(request) {
       await resilience.refresh();
       const resolution = await sources.route({ ...request, ailing: request.ailing ?? ailing });
@@ -240,6 +249,13 @@ export function createModelService(options: ModelServiceOptions): ModelService {
     },
     ...survey(options.policy, providers, sources),
   };
+}
+
+async function warm({ explain }: ModelSources, connection: Connections): Promise<void> {
+  const task = { tool: 'chat', text: 'What is new today?', files: [], images: 0, estimatedTokens: 1 };
+  const { candidates } = await explain({ category: 'fast_response', effort: 'medium', needs: {}, name: 'auto', task });
+  const [first] = candidates;
+  if (first) await connection(first.model.provider);
 }
 
 /** What is there, whoever is asked. */

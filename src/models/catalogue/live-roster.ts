@@ -1,10 +1,16 @@
 import type { ModelInfo } from '../../core/model.ts';
-import { type LiveModel, type ProviderDefinition, type ProviderSettings, plainModel } from '../provider.ts';
+import {
+  type LiveModel,
+  type ProviderDefinition,
+  type ProviderSettings,
+  plainModel,
+  usualWindow,
+} from '../provider.ts';
 import { sameModel } from '../routing/names.ts';
 import type { Roster, RosterProvider } from '../routing/roster.ts';
 import { priorityOf } from '../routing/roster.ts';
 import type { ConfiguredProvider } from './connections.ts';
-import { overlayListing, revived, usualWindow } from './overlay.ts';
+import { overlayListing, revived } from './overlay.ts';
 import type { Listing, Listings } from './vendor-lists.ts';
 
 export interface LiveRosterParts {

@@ -251,6 +251,3 @@ function listsOf({ provider, document }: ModelsFile): [provider: string, list: u
   if (!isRecord(document)) return [];
   return Object.entries(document).filter(([name]) => !name.startsWith('_'));
 }
-
-/** Taken for the window of a model of which nobody tells it, in tokens. */
-export const usualWindow = 32_768;

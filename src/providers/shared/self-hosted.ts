@@ -1,6 +1,6 @@
 import type { ModelInfo } from '../../core/model.ts';
 import type { EndpointSettings } from '../../core/option.ts';
-import { overlay, usualWindow } from '../../models/catalogue/overlay.ts';
+import type { overlay } from '../../models/catalogue/overlay.ts';
 import {
   type Connection,
   checkedBaseUrl,
@@ -8,6 +8,7 @@ import {
   type ProviderDefinition,
   type ProviderSettings,
   plainModel,
+  usualWindow,
 } from '../../models/provider.ts';
 import { serverList } from './list-models.ts';
 import { connectChatServer } from './openai-dialect.ts';
@@ -41,11 +42,15 @@ export interface OwnEndpoints {
   warnings: string[];
 }
 
+/** How entries of models are read: too large to be loaded with every provider. */
+type ReadModels = typeof overlay;
+
 /** The servers that the configuration file names, as providers. `window` is taken where neither they nor an entry tell one. */
 export function ownEndpoints(
   endpoints: readonly EndpointSettings[],
   providers: readonly ProviderDefinition[],
   window: number | undefined,
+  readModels: ReadModels,
 ): OwnEndpoints {
   const taken = new Set(providers.flatMap(({ id, names }) => [id, ...names]));
   const found: OwnEndpoints = { definitions: [], settings: {}, warnings: [] };
@@ -56,7 +61,7 @@ export function ownEndpoints(
       found.warnings.push(`The endpoint "${id}" is disabled: "${clash}" is the name of a provider.`);
       continue;
     }
-    const { definition, warnings } = ownEndpoint(endpoint, window);
+    const { definition, warnings } = ownEndpoint(endpoint, window, readModels);
     found.definitions.push(definition);
     found.settings[id] = { apiUrl, apiKey };
     found.warnings.push(...warnings);
@@ -69,9 +74,9 @@ interface OwnEndpoint {
   warnings: string[];
 }
 
-function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined): OwnEndpoint {
+function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined, readModels: ReadModels): OwnEndpoint {
   const { id, names, apiUrl, apiKey, headers, contextWindow } = endpoint;
-  const { models, warnings } = modelsOf(endpoint);
+  const { models, warnings } = modelsOf(endpoint, readModels);
   const window = contextWindow ?? fallback;
   const server: OwnServer = { provider: id, apiUrl, setting: `api_url of ${id}`, apiKey, headers };
   return {
@@ -91,9 +96,12 @@ function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined): 
   };
 }
 
-function modelsOf({ id, models: entries }: EndpointSettings): { models: ModelInfo[]; warnings: string[] } {
+function modelsOf(
+  { id, models: entries }: EndpointSettings,
+  readModels: ReadModels,
+): { models: ModelInfo[]; warnings: string[] } {
   const models = entries.map(entry => (typeof entry === 'string' ? { model_name: entry } : entry));
   const start = models.flatMap(({ model_name: name }) => (typeof name === 'string' ? [ownModel(id, name)] : []));
   const unique = start.filter((model, at) => start.findIndex(other => other.id === model.id) === at);
-  return overlay(unique, id, { models });
+  return readModels(unique, id, { models });
 }

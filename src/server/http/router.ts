@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ErrorKind, isAppError } from '../../core/errors.ts';
 import type { Gate } from '../access/admission.ts';
 import { type Caller, type Refusal, refusalFor, refusalResponse } from '../access/caller.ts';
-import { readJson } from '../mcp/messages.ts';
+import { readJson } from '../mcp/lines.ts';
 import type { Cors } from './cors.ts';
 import { addressOf, createBodyReader, toRequest } from './responses.ts';
 import type { Exchange, GuardedRequest, Route, RoutedRequest, RouteServices, UpgradeHandler } from './routes.ts';

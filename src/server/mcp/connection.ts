@@ -5,7 +5,16 @@ import {
   type Transport,
 } from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
-import { arrivedMethod } from './messages.ts';
+import { arrivedMethod } from './lines.ts';
+import type { readMessages } from './messages.ts';
+
+/** A transport that keeps what comes before there is somebody to serve it. */
+export interface KeepingTransport extends Transport {
+  /** Whether the client can send nothing more. */
+  inputEnded(): boolean;
+  /** Hands over what was kept, and from now on each message as it comes. */
+  serve(read: typeof readMessages): void;
+}
 
 /** Whether a 2026 client listens for changes of resources. Its connection answers that by itself and tells no server. */
 export interface Listening {

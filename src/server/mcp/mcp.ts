@@ -7,11 +7,21 @@ import {
   Server,
   type ServerContext,
 } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { isRecord } from '../../core/json.ts';
 import type { HostPrompts, HostResources, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import { followRoots, type ListedRoots, type ProjectOf, promptFor } from './clients.ts';
-import { type Connection, cancelOf, type Listening } from './connection.ts';
-import { callerTrace } from './messages.ts';
+import {
+  type Connection,
+  cancelOf,
+  type KeepingTransport,
+  type Listening,
+  listeningOn,
+  type WatchedConnection,
+  watchConnection,
+} from './connection.ts';
+import { capabilities, serverInfo } from './early-answers.ts';
+import { callerTrace, readMessages } from './messages.ts';
 import { resultOf } from './results.ts';
 import {
   answersIn,
@@ -197,23 +207,14 @@ export interface McpOptions {
 /** A protocol server over the host. Made once a connection, and once more for a probe, so making it starts nothing. */
 export function createMcpServer(options: McpOptions, era: Era): Server {
   const { host, version, instructions, principal, listening, listed } = options;
-  const server = new Server(
-    { name: 'polylogue', title: 'Polylogue', version },
-    {
-      capabilities: {
-        tools: {},
-        prompts: {},
-        resources: { subscribe: true },
-        completions: {},
-        ...(era === 'modern' && { extensions: { [tasksExtension]: {} } }),
-      },
-      instructions,
-      cacheHints: {
-        'tools/list': { ttlMs: 300_000, cacheScope: 'public' },
-        'prompts/list': { ttlMs: 300_000, cacheScope: 'public' },
-      },
+  const server = new Server(serverInfo(version), {
+    capabilities: { ...capabilities, ...(era === 'modern' && { extensions: { [tasksExtension]: {} } }) },
+    instructions,
+    cacheHints: {
+      'tools/list': { ttlMs: 300_000, cacheScope: 'public' },
+      'prompts/list': { ttlMs: 300_000, cacheScope: 'public' },
     },
-  );
+  });
   server.setRequestHandler('tools/list', () => ({ tools: host.list().map(tool => ({ ...tool })) }));
   const fixed = { host, principal };
   const projectOf = era === 'legacy' && listed ? followRoots(server, fixed, listed) : () => fixed;
@@ -230,6 +231,36 @@ export function createMcpServer(options: McpOptions, era: Era): Server {
     }));
   }
   return withInvalidParams(server);
+}
+
+/** A connection that is served until one side ends it. */
+export interface ServedConnection {
+  close(): Promise<void>;
+}
+
+/** Serves what a client of standard input and output sent, and sends. */
+export function serveConnection(
+  transport: KeepingTransport,
+  options: McpOptions,
+  onError: (error: Error) => void,
+): ServedConnection {
+  // Assigned below, before a client can have sent anything.
+  let listening: Listening | undefined;
+  let connection: WatchedConnection | undefined;
+  const { onclose } = transport;
+  const handle = serveStdio(({ era }) => createMcpServer({ ...options, listening, connection }, era), {
+    transport,
+    onerror: onError,
+  });
+  listening = listeningOn(transport);
+  connection = watchConnection(transport, transport);
+  const { onclose: onEnd } = transport;
+  transport.onclose = () => {
+    onEnd?.();
+    onclose?.();
+  };
+  transport.serve(readMessages);
+  return { close: () => handle.close() };
 }
 
 function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf }, era: Era): void {

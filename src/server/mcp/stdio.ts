@@ -1,24 +1,32 @@
 import { isUtf8 } from 'node:buffer';
-import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/server';
-import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { type Listening, listeningOn, type WatchedConnection, watchConnection } from './connection.ts';
-import { createMcpServer, type McpOptions } from './mcp.ts';
+import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/server';
+import { isRecord } from '../../core/json.ts';
+import type { KeepingTransport } from './connection.ts';
+import type { AnswerEarly } from './early-answers.ts';
 import {
   batchVersion,
   idAtEdges,
   lineSplitter,
   probeMs,
   type RefusedMessage,
-  readMessages,
+  readJson,
   refusedMessage,
   stillRunning,
-} from './messages.ts';
+} from './lines.ts';
+import type { McpOptions, ServedConnection } from './mcp.ts';
+import type { readMessages } from './messages.ts';
 
 export interface StdioStreams {
   input: NodeJS.ReadableStream;
   output: NodeJS.WritableStream;
   /** Bytes of the longest message. */
   maxBytes: number;
+  /** What it does not answer is kept until `serve`. */
+  early?: AnswerEarly | undefined;
+  /** Called with the first message that is kept and wants an answer. */
+  onWanted?(): void;
+  /** Called after an answer with which clients often content themselves. */
+  onIdle?(): void;
 }
 
 const lineEnd = Buffer.from('\n');
@@ -31,10 +39,10 @@ const maxWaiting = 16_777_216;
  * The end of the input means that no more requests come: those that were accepted are answered, and then the connection is
  * over. It is also over when the client reads no more.
  */
-export class StdioTransport implements Transport {
+export class StdioTransport implements KeepingTransport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
-  onmessage?: Transport['onmessage'];
+  onmessage?: KeepingTransport['onmessage'];
   readonly #streams: StdioStreams;
   readonly #reported = new Set<string>();
   readonly #split: (piece: Buffer) => void;
@@ -42,6 +50,13 @@ export class StdioTransport implements Transport {
   readonly #accepted = new Set<RequestId>();
   /** Requests to the client without an answer. */
   readonly #asked = new Set<RequestId>();
+  /** What came before there is somebody to serve it; undefined from then on. */
+  #kept: string[] | undefined = [];
+  #read: typeof readMessages | undefined;
+  #isWanted = false;
+  /** A request whose answer was written before the server gives it. */
+  #answeredEarly: RequestId | undefined;
+  #started = false;
   #takesBatches = false;
   #inputEnded = false;
   #stopProbes: (() => void) | undefined;
@@ -62,7 +77,29 @@ export class StdioTransport implements Transport {
     });
   }
 
+  serve(read: typeof readMessages): void {
+    const kept = this.#kept ?? [];
+    this.#read = read;
+    this.#kept = undefined;
+    for (const text of kept) this.#pass(text, read);
+    this.#closeWhenAnswered();
+  }
+
+  /** Answers all requests with this error: nobody is going to serve them. */
+  fail(message: string): void {
+    this.serve(line => {
+      const json = readJson(line);
+      const { id, method } = 'value' in json && isRecord(json.value) ? json.value : {};
+      const isRequest = typeof method === 'string' && (typeof id === 'string' || typeof id === 'number');
+      if (isRequest && !this.#closed && id !== this.#answeredEarly)
+        this.#write({ jsonrpc: '2.0', id, error: { code: -32_603, message } }).catch(() => undefined);
+      return { read: [], refused: [] };
+    });
+  }
+
   async start(): Promise<void> {
+    if (this.#started) return;
+    this.#started = true;
     const { input, output } = this.#streams;
     input.on('data', this.#onData);
     input.on('error', this.#onInputError);
@@ -80,6 +117,11 @@ export class StdioTransport implements Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     if (this.#closed) throw new Error('The connection is closed.');
+    if (!('method' in message) && message.id !== undefined && message.id === this.#answeredEarly) {
+      this.#answeredEarly = undefined;
+      this.#done(message.id);
+      return;
+    }
     const isRequest = 'method' in message && 'id' in message;
     if (isRequest) this.#asked.add(message.id);
     if (isRequest && this.#inputEnded) return void setImmediate(() => this.#failAsked());
@@ -89,12 +131,12 @@ export class StdioTransport implements Transport {
     await written;
   }
 
-  /** Whether the client can send nothing more. */
   inputEnded = (): boolean => this.#inputEnded;
 
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    this.#kept = [];
     this.#stopProbes?.();
     const { input, output } = this.#streams;
     input.off('data', this.#onData);
@@ -137,9 +179,9 @@ export class StdioTransport implements Transport {
   }
 
   #closeWhenAnswered(): void {
+    const isAnswered = () => this.#inputEnded && this.#accepted.size === 0 && !(this.#kept && this.#isWanted);
     // Answers of one moment are written together; the last one is on its way then.
-    if (this.#inputEnded && this.#accepted.size === 0)
-      setImmediate(() => this.#accepted.size === 0 && void this.close());
+    if (isAnswered()) setImmediate(() => isAnswered() && void this.close());
   }
 
   readonly #onInputError = (error: Error): void => this.onerror?.(error);
@@ -162,8 +204,25 @@ export class StdioTransport implements Transport {
     // Some write a mark before their first letter.
     const text = line.toString('utf8').replace(/^\uFEFF/, '');
     if (text.trim() === '') return;
-    const noText = { read: [], refused: [refusedMessage(null, -32_700, 'The line is no UTF-8.')] };
-    const { read, refused } = isUtf8(line) ? readMessages(text, this.#takesBatches) : noText;
+    if (!isUtf8(line)) this.#refuse(refusedMessage(null, -32_700, 'The line is no UTF-8.'));
+    else if (this.#read) this.#pass(text, this.#read);
+    else this.#takeEarly(text);
+  }
+
+  #takeEarly(line: string): void {
+    const { early, onWanted, onIdle } = this.#streams;
+    const found = early?.(line);
+    if (!found || found.isKept) this.#kept?.push(line);
+    this.#isWanted ||= !found;
+    if (found?.revision !== undefined) this.setProtocolVersion(found.revision);
+    this.#answeredEarly ??= found?.repeats;
+    if (found?.text !== undefined) this.#writeLine(`${found.text}\n`).catch(() => undefined);
+    if (!found) onWanted?.();
+    else if (!found.isKept) onIdle?.();
+  }
+
+  #pass(text: string, readWith: typeof readMessages): void {
+    const { read, refused } = readWith(text, this.#takesBatches);
     for (const each of refused) this.#refuse(each);
     for (const each of read) {
       this.#see(each);
@@ -198,8 +257,11 @@ export class StdioTransport implements Transport {
   }
 
   #write(message: JSONRPCMessage | RefusedMessage | typeof stillRunning): Promise<void> {
+    return this.#writeLine(`${JSON.stringify(message)}\n`);
+  }
+
+  #writeLine(line: string): Promise<void> {
     const { input, output } = this.#streams;
-    const line = `${JSON.stringify(message)}\n`;
     if (output.write(line)) return Promise.resolve();
     this.#waiting += line.length;
     // Little enough that a client which sends much before it reads is not waited for while it waits for us.
@@ -213,30 +275,47 @@ export class StdioTransport implements Transport {
   }
 }
 
-/** Serves one client over standard input and output, in whichever era it speaks. */
-export function openStdio(options: McpOptions, streams: StdioStreams, onError: (error: Error) => void) {
+/** An idle client is expected to call before long: what calls need is loaded after this many milliseconds. */
+const idleMs = 100;
+
+/**
+ * Serves one client over standard input and output, in whichever era it speaks. `open` makes what answers all that `early` leaves:
+ * with the first such message, or while the client is idle; then `warm` loads what the first call needs.
+ */
+export function openStdio(
+  open: () => Promise<McpOptions>,
+  { warm, ...streams }: StdioStreams & { warm?(): Promise<void> },
+  onError: (error: Error) => void,
+) {
   const { promise: closed, resolve } = Promise.withResolvers<void>();
-  const transport = new StdioTransport(streams);
-  // Assigned below, before a client can have sent anything.
-  let listening: Listening | undefined;
-  let connection: WatchedConnection | undefined;
-  const handle = serveStdio(({ era }) => createMcpServer({ ...options, listening, connection }, era), {
-    transport,
-    onerror: onError,
-  });
-  listening = listeningOn(transport);
-  connection = watchConnection(transport, transport);
-  const { onclose } = transport;
-  transport.onclose = () => {
-    onclose?.();
-    resolve();
+  let opening: Promise<ServedConnection> | undefined;
+  const serve = () => {
+    opening ??= serveOver(transport, open, onError);
+    // Whoever opens hears of it too.
+    opening.catch((error: unknown) => transport.fail(error instanceof Error ? error.message : String(error)));
+    return opening;
   };
+  const onIdle = () => void setTimeout(() => serve().then(warm, () => undefined), idleMs).unref();
+  const transport = new StdioTransport({ ...streams, onWanted: serve, onIdle });
+  transport.onclose = resolve;
+  transport.onerror = onError;
+  void transport.start();
   return {
     /** Resolves when the connection is over: the client ended it or no longer reads. */
     closed,
-    close() {
-      connection.lose();
-      return handle.close();
+    async close() {
+      await transport.close();
+      await (await opening?.catch(() => undefined))?.close();
     },
   };
+}
+
+async function serveOver(
+  transport: StdioTransport,
+  open: () => Promise<McpOptions>,
+  onError: (error: Error) => void,
+): Promise<ServedConnection> {
+  const options = await open();
+  const { serveConnection } = await import('./mcp.ts');
+  return serveConnection(transport, options, onError);
 }

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { isRecord } from '../../core/json.ts';
-import { idAtEdges, lineSplitter, type RefusedMessage, readJson, refusedMessage } from '../mcp/messages.ts';
+import { idAtEdges, lineSplitter, type RefusedMessage, readJson, refusedMessage } from '../mcp/lines.ts';
 
 /** The lines of a stream of UTF-8, without their ends, and what the sender of one that nobody takes is answered; empty ones are left out. */
 export async function* linesOf(

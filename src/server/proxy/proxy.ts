@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream';
 import { securityError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { isLoopback } from '../access/addresses.ts';
-import { probeMs, stillRunning } from '../mcp/messages.ts';
+import { probeMs, stillRunning } from '../mcp/lines.ts';
 import { linesOf } from './messages.ts';
 import { MessageForwarder, type MessageForwarderOptions } from './relay.ts';
 import { createKeptToken, type DaemonCommand, reachDaemon, startDaemon, takeStartLock } from './start-daemon.ts';

@@ -1,6 +1,6 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { arrivedMethod, batchVersion } from '../mcp/messages.ts';
+import { arrivedMethod, batchVersion } from '../mcp/lines.ts';
 import {
   failureAnswer,
   isId,

@@ -3,7 +3,7 @@ import { isRecord } from '../../core/json.ts';
 import type { ToolHost, ToolListing } from '../../core/tool-host.ts';
 import { type Caller, type Refusal, refusalFor } from '../access/caller.ts';
 import type { CallerProduct, RouteServices } from '../http/routes.ts';
-import { readJson } from '../mcp/messages.ts';
+import { readJson } from '../mcp/lines.ts';
 import type { ResultStore } from './kept-results.ts';
 import type { LiveSocket } from './live-socket.ts';
 import {

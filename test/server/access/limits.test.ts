@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createCapacity, createRates } from '../../../src/server/access/limits.ts';
-import { readJson } from '../../../src/server/mcp/messages.ts';
+import { readJson } from '../../../src/server/mcp/lines.ts';
 
 const never = new AbortController().signal;
 

@@ -1,7 +1,8 @@
 import { PassThrough, Writable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { lineSplitter } from '../../../src/server/mcp/messages.ts';
+import { lineSplitter } from '../../../src/server/mcp/lines.ts';
+import { readMessages } from '../../../src/server/mcp/messages.ts';
 import { StdioTransport } from '../../../src/server/mcp/stdio.ts';
 import { type PipedClient, pipedClient } from '../../support/piped-client.ts';
 import { type TestProduct, testProduct } from '../../support/product.ts';
@@ -134,6 +135,7 @@ describe('a client that asks on and reads nothing', () => {
       const id = 'id' in message && message.id !== undefined ? message.id : 0;
       void transport.send({ jsonrpc: '2.0', id, result: { answer } }).then(() => (answered += 1));
     };
+    transport.serve(readMessages);
     await transport.start();
     const most = 60;
     for (let id = 0; id < most; id += 1) {

@@ -1,0 +1,172 @@
+import type { RequestId } from '@modelcontextprotocol/server';
+import type { Refusal } from '../access/caller.ts';
+
+/** No request of the protocol is nested nearly as deep. */
+const deepest = 128;
+
+/** Reads a body as JSON, unless it is nested so deep that whoever walks through it would run out of stack. */
+export function readJson(body: string): { value: unknown } | { refusal: Refusal } {
+  if (isTooDeep(body)) return { refusal: tooDeep };
+  try {
+    const value: unknown = JSON.parse(body);
+    return { value };
+  } catch {
+    // The parser's own message quotes what was sent.
+    return { refusal: noJson };
+  }
+}
+
+function isTooDeep(text: string): boolean {
+  let depth = 0;
+  let inText = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text[at];
+    if (inText) {
+      if (char === '\\') at += 1;
+      else if (char === '"') inText = false;
+    } else if (char === '"') inText = true;
+    else if (char === '{' || char === '[') depth += 1;
+    else if (char === '}' || char === ']') depth -= 1;
+    if (depth > deepest) return true;
+  }
+  return false;
+}
+
+const tooDeep: Refusal = {
+  status: 400,
+  class: 'depth',
+  message: `The JSON is nested deeper than ${deepest} levels.`,
+  next: 'Send plainer arguments.',
+};
+
+const noJson: Refusal = {
+  status: 400,
+  class: 'json',
+  message: 'The body is no JSON.',
+  next: 'Send one JSON document as application/json.',
+};
+
+/** The one revision in which several messages may come as an array. */
+export const batchVersion = '2025-03-26';
+
+/** How a bridge tells that its client took the answer to a request: what was written to the bridge may be lost with it. */
+export const arrivedMethod = 'notifications/polylogue/arrived';
+
+/** The answer to what can't be taken. */
+export interface RefusedMessage {
+  jsonrpc: '2.0';
+  /** Null where nobody could tell what it answers. */
+  id: RequestId | null;
+  error: { code: number; message: string };
+}
+
+export function refusedMessage(id: RequestId | null, code: -32_700 | -32_600, message: string): RefusedMessage {
+  return { jsonrpc: '2.0', id, error: { code, message } };
+}
+
+const id = String.raw`"id"\s*:\s*(-?\d{1,15}|"(?:[^"\\]|\\.){0,200}")`;
+
+const version = String.raw`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?`;
+
+const idFirst = new RegExp(`${version}${id}\\s*,\\s*"method"\\s*:`);
+
+const methodFirst = new RegExp(`${version}"method"\\s*:`);
+
+const idLast = new RegExp(`,\\s*${id}\\s*\\}\\s*$`);
+
+/** The id of a request of which only the beginning and the end are known. */
+export function idAtEdges(head: string, tail: string): RequestId | null {
+  const found = idFirst.exec(head)?.[1] ?? (methodFirst.test(head) ? idLast.exec(tail)?.[1] : undefined);
+  if (found === undefined) return null;
+  try {
+    const parsed: unknown = JSON.parse(found);
+    return typeof parsed === 'string' || typeof parsed === 'number' ? parsed : null;
+  } catch {
+    // An escape that is none.
+    return null;
+  }
+}
+
+export interface LineListener {
+  /** A line without its end. Its bytes are good until the listener returns. */
+  onLine(line: Buffer): void;
+  /** A line has got longer than one may be; told when that is known. */
+  onLong(): void;
+  /** That line is over; no more of it was kept than this. */
+  onLongEnd(edges: { head: string; tail: string }): void;
+}
+
+const edgeBytes = 1_024;
+
+const newline = 10;
+
+/** Cuts what comes in pieces into lines; a line of more than `maxBytes` is not kept but for its edges. */
+export function lineSplitter(maxBytes: number, listener: LineListener): (piece: Buffer) => void {
+  let held = Buffer.alloc(0);
+  let size = 0;
+  let head: string | undefined;
+
+  function keep(piece: Buffer): void {
+    if (head !== undefined) keepTail(piece);
+    else if (size + piece.length <= maxBytes) append(piece);
+    else {
+      const start = Buffer.concat([held.subarray(0, Math.min(size, edgeBytes)), piece.subarray(0, edgeBytes)]);
+      head = start.toString('utf8', 0, edgeBytes);
+      const before = held.subarray(Math.max(0, size - edgeBytes), size);
+      held = Buffer.concat([before, piece.subarray(-edgeBytes)]).subarray(-edgeBytes);
+      size = held.length;
+      listener.onLong();
+    }
+  }
+
+  function keepTail(piece: Buffer): void {
+    held = Buffer.concat([held.subarray(0, size), piece.subarray(-edgeBytes)]).subarray(-edgeBytes);
+    size = held.length;
+  }
+
+  /** Many small pieces are copied a few times each, and weigh no more than their bytes. */
+  function append(piece: Buffer): void {
+    if (size + piece.length > held.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(2 * held.length, size + piece.length));
+      held.copy(larger, 0, 0, size);
+      held = larger;
+    }
+    piece.copy(held, size);
+    size += piece.length;
+  }
+
+  function end(last: Buffer): void {
+    // Whole lines in one piece are the rule.
+    if (size === 0 && head === undefined && last.length <= maxBytes) {
+      listener.onLine(last);
+      return;
+    }
+    keep(last);
+    const line = held.subarray(0, size);
+    const long = head;
+    held = Buffer.alloc(0);
+    size = 0;
+    head = undefined;
+    if (long === undefined) listener.onLine(line);
+    else listener.onLongEnd({ head: long, tail: line.toString('utf8') });
+  }
+
+  return piece => {
+    let rest = piece;
+    for (let at = rest.indexOf(newline); at >= 0; at = rest.indexOf(newline)) {
+      end(rest.subarray(0, at));
+      rest = rest.subarray(at + 1);
+    }
+    if (rest.length > 0) keep(rest);
+  };
+}
+
+/** Milliseconds between writes to a client whose input has ended: a pipe that nobody reads is noticed only by writing to it. */
+export const probeMs = 4_000;
+
+/** What is written then. It changes nothing for a client, in any protocol revision. */
+export const stillRunning = {
+  jsonrpc: '2.0',
+  method: 'notifications/message',
+  params: { level: 'debug', logger: 'polylogue', data: 'The input has ended; calls are still running.' },
+} as const;
