@@ -37,7 +37,7 @@ export async function daemon(folder: BenchFolder): Promise<Table> {
       title: `daemon: ${idleSessions} sessions of 2025 clients, vendor takes ${vendorMs} ms`,
       columns: ['what', 'RSS MB', 'ms (median)', 'ms (95 %)'],
       rows,
-      notes: [`At most 128 calls run at once; the others wait. Opening a session takes its ms among 50 at once.`],
+      notes: [`Opening a session takes its ms among 50 at once.`],
     };
   } finally {
     await server.stop();

@@ -4,14 +4,29 @@ import { safeCut } from './text.ts';
 /** What one UTF-16 unit is to o200k, which cuts a text into pieces before it merges any. */
 const kinds = { unknown: 0, newline: 1, space: 2, upper: 3, lower: 4, letter: 5, digit: 6, mark: 7 } as const;
 
-let table: Uint8Array | undefined;
+const table = new Uint8Array(0x10000);
 
-function kindAt(text: string, at: number): number {
-  const code = text.charCodeAt(at);
-  if (Number.isNaN(code)) return kinds.unknown;
-  table ??= new Uint8Array(0x10000);
-  const known = table[code];
-  if (known) return known;
+/** Longer texts are looked at in blocks of so many units; what is cut at their ends makes no difference that counts. */
+const blockLength = 0x40000;
+
+/** The units of the block that is looked at, and what each of them is: an array is read several times as fast as a text. */
+const codes = new Uint16Array(blockLength + 1);
+const kindOfUnit = new Uint8Array(blockLength + 2);
+
+/** Makes a block of the text the one that is looked at; answers its end. */
+function look(text: string, from: number): number {
+  const length = Math.min(text.length - from, blockLength);
+  for (let at = 0; at < length; at++) {
+    const code = text.charCodeAt(from + at);
+    codes[at] = code;
+    kindOfUnit[at] = table[code] || noteKind(code);
+  }
+  codes[length] = 0;
+  kindOfUnit.fill(kinds.unknown, length, length + 2);
+  return length;
+}
+
+function noteKind(code: number): number {
   const kind = kindOf(String.fromCharCode(code));
   table[code] = kind;
   return kind;
@@ -32,58 +47,58 @@ const slash = 47;
 
 const apostrophe = 39;
 
-function isLetter(kind: number): boolean {
+function isLetter(kind: number | undefined): boolean {
   return kind === kinds.upper || kind === kinds.lower || kind === kinds.letter;
 }
 
-/** Where the piece ends that begins at `at`: a word with what stands before it, three digits, marks, or white space. */
-export function pieceEnd(text: string, at: number): number {
-  const kind = kindAt(text, at);
-  if (isLetter(kind)) return wordEnd(text, at);
-  if (kind === kinds.digit) return digitsEnd(text, at);
-  const next = kindAt(text, at + 1);
-  if (kind !== kinds.newline && isLetter(next)) return wordEnd(text, at + 1);
-  if (kind === kinds.mark) return marksEnd(text, at);
-  if (next === kinds.mark && text.charCodeAt(at) === blank) return marksEnd(text, at + 1);
-  return spaceEnd(text, at);
+/** Where the piece of the block ends that begins at `at`: a word with what stands before it, three digits, marks, or white space. */
+function pieceEnd(at: number, length: number): number {
+  const kind = kindOfUnit[at];
+  if (isLetter(kind)) return wordEnd(at);
+  if (kind === kinds.digit) return digitsEnd(at);
+  const next = kindOfUnit[at + 1];
+  if (kind !== kinds.newline && isLetter(next)) return wordEnd(at + 1);
+  if (kind === kinds.mark) return marksEnd(at);
+  if (next === kinds.mark && codes[at] === blank) return marksEnd(at + 1);
+  return spaceEnd(at, length);
 }
 
 /** A word ends where a capital follows a small letter; `'s` and its like belong to it. */
-function wordEnd(text: string, from: number): number {
+function wordEnd(from: number): number {
   let at = from;
-  let kind = kindAt(text, at);
-  while (kind === kinds.upper || kind === kinds.letter) kind = kindAt(text, ++at);
-  while (kind === kinds.lower || kind === kinds.letter) kind = kindAt(text, ++at);
-  if (text.charCodeAt(at) !== apostrophe) return at;
-  return at + (/^'(?:s|t|re|ve|m|ll|d)/i.exec(text.slice(at, at + 3))?.[0].length ?? 0);
+  let kind = kindOfUnit[at];
+  while (kind === kinds.upper || kind === kinds.letter) kind = kindOfUnit[++at];
+  while (kind === kinds.lower || kind === kinds.letter) kind = kindOfUnit[++at];
+  if (codes[at] !== apostrophe) return at;
+  return at + (/^'(?:s|t|re|ve|m|ll|d)/i.exec(String.fromCharCode(...codes.subarray(at, at + 3)))?.[0].length ?? 0);
 }
 
-function digitsEnd(text: string, from: number): number {
+function digitsEnd(from: number): number {
   let at = from;
-  while (at < from + 3 && kindAt(text, at) === kinds.digit) at++;
+  while (at < from + 3 && kindOfUnit[at] === kinds.digit) at++;
   return at;
 }
 
 /** Marks take line ends and slashes along. */
-function marksEnd(text: string, from: number): number {
+function marksEnd(from: number): number {
   let at = from;
-  while (kindAt(text, at) === kinds.mark) at++;
-  while (kindAt(text, at) === kinds.newline || text.charCodeAt(at) === slash) at++;
+  while (kindOfUnit[at] === kinds.mark) at++;
+  while (kindOfUnit[at] === kinds.newline || codes[at] === slash) at++;
   return at;
 }
 
 /** White space is one piece up to its last line end; what follows leaves its last unit to what stands after it. */
-function spaceEnd(text: string, from: number): number {
+function spaceEnd(from: number, length: number): number {
   let at = from;
   let lineEnd = from;
   for (;;) {
-    const kind = kindAt(text, at);
+    const kind = kindOfUnit[at];
     if (kind !== kinds.space && kind !== kinds.newline) break;
     at++;
     if (kind === kinds.newline) lineEnd = at;
   }
   if (lineEnd > from) return lineEnd;
-  return at < text.length && at - from > 1 ? at - 1 : at;
+  return at < length && at - from > 1 ? at - 1 : at;
 }
 
 /** Two hashes of one text; they grow by one UTF-16 unit at a time. */
@@ -138,21 +153,21 @@ function isWord(): boolean {
   return true;
 }
 
-function isWhole(text: string, from: number, to: number): boolean {
+function isWhole(from: number, to: number): boolean {
   if (to - from > maxWordLength) return false;
   hash.reset();
-  for (let at = from; at < to; at++) hash.add(text.charCodeAt(at));
+  for (let at = from; at < to; at++) hash.add(codes[at] ?? 0);
   return isWord();
 }
 
 /** Length of the longest word that stands at `from`; 0 where not even the character is one. */
-function longestAt(text: string, from: number, to: number): number {
+function longestAt(from: number, to: number): number {
   const end = Math.min(to, from + maxWordLength);
   let longest = 0;
   let misses = 0;
   hash.reset();
   for (let at = from; at < end && misses < patience; at++) {
-    hash.add(text.charCodeAt(at));
+    hash.add(codes[at] ?? 0);
     if (isWord()) {
       longest = at - from + 1;
       misses = 0;
@@ -168,32 +183,58 @@ function unknownPrice(code: number): number {
   return code >= 0xd800 && code < 0xe000 ? 1.7 : 2.25;
 }
 
-function inWords(text: string, from: number, to: number): number {
+function inWords(from: number, to: number): number {
   let tokens = 0;
   for (let at = from; at < to; ) {
-    const length = longestAt(text, at, to);
-    tokens += length > 0 ? 1 : unknownPrice(text.charCodeAt(at));
+    const length = longestAt(at, to);
+    tokens += length > 0 ? 1 : unknownPrice(codes[at] ?? 0);
     at += Math.max(1, length);
   }
   return tokens;
 }
 
 /** Tokens of a piece that o200k merges by itself: one where it is a word, else as many as the longest words that make it up. */
-export function pieceTokens(text: string, from: number, to: number): number {
-  if (isWhole(text, from, to)) return 1;
-  const tokens = inWords(text, from, to);
+function pieceTokens(from: number, to: number): number {
+  if (isWhole(from, to)) return 1;
+  const tokens = inWords(from, to);
   if (tokens <= 2) return tokens;
   // What is merged first decides, and a whole word after its blank or mark is merged early.
-  return Math.min(tokens, 1 + (isWhole(text, from + 1, to) ? 1 : inWords(text, from + 1, to)));
+  return Math.min(tokens, 1 + (isWhole(from + 1, to) ? 1 : inWords(from + 1, to)));
 }
+
+/** Prices of pieces after two hashes of theirs, four numbers a place: texts repeat most of their words. Later pieces replace earlier ones. */
+const prices = new Int32Array(0x40000);
+
+/** UTF-16 units of the longest piece whose price is kept. */
+const maxKept = 24;
 
 function piecesTokens(text: string): number {
   let tokens = 0;
-  for (let at = 0; at < text.length; ) {
-    const end = pieceEnd(text, at);
-    tokens += pieceTokens(text, at, end);
-    at = end;
+  for (let from = 0; from < text.length; from += blockLength) {
+    const length = look(text, from);
+    for (let at = 0; at < length; ) {
+      const end = pieceEnd(at, length);
+      tokens += end - at > maxKept ? pieceTokens(at, end) : knownTokens(at, end);
+      at = end;
+    }
   }
+  return tokens;
+}
+
+function knownTokens(from: number, to: number): number {
+  let a = to - from;
+  let b = 0;
+  for (let at = from; at < to; at++) {
+    const code = codes[at] ?? 0;
+    a = Math.imul(a ^ code, 0x01000193);
+    b = Math.imul(b + code, 0x85ebca6b) ^ (b >>> 13);
+  }
+  const place = ((a ^ (a >>> 15) ^ b) << 2) & (prices.length - 1);
+  const known = prices[place] ?? 0;
+  if (known > 0 && prices[place + 1] === a && prices[place + 2] === b) return known;
+  const tokens = pieceTokens(from, to);
+  // What has parts of a token is rare.
+  if (Number.isInteger(tokens)) prices.set([tokens, a, b], place);
   return tokens;
 }
 

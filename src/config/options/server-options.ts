@@ -42,17 +42,17 @@ export const serverOptions = {
   },
   sessionCalls: {
     ...operatorSetting('Daemon', 'POLYLOGUE_SESSION_CALLS', 'EXAI_WS_SESSION_MAX_INFLIGHT'),
-    ...number({ default: 32, min: 1, max: 10_000 }),
+    ...number({ default: 256, min: 1, max: 10_000 }),
     doc: 'Calls of one session that the daemon works on at the same time; the others wait.',
   },
   daemonCalls: {
     ...operatorSetting('Daemon', 'POLYLOGUE_DAEMON_CALLS', 'EXAI_WS_GLOBAL_MAX_INFLIGHT'),
-    ...number({ default: 128, min: 1, max: 10_000 }),
+    ...number({ default: 1_024, min: 1, max: 10_000 }),
     doc: 'Calls of all sessions that the daemon works on at the same time; the others wait.',
   },
   queuedCalls: {
     ...operatorSetting('Daemon', 'POLYLOGUE_QUEUED_CALLS'),
-    ...number({ default: 256, min: 0, max: 100_000 }),
+    ...number({ default: 1_024, min: 0, max: 100_000 }),
     doc: 'Calls that may wait for their turn; more are refused with OVER_CAPACITY.',
   },
   requestsPerMinute: {

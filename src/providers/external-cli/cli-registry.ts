@@ -60,13 +60,21 @@ export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredC
     if (!found) throw unknownCli(safeCut(name, 80), names);
     return found;
   };
+  let lookAgainAt = 0;
+  let found: Promise<ReadonlySet<string>> = Promise.resolve(new Set());
   const cliRunner: CliRunner = {
     list: clis.map(({ name, window, timeLimitMs }): ExternalCli => ({ name, window, timeLimitMs })),
-    async installed() {
-      const { findProgram } = await import('../../workspace/programs.ts');
-      const { searchOf } = await import('./ask-cli.ts');
-      const found = await Promise.all(clis.map(({ executable }) => findProgram(executable, searchOf(parts))));
-      return new Set(names.filter((_, at) => found[at] !== undefined));
+    installed() {
+      const now = parts.clock.monotonic();
+      if (now >= lookAgainAt) {
+        lookAgainAt = now + lookEveryMs;
+        found = look(parts, clis);
+        // Whoever waits for it hears of it; the next one looks again.
+        found.catch(() => {
+          lookAgainAt = 0;
+        });
+      }
+      return found;
     },
     async ask(question) {
       const { askCli } = await import('./ask-cli.ts');
@@ -85,6 +93,16 @@ export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredC
     },
   };
   return { cliRegistry: { names, mayWrite: parts.mayWrite, find, rolePrompt }, cliRunner };
+}
+
+/** To look for all CLIs in all folders of PATH is a tenth of a small call: a CLI that was installed just now is found this much later. */
+const lookEveryMs = 2_000;
+
+async function look(parts: AskCliParts, clis: readonly ConfiguredCli[]): Promise<ReadonlySet<string>> {
+  const { findProgram } = await import('../../workspace/programs.ts');
+  const { searchOf } = await import('./ask-cli.ts');
+  const found = await Promise.all(clis.map(({ executable }) => findProgram(executable, searchOf(parts))));
+  return new Set(clis.filter((_, at) => found[at] !== undefined).map(({ name }) => name));
 }
 
 const maxPromptLength = 100_000;

@@ -39,7 +39,7 @@ function createPlaces() {
     names: () => counts.size,
     of: (name: string) => counts.get(name) ?? 0,
     /** Takes one; the result gives it back, once. */
-    take(name: string, onGivenBack = () => {}): () => void {
+    take(name: string, onGivenBack: () => unknown = () => {}): () => void {
       all += 1;
       counts.set(name, (counts.get(name) ?? 0) + 1);
       let isOver = false;
@@ -56,16 +56,37 @@ function createPlaces() {
   };
 }
 
-/** Turns, in the order in which calls came; one caller's many calls don't keep the others waiting. */
+/** Calls that begin in one turn of the event loop: what earlier ones wait for has its turn before more begin. */
+const startsPerTurn = 4;
+
+/**
+ * Turns, first for the caller with the fewest calls that run, then in the order in which calls came. Many calls at once begin only
+ * as fast as the processor works them off, so that the first ones wait for their models while others begin.
+ */
 export function createCapacity({ perCaller, inAll, queued }: CapacityRules): Capacity {
   const running = createPlaces();
   const line: Waiting[] = [];
+  let begun = 0;
   const isFree = (caller: string) => running.inAll() < inAll && running.of(caller) < perCaller;
-  const begin = (caller: string) => running.take(caller, next);
+  const begin = (caller: string) => {
+    begun += 1;
+    if (begun === 1) setImmediate(nextTurn);
+    return running.take(caller, next);
+  };
 
-  function next(): void {
-    const at = line.findIndex(({ caller }) => isFree(caller));
-    if (at >= 0) for (const { begin: start } of line.splice(at, 1)) start();
+  function nextTurn(): void {
+    begun = 0;
+    while (begun < startsPerTurn && next());
+  }
+
+  function next(): boolean {
+    const free = begun < startsPerTurn ? line.filter(({ caller }) => isFree(caller)) : [];
+    const fewest = Math.min(...free.map(({ caller }) => running.of(caller)));
+    const chosen = free.find(({ caller }) => running.of(caller) === fewest);
+    if (!chosen) return false;
+    line.splice(line.indexOf(chosen), 1);
+    chosen.begin();
+    return true;
   }
 
   return {
@@ -75,8 +96,8 @@ export function createCapacity({ perCaller, inAll, queued }: CapacityRules): Cap
     callers: running.names,
     async enter(caller, signal) {
       if (signal.aborted) throw cancelledError();
-      if (isFree(caller)) return begin(caller);
-      if (line.length >= queued) throw overCapacity(line.length);
+      if (begun < startsPerTurn && isFree(caller)) return begin(caller);
+      if (line.length >= queued && !isFree(caller)) throw overCapacity(line.length);
       return new Promise((resolve, reject) => {
         const waiting: Waiting = {
           caller,

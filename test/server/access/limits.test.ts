@@ -78,6 +78,32 @@ describe('capacity', () => {
     expect(capacity.callers()).toBe(0);
   });
 
+  test('begins many calls at once only as fast as they are worked off, and all of them', async () => {
+    const capacity = createCapacity({ perCaller: 1_000, inAll: 1_000, queued: 0 });
+    const turns = Array.from({ length: 200 }, (_, at) => capacity.enter(`caller-${at % 3}`, never));
+    const atOnce = capacity.running();
+    expect(atOnce).toBeGreaterThan(0);
+    expect(atOnce).toBeLessThan(20);
+    await new Promise(resolve => setImmediate(resolve));
+    expect(capacity.running()).toBeGreaterThan(atOnce);
+    expect(capacity.running()).toBeLessThan(60);
+    const leaves = await Promise.all(turns);
+    expect([capacity.running(), capacity.waiting()]).toEqual([200, 0]);
+    for (const leave of leaves) leave();
+    expect([capacity.running(), capacity.callers()]).toEqual([0, 0]);
+  });
+
+  test.each([1, 2, 50])('lets one call of another caller pass the many that %i others sent before it', async others => {
+    const capacity = createCapacity({ perCaller: 1_000, inAll: 1_000, queued: 1_000 });
+    const begun: string[] = [];
+    const enter = (caller: string) => capacity.enter(caller, never).then(() => begun.push(caller));
+    const all = Array.from({ length: 300 }, (_, at) => enter(`busy-${at % others}`));
+    all.push(enter('quiet'));
+    await Promise.all(all);
+    expect(begun.indexOf('quiet')).toBeLessThan(60);
+    expect(begun).toHaveLength(301);
+  });
+
   test('gives up the place of a call that is cancelled while it waits', async () => {
     const capacity = createCapacity({ perCaller: 1, inAll: 1, queued: 5 });
     const leave = await capacity.enter('a', never);
