@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { AppError } from '../../core/errors.ts';
 import type { FileRecord } from '../../core/file.ts';
 import { type JsonObject, mapTexts, textIn } from '../../core/json.ts';
@@ -154,65 +155,98 @@ const keyBegin = '-----BEGIN';
 
 const keyEnd = /-----END[^\n]*-----/;
 
-/** A longer line is only passed on whole: each of its words means going through all before it. */
-const maxLineLength = 8_192;
+/** New words are masked with so many characters before them, or a little more: what a secret is known by stands nearer. */
+const overlap = 2_048;
+
+/** No mark of a secret is longer, with all that stands between it and the secret. */
+const reach = 700;
 
 /**
- * Passes whole words on, each masked together with its line: a secret may be known only by what stands before it. The word that
- * is still growing is held back, and so is a private key until it is whole.
+ * Passes whole words on, each masked together with what stands before it in its line: a secret may be known only by that. The word
+ * that is still growing is held back, and so is a private key until it is whole. What comes in one turn of the event loop is
+ * masked together, and a line once more as a whole when it ends.
  */
 export function createMaskedStream(mask: Mask, scope: string, onText: (text: string) => void): MaskedStream {
-  /** The line that is not ended yet, and of its masked form what is out already. */
+  /** The line that is not ended yet. */
   let line = '';
+  /** Where the part of it begins that new words are masked with. */
+  let base = 0;
+  /** The masked forms of what stands before and after `base`, as far as they are out. */
+  let before = '';
   let out = '';
+  let isWanted = false;
+  let isBusy = false;
   let work = Promise.resolve();
 
-  async function pass(text: string): Promise<void> {
-    const masked = (await mask(text, scope, 'model')).text;
+  async function pass(words: number): Promise<void> {
+    const { text, places = [] } = await mask(line.slice(base, words), scope, 'model');
     // A secret turned out to have begun before: what is out is none of it, for it was masked with all that stood there.
-    if (!masked.startsWith(out)) return;
-    if (masked.length > out.length) onText(masked.slice(out.length));
-    out = masked;
+    if (!text.startsWith(out)) return;
+    if (text.length > out.length) onText(text.slice(out.length));
+    out = text;
+    const next = wordStart(line, words - overlap);
+    const isApart = places.every(({ start, end }) => base + end <= next || base + start - reach >= next);
+    if (next - base < overlap || !isApart) return;
+    const passed = places.filter(({ end }) => base + end <= next);
+    const longer = passed.reduce((sum, { start, end, placeholder }) => sum + placeholder.length - (end - start), 0);
+    const length = next - base + longer;
+    before += out.slice(0, length);
+    out = out.slice(length);
+    base = next;
   }
 
   async function ended(text: string): Promise<void> {
     const masked = (await mask(text, scope, 'model')).text;
-    const rest = masked.slice(commonLength(masked, out));
+    const rest = masked.slice(commonLength(masked, before + out));
     if (rest !== '') onText(rest);
+    before = '';
     out = '';
+    base = 0;
   }
 
   async function advance(): Promise<void> {
     const key = line.lastIndexOf(keyBegin);
     const isOpen = key !== -1 && !keyEnd.test(line.slice(key));
-    const ready = isOpen ? line.slice(0, line.lastIndexOf('\n', key) + 1) : line;
-    const lines = ready.lastIndexOf('\n') + 1;
-    if (lines > 0) {
-      await ended(ready.slice(0, lines));
+    const ready = isOpen ? line.lastIndexOf('\n', key) + 1 : line.length;
+    const lines = line.lastIndexOf('\n', ready - 1) + 1;
+    if (ready > 0 && lines > 0) {
+      await ended(line.slice(0, lines));
       line = line.slice(lines);
     }
-    if (isOpen || line.length > maxLineLength) return;
-    const words = line.search(/\s\S*$/) + 1;
-    if (words > 0) await pass(line.slice(0, words));
+    const words = isOpen ? 0 : wordStart(line, line.length);
+    if (words > base) await pass(words);
   }
 
-  function then(step: () => Promise<void>): void {
-    work = work.then(step);
-    // `end` throws it; until then it is nobody's.
-    work.catch(() => {});
+  async function follow(): Promise<void> {
+    isBusy = true;
+    for (; isWanted; await turn()) {
+      isWanted = false;
+      await advance();
+    }
+    isBusy = false;
   }
 
   return {
-    push: delta =>
-      then(async () => {
-        line += delta;
-        if (/\s/.test(delta)) await advance();
-      }),
+    push(delta) {
+      line += delta;
+      isWanted ||= /\s/.test(delta);
+      if (isBusy || !isWanted) return;
+      work = follow();
+      // `end` throws it; until then it is nobody's.
+      work.catch(() => {});
+    },
     async end() {
-      then(() => ended(line));
       await work;
+      await ended(line);
     },
   };
+}
+
+/** Behind the last white space before `end`; 0 where there is none. */
+function wordStart(text: string, end: number): number {
+  let at = end;
+  while (at > 0 && !/\s/.test(text[at - 1] ?? '')) at--;
+  return at;
 }
 
 function commonLength(a: string, b: string): number {

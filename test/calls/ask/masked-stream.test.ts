@@ -8,9 +8,9 @@ import { seededRandom } from '../../support/random.ts';
 const { mask } = createMask({ secret: 'pepper', keys: ['OPERATORCANARY'] });
 const text = `Here they are:\n${canaries.map(([canary]) => `${canary} and so on.`).join('\n')}\nThat is all`;
 
-async function streamed(pieces: readonly string[]): Promise<string[]> {
+async function streamed(pieces: readonly string[], masked = mask): Promise<string[]> {
   const out: string[] = [];
-  const stream = createMaskedStream(mask, 'thread', piece => void out.push(piece));
+  const stream = createMaskedStream(masked, 'thread', piece => void out.push(piece));
   for (const piece of pieces) {
     stream.push(piece);
     await new Promise(resolve => setImmediate(resolve));
@@ -44,6 +44,67 @@ describe('an answer that is passed on as it arrives', () => {
       for (const [, secret] of canaries) expect(out).not.toContain(secret);
       expect(out).toBe(whole);
     }
+  });
+
+  it.each([0, 300, 1_500, 2_500, 6_000])('shows no secret in one long line, %i characters apart', async apart => {
+    const filler = `${'plain words, '.repeat(Math.ceil(apart / 13)).slice(0, apart)} `;
+    const line = canaries.map(([canary]) => canary.replaceAll('\n', ' ') + filler).join('');
+    const whole = (await mask(line, 'thread')).text;
+    const shown = canaries.filter(([, secret]) => !whole.includes(secret));
+    expect(shown.length).toBeGreaterThan(canaries.length / 2);
+    const random = seededRandom(5);
+    const pieces: string[] = [];
+    for (let at = 0, length = 0; at < line.length; at += length) {
+      length = 1 + Math.floor(random.fraction() * (apart > 2_000 ? 400 : 60));
+      pieces.push(line.slice(at, at + length));
+    }
+    const out = (await streamed(pieces)).join('');
+    for (const [, secret] of shown) expect(out).not.toContain(secret);
+    expect(out).toBe(whole);
+  });
+
+  it('masks the new words of a long line with those near them, and not all of it again for each word', async () => {
+    let seen = 0;
+    const counting: typeof mask = (part, ...more) => {
+      seen += part.length;
+      return mask(part, ...more);
+    };
+    const words = Array.from({ length: 3_000 }, (_, at) => `word${at} `);
+    const out = await streamed(words, counting);
+    expect(out.length).toBeGreaterThan(2_500);
+    expect(out.join('')).toBe(words.join(''));
+    // All of it again for each word would be 40 million characters.
+    expect(seen).toBeLessThan(words.length * 5_000);
+  });
+
+  it('masks what comes in one turn together, and has all of it at the end', async () => {
+    let passes = 0;
+    const out: string[] = [];
+    const stream = createMaskedStream(
+      (part, ...more) => {
+        passes += 1;
+        return mask(part, ...more);
+      },
+      'thread',
+      piece => void out.push(piece),
+    );
+    for (let at = 0; at < 500; at++) stream.push(`word${at} `);
+    await stream.end();
+    expect(passes).toBeLessThan(5);
+    expect(out.join('')).toBe(Array.from({ length: 500 }, (_, at) => `word${at} `).join(''));
+  });
+
+  it('tells at its end that masking failed', async () => {
+    const stream = createMaskedStream(
+      () => Promise.reject(new Error('no mask')),
+      'thread',
+      () => undefined,
+    );
+    for (const piece of ['one ', 'two ', 'three']) {
+      stream.push(piece);
+      await new Promise(resolve => setImmediate(resolve));
+    }
+    await expect(stream.end()).rejects.toThrow('no mask');
   });
 
   it('is quick for a line that does not end', async () => {
