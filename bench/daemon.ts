@@ -1,9 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import type { BenchFolder } from './measure/bench-folder.ts';
+import { startDaemon } from './measure/daemon-process.ts';
 import { figure, type Table } from './measure/table.ts';
-import { product } from './product.ts';
 import { openVendorThread } from './yardsticks/vendor-thread.ts';
 
 const idleSessions = 1_000;
@@ -42,43 +39,6 @@ export async function daemon(folder: BenchFolder): Promise<Table> {
   } finally {
     await server.stop();
     await vendor.close();
-  }
-}
-
-async function startDaemon(folder: BenchFolder, vendorUrl: string) {
-  const { program, env } = product(folder, vendorUrl, { POLYLOGUE_REQUESTS_PER_MINUTE: '1000000' });
-  const child = spawn(process.execPath, [program, 'serve', '--port', '0', '--no-token'], {
-    env,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const ended = once(child, 'exit');
-  let log = '';
-  const url = await new Promise<string>((resolve, reject) => {
-    child.stderr.on('data', chunk => {
-      log += chunk;
-      const found = /listening on (http:\S+)/.exec(log)?.[1];
-      if (found) resolve(found);
-    });
-    child.once('exit', () => reject(new Error(`The daemon ended: ${log}`)));
-  });
-  return {
-    url,
-    rssMb: () => residentMb(child.pid ?? 0),
-    async stop() {
-      child.kill('SIGTERM');
-      await ended;
-    },
-  };
-}
-
-/** As Linux tells; NaN elsewhere. */
-function residentMb(pid: number): number {
-  try {
-    const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-    return Number(kilobytes) / 1_024;
-  } catch {
-    // There is no /proc here.
-    return Number.NaN;
   }
 }
 

@@ -10,6 +10,7 @@ import { overhead } from './overhead.ts';
 import { parallel } from './parallel.ts';
 import { recall } from './recall.ts';
 import { start } from './start.ts';
+import { streams } from './streams.ts';
 import { threads } from './threads.ts';
 import { tokensEstimate } from './tokens-estimate.ts';
 import { turns } from './turns.ts';
@@ -26,6 +27,7 @@ const parts = {
   masking,
   recall,
   daemon,
+  streams,
   builds,
 };
 

@@ -116,13 +116,13 @@ function sessionWith(child: ChildProcess, program: string): Session {
   };
 }
 
-function residentMb(pid: number | undefined): number {
+export function residentMb(pid: number | undefined): number {
   if (process.platform !== 'linux') return Number.NaN;
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1024;
 }
 
-function cpuMs(pid: number | undefined): number {
+export function cpuMs(pid: number | undefined): number {
   if (process.platform !== 'linux') return Number.NaN;
   const threads = readdirSync(`/proc/${pid}/task`).map(thread => `/proc/${pid}/task/${thread}/schedstat`);
   // Its first number is the time on a processor, in nanoseconds.

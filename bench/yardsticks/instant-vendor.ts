@@ -11,12 +11,20 @@ export interface InstantVendorOptions {
   delayMs: number;
   /** Where some requests take longer: the delay by the request's body. */
   delayOf?: (body: string) => number;
+  /** The answer comes in so many pieces, one each so many milliseconds; absent: all at once. */
+  pieces?: { count: number; everyMs: number };
   /** Called as soon as a request for an answer has arrived whole. */
   onArrival?: () => void;
 }
 
-export async function openInstantVendor({ delayMs, delayOf, onArrival }: InstantVendorOptions): Promise<InstantVendor> {
-  const body = Buffer.from(answerEvents());
+export async function openInstantVendor({
+  delayMs,
+  delayOf,
+  pieces,
+  onArrival,
+}: InstantVendorOptions): Promise<InstantVendor> {
+  const body = Buffer.from(answerEvents().join(''));
+  const send = (response: ServerResponse) => (pieces ? answerSlowly(response, pieces) : answer(response, body));
   const server = createServer((request, response) => {
     if (request.method !== 'POST' || request.url !== '/v1/responses') {
       response.writeHead(404).end();
@@ -25,8 +33,8 @@ export async function openInstantVendor({ delayMs, delayOf, onArrival }: Instant
     whenRead(request, delayOf !== undefined, text => {
       onArrival?.();
       const waitMs = delayOf?.(text) ?? delayMs;
-      if (waitMs === 0) answer(response, body);
-      else setTimeout(answer, waitMs, response, body);
+      if (waitMs === 0) send(response);
+      else setTimeout(send, waitMs, response);
     });
   });
   server.keepAliveTimeout = 60_000;
@@ -55,8 +63,24 @@ function answer(response: ServerResponse, body: Buffer): void {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'content-length': body.length }).end(body);
 }
 
-function answerEvents(): string {
-  const text = 'A short answer, as quick as it can be given.';
+function answerSlowly(response: ServerResponse, { count, everyMs }: { count: number; everyMs: number }): void {
+  const events = answerEvents(Array.from({ length: count }, (_, at) => ` piece ${at}${at % 12 === 11 ? '\n' : ''}`));
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+  const [first, last] = [events.slice(0, 3), events.slice(-4)];
+  response.write(first.join(''));
+  let at = first.length;
+  const timer = setInterval(() => {
+    response.write(events[at]);
+    at += 1;
+    if (at < events.length - last.length) return;
+    clearInterval(timer);
+    response.end(last.join(''));
+  }, everyMs);
+  response.once('close', () => clearInterval(timer));
+}
+
+function answerEvents(deltas = ['A short answer, as quick as it can be given.']): string[] {
+  const text = deltas.join('');
   const part = { type: 'output_text', text, annotations: [] };
   const place = { item_id: 'msg_1', output_index: 0, content_index: 0 };
   const message = { type: 'message', id: 'msg_1', role: 'assistant' };
@@ -74,13 +98,13 @@ function answerEvents(): string {
     { type: 'response.created', response: { ...response, status: 'in_progress', output: [], usage: null } },
     { type: 'response.output_item.added', output_index: 0, item: open },
     { type: 'response.content_part.added', ...place, part: { ...part, text: '' } },
-    { type: 'response.output_text.delta', ...place, delta: text },
+    ...deltas.map(delta => ({ type: 'response.output_text.delta', ...place, delta })),
     { type: 'response.output_text.done', ...place, text },
     { type: 'response.content_part.done', ...place, part },
     { type: 'response.output_item.done', output_index: 0, item: whole },
     { type: 'response.completed', response: { ...response, status: 'completed', output: [whole], usage } },
   ];
-  return events
-    .map((event, index) => `event: ${event.type}\ndata: ${JSON.stringify({ ...event, sequence_number: index })}\n\n`)
-    .join('');
+  return events.map(
+    (event, index) => `event: ${event.type}\ndata: ${JSON.stringify({ ...event, sequence_number: index })}\n\n`,
+  );
 }

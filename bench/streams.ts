@@ -1,0 +1,129 @@
+import { WebSocket } from 'ws';
+import type { BenchFolder } from './measure/bench-folder.ts';
+import { startDaemon } from './measure/daemon-process.ts';
+import { type Figures, inRounds, typical } from './measure/rounds.ts';
+import { figure, type Table } from './measure/table.ts';
+import { openVendorThread } from './yardsticks/vendor-thread.ts';
+
+const roundCount = 5;
+const counts = [1, 64, 256];
+const pieces = { count: 64, everyMs: 15 };
+/** What may be added to the first token, in ms. */
+const limits: Record<number, string> = { 64: '40', 256: '150' };
+
+/** Answers that are passed on over WebSocket as they are written: what that adds to the first token, and what it takes. */
+export async function streams(folder: BenchFolder): Promise<Table> {
+  const vendor = await openVendorThread(0, pieces);
+  const daemon = await startDaemon(folder, vendor.url);
+  const address = daemon.url.replace(/^http/, 'ws');
+  const sockets = await Promise.all(Array.from({ length: Math.max(...counts) }, () => connect(`${address}/ws`)));
+  const contenders: Record<string, () => Promise<Figures>> = {};
+  for (const count of counts) {
+    const some = sockets.slice(0, count);
+    contenders[`${count} direct`] = () => together(some, () => direct(vendor.url));
+    contenders[`${count} streams`] = async () => {
+      const cpu = daemon.cpuMs();
+      const found = await together(some, stream);
+      return { ...found, cpu: (daemon.cpuMs() - cpu) / count };
+    };
+  }
+  try {
+    const rounds = await inRounds(roundCount, contenders, 1);
+    const rows = counts.map(count => {
+      const [ours, theirs] = [`${count} streams`, `${count} direct`];
+      const first = [typical(rounds, theirs, 'first'), typical(rounds, ours, 'first')] as const;
+      return [
+        `${count}`,
+        figure(first[0], 0),
+        figure(first[1], 0),
+        figure(first[1] - first[0], 0),
+        limits[count] ?? '',
+        figure(typical(rounds, ours, 'cpu')),
+        '4',
+        figure(typical(rounds, ours, 'frames'), 0),
+      ];
+    });
+    return {
+      title: `streams: ${pieces.count} pieces, one each ${pieces.everyMs} ms, over WebSocket (${roundCount} rounds)`,
+      columns: [
+        'at once',
+        'direct: first ms',
+        'first ms',
+        'added',
+        'limit',
+        'CPU ms a stream',
+        'limit',
+        'frames a stream',
+      ],
+      rows,
+      notes: ['First: the median of the times to the first words. The daemon keeps its threads in SQLite.'],
+    };
+  } finally {
+    for (const socket of sockets) socket.close();
+    await daemon.stop();
+    await vendor.close();
+  }
+}
+
+async function connect(url: string): Promise<WebSocket> {
+  const socket = new WebSocket(url, { perMessageDeflate: false });
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  socket.once('open', () => socket.send(JSON.stringify({ op: 'hello' })));
+  socket.once('message', () => resolve()).once('error', reject);
+  await promise;
+  return socket;
+}
+
+interface Streamed {
+  first: number;
+  frames: number;
+}
+
+let lastId = 0;
+
+/** Milliseconds to the first words, and in how many frames they came. */
+async function stream(socket: WebSocket): Promise<Streamed> {
+  const id = `stream-${++lastId}`;
+  const began = performance.now();
+  const { promise, resolve, reject } = Promise.withResolvers<Streamed>();
+  let first = 0;
+  let frames = 0;
+  const onMessage = (data: WebSocket.RawData) => {
+    const frame = JSON.parse(data.toString());
+    if (frame.op === 'stream_chunk') {
+      first ||= performance.now() - began;
+      frames += 1;
+    }
+    if (frame.op !== 'call_tool_res') return;
+    socket.off('message', onMessage);
+    if (frame.error || frames === 0) reject(new Error(`the stream failed: ${JSON.stringify(frame).slice(0, 500)}`));
+    else resolve({ first, frames });
+  };
+  socket.on('message', onMessage);
+  const prompt = `Question ${id} of ${process.pid}: why?`;
+  const args = { prompt, model: 'gpt-5' };
+  socket.send(JSON.stringify({ op: 'call_tool', name: 'chat', arguments: args, request_id: id, stream: true }));
+  return promise;
+}
+
+/** The same without a server between. */
+async function direct(vendorUrl: string): Promise<Streamed> {
+  const began = performance.now();
+  const response = await fetch(`${vendorUrl}/responses`, { method: 'POST', body: '{}' });
+  let first = 0;
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    if (decoder.decode(chunk).includes('output_text.delta')) first ||= performance.now() - began;
+  }
+  return { first, frames: 0 };
+}
+
+async function together(
+  sockets: readonly WebSocket[],
+  run: (socket: WebSocket) => Promise<Streamed>,
+): Promise<Figures> {
+  const found = await Promise.all(sockets.map(run));
+  const firsts = found.map(({ first }) => first).sort((a, b) => a - b);
+  const frames = found.reduce((sum, each) => sum + each.frames, 0) / found.length;
+  return { first: firsts[Math.floor(firsts.length / 2)] ?? Number.NaN, frames };
+}
