@@ -5,8 +5,8 @@ import type { BenchFolder } from './bench-folder.ts';
 import { cpuMs, residentMb } from './session.ts';
 
 /** `polylogue serve` without a token, and what it takes. */
-export async function startDaemon(folder: BenchFolder, vendorUrl: string) {
-  const { program, env } = product(folder, vendorUrl, { POLYLOGUE_REQUESTS_PER_MINUTE: '1000000' });
+export async function startDaemon(folder: BenchFolder, vendorUrl: string, more: Record<string, string> = {}) {
+  const { program, env } = product(folder, vendorUrl, { POLYLOGUE_REQUESTS_PER_MINUTE: '1000000', ...more });
   const child = spawn(process.execPath, [program, 'serve', '--port', '0', '--no-token'], {
     env,
     stdio: ['ignore', 'ignore', 'pipe'],

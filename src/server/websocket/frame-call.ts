@@ -110,19 +110,30 @@ export function openFrameCall(options: FrameCallOptions): FrameCall {
   };
 }
 
-/** Sends an answer on as it is written: one chunk at a time, each with all that came while the last one was taken. */
+/** After a chunk the next words are gathered for so many milliseconds, or until they are so many characters. */
+const gatherMs = 40;
+const gatherLength = 4_096;
+
+/** Sends an answer on as it is written: the first words at once, then one chunk at a time with all that came since the last one. */
 function streamWriter({ stream, requestId, clock, send }: FrameCallOptions) {
   let text = '';
   let isSending = false;
+  let stopGathering: (() => void) | undefined;
   let then: (() => void) | undefined;
 
   function flush(): void {
-    if (isSending) return;
+    if (isSending || (stopGathering && !then && text.length < gatherLength)) return;
+    stopGathering?.();
+    stopGathering = undefined;
     if (text === '') {
       then?.();
       return;
     }
     isSending = true;
+    stopGathering = clock.after(gatherMs, () => {
+      stopGathering = undefined;
+      flush();
+    });
     const chunk = text;
     text = '';
     void send({ op: 'stream_chunk', request_id: requestId, chunk, t: clock.now() / 1_000 }).then(() => {

@@ -300,6 +300,44 @@ describe('a call', () => {
   });
 });
 
+describe('a stream', () => {
+  const chunks = (client: Awaited<ReturnType<typeof start>>) =>
+    client.all('stream_chunk', 'live').map(({ chunk }) => chunk);
+
+  it('brings the first words at once, and gathers those that come right after them', async () => {
+    const { host, asked, came } = waitingHost();
+    const client = await start({ host });
+    client.call('live', 'echo', {}, { stream: true });
+    await came(1);
+    const [live] = asked;
+    live?.request.onText?.('First ');
+    await client.next('stream_chunk', 'live');
+    expect(chunks(client)).toEqual(['First ']);
+    const words = Array.from({ length: 300 }, (_, at) => `word${at} `);
+    for (const word of words) {
+      live?.request.onText?.(word);
+      await new Promise(resolve => setImmediate(resolve));
+    }
+    live?.answer();
+    await client.result('live');
+    expect(chunks(client).join('')).toBe(`First ${words.join('')}`);
+    expect(chunks(client).length).toBeLessThan(words.length / 3);
+  });
+
+  it('waits for no more where much is there, and for nothing at its end', async () => {
+    const { host, asked, came } = waitingHost();
+    const client = await start({ host });
+    client.call('live', 'echo', {}, { stream: true });
+    await came(1);
+    const [live] = asked;
+    const much = 'x'.repeat(5_000);
+    for (const text of ['First ', much, 'last']) live?.request.onText?.(text);
+    live?.answer();
+    await client.result('live');
+    expect(chunks(client).join('')).toBe(`First ${much}last`);
+  });
+});
+
 describe('calls of one session', () => {
   it('run 20 at a time on one socket, and end in whichever order they end', async () => {
     const { host, asked, came } = waitingHost();
