@@ -78,14 +78,7 @@ export async function composeProduct(
       const found = await hosts.of({ permissions: unlimited, listed, free: true, isAlone: true });
       return { host: found.services.host, root: found.root };
     },
-    async warm() {
-      // Node loads its client for HTTP with the first use of one of its classes.
-      const steps = [async () => void new Headers(), () => mask('A text.', 'warm'), models.warm];
-      for (const step of steps) {
-        await turn();
-        await step().catch(() => undefined);
-      }
-    },
+    warm: () => inSlices([async () => void new Headers(), () => mask('A text.', 'warm'), models.warm]),
     searchIndex: files.indexes.of,
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
     ...observed,
@@ -104,4 +97,12 @@ export async function composeProduct(
       await telemetry.close();
     },
   };
+}
+
+/** Node loads its client for HTTP with the first use of one of its classes; what fails here is told by the call that needs it. */
+async function inSlices(steps: readonly (() => Promise<unknown>)[]): Promise<void> {
+  for (const step of steps) {
+    await turn();
+    await step().catch(() => undefined);
+  }
 }
