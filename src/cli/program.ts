@@ -47,6 +47,7 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
   // What a host starts, and waits for, needs no reading of a command line.
   const isConnect = argv.length === 1 && argv[0] === 'connect';
   if (argv.length === 0 || isConnect) {
+    if (isConnect) process.stdout.on('error', leaveWhenUnread);
     const definition = isConnect ? (await import('./commands/connect.ts')).connect : stdio;
     process.exitCode = await run({ definition, args: [], flags: {}, settings: {}, commands: [] });
     return;
