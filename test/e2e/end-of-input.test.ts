@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { isRunning, type ServerPlace, serverCommand } from '../support/mcp-session.ts';
 import { type Document, vendorEnv } from '../support/product.ts';
 import { freePort } from '../support/redis-server.ts';
@@ -31,7 +31,7 @@ afterAll(async () => {
   const daemon = await daemonPid();
   if (daemon !== undefined) {
     process.kill(daemon, 'SIGTERM');
-    await expect.poll(() => isRunning(daemon)).toBe(false);
+    await vi.waitUntil(() => !isRunning(daemon), { timeout: 30_000, interval: 20 });
   }
   expect(vendor.violations).toEqual([]);
   await Promise.all([vendor.close(), project.dispose(), home.dispose()]);
