@@ -9,6 +9,7 @@ import { printable } from './measure/table.ts';
 import { overhead } from './overhead.ts';
 import { parallel } from './parallel.ts';
 import { recall } from './recall.ts';
+import { searchIndex } from './search-index.ts';
 import { start } from './start.ts';
 import { streams } from './streams.ts';
 import { threads } from './threads.ts';
@@ -26,6 +27,7 @@ const parts = {
   'tokens-estimate': tokensEstimate,
   masking,
   recall,
+  index: searchIndex,
   daemon,
   streams,
   builds,

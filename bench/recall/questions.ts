@@ -6,19 +6,19 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'How are secrets replaced by placeholders before a text is sent?',
-    answers: ['src/observability/secret-masking.ts', 'src/observability/secret-masking.ts'],
+    answers: ['src/observability/secret-masking.ts'],
   },
   {
     question: 'How does a conversation get shorter when it no longer fits?',
-    answers: ['src/threads/compaction.ts', 'src/threads/compaction.ts'],
+    answers: ['src/threads/compaction.ts'],
   },
   {
     question: 'When does the breaker of a provider open?',
-    answers: ['src/models/resilience/breaker.ts', 'src/models/resilience/breaker.ts'],
+    answers: ['src/models/resilience/breaker.ts'],
   },
   {
     question: 'How long is waited before a failed request is sent again?',
-    answers: ['src/models/resilience/policy.ts', 'src/models/resilience/policy.ts'],
+    answers: ['src/models/resilience/policy.ts'],
   },
   {
     question: 'How is a misspelt model name corrected?',
@@ -26,7 +26,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'Where is the number of tokens of a text estimated?',
-    answers: ['src/core/tokens.ts', 'src/domain/estimate/prices.ts', 'src/core/tokens.ts'],
+    answers: ['src/core/tokens.ts'],
   },
   {
     question: 'How are gitignore rules applied to folders?',
@@ -34,16 +34,15 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'What happens when the database file is damaged?',
-    answers: ['src/storage/sqlite/open.ts', 'src/storage/sqlite/salvage.ts', 'src/storage/sqlite/open.ts'],
+    answers: ['src/storage/sqlite/open.ts', 'src/storage/sqlite/salvage.ts'],
   },
   {
     question: 'How does a long call become a job that the client asks for later?',
-    answers: ['src/calls/durable/long-calls.ts', 'src/calls/durable/jobs.ts', 'src/calls/durable/long-calls.ts'],
+    answers: ['src/calls/durable/long-calls.ts', 'src/calls/durable/jobs.ts'],
   },
   {
     question: 'How are the verdicts of several models brought together?',
     answers: [
-      'src/engine/modes/ask-many/verdicts.ts',
       'src/engine/modes/ask-many/verdicts.ts',
       'src/engine/modes/ask-many/synthesis.ts',
       'src/engine/modes/ask-many/panel.ts',
@@ -73,7 +72,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'How does the server shut down on a signal?',
-    answers: ['src/cli/commands/stdio.ts', 'src/server/stdio.ts', 'src/app/app.ts'],
+    answers: ['src/cli/commands/stdio.ts', 'src/server/mcp/stdio.ts', 'src/app/app.ts'],
   },
   { question: 'Where is the data folder on macOS and Windows?', answers: ['src/config/home.ts'] },
   {
@@ -86,6 +85,92 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'How is the price of an answer computed?',
-    answers: ['src/models/price.ts', 'src/models/asking/price.ts', 'src/models/routing/price.ts', 'src/core/usage.ts'],
+    answers: ['src/core/usage.ts'],
+  },
+  {
+    question: 'How are the tokens of callers checked, and what happens after many wrong ones?',
+    answers: ['src/server/access/tokens.ts', 'src/server/access/wrong-tokens.ts', 'src/server/access/admission.ts'],
+  },
+  {
+    question: 'Which pages in a browser may talk to the server?',
+    answers: ['src/server/access/addresses.ts', 'src/server/access/admission.ts', 'src/server/http/cors.ts'],
+  },
+  {
+    question: 'How is a thread exported as a web page?',
+    answers: ['src/threads/transfer/export-html.ts'],
+  },
+  {
+    question: 'Which commands may the agent run on this machine?',
+    answers: [
+      'src/engine/modes/agent/local-tools/command-policy.ts',
+      'src/engine/modes/agent/local-tools/command-forms.ts',
+    ],
+  },
+  {
+    question: 'How does a WebSocket client get a result that was ready while it was disconnected?',
+    answers: [
+      'src/server/websocket/kept-results.ts',
+      'src/server/websocket/session.ts',
+      'src/server/websocket/shared-call.ts',
+    ],
+  },
+  {
+    question: 'Where is the limit on what may be spent in a day enforced?',
+    answers: [
+      'src/models/spend-meter.ts',
+      'src/models/budget.ts',
+      'src/core/spend-ledger.ts',
+      'src/storage/sqlite/spend.ts',
+    ],
+  },
+  {
+    question: 'What are the keys in Redis called?',
+    answers: ['src/storage/redis/keys.ts'],
+  },
+  {
+    question: 'Which errors of a provider are worth a retry?',
+    answers: [
+      'src/models/resilience/classify-error.ts',
+      'src/models/resilience/errors.ts',
+      'src/models/resilience/policy.ts',
+    ],
+  },
+  {
+    question: 'How does the tracer find who calls a function?',
+    answers: [
+      'src/workspace/call-graph/resolve-calls.ts',
+      'src/workspace/call-graph/call-graph.ts',
+      'src/workspace/call-graph/tracer.ts',
+      'src/workspace/call-graph/trace.ts',
+    ],
+  },
+  {
+    question: 'How is a patch checked before it is applied?',
+    answers: ['src/workspace/git/check-patch.ts', 'src/workspace/git/apply-patch.ts', 'src/workspace/git/patch.ts'],
+  },
+  {
+    question: 'In which order do settings files and environment variables override each other?',
+    answers: ['src/config/layers.ts', 'src/config/load.ts', 'src/config/settings-files.ts'],
+  },
+  {
+    question: 'How does init edit the configuration file of a host?',
+    answers: ['src/cli/init/edit-config.ts', 'src/cli/init/hosts.ts', 'src/cli/commands/init.ts'],
+  },
+  {
+    question: 'When is a log file rotated?',
+    answers: ['src/observability/file-logs.ts'],
+  },
+  {
+    question: 'How is it recognized that a question needs current facts from the web?',
+    answers: ['src/models/routing/freshness.ts', 'src/models/routing/freshness-phrases.ts'],
+  },
+  {
+    question: 'How does the stdio bridge reconnect when the daemon was restarted?',
+    answers: [
+      'src/server/proxy/relay.ts',
+      'src/server/proxy/proxy.ts',
+      'src/server/proxy/websocket-link.ts',
+      'src/server/proxy/start-daemon.ts',
+    ],
   },
 ];
