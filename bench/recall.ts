@@ -30,7 +30,13 @@ export interface Recall {
 
 /** How often the search index finds the file that answers a question about this repository. */
 export async function measureRecall(folder: string, embedder?: Embedder): Promise<Recall> {
-  const clock = { monotonic: () => performance.now(), after: () => () => undefined };
+  const clock = {
+    now: Date.now,
+    after(ms: number, run: () => void) {
+      const timer = setTimeout(run, ms).unref();
+      return () => clearTimeout(timer);
+    },
+  };
   const indexes = createSearchIndexes({
     folder,
     sandbox: createSandbox({ roots: [root], allowSecrets: false }),

@@ -12,6 +12,7 @@ import type { Meter } from '../models/spend-meter.ts';
 import { said } from '../threads/transcript.ts';
 import { isSkip, parsePathReference } from '../workspace/paths.ts';
 import { readTextFile } from '../workspace/read-file.ts';
+import { searchWaitMs } from '../workspace/search-index/search-index.ts';
 import { type AgentEvent, type AgentInput, type AgentResult, markFrom } from './modes/agent/agent.ts';
 import type { AgentTool } from './modes/agent/local-tools/agent-tool.ts';
 import { createRefresher } from './modes/agent/plan-run.ts';
@@ -47,7 +48,8 @@ export async function readShown(services: CallServices, request: ShownRequest): 
   if (request.search) {
     const index = await services.indexes.of(request.root);
     const { signal, payer } = request;
-    await index.refresh({ signal, payer });
+    const { warning } = await index.refresh({ signal, payer, waitMs: searchWaitMs });
+    if (warning !== undefined) shown.warnings.push(`search: ${warning}`);
     for (const { path, from, to } of await index.search(request.message, maxHits, signal, payer)) {
       if (!shown.paths.includes(path)) await show(services, request, `${path}:${from}-${to}`, shown);
     }

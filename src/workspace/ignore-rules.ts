@@ -27,6 +27,8 @@ export interface IgnoreContext {
   /** Gets rule files that could not be used, whole or in part. */
   report: (problem: Skip) => void;
   signal?: AbortSignal;
+  /** Rule files as they were read before, by their paths: one with the same bytes gives the same rules, not equal ones. */
+  before?: Map<string, { bytes: Buffer; level: Level }>;
 }
 
 const noRules: IgnoreChain = { git: [], own: [] };
@@ -76,6 +78,13 @@ export function isIgnored(chain: IgnoreChain, path: string, directory: boolean):
   return decide(chain.own, path, directory) ?? decide(chain.git, path, directory) ?? false;
 }
 
+/** Whether the very same rules hold. */
+export function isSameChain(a: IgnoreChain, b: IgnoreChain): boolean {
+  const isSame = (some: readonly Level[], others: readonly Level[]) =>
+    some.length === others.length && some.every((level, at) => level === others[at]);
+  return isSame(a.git, b.git) && isSame(a.own, b.own);
+}
+
 /** About how many rules a path is held against. */
 export function chainWeight({ git, own }: IgnoreChain): number {
   return [...git, ...own].reduce((sum, level) => sum + level.count, 0);
@@ -91,14 +100,17 @@ function decide(levels: readonly Level[], path: string, directory: boolean): boo
 }
 
 function pathBelow(level: Level, path: string, directory: boolean): string {
-  const way = relative(level.directory, path).split(sep).join('/');
+  const start = level.directory.endsWith(sep) ? level.directory.length : level.directory.length + 1;
+  const way = sep === '/' ? path.slice(start) : path.slice(start).split(sep).join('/');
   return asBytes(directory ? `${way}/` : way);
 }
 
 /** git matches bytes, so `?` is half an umlaut: each byte becomes one character, in patterns and paths alike. */
 function asBytes(text: string): string {
-  return Buffer.from(text, 'utf8').toString('latin1');
+  return isAscii.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
 }
+
+const isAscii = /^[\0-\x7f]*$/;
 
 /**
  * The matcher holds everything below an ignored directory for ignored. Where a deeper file has taken the directory back, the
@@ -124,6 +136,8 @@ async function ruleBase(sandbox: Sandbox, directory: string): Promise<string> {
 async function loadRules(context: IgnoreContext, path: string, directory: string): Promise<Level[] | undefined> {
   const bytes = await readSmall(context, path);
   if (bytes === undefined) return undefined;
+  const before = context.before?.get(path);
+  if (before?.bytes.equals(bytes)) return [before.level];
   const start = bytes.subarray(0, 3).equals(Buffer.from([0xef, 0xbb, 0xbf])) ? 3 : 0;
   const lines = bytes.toString('latin1', start).split('\n');
   const usable = lines.filter(line => line.length <= maxPatternChars && line.split('**').length - 1 <= maxDoubleStars);
@@ -133,7 +147,9 @@ async function loadRules(context: IgnoreContext, path: string, directory: string
       skip(path, 'unreadable', `${left} of its patterns are too long or have more than two ** and were left out.`),
     );
   }
-  return [{ directory, rules: createIgnore({ ignorecase: false }).add(usable.join('\n')), count: usable.length }];
+  const level = { directory, rules: createIgnore({ ignorecase: false }).add(usable.join('\n')), count: usable.length };
+  context.before?.set(path, { bytes, level });
+  return [level];
 }
 
 async function readSmall(context: IgnoreContext, path: string): Promise<Buffer | undefined> {

@@ -94,8 +94,8 @@ function matcher(patterns: readonly string[]): (names: readonly string[]) => boo
   const compiled = patterns.map(pattern => pattern.split('/').map(nameTest));
   return names =>
     compiled.some(tests => {
-      const tail = names.slice(-tests.length);
-      return tail.length === tests.length && tests.every((test, at) => test(tail[at] ?? ''));
+      const start = names.length - tests.length;
+      return start >= 0 && tests.every((test, at) => test(names[start + at] ?? ''));
     });
 }
 
@@ -148,6 +148,18 @@ export function skipFor(path: string, error: unknown): Skip {
       }
       throw error;
   }
+}
+
+export function tooLarge(path: string, bytes: number, maxBytes: number): Skip {
+  return skip(
+    path,
+    'too_large',
+    `It has ${bytes} bytes or more; at most ${maxBytes} are read. Cut out the part that matters into a smaller file.`,
+  );
+}
+
+export function notText(path: string): Skip {
+  return skip(path, 'binary', 'It is no text in UTF-8 or UTF-16; name a text file.');
 }
 
 /** What a caller named, as an absolute path. Nothing has been looked up yet. */

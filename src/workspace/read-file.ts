@@ -1,11 +1,11 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { isAbsolute } from 'node:path';
 import { throwIfAborted } from '../core/errors.ts';
 import type { Fingerprint, LineRange, Skip, TextFile } from '../core/file.ts';
 import { sha256 } from '../core/ids.ts';
 import { countLines } from '../core/text.ts';
-import { isSkip, type PathReference, parsePathReference, skip, skipFor } from './paths.ts';
+import { isSkip, notText, type PathReference, parsePathReference, skip, skipFor, tooLarge } from './paths.ts';
 import type { Located, Opened, Sandbox } from './sandbox.ts';
 
 /** Above this share of bytes that make no sense as UTF-8, a file is taken for binary. */
@@ -39,9 +39,12 @@ function utf16(bytes: Buffer, encoding: 'utf-16le' | 'utf-16be'): string | undef
   return count(text, isReplacement) > text.length * maxInvalid ? undefined : text;
 }
 
+const utf8Decoder = new TextDecoder();
+
 function utf8(bytes: Buffer): string | undefined {
   if (bytes.includes(0)) return undefined;
-  const text = new TextDecoder().decode(bytes);
+  if (isAscii(bytes)) return bytes.toString('latin1');
+  const text = utf8Decoder.decode(bytes);
   if (isUtf8(bytes)) return text;
   if (count(text, isReplacement) > bytes.length * maxInvalid) return undefined;
   const understood = count(text, code => code > 0x7f && !isReplacement(code));
@@ -50,8 +53,11 @@ function utf8(bytes: Buffer): string | undefined {
 
 function hasManyControls(text: string): boolean {
   const start = text.slice(0, sample);
-  return count(start, isControl) > start.length * maxControl;
+  return controls.test(start) && count(start, isControl) > start.length * maxControl;
 }
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const controls = /[\0-\x07\x0e-\x1a\x1c-\x1f]/;
 
 function isReplacement(code: number): boolean {
   return code === 0xfffd;
@@ -121,9 +127,7 @@ export async function readFile(
   const bytes = await readBytes(opened, path, { maxBytes, signal });
   if (!Buffer.isBuffer(bytes)) return bytes;
   const text = decodeText(bytes);
-  if (text === undefined) {
-    return skip(path, 'binary', 'It is no text in UTF-8 or UTF-16; name a text file.');
-  }
+  if (text === undefined) return notText(path);
   return {
     path: opened.path,
     text,
@@ -159,14 +163,6 @@ export async function readBytes(
   } finally {
     await handle.close();
   }
-}
-
-function tooLarge(path: string, bytes: number, maxBytes: number): Skip {
-  return skip(
-    path,
-    'too_large',
-    `It has ${bytes} bytes or more; at most ${maxBytes} are read. Cut out the part that matters into a smaller file.`,
-  );
 }
 
 export function clampRange(path: string, { from, to }: LineRange, lines: number): LineRange | Skip {

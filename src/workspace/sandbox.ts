@@ -1,10 +1,21 @@
-import { constants, type Dir, type Dirent, existsSync, realpathSync, type Stats } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  type Dir,
+  type Dirent,
+  existsSync,
+  fstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  type Stats,
+} from 'node:fs';
 import { type FileHandle, lstat, open, opendir, readlink, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { configError, securityError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
-import { errorCode, isSecretFile, isSkip, skip, skipFor } from './paths.ts';
+import { errorCode, isSecretFile, isSkip, skip, skipFor, tooLarge } from './paths.ts';
 
 export interface SandboxOptions {
   /** Absolute paths of the directories that may be read. One that does not exist admits nothing. */
@@ -26,6 +37,8 @@ export interface Located {
   size: number;
   /** Of the last change, epoch milliseconds. */
   mtimeMs: number;
+  /** The same, also of its name and its rights; no program can set it back. */
+  ctimeMs: number;
 }
 
 /** A regular file, open for reading and judged by what was opened. The receiver closes the handle. */
@@ -48,8 +61,16 @@ export interface Listing {
   complete: boolean;
 }
 
+/** The bytes of one file of a folder. */
+export interface ReadBytes {
+  bytes: Buffer;
+  mtimeMs: number;
+}
+
 /** The only way from a path to the content of a user's files. All paths given to it are absolute. */
 export interface Sandbox {
+  /** What it was made from: a thread makes an equal one. */
+  readonly options: SandboxOptions;
   /** With every symbolic link resolved. */
   readonly roots: readonly string[];
   /** Whether a path lies in a folder of this program's own, as it is written or as it really is. */
@@ -59,6 +80,11 @@ export interface Sandbox {
   open(path: string): Promise<Opened | Skip>;
   /** At most `limit` entries of a directory. */
   list(path: string, limit: number): Promise<Listing | Skip>;
+  /**
+   * Regular files of one folder by their names, read at once and with no turn for others between them: for threads that do
+   * nothing else. A link in the folder is not followed.
+   */
+  readIn(folder: string, names: readonly string[], maxBytes: number): Promise<Map<string, ReadBytes | Skip> | Skip>;
   /** The real path of a directory inside the roots; throws an `AppError` of kind `security` for anything else. */
   assertWithin(path: string): Promise<string>;
 }
@@ -78,19 +104,15 @@ const kernelFolders = ['/proc', '/sys', '/dev'];
  * Hard links are ordinary files here. A hard link has no other name that could be judged, making one takes rights on
  * the file it points to, and package managers store whole dependency trees as hard links.
  */
-export function createSandbox({
-  roots,
-  allowSecrets,
-  own = [],
-  descriptors = '/proc/self/fd',
-}: SandboxOptions): Sandbox {
+export function createSandbox(options: SandboxOptions): Sandbox {
+  const { roots, allowSecrets, own = [], descriptors = '/proc/self/fd' } = options;
   const realRoots = roots.flatMap(realRoot);
   const hasLinks = existsSync(descriptors);
 
   /** `given` is what was asked for, `real` what it leads to: a file that is secret by either name is secret. */
   function judge(given: string, real: string, isFile: boolean): Skip | undefined {
     if (!isWithin(realRoots, real)) return outside(given, realRoots);
-    if (!isFile || allowSecrets || !(isSecretFile(given) || isSecretFile(real))) return undefined;
+    if (!isFile || allowSecrets || !(isSecretFile(real) || (given !== real && isSecretFile(given)))) return undefined;
     return skip(given, 'secret', 'It is on the list of secret files, which are read only if the operator allows it.');
   }
 
@@ -152,18 +174,17 @@ export function createSandbox({
     });
   }
 
-  async function list(path: string, limit: number): Promise<Listing | Skip> {
-    return persistently(path, async () => {
-      const located = await locate(path);
+  const inFolder: InFolder = (given, use) => {
+    return persistently(given, async () => {
+      const located = await locate(given);
       if (isSkip(located)) return located;
-      if (located.kind === 'file') return skip(path, 'not_regular', 'It is a file, not a directory.');
-      return openJudged(path, located, listFlags, async (opened, leadsWhere) => {
-        const dir = await opendir(hasLinks ? `${descriptors}/${opened.handle.fd}` : opened.path, { bufferSize: 512 });
-        const found = await takeEntries(dir, limit);
-        return hasLinks || (await leadsWhere()) !== undefined ? { path: opened.path, ...found } : undefined;
+      if (located.kind === 'file') return skip(given, 'not_regular', 'It is a file, not a directory.');
+      return openJudged(given, located, listFlags, async ({ handle, path }, leadsWhere) => {
+        const found = await use(path, hasLinks ? `${descriptors}/${handle.fd}` : path);
+        return hasLinks || (await leadsWhere()) !== undefined ? found : undefined;
       });
     });
-  }
+  };
 
   async function assertWithin(path: string): Promise<string> {
     const located = await locate(path);
@@ -178,14 +199,66 @@ export function createSandbox({
     });
   }
 
-  return { roots: realRoots, isOwn: judgeOwn(own), locate, open: openFile, list, assertWithin };
+  const { list, readIn } = folderReaders(inFolder, judge);
+  return { options, roots: realRoots, isOwn: judgeOwn(own), locate, open: openFile, list, readIn, assertWithin };
+}
+
+/** Opens a folder and judges it; `through` leads to the very folder that was opened, wherever it is moved. */
+type InFolder = <Result extends object>(
+  given: string,
+  use: (path: string, through: string) => Promise<Result>,
+) => Promise<Result | Skip>;
+
+function folderReaders(
+  inFolder: InFolder,
+  judge: (given: string, real: string, isFile: boolean) => Skip | undefined,
+): Pick<Sandbox, 'list' | 'readIn'> {
+  return {
+    list: (given, limit) =>
+      inFolder(given, async (path, through) => {
+        const dir = await opendir(through, { bufferSize: 512 });
+        return { path, ...(await takeEntries(dir, limit)) };
+      }),
+    readIn: (given, names, maxBytes) =>
+      inFolder(given, async (folder, through) => {
+        const readOne = (path: string, name: string) =>
+          judge(join(given, name), path, true) ?? readRegular(path, `${through}/${name}`, maxBytes);
+        return new Map(names.map(name => [name, readOne(join(folder, name), name)]));
+      }),
+  };
 }
 
 function locatedAs(path: string, stats: Stats): Located {
-  const { mtimeMs } = stats;
+  const { mtimeMs, ctimeMs } = stats;
   return stats.isFile()
-    ? { path, kind: 'file', size: stats.size, mtimeMs }
-    : { path, kind: 'directory', size: 0, mtimeMs };
+    ? { path, kind: 'file', size: stats.size, mtimeMs, ctimeMs }
+    : { path, kind: 'directory', size: 0, mtimeMs, ctimeMs };
+}
+
+/** `through` is the way by a folder that is open and judged; `path` is what it is called. */
+function readRegular(path: string, through: string, maxBytes: number): ReadBytes | Skip {
+  let opened: number | undefined;
+  try {
+    const file = openSync(through, readFlags);
+    opened = file;
+    const stats = fstatSync(file);
+    if (!stats.isFile()) return notRegular(path, stats);
+    if (stats.size > maxBytes) return tooLarge(path, stats.size, maxBytes);
+    let bytes = Buffer.allocUnsafe(stats.size + 1);
+    let length = 0;
+    for (;;) {
+      const count = readSync(file, bytes, length, bytes.length - length, null);
+      length += count;
+      if (length > maxBytes) return tooLarge(path, length, maxBytes);
+      if (count === 0) return { bytes: bytes.subarray(0, length), mtimeMs: stats.mtimeMs };
+      // It grows while it is read, or its size is not told.
+      if (length === bytes.length) bytes = Buffer.concat([bytes, Buffer.allocUnsafe(length)]);
+    }
+  } catch (error) {
+    return skipFor(path, error);
+  } finally {
+    if (opened !== undefined) closeSync(opened);
+  }
 }
 
 function realRoot(root: string): string[] {

@@ -10,6 +10,7 @@ import {
   type IgnoreChain,
   type IgnoreContext,
   isIgnored,
+  isSameChain,
 } from './ignore-rules.ts';
 import { isSkip, parsePathReference, skip } from './paths.ts';
 import { locateReference } from './read-file.ts';
@@ -135,6 +136,33 @@ interface Folder {
   chain: IgnoreChain;
 }
 
+/** What was in one folder. */
+interface Visit {
+  /** Those of its own rules and of the folders above it. */
+  chain: IgnoreChain;
+  files: string[];
+  folders: string[];
+  skipped: Skip[];
+  entries: number;
+  /** Of its entries, those that may bring rules. */
+  rules: ReadonlySet<string>;
+  /** The folder's `ctimeMs` before it was listed. */
+  ctimeMs: number;
+}
+
+/** What a walk remembers for the next one: a folder in which nothing was added, taken away or renamed is not listed again. */
+export interface WalkMemory {
+  folders: Map<string, Visit>;
+  rules: NonNullable<IgnoreContext['before']>;
+  /** When the walk begins, epoch milliseconds. */
+  now: number;
+}
+
+/** Milliseconds: the time of a change is no finer than this on some disks, so that another one could have the same. */
+const timeGrain = 2_000;
+
+const ruleFiles: readonly string[] = ['.git', '.gitignore', '.polylogueignore'];
+
 const openAtOnce = 8;
 
 const linksJudged = 100;
@@ -151,15 +179,19 @@ export async function walkDirectory(
   start: string,
   limits: WalkLimits,
   signal?: AbortSignal,
+  memory?: WalkMemory,
 ): Promise<Walk> {
   const walk: Walk = { files: [], skipped: [] };
-  const context: IgnoreContext = { sandbox, report: problem => walk.skipped.push(problem), signal };
+  const report: IgnoreContext['report'] = problem => walk.skipped.push(problem);
+  const context: IgnoreContext = { sandbox, report, signal, ...(memory && { before: memory.rules }) };
   const stop = (at: Folder | undefined, reason: string) => {
     walk.skipped.push(skip(at?.path ?? start, 'too_many_files', reason));
     return walk;
   };
   let level: Folder[] = [{ path: start, chain: await chainAbove(context, start) }];
   let left = limits.maxEntries;
+  const before = new Map(memory?.folders);
+  memory?.folders.clear();
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > limits.maxDepth) {
       return stop(level[0], `Folders more than ${limits.maxDepth} levels down were not read; name those you need.`);
@@ -172,16 +204,22 @@ export async function walkDirectory(
       }
       const listings = await inParallel(level.slice(at, at + openAtOnce), openAtOnce, async folder => ({
         folder,
-        listing: await sandbox.list(folder.path, left),
+        listing: (await unchanged(context, folder, before)) ?? (await listed(sandbox, folder, left, memory)),
       }));
       for (const { folder, listing } of listings) {
         if (isSkip(listing)) {
           walk.skipped.push(listing);
           continue;
         }
-        left -= listing.entries.length;
-        await visit(context, walk, folder, listing, folder.path === start, below);
-        if (listing.complete && left >= 0) continue;
+        const visit = 'chain' in listing ? listing : await visited(context, folder, listing, folder.path === start);
+        left -= visit.entries;
+        for (const file of visit.files) walk.files.push(file);
+        walk.skipped.push(...visit.skipped);
+        for (const path of visit.folders) below.push({ path, chain: visit.chain });
+        if ('chain' in listing || (listing.complete && left >= 0)) {
+          memory?.folders.set(folder.path, visit);
+          continue;
+        }
         return stop(folder, `Only ${limits.maxEntries} entries were looked at; name the files or folders you need.`);
       }
     }
@@ -190,21 +228,50 @@ export async function walkDirectory(
   return walk;
 }
 
-/** Sorts one folder's entries into files, folders to enter (`below`), and what is reported. */
-async function visit(
+/** What is known of a folder, where it is still so. */
+async function unchanged(
   context: IgnoreContext,
-  walk: Walk,
   folder: Folder,
-  listing: Listing,
+  before: ReadonlyMap<string, Visit>,
+): Promise<Visit | undefined> {
+  const known = before.get(folder.path);
+  if (!known) return undefined;
+  const located = await context.sandbox.locate(folder.path);
+  if (isSkip(located) || located.path !== folder.path || located.ctimeMs !== known.ctimeMs) return undefined;
+  const chain = await enterDirectory(context, folder.chain, folder.path, known.rules);
+  return isSameChain(chain, known.chain) ? known : undefined;
+}
+
+/** `ctimeMs`: NaN where it tells nothing, and equals nothing. */
+async function listed(
+  sandbox: Sandbox,
+  { path }: Folder,
+  limit: number,
+  memory: WalkMemory | undefined,
+): Promise<(Listing & { ctimeMs: number }) | Skip> {
+  const located = memory && (await sandbox.locate(path));
+  const isOld = located && !isSkip(located) && located.ctimeMs < memory.now - timeGrain;
+  const listing = await sandbox.list(path, limit);
+  return isSkip(listing) ? listing : { ...listing, ctimeMs: isOld ? located.ctimeMs : Number.NaN };
+}
+
+/** Sorts one folder's entries into files, folders to enter, and what is reported. */
+async function visited(
+  context: IgnoreContext,
+  folder: Folder,
+  listing: Listing & { ctimeMs: number },
   named: boolean,
-  below: Folder[],
-): Promise<void> {
+): Promise<Visit> {
   const names = new Set(listing.entries.map(entry => entry.name));
-  if (!named && isMarkedFolder(basename(listing.path), names)) return;
-  const chain = await enterDirectory(context, folder.chain, listing.path, names);
+  const rules = new Set(ruleFiles.filter(name => names.has(name)));
+  const isLeftOut = !named && isMarkedFolder(basename(listing.path), names);
+  const chain = isLeftOut ? folder.chain : await enterDirectory(context, folder.chain, listing.path, rules);
+  const { ctimeMs, entries } = listing;
+  const visit: Visit = { chain, files: [], folders: [], skipped: [], entries: entries.length, rules, ctimeMs };
+  if (isLeftOut) return visit;
   const pauseEvery = Math.ceil(workBetweenPauses / (chainWeight(chain) + 50));
   let links = 0;
-  for (const [index, entry] of listing.entries.entries()) {
+  for (const [index, entry] of entries.entries()) {
     if (index % pauseEvery === pauseEvery - 1) {
       await setImmediate();
       throwIfAborted(context.signal);
@@ -214,11 +281,12 @@ async function visit(
     if (isFolder && isSkippedFolder(entry.name)) continue;
     if (isIgnored(chain, path, isFolder)) continue;
     const problem = entryProblem(entry, path);
-    if (entry.kind === 'link' && links++ < linksJudged) walk.skipped.push(await judgeLink(context.sandbox, path));
-    else if (problem) walk.skipped.push(problem);
-    else if (isFolder) below.push({ path, chain });
-    else walk.files.push(path);
+    if (entry.kind === 'link' && links++ < linksJudged) visit.skipped.push(await judgeLink(context.sandbox, path));
+    else if (problem) visit.skipped.push(problem);
+    else if (isFolder) visit.folders.push(path);
+    else visit.files.push(path);
   }
+  return visit;
 }
 
 function entryProblem(entry: Entry, path: string): Skip | undefined {

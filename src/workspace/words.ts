@@ -13,17 +13,31 @@ const empty = new Set(
 /** The words of a question that may stand in a file, lower-case; names in camel case and snake case give their parts too. */
 export function questionWords(question: string): string[] {
   const words = new Set<string>();
-  for (const word of wordsOf(question.slice(0, 20_000))) {
-    if (word.length > 2 && !empty.has(word)) words.add(word);
-    else if (word.length === 2 && /[^\p{ASCII}]/u.test(word)) words.add(word);
+  for (const word of tellingWords(question.slice(0, 20_000))) {
+    words.add(word);
     if (words.size >= maxWords) break;
   }
   return [...words];
 }
 
-/** What of a text the index looks for: its words, the parts of names, and pairs of characters where nothing separates words. */
-export function searchable(text: string): string {
-  return [...wordsOf(text)].join(' ');
+/** The words of a text that say something, lower-case: also the parts of names, and pairs of characters where nothing separates words. */
+export function* tellingWords(text: string): Generator<string> {
+  for (const word of wordsOf(text)) if (isTelling(word)) yield word;
+}
+
+/** Whether a word, lower-case, says something about a text. */
+export function isTelling(word: string): boolean {
+  return word.length > 2 ? !empty.has(word) : word.length === 2 && /[^\p{ASCII}]/u.test(word);
+}
+
+/** What forms of one English word have in common, cut by its endings: `pric` of prices, priced and pricing. */
+export function stem(word: string): string {
+  if (word.length < 4) return word;
+  const single = word.replace(/ie[sd]$/, 'y').replace(/(?<=ss|sh|ch|x)es$|(?<=[^su])s$/, '');
+  const shorter = single.replace(/(?:ing|ed|(?<=[st])ion)$|(?<=....)[eo]r$/, '');
+  const isWord = shorter.length > 2 && /[aeiouy]/.test(shorter);
+  const cut = isWord && shorter !== single ? shorter.replace(/([bdfgmnprt])\1$/, '$1') : single;
+  return cut.length > 3 ? cut.replace(/e$/, '').replace(/y$/, 'i') : cut;
 }
 
 function* wordsOf(text: string): Generator<string> {

@@ -2,6 +2,7 @@ import { isAppError } from '../../core/errors.ts';
 import type { LineRange, TextFile } from '../../core/file.ts';
 import { isSkip } from '../../workspace/paths.ts';
 import { clampRange, readFile } from '../../workspace/read-file.ts';
+import { searchWaitMs } from '../../workspace/search-index/search-index.ts';
 import type { RoutedCall } from '../call-record.ts';
 import type { CallServices } from './services.ts';
 
@@ -32,6 +33,7 @@ export async function searchFiles(services: CallServices, call: RoutedCall): Pro
     const { warning } = await index.refresh({
       signal,
       payer,
+      waitMs: searchWaitMs,
       onProgress: (stage, done, total) => progress.stage(`${stage} ${done} of ${total}`),
     });
     const places = new Map<string, LineRange[]>();

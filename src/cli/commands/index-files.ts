@@ -31,8 +31,8 @@ export const indexFiles = defineCommand({
         out.document({ status: 'success', root: product.root, ...counts, skips: shown });
         return 0;
       }
-      out.line(`${product.root}: ${files} files, ${indexed} of them read now, ${removed} removed; ${chunks} places`);
-      if (vectors !== undefined) out.line(`${vectors} places have vectors`);
+      out.line(`${product.root}: ${files} files, ${indexed} of them read now, ${removed} removed`);
+      if (vectors !== undefined) out.line(`${vectors} of ${chunks} places have vectors`);
       if (warning !== undefined) environment.writeError(`polylogue: ${warning}\n`);
       for (const { path, reason } of shown)
         out.remark(`left out: ${printablePath(relative(product.root, path))}: ${reason}`);

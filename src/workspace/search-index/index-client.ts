@@ -1,58 +1,66 @@
 import { Worker } from 'node:worker_threads';
-import { bugError, cancelledError, storageError } from '../../core/errors.ts';
-import type { LineRange } from '../../core/file.ts';
+import { bugError, cancelledError, storageError, throwIfAborted } from '../../core/errors.ts';
+import type { LineRange, Skip } from '../../core/file.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { Language } from '../outline/outline.ts';
-import type { KnownFile } from '../read-file.ts';
+import type { SandboxOptions } from '../sandbox.ts';
+import { reasonOf } from '../thread-answer.ts';
 
-/** A file to be put into the index, as it may be stored: masked. Its path is relative to the workspace, with slashes. */
-export interface FileToIndex extends KnownFile {
+/** A file whose chunks are put into the index. Its path is absolute. */
+export interface FileToCut {
+  path: string;
+  /** As it may be stored: masked. */
   text: string;
-  language?: Language;
-  /** What a hit in it counts for, at most 1. */
-  weight: number;
 }
 
 /** A stretch of a file that answers a search. */
 export interface Hit extends LineRange {
-  /** Relative to the workspace, with slashes. */
+  /** Absolute. */
   path: string;
   name: string;
   text: string;
   score: number;
 }
 
-/** What the thread of an index is asked, one at a time. */
+/** What the thread of an index is asked. */
 export type IndexJob =
-  | { op: 'files' }
-  | { op: 'put'; files: readonly FileToIndex[] }
-  /** The text is the same, the time of the last change is not. */
-  | { op: 'touch'; files: readonly KnownFile[] }
-  | { op: 'remove'; paths: readonly string[] }
-  | { op: 'clear' }
+  /** Makes the index equal to the files. `now`: epoch milliseconds. */
+  | { op: 'look'; now: number; rebuild?: boolean }
+  /** Texts of files that have no chunks yet, unmasked: those near a question, or any. */
+  | { op: 'uncut'; question?: string; limit: number }
+  | { op: 'cut'; files: readonly FileToCut[] }
   | { op: 'counts'; model?: string }
   /** Chunks that have no vector of this model. */
   | { op: 'bare'; model: string; limit: number }
   | { op: 'embed'; model: string; vectors: readonly { id: number; vector: Float32Array }[] }
-  | { op: 'search'; words: readonly string[]; near?: { model: string; vector: Float32Array }; limit: number }
+  | { op: 'search'; question: string; near?: { model: string; vector: Float32Array }; limit: number }
   | { op: 'close' };
 
 export interface IndexResults {
-  files: KnownFile[];
-  put: undefined;
-  touch: undefined;
-  remove: undefined;
-  clear: undefined;
-  counts: { files: number; chunks: number; vectors: number };
+  /** Counts of files. */
+  look: { files: number; indexed: number; removed: number; skipped: Skip[] };
+  uncut: FileToCut[];
+  cut: undefined;
+  counts: { chunks: number; vectors: number };
   bare: { id: number; text: string }[];
   embed: undefined;
   search: Hit[];
   close: undefined;
 }
 
+export type ToThread = { id: number; job: IndexJob } | { cancel: number };
+
 export interface IndexThreadOptions {
   /** The database; undefined: in memory alone. */
   file?: string;
+  /** The workspace. */
+  root: string;
+  sandbox: SandboxOptions;
+}
+
+/** How far a look is, in files. */
+export interface LookProgress {
+  done: number;
+  total: number;
 }
 
 /** `damaged`: the database was no good and has been emptied; what was asked for can be asked again. */
@@ -62,16 +70,29 @@ const program = new URL(import.meta.url.endsWith('.ts') ? './index-worker.ts' : 
 
 const threadMegabytes = 1_024;
 
-/** A thread that was asked nothing for this long ends, unless what it knows is in memory alone. */
-const idleMs = 10_000;
+/**
+ * A thread that was asked nothing for this long ends, unless what it knows is in memory alone. Until then it remembers what it
+ * would have to list and read again.
+ */
+const idleMs = 120_000;
 
-/** The database of one index, in a thread of its own: neither parsing nor waiting for a lock stops anything else. */
+interface Asked {
+  worker: Worker;
+  resolve(done: unknown): void;
+  reject(error: Error): void;
+  onProgress: ((progress: LookProgress) => void) | undefined;
+}
+
+type Told = { id: number } & ({ progress: LookProgress } | { done: unknown } | IndexFailure);
+
+/** The database of one index, in a thread of its own: neither reading, parsing nor waiting for a lock stops anything else. */
 export class IndexClient {
   readonly #options: IndexThreadOptions;
   readonly #clock: Pick<Clock, 'after'>;
+  readonly #asked = new Map<number, Asked>();
+  #lastId = 0;
   #worker: Worker | undefined;
   #stayAwake: (() => void) | undefined;
-  #last: Promise<unknown> = Promise.resolve();
   #closed = false;
 
   constructor(options: IndexThreadOptions, clock: Pick<Clock, 'after'>) {
@@ -79,38 +100,46 @@ export class IndexClient {
     this.#clock = clock;
   }
 
-  /** One job after another, in the order asked. */
-  ask<Op extends IndexJob['op']>(job: Extract<IndexJob, { op: Op }>): Promise<IndexResults[Op]> {
-    const answer = this.#last.then(() => this.#ask<Op>(job));
-    // The failure of one job is told to who asked for it; the next one is done all the same.
-    this.#last = answer.catch(() => undefined);
-    return answer;
+  /** Jobs are begun in the order asked; a question is answered while a look goes on. An abort ends a look, and keeps what is done. */
+  async ask<Op extends IndexJob['op']>(
+    job: Extract<IndexJob, { op: Op }>,
+    signal?: AbortSignal,
+    onProgress?: (progress: LookProgress) => void,
+  ): Promise<IndexResults[Op]> {
+    if (this.#closed) throw cancelledError('The process is ending.');
+    return this.#ask<Op>(this.#started(), job, signal, onProgress);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#last;
+    for (const id of this.#asked.keys()) this.#worker?.postMessage({ cancel: id });
     await this.#end();
   }
 
-  async #ask<Op extends IndexJob['op']>(job: Extract<IndexJob, { op: Op }>): Promise<IndexResults[Op]> {
-    if (this.#closed) throw cancelledError('The process is ending.');
+  async #ask<Op extends IndexJob['op']>(
+    worker: Worker,
+    job: Extract<IndexJob, { op: Op }>,
+    signal?: AbortSignal,
+    onProgress?: Asked['onProgress'],
+  ): Promise<IndexResults[Op]> {
+    throwIfAborted(signal);
     this.#stayAwake?.();
-    const worker = this.#started();
+    const id = ++this.#lastId;
     const { promise, resolve, reject } = Promise.withResolvers<IndexResults[Op]>();
-    const onMessage = (answer: { done: IndexResults[Op] } | IndexFailure) => {
-      if ('done' in answer) resolve(answer.done);
-      else reject(failed(answer));
-    };
-    const onExit = (code: number) => reject(bugError(`The thread of the search index ended with code ${code}.`));
-    const onError = (error: unknown) => reject(bugError('The thread of the search index failed.', error));
-    worker.on('message', onMessage).on('error', onError).on('exit', onExit).ref();
+    this.#asked.set(id, { worker, resolve, reject, onProgress });
+    const cancel = () => worker.postMessage({ cancel: id });
+    signal?.addEventListener('abort', cancel, { once: true });
+    worker.ref();
     try {
-      worker.postMessage(job);
+      worker.postMessage({ id, job });
       return await promise;
+    } catch (error) {
+      if (this.#closed) throw cancelledError('The process is ending.');
+      throw signal?.aborted ? reasonOf(signal) : error;
     } finally {
-      worker.off('message', onMessage).off('error', onError).off('exit', onExit).unref();
-      this.#rest();
+      signal?.removeEventListener('abort', cancel);
+      this.#asked.delete(id);
+      if (this.#asked.size === 0) this.#rest(worker);
     }
   }
 
@@ -119,23 +148,30 @@ export class IndexClient {
     const worker = new Worker(program, {
       workerData: this.#options,
       execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: threadMegabytes },
+      resourceLimits: { maxOldGenerationSizeMb: threadMegabytes, maxYoungGenerationSizeMb: 64 },
     });
-    // A thread that failed between two jobs is started anew by the next one.
+    const fail = (error: Error) => {
+      // One that failed is started anew by the next job.
+      if (this.#worker === worker) this.#worker = undefined;
+      for (const asked of this.#asked.values()) if (asked.worker === worker) asked.reject(error);
+    };
     worker
-      .on('error', () => undefined)
-      .on('exit', () => {
-        if (this.#worker === worker) this.#worker = undefined;
-      });
+      .on('message', (told: Told) => {
+        const asked = this.#asked.get(told.id);
+        if ('progress' in told) asked?.onProgress?.(told.progress);
+        else if ('done' in told) asked?.resolve(told.done);
+        else asked?.reject(failed(told));
+      })
+      .on('error', error => fail(bugError('The thread of the search index failed.', error)))
+      .on('exit', code => fail(bugError(`The thread of the search index ended with code ${code}.`)));
     this.#worker = worker;
     return worker;
   }
 
-  #rest(): void {
-    if (this.#options.file === undefined) return;
-    this.#stayAwake = this.#clock.after(idleMs, () => {
-      this.#last = this.#last.then(() => this.#end());
-    });
+  #rest(worker: Worker): void {
+    worker.unref();
+    if (this.#worker !== worker || this.#options.file === undefined || this.#closed) return;
+    this.#stayAwake = this.#clock.after(idleMs, () => void this.#end());
   }
 
   async #end(): Promise<void> {
@@ -143,10 +179,7 @@ export class IndexClient {
     const worker = this.#worker;
     if (!worker) return;
     this.#worker = undefined;
-    const closed = new Promise(resolve => worker.once('message', resolve).once('exit', resolve).once('error', resolve));
-    worker.ref();
-    worker.postMessage({ op: 'close' });
-    await closed;
+    await this.#ask<'close'>(worker, { op: 'close' }).catch(() => undefined);
     await worker.terminate();
   }
 }

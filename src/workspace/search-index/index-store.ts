@@ -1,130 +1,169 @@
+import { join, sep } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { sha256 } from '../../core/ids.ts';
 import type { KnownFile } from '../read-file.ts';
-import { searchable } from '../words.ts';
 import type { FoundSymbol } from '../workers/run-job.ts';
 import { type Chunk, chunksOf } from './chunks.ts';
-import type { FileToIndex, Hit, IndexJob, IndexResults } from './index-client.ts';
+import { TermCounter, type Terms } from './file-terms.ts';
+import type { FileToCut, Hit, IndexJob, IndexResults } from './index-client.ts';
+import { cosineSimilarity, matches, packVector, type Ranked, ranked, reciprocalRankFusion } from './ranking.ts';
 
-/** A vector in one byte a number: near enough for comparing, and a quarter of the size. */
-export function packVector(vector: Float32Array): Int8Array {
-  let maxMagnitude = 0;
-  for (const value of vector) maxMagnitude = Math.max(maxMagnitude, Math.abs(value));
-  return Int8Array.from(vector, value => (maxMagnitude === 0 ? 0 : Math.round((value / maxMagnitude) * 127)));
-}
-
-/** The cosine of the angle between two packed vectors; 0 where they can't be compared. */
-export function cosineSimilarity(a: Int8Array, b: Int8Array): number {
-  if (a.length !== b.length) return 0;
-  let dot = 0;
-  let aa = 0;
-  let bb = 0;
-  for (let at = 0; at < a.length; at++) {
-    const x = a[at] ?? 0;
-    const y = b[at] ?? 0;
-    dot += x * y;
-    aa += x * x;
-    bb += y * y;
-  }
-  return aa === 0 || bb === 0 ? 0 : dot / Math.sqrt(aa * bb);
-}
-
-/** The constant of reciprocal rank fusion as its authors have it: high ranks count, but none decides alone. */
-const flattening = 60;
-
-/** Brings rankings of the same things together: each gives a thing one part in its place. */
-export function reciprocalRankFusion<Key>(rankings: readonly (readonly Key[])[]): Map<Key, number> {
-  const scores = new Map<Key, number>();
-  for (const ranking of rankings) {
-    for (const [place, key] of ranking.entries()) {
-      scores.set(key, (scores.get(key) ?? 0) + 1 / (flattening + place + 1));
-    }
-  }
-  return scores;
-}
-
-/** How much a word in a path, in a name or in the text itself counts. */
-const bm25 = 'bm25(words, 4.0, 5.0, 1.0)';
+/** Files whose chunks are looked at: those that the words of a question bring near. */
+const maxNear = 40;
 
 /** Hits of each ranking that are brought together. */
 const maxRanked = 150;
 
-/** Of one file, no more hits than this are among the best: the others may know more. */
+/** Of one file, no more hits than this are among the best. */
 const maxPerFile = 3;
 
-/** The tables of one index. Every change is whole or did not happen. */
+/** What the name of a chunk counts beside its text. */
+const nameWeight = 3;
+
+/** What a file is worth in the score of its chunks. */
+const fileShare = 0.5;
+
+/** What each further hit in one file is worth of the one before: other files may know something else. */
+const furtherShare = 0.8;
+
+/** A file as the index knows it. */
+export interface IndexedFile {
+  id: number;
+  size: number;
+  mtimeMs: number;
+  /** What a hit in it counts for, at most 1. */
+  weight: number;
+  terms: Terms;
+  /** Its chunks are in the index. */
+  isCut: boolean;
+  /** The last look that saw it as it is here. */
+  seenBy?: number | undefined;
+}
+
+/** A file that is put into the index. Its path is absolute. */
+export interface FileToPut extends KnownFile {
+  weight: number;
+  terms: Terms;
+}
+
+/** The tables of one index, and in memory what a search goes through. Every change is whole or did not happen. */
 export class IndexStore {
   readonly #db: DatabaseSync;
-  readonly #symbols: (file: FileToIndex) => Promise<FoundSymbol[] | undefined>;
+  readonly #start: string;
+  readonly #counter = new TermCounter();
+  readonly #files = new Map<string, IndexedFile>();
+  /** Raised with each change: what was found for a question is right until then. */
+  #changes = 0;
+  #lastNear: { question: string; changes: number; near: Near } | undefined;
+  /** Of the database, as others left it; undefined: not read yet. */
+  #version: number | undefined;
 
-  constructor(db: DatabaseSync, symbols: (file: FileToIndex) => Promise<FoundSymbol[] | undefined>) {
+  constructor(db: DatabaseSync, root: string) {
     this.#db = db;
-    this.#symbols = symbols;
+    this.#start = root.endsWith(sep) ? root : `${root}${sep}`;
   }
 
   close(): void {
     this.#db.close();
   }
 
-  files(): KnownFile[] {
-    const rows = this.#db.prepare('SELECT path, size, mtime, sha256 FROM files').all();
-    return rows.map(row => ({
-      path: String(row.path),
-      size: Number(row.size),
-      mtimeMs: Number(row.mtime),
-      sha256: sha256(String(row.sha256)),
-    }));
+  /** All files by their absolute paths; read again where another process has changed something. */
+  files(): ReadonlyMap<string, IndexedFile> {
+    const version = this.#dataVersion();
+    if (version === this.#version) return this.#files;
+    const before = new Map(this.#files);
+    this.#files.clear();
+    this.#changes++;
+    for (const row of this.#db.prepare('SELECT id, path, size, mtime, weight, cut, terms FROM files').iterate()) {
+      const bytes = row.terms instanceof Uint8Array ? row.terms : new Uint8Array();
+      const terms = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+      const path = join(this.#start, String(row.path));
+      const { size, mtime, weight, cut } = row;
+      const id = Number(row.id);
+      const known = before.get(path);
+      const seenBy = known?.id === id ? known.seenBy : undefined;
+      const numbers = { id, size: Number(size), mtimeMs: Number(mtime), weight: Number(weight) };
+      this.#files.set(path, { ...numbers, terms, isCut: cut === 1, seenBy });
+    }
+    this.#version = version;
+    return this.#files;
   }
 
-  async put(files: readonly FileToIndex[]): Promise<void> {
-    const cut: { file: FileToIndex; chunks: Chunk[] }[] = [];
-    for (const file of files) cut.push({ file, chunks: chunksOf(file.text, await this.#symbols(file)) });
-    const addFile = this.#db.prepare(
-      'INSERT INTO files (path, size, mtime, sha256, weight) VALUES (?, ?, ?, ?, ?) RETURNING id',
+  /** The newest ID there is: files that are put from now on have higher ones. */
+  newestId(): number {
+    return Number(this.#db.prepare("SELECT max(seq) AS id FROM sqlite_sequence WHERE name = 'files'").get()?.id ?? 0);
+  }
+
+  isSame(path: string, sha256: string): boolean {
+    const select = this.#db.prepare('SELECT 1 FROM files WHERE path = ? AND sha256 = ?');
+    return select.get(this.#nameOf(path), sha256) !== undefined;
+  }
+
+  put(files: readonly FileToPut[]): void {
+    const add = this.#db.prepare(
+      'INSERT INTO files (path, size, mtime, sha256, weight, terms) VALUES (?, ?, ?, ?, ?, ?)',
     );
-    const addChunk = this.#db.prepare(
-      'INSERT INTO chunks (file, from_line, to_line, name, text) VALUES (?, ?, ?, ?, ?) RETURNING id',
-    );
-    const addWords = this.#db.prepare('INSERT INTO words (rowid, path, name, body) VALUES (?, ?, ?, ?)');
     this.#whole(() => {
-      for (const { file, chunks } of cut) {
-        this.#drop(file.path);
-        const row = addFile.get(file.path, file.size, file.mtimeMs, file.sha256, file.weight);
-        const path = searchable(file.path);
-        for (const { from, to, name, text } of chunks) {
-          const chunk = addChunk.get(Number(row?.id), from, to, name, text);
-          addWords.run(Number(chunk?.id), path, searchable(name), searchable(text));
-        }
+      const mayBeOthers = this.#dataVersion() !== this.#version;
+      this.#drop(files.flatMap(({ path }) => (mayBeOthers || this.#files.has(path) ? path : [])));
+      for (const { path, size, mtimeMs, sha256, weight, terms } of files) {
+        const bytes = new Uint8Array(terms.buffer, 0, terms.byteLength);
+        const { lastInsertRowid } = add.run(this.#nameOf(path), size, mtimeMs, sha256, weight, bytes);
+        this.#files.set(path, { id: Number(lastInsertRowid), size, mtimeMs, weight, terms, isCut: false });
       }
     });
   }
 
-  touch(files: readonly KnownFile[]): void {
-    const statement = this.#db.prepare('UPDATE files SET size = ?, mtime = ? WHERE path = ?');
-    this.#whole(() => {
-      for (const { path, size, mtimeMs } of files) statement.run(size, mtimeMs, path);
-    });
+  /** The text is the same, the time of the last change is not. */
+  touch(path: string, size: number, mtimeMs: number): void {
+    const update = this.#db.prepare('UPDATE files SET size = ?, mtime = ? WHERE path = ?');
+    update.run(size, mtimeMs, this.#nameOf(path));
+    const file = this.#files.get(path);
+    if (file) Object.assign(file, { size, mtimeMs });
   }
 
   remove(paths: readonly string[]): void {
-    this.#whole(() => {
-      for (const path of paths) this.#drop(path);
-    });
+    this.#whole(() => this.#drop(paths));
   }
 
   clear(): void {
-    this.#whole(() => {
-      this.#db.exec('DELETE FROM words WHERE rowid IN (SELECT id FROM chunks); DELETE FROM chunks; DELETE FROM files;');
-    });
+    this.#whole(() => this.#db.exec('DELETE FROM chunks; DELETE FROM files;'));
+    this.#files.clear();
   }
 
   counts(model = ''): IndexResults['counts'] {
     const count = (sql: string, ...values: string[]) => Number(this.#db.prepare(sql).get(...values)?.count);
     return {
-      files: count('SELECT count(*) AS count FROM files'),
       chunks: count('SELECT count(*) AS count FROM chunks'),
       vectors: count('SELECT count(*) AS count FROM chunks WHERE model = ?', model),
     };
+  }
+
+  /** Files that are not cut yet: those that come near a question or, without one, any. */
+  uncut({ question, limit }: Extract<IndexJob, { op: 'uncut' }>): string[] {
+    const files = this.files();
+    const found = question === undefined ? [...files.keys()] : this.#near(question).best.map(({ item }) => item);
+    return found.filter(path => files.get(path)?.isCut === false).slice(0, limit);
+  }
+
+  async cut(files: readonly FileToCut[], symbolsOf: (file: FileToCut) => Promise<FoundSymbol[] | undefined>) {
+    const known = this.files();
+    const cut: { id: number; file: FileToCut; chunks: Chunk[] }[] = [];
+    for (const file of files) {
+      const id = known.get(file.path)?.id;
+      if (id !== undefined) cut.push({ id, file, chunks: chunksOf(file.text, await symbolsOf(file)) });
+    }
+    // One that was put anew meanwhile has another id; one that another process has cut meanwhile is cut.
+    const mark = this.#db.prepare('UPDATE files SET cut = 1 WHERE id = ? AND cut = 0');
+    const add = this.#db.prepare('INSERT INTO chunks (file, from_line, to_line, name, text) VALUES (?, ?, ?, ?, ?)');
+    this.#whole(() => {
+      for (const { id, file, chunks } of cut) {
+        if (mark.run(id).changes === 1) {
+          for (const { from, to, name, text } of chunks) add.run(id, from, to, name, text);
+        }
+        const now = known.get(file.path);
+        if (now?.id === id) now.isCut = true;
+      }
+    });
   }
 
   bare(model: string, limit: number): IndexResults['bare'] {
@@ -145,41 +184,77 @@ export class IndexStore {
     });
   }
 
-  search({ words, near, limit }: Extract<IndexJob, { op: 'search' }>): Hit[] {
-    const rankings = [this.#byWords(words)];
+  search({ question, near, limit }: Extract<IndexJob, { op: 'search' }>): Hit[] {
+    const rankings = [this.#byWords(question)];
     if (near) rankings.push(this.#byNearness(near));
     const row = this.#db.prepare(
-      `SELECT path, weight, from_line, to_line, name, text FROM chunks JOIN files ON files.id = chunks.file
-       WHERE chunks.id = ?`,
+      `SELECT path, from_line, to_line, name, text FROM chunks JOIN files ON files.id = chunks.file WHERE chunks.id = ?`,
     );
     const hits = [...reciprocalRankFusion(rankings)].flatMap(([id, score]): Hit[] => {
       const found = row.get(id);
       if (!found) return [];
       const { path, name, text, from_line: from, to_line: to } = found;
-      const where = { path: String(path), from: Number(from), to: Number(to) };
+      const where = { path: join(this.#start, String(path)), from: Number(from), to: Number(to) };
       return [{ ...where, name: String(name), text: String(text), score }];
     });
     const perFile = new Map<string, number>();
     return hits
       .sort((a, b) => b.score - a.score)
-      .filter(({ path }) => {
-        const count = (perFile.get(path) ?? 0) + 1;
-        perFile.set(path, count);
-        return count <= maxPerFile;
+      .flatMap(hit => {
+        const before = perFile.get(hit.path) ?? 0;
+        perFile.set(hit.path, before + 1);
+        return before < maxPerFile ? { ...hit, score: hit.score * furtherShare ** before } : [];
       })
+      .sort((a, b) => b.score - a.score)
       .slice(0, limit);
   }
 
-  #byWords(words: readonly string[]): number[] {
-    if (words.length === 0) return [];
-    const query = words.map(word => `"${word.replaceAll('"', '')}"`).join(' OR ');
-    const rows = this.#db
-      .prepare(
-        `SELECT found.id AS id FROM (SELECT rowid AS id, ${bm25} AS rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?) found
-         JOIN chunks ON chunks.id = found.id JOIN files ON files.id = chunks.file ORDER BY found.rank * files.weight`,
-      )
-      .all(query, maxRanked * 2);
-    return rows.slice(0, maxRanked).map(({ id }) => Number(id));
+  /** What is looked for, and the files that speak of it. */
+  #near(question: string): Near {
+    const files = this.files();
+    const last = this.#lastNear;
+    if (last?.question === question && last.changes === this.#changes) return last.near;
+    const wanted = this.#counter
+      .termsOf([{ text: Buffer.from(question.slice(0, maxQuestion)), weight: 1 }])
+      .slice(0, maxWanted);
+    const found = matches(wanted, files);
+    const rarity = Array.from(wanted, (_, place) => {
+      const having = found.reduce((sum, { entries }) => sum + (entries[place] === 0 ? 0 : 1), 0);
+      return Math.log(1 + (files.size - having + 0.5) / (having + 0.5));
+    });
+    const best = ranked(rarity, found, path => files.get(path)?.weight ?? 0).slice(0, maxNear);
+    const near = { wanted, rarity, best };
+    this.#lastNear = { question, changes: this.#changes, near };
+    return near;
+  }
+
+  /** Chunks that speak of a question, in files that do. */
+  #byWords(question: string): number[] {
+    const { wanted, rarity, best } = this.#near(question);
+    const select = this.#db.prepare('SELECT id, name, text FROM chunks WHERE file = ?');
+    const texts = best.flatMap(({ item: path, score: fileScore }) => {
+      const { id: file = 0, weight = 0 } = this.#files.get(path) ?? {};
+      return select.all(file).map(({ id, name, text }) => {
+        const counted = [
+          { text: Buffer.from(String(name)), weight: nameWeight },
+          { text: Buffer.from(String(text)), weight: 1 },
+        ];
+        return [{ id: Number(id), path, weight, fileScore }, { terms: this.#counter.termsOf(counted) }] as const;
+      });
+    });
+    const found = ranked(rarity, matches(wanted, texts), ({ weight }) => weight);
+    // Where the path alone speaks of it, the file is shown by its beginning.
+    const has = new Set(found.map(({ item }) => item.path));
+    const others = texts.flatMap(([item]) => {
+      if (has.has(item.path)) return [];
+      has.add(item.path);
+      return { item, score: 0 };
+    });
+    return [...found, ...others]
+      .map(({ item: { id, fileScore }, score }) => ({ id, score: score + fileShare * fileScore }))
+      .sort((a, b) => b.score - a.score)
+      .slice(0, maxRanked)
+      .map(({ id }) => id);
   }
 
   #byNearness({ model, vector }: { model: string; vector: Float32Array }): number[] {
@@ -202,23 +277,47 @@ export class IndexStore {
       .map(({ id }) => id);
   }
 
-  #drop(path: string): void {
-    const file = this.#db.prepare('SELECT id FROM files WHERE path = ?').get(path);
-    if (!file) return;
-    const id = Number(file.id);
-    this.#db.prepare('DELETE FROM words WHERE rowid IN (SELECT id FROM chunks WHERE file = ?)').run(id);
-    this.#db.prepare('DELETE FROM chunks WHERE file = ?').run(id);
-    this.#db.prepare('DELETE FROM files WHERE id = ?').run(id);
+  #drop(paths: readonly string[]): void {
+    const chunks = this.#db.prepare('DELETE FROM chunks WHERE file = (SELECT id FROM files WHERE path = ?)');
+    const file = this.#db.prepare('DELETE FROM files WHERE path = ?');
+    for (const path of paths) {
+      chunks.run(this.#nameOf(path));
+      file.run(this.#nameOf(path));
+      this.#files.delete(path);
+    }
+  }
+
+  /** Relative to the workspace, with slashes. */
+  #nameOf(path: string): string {
+    return path.slice(this.#start.length).replaceAll(sep, '/');
+  }
+
+  /** Changes when another process has changed something. */
+  #dataVersion(): number {
+    return Number(this.#db.prepare('PRAGMA data_version').get()?.data_version);
   }
 
   #whole(change: () => void): void {
+    this.#changes++;
     this.#db.exec('BEGIN IMMEDIATE');
     try {
       change();
       this.#db.exec('COMMIT');
     } catch (error) {
       this.#db.exec('ROLLBACK');
+      this.#version = undefined;
       throw error;
     }
   }
+}
+
+const maxQuestion = 20_000;
+const maxWanted = 120;
+
+interface Near {
+  wanted: Terms;
+  /** What each of them counts. */
+  rarity: readonly number[];
+  /** The best first. */
+  best: readonly Ranked<string>[];
 }

@@ -1,20 +1,12 @@
 import { createHash } from 'node:crypto';
-import { join, relative, sep } from 'node:path';
-import { inParallel } from '../../core/concurrency.ts';
+import { join } from 'node:path';
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import type { Clock, Embedder, Mask } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import { languageOf } from '../outline/outline.ts';
-import { isSkip, skip } from '../paths.ts';
-import type { KnownFile } from '../read-file.ts';
-import { readFile } from '../read-file.ts';
 import type { Sandbox } from '../sandbox.ts';
-import { classifyFile, type FileClass, walkDirectory } from '../walk.ts';
-import { questionWords } from '../words.ts';
-import type { FileToIndex, Hit } from './index-client.ts';
-import { IndexClient } from './index-client.ts';
+import { type Hit, IndexClient, type IndexResults, type LookProgress } from './index-client.ts';
 
 export interface SearchIndexesOptions {
   /** Folder of the databases; undefined: they are in memory alone. */
@@ -26,7 +18,7 @@ export interface SearchIndexesOptions {
   embedder?: Embedder;
   /** Why it is absent, where one was wanted; told with each refresh. */
   noEmbedder?: string;
-  clock: Pick<Clock, 'after' | 'monotonic'>;
+  clock: Pick<Clock, 'after' | 'now'>;
 }
 
 type Payer = Parameters<Embedder['embed']>[2];
@@ -37,6 +29,8 @@ export interface RefreshOptions {
   payer?: Payer;
   /** Puts all files anew. */
   rebuild?: boolean;
+  /** Milliseconds after which the files that are read so far have to do; the others are read in the background. Absent: all are read. */
+  waitMs?: number;
   /** Told some twenty times on the way: what is done, and of how many. */
   onProgress?(stage: 'indexing' | 'embedding', done: number, total: number): void;
 }
@@ -49,6 +43,7 @@ export interface RefreshReport {
   removed: number;
   /** What may or can not be read. */
   skipped: Skip[];
+  /** Stretches of those files that a search came near to, or of all files where a model makes vectors. */
   chunks: number;
   /** Chunks that have a vector; absent where no model makes them. */
   vectors?: number;
@@ -59,28 +54,17 @@ export interface RefreshReport {
 export type SearchIndex = ReturnType<typeof createIndex>;
 export type SearchIndexes = ReturnType<typeof createSearchIndexes>;
 
-const walkLimits = { maxDepth: 100, maxEntries: 300_000 };
-const maxFiles = 30_000;
-/** Of all files together. */
-const maxTotalBytes = 256 * 1024 * 1024;
-/** Larger files are data. */
-const maxBytes = 1024 * 1024;
-const maxConcurrent = 8;
-/** One message to the thread: files, and characters of all of them. */
-const batch = { files: 64, chars: 500_000 };
+/** Milliseconds that a call which is to have an answer waits for files that are not in the index yet. */
+export const searchWaitMs = 1_500;
+
+/** Files whose texts are asked of the thread at once. */
+const cutAtOnce = 64;
+/** Of one search. */
+const maxCuts = 10;
 /** Vendors take 300,000 tokens of all texts of a request, and 8,192 of each. */
 const embedAtOnce = 32;
 const embeddedTokens = 7_000;
 const embeddedChars = 6_000;
-/** Hits in source come before equal ones elsewhere. */
-const weights: Readonly<Record<FileClass, number>> = {
-  source: 1,
-  doc: 0.85,
-  test: 0.75,
-  config: 0.7,
-  log: 0.4,
-  generated: 0.3,
-};
 /** What is stored of secrets is the same in all indexes of a machine: it leads nowhere. */
 const maskScope = 'index';
 
@@ -95,11 +79,13 @@ export function createSearchIndexes(options: SearchIndexesOptions) {
       const real = await sandbox.assertWithin(root);
       const known = open.get(real);
       if (known) return known.index;
-      const name = createHash('sha256').update(real).digest('hex').slice(0, 24);
-      const file = options.folder && join(options.folder, `${name}.sqlite`);
-      const client = new IndexClient({ ...(file && { file }) }, options.clock);
+      // What may be read decides what stands in it.
+      const name = createHash('sha256').update(`${real}${sandbox.options.allowSecrets ? '\0secrets' : ''}`);
+      const file = options.folder && join(options.folder, `${name.digest('hex').slice(0, 24)}.sqlite`);
       // What lies below a folder is the same for everybody who may read the folder: links in it are not followed.
-      const index = createIndex({ ...options, sandbox }, real, client);
+      const thread = { ...(file && { file }), root: real, sandbox: sandbox.options };
+      const client = new IndexClient(thread, options.clock);
+      const index = createIndex(options, client);
       open.set(real, { index, client });
       return index;
     },
@@ -110,49 +96,99 @@ export function createSearchIndexes(options: SearchIndexesOptions) {
 }
 
 interface Work extends SearchIndexesOptions, RefreshOptions {
-  root: string;
   client: IndexClient;
-  report: RefreshReport;
-  /** Bytes of the files that were looked at. */
-  bytes: number;
 }
 
 /** What stands where in the files of one workspace. */
-function createIndex(options: SearchIndexesOptions, root: string, client: IndexClient) {
-  const { embedder } = options;
+function createIndex(options: SearchIndexesOptions, client: IndexClient) {
+  const { embedder, clock, mask } = options;
+  const watching = new Set<(progress: LookProgress) => void>();
+  let latest: LookProgress = { done: 0, total: 0 };
   let last: Promise<unknown> = Promise.resolve();
+  let next: Promise<IndexResults['look']> | undefined;
 
-  async function refresh(how: RefreshOptions): Promise<RefreshReport> {
-    throwIfAborted(how.signal);
-    const report: RefreshReport = { files: 0, indexed: 0, removed: 0, skipped: [], chunks: 0 };
-    const work: Work = { ...options, ...how, root, client, report, bytes: 0 };
-    if (how.rebuild) await client.ask({ op: 'clear' });
-    await putChanged(work);
-    report.warning = embedder ? await embedBare(work, embedder) : options.noEmbedder;
-    const counts = await client.ask({ op: 'counts', ...(embedder && { model: embedder.model }) });
-    report.files = counts.files;
-    report.chunks = counts.chunks;
-    if (embedder) report.vectors = counts.vectors;
-    return report;
+  /** One look after another: the second finds done what the first did. */
+  function look(rebuild: boolean, signal?: AbortSignal): Promise<IndexResults['look']> {
+    const mine = last.then(() => {
+      next = undefined;
+      latest = { done: 0, total: 0 };
+      return client.ask<'look'>({ op: 'look', now: clock.now(), rebuild }, signal, progress => {
+        latest = progress;
+        for (const tell of watching) tell(progress);
+      });
+    });
+    last = mine.catch(() => undefined);
+    return mine;
+  }
+
+  /** Undefined: it goes on in the background, for whoever asks next. */
+  async function lookFor(waitMs: number, signal: AbortSignal): Promise<IndexResults['look'] | undefined> {
+    next ??= look(false);
+    const { promise: over, resolve } = Promise.withResolvers<undefined>();
+    const stopWaiting = clock.after(waitMs, () => resolve(undefined));
+    const onAbort = () => resolve(undefined);
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      return await Promise.race([next, over]);
+    } finally {
+      stopWaiting();
+      signal.removeEventListener('abort', onAbort);
+      throwIfAborted(signal);
+    }
+  }
+
+  async function cut(question?: string): Promise<boolean> {
+    const texts = await client.ask<'uncut'>({
+      op: 'uncut',
+      limit: cutAtOnce,
+      ...(question !== undefined && { question }),
+    });
+    const files = [];
+    for (const { path, text } of texts) files.push({ path, text: (await mask(text, maskScope)).text });
+    if (files.length > 0) await client.ask<'cut'>({ op: 'cut', files });
+    return files.length > 0;
+  }
+
+  /** Cuts all files, and gives every chunk a vector; answers why it did not, where the model failed. */
+  async function embedAll(how: RefreshOptions, embedder: Embedder): Promise<string | undefined> {
+    while (await cut()) throwIfAborted(how.signal);
+    return embedBare({ ...options, ...how, client }, embedder);
   }
 
   return {
     /** Makes the index equal to the files: only those that changed are read. An abort keeps what is done so far. */
-    refresh(how: RefreshOptions): Promise<RefreshReport> {
-      // One after another: the second finds done what the first did.
-      const mine = last.then(() => refresh(how));
-      last = mine.catch(() => undefined);
-      return mine;
+    async refresh(how: RefreshOptions): Promise<RefreshReport> {
+      const { signal, waitMs, rebuild = false } = how;
+      throwIfAborted(signal);
+      const tell = stepReporter(how, 'indexing');
+      watching.add(tell);
+      try {
+        const seen = waitMs === undefined ? await look(rebuild, signal) : await lookFor(waitMs, signal);
+        const warning = seen ? (embedder ? await embedAll(how, embedder) : options.noEmbedder) : unfinished(latest);
+        const { chunks, vectors } = await client.ask<'counts'>({
+          op: 'counts',
+          ...(embedder && { model: embedder.model }),
+        });
+        const done = seen ?? { files: latest.done, indexed: 0, removed: 0, skipped: [] };
+        return { ...done, chunks, ...(embedder && { vectors }), ...(warning !== undefined && { warning }) };
+      } finally {
+        watching.delete(tell);
+      }
     },
-    /** The best stretches of files for a question, the best first; `path` is absolute. */
+    /** The best stretches of files for a question, the best first. */
     async search(question: string, limit: number, signal: AbortSignal, payer?: Payer): Promise<Hit[]> {
       throwIfAborted(signal);
-      const words = questionWords(question);
       const near = embedder && (await vectorOf(options, embedder, { question, signal, payer }));
-      const hits = await client.ask({ op: 'search', words, limit, ...(near && { near }) });
-      return hits.map(hit => ({ ...hit, path: join(root, hit.path) }));
+      // While files come in, others may always be nearer.
+      for (let left = maxCuts; left > 0 && (await cut(question)); left--) throwIfAborted(signal);
+      return client.ask<'search'>({ op: 'search', question, limit, ...(near && { near }) });
     },
   };
+}
+
+function unfinished({ done, total }: LookProgress): string {
+  const how = total === 0 ? 'brought up to date' : `made, and ${done} of ${total} files are in it so far`;
+  return `the index is being ${how}; send the call again in a minute to search the other files, too.`;
 }
 
 async function vectorOf(
@@ -179,111 +215,13 @@ function embeddable(text: string): string {
   return tokens <= embeddedTokens ? cut : safeCut(cut, Math.floor((cut.length * embeddedTokens) / tokens));
 }
 
-/** Looks at every file of the workspace and puts, touches or removes what is not as it was. */
-async function putChanged(work: Work): Promise<void> {
-  const { client, root, sandbox, report, signal } = work;
-  const known = new Map((await client.ask({ op: 'files' })).map(file => [file.path, file]));
-  const walk = await walkDirectory(sandbox, root, walkLimits, signal);
-  report.skipped.push(...walk.skipped);
-  const paths = inReach(walk.files, report);
-  const reportDone = progressReporter(work, 'indexing', paths.length);
-  let done = 0;
-  let waiting: Found[] = [];
-  for (let at = 0; at < paths.length; at += batch.files) {
-    throwIfAborted(signal);
-    const part = paths.slice(at, at + batch.files);
-    const found = await inParallel(part, maxConcurrent, path => look(work, path, known));
-    for (const each of found) {
-      known.delete(each.path);
-      waiting.push(each);
-      if (charsOf(waiting) > batch.chars) {
-        await flush(work, waiting);
-        waiting = [];
-      }
-    }
-    await flush(work, waiting);
-    waiting = [];
-    done += part.length;
-    // Looking at files that are as they were is over before anybody wonders.
-    if (report.indexed > 0) reportDone(done);
-  }
-  // What is left is gone, or no longer allowed; where not all was looked at, it may still be there.
-  const complete = !walk.skipped.some(({ code }) => code === 'too_many_files');
-  const gone = complete ? [...known.keys()] : [];
-  if (gone.length > 0) await client.ask({ op: 'remove', paths: gone });
-  report.removed += gone.length;
-}
-
-function inReach(files: readonly string[], report: RefreshReport): readonly string[] {
-  if (files.length <= maxFiles) return files;
-  const [first = ''] = files.slice(maxFiles);
-  const left = files.length - maxFiles;
-  report.skipped.push(skip(first, 'too_many_files', `This and ${left - 1} more files are not in the index.`));
-  return files.slice(0, maxFiles);
-}
-
-/** What was found out about one file. */
-interface Found {
-  /** Relative to the workspace. */
-  path: string;
-  put?: FileToIndex;
-  touch?: KnownFile;
-  remove?: boolean;
-}
-
-function charsOf(found: readonly Found[]): number {
-  return found.reduce((sum, { put }) => sum + (put?.text.length ?? 0), 0);
-}
-
-/** Size and time first; only where one of them differs is the file read, and only where its hash differs is it put. */
-async function look(work: Work, absolute: string, known: ReadonlyMap<string, KnownFile>): Promise<Found> {
-  const { root, sandbox, mask, signal, report } = work;
-  const path = relative(root, absolute).split(sep).join('/');
-  const before = known.get(path);
-  const none: Found = { path, ...(before && { remove: true }) };
-  const located = await sandbox.locate(absolute);
-  if (isSkip(located)) {
-    report.skipped.push(located);
-    return none;
-  }
-  // A larger one is refused when it is opened.
-  if (located.size <= maxBytes) work.bytes += located.size;
-  if (work.bytes > maxTotalBytes) {
-    report.skipped.push(skip(absolute, 'over_budget', `The index takes ${maxTotalBytes} bytes of files together.`));
-    return none;
-  }
-  if (before && before.size === located.size && before.mtimeMs === located.mtimeMs) return { path };
-  const file = await readFile(sandbox, absolute, { maxBytes, signal });
-  if (isSkip(file)) {
-    report.skipped.push(file);
-    return none;
-  }
-  const { size, mtimeMs, sha256 } = file;
-  const fingerprint = { path, size, mtimeMs, sha256 };
-  if (before?.sha256 === sha256) return { path, touch: fingerprint };
-  const { text } = await mask(file.text, maskScope);
-  const weight = weights[classifyFile(path, file.text)];
-  const language = languageOf(path);
-  return { path, put: { ...fingerprint, text, weight, ...(language && { language }) } };
-}
-
-async function flush({ client, report }: Work, found: readonly Found[]): Promise<void> {
-  const put = found.flatMap(each => each.put ?? []);
-  const touch = found.flatMap(each => each.touch ?? []);
-  const paths = found.flatMap(each => (each.remove ? [each.path] : []));
-  if (put.length > 0) await client.ask({ op: 'put', files: put });
-  if (touch.length > 0) await client.ask({ op: 'touch', files: touch });
-  if (paths.length > 0) await client.ask({ op: 'remove', paths });
-  report.indexed += put.length;
-  report.removed += paths.length;
-}
-
-/** Gives every chunk a vector; answers why it did not, where the model failed. */
+/** Gives chunks that have none a vector; answers why it did not, where the model failed. */
 async function embedBare(work: Work, embedder: Embedder): Promise<string | undefined> {
   const { client, signal } = work;
   const { model } = embedder;
   const { chunks, vectors } = await client.ask({ op: 'counts', model });
-  const report = progressReporter(work, 'embedding', chunks - vectors);
+  const report = stepReporter(work, 'embedding');
+  const total = chunks - vectors;
   for (let done = 0; ; ) {
     throwIfAborted(signal);
     const bare = await client.ask({ op: 'bare', model, limit: embedAtOnce });
@@ -305,18 +243,14 @@ async function embedBare(work: Work, embedder: Embedder): Promise<string | undef
       return `${model} made no vectors, so words alone decide: ${error.message}`;
     }
     done += bare.length;
-    report(done);
+    report({ done, total });
   }
 }
 
 /** Tells each twentieth, and the end. */
-function progressReporter(
-  { onProgress }: Work,
-  stage: 'indexing' | 'embedding',
-  total: number,
-): (done: number) => void {
+function stepReporter({ onProgress }: RefreshOptions, stage: 'indexing' | 'embedding') {
   let reported = 0;
-  return done => {
+  return ({ done, total }: LookProgress): void => {
     const part = Math.floor((done * 20) / Math.max(1, total));
     if (part === reported && done < total) return;
     reported = part;
