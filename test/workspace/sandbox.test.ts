@@ -42,6 +42,35 @@ describe.each([
 ])('sandbox %s', (_, descriptors) => {
   const sandboxOf = (roots: string[], allowSecrets = false) => createSandbox({ roots, allowSecrets, descriptors });
 
+  it('reads regular files of one folder at once, and none by a link, outside, secret or too large', async () => {
+    const { root, app } = tree();
+    mkdirSync(join(app, 'folder'));
+    symlinkSync('a.ts', join(app, 'inner-link'));
+    symlinkSync('../secret.txt', join(app, 'outer-link'));
+    symlinkSync(root, join(app, 'up'));
+    execFileSync('mkfifo', [join(app, 'pipe')]);
+    const names = ['a.ts', 'inner-link', 'outer-link', 'pipe', 'folder', '.env', 'gone'];
+    const found = await timed(sandboxOf([app]).readIn(app, names, 100));
+    if ('code' in found) throw new Error(found.reason);
+    const outcomes = [...found].map(([name, one]) => [name, 'code' in one ? one.code : one.bytes.toString()]);
+    expect(Object.fromEntries(outcomes)).toEqual({
+      'a.ts': 'inside',
+      'inner-link': 'unreadable',
+      'outer-link': 'unreadable',
+      pipe: 'not_regular',
+      folder: 'not_regular',
+      '.env': 'secret',
+      gone: 'not_found',
+    });
+    const small = await sandboxOf([app]).readIn(app, ['a.ts'], 5);
+    expect(small).toEqual(new Map([['a.ts', expect.objectContaining({ code: 'too_large' })]]));
+    expect(await sandboxOf([app]).readIn(root, ['secret.txt'], 100)).toMatchObject({ code: 'outside_roots' });
+    expect(await sandboxOf([app]).readIn(join(app, 'up'), ['secret.txt'], 100)).toMatchObject({
+      code: 'outside_roots',
+    });
+    expect(await sandboxOf([app]).readIn(join(app, 'a.ts'), ['x'], 100)).toMatchObject({ code: 'not_regular' });
+  });
+
   it('opens files inside its roots and says their real path', async () => {
     const { app } = tree();
     const opened = await sandboxOf([app]).open(join(app, 'sub/../a.ts'));

@@ -1,11 +1,24 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdtemp, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Embedder } from '../../../src/core/ports.ts';
+import { createMask } from '../../../src/observability/secret-masking.ts';
 import { createSandbox } from '../../../src/workspace/sandbox.ts';
-import { createSearchIndexes, type SearchIndexes } from '../../../src/workspace/search-index/search-index.ts';
+import {
+  createSearchIndexes,
+  type SearchIndexes,
+  type SearchIndexesOptions,
+} from '../../../src/workspace/search-index/search-index.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
 import { httpEmbedder } from '../../support/http-embedder.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
@@ -39,7 +52,7 @@ let folder: string;
 let clock: ManualClock;
 let indexes: SearchIndexes;
 const { signal } = new AbortController();
-const open = (more: { embedder?: Embedder; folder?: string } = {}) =>
+const open = (more: Partial<SearchIndexesOptions> = {}) =>
   createSearchIndexes({
     folder,
     sandbox: createSandbox({ roots: [project.root], allowSecrets: false }),
@@ -84,11 +97,109 @@ describe('the search index', () => {
       'test/refund.test.ts',
       'docs/guide.md',
     ]);
+    expect(await search('shipParcel')).not.toEqual([]);
     await indexes.close();
     const stored = databases().map(name => readFileSync(join(folder, name), 'latin1'));
     expect(stored.join('')).toContain('[masked]');
     expect(stored.join('')).not.toContain(secret);
     expect(stored.join('').toLowerCase()).not.toContain('secret');
+  });
+
+  it('holds no text of a file until a search comes near to it, and then none of its secrets', async () => {
+    const token = ['gh', 'p_', 'a1B2c3D4e5F6'.repeat(3)].join('');
+    const word = ['sw0rdfish', 'Tr0mb0ne', '77x'].join('-');
+    const key = [
+      `-----BEGIN ${'PRIVATE'} KEY-----`,
+      'MIIEvQIBADANBgkqhkiG'.repeat(12),
+      `-----END ${'PRIVATE'} KEY-----`,
+    ];
+    await project.write('src/token.ts', `export const zebraToken = '${token}';\n`);
+    await project.write('src/login.yml', `database:\n  zebraUser: admin\n  password: "${word}"\n`);
+    await project.write('docs/zebra.md', `# Zebra keys\n\n${key.join('\n')}\n`);
+    await indexes.close();
+    indexes = open({ mask: createMask({ secret: 'pepper', keys: [] }).mask });
+    await refresh();
+    const inClear = async (text: string) => {
+      await indexes.close();
+      const stored = readdirSync(folder).map(name => readFileSync(join(folder, name), 'latin1'));
+      indexes = open({ mask: createMask({ secret: 'pepper', keys: [] }).mask });
+      return stored.join('').toLowerCase().includes(text.toLowerCase());
+    };
+    for (const text of ['zebraUser', 'Sends a parcel', token, 'sw0rdfish']) expect(await inClear(text)).toBe(false);
+    const found = await search('zebra token user keys');
+    expect(found.map(hit => hit.split(':')[0])).toEqual(
+      expect.arrayContaining(['src/token.ts', 'src/login.yml', 'docs/zebra.md']),
+    );
+    expect(await inClear('zebraUser')).toBe(true);
+    for (const text of [token, 'sw0rdfish', 'MIIEvQIBADANBgkqhkiG']) expect(await inClear(text)).toBe(false);
+  });
+
+  it('keeps what may be read with secret files apart from what may be read without', async () => {
+    const paths = async () => (await search('refundPayment', 20)).map(hit => hit.split(':')[0]);
+    await indexes.close();
+    indexes = open({ sandbox: createSandbox({ roots: [project.root], allowSecrets: true }) });
+    expect(await refresh()).toMatchObject({ indexed: 6 });
+    expect(await paths()).toContain('.env');
+    await indexes.close();
+    indexes = open();
+    expect(await refresh()).toMatchObject({ indexed: 5 });
+    expect(await paths()).not.toContain('.env');
+  });
+
+  it('sees what changes in folders that it remembers, and follows no link that takes the place of one', async () => {
+    const outside = await tempProject({ 'leak.ts': 'export const outsideOfAll = 1;\n' });
+    await project.write('src/deep/inner.ts', 'export const innerThing = 1;\n');
+    await refresh();
+    expect(await refresh()).toMatchObject({ indexed: 0, removed: 0 });
+    await project.write('src/deep/added.ts', 'export const addedThing = 1;\n');
+    await project.write('src/deep/.gitignore', 'inner.ts\n');
+    expect(await refresh()).toMatchObject({ indexed: 2, removed: 1 });
+    expect((await search('innerThing')).join()).not.toContain('inner.ts');
+    // The same folder, with other rules in the same file.
+    await project.write('src/deep/.gitignore', '# none\n');
+    expect(await refresh()).toMatchObject({ indexed: 2, removed: 0 });
+    await project.write('src/deep/inner.ts', 'export const otherThing = 1;\n');
+    expect(await refresh()).toMatchObject({ indexed: 1, removed: 0 });
+    renameSync(project.path('src/deep/added.ts'), project.path('src/deep/renamed.ts'));
+    expect(await refresh()).toMatchObject({ indexed: 1, removed: 1 });
+    await project.remove('src/deep');
+    symlinkSync(outside.root, project.path('src/deep'));
+    await project.remove('src/refund.ts');
+    symlinkSync(outside.path('leak.ts'), project.path('src/refund.ts'));
+    expect(await refresh()).toMatchObject({ indexed: 0, removed: 4 });
+    expect(await search('outsideOfAll')).toEqual([]);
+    await outside.dispose();
+  });
+
+  it('answers from what is there while it is made, says that it is not whole, and goes on in the background', async () => {
+    for (let n = 0; n < 600; n++) await project.write(`many/${n}.ts`, `export const numberOf${n} = ${n};\n`);
+    const index = await indexes.of(project.root);
+    const early = index.refresh({ signal, waitMs: 1_000 });
+    await clock.advance(1_000);
+    const { warning, files: known } = await early;
+    expect(warning).toMatch(
+      /the index is being (?:brought up to date|made, and \d+ of \d+ files are in it so far); send/,
+    );
+    expect(known).toBeLessThan(605);
+    await index.search('refundPayment', 5, signal);
+    // Nobody waits for it: an abort of the call that began it changes nothing.
+    const abort = new AbortController();
+    const left = index.refresh({ signal: abort.signal, waitMs: 1_000 });
+    abort.abort();
+    await expect(left).rejects.toMatchObject({ kind: 'cancelled' });
+    await expect.poll(async () => (await index.search('numberOf599', 1, signal))[0]?.path).toMatch(/many\/599\.ts$/);
+    const whole = await index.refresh({ signal, waitMs: 1_000 });
+    expect(whole).toMatchObject({ files: 605, indexed: 0 });
+    expect(whole.warning).toBeUndefined();
+  });
+
+  it('counts a word in all its forms, a name by its parts, and what the path says', async () => {
+    await project.write('src/billing/invoice-printer.ts', 'export const render = () => 1;\n');
+    await refresh();
+    expect((await search('shipped parcels'))[0]).toBe('src/parcel.ts:1-12');
+    expect((await search('tracker of parcels'))[0]).toBe('src/parcel.ts:1-12');
+    expect((await search('PARCEL_TRACKER'))[0]).toBe('src/parcel.ts:1-12');
+    expect((await search('Where are invoices printed?'))[0]).toBe('src/billing/invoice-printer.ts:1-1');
   });
 
   it('is a file for its owner alone', async () => {
@@ -159,7 +270,7 @@ describe('the search index', () => {
   it('lets its thread end when it has nothing to do, and goes on when it has', async () => {
     await refresh();
     expect(existsSync(join(folder, `${databases()[0]}-wal`))).toBe(true);
-    await clock.advance(10_000);
+    await clock.advance(120_000);
     await expect.poll(() => existsSync(join(folder, `${databases()[0]}-wal`))).toBe(false);
     expect((await search('shipParcel'))[0]).toBe('src/parcel.ts:1-12');
   });
