@@ -139,6 +139,9 @@ type Finder = (text: string) => Span[];
 
 /** Longer texts are gone through with pauses: each detector takes a few milliseconds a megabyte. */
 const pauseFrom = 262_144;
+/** Of several texts together. */
+const pauseAfter = 65_536;
+const nextTurn = () => new Promise<0>(resolve => setImmediate(resolve, 0));
 
 const logScope = 'log';
 
@@ -187,12 +190,15 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
       ...(remembered?.find(text, scope === logScope ? undefined : scope) ?? []),
     ]);
 
+  let sincePause = 0;
   const mask: Mask = async (text, scope, by) => {
     const spans: Span[] = [];
     for (const find of by === 'model' ? known : all) {
       for (const span of find(text)) spans.push(span);
-      if (text.length >= pauseFrom) await new Promise(resolve => setImmediate(resolve));
+      if (text.length >= pauseFrom) await nextTurn();
     }
+    sincePause += text.length;
+    if (sincePause >= pauseAfter) sincePause = await nextTurn();
     if (by !== 'rules') spans.push(...(remembered?.find(text, scope) ?? []));
     for (const found of await Promise.all(sources.map(source => source(text)))) spans.push(...found);
     return replace(text, scope, spans);

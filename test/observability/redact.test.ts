@@ -347,3 +347,25 @@ describe('what is remembered of a log', () => {
 function escaped(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
+
+describe('many short texts', () => {
+  it.each([
+    ['short', 200, 2_000, 5],
+    ['middling', 20, 20_000, 5],
+    ['few', 10, 2_000, 0],
+  ])('leave others their turn between them: %s', async (_, count, size, least) => {
+    let turns = 0;
+    let over = false;
+    const others = async () => {
+      for (; !over; turns++) await new Promise(resolve => setImmediate(resolve));
+    };
+    const running = others();
+    turns = 0;
+    for (let n = 0; n < count; n++) await mask.mask('an ordinary line of text\n'.repeat(size / 25), 'thread');
+    const seen = turns;
+    over = true;
+    await running;
+    if (least === 0) expect(seen).toBe(0);
+    else expect(seen).toBeGreaterThanOrEqual(least);
+  });
+});
