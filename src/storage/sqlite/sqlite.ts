@@ -1,3 +1,5 @@
+import { scheduler } from 'node:timers/promises';
+import { isAppError, storageError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { closedStore } from '../records.ts';
 import { lastingTimeoutHours, type Store } from '../store.ts';
@@ -11,6 +13,9 @@ export interface SqliteStoreOptions extends WriterOptions {
   /** Told when a damaged file was set aside or a damaged thread was left out: for the log, one sentence each. */
   onWarning: (message: string) => void;
 }
+
+/** One step of bringing an index up to date takes a small part of this. */
+const indexWaitMs = 2_000;
 
 /**
  * Threads in one SQLite file that any number of processes share. Reads happen here, on a connection that cannot write and
@@ -26,12 +31,29 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
     return writer.send(request, unhurried);
   }
 
-  /** A read that goes by an index, once that knows all that was written until now. */
+  /**
+   * A read that goes by an index, once that knows all that was written until now. Where it can't be written, on a full disk or
+   * behind a lock, it is read as it is: what came last may be missing then.
+   */
   async function indexed<Result>(name: IndexName, run: (reads: SqliteReads) => Result): Promise<Result> {
-    if (await reader.read(reads => reads.lags(name))) {
-      while ((await writing({ op: 'index', args: [name] })) === 1);
+    for (let lags = await reader.read(reads => reads.lags(name)); lags; ) {
+      const timer = new AbortController();
+      const late = scheduler.wait(indexWaitMs, { signal: timer.signal }).then(
+        () => storageError('unavailable', 'another process holds its lock.'),
+        () => false,
+      );
+      const step = writing({ op: 'index', args: [name] }).then(more => more === 1);
+      const outcome = await Promise.race([step.catch((error: unknown) => error), late]);
+      timer.abort();
+      lags = outcome === true;
+      if (typeof outcome !== 'boolean') warnUnwritten(name, outcome);
     }
     return reader.read(run);
+  }
+
+  function warnUnwritten(name: IndexName, error: unknown): void {
+    if (!isAppError(error) || error.kind !== 'storage' || error.details.class === 'corrupt') throw error;
+    onWarning(`The index of ${name} is not up to date, so that the newest may be missing: ${error.message}`);
   }
 
   async function close(): Promise<void> {
