@@ -213,7 +213,8 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
       await ended(line.slice(0, lines));
       line = line.slice(lines);
     }
-    const words = isOpen ? 0 : wordStart(line, line.length);
+    // What came meanwhile may end this line: it waits for the next turn.
+    const words = isOpen ? 0 : wordStart(line, ready - lines);
     if (words > base) await pass(words);
   }
 

@@ -94,6 +94,14 @@ describe('an answer that is passed on as it arrives', () => {
     expect(out.join('')).toBe(Array.from({ length: 500 }, (_, at) => `word${at} `).join(''));
   });
 
+  it('passes everything on once when lines end while others are masked', async () => {
+    const out: string[] = [];
+    const stream = createMaskedStream(mask, 'thread', piece => void out.push(piece));
+    for (const piece of ['\n', 'one two', ' three\n', 'four', ' ']) stream.push(piece);
+    await stream.end();
+    expect(out.join('')).toBe('\none two three\nfour ');
+  });
+
   it('tells at its end that masking failed', async () => {
     const stream = createMaskedStream(
       () => Promise.reject(new Error('no mask')),
