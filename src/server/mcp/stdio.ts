@@ -89,10 +89,12 @@ export class StdioTransport implements KeepingTransport {
   fail(message: string): void {
     this.serve(line => {
       const json = readJson(line);
-      const { id, method } = 'value' in json && isRecord(json.value) ? json.value : {};
-      const isRequest = typeof method === 'string' && (typeof id === 'string' || typeof id === 'number');
-      if (isRequest && !this.#closed && id !== this.#answeredEarly)
-        this.#write({ jsonrpc: '2.0', id, error: { code: -32_603, message } }).catch(() => undefined);
+      for (const each of 'value' in json ? [json.value].flat() : []) {
+        const { id, method } = isRecord(each) ? each : {};
+        const isRequest = typeof method === 'string' && (typeof id === 'string' || typeof id === 'number');
+        if (isRequest && !this.#closed && id !== this.#answeredEarly)
+          this.#write({ jsonrpc: '2.0', id, error: { code: -32_603, message } }).catch(() => undefined);
+      }
       return { read: [], refused: [] };
     });
   }

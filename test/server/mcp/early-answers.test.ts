@@ -118,6 +118,14 @@ describe('what a host asks first', () => {
     expect(early.opened).toBe(1);
   });
 
+  it('tells each request of a batch that nobody is going to serve it', async () => {
+    const hold = Promise.reject(new Error('no product'));
+    hold.catch(() => undefined);
+    const batch = JSON.stringify([list(5), { ...list(6), method: 'ping' }, initialized]);
+    const { lines } = await (await talk([greeting({ protocolVersion: '2025-03-26' }), batch], true, hold)).end();
+    expect(lines.map(line => JSON.parse(line).id).toSorted()).toEqual([1, 5, 6]);
+  });
+
   it('has its answers while the product is made, and what waits for that is answered with its error when it fails', async () => {
     const { promise: hold, reject } = Promise.withResolvers<void>();
     const { atOnce, end } = await talk([greeting(), version, list(2), { ...initialized, method: 'x' }], true, hold);
