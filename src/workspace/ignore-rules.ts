@@ -27,7 +27,7 @@ export interface IgnoreContext {
   /** Gets rule files that could not be used, whole or in part. */
   report: (problem: Skip) => void;
   signal?: AbortSignal;
-  /** Rule files as they were read before, by their paths: one with the same bytes gives the same rules, not equal ones. */
+  /** Rule files as they were read before, by their paths and the folders they hold for: the same bytes give the same rules, not equal ones. */
   before?: Map<string, { bytes: Buffer; level: Level }>;
 }
 
@@ -136,7 +136,9 @@ async function ruleBase(sandbox: Sandbox, directory: string): Promise<string> {
 async function loadRules(context: IgnoreContext, path: string, directory: string): Promise<Level[] | undefined> {
   const bytes = await readSmall(context, path);
   if (bytes === undefined) return undefined;
-  const before = context.before?.get(path);
+  // Work trees of one repository share a file of rules, each for its own folder.
+  const key = `${path}\0${directory}`;
+  const before = context.before?.get(key);
   if (before?.bytes.equals(bytes)) return [before.level];
   const start = bytes.subarray(0, 3).equals(Buffer.from([0xef, 0xbb, 0xbf])) ? 3 : 0;
   const lines = bytes.toString('latin1', start).split('\n');
@@ -148,7 +150,7 @@ async function loadRules(context: IgnoreContext, path: string, directory: string
     );
   }
   const level = { directory, rules: createIgnore({ ignorecase: false }).add(usable.join('\n')), count: usable.length };
-  context.before?.set(path, { bytes, level });
+  context.before?.set(key, { bytes, level });
   return [level];
 }
 

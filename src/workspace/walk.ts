@@ -211,10 +211,15 @@ export async function walkDirectory(
           walk.skipped.push(listing);
           continue;
         }
+        // It was a folder when the one above was listed.
+        if ('path' in listing && listing.path !== folder.path && folder.path !== start) {
+          walk.skipped.push(linkSkip(folder.path));
+          continue;
+        }
         const visit = 'chain' in listing ? listing : await visited(context, folder, listing, folder.path === start);
         left -= visit.entries;
         for (const file of visit.files) walk.files.push(file);
-        walk.skipped.push(...visit.skipped);
+        for (const problem of visit.skipped) walk.skipped.push(problem);
         for (const path of visit.folders) below.push({ path, chain: visit.chain });
         if ('chain' in listing || (listing.complete && left >= 0)) {
           memory?.folders.set(folder.path, visit);
