@@ -82,7 +82,7 @@ export interface Sandbox {
   list(path: string, limit: number): Promise<Listing | Skip>;
   /**
    * Regular files of one folder by their names, read at once and with no turn for others between them: for threads that do
-   * nothing else. A link in the folder is not followed.
+   * nothing else. A link in the folder is not followed, nor one on the way to it.
    */
   readIn(folder: string, names: readonly string[], maxBytes: number): Promise<Map<string, ReadBytes | Skip> | Skip>;
   /** The real path of a directory inside the roots; throws an `AppError` of kind `security` for anything else. */
@@ -220,7 +220,9 @@ function folderReaders(
         return { path, ...(await takeEntries(dir, limit)) };
       }),
     readIn: (given, names, maxBytes) =>
-      inFolder(given, async (folder, through) => {
+      inFolder(given, async (folder, through): Promise<Map<string, ReadBytes | Skip> | Skip> => {
+        if (folder !== given)
+          return skip(given, 'not_regular', 'It is reached by a symbolic link, which is not followed here.');
         const readOne = (path: string, name: string) =>
           judge(join(given, name), path, true) ?? readRegular(path, `${through}/${name}`, maxBytes);
         return new Map(names.map(name => [name, readOne(join(folder, name), name)]));

@@ -68,6 +68,7 @@ describe.each([
     expect(await sandboxOf([app]).readIn(join(app, 'up'), ['secret.txt'], 100)).toMatchObject({
       code: 'outside_roots',
     });
+    expect(await sandboxOf([root]).readIn(join(app, 'up'), ['secret.txt'], 100)).toMatchObject({ code: 'not_regular' });
     expect(await sandboxOf([app]).readIn(join(app, 'a.ts'), ['x'], 100)).toMatchObject({ code: 'not_regular' });
   });
 
