@@ -121,6 +121,14 @@ export class IndexStore {
     if (file) Object.assign(file, { size, mtimeMs });
   }
 
+  /** Makes the next look read a file and put it anew, whatever it finds. */
+  doubt(path: string): void {
+    const update = this.#db.prepare("UPDATE files SET mtime = -1, sha256 = '' WHERE path = ?");
+    update.run(this.#nameOf(path));
+    const file = this.#files.get(path);
+    if (file) file.mtimeMs = -1;
+  }
+
   remove(paths: readonly string[]): void {
     this.#whole(() => this.#drop(paths));
   }

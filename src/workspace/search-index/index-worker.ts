@@ -261,7 +261,10 @@ async function uncut(from: IndexStore, job: Extract<IndexJob, { op: 'uncut' }>):
     if (chars > answerChars) break;
     const read = await sandbox.readIn(dirname(path), [basename(path)], maxBytes);
     const found = isSkip(read) ? undefined : read.get(basename(path));
-    const text = found && !isSkip(found) ? (decodeText(found.bytes) ?? '') : '';
+    const bytes = found && !isSkip(found) ? found.bytes : undefined;
+    // What is cut now is another text than the index knows, or none: the next look puts the file anew.
+    if (!bytes || !from.isSame(path, sha256(hash('sha256', bytes)))) from.doubt(path);
+    const text = (bytes && decodeText(bytes)) ?? '';
     chars += text.length;
     texts.push({ path, text });
   }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
-import type { Clock, Embedder, Mask } from '../../core/ports.ts';
+import type { Clock, Embedder, Mask, Masked } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import type { Sandbox } from '../sandbox.ts';
@@ -144,7 +144,7 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
       ...(question !== undefined && { question }),
     });
     const files = [];
-    for (const { path, text } of texts) files.push({ path, text: (await mask(text, maskScope)).text });
+    for (const { path, text } of texts) files.push({ path, text: withLines(text, await mask(text, maskScope)) });
     if (files.length > 0) await client.ask<'cut'>({ op: 'cut', files });
     return files.length > 0;
   }
@@ -184,6 +184,19 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
       return client.ask<'search'>({ op: 'search', question, limit, ...(near && { near }) });
     },
   };
+}
+
+/** A masked text in which every line has the number that it has in the file: a secret may stand on several. */
+function withLines(text: string, { text: masked, places = [] }: Masked): string {
+  if (!places.some(({ start, end }) => text.slice(start, end).includes('\n'))) return masked;
+  let out = '';
+  let done = 0;
+  for (const { start, end, placeholder } of places) {
+    const ends = text.slice(start, end).split('\n').length - 1;
+    out += text.slice(done, start) + placeholder + '\n'.repeat(ends);
+    done = end;
+  }
+  return out + text.slice(done);
 }
 
 function unfinished({ done, total }: LookProgress): string {

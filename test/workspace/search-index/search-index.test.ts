@@ -81,6 +81,36 @@ afterEach(async () => {
 });
 
 describe('the search index', () => {
+  it('does not keep what it cut of a file that was another one, or gone, for a moment', async () => {
+    const path = join(project.root, 'src/refund.ts');
+    const text = files['src/refund.ts'];
+    await refresh();
+    writeFileSync(path, `${'// filler\n'.repeat(100)}${text}`);
+    await search('refundPayment');
+    writeFileSync(path, text);
+    await refresh();
+    expect((await search('refundPayment'))[0]).toBe('src/refund.ts:1-3');
+    const moved = join(project.root, 'src/parcel.ts');
+    renameSync(moved, `${moved}.bak`);
+    await search('shipParcel');
+    renameSync(`${moved}.bak`, moved);
+    await refresh();
+    expect((await search('shipParcel'))[0]).toBe('src/parcel.ts:1-12');
+  });
+
+  it('names the lines of the file, also behind a secret of several lines', async () => {
+    await indexes.close();
+    const { mask } = createMask({ secret: 'pepper', keys: [] });
+    const body = Array.from({ length: 25 }, (_, at) =>
+      Buffer.from(`${at} key`.repeat(20)).toString('base64').slice(0, 64),
+    );
+    const key = ['-----BEGIN RSA PRIVATE KEY-----', ...body, '-----END RSA PRIVATE KEY-----'].join('\n');
+    await project.write('keys.md', `# Keys\n\nOne of them.\n\n${key}\n\n# Tulips\n\nThey grow.\n\nIn May.\n`);
+    indexes = open({ mask });
+    await refresh();
+    expect((await search('tulips'))[0]).toBe('keys.md:33-37');
+  });
+
   it('finds declarations by their names, the words of their names, and what is said of them, source first', async () => {
     expect(await refresh()).toMatchObject({ files: 5, indexed: 5, removed: 0 });
     expect((await search('shipParcel'))[0]).toBe('src/parcel.ts:1-12');
