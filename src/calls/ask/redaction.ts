@@ -3,7 +3,7 @@ import { AppError } from '../../core/errors.ts';
 import type { FileRecord } from '../../core/file.ts';
 import { type JsonObject, mapTexts, textIn } from '../../core/json.ts';
 import { type Message, textOf } from '../../core/message.ts';
-import type { Mask } from '../../core/ports.ts';
+import type { Mask, MaskedPlace } from '../../core/ports.ts';
 import type { Thread } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import type { ModelAnswer } from '../../models/ask-model.ts';
@@ -174,6 +174,8 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
   /** The masked forms of what stands before and after `base`, as far as they are out. */
   let before = '';
   let out = '';
+  /** The end of what they stand for. */
+  let sent = 0;
   let isWanted = false;
   let isBusy = false;
   let work = Promise.resolve();
@@ -184,6 +186,7 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
     if (!text.startsWith(out)) return;
     if (text.length > out.length) onText(text.slice(out.length));
     out = text;
+    sent = words;
     const next = wordStart(line, words - overlap);
     const isApart = places.every(({ start, end }) => base + end <= next || base + start - reach >= next);
     if (next - base < overlap || !isApart) return;
@@ -196,11 +199,14 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
   }
 
   async function ended(text: string): Promise<void> {
-    const masked = (await mask(text, scope, 'model')).text;
-    const rest = masked.slice(commonLength(masked, before + out));
+    const { text: masked, places = [] } = await mask(text, scope, 'model');
+    const shown = before + out;
+    // What follows may show that a secret is of another kind than it seemed.
+    const rest = masked.slice(masked.startsWith(shown) ? shown.length : lengthBefore(sent, places));
     if (rest !== '') onText(rest);
     before = '';
     out = '';
+    sent = 0;
     base = 0;
   }
 
@@ -250,8 +256,12 @@ function wordStart(text: string, end: number): number {
   return at;
 }
 
-function commonLength(a: string, b: string): number {
-  let length = 0;
-  while (length < b.length && a[length] === b[length]) length++;
+/** How long the masked form of a beginning is; a secret that goes on behind it is no part of it. */
+function lengthBefore(end: number, places: readonly MaskedPlace[]): number {
+  let length = end;
+  for (const place of places) {
+    if (place.end <= end) length += place.placeholder.length - (place.end - place.start);
+    else if (place.start < end) length -= end - place.start;
+  }
   return length;
 }

@@ -102,6 +102,14 @@ describe('an answer that is passed on as it arrives', () => {
     expect(out.join('')).toBe('\none two three\nfour ');
   });
 
+  it('repeats nothing when what follows shows that a secret is of another kind', async () => {
+    const line = `{"secret_key": "wJ9rXUt4nFEMI7K2MDENGb8PxRfiCYzE3XAQk5Lq"} and so on AKIA${'Z7QLM2K4XV5TR6PB'} then `;
+    const whole = (await mask(line, 'thread', 'model')).text;
+    const out = (await streamed(line.split(/(?<= )/))).join('');
+    const withoutKinds = (text: string) => text.replaceAll(/\[masked:\w+:/g, '[masked:');
+    expect(withoutKinds(out)).toBe(withoutKinds(whole));
+  });
+
   it('tells at its end that masking failed', async () => {
     const stream = createMaskedStream(
       () => Promise.reject(new Error('no mask')),
