@@ -153,7 +153,7 @@ export interface MaskedStream {
 
 const keyBegin = '-----BEGIN';
 
-const keyEnd = /-----END[^\n]*-----/;
+const keyEnd = '-----END';
 
 /** New words are masked with so many characters before them, or a little more: what a secret is known by stands nearer. */
 const overlap = 2_048;
@@ -211,8 +211,10 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
   }
 
   async function advance(): Promise<void> {
-    const key = line.lastIndexOf(keyBegin);
-    const isOpen = key !== -1 && !keyEnd.test(line.slice(key));
+    // From the first one that begins: a key without an end is masked together with the next one.
+    const key = line.indexOf(keyBegin);
+    const end = line.lastIndexOf(keyEnd);
+    const isOpen = key !== -1 && (end < line.lastIndexOf(keyBegin) || !line.includes('\n', end));
     const ready = isOpen ? line.lastIndexOf('\n', key) + 1 : line.length;
     const lines = line.lastIndexOf('\n', ready - 1) + 1;
     if (ready > 0 && lines > 0) {
