@@ -39,8 +39,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Two more than processors: most tests wait part of their time for programs that they started, timers and disks.
     maxWorkers: availableParallelism() + 2,
-    // One odd moment of a shared machine is told as a retry and is no failure of the whole run; what fails twice is one.
-    retry: process.env.CI ? 1 : 0,
+    // One odd moment of a shared machine is told as a retry and is no failure of the whole run; what fails three times is one.
+    retry: process.env.CI ? 2 : 0,
     // A machine with other work needs more than the second that polls have otherwise; they end as soon as they are right.
     expect: { poll: { timeout: 30_000, interval: 20 } },
     passWithNoTests: false,

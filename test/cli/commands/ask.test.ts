@@ -18,13 +18,15 @@ afterEach(async () => {
   await project.dispose();
 });
 
-function ask(args: string[], options: Partial<RunOptions> = {}) {
+async function ask(args: string[], options: Partial<RunOptions> = {}) {
   const env = {
     ...vendorEnv({ openai: vendor.url }),
     PROJECT_ROOT: project.root,
     POLYLOGUE_HOME: project.path('.home'),
   };
-  return runProgram(['ask', ...args], { cwd: project.root, ...options, env: { ...env, ...options.env } });
+  const run = await runProgram(['ask', ...args], { cwd: project.root, ...options, env: { ...env, ...options.env } });
+  if (run.code !== 0) console.log(`"ask ${args.join(' ')}" ended with ${run.code}: ${run.err}`);
+  return run;
 }
 
 /** The questions that the vendor was asked, as one text a request. */

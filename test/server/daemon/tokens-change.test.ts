@@ -118,6 +118,8 @@ it('ends what the old token still hears when its holder rotates it, and nothing 
     'open',
   );
   await Promise.all([open?.cancel(), rotating.close()]);
+  // Behind the rotation on its way into the file, which the next change of it would meet.
+  await daemon.daemon.reload();
 });
 
 it('tells the mask: no token of the file, and none that came by rotation, is in a log or a reply', async () => {
