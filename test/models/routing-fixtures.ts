@@ -1,6 +1,7 @@
 import { isAppError } from '../../src/core/errors.ts';
 import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
-import { resolveModel } from '../../src/models/routing/resolve.ts';
+import { eligibleModels } from '../../src/models/routing/eligible-models.ts';
+import { resolveIn } from '../../src/models/routing/resolve.ts';
 import type { ModelRequest, Roster, RosterProvider, RoutingPolicy } from '../../src/models/routing/roster.ts';
 
 export const noPolicy: RoutingPolicy = {
@@ -57,6 +58,11 @@ const offline = ['east', 'west'].map(side => ({
 export function rosterOf(configured: readonly string[], models = [...loadCatalogue(), ...offline]): Roster {
   const providers = everyProvider.map(id => rosterProvider(id, configured.includes(id) || id.startsWith('offline')));
   return { providers, models };
+}
+
+/** Chooses the models for one call, as the service does. */
+export function resolveModel(request: ModelRequest, roster: Roster, policy: RoutingPolicy) {
+  return resolveIn(eligibleModels(request, roster, policy), policy);
 }
 
 export interface Situation extends Partial<ModelRequest> {

@@ -4,7 +4,6 @@ import { dollars } from '../../core/usage.ts';
 import {
   byPriority,
   type EligibleModels,
-  eligibleModels,
   guess,
   interpretationsOf,
   isBefore,
@@ -39,7 +38,6 @@ import {
   type ModelRequest,
   mayServeMore,
   missingProvider,
-  type Roster,
   type RosterProvider,
   type RoutingPolicy,
   spreadOverProviders,
@@ -72,11 +70,6 @@ const maxNameLength = 200;
  * or `unmet_needs`), `PROVIDER_NOT_FOUND`, `INVALID_INPUT_FORMAT` for a suffix that means nothing, and `CONFIG` when no
  * provider is configured at all.
  */
-export function resolveModel(request: ModelRequest, roster: Roster, policy: RoutingPolicy): Resolution {
-  return resolveIn(eligibleModels(request, roster, policy), policy);
-}
-
-/** The same for a scene that was looked at before. */
 export function resolveIn(eligible: EligibleModels, policy: RoutingPolicy): Resolution {
   const { request } = eligible;
   const name = request.name?.trim();

@@ -297,7 +297,11 @@ export function openStdio(
     opening.catch((error: unknown) => transport.fail(error instanceof Error ? error.message : String(error)));
     return opening;
   };
-  const onIdle = () => void setTimeout(() => serve().then(warm, () => undefined), idleMs).unref();
+  const load = () =>
+    serve()
+      .then(warm)
+      .catch(() => undefined);
+  const onIdle = () => void setTimeout(load, idleMs).unref();
   const transport = new StdioTransport({ ...streams, onWanted: serve, onIdle });
   transport.onclose = resolve;
   transport.onerror = onError;

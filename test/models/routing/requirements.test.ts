@@ -4,10 +4,10 @@ import { eligibleModels } from '../../../src/models/routing/eligible-models.ts';
 import { freshnessOf } from '../../../src/models/routing/freshness.ts';
 import type { ManagerRequest, TaskProfile } from '../../../src/models/routing/requirements.ts';
 import { requirementsOf } from '../../../src/models/routing/requirements.ts';
-import { applyRequirements, resolveModel } from '../../../src/models/routing/resolve.ts';
+import { applyRequirements } from '../../../src/models/routing/resolve.ts';
 import type { ModelRequest, RoutingPolicy } from '../../../src/models/routing/roster.ts';
 import { ownTime } from '../../support/own-time.ts';
-import { namesOf, noPolicy, rosterOf } from '../routing-fixtures.ts';
+import { namesOf, noPolicy, resolveModel, rosterOf } from '../routing-fixtures.ts';
 
 interface Label {
   tool: string;

@@ -2,9 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { isAppError } from '../../../src/core/errors.ts';
 import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
 import { modelKey, nameKey, splitSuffix } from '../../../src/models/routing/names.ts';
-import { resolveModel } from '../../../src/models/routing/resolve.ts';
 import type { Category, ModelRequest, RoutingPolicy } from '../../../src/models/routing/roster.ts';
-import { everyProvider, namesOf, noPolicy, refusalOf, resolve, rosterOf, vendors } from '../routing-fixtures.ts';
+import {
+  everyProvider,
+  namesOf,
+  noPolicy,
+  refusalOf,
+  resolve,
+  resolveModel,
+  rosterOf,
+  vendors,
+} from '../routing-fixtures.ts';
 
 const categories: Category[] = ['extended_reasoning', 'balanced', 'fast_response'];
 const firstDesign = {

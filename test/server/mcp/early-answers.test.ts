@@ -139,4 +139,33 @@ describe('what a host asks first', () => {
       error: { code: -32_603, message: 'no product' },
     });
   });
+
+  it('goes on where what the first call needs can not be loaded ahead', async () => {
+    const { host, instructions } = running.product;
+    const [input, output] = [new PassThrough(), new PassThrough()];
+    const warmed = Promise.withResolvers<void>();
+    const warm = async () => {
+      warmed.resolve();
+      throw new Error('no such file');
+    };
+    const open = async () => ({
+      host,
+      instructions,
+      version: '7',
+      principal: { owner: 'local', root: project.root },
+    });
+    const early = createEarlyAnswers({ listings: host.list(), instructions, version: '7' });
+    const served = openStdio(open, { input, output, early, warm, maxBytes: 100_000 }, () => undefined);
+    let text = '';
+    output.on('data', piece => {
+      text += piece;
+    });
+    input.write(`${JSON.stringify(greeting())}\n${JSON.stringify(initialized)}\n${JSON.stringify(list(2))}\n`);
+    await warmed.promise;
+    await turn();
+    input.end(`${JSON.stringify(version)}\n`);
+    await served.closed;
+    await served.close();
+    expect(text).toContain('"isError":false');
+  });
 });
