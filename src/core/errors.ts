@@ -85,6 +85,11 @@ export function isAppError(error: unknown): error is AppError {
   return typeof error === 'object' && error !== null && marker in error;
 }
 
+/** What was thrown, as an error: anything may be thrown. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}
+
 export function inputError(
   message: string,
   details: Partial<ErrorDetails> & { validationErrors?: FieldError[] } = {},

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { asError } from '../../core/errors.ts';
 import type { Message } from '../../core/message.ts';
 import { addUsage, noUsage, type Usage } from '../../core/usage.ts';
 import type { SendMessage, SystemLayer } from '../../engine/conversation.ts';
@@ -144,7 +145,7 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
       parts.tally.add({ model, answers: rounds, usage, costUsd });
       return { text, turns, usage, costUsd, toolCalls, stopReason, model, skipped, warnings };
     } catch (thrown) {
-      const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+      const error = asError(thrown);
       parts.emitter.emit('error', { type: 'error', conversation, error });
       parts.emitter.notify(onError, error);
       throw error;

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { asError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 
 /** How a daemon is, as the file by its port says. */
@@ -31,11 +32,10 @@ export const healthSchema = z.object({
 
 export type DaemonHealth = z.infer<typeof healthSchema>;
 
-export interface HealthFileOptions {
+interface HealthFileOptions {
   /** The folder of such files. */
   folder: string;
   port: number;
-  pid: number;
   clock: Pick<Clock, 'after'>;
   report(): Promise<DaemonHealth>;
   /** Told once when the files can't be written; the daemon works on. */
@@ -46,7 +46,7 @@ export const healthEveryMs = 10_000;
 
 /** Writes `PORT.pid`, and `PORT.json` every 10 s, until both are removed. */
 export async function keepHealthFile(options: HealthFileOptions) {
-  const { folder, port, pid, clock, report } = options;
+  const { folder, port, clock, report } = options;
   const files = { pid: join(folder, `${port}.pid`), health: join(folder, `${port}.json`) };
   let isWritten = false;
   let stopTimer = () => {};
@@ -58,7 +58,7 @@ export async function keepHealthFile(options: HealthFileOptions) {
       await write();
     } catch (error) {
       // Who runs is found by its port too; a full disk is no reason to serve nobody.
-      if (!isWritten) options.onError(error instanceof Error ? error : new Error(String(error)));
+      if (!isWritten) options.onError(asError(error));
       isWritten = true;
     }
   }
@@ -76,7 +76,7 @@ export async function keepHealthFile(options: HealthFileOptions) {
   };
   await attempt(async () => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    await replaceFile(files.pid, `${pid}\n`);
+    await replaceFile(files.pid, `${process.pid}\n`);
   });
   await write();
   beat();

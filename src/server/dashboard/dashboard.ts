@@ -1,3 +1,4 @@
+import { asError } from '../../core/errors.ts';
 import type { Clock, Random } from '../../core/ports.ts';
 import { type Caller, type Refusal, refusalResponse } from '../access/caller.ts';
 import { bytesWithin, createQuotas } from '../access/limits.ts';
@@ -175,7 +176,7 @@ export function createDashboard(parts: DashboardParts): Dashboard {
       return await route.answer({ request, visit, parts: inPath, fields, follow: followFor(request, known, visit) });
     } catch (error) {
       const page = problemOf(error);
-      if (!page) onError(error instanceof Error ? error : new Error(String(error)));
+      if (!page) onError(asError(error));
       return pageAnswer(page ?? broken, visit);
     }
   }

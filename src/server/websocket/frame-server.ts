@@ -1,4 +1,4 @@
-import { isAppError } from '../../core/errors.ts';
+import { asError, isAppError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import type { ToolHost, ToolListing } from '../../core/tool-host.ts';
 import { type Caller, type Refusal, refusalFor } from '../access/caller.ts';
@@ -273,7 +273,7 @@ export function serveFrames(options: FrameServerOptions, client: FrameClient): v
     else if (phase === 'joining') early.push(text);
     else {
       join(text).catch(error => {
-        options.onError(error instanceof Error ? error : new Error(String(error)));
+        options.onError(asError(error));
         void socket.close(1011, 'internal error');
       });
     }

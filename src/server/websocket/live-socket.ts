@@ -1,4 +1,5 @@
 import type { RawData, WebSocket } from 'ws';
+import { asError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 
 export interface OutboxRules {
@@ -174,7 +175,7 @@ export function openLiveSocket(
       listener(textOf(data));
     } catch (error) {
       // One client's message must not end the server for all.
-      onError(error instanceof Error ? error : new Error(String(error)));
+      onError(asError(error));
       void close(1011, 'internal error');
     }
   });

@@ -1,3 +1,4 @@
+import { asError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { CallKind, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import type { Gate } from '../access/admission.ts';
@@ -92,7 +93,7 @@ export function startWork(options: WorkOptions, asked: WorkRequest): Work {
       }),
     };
     call(request, stop.signal).then(over, error => {
-      options.onError(error instanceof Error ? error : new Error(String(error)));
+      options.onError(asError(error));
       over(broken);
     });
   }

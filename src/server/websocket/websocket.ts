@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { Transport } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { isAppError } from '../../core/errors.ts';
+import { asError, isAppError } from '../../core/errors.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, refuseUpgrade } from '../access/caller.ts';
 import { rootOf } from '../http/router.ts';
@@ -164,7 +164,7 @@ export function openWebSockets(options: WebSocketOptions) {
       // Until it is taken over, nobody else hears of its failures.
       request.socket.on('error', () => request.socket.destroy());
       accept(request).catch(error => {
-        if (!isAppError(error)) onError(error instanceof Error ? error : new Error(String(error)));
+        if (!isAppError(error)) onError(asError(error));
         refuseUpgrade(request.socket, isAppError(error) ? notAllowed(error.message) : internalFailure);
       });
     },
