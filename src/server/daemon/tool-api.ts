@@ -2,6 +2,7 @@ import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import { refusalFor, refusalResponse } from '../access/caller.ts';
+import { eventStream } from '../http/responses.ts';
 import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts';
 import { callerTrace } from '../mcp/messages.ts';
 
@@ -34,49 +35,18 @@ export function createToolApi({ gate, productOf, clock }: Pick<RouteServices, 'g
   };
 }
 
-/** Shorter than what proxies wait for a word: models may think for minutes without one. */
-const keepAliveMs = 15_000;
-
 /** One event `progress` after the other, then one event `result` with the reply. */
 function streamed(
   run: (watch: Pick<ToolRequest, 'onProgress'>) => Promise<ToolReply>,
   clock: Pick<Clock, 'after'>,
 ): Exchange {
-  const encoder = new TextEncoder();
   let reply: ToolReply | undefined;
-  let gone = false;
-  let stopBeats = () => {};
-  const body = new ReadableStream<Uint8Array>({
-    async start(controller) {
-      const send = (event: string, data: unknown) => {
-        if (!gone) controller.enqueue(encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
-      };
-      const beat = () => {
-        controller.enqueue(encoder.encode(': keepalive\n\n'));
-        stopBeats = clock.after(keepAliveMs, beat);
-      };
-      stopBeats = clock.after(keepAliveMs, beat);
-      const end = (close: () => void) => {
-        stopBeats();
-        if (!gone) close();
-      };
-      // Not awaited: the stream is there for its reader while the work goes on.
-      run({ onProgress: update => send('progress', update) }).then(
-        done => {
-          reply = done;
-          send('result', { is_error: done.isError, reply: done.document });
-          end(() => controller.close());
-        },
-        error => end(() => controller.error(error)),
-      );
-    },
-    cancel() {
-      gone = true;
-      stopBeats();
-    },
+  const response = eventStream(clock, async write => {
+    const send = (event: string, data: unknown) => void write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    reply = await run({ onProgress: update => send('progress', update) });
+    send('result', { is_error: reply.isError, reply: reply.document });
   });
-  const headers = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no' };
-  return { response: new Response(body, { headers }), onWritten: whole => whole && reply?.delivered?.() };
+  return { response, onWritten: whole => whole && reply?.delivered?.() };
 }
 
 const statuses: Readonly<Record<string, number>> = {

@@ -179,6 +179,50 @@ async function taken(
   return isTaken;
 }
 
+/** Shorter than what proxies and clients wait for a word: models may think for minutes without one. */
+const keepAliveMs = 15_000;
+
+/**
+ * Server-sent events that are written while `work` runs, with signs of life between them. The work goes on without a reader;
+ * `write` answers whether there still is one.
+ */
+export function eventStream(
+  clock: Pick<Clock, 'after'>,
+  work: (write: (piece: string | Uint8Array) => boolean) => Promise<void>,
+): Response {
+  const encoder = new TextEncoder();
+  let isOver = false;
+  let stop = () => {};
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      const write = (piece: string | Uint8Array) => {
+        if (!isOver) controller.enqueue(typeof piece === 'string' ? encoder.encode(piece) : piece);
+        return !isOver;
+      };
+      const beat = () => {
+        stop = clock.after(keepAliveMs, () => void (write(': keepalive\n\n') && beat()));
+      };
+      const end = (close: () => void) => {
+        stop();
+        if (!isOver) close();
+        isOver = true;
+      };
+      beat();
+      // Not awaited: the stream is there for its reader while the work goes on.
+      work(write).then(
+        () => end(() => controller.close()),
+        error => end(() => controller.error(error)),
+      );
+    },
+    cancel() {
+      isOver = true;
+      stop();
+    },
+  });
+  const headers = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache, no-transform' };
+  return new Response(body, { headers: { ...headers, 'X-Accel-Buffering': 'no' } });
+}
+
 /** The address that a request names; undefined for one that is no path, as proxies are asked. */
 export function addressOf({ url }: IncomingMessage): URL | undefined {
   if (!url?.startsWith('/')) return undefined;

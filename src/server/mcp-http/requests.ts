@@ -9,6 +9,7 @@ import {
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HostResources } from '../../core/tool-host.ts';
+import { eventStream } from '../http/responses.ts';
 import type { Exchange, GuardedRequest } from '../http/routes.ts';
 import type { Connection } from '../mcp/connection.ts';
 import { createMcpServer, type Era, type McpOptions } from '../mcp/mcp.ts';
@@ -48,9 +49,6 @@ export function createOwnerChanges(resources: Pick<HostResources, 'watch'>, owne
 /** An answer that is there by then has a status of its own. */
 const atOnceMs = 5_000;
 
-/** Shorter than what proxies and clients wait for a word. */
-const keepAliveMs = 15_000;
-
 /** An answer as it is, or, where it takes long, a stream that says at once that somebody works on it. */
 export async function patientResponse(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Promise<Response> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
@@ -63,56 +61,16 @@ export async function patientResponse(answer: Promise<Response>, clock: Pick<Clo
 }
 
 function streamed(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Response {
-  const encoder = new TextEncoder();
-  let isOver = false;
-  let stop = () => {};
-  const body = new ReadableStream<Uint8Array>({
-    start(controller) {
-      const write = (bytes: Uint8Array) => {
-        if (!isOver) controller.enqueue(bytes);
-      };
-      const beat = () => {
-        write(encoder.encode(': keepalive\n\n'));
-        stop = clock.after(keepAliveMs, beat);
-      };
-      beat();
-      const end = (close: () => void) => {
-        stop();
-        if (!isOver) close();
-        isOver = true;
-      };
-      // Not awaited: the stream is there for its reader while the work goes on.
-      pass(answer, write, () => isOver).then(
-        () => end(() => controller.close()),
-        error => end(() => controller.error(error)),
-      );
-    },
-    cancel() {
-      isOver = true;
-      stop();
-    },
-  });
-  const headers = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache, no-transform' };
-  return new Response(body, { headers: { ...headers, 'X-Accel-Buffering': 'no' } });
-}
-
-async function pass(
-  answer: Promise<Response>,
-  write: (bytes: Uint8Array) => void,
-  isOver: () => boolean,
-): Promise<void> {
-  const response = await answer;
-  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
-  if (!isStream) {
+  return eventStream(clock, async write => {
+    write(': keepalive\n\n');
+    const response = await answer;
+    if (response.headers.get('content-type')?.startsWith('text/event-stream') && response.body) {
+      for await (const piece of response.body) if (!write(piece)) return;
+      return;
+    }
     const text = await response.text();
-    if (text !== '') write(new TextEncoder().encode(`event: message\ndata: ${text}\n\n`));
-    return;
-  }
-  const reader = response.body?.getReader();
-  for (let next = await reader?.read(); next && !next.done; next = await reader?.read()) {
-    if (isOver()) return void reader?.cancel();
-    write(next.value);
-  }
+    if (text !== '') write(`event: message\ndata: ${text}\n\n`);
+  });
 }
 
 function rpcError(status: number, code: number, message: string): Response {
