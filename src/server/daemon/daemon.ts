@@ -1,25 +1,52 @@
-import type { Clock, Random } from '../../core/ports.ts';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { asError, configError } from '../../core/errors.ts';
+import { checkBind, createAddressGuard, hostOf, isLoopback } from '../access/addresses.ts';
 import { createGate } from '../access/admission.ts';
+import { refusalResponse, refuseUpgrade } from '../access/caller.ts';
 import { type CapacityRules, createCapacity, createRates, type RateRules } from '../access/limits.ts';
-import type { Tokens } from '../access/tokens.ts';
 import { createIdentify } from '../access/wrong-tokens.ts';
+import { createCors } from '../http/cors.ts';
+import { addressOf, writeResponse } from '../http/responses.ts';
+import { createRouter, handOver, type RouterParts, refusalOf } from '../http/router.ts';
 import type { Route, RouteServices, UpgradeHandler } from '../http/routes.ts';
+import { createMcpHttpEndpoint, type McpHttpEndpointOptions } from '../mcp-http/mcp-http.ts';
+import { createSessions, type SessionRules } from '../mcp-http/sessions.ts';
 import { followTokens } from './follow-tokens.ts';
 import { type DaemonHealth, keepHealthFile } from './health-file.ts';
-import { type HttpListener, type HttpOptions, openHttp } from './http-server.ts';
+import { createToolApi } from './tool-api.ts';
+
+/** Requests that one connection may send before the first of them is answered; the usual clients send one. */
+const maxPipelined = 32;
+
+/** Counts those of each connection, and ends a connection with too many: they all would be answered at once, for nobody who reads. */
+function createPipelineGuard(): (incoming: IncomingMessage, outgoing: ServerResponse) => boolean {
+  const open = new WeakMap<Socket, number>();
+  return ({ socket }, outgoing) => {
+    const count = (open.get(socket) ?? 0) + 1;
+    if (socket.destroyed || count > maxPipelined) {
+      socket.destroy();
+      return false;
+    }
+    open.set(socket, count);
+    outgoing.once('close', () => open.set(socket, (open.get(socket) ?? 1) - 1));
+    return true;
+  };
+}
 
 export interface DaemonOptions
-  extends Pick<
-    HttpOptions,
-    'bind' | 'hosts' | 'origins' | 'sessions' | 'serverOf' | 'notReady' | 'version' | 'onError'
-  > {
-  tokens: Tokens;
+  extends Pick<RouteServices, 'version' | 'clock' | 'random' | 'tokens' | 'productOf' | 'maxBodyBytes' | 'onError'>,
+    Pick<McpHttpEndpointOptions, 'serverOf'> {
+  /** Port 0: any that is free. */
+  bind: { host: string; port: number };
+  /** Names and web pages beside those of this machine; see `AddressRules`. */
+  hosts: readonly string[];
+  origins: readonly string[];
+  sessions: SessionRules;
   rates: RateRules;
   capacity: CapacityRules;
-  maxBodyBytes: number;
-  productOf: RouteServices['productOf'];
-  clock: Clock;
-  random: Random;
+  /** Why it can't work now, as one sentence; undefined: it can. */
+  notReady(): Promise<string | undefined>;
   /** Where it tells of itself; absent: nowhere. */
   healthFolder?: string;
   /** The file with the operator's token, where it was not given. */
@@ -30,87 +57,190 @@ export interface DaemonOptions
   routes: readonly ((parts: RouteServices) => Route)[];
   /** What connections may become. */
   upgrades: readonly ((parts: RouteServices) => UpgradeHandler)[];
-  /** Milliseconds; the usual ones unless told. */
-  patience?: Partial<HttpOptions['patience'] & Pick<RouteServices, 'stallMs'>>;
-}
-
-/** What runs now. */
-export interface DaemonLoad {
-  sessions: number;
-  callsRunning: number;
-  callsWaiting: number;
+  /** Milliseconds that a client has for the head of a request, for all of it, and to take a byte; the usual ones unless told. */
+  patience?: Partial<typeof usualPatience>;
 }
 
 /** The product behind a port, for many clients at once. */
-export interface Daemon extends Omit<HttpListener, 'sessions'> {
-  tokens: Tokens;
-  load(): DaemonLoad;
+export interface Daemon {
+  /** Where programs of this machine reach it, without a path. */
+  url: string;
+  port: number;
+  tokens: RouteServices['tokens'];
+  /** What runs now. `sessions`: of 2025 clients, and connections of other protocols. */
+  load(): { sessions: number; callsRunning: number; callsWaiting: number };
   /** Tells at once how it is, where it tells of itself. */
   report(): Promise<void>;
+  /** Takes no more calls; resolves when none runs, or after `ms`. */
+  drain(ms: number): Promise<void>;
+  /** Ends all streams and sessions at once; calls of lost sessions go on as after any loss. */
+  close(): Promise<void>;
 }
 
 const usualPatience = { headMs: 10_000, requestMs: 60_000, stallMs: 30_000 };
 
+/** An idle connection outlasts the pauses of the usual proxies. */
+const keepAliveMs = 65_000;
+
+const maxHeaderBytes = 16_384;
+
 /** Listens; rejects where it may not, or can't. */
 export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { clock, random, tokens, version, maxBodyBytes, onError } = options;
+  const { bind, clock, tokens } = options;
+  checkBind({ host: bind.host, tokens: tokens.count() });
   const capacity = createCapacity(options.capacity);
-  const checkRate = createRates(options.rates, clock);
-  const { stallMs, ...patience } = { ...usualPatience, ...options.patience };
-  const parts: RouteServices = {
-    version,
-    clock,
-    random,
-    tokens,
-    identify: createIdentify(tokens, clock),
-    gate: createGate(capacity, clock),
-    productOf: followTokens(tokens, options.productOf),
-    admit: (caller, count) => checkRate(caller.name, count),
-    maxBodyBytes,
-    stallMs,
-    onError,
+  const patience = { ...usualPatience, ...options.patience };
+  const services = servicesOf(options, createGate(capacity, clock), patience.stallMs);
+  const sessions = createSessions(options.sessions, clock);
+  const routes = options.routes.map(make => make(services));
+  const upgrades = options.upgrades.map(make => make(services));
+  const mcp = createMcpHttpEndpoint({ ...services, serverOf: options.serverOf, sessions });
+  // Which pages are its own is known once it listens; nothing comes before.
+  let checkOrigin: ReturnType<typeof createAddressGuard>;
+  const parts: RouterParts = {
+    ...services,
+    checkAddress: ({ headersDistinct }) => checkOrigin(headersDistinct),
+    cors: createCors(options.origins),
+    mcp: mcp.handle,
+    tool: createToolApi(services),
+    routes,
+    upgrades,
+    onCaller: createOpenAnswers(tokens),
+    notReady: options.notReady,
   };
-  const http = await openHttp({
-    ...options,
-    ...parts,
-    patience,
-    routes: options.routes.map(make => make(parts)),
-    upgrades: options.upgrades.map(make => make(parts)),
-  });
+
+  /** Sends a browser that came by `localhost`, which another program may serve too, to the address that is its own. */
+  function ownPageFor(incoming: IncomingMessage): Response | undefined {
+    const { method, headers } = incoming;
+    const { host = '', 'sec-fetch-mode': mode } = headers;
+    const path = addressOf(incoming);
+    const isNear = host.endsWith(`:${port}`) && isLoopback(host.slice(0, host.lastIndexOf(':')));
+    if (method !== 'GET' || mode !== 'navigate' || !isNear || !path) return undefined;
+    if (!checkOrigin({ host: [host], origin: [`http://${host}`] })) return undefined;
+    const Location = `${url}${path.pathname}${path.search}`;
+    return new Response(null, { status: 307, headers: { Location, 'Cache-Control': 'no-store' } });
+  }
+
+  const server = createRequestServer(parts, ownPageFor, services, patience);
+  server.maxConnections = options.sessions.max * 2 + 256;
+  const { address, port } = await listening(server, bind);
+  checkOrigin = createAddressGuard({ ...options, bind: bind.host, address, port });
+  const url = `http://${nameOf(isLoopback(bind.host) ? address : bind.host)}:${port}`;
   const load = () => ({
-    sessions: http.sessions(),
+    sessions: upgrades.reduce((sum, endpoint) => sum + endpoint.connections(), sessions.count()),
     callsRunning: capacity.running(),
     callsWaiting: capacity.waiting(),
   });
   const startedAt = clock.now();
-  const report = () => healthOf(options, http, { isShut: parts.gate.isShut(), load: load(), startedAt });
-  const { healthFolder: folder } = options;
-  const file = folder
-    ? await keepHealthFile({ folder, port: http.port, pid: process.pid, clock, report, onError })
-    : undefined;
-  const { url, port, drain } = http;
+  const report = () => healthOf(options, { url, port, startedAt, load: load(), isShut: services.gate.isShut() });
+  const { healthFolder: folder, onError } = options;
+  const file = folder === undefined ? undefined : await keepHealthFile({ folder, port, clock, report, onError });
   return {
-    ...{ url, port, drain, tokens, load },
+    url,
+    port,
+    tokens,
+    load,
     report: async () => file?.write(),
+    drain: ms => services.gate.shut(ms),
     async close() {
-      await http.close();
+      const closed = new Promise<void>(resolve => server.close(() => resolve()));
+      await Promise.all([mcp.close(), ...upgrades.map(endpoint => endpoint.close())]);
+      server.closeAllConnections();
+      await closed;
       await file?.remove();
     },
   };
 }
 
-async function healthOf(
-  options: DaemonOptions,
-  http: HttpListener,
-  { isShut, load, startedAt }: { isShut: boolean; load: DaemonLoad; startedAt: number },
-): Promise<DaemonHealth> {
+function servicesOf(options: DaemonOptions, gate: RouteServices['gate'], stallMs: number): RouteServices {
+  const { version, clock, random, tokens, maxBodyBytes, onError } = options;
+  const checkRate = createRates(options.rates, clock);
+  const identify = createIdentify(tokens, clock);
+  const productOf = followTokens(tokens, options.productOf);
+  const admit: RouteServices['admit'] = (caller, count) => checkRate(caller.name, count);
+  return { version, clock, random, tokens, identify, gate, productOf, admit, maxBodyBytes, stallMs, onError };
+}
+
+/** Ends answers that are under way, in the midst of whatever they say, once whose they are has another token or none. */
+function createOpenAnswers(tokens: RouteServices['tokens']): RouterParts['onCaller'] {
+  const open = new Map<ServerResponse, string>();
+  const end = (isMeant: (name: string) => boolean) => {
+    for (const [outgoing, name] of open) if (isMeant(name)) outgoing.destroy();
+  };
+  tokens.onChange(({ ended }) => end(name => ended.has(name)));
+  // Whoever else has the old token must not go on listening by it.
+  tokens.onRotation(rotated => end(name => name === rotated));
+  return ({ name }, outgoing) => {
+    open.set(outgoing, name);
+    outgoing.once('close', () => open.delete(outgoing));
+  };
+}
+
+function createRequestServer(
+  parts: RouterParts,
+  movedTo: (incoming: IncomingMessage) => Response | undefined,
+  services: RouteServices,
+  { headMs, requestMs }: typeof usualPatience,
+): Server {
+  const answer = createRouter(parts);
+
+  async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const moved = movedTo(incoming);
+    const { response, onWritten } = moved ? { response: moved } : await answer(incoming, outgoing);
+    let whole = false;
+    try {
+      whole = await writeResponse(response, outgoing, services);
+    } finally {
+      onWritten?.(whole);
+    }
+  }
+
+  const mayServe = createPipelineGuard();
+  const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (!mayServe(incoming, outgoing)) return;
+    serve(incoming, outgoing).catch(error => {
+      services.onError(asError(error));
+      if (outgoing.headersSent) outgoing.destroy();
+      else void writeResponse(refusalResponse(refusalOf(error)), outgoing, services).catch(() => outgoing.destroy());
+    });
+  };
+  const server = createServer(
+    {
+      // Who offers another protocol in passing, as some programs do with HTTP/2, gets this one.
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: headMs,
+      requestTimeout: requestMs,
+      connectionsCheckingInterval: Math.min(1_000, headMs / 2),
+      keepAliveTimeout: keepAliveMs,
+    },
+    onRequest,
+  );
+  server.on('checkContinue', onRequest);
+  server.on('upgrade', (incoming, socket, head) => {
+    // Whoever takes it over listens for himself; until then a connection that breaks must not end the process.
+    socket.on('error', () => socket.destroy());
+    const refusal = handOver(parts, incoming, socket, head);
+    if (refusal) refuseUpgrade(socket, refusal, 'Refused');
+  });
+  return server;
+}
+
+interface DaemonState extends Pick<Daemon, 'url' | 'port'> {
+  startedAt: number;
+  load: ReturnType<Daemon['load']>;
+  isShut: boolean;
+}
+
+async function healthOf(options: DaemonOptions, state: DaemonState): Promise<DaemonHealth> {
   const reason = await options.notReady();
+  const { url, port, startedAt, load, isShut } = state;
   return {
     t: options.clock.now() / 1_000,
     pid: process.pid,
-    url: http.url,
+    url,
     host: options.bind.host,
-    port: http.port,
+    port,
     version: options.version,
     started_at: startedAt / 1_000,
     status: isShut ? 'draining' : reason === undefined ? 'ready' : 'not_ready',
@@ -121,4 +251,32 @@ async function healthOf(
     token_file: options.tokenFile,
     tokens_problem: options.tokensProblem?.(),
   };
+}
+
+function cannotListen(host: string, port: number, error: Error & { code?: string }) {
+  const taken = error.code === 'EADDRINUSE';
+  return configError(`Nothing can listen on ${host}:${port}: ${taken ? 'it is taken' : error.message}.`, {
+    next: taken
+      ? 'See with "polylogue status" whether a daemon runs already, or choose another --port.'
+      : 'Choose another --host or --port.',
+    cause: error,
+  });
+}
+
+/** What a program of this machine calls the address; one that means all of them has this machine's own. */
+function nameOf(host: string): string {
+  if (host === '' || host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return hostOf(host);
+}
+
+function listening(server: Server, { host, port }: DaemonOptions['bind']): Promise<{ address: string; port: number }> {
+  return new Promise((resolve, reject) => {
+    server.once('error', error => reject(cannotListen(host, port, error)));
+    server.listen(port, host, () => {
+      server.removeAllListeners('error');
+      const address = server.address();
+      resolve(typeof address === 'object' && address ? address : { address: host, port });
+    });
+  });
 }

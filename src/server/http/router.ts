@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { type ErrorKind, isAppError } from '../../core/errors.ts';
 import type { Gate } from '../access/admission.ts';
 import { type Caller, type Refusal, refusalFor, refusalResponse } from '../access/caller.ts';
@@ -7,30 +8,30 @@ import type { Cors } from './cors.ts';
 import { addressOf, createBodyReader, toRequest } from './responses.ts';
 import type { Exchange, GuardedRequest, Route, RoutedRequest, RouteServices, UpgradeHandler } from './routes.ts';
 
-export const notFound = refusalFor(404, 'path', 'There is nothing at this path.', {
+const notFound = refusalFor(404, 'path', 'There is nothing at this path.', {
   next: 'MCP is at /mcp, single tools at /api/tools/NAME.',
 });
 
-export const unsupportedMediaType = refusalFor(415, 'type', 'The body is not declared as JSON.', {
+const unsupportedMediaType = refusalFor(415, 'type', 'The body is not declared as JSON.', {
   next: 'Send it with "Content-Type: application/json".',
 });
 
-export const unsupportedEncoding = refusalFor(415, 'coding', 'The body is compressed.', {
+const unsupportedEncoding = refusalFor(415, 'coding', 'The body is compressed.', {
   next: 'Send it as it is, without "Content-Encoding".',
   headers: { 'Accept-Encoding': 'identity' },
 });
 
 /** At the path of an endpoint that takes connections of another protocol alone; a proxy on the way may have taken that out. */
-export const upgradeRequired = refusalFor(426, 'upgrade', 'This path takes WebSockets only.', {
+const upgradeRequired = refusalFor(426, 'upgrade', 'This path takes WebSockets only.', {
   next: 'Connect with a WebSocket client; a proxy on the way has to pass the "Upgrade" and "Connection" headers on.',
   headers: { Upgrade: 'websocket', Connection: 'Upgrade' },
 });
 
-export const clientDisconnected = refusalFor(400, 'body', 'The body ended too soon.', {
+const clientDisconnected = refusalFor(400, 'body', 'The body ended too soon.', {
   next: 'Send the request again.',
 });
 
-export function methodNotAllowed(allowed: readonly string[]): Refusal {
+function methodNotAllowed(allowed: readonly string[]): Refusal {
   return refusalFor(405, 'method', 'This path does not take this method.', {
     next: `It takes ${allowed.join(', ')}.`,
     headers: { Allow: allowed.join(', ') },
@@ -60,7 +61,7 @@ export interface RouterParts
   /** Answers browsers that ask whether a page may call. */
   cors: Cors;
   routes: readonly Route[];
-  upgrades: readonly Pick<UpgradeHandler, 'path'>[];
+  upgrades: readonly UpgradeHandler[];
   /** Told whose answer this is, once that is known. */
   onCaller(caller: Caller, outgoing: ServerResponse): void;
   /** Why it can't work now, as one sentence; undefined: it can. */
@@ -68,7 +69,7 @@ export interface RouterParts
 }
 
 /** What a request gets as far as nobody has to be waited for. */
-export type Router = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<Exchange>;
+type Router = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<Exchange>;
 
 const formBytes = 65_536;
 
@@ -150,7 +151,7 @@ export function createRouter(parts: RouterParts): Router {
     const preflight = endpoint && parts.cors(incoming, call.outgoing);
     if (preflight) return { response: preflight };
     const route = endpoint ? undefined : routes.find(({ path }) => fits(path, pathname));
-    const caller = callerOf(parts, incoming, route);
+    const caller = callerOf(parts, incoming, route?.access === 'anybody');
     if (caller && 'status' in caller) return refused(call, caller);
     if (caller) parts.onCaller(caller, call.outgoing);
     const tooMany = caller && parts.admit(caller);
@@ -172,6 +173,26 @@ export function createRouter(parts: RouterParts): Router {
       return refused({ incoming, outgoing }, refusal);
     }
   };
+}
+
+/** Hands a connection over to the handler at its path, past the same guards as any request; else answers why not. */
+export function handOver(
+  parts: RouterParts,
+  incoming: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): Refusal | undefined {
+  const refusal = parts.checkAddress(incoming);
+  if (refusal) return refusal;
+  const caller = callerOf(parts, incoming, true);
+  if (caller && 'status' in caller) return caller;
+  const pathname = addressOf(incoming)?.pathname;
+  const handler = parts.upgrades.find(({ path }) => path === pathname);
+  if (!handler) return notFound;
+  const tooMany = caller && parts.admit(caller);
+  if (tooMany) return tooMany;
+  handler.accept({ incoming, socket, head, caller });
+  return undefined;
 }
 
 /** Until its answer is written: the gate is empty when everybody has what he asked for. Who only listens does not count. */
@@ -196,9 +217,10 @@ interface Call {
   outgoing: ServerResponse;
 }
 
-function callerOf({ tokens, identify }: RouterParts, { headers, socket }: IncomingMessage, route: Route | undefined) {
-  const isOpen = route?.access === 'anybody' && headers.authorization === undefined && tokens.count() > 0;
-  return isOpen ? undefined : identify(headers.authorization, socket.remoteAddress);
+/** Who asks; undefined where he did not say so, and `mayBeAnybody`. */
+function callerOf({ tokens, identify }: RouterParts, { headers, socket }: IncomingMessage, mayBeAnybody: boolean) {
+  const isStranger = mayBeAnybody && headers.authorization === undefined && tokens.count() > 0;
+  return isStranger ? undefined : identify(headers.authorization, socket.remoteAddress);
 }
 
 function connectionOf({ incoming, outgoing }: Call): Pick<RoutedRequest, 'address' | 'cutBy'> {
