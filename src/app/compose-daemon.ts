@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { exposurePolicy, wsSettings } from '../config/derived-settings.ts';
+import { exposurePolicy } from '../config/derived-settings.ts';
 import { configError, inputError } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';
 import type { Clock, Emit, Random, WatchedCalls } from '../core/ports.ts';
@@ -16,8 +16,7 @@ import { createReadiness, metricsRoute } from '../server/daemon/probes.ts';
 import { dashboardRoute } from '../server/dashboard/dashboard.ts';
 import type { DashboardData, FileView, OwnData, ProviderView, ThreadsData } from '../server/dashboard/data.ts';
 import { createKeptToken } from '../server/proxy/start-daemon.ts';
-import { wsRules } from '../server/websocket/settings.ts';
-import { openWebSockets } from '../server/websocket/websocket.ts';
+import { openWebSockets, type WebSocketOptions } from '../server/websocket/websocket.ts';
 import type { Store } from '../storage/store.ts';
 import type { Threads } from '../threads/threads.ts';
 import { shownFile, splitFences } from '../threads/transfer/readable.ts';
@@ -218,13 +217,38 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
     onError: error => warn(error.message),
     ...(!parts.isPrivate && { healthFolder: healthFolder(config.home) }),
     routes: [() => metricsRoute(observed.metrics), dashboardRoute(composeDashboard(parts))],
-    upgrades: [
-      parts => openWebSockets({ ...parts, ...wsRules(wsSettings(values)), perCaller, kindOf: hosts.own.kindOf }),
-    ],
+    upgrades: [parts => openWebSockets({ ...parts, ...socketRules(values), perCaller, kindOf: hosts.own.kindOf })],
   });
   gaugeDaemon(observed.gauge, daemon);
   if (kept) settings.log?.(`the token that clients and the dashboard need is in ${kept.path}`);
   return daemon;
+}
+
+/** Settings, which are in seconds → times and limits of WebSockets. */
+function socketRules(values: AppConfig['values']['app']): Pick<WebSocketOptions, 'rules' | 'ceilings'> {
+  return {
+    ceilings: {
+      quick: values.wsCallSeconds * 1_000,
+      files: values.wsFilesCallSeconds * 1_000,
+      reasoning: values.wsReasoningCallSeconds * 1_000,
+    },
+    rules: {
+      pingMs: values.wsPingSeconds * 1_000,
+      silenceMs: values.wsSilenceSeconds * 1_000,
+      maxBuffered: 1_048_576,
+      maxKept: 134_217_728,
+      maxConnections: values.maxSessions,
+      frames: {
+        helloMs: values.wsHelloSeconds * 1_000,
+        progressMs: values.wsProgressSeconds * 1_000,
+        resultMs: values.wsResultSeconds * 1_000,
+        maxCharacters: 8_388_608,
+        maxAsked: 67_108_864,
+        compatText: values.wsCompatText,
+        notJoined: values.wsNotJoined ?? [],
+      },
+    },
+  };
 }
 
 /** A daemon that looks after its tokens for as long as it is open. */

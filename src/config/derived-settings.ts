@@ -182,20 +182,3 @@ function pairsIn(text = ''): Record<string, string> {
   });
   return Object.fromEntries(pairs);
 }
-
-/** Times and limits of WebSockets. */
-export function wsSettings(values: Values) {
-  return {
-    helloSeconds: values.wsHelloSeconds,
-    pingSeconds: values.wsPingSeconds,
-    silenceSeconds: values.wsSilenceSeconds,
-    progressSeconds: values.wsProgressSeconds,
-    resultSeconds: values.wsResultSeconds,
-    callSeconds: values.wsCallSeconds,
-    filesCallSeconds: values.wsFilesCallSeconds,
-    reasoningCallSeconds: values.wsReasoningCallSeconds,
-    compatText: values.wsCompatText,
-    notJoined: values.wsNotJoined ?? [],
-    maxConnections: values.maxSessions,
-  };
-}

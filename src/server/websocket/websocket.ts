@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Transport } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { type WebSocket, WebSocketServer } from 'ws';
+import { WebSocketServer } from 'ws';
 import { asError, isAppError } from '../../core/errors.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, refuseUpgrade } from '../access/caller.ts';
@@ -28,7 +28,7 @@ import {
 } from './sockets.ts';
 
 /** JSON-RPC, one message a text frame. */
-export function createSocketTransport(socket: LiveSocket): Transport {
+function createSocketTransport(socket: LiveSocket): Transport {
   let takesBatches = false;
   const transport: Transport = {
     async start() {
@@ -50,20 +50,6 @@ export function createSocketTransport(socket: LiveSocket): Transport {
   return transport;
 }
 
-/** Serves one MCP client over a WebSocket, in whichever era it speaks, as over standard input and output. */
-export function serveMcp(options: McpOptions, socket: LiveSocket, onError: (error: Error) => void): void {
-  const transport = createSocketTransport(socket);
-  // Assigned below, before a client can have sent anything.
-  let listening: Listening | undefined;
-  let connection: WatchedConnection | undefined;
-  serveStdio(({ era }) => createMcpServer({ ...options, listening, connection }, era), {
-    transport,
-    onerror: onError,
-  });
-  listening = listeningOn(transport);
-  connection = watchConnection(transport, { confirms: options.clientId !== undefined });
-}
-
 export interface WebSocketRules extends Pick<SocketRules, 'pingMs' | 'silenceMs'> {
   frames: FrameRules;
   /** Bytes that may wait for one client. */
@@ -80,22 +66,12 @@ export interface WebSocketOptions extends RouteServices, Pick<FrameServerOptions
   perCaller?(): number;
 }
 
-interface McpCaller {
-  caller: Caller;
-  /** Names the bridge that he comes by, which tells what arrived. */
-  clientId: string | undefined;
-  /** His project, until he lists roots. */
-  guessed: string | undefined;
-  /** The roots that he lists choose his project. */
-  follows: boolean;
-}
-
 /** Bytes of a connection that has not said who it is. */
 const maxUnknownBytes = 65_536;
 
 /** MCP (subprotocol `mcp`) and the frame protocol (none) over WebSockets. */
 export function openWebSockets(options: WebSocketOptions) {
-  const { rules, clock, onError, maxBodyBytes } = options;
+  const { rules, clock, stallMs, onError, maxBodyBytes } = options;
   const { perCaller = () => rules.maxConnections } = options;
   const open = createOpenSockets({ inAll: rules.maxConnections, perCaller });
   const sessions = createFrameSessions({ awayMs: rules.frames.resultMs, max: rules.maxConnections, perCaller }, clock);
@@ -127,11 +103,10 @@ export function openWebSockets(options: WebSocketOptions) {
       // Whose token was replaced meanwhile is not known here: all of these few come again.
       if (known !== rotations) return refuseUpgrade(socket, tokenReplaced);
       server.handleUpgrade(incoming, socket, head, upgraded => {
-        const entry = { live: liveSocket(options, upgraded), caller, address: incoming.socket.remoteAddress ?? '' };
+        const live = openLiveSocket(upgraded, { ...rules, maxBytes: rules.maxBuffered, stallMs }, { clock, onError });
+        const entry = { live, caller, address: incoming.socket.remoteAddress ?? '' };
         open.add(entry);
-        const clientId = incoming.headers['polylogue-bridge']?.slice(0, 100).toString();
-        const from = { clientId, guessed: rootOf(incoming), follows: isGuess(incoming) };
-        if (product && caller) speakMcp(options, entry.live, { caller, ...from }, product);
+        if (product && caller) speakMcp(options, live, caller, product, incoming);
         else speakFrames(entry, socket, incoming);
       });
     } finally {
@@ -178,31 +153,40 @@ export function openWebSockets(options: WebSocketOptions) {
   };
 }
 
-function mcpOptions(
-  options: Pick<RouteServices, 'gate' | 'version' | 'productOf' | 'clock'>,
-  { caller, clientId, guessed, follows }: McpCaller,
+/** Serves one MCP client, in whichever era it speaks, as over standard input and output. */
+function speakMcp(
+  options: WebSocketOptions,
+  socket: LiveSocket,
+  caller: Caller,
   { host, root, instructions }: CallerProduct,
-  client: string,
-): McpOptions {
+  incoming: IncomingMessage,
+): void {
+  const client = `mcp ${options.random.uuid()}`;
   const gated = (product: ToolHost) => options.gate.before(product, client);
-  return {
+  // Names the bridge that he comes by, which tells what arrived.
+  const clientId = incoming.headers['polylogue-bridge']?.slice(0, 100).toString();
+  const guessed = rootOf(incoming);
+  // Nobody named his project, or whoever named it did so for want of anything better.
+  const followsRoots = guessed === undefined || incoming.headers['polylogue-root-guessed'] === 'true';
+  const mcp: McpOptions = {
     host: gated(host),
     version: options.version,
     instructions,
     principal: { owner: caller.owner, root },
     clientId,
-    ...(follows && { listed: listedOf(options, { caller, guessed }, gated) }),
+    ...(followsRoots && { listed: listedOf(options, { caller, guessed }, gated) }),
   };
-}
-
-function liveSocket({ rules, clock, onError, stallMs }: WebSocketOptions, socket: WebSocket): LiveSocket {
-  return openLiveSocket(socket, { ...rules, maxBytes: rules.maxBuffered, stallMs }, { clock, onError });
-}
-
-function speakMcp(options: WebSocketOptions, socket: LiveSocket, from: McpCaller, product: CallerProduct): void {
-  const client = `mcp ${options.random.uuid()}`;
-  socket.slowDown(() => secondsFor(options, from.caller));
-  serveMcp(mcpOptions(options, from, product, client), socket, options.onError);
+  socket.slowDown(() => secondsFor(options, caller));
+  const transport = createSocketTransport(socket);
+  // Assigned below, before a client can have sent anything.
+  let listening: Listening | undefined;
+  let connection: WatchedConnection | undefined;
+  serveStdio(({ era }) => createMcpServer({ ...mcp, listening, connection }, era), {
+    transport,
+    onerror: options.onError,
+  });
+  listening = listeningOn(transport);
+  connection = watchConnection(transport, { confirms: clientId !== undefined });
 }
 
 function webSocketServer(maxPayload: number): WebSocketServer {
@@ -236,9 +220,4 @@ function countUnknown(socket: Duplex, onTooMuch: () => void): () => void {
   const stop = () => void socket.off('data', onData);
   socket.prependListener('data', onData);
   return stop;
-}
-
-/** Nobody named the client's project, or whoever named it did so for want of anything better. */
-function isGuess(incoming: IncomingMessage): boolean {
-  return rootOf(incoming) === undefined || incoming.headers['polylogue-root-guessed'] === 'true';
 }
