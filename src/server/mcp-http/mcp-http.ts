@@ -1,5 +1,6 @@
 import { isInitializeRequest, isLegacyRequest } from '@modelcontextprotocol/server';
 import type { ToolHost } from '../../core/tool-host.ts';
+import type { HeldSession } from '../access/idle-sessions.ts';
 import { createQuotas } from '../access/limits.ts';
 import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts';
 import { listedOf, wrapListedRoots } from '../http/routes.ts';
@@ -16,8 +17,7 @@ import {
   type ServerOf,
   unknownSession,
 } from './requests.ts';
-import type { Sessions } from './sessions.ts';
-import { openSession, type Session } from './sessions.ts';
+import { openSession, type Sessions } from './sessions.ts';
 
 export interface McpHttpEndpointOptions
   extends Pick<RouteServices, 'version' | 'random' | 'clock' | 'gate' | 'tokens' | 'productOf' | 'onError'> {
@@ -47,36 +47,38 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
   async function inSession({ request, body, caller, root }: GuardedRequest): Promise<Exchange> {
     const id = request.headers.get('mcp-session-id');
     if (id === null && !(request.method === 'POST' && isInitializeRequest(body))) return { response: noSession() };
-    const session = id === null ? await opened({ caller, root }) : sessions.find(id, caller.name);
-    if (!session) return { response: unknownSession() };
-    if (typeof session === 'string')
-      return { response: session === 'full' ? overCapacity() : quotaExceeded('sessions') };
-    const release = sessions.use(session);
+    const held = id === null ? await opened({ caller, root }) : sessions.use(id, caller.name);
+    if (!held) return { response: unknownSession() };
+    if (typeof held === 'string') return { response: held === 'full' ? overCapacity() : quotaExceeded('sessions') };
+    const session = await held.session;
     try {
       const { response, listens = false, onWritten } = await session.handle(request, body);
       // Nobody will ever come back to a session that did not begin.
       if (id === null && !response.ok) await session.close();
       const over = (whole: boolean) => {
         onWritten?.(whole);
-        release();
+        held.release();
       };
       return { response, listens, onWritten: over };
     } catch (error) {
-      release();
+      held.release();
       if (id === null) await session.close();
       throw error;
     }
   }
 
-  async function opened(from: From): Promise<Session | 'full' | 'share'> {
+  async function opened(from: From) {
     const id = random.uuid();
     const caller = from.caller.name;
     const { host, listed, ...mcp } = await optionsFor(from, `session ${id}`);
-    const used = (product: ToolHost) => inUse(sessions, product, () => sessions.find(id, caller));
+    const used = (product: ToolHost) => inUse(product, () => sessions.use(id, caller));
     const own = { ...mcp, host: used(host), listed: listed && wrapListedRoots(listed, used) };
-    return sessions.add(caller, onClosed =>
-      openSession({ id, caller, mcp: own, serverOf, clock, room, onClosed, onError }),
+    const onClosed = () => sessions.remove(id);
+    const held = sessions.add(id, caller, () =>
+      openSession({ id, mcp: own, serverOf, clock, room, onClosed, onError }),
     );
+    if (typeof held !== 'string') held.session.catch(onClosed);
+    return held;
   }
 
   // Their requests are ended by whoever has their connections.
@@ -92,21 +94,20 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
       return (await modern.of(guarded)).handle(request, body);
     },
     async close() {
-      await sessions.close();
+      await sessions.endAll();
       await modern.close();
     },
   };
 }
 
 /** A call keeps its session, even where the stream that waited for it is lost. */
-function inUse(sessions: Sessions, host: ToolHost, session: () => Session | undefined): ToolHost {
+function inUse(host: ToolHost, use: () => HeldSession<unknown> | undefined): ToolHost {
   const call: ToolHost['call'] = async (request, signal) => {
-    const found = session();
-    const release = found ? sessions.use(found) : () => {};
+    const held = use();
     try {
       return await host.call(request, signal);
     } finally {
-      release();
+      held?.release();
     }
   };
   return { ...host, call };

@@ -1,6 +1,7 @@
 import { type RequestId, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
+import { createIdleSessions, type SessionRules } from '../access/idle-sessions.ts';
 import type { Exchange } from '../http/routes.ts';
 import { awaiting, type Connection } from '../mcp/connection.ts';
 import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
@@ -52,9 +53,6 @@ function requestIds(body: unknown): RequestId[] {
 
 /** A 2025 client's session: it lasts over many requests, and over lost streams. */
 export interface Session {
-  id: string;
-  /** Name of the token whose session it is. */
-  caller: string;
   handle(request: Request, body: unknown): Promise<Exchange>;
   /** Ends it: calls that run go on without their client, as after any loss. */
   close(): Promise<void>;
@@ -62,7 +60,6 @@ export interface Session {
 
 export interface SessionOptions {
   id: string;
-  caller: string;
   mcp: Omit<McpOptions, 'connection' | 'listening'>;
   serverOf: ServerOf | undefined;
   clock: Pick<Clock, 'after'>;
@@ -79,7 +76,7 @@ const resumeMs = 60_000;
 const ownStream = '_GET_stream';
 
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { id, caller, mcp, serverOf = createMcpServer, clock, room, onClosed, onError } = options;
+  const { id, mcp, serverOf = createMcpServer, clock, room, onClosed, onError } = options;
   const log = createEventLog(room);
   const { connection, opened, arrived, lose } = createArrivals();
   const server = serverOf({ ...mcp, connection }, 'legacy');
@@ -95,8 +92,6 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     onClosed();
   };
   return {
-    id,
-    caller,
     async handle(request, body) {
       const last = request.method === 'GET' ? request.headers.get('last-event-id') : null;
       const asked = requestIds(body);
@@ -121,99 +116,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   };
 }
 
-export interface SessionRules {
-  /** Milliseconds without an open request or stream, after which a session ends. */
-  idleMs: number;
-  /** The most sessions; the caller's own one that was idle longest makes room for a new one. */
-  max: number;
-  /** Of these, the ones that one token may have at the moment; absent: all of them. */
-  perCaller?(): number;
-}
-
-interface Entry {
-  session: Session;
-  uses: number;
-  stopTimer(): void;
-}
-
-export function createSessions({ idleMs, max, perCaller = () => max }: SessionRules, clock: Pick<Clock, 'after'>) {
-  // The one that was idle longest stands first.
-  const entries = new Map<string, Entry>();
-  // Callers of sessions that are being opened, each as often as he does.
-  const opening: string[] = [];
-
-  function forget(id: string): void {
-    entries.get(id)?.stopTimer();
-    entries.delete(id);
-  }
-
-  function rest(entry: Entry): void {
-    const { id } = entry.session;
-    if (!entries.delete(id)) return;
-    entries.set(id, entry);
-    entry.stopTimer = clock.after(idleMs, () => void entry.session.close());
-  }
-
-  async function makeRoom(caller: string): Promise<'full' | 'share' | undefined> {
-    const all = [...entries.values()].map(({ session }) => session.caller).concat(opening);
-    const isShare = all.filter(name => name === caller).length > perCaller();
-    if (all.length <= max && !isShare) return undefined;
-    const idle = [...entries.values()].find(({ session, uses }) => session.caller === caller && uses === 0);
-    if (!idle) return isShare ? 'share' : 'full';
-    await idle.session.close();
-    return undefined;
-  }
-
-  return {
-    count: () => entries.size,
-    /** What is counted as sessions are has as many places. */
-    limits: { perCaller, inAll: max },
-    /** `full`: there is no room, for all belong to others or are in use. `share`: the caller has all that he may have, in use. */
-    async add(caller: string, open: (onClosed: () => void) => Promise<Session>) {
-      // Counted before anything is waited for, so that many at once don't become too many.
-      opening.push(caller);
-      let id: string | undefined;
-      try {
-        const noRoom = await makeRoom(caller);
-        if (noRoom) return noRoom;
-        const session = await open(() => id !== undefined && forget(id));
-        id = session.id;
-        const entry: Entry = { session, uses: 0, stopTimer() {} };
-        entries.set(id, entry);
-        rest(entry);
-        return session;
-      } finally {
-        opening.splice(opening.indexOf(caller), 1);
-      }
-    },
-    /** Somebody else's session is as unknown as one that never was. */
-    find(id: string, caller: string) {
-      const session = entries.get(id)?.session;
-      return session?.caller === caller ? session : undefined;
-    },
-    /** Keeps a session from being idle until the result is called. */
-    use({ id }: Session) {
-      const entry = entries.get(id);
-      if (!entry) return () => {};
-      entry.uses += 1;
-      entry.stopTimer();
-      let over = false;
-      return () => {
-        if (over) return;
-        over = true;
-        entry.uses -= 1;
-        if (entry.uses === 0) rest(entry);
-      };
-    },
-    /** Ends those of these callers: their calls go on without them, as after any loss. */
-    async end(callers: ReadonlySet<string>) {
-      const own = [...entries.values()].filter(({ session }) => callers.has(session.caller));
-      await Promise.all(own.map(({ session }) => session.close()));
-    },
-    async close() {
-      await Promise.all([...entries.values()].map(({ session }) => session.close()));
-    },
-  };
-}
+/** A session is found by its client once it is open. */
+export const createSessions = (rules: SessionRules, clock: Pick<Clock, 'after'>) =>
+  createIdleSessions<Promise<Session>>(rules, clock, async session => (await session).close());
 
 export type Sessions = ReturnType<typeof createSessions>;

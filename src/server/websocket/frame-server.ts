@@ -2,6 +2,7 @@ import { asError, isAppError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, type Refusal, refusalFor } from '../access/caller.ts';
+import type { IdleSessions } from '../access/idle-sessions.ts';
 import type { CallerProduct, RouteServices } from '../http/routes.ts';
 import { readJson } from '../mcp/lines.ts';
 import type { ResultStore } from './kept-results.ts';
@@ -17,7 +18,7 @@ import {
   refusedFrame,
   type ServerFrame,
 } from './protocol.ts';
-import { FrameSession, type FrameSessionRules, type FrameSessions, type Link } from './session.ts';
+import { FrameSession, type FrameSessionRules, type Link } from './session.ts';
 import type { WorkOptions } from './shared-call.ts';
 
 export interface FrameRules extends FrameSessionRules {
@@ -27,7 +28,7 @@ export interface FrameRules extends FrameSessionRules {
 
 export interface FrameServerOptions extends RouteServices, Pick<WorkOptions, 'ceilings' | 'kindOf'> {
   rules: FrameRules;
-  sessions: FrameSessions;
+  sessions: IdleSessions<FrameSession>;
   store: ResultStore;
   /** WebSockets that are open. */
   connections(): number;
@@ -60,7 +61,7 @@ interface OpenClient extends Pick<FrameClient, 'address' | 'onRotated'> {
 
 /** The frame protocol on one connection: a hello, then any number of requests at once. */
 export function serveFrames(options: FrameServerOptions, client: FrameClient): void {
-  const { clock, rules, sessions } = options;
+  const { clock, rules } = options;
   const { socket } = client;
   /** What came while the hello was looked at; undefined before it. */
   let early: string[] | undefined;
@@ -85,7 +86,7 @@ export function serveFrames(options: FrameServerOptions, client: FrameClient): v
         : 'Your token has as many connections as one token may have. Close one first.';
       return refuse(1013, { error: 'over_capacity', message }, message);
     }
-    const { session, resumed } = entered;
+    const { session, resumed, release } = entered;
     socket.slowDown(() => secondsFor(options, caller));
     void send({ op: 'hello_ack', ok: true, session_id: session.id, resumed });
     const link: Link = {
@@ -95,7 +96,10 @@ export function serveFrames(options: FrameServerOptions, client: FrameClient): v
     };
     session.attach(link);
     socket.onRoom(() => session.catchUp(link));
-    socket.onClose(() => sessions.leave(session, link));
+    socket.onClose(() => {
+      session.detach(link);
+      release(session.isEmpty());
+    });
     open = { ...client, options, caller, host: product.host, session, send };
     for (const each of early?.splice(0) ?? []) takeText(open, each);
   }
@@ -259,13 +263,16 @@ export function secondsFor({ admit }: Pick<RouteServices, 'admit'>, caller: Call
 
 const sessionId = /^[A-Za-z0-9_-]{3,64}$/;
 
-function enter(options: FrameServerOptions, client: string, { caller, product, frame }: Hello) {
+/** The session that a hello names, or a new one; undefined: no room for another. */
+function enter({ sessions, ...options }: FrameServerOptions, client: string, { caller, product, frame }: Hello) {
   const { host, root } = product;
   const wanted = frame.session_id ?? '';
   const id = sessionId.test(wanted) ? wanted : options.random.uuid();
+  // Nobody comes into another caller's, whatever id he names.
+  const scope = JSON.stringify([caller.name, root, id]);
   const principal = { owner: caller.owner, root, client };
-  return options.sessions.enter(
-    { caller: caller.name, root, id },
-    scope => new FrameSession({ ...options, id, scope, host, principal }),
-  );
+  const found = sessions.use(scope, caller.name);
+  const held =
+    found ?? sessions.add(scope, caller.name, () => new FrameSession({ ...options, id, scope, host, principal }));
+  return typeof held === 'string' ? undefined : { ...held, resumed: found !== undefined };
 }

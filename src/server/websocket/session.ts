@@ -116,12 +116,11 @@ export class FrameSession {
     this.#untold.splice(0);
   }
 
-  /** The connection is over. Whether the session has none now. */
-  detach(link: Link): boolean {
-    if (this.#link !== link) return false;
+  /** The connection is over. */
+  detach(link: Link): void {
+    if (this.#link !== link) return;
     this.#link = undefined;
     this.#presence.abort();
-    return true;
   }
 
   /** `size`: characters of the whole message. */
@@ -233,76 +232,3 @@ export class FrameSession {
     return { op: 'call_tool_res', request_id: requestId, outputs, ...(compatText && { text: '' }), error };
   }
 }
-
-export interface FrameSessionsRules {
-  /** Milliseconds that a session without a connection is kept, when there is something to keep. */
-  awayMs: number;
-  /** The most sessions; the caller's own one that was away longest makes room for a new one. */
-  max: number;
-  /** Of these, the ones that one token may have at the moment. */
-  perCaller(): number;
-}
-
-interface SessionEntry {
-  session: FrameSession;
-  caller: string;
-  /** Present while it has no connection. */
-  stopTimer?: () => void;
-}
-
-/** The sessions of all callers. Nobody comes into another caller's, whatever id he names. */
-export function createFrameSessions({ awayMs, max, perCaller }: FrameSessionsRules, clock: Pick<Clock, 'after'>) {
-  // Of those without a connection, the one that was away longest stands first.
-  const entries = new Map<string, SessionEntry>();
-  const keys = new WeakMap<FrameSession, string>();
-
-  function forget(key: string): void {
-    const entry = entries.get(key);
-    entry?.stopTimer?.();
-    entry?.session.forget();
-    entries.delete(key);
-  }
-
-  function makeRoom(caller: string): boolean {
-    const own = [...entries.values()].filter(entry => entry.caller === caller).length;
-    if (entries.size < max && own < perCaller()) return true;
-    for (const [key, entry] of entries) {
-      if (entry.caller !== caller || !entry.stopTimer) continue;
-      forget(key);
-      return true;
-    }
-    return false;
-  }
-
-  return {
-    count: () => entries.size,
-    /** The session of that id, to be attached to at once, and whether it was there already; undefined: no room for another. */
-    enter({ caller, root, id }: { caller: string; root: string; id: string }, make: (scope: string) => FrameSession) {
-      const key = JSON.stringify([caller, root, id]);
-      const found = entries.get(key);
-      if (!found && !makeRoom(caller)) return undefined;
-      const entry = found ?? { session: make(key), caller };
-      entry.stopTimer?.();
-      entry.stopTimer = undefined;
-      entries.set(key, entry);
-      keys.set(entry.session, key);
-      return { session: entry.session, resumed: found !== undefined };
-    },
-    /** Lets go of those of these callers. */
-    end(callers: ReadonlySet<string>) {
-      for (const [key, { caller }] of [...entries]) if (callers.has(caller)) forget(key);
-    },
-    leave(session: FrameSession, link: Link) {
-      const key = keys.get(session) ?? '';
-      const entry = entries.get(key);
-      // Another one may have its place by now.
-      if (!session.detach(link) || entry?.session !== session) return;
-      entries.delete(key);
-      entries.set(key, entry);
-      if (session.isEmpty()) forget(key);
-      else entry.stopTimer = clock.after(awayMs, () => forget(key));
-    },
-  };
-}
-
-export type FrameSessions = ReturnType<typeof createFrameSessions>;

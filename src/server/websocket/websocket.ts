@@ -6,6 +6,7 @@ import { WebSocketServer } from 'ws';
 import { asError, isAppError } from '../../core/errors.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, refuseUpgrade } from '../access/caller.ts';
+import { createIdleSessions } from '../access/idle-sessions.ts';
 import { rootOf } from '../http/router.ts';
 import { type CallerProduct, listedOf, type RouteServices, type UpgradeRequest } from '../http/routes.ts';
 import { type Listening, listeningOn, type WatchedConnection, watchConnection } from '../mcp/connection.ts';
@@ -15,7 +16,7 @@ import { readMessages } from '../mcp/messages.ts';
 import { type FrameRules, type FrameServerOptions, secondsFor, serveFrames } from './frame-server.ts';
 import { createResultStore } from './kept-results.ts';
 import { type LiveSocket, openLiveSocket, type SocketRules } from './live-socket.ts';
-import { createFrameSessions } from './session.ts';
+import type { FrameSession } from './session.ts';
 import {
   badHandshake,
   createOpenSockets,
@@ -74,7 +75,8 @@ export function openWebSockets(options: WebSocketOptions) {
   const { rules, clock, stallMs, onError, maxBodyBytes } = options;
   const { perCaller = () => rules.maxConnections } = options;
   const open = createOpenSockets({ inAll: rules.maxConnections, perCaller });
-  const sessions = createFrameSessions({ awayMs: rules.frames.resultMs, max: rules.maxConnections, perCaller }, clock);
+  const sessionRules = { idleMs: rules.frames.resultMs, max: rules.maxConnections, perCaller };
+  const sessions = createIdleSessions(sessionRules, clock, (session: FrameSession) => session.forget());
   const frameOptions = {
     ...options,
     rules: rules.frames,
@@ -87,7 +89,7 @@ export function openWebSockets(options: WebSocketOptions) {
   let rotations = 0;
   options.tokens.onChange(({ ended, gone, others }) => {
     rotations += ended.size + others.size;
-    sessions.end(gone);
+    sessions.end(gone).catch(onError);
     open.close(({ caller }) => caller !== undefined && ended.has(caller.name), 'the token was taken back or replaced');
   });
 
