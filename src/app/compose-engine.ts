@@ -33,7 +33,9 @@ import type { VendorServices } from './compose-models.ts';
 import type { FileParts } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
 
-export interface EngineParts extends Pick<EngineServices, 'clis'>, AgentParts {
+export interface EngineParts extends Pick<EngineServices, 'clis'> {
+  config: AppConfig;
+  values: AppConfig['values']['app'];
   context: ActionParts;
   table: ToolTable;
   models: ModelService;
@@ -45,7 +47,12 @@ export interface EngineParts extends Pick<EngineServices, 'clis'>, AgentParts {
   clock: Clock;
   emit: Emit;
   home: string;
+  meter: Meter;
   services: Pick<VendorServices, 'documents' | 'web'>;
+  /** The environment as programs that are started may see it. */
+  childEnv: LocalToolServices['childEnv'];
+  platform: string;
+  version: string;
 }
 
 /** The services of all callers with the same permissions, and the agent. */
@@ -93,87 +100,50 @@ export function composeEngine(parts: EngineParts) {
   return { services: { ...services, agent }, agent };
 }
 
-type Pricers = Pick<ModelService, 'isLocal' | 'cachesApart' | 'searches'>;
-
-function pricingOf(
-  { allowUnpricedModels: allowUnpriced }: EngineParts['values'],
-  { isLocal, cachesApart, searches }: Pricers,
-) {
-  return { isLocal, cachesApart, searches, allowUnpriced };
-}
-
 /** Returns the mask, or one that changes nothing if masking is switched off. */
 export function maskFor({ maskSecrets }: EngineParts['values'], mask: Mask): Mask {
   return maskSecrets ? mask : async text => ({ text, found: {} });
 }
 
+type MeterParts = Pick<EngineParts, 'values' | 'models' | 'store' | 'clock' | 'random' | 'emit'>;
+
 /** Asks models within the limits on cost, and records the spending. */
-export function composeMeter({
-  values,
-  models,
-  store,
-  ...around
-}: Pick<EngineParts, 'values' | 'models' | 'store' | 'clock' | 'random' | 'emit'>): Meter {
-  const pricing = pricingOf(values, models);
-  return createMeter({ ...around, ask: models.ask, ledger: store.spend, caps: spendCaps(values), pricing });
+export function composeMeter({ values, models, store, ...around }: MeterParts): Meter {
+  const { ask, isLocal, cachesApart, searches } = models;
+  const pricing = { isLocal, cachesApart, searches, allowUnpriced: values.allowUnpricedModels };
+  return createMeter({ ...around, ask, ledger: store.spend, caps: spendCaps(values), pricing });
 }
 
 /** Embeds text for the search index, within the limits on cost. */
-export function composeEmbedder(
-  { embedder }: Pick<VendorServices, 'embedder'>,
-  parts: Parameters<typeof composeMeter>[0],
-) {
+export function composeEmbedder({ embedder }: Pick<VendorServices, 'embedder'>, parts: MeterParts) {
   return embedder && paidEmbedder(embedder, 'search index', createServiceMeter(composeMeter(parts).limits));
 }
 
+type ActionSources = Pick<
+  EngineParts,
+  'values' | 'models' | 'services' | 'files' | 'home' | 'mask' | 'meter' | 'random'
+> &
+  Pick<ActionParts, 'emit' | 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'> & { transfer: Transfer };
+
 /** What the handlers of actions are given. */
-export function composeActions({
-  values,
-  models,
-  emit,
-  services,
-  files,
-  home,
-  mask,
-  meter,
-  ...parts
-}: Pick<EngineParts, 'values' | 'models' | 'emit' | 'services' | 'files' | 'home' | 'mask' | 'meter' | 'random'> &
-  Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'> & {
-    transfer: Transfer;
-  }): ActionParts {
+export function composeActions(parts: ActionSources): ActionParts {
+  const { values, models, services, files, home, meter, emit, clock, random, transfer } = parts;
+  const { documents, web } = services;
+  const { sandbox } = files;
   const { limits: rates, unknown } = rateLimits(values);
   for (const word of unknown) {
     emit({ type: 'warning', where: 'RATE_LIMITS', message: `"${word}" is not of the form tool=number.` });
   }
   return {
     ...parts,
-    emit,
     models: { ...models, defaultModel: values.defaultModel },
     limits: { ...spendCaps(values), rates },
-    startedAt: parts.clock.monotonic(),
+    startedAt: clock.monotonic(),
     replyTokens: replyTokens(values),
-    uploads: {
-      documents: services.documents,
-      sandbox: files.sandbox,
-      mask: maskFor(values, mask),
-      home,
-      maxNamedFiles: values.maxNamedFiles,
-    },
-    ...(services.web && { web: paidSearcher(services.web, 'glm_web_search', createServiceMeter(meter.limits)) }),
-    files: { transfer: parts.transfer, sandbox: files.sandbox, random: parts.random, home },
+    uploads: { documents, sandbox, mask: maskFor(values, parts.mask), home, maxNamedFiles: values.maxNamedFiles },
+    ...(web && { web: paidSearcher(web, 'glm_web_search', createServiceMeter(meter.limits)) }),
+    files: { transfer, sandbox, random, home },
   };
-}
-
-/** What an agent needs in addition to the services of a call. */
-export interface AgentParts {
-  config: AppConfig;
-  values: AppConfig['values']['app'];
-  meter: Meter;
-  files: Pick<FileParts, 'git'>;
-  /** The environment as programs that are started may see it. */
-  childEnv: LocalToolServices['childEnv'];
-  platform: string;
-  version: string;
 }
 
 /** Where commands of an agent run. */
@@ -199,7 +169,7 @@ export interface ComposedAgent extends AgentRunner {
 type AgentServices = Omit<EngineServices, 'agent'>;
 
 /** Settings → what lets models work. All of it is loaded with the first run. */
-function composeAgent(parts: AgentParts, services: AgentServices): ComposedAgent {
+function composeAgent(parts: EngineParts, services: AgentServices): ComposedAgent {
   let opened: Promise<ComposedAgent> | undefined;
   const open = () => {
     opened ??= openRunner(parts, services);
@@ -213,7 +183,7 @@ function composeAgent(parts: AgentParts, services: AgentServices): ComposedAgent
 }
 
 async function openRunner(
-  { config, values, meter, files: { git }, childEnv, platform, version }: AgentParts,
+  { config, values, meter, files: { git }, childEnv, platform, version }: EngineParts,
   services: AgentServices,
 ): Promise<ComposedAgent> {
   const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');

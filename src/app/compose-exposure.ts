@@ -1,30 +1,21 @@
 import { type ToolDefinition, workflowOf } from '../calls/tool.ts';
 import { exposurePolicy } from '../config/derived-settings.ts';
-import type { HostPrompts, Permissions, ToolListing } from '../core/tool-host.ts';
-import type { ExposedTools } from '../engine/exposure.ts';
+import type { Permissions, ToolListing } from '../core/tool-host.ts';
 import { narrowExposure } from '../engine/exposure.ts';
 import { instructionsFor } from '../engine/offer.ts';
 import { createPrompts } from '../engine/prompts.ts';
-import { createToolTable, type KnownListings, type ToolTable } from '../engine/tool-table.ts';
+import { createToolTable, type KnownListings } from '../engine/tool-table.ts';
 import { tools } from '../tools/index.gen.ts';
 import { offered } from '../tools/offered.gen.ts';
 import type { AppConfig } from './settings.ts';
-
-/** What callers with the same permissions may ask for, as they are told of it. */
-export interface ToolExposure {
-  exposed: ExposedTools;
-  table: ToolTable;
-  prompts: HostPrompts;
-  instructions: string;
-}
 
 export interface ToolExposureParts {
   /** Ids of the providers that can be asked. */
   configured: readonly string[];
   /** From outside the package; they come after those of the product. */
-  extraTools?: readonly ToolDefinition[];
+  extraTools?: readonly ToolDefinition[] | undefined;
   /** Offered beside those of the toolsets, by name. */
-  besides?: readonly string[];
+  besides?: readonly string[] | undefined;
 }
 
 /** Everybody who may use all of it. */
@@ -38,12 +29,12 @@ const known: KnownListings = new Map(
   }),
 );
 
-/** Settings → what is offered. Nothing of it is running yet. */
+/** Settings → what callers with the same permissions may ask for, as they are told of it. Nothing of it is running yet. */
 export function composeExposure(
   values: AppConfig['values']['app'],
   { configured, extraTools = [], besides }: ToolExposureParts,
   permissions: Permissions = unlimited,
-): ToolExposure {
+) {
   const exposed = narrowExposure(
     [...tools, ...extraTools],
     { ...exposurePolicy(values), configured, besides },

@@ -1,5 +1,5 @@
 import { AppError, type ErrorCode, type ErrorKind } from '../../core/errors.ts';
-import { isRecord, type JsonObject, numberIn, textIn, textsIn } from '../../core/json.ts';
+import { isRecord, type JsonObject, numberIn, recordsIn, textIn, textsIn } from '../../core/json.ts';
 
 export interface ErrorRequest {
   /** What the failing program wrote, whole. */
@@ -36,12 +36,11 @@ export interface GeneratedPatch {
 /** A diagnosis in the words of the tool → the library's. */
 export function analysisIn(document: JsonObject): ErrorAnalysis {
   const canTell = document.status === 'diagnosed' || document.status === 'partial';
-  const evidence: unknown[] = Array.isArray(document.evidence) ? document.evidence : [];
   return {
     canTell,
     summary: textIn(document.summary ?? document.content),
     rootCause: canTell ? textIn(document.root_cause) : '',
-    evidence: evidence.filter(isRecord).map(({ file, line, text, checked }) => ({
+    evidence: recordsIn(document.evidence).map(({ file, line, text, checked }) => ({
       file: textIn(file),
       line: numberIn(line),
       text: textIn(text),
@@ -58,21 +57,20 @@ export function patchIn(document: JsonObject): GeneratedPatch {
   const { patch, patch_withheld: withheld } = document;
   if (!isRecord(patch)) return { analysis, ...(typeof withheld === 'string' && { withheld }) };
   if (typeof patch.diff !== 'string') return { analysis, withheld: textIn(patch.note) };
-  const files: unknown[] = Array.isArray(patch.files) ? patch.files : [];
-  return {
-    analysis,
-    patch: {
-      diff: patch.diff,
-      files: files.filter(isRecord).map(({ path, added, removed }) => ({
-        path: textIn(path),
-        added: numberIn(added),
-        removed: numberIn(removed),
-      })),
-    },
-  };
+  const files = recordsIn(patch.files).map(({ path, added, removed }) => {
+    return { path: textIn(path), added: numberIn(added), removed: numberIn(removed) };
+  });
+  return { analysis, patch: { diff: patch.diff, files } };
 }
 
-const kinds: Partial<Record<ErrorCode, ErrorKind>> = {
+const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
+  INVALID_INPUT_FORMAT: 'input',
+  MISSING_PARAMETER: 'input',
+  TOOL_NOT_FOUND: 'input',
+  PROVIDER_NOT_FOUND: 'input',
+  MODEL_NOT_FOUND: 'input',
+  THREAD_NOT_FOUND: 'input',
+  THREAD_EXPIRED: 'input',
   SECURITY: 'security',
   API_ERROR: 'model',
   LIMIT: 'limit',
@@ -82,22 +80,16 @@ const kinds: Partial<Record<ErrorCode, ErrorKind>> = {
   CONFIG: 'config',
   INTERNAL_SERVER_ERROR: 'bug',
 };
-const inputCodes = [
-  'INVALID_INPUT_FORMAT',
-  'MISSING_PARAMETER',
-  'TOOL_NOT_FOUND',
-  'PROVIDER_NOT_FOUND',
-  'MODEL_NOT_FOUND',
-  'THREAD_NOT_FOUND',
-  'THREAD_EXPIRED',
-] as const;
-const codes = [...inputCodes, ...Object.keys(kinds)];
+
+function isCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(kinds, code);
+}
 
 /** The error that a tool's reply tells of, to be thrown. */
 export function errorIn({ error }: JsonObject): AppError {
   const facts = isRecord(error) ? error : {};
-  const code = codes.find((known): known is ErrorCode => known === facts.code) ?? 'INTERNAL_SERVER_ERROR';
-  return new AppError(kinds[code] ?? 'input', textIn(facts.message), {
+  const code = isCode(facts.code) ? facts.code : 'INTERNAL_SERVER_ERROR';
+  return new AppError(kinds[code], textIn(facts.message), {
     code,
     class: textIn(facts.class),
     next: textIn(facts.next),
