@@ -53,7 +53,7 @@ export function openProxy(options: ProxyOptions): StdioProxy {
           forwarder.resume();
         });
       };
-      const forwarder = new MessageForwarder({ open: openerOf(options), toClient: write, onRemark, clock, maxBytes });
+      const forwarder = new MessageForwarder({ open: openerOf(options), toClient: write, onRemark, clock });
       const end = new AbortController();
       const onStop = () => {
         end.abort();

@@ -1,4 +1,4 @@
-import { isAppError } from '../../core/errors.ts';
+import { asError, isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { arrivedMethod, batchVersion } from '../mcp/lines.ts';
 import {
@@ -15,37 +15,9 @@ import {
 import type { Link, Loss, OpenLink } from './websocket-link.ts';
 
 /** A request that a new connection is told again although the client has its answer. */
-export interface Repeated {
+interface Repeated {
   id: MessageId;
   line: string;
-}
-
-/** What a client said of itself that lasts for as long as it is there: a new connection has to hear it again. */
-function createGreeting() {
-  let first: Repeated | undefined;
-  let ready: string | undefined;
-  const watched = new Map<unknown, Repeated>();
-  return {
-    /** Sees what the client says. */
-    said(message: Seen, line: string) {
-      if (message.kind === 'notification' && message.method === 'notifications/initialized') ready = line;
-    },
-    /** Sees that a request of the client's succeeded. */
-    succeeded({ id, line, method, uri }: Repeated & { method: string; uri: unknown }) {
-      if (method === 'resources/subscribe') watched.set(uri, { id, line });
-      if (method === 'resources/unsubscribe') watched.delete(uri);
-      if (method !== 'initialize') return;
-      first = { id, line };
-      ready = undefined;
-      watched.clear();
-    },
-    /** How a 2025 client began, once it has got its answer. */
-    initialize: () => first,
-    /** Its word that it is ready. */
-    initialized: () => ready,
-    /** What it subscribed to. */
-    subscriptions: () => [...watched.values()],
-  };
 }
 
 export interface MessageForwarderOptions {
@@ -55,8 +27,6 @@ export interface MessageForwarderOptions {
   /** One sentence for whoever reads the log of the host. */
   onRemark(text: string): void;
   clock: Pick<Clock, 'sleep' | 'monotonic'>;
-  /** Bytes of the longest message that a daemon takes. */
-  maxBytes: number;
 }
 
 /** After so many lost connections a request is not sent again: it may be what ends them. */
@@ -79,7 +49,11 @@ interface Request {
 export class MessageForwarder {
   readonly #options: MessageForwarderOptions;
   readonly #end = new AbortController();
-  readonly #greeting = createGreeting();
+  /** How a 2025 client began, once it has got its answer, and its word that it is ready: a new connection has to hear it again. */
+  #initialize: Repeated | undefined;
+  #initialized: string | undefined;
+  /** What the client subscribed to, by URI. */
+  readonly #subscriptions = new Map<unknown, Repeated>();
   /** A connection that knows all that it has to. */
   #link: Link | undefined;
   #openedAt = 0;
@@ -161,12 +135,10 @@ export class MessageForwarder {
     const several = this.#takesBatches && !message ? membersOf(line) : [];
     if (several.length > 0) for (const each of several) this.take(each);
     else if (!message) this.#refuse(line);
-    else if (Buffer.byteLength(line) > this.#options.maxBytes) this.#tooLong(message);
     else this.#forward(message, line);
   }
 
   #forward(message: Seen, line: string): void {
-    this.#greeting.said(message, line);
     if (message.kind === 'request') {
       const { id, method, params } = message;
       this.#waiting.set(id, { line, method, uri: params.uri, losses: 0 });
@@ -178,6 +150,7 @@ export class MessageForwarder {
       // Nobody answers what is cancelled, and it is not asked for again.
       if (isId(requestId)) this.#waiting.delete(requestId);
     }
+    if (message.kind === 'notification' && message.method === 'notifications/initialized') this.#initialized = line;
     // The question was one of an earlier connection; this one has not asked.
     if (message.kind === 'answer' && (message.id === null || !this.#asked.delete(message.id))) return;
     this.#link?.send(line);
@@ -189,13 +162,6 @@ export class MessageForwarder {
     if (!this.#remarked.has(refused)) onRemark(`What the client sent could not be taken: ${refused}`);
     this.#remarked.add(refused);
     toClient(refused);
-  }
-
-  #tooLong(message: Seen): void {
-    const { maxBytes, toClient, onRemark } = this.#options;
-    const why = `A message may have ${maxBytes} bytes; name files by their paths instead of sending their text.`;
-    if (message.kind === 'request') toClient(failureAnswer(message.id, -32_600, why));
-    else onRemark(why);
   }
 
   #fromDaemon(text: string): void {
@@ -220,8 +186,7 @@ export class MessageForwarder {
       // It was cancelled, or its answer came over an earlier connection.
       if (!request) return;
       this.#waiting.delete(id);
-      if (ok && request.method === 'initialize') this.#takesBatches = text.includes(`"${batchVersion}"`);
-      if (ok) this.#greeting.succeeded({ id, ...request });
+      if (ok) this.#remember(id, request, text);
       if (request.method === 'tools/call')
         onTaken = () => this.#link?.send(notification(arrivedMethod, { requestId: id }));
     }
@@ -229,6 +194,17 @@ export class MessageForwarder {
     if (line === undefined) this.#options.onRemark('What the daemon sent is no JSON-RPC message and was left out.');
     else this.#options.toClient(line, onTaken);
     this.#settle();
+  }
+
+  /** Keeps what a request that succeeded says of the client for as long as he is there. */
+  #remember(id: MessageId, { method, uri, line }: Request, answer: string): void {
+    if (method === 'resources/subscribe') this.#subscriptions.set(uri, { id, line });
+    if (method === 'resources/unsubscribe') this.#subscriptions.delete(uri);
+    if (method !== 'initialize') return;
+    this.#takesBatches = answer.includes(`"${batchVersion}"`);
+    this.#initialize = { id, line };
+    this.#initialized = undefined;
+    this.#subscriptions.clear();
   }
 
   /** Opens a connection that knows what the one before knew, and sends it what has no answer yet. */
@@ -256,12 +232,11 @@ export class MessageForwarder {
   }
 
   async #introduce(link: Link): Promise<void> {
-    const first = this.#greeting.initialize();
-    if (!first) return;
-    if (!(await this.#repeat(link, first))) throw new LinkLost({ why: 'it refuses the client', refused: true });
-    const ready = this.#greeting.initialized();
-    if (ready) link.send(ready);
-    await Promise.all(this.#greeting.subscriptions().map(each => this.#repeat(link, each)));
+    if (!this.#initialize) return;
+    if (!(await this.#repeat(link, this.#initialize)))
+      throw new LinkLost({ why: 'it refuses the client', refused: true });
+    if (this.#initialized !== undefined) link.send(this.#initialized);
+    await Promise.all([...this.#subscriptions.values()].map(each => this.#repeat(link, each)));
   }
 
   #repeat(link: Link, { id, line }: Repeated): Promise<boolean> {
@@ -313,7 +288,7 @@ export class MessageForwarder {
     }
     const isHopeless = ({ losses }: Request) => refused || losses >= maxLosses;
     this.#fail(`The connection to the daemon was lost: ${why}. See the log of the daemon.`, isHopeless);
-    if (this.#waiting.size > 0 || this.#greeting.subscriptions().length > 0) void this.#connect();
+    if (this.#waiting.size > 0 || this.#subscriptions.size > 0) void this.#connect();
   }
 
   /** Answers requests that nobody else will. */
@@ -339,6 +314,6 @@ class LinkLost extends Error {
 }
 
 function textOf(error: unknown): string {
-  if (!isAppError(error)) return error instanceof Error ? error.message : String(error);
+  if (!isAppError(error)) return asError(error).message;
   return [error.message, error.details.next ?? ''].join(' ').trim();
 }
