@@ -1,6 +1,6 @@
 import { asError } from '../../core/errors.ts';
-import type { Clock, Random } from '../../core/ports.ts';
-import { type Caller, type Refusal, refusalResponse } from '../access/caller.ts';
+import type { Clock } from '../../core/ports.ts';
+import { type Caller, refusalResponse } from '../access/caller.ts';
 import { bytesWithin, createQuotas } from '../access/limits.ts';
 import type { Route, RoutedRequest, RouteServices } from '../http/routes.ts';
 import { assets } from './assets.ts';
@@ -20,7 +20,7 @@ import {
   type Visit,
 } from './page.ts';
 import { type Asked, localPath, routes } from './routes.ts';
-import { cookiesOf, createSignIn, isFromHere, isSame, type Signed, type SignInParts } from './sign-in.ts';
+import { cookiesOf, createSignIn, isFromHere, isSame, type Signed } from './sign-in.ts';
 
 export interface LiveStreamParts {
   clock: Pick<Clock, 'after'>;
@@ -113,21 +113,10 @@ export function liveStream(parts: LiveStreamParts): Response {
   });
 }
 
-export interface DashboardParts extends Pick<SignInParts, 'tokens'>, Pick<RouteServices, 'identify'> {
+export interface DashboardParts
+  extends Pick<RouteServices, 'tokens' | 'identify' | 'clock' | 'random' | 'admit' | 'onError'> {
   data: DashboardData;
-  clock: Pick<Clock, 'now' | 'after'>;
-  random: Pick<Random, 'uuid'>;
-  /** Counts a request of somebody who came by a cookie; a refusal when there were too many of late. */
-  admit(caller: Caller): Refusal | undefined;
-  /** Hears of failures that nobody foresaw. */
-  onError(error: Error): void;
 }
-
-/**
- * Answers what belongs to the dashboard; undefined for other paths. The `caller` is whom the endpoint knows already: the holder
- * of a token in the header, or the operator where there are no tokens. Behind the guards of Host, Origin and rate.
- */
-export type Dashboard = (routed: RoutedRequest) => Promise<Response | undefined>;
 
 /** Forms are small. */
 const maxFormBytes = 16_384;
@@ -135,9 +124,14 @@ const maxFormBytes = 16_384;
 /** Pages that follow what happens, at the same time. */
 const maxFollowers = { perCaller: () => 24, inAll: 200 };
 
-export function createDashboard(parts: DashboardParts): Dashboard {
+/**
+ * Answers what belongs to the dashboard; undefined for other paths. The `caller` is whom the endpoint knows already: the holder
+ * of a token in the header, or the operator where there are no tokens. Behind the guards of Host, Origin and rate.
+ */
+export function createDashboard(parts: DashboardParts): Route['handle'] {
   const { onError } = parts;
   const signIn = createSignIn(parts);
+  const login = createLogin(parts, signIn);
   const follow = createQuotas(maxFollowers);
 
   async function answer(routed: RoutedRequest): Promise<Response | undefined> {
@@ -156,7 +150,7 @@ export function createDashboard(parts: DashboardParts): Dashboard {
     if (request.method === 'POST' && !isFromHere(request))
       return refused(request, 'The form came from a page of another site.');
     const signed = signIn.who(request, known);
-    if (url.pathname === '/login') return login({ ...parts, signIn, routed, url, fields, signed });
+    if (url.pathname === '/login') return login(routed, fields, signed);
     if (!signed) return stranger(request, url);
     if (signed.session && isReading(request)) routed.cutBy(signed.session);
     const tooMany = signed.session ? parts.admit(signed.caller) : undefined;
@@ -210,32 +204,25 @@ export function createDashboard(parts: DashboardParts): Dashboard {
   return async routed => forMethod(routed.request, await answer(routed));
 }
 
-interface Login extends Pick<DashboardParts, 'identify' | 'random'> {
-  signIn: ReturnType<typeof createSignIn>;
-  routed: RoutedRequest;
-  url: URL;
-  fields: URLSearchParams;
-  signed: Signed | undefined;
-}
-
-function login({ signIn, identify, random, routed, url, fields, signed }: Login): Response {
-  const { request, address } = routed;
-  const isSent = request.method === 'POST';
-  const back = localPath(isSent ? fields.get('back') : url.searchParams.get('back'));
-  if (signed && !isSent) return redirectTo(back);
-  if (!isSent && !isReading(request)) return wrongMethod(request);
-  if (isSent && !signIn.began(request, fields.get('csrf') ?? ''))
-    return refused(request, 'The form to sign in is too old. Load it anew.');
-  const token = (fields.get('token') ?? '').trim();
-  const found = isSent ? identify(`Bearer ${token}`, address) : undefined;
-  const refusal = found && 'status' in found ? found : undefined;
-  const entered = isSent && !refusal ? signIn.enter(request, token) : undefined;
-  if (entered !== undefined) return redirectTo(back, entered);
-  const { csrf, cookie } = signIn.begin(request, random.uuid());
-  const wait = refusal?.retryAfterSeconds;
-  const response = bareAnswer(loginPage({ csrf, back, wrong: isSent, wait }), themeOf(request), cookie);
-  if (wait !== undefined) response.headers.set('Retry-After', String(wait));
-  return response;
+function createLogin({ identify, random }: DashboardParts, signIn: ReturnType<typeof createSignIn>) {
+  return ({ request, address }: RoutedRequest, fields: URLSearchParams, signed: Signed | undefined): Response => {
+    const isSent = request.method === 'POST';
+    const back = localPath((isSent ? fields : new URL(request.url).searchParams).get('back'));
+    if (signed && !isSent) return redirectTo(back);
+    if (!isSent && !isReading(request)) return wrongMethod(request);
+    if (isSent && !signIn.began(request, fields.get('csrf') ?? ''))
+      return refused(request, 'The form to sign in is too old. Load it anew.');
+    const token = (fields.get('token') ?? '').trim();
+    const found = isSent ? identify(`Bearer ${token}`, address) : undefined;
+    const refusal = found && 'status' in found ? found : undefined;
+    const entered = isSent && !refusal ? signIn.enter(request, token) : undefined;
+    if (entered !== undefined) return redirectTo(back, entered);
+    const { csrf, cookie } = signIn.begin(request, random.uuid());
+    const wait = refusal?.retryAfterSeconds;
+    const response = bareAnswer(loginPage({ csrf, back, wrong: isSent, wait }), themeOf(request), cookie);
+    if (wait !== undefined) response.headers.set('Retry-After', String(wait));
+    return response;
+  };
 }
 
 async function forMethod({ method }: Request, response: Response | undefined): Promise<Response | undefined> {
@@ -288,15 +275,7 @@ const crowded = problemPage(503, 'Too many pages', 'Too many live pages are open
 /** The dashboard as a part of the daemon: whatever is at no path of another's. */
 export function dashboardRoute(data: DashboardData): (services: RouteServices) => Route {
   return services => {
-    const { tokens } = services;
-    const dashboard = createDashboard({ ...services, data });
-    const handle: Route['handle'] = async routed => {
-      const response = await dashboard(routed);
-      if (response || routed.caller) return response;
-      // Strangers are told of no path whether it is there.
-      const refusal = tokens.identify(undefined);
-      return 'status' in refusal ? refusalResponse(refusal) : undefined;
-    };
+    const handle = createDashboard({ ...services, data });
     return { path: '/', methods: ['GET', 'HEAD', 'POST'], access: 'anybody', handle };
   };
 }

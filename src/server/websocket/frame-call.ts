@@ -2,23 +2,24 @@ import { cancelledError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolReply } from '../../core/tool-host.ts';
-import type { FrameError, ResultFrame, ServerFrame } from './protocol.ts';
+import type { CallFrame, FrameError, ResultFrame, ServerFrame } from './protocol.ts';
 import { cancelled, errorOfReply, timedOut } from './protocol.ts';
-import type { Held, Work } from './shared-call.ts';
+import type { Held, SharedCall } from './shared-call.ts';
 
-export interface FrameCallOptions {
-  requestId: string;
-  /** As the client wrote it. */
-  name: string;
-  work: Work;
-  /** The answer is sent on as it is written. */
-  stream: boolean;
-  /** The client's own limit, in milliseconds from when the work has its place. */
-  timeoutMs?: number;
-  clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
+export interface FrameCallRules {
+  /** Milliseconds between two signs that a call goes on. */
   progressMs: number;
   /** Adds all outputs as one `text`. */
   compatText: boolean;
+}
+
+export interface FrameCallOptions {
+  requestId: string;
+  /** What was asked, as the client wrote it; `timeout` counts from when the work has its place. */
+  frame: CallFrame;
+  work: SharedCall;
+  clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
+  rules: FrameCallRules;
   /** Resolves once the client took it, or is gone. */
   send(frame: ServerFrame): Promise<unknown>;
   /** Called once, with the end of it; `reply` where the host gave one that succeeded. */
@@ -33,7 +34,8 @@ export interface FrameCall {
 }
 
 export function openFrameCall(options: FrameCallOptions): FrameCall {
-  const { requestId, name, work, clock, send } = options;
+  const { requestId, frame: asked, work, clock, rules, send } = options;
+  const { name } = asked;
   const receivedAt = clock.monotonic();
   const joined = work.requestId !== requestId;
   const writer = streamWriter(options);
@@ -46,11 +48,11 @@ export function openFrameCall(options: FrameCallOptions): FrameCall {
 
   function sendProgress(): void {
     stopProgress();
-    stopProgress = clock.after(options.progressMs, sendProgress);
+    stopProgress = clock.after(rules.progressMs, sendProgress);
     // A client that has not taken the last one needs no other.
     if (!isTaken) return;
     isTaken = false;
-    const frame = { op: 'progress', request_id: requestId, name, t: clock.now() / 1_000, note: work.note() } as const;
+    const frame = { op: 'progress', request_id: requestId, name, t: clock.now() / 1_000, note: work.note } as const;
     void send(frame).then(() => {
       isTaken = true;
     });
@@ -77,7 +79,7 @@ export function openFrameCall(options: FrameCallOptions): FrameCall {
       op: 'call_tool_res',
       request_id: requestId,
       outputs: [{ type: 'text', text }],
-      ...(options.compatText && { text }),
+      ...(rules.compatText && { text }),
       ...(failure && { error: failure }),
       metadata: { latency_metrics: latencyOf(times, reply) },
       ...(joined && { from_inflight: work.requestId }),
@@ -89,8 +91,8 @@ export function openFrameCall(options: FrameCallOptions): FrameCall {
   const leave = work.join({
     onHeld(admitted) {
       held = admitted;
-      const ms = options.timeoutMs ?? admitted.ceilingMs;
-      const seconds = ms / 1_000;
+      const seconds = asked.timeout || admitted.ceilingMs / 1_000;
+      const ms = seconds * 1_000;
       endsAt = clock.monotonic() + ms;
       acknowledge();
       stopCeiling = clock.after(ms, () => {
@@ -115,7 +117,7 @@ const gatherMs = 40;
 const gatherLength = 4_096;
 
 /** Sends an answer on as it is written: the first words at once, then one chunk at a time with all that came since the last one. */
-function streamWriter({ stream, requestId, clock, send }: FrameCallOptions) {
+function streamWriter({ frame: { stream }, requestId, clock, send }: FrameCallOptions) {
   let text = '';
   let isSending = false;
   let stopGathering: (() => void) | undefined;

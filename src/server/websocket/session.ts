@@ -1,7 +1,7 @@
 import type { Clock, Random } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
 import type { Gate } from '../access/admission.ts';
-import { type FrameCall, openFrameCall } from './frame-call.ts';
+import { type FrameCall, type FrameCallRules, openFrameCall } from './frame-call.ts';
 import {
   createKeptResults,
   type KeptRules,
@@ -11,12 +11,9 @@ import {
   toolNameOf,
 } from './kept-results.ts';
 import { type CallFrame, ownError, type ResultFrame, type ServerFrame } from './protocol.ts';
-import { startWork, type Work, type WorkOptions } from './shared-call.ts';
+import { SharedCall, type WorkOptions } from './shared-call.ts';
 
-export interface FrameSessionRules extends KeptRules {
-  /** Milliseconds between two signs that a call goes on. */
-  progressMs: number;
-  compatText: boolean;
+export interface FrameSessionRules extends KeptRules, FrameCallRules {
   /** Characters of all messages whose calls run or wait. */
   maxAsked: number;
   /** Tools whose identical calls are not joined. */
@@ -65,7 +62,7 @@ export class FrameSession {
   readonly #options: FrameSessionOptions;
   readonly #kept;
   readonly #running = new Map<string, Entry>();
-  readonly #works = new Map<string, Work>();
+  readonly #works = new Map<string, SharedCall>();
   /** Ends that were sent to nobody, oldest first; of those that are kept, only that they are. */
   readonly #untold: { requestId: string; error?: ResultFrame; delivered?: (() => void) | undefined }[] = [];
   #characters = 0;
@@ -160,17 +157,13 @@ export class FrameSession {
   #begin(requestId: string, same: string, { frame, size }: { frame: CallFrame; size: number }): void {
     const { clock, rules, gate } = this.#options;
     const release = gate.hold();
-    const work = this.#workFor(requestId, same, frame);
     const call = openFrameCall({
       requestId,
-      name: frame.name,
-      work,
-      stream: frame.stream === true,
-      ...(frame.timeout && { timeoutMs: frame.timeout * 1_000 }),
+      frame,
+      work: this.#workFor(requestId, same, frame),
       clock,
-      progressMs: rules.progressMs,
-      compatText: rules.compatText,
-      send: frame => this.#send(frame),
+      rules,
+      send: answer => this.#send(answer),
       onEnd: (ended, reply) => {
         this.#running.delete(requestId);
         this.#characters -= size;
@@ -182,7 +175,7 @@ export class FrameSession {
     this.#characters += size;
   }
 
-  #workFor(requestId: string, same: string, frame: CallFrame): Work {
+  #workFor(requestId: string, same: string, frame: CallFrame): SharedCall {
     const { rules, principal, scope } = this.#options;
     const name = toolNameOf(frame.name);
     // What streams is told from its beginning to one request alone.
@@ -190,7 +183,7 @@ export class FrameSession {
     const key = isJoined ? same : `${same} ${requestId}`;
     const running = this.#works.get(key);
     if (running) return running;
-    const work = startWork(
+    const work = new SharedCall(
       { ...this.#options, client: `frames ${scope}` },
       {
         requestId,

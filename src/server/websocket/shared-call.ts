@@ -31,18 +31,6 @@ export interface WorkListener {
   onReply(reply: ToolReply): void;
 }
 
-/** One call of the host, for all requests of a session that ask for the same at the same time. */
-export interface Work {
-  /** The request that it was begun for. */
-  requestId: string;
-  /** What it is at. */
-  note(): string;
-  /** The result leaves it again; when nobody is left, it is ended with the reason. */
-  join(listener: WorkListener): (reason: Error) => void;
-  /** Goes on for a client that was gone and is here again. */
-  rejoin(gone: AbortSignal): void;
-}
-
 export interface WorkRequest {
   requestId: string;
   request: Omit<ToolRequest, 'session'>;
@@ -54,71 +42,92 @@ export interface WorkRequest {
   onOver(): void;
 }
 
-export function startWork(options: WorkOptions, asked: WorkRequest): Work {
-  const { host, gate, client, ceilings, kindOf, clock } = options;
-  const stop = new AbortController();
-  const listeners = new Set<WorkListener>();
-  let note = 'waiting for a place';
-  let held: Held | undefined;
-  let isOver = false;
-  let { gone } = asked;
-  const session = () => ({ gone, idempotencyKey: asked.idempotencyKey });
-  const begin: ToolHost['call'] = async (request, signal) => {
-    const ceilingMs = ceilings[await kindOf(request)];
-    held = { at: clock.monotonic(), ceilingMs };
-    note = 'working';
-    for (const each of listeners) each.onHeld(held);
-    // The client may have gone and come back while it waited.
-    return host.call({ ...request, session: session() }, signal);
-  };
+/** One call of the host, for all requests of a session that ask for the same at the same time. */
+export class SharedCall {
+  /** The request that it was begun for. */
+  readonly requestId: string;
+  /** What it is at. */
+  note = 'waiting for a place';
+  readonly #options: WorkOptions;
+  readonly #asked: WorkRequest;
+  readonly #stop = new AbortController();
+  readonly #listeners = new Set<WorkListener>();
+  #gone: AbortSignal;
+  #held: Held | undefined;
+  #isOver = false;
 
-  function over(reply: ToolReply): void {
-    if (isOver) return;
-    isOver = true;
-    asked.onOver();
-    for (const each of listeners) each.onReply(reply);
+  constructor(options: WorkOptions, asked: WorkRequest) {
+    this.#options = options;
+    this.#asked = asked;
+    this.#gone = asked.gone;
+    this.requestId = asked.requestId;
+    const { gate, host, client } = options;
+    const call: ToolHost['call'] = (request, signal) => this.#begin(request, signal);
+    // Not at once: who starts it must be able to join before anything is told.
+    queueMicrotask(() => this.#attend(gate.before({ ...host, call }, client).call));
   }
 
-  function attend(call: ToolHost['call']): void {
+  /** The result leaves it again; when nobody is left, it is ended with the reason. */
+  join(listener: WorkListener): (reason: Error) => void {
+    this.#listeners.add(listener);
+    if (this.#held) listener.onHeld(this.#held);
+    return reason => {
+      if (!this.#listeners.delete(listener) || this.#listeners.size > 0 || this.#isOver) return;
+      this.#isOver = true;
+      this.#asked.onOver();
+      this.#stop.abort(reason);
+    };
+  }
+
+  /** Goes on for a client that was gone and is here again. */
+  rejoin(gone: AbortSignal): void {
+    this.#gone = gone;
+    // What still waits for its place is known by its place in the line alone.
+    if (this.#held && !this.#isOver) this.#attend(this.#options.host.call);
+  }
+
+  async #begin(request: ToolRequest, signal: AbortSignal): Promise<ToolReply> {
+    const { ceilings, kindOf, clock, host } = this.#options;
+    const ceilingMs = ceilings[await kindOf(request)];
+    this.#held = { at: clock.monotonic(), ceilingMs };
+    this.note = 'working';
+    for (const each of this.#listeners) each.onHeld(this.#held);
+    // The client may have gone and come back while it waited.
+    return host.call({ ...request, session: this.#session() }, signal);
+  }
+
+  #session() {
+    return { gone: this.#gone, idempotencyKey: this.#asked.idempotencyKey };
+  }
+
+  #attend(call: ToolHost['call']): void {
     const request: ToolRequest = {
-      ...asked.request,
-      session: session(),
+      ...this.#asked.request,
+      session: this.#session(),
       onProgress: ({ message }) => {
-        note = message;
+        this.note = message;
       },
-      ...(asked.stream && {
+      ...(this.#asked.stream && {
         onText: delta => {
-          for (const each of listeners) each.onText(delta);
+          for (const each of this.#listeners) each.onText(delta);
         },
       }),
     };
-    call(request, stop.signal).then(over, error => {
-      options.onError(asError(error));
-      over(broken);
-    });
+    call(request, this.#stop.signal).then(
+      reply => this.#over(reply),
+      error => {
+        this.#options.onError(asError(error));
+        this.#over(broken);
+      },
+    );
   }
 
-  // Not at once: who starts it must be able to join before anything is told.
-  queueMicrotask(() => attend(gate.before({ ...host, call: begin }, client).call));
-  return {
-    requestId: asked.requestId,
-    note: () => note,
-    join(listener) {
-      listeners.add(listener);
-      if (held) listener.onHeld(held);
-      return reason => {
-        if (!listeners.delete(listener) || listeners.size > 0 || isOver) return;
-        isOver = true;
-        asked.onOver();
-        stop.abort(reason);
-      };
-    },
-    rejoin(signal) {
-      gone = signal;
-      // What still waits for its place is known by its place in the line alone.
-      if (held && !isOver) attend(host.call);
-    },
-  };
+  #over(reply: ToolReply): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#asked.onOver();
+    for (const each of this.#listeners) each.onReply(reply);
+  }
 }
 
 const broken: ToolReply = {

@@ -246,7 +246,7 @@ beforeAll(async () => {
     tokens: createTokens([], caller),
     identify: () => caller,
     clock,
-    random: { uuid: () => 'one-secret' },
+    random: { uuid: () => 'one-secret', fraction: () => 0 },
     admit: () => undefined,
     onError: error => {
       throw error;
