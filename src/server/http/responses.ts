@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { PassThrough } from 'node:stream';
 import type { Clock } from '../../core/ports.ts';
 import { type Refusal, refusalFor } from '../access/caller.ts';
 import { bytesWithin } from '../access/limits.ts';
@@ -74,7 +75,7 @@ export interface WriteOptions {
   stallMs: number;
 }
 
-/** Bytes of a live stream that may wait for a client; one that falls further behind is sent away. */
+/** Bytes of a live stream that may wait to be taken over, and as many to be written; a client that falls further behind is sent away. */
 const maxWaiting = 1_048_576;
 
 /** Small enough that a slow client takes one now and then. */
@@ -125,34 +126,17 @@ async function* piecesOf(reader: Reader): AsyncGenerator<Uint8Array> {
 
 /** Takes what there is at once, so that it is known how much waits. */
 async function* readAhead(reader: Reader, onTooMuch: () => void): AsyncGenerator<Uint8Array> {
-  const waiting: Uint8Array[] = [];
-  let size = 0;
-  let isOver = false;
-  let wake = () => {};
+  const waiting = new PassThrough({ highWaterMark: maxWaiting });
   const reading = (async () => {
     for await (const piece of piecesOf(reader)) {
-      if (size > maxWaiting) return onTooMuch();
-      waiting.push(piece);
-      size += piece.length;
-      wake();
+      if (waiting.writableNeedDrain) return onTooMuch();
+      waiting.write(piece);
     }
-  })().finally(() => {
-    isOver = true;
-    wake();
-  });
+  })().finally(() => waiting.end());
   // What it fails with is told below, once what came before is written.
   reading.catch(() => {});
-  for (;;) {
-    const piece = waiting.shift();
-    if (piece) {
-      yield piece;
-      size -= piece.length;
-    } else if (isOver) return await reading;
-    else
-      await new Promise<void>(resolve => {
-        wake = resolve;
-      });
-  }
+  yield* waiting;
+  await reading;
 }
 
 async function ended(outgoing: ServerResponse, options: WriteOptions): Promise<boolean> {
