@@ -1,13 +1,13 @@
 import { loadConfig } from '../config/load.ts';
 import type { Clock } from '../core/ports.ts';
 import { version } from '../core/version.ts';
-import type { FoundDaemon } from '../server/daemon/find-daemons.ts';
+import type { FoundDaemon } from '../server/daemon/health-file.ts';
 import { createEarlyAnswers } from '../server/mcp/early-answers.ts';
 import type { StdioStreams } from '../server/mcp/stdio.ts';
 import { openStdio } from '../server/mcp/stdio.ts';
 import { composeFront, type Front, followsClientRoots, type ProcessEnvironment } from './compose-front.ts';
+import type { Product } from './compose-product.ts';
 import type { Extensions } from './extensions.ts';
-import type { Product } from './product.ts';
 import { type AppConfig, loadAppConfig, tables } from './settings.ts';
 
 export { openProxy } from './compose-proxy.ts';
@@ -25,7 +25,7 @@ export {
 
 /** The daemons that run on a data folder, as far as they told. */
 export async function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
-  const daemons = await import('../server/daemon/find-daemons.ts');
+  const daemons = await import('../server/daemon/health-file.ts');
   return daemons.findDaemons(daemons.healthFolder(home), clock);
 }
 

@@ -10,7 +10,7 @@ import { isLoopback } from '../server/access/addresses.ts';
 import { type Caller, operator } from '../server/access/caller.ts';
 import { digestOf, isToken, shortestToken, type TokenEntry } from '../server/access/tokens.ts';
 import { type Daemon, type DaemonOptions, openDaemon } from '../server/daemon/daemon.ts';
-import { healthFolder } from '../server/daemon/find-daemons.ts';
+import { healthFolder } from '../server/daemon/health-file.ts';
 import { type LiveTokens, openLiveTokens } from '../server/daemon/live-tokens.ts';
 import { createReadiness, metricsRoute } from '../server/daemon/probes.ts';
 import { dashboardRoute } from '../server/dashboard/dashboard.ts';

@@ -30,7 +30,7 @@ export async function openProxy(config: AppConfig, settings: ProxySettings): Pro
   const [proxyModule, { createKeptToken }, daemons] = await Promise.all([
     import('../server/proxy/proxy.ts'),
     import('../server/proxy/start-daemon.ts'),
-    import('../server/daemon/find-daemons.ts'),
+    import('../server/daemon/health-file.ts'),
   ]);
   const { isPrivate } = storePlace(config.values.app, config.home);
   const isOurs = async () => {
