@@ -1,5 +1,5 @@
 import { createProduct } from '../../app/app.ts';
-import type { Product } from '../../app/product.ts';
+import type { Product } from '../../app/compose-product.ts';
 import { type AppConfig, withValues } from '../../app/settings.ts';
 import { cancelledError, isAppError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';

@@ -3,7 +3,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { findDaemons } from '../../app/app.ts';
-import type { Product } from '../../app/product.ts';
+import type { Product } from '../../app/compose-product.ts';
 import { tables } from '../../app/settings.ts';
 import { homeAdvice, homeProblem } from '../../config/home.ts';
 import { isAppError } from '../../core/errors.ts';

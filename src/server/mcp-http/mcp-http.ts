@@ -6,7 +6,6 @@ import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts'
 import { listedOf, wrapListedRoots } from '../http/routes.ts';
 import type { McpOptions } from '../mcp/mcp.ts';
 import { createResultStore } from '../websocket/kept-results.ts';
-import { maxLogged } from './event-log.ts';
 import {
   createStatelessHandler,
   createStatelessHandlers,
@@ -17,7 +16,7 @@ import {
   type ServerOf,
   unknownSession,
 } from './requests.ts';
-import { openSession, type Sessions } from './sessions.ts';
+import { maxLogged, openSession, type Sessions } from './sessions.ts';
 
 export interface McpHttpEndpointOptions
   extends Pick<RouteServices, 'version' | 'random' | 'clock' | 'gate' | 'tokens' | 'productOf' | 'onError'> {

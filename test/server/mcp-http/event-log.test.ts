@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createEventLog } from '../../../src/server/mcp-http/event-log.ts';
+import { createEventLog } from '../../../src/server/mcp-http/sessions.ts';
 import { createResultStore } from '../../../src/server/websocket/kept-results.ts';
 
 const said = (text: string) => ({ jsonrpc: '2.0' as const, method: 'notifications/message', params: { text } });
