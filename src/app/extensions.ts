@@ -18,18 +18,19 @@ export interface Extensions {
  * below `home`. Each exports `tools`, `providers` or `stores`: lists of definitions. They run with all rights of this process.
  */
 export function loadExtensions(names: readonly string[], home: string): Required<Extensions> {
-  const all: Required<Extensions> = { tools: [], providers: [], stores: [] };
-  for (const name of names) {
+  const all = names.map(name => {
     const loaded = load(name, home);
     const tools = listIn(name, loaded, 'tools', isTool);
     const providers = listIn(name, loaded, 'providers', isProvider);
     const stores = listIn(name, loaded, 'stores', isStore);
     if (tools.length + providers.length + stores.length === 0) throw empty(name);
-    all.tools = [...all.tools, ...tools];
-    all.providers = [...all.providers, ...providers];
-    all.stores = [...all.stores, ...stores];
-  }
-  return all;
+    return { tools, providers, stores };
+  });
+  return {
+    tools: all.flatMap(({ tools }) => tools),
+    providers: all.flatMap(({ providers }) => providers),
+    stores: all.flatMap(({ stores }) => stores),
+  };
 }
 
 function load(name: string, home: string): Record<string, unknown> {
@@ -62,29 +63,24 @@ function listIn<Definition>(
   });
 }
 
-function isTool(item: unknown): item is ToolDefinition {
-  return (
-    isRecord(item) &&
-    typeof item.name === 'string' &&
-    isRecord(item.fields) &&
-    isRecord(item.mode) &&
-    isRecord(item.effects)
-  );
-}
+const isTool = shapedLike<ToolDefinition>({ name: 'text', fields: 'record', mode: 'record', effects: 'record' });
 
-function isProvider(item: unknown): item is ProviderDefinition {
-  return (
-    isRecord(item) &&
-    typeof item.id === 'string' &&
-    Array.isArray(item.names) &&
-    isRecord(item.options) &&
-    typeof item.connect === 'function' &&
-    typeof item.configured === 'function'
-  );
-}
+const isProvider = shapedLike<ProviderDefinition>({
+  id: 'text',
+  names: 'list',
+  options: 'record',
+  connect: 'function',
+  configured: 'function',
+});
 
-function isStore(item: unknown): item is StoreDefinition {
-  return isRecord(item) && typeof item.name === 'string' && typeof item.open === 'function';
+const isStore = shapedLike<StoreDefinition>({ name: 'text', open: 'function' });
+
+/** Looks no deeper than at what each definition has. */
+function shapedLike<Definition>(shape: { [Key in keyof Definition]?: 'text' | 'list' | 'record' | 'function' }) {
+  const kindOf = (value: unknown) =>
+    isRecord(value) ? 'record' : Array.isArray(value) ? 'list' : typeof value === 'string' ? 'text' : typeof value;
+  return (item: unknown): item is Definition =>
+    isRecord(item) && Object.entries(shape).every(([key, kind]) => kindOf(item[key]) === kind);
 }
 
 function empty(name: string): Error {

@@ -15,17 +15,17 @@ export interface Principal {
 /** What a caller may use of what a process offers. Absent members leave it as it is; none of them adds to it. */
 export interface Permissions {
   /** Groups of tools. */
-  toolsets?: readonly string[];
+  toolsets?: readonly string[] | undefined;
   /** The only tools, by names in which `*` stands for any letters. */
-  allow?: readonly string[];
+  allow?: readonly string[] | undefined;
   /** Tools to leave out, written the same way; it wins over `allow`. */
-  deny?: readonly string[];
+  deny?: readonly string[] | undefined;
   /** Nothing that writes or destroys. */
   readOnly: boolean;
   /** The directories whose files may be read, each within those of the process. The first is the caller's project. */
-  roots?: readonly string[];
+  roots?: readonly string[] | undefined;
   /** US dollars that the owner's calls may cost on one day (UTC). */
-  maxCostPerDay?: number;
+  maxCostPerDay?: number | undefined;
 }
 
 export interface ProgressUpdate {

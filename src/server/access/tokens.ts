@@ -232,22 +232,20 @@ function entryOf(entry: z.infer<typeof entrySchema>, path: string): TokenEntry {
   if ((token === undefined) === (sha256 === undefined)) {
     throw unusable(path, `"${entry.name}" needs either "token" or "sha256"`);
   }
-  const { toolsets, allow, deny, roots, max_cost_per_day: maxCostPerDay } = entry;
+  const {
+    name,
+    owner = name,
+    toolsets,
+    allow,
+    deny,
+    roots,
+    read_only: readOnly,
+    max_cost_per_day: maxCostPerDay,
+  } = entry;
   return {
     digest: token === undefined ? Buffer.from(sha256 ?? '', 'hex') : digestOf(token),
     ...(token !== undefined && { secret: token }),
-    caller: {
-      name: entry.name,
-      owner: entry.owner ?? entry.name,
-      permissions: {
-        readOnly: entry.read_only,
-        ...(toolsets && { toolsets }),
-        ...(allow && { allow }),
-        ...(deny && { deny }),
-        ...(roots && { roots }),
-        ...(maxCostPerDay !== undefined && { maxCostPerDay }),
-      },
-    },
+    caller: { name, owner, permissions: { readOnly, toolsets, allow, deny, roots, maxCostPerDay } },
   };
 }
 

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
 import type { Clock } from '../../core/ports.ts';
 import { type Refusal, refusalFor } from '../access/caller.ts';
-import { bytesWithin } from '../access/limits.ts';
 
 /** Bytes of a body that have to come in each so many milliseconds, or in the next: 1 KiB a second. */
 const pace = { ms: 2_500, bytes: 2_560 };
@@ -29,6 +28,8 @@ export function createBodyReader(clock: Pick<Clock, 'after' | 'monotonic'>, max:
     const [oldest] = open;
     if (oldest && open.size >= max && body.since - oldest.since >= leastMs) oldest.giveUp();
     open.add(body);
+    const chunks: Buffer[] = [];
+    let size = 0;
     let came = 0;
     let slowTimes = 0;
     const look = () => {
@@ -39,24 +40,22 @@ export function createBodyReader(clock: Pick<Clock, 'after' | 'monotonic'>, max:
       else stop = clock.after(pace.ms, look);
     };
     let stop = clock.after(pace.ms, look);
-    const pieces = counted(incoming.iterator({ destroyOnReturn: false }), length => {
-      came += length;
-    });
+    const read = async () => {
+      for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
+        came += chunk.length;
+        size += chunk.length;
+        if (size > limit) return tooLarge(limit);
+        chunks.push(chunk);
+      }
+      return { bytes: Buffer.concat(chunks) };
+    };
     try {
-      const read = bytesWithin(pieces, limit);
-      return await Promise.race([read.then(bytes => (bytes ? { bytes } : tooLarge(limit))), late]);
+      return await Promise.race([read(), late]);
     } finally {
       stop();
       open.delete(body);
     }
   };
-}
-
-async function* counted(pieces: AsyncIterable<Buffer>, count: (length: number) => void): AsyncGenerator<Buffer> {
-  for await (const piece of pieces) {
-    count(piece.length);
-    yield piece;
-  }
 }
 
 const tooSlow = refusalFor(408, 'slow', 'The body comes slower than 1,024 bytes a second.', {

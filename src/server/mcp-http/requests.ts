@@ -1,11 +1,4 @@
-import {
-  createMcpHandler,
-  InMemoryServerEventBus,
-  type McpServer,
-  type Server,
-  type ServerEvent,
-  type ServerEventBus,
-} from '@modelcontextprotocol/server';
+import { createMcpHandler, InMemoryServerEventBus, type McpServer, type Server } from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HostResources } from '../../core/tool-host.ts';
@@ -15,27 +8,19 @@ import type { Connection } from '../mcp/connection.ts';
 import { createMcpServer, type Era, type McpOptions } from '../mcp/mcp.ts';
 
 /** Changes of one owner's threads and jobs, for 2026 clients that listen; looked for only while somebody does. */
-export interface OwnerChanges extends ServerEventBus {
-  /** Resolves once nothing is missed any more. Called before a client begins to listen; the result lets it go again. */
-  begin(): Promise<() => void>;
-}
-
-export function createOwnerChanges(resources: Pick<HostResources, 'watch'>, owner: string): OwnerChanges {
+function createOwnerChanges(resources: Pick<HostResources, 'watch'>, owner: string) {
   const bus = new InMemoryServerEventBus();
   let listeners = 0;
   let stop = new AbortController();
   let watching: Promise<void> | undefined;
   return {
-    publish: (event: ServerEvent) => bus.publish(event),
-    subscribe: listener => bus.subscribe(listener),
+    bus,
+    /** Resolves once nothing is missed any more. Called before a client begins to listen; the result lets it go again, once. */
     async begin() {
       listeners += 1;
       watching ??= resources.watch(owner, uri => bus.publish({ kind: 'resource_updated', uri }), stop.signal);
       await watching;
-      let over = false;
       return () => {
-        if (over) return;
-        over = true;
         listeners -= 1;
         if (listeners > 0) return;
         stop.abort();
@@ -130,7 +115,7 @@ export function createStatelessHandler(options: StatelessHandlerOptions): Statel
       const connection = requestInfo && open.get(requestInfo);
       return serverOf({ ...mcp, ...(connection && { connection }) }, 'modern');
     },
-    { legacy: 'reject', bus: changes, onerror: onError },
+    { legacy: 'reject', bus: changes.bus, onerror: onError },
   );
 
   async function listen(request: Request, body: unknown): Promise<Exchange> {
