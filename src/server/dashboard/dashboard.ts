@@ -167,7 +167,9 @@ export function createDashboard(parts: DashboardParts): Route['handle'] {
     const visit = visitOf(request, url, signed);
     const [, ...inPath] = route.path.exec(url.pathname) ?? [];
     try {
-      return await route.answer({ request, visit, parts: inPath, fields, follow: followFor(request, known, visit) });
+      const follow = followFor(request, known, visit);
+      const answer = await route.answer({ request, visit, parts: inPath, fields, follow });
+      return answer instanceof Response ? answer : pageAnswer(answer ?? notFoundPage, visit);
     } catch (error) {
       const page = problemOf(error);
       if (!page) onError(asError(error));

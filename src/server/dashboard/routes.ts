@@ -3,16 +3,7 @@ import type { StoredTurn, Thread } from '../../core/thread.ts';
 import { callPage, callPart, livePage, livePart } from './calls-page.ts';
 import { exportForms, type ThreadsData } from './data.ts';
 import type { Markup } from './html.ts';
-import {
-  fileAnswer,
-  notFoundPage,
-  type Page,
-  pageAnswer,
-  problemPage,
-  redirectTo,
-  themes,
-  type Visit,
-} from './page.ts';
+import { fileAnswer, notFoundPage, type Page, problemPage, redirectTo, themes, type Visit } from './page.ts';
 import { providersPage } from './providers-page.ts';
 import { cookie } from './sign-in.ts';
 import { spendPage } from './spend-page.ts';
@@ -31,10 +22,13 @@ export interface Asked {
   follow(only: string | undefined, render: (visit: Visit) => Promise<{ part: Markup; isOver: boolean }>): Response;
 }
 
+/** What is answered: a page, anything else, or undefined where there is nothing. */
+type Answer = Page | Response | undefined;
+
 export interface Route {
   method: 'GET' | 'POST';
   path: RegExp;
-  answer(asked: Asked): Promise<Response>;
+  answer(asked: Asked): Promise<Answer> | Answer;
 }
 
 const uuid = '([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})';
@@ -43,29 +37,23 @@ const at = (path: string) => new RegExp(`^${path.replaceAll('ID', uuid).replaceA
 const get = (path: string, answer: Route['answer']): Route => ({ method: 'GET', path: at(path), answer });
 const post = (path: string, answer: Route['answer']): Route => ({ method: 'POST', path: at(path), answer });
 
-/** A page that needs nothing but its reader. */
-const page = (path: string, make: (visit: Visit) => Promise<Page>) =>
-  get(path, async ({ visit }) => pageAnswer(await make(visit), visit));
-
 /** All addresses of pages and of what they do. */
 export const routes: readonly Route[] = [
-  page('/', livePage),
-  get('/live', async ({ follow }) =>
-    follow(undefined, async visit => ({ part: await livePart(visit), isOver: false })),
-  ),
+  get('/', ({ visit }) => livePage(visit)),
+  get('/live', ({ follow }) => follow(undefined, async visit => ({ part: await livePart(visit), isOver: false }))),
   get('/calls/ID', showCall),
   get('/calls/ID/live', followCall),
   get(
     '/threads',
-    ofThreads(async ({ visit }, threads) => pageAnswer(await threadsPage(visit, threads), visit)),
+    ofThreads(({ visit }, threads) => threadsPage(visit, threads)),
   ),
   get(
     '/threads/ID',
-    ofThread(async ({ visit }, ...of) => pageAnswer(await threadPage(visit, ...of), visit)),
+    ofThread(({ visit }, ...of) => threadPage(visit, ...of)),
   ),
   get(
     '/threads/ID/verdicts',
-    ofThread(async ({ visit }, _, thread) => pageAnswer(verdictsPage(visit, thread), visit)),
+    ofThread(({ visit }, _, thread) => verdictsPage(visit, thread)),
   ),
   get('/threads/ID/turns/N', ofThread(showTurn)),
   get('/threads/ID/turns/N/files/N', ofThread(showFile)),
@@ -73,18 +61,18 @@ export const routes: readonly Route[] = [
   get('/threads/ID/export', ofThreads(exportThread)),
   post('/threads/ID/fork', ofThread(fork)),
   post('/threads/ID/delete', ofThread(remove)),
-  page('/providers', providersPage),
-  page('/spend', spendPage),
+  get('/providers', ({ visit }) => providersPage(visit)),
+  get('/spend', ({ visit }) => spendPage(visit)),
   post('/theme', chooseTheme),
 ];
 
-async function showCall({ visit, parts: [id = ''] }: Asked): Promise<Response> {
+function showCall({ visit, parts: [id = ''] }: Asked): Answer {
   const call = visit.own.calls.find(id);
-  return pageAnswer(call ? callPage(visit, call) : notFoundPage, visit);
+  return call && callPage(visit, call);
 }
 
-async function followCall({ visit, parts: [id = ''], follow }: Asked): Promise<Response> {
-  if (!visit.own.calls.find(id)) return pageAnswer(notFoundPage, visit);
+function followCall({ visit, parts: [id = ''], follow }: Asked): Answer {
+  if (!visit.own.calls.find(id)) return undefined;
   let last: Markup | undefined;
   return follow(id, async now => {
     const call = now.own.calls.find(id);
@@ -94,31 +82,33 @@ async function followCall({ visit, parts: [id = ''], follow }: Asked): Promise<R
   });
 }
 
-function ofThreads(answer: (asked: Asked, threads: ThreadsData) => Promise<Response>): Route['answer'] {
-  return async asked => {
+function ofThreads(answer: (asked: Asked, threads: ThreadsData) => Promise<Answer>): Route['answer'] {
+  return asked => {
     const { threads } = asked.visit.own;
-    return threads ? answer(asked, threads) : pageAnswer(noThreads, asked.visit);
+    return threads ? answer(asked, threads) : noThreads;
   };
 }
 
-function ofThread(answer: (asked: Asked, threads: ThreadsData, thread: Thread) => Promise<Response>): Route['answer'] {
+type ThreadAnswer = (asked: Asked, threads: ThreadsData, thread: Thread) => Promise<Answer> | Answer;
+
+function ofThread(answer: ThreadAnswer): Route['answer'] {
   return ofThreads(async (asked, threads) => answer(asked, threads, await threads.read(asked.parts[0] ?? '')));
 }
 
-async function showTurn({ visit, parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
+function showTurn({ visit, parts }: Asked, threads: ThreadsData, thread: Thread) {
   const turn = turnOf(thread, parts[1]);
-  return pageAnswer(turn ? await turnPage(visit, threads, thread, turn) : notFoundPage, visit);
+  return turn && turnPage(visit, threads, thread, turn);
 }
 
-async function showFile({ visit, parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
+async function showFile({ parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Answer> {
   const seq = Number(parts[1]);
   const view = await threads.file(thread, seq, Number(parts[2]));
-  return pageAnswer(view ? filePage(thread, seq, view) : notFoundPage, visit);
+  return view && filePage(thread, seq, view);
 }
 
-async function showImage({ visit, parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
+async function showImage({ parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Answer> {
   const image = await threads.image(thread, Number(parts[1]), Number(parts[2]));
-  return image ? fileAnswer(Uint8Array.from(image.bytes), image.mediaType) : pageAnswer(notFoundPage, visit);
+  return image && fileAnswer(Uint8Array.from(image.bytes), image.mediaType);
 }
 
 const types = {
@@ -127,17 +117,17 @@ const types = {
   jsonl: 'application/jsonl; charset=utf-8',
 } as const;
 
-async function exportThread({ visit, parts: [id = ''] }: Asked, threads: ThreadsData): Promise<Response> {
+async function exportThread({ visit, parts: [id = ''] }: Asked, threads: ThreadsData): Promise<Answer> {
   const wanted = visit.url.searchParams.get('format') ?? 'md';
   const form = exportForms.find(name => name === wanted);
-  if (!form) return pageAnswer(notFoundPage, visit);
+  if (!form) return undefined;
   const pieces = await threads.export(id, form);
   const body = ReadableStream.from(pieces).pipeThrough(new TextEncoderStream());
   return fileAnswer(body, types[form], `thread-${id.slice(0, 8)}.${form}`);
 }
 
-async function fork({ visit, fields }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
-  if (!threads.change) return pageAnswer(readingOnly, visit);
+async function fork({ fields }: Asked, threads: ThreadsData, thread: Thread): Promise<Answer> {
+  if (!threads.change) return readingOnly;
   const turn = turnOf(thread, fields.get('turn') ?? '');
   if (!turn)
     throw inputError('There is no such turn to fork after.', {
@@ -148,14 +138,14 @@ async function fork({ visit, fields }: Asked, threads: ThreadsData, thread: Thre
   return redirectTo(`/threads/${child.id}`);
 }
 
-async function remove({ request, visit, fields }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
-  if (!threads.change) return pageAnswer(readingOnly, visit);
-  if (fields.get('sure') !== 'yes') return pageAnswer(unsure, visit);
+async function remove({ request, fields }: Asked, threads: ThreadsData, thread: Thread): Promise<Answer> {
+  if (!threads.change) return readingOnly;
+  if (fields.get('sure') !== 'yes') return unsure;
   await threads.change.remove(thread, request.signal);
   return redirectTo('/threads');
 }
 
-async function chooseTheme({ request, visit, fields }: Asked): Promise<Response> {
+function chooseTheme({ request, visit, fields }: Asked): Response {
   const theme = themes.find(name => name === fields.get('theme')) ?? visit.theme;
   return redirectTo(localPath(fields.get('back')), cookie(request, 'polylogue_theme', theme, 31_536_000));
 }
