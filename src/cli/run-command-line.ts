@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { tables, version } from '../app/app.ts';
-import { flagHelp } from '../config/describe.ts';
-import type { OptionSpec } from '../core/option.ts';
+import { defaultText } from '../config/option-values.ts';
+import type { OptionSpec, OptionType } from '../core/option.ts';
 import { nearName, printableJson, printableText } from '../core/text.ts';
 import type { CommandDefinition, FlagSpec, Invocation } from './command/command.ts';
 import { commands } from './commands/index.gen.ts';
@@ -96,6 +96,33 @@ function allOptions(): Record<string, OptionSpec> {
     Object.entries(table).map(([name, spec]): [string, OptionSpec] => [id === 'app' ? name : `${id}.${name}`, spec]),
   );
   return Object.fromEntries(named);
+}
+
+/** The flags that set options and what they do, one a line, by group. */
+export function flagHelp(specs: Readonly<Record<string, OptionSpec>>): string {
+  const flagged = Object.values(specs).filter(({ flag }) => flag !== undefined);
+  const sections = [...Map.groupBy(flagged, ({ group }) => group)].map(([group, ofGroup]) =>
+    [`${group}:`, ...ofGroup.map(flagEntry)].join('\n'),
+  );
+  return `${sections.join('\n\n')}\n`;
+}
+
+const placeholders: Readonly<Record<OptionType, string>> = {
+  boolean: '',
+  number: ' <number>',
+  list: ' <a,b>',
+  paths: ' <paths>',
+  path: ' <path>',
+  url: ' <address>',
+  string: ' <text>',
+};
+
+function flagEntry(spec: OptionSpec): string {
+  const { flag, type, choices, env, doc } = spec;
+  const value = type === 'boolean' ? undefined : defaultText(spec);
+  const facts = [choices?.join(', '), value && `default: ${value}`, env[0]].filter(Boolean);
+  const placeholder = type === 'string' && choices ? ' <word>' : placeholders[type];
+  return `  ${`--${flag}${placeholder}`.padEnd(26)} ${doc} (${facts.join('; ')})`;
 }
 
 function addSetting(program: Command, { flag, type, choices, doc }: OptionSpec): void {

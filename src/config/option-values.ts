@@ -109,6 +109,11 @@ export function allowedText(spec: OptionSpec): string {
   return allowedTexts[spec.type];
 }
 
+/** What an option is when nobody sets it, as texts say it. */
+export function defaultText({ default: value }: OptionSpec): string | undefined {
+  return value === undefined ? undefined : typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value);
+}
+
 const allowedTexts: Record<Exclude<OptionType, 'number'>, string> = {
   boolean: 'on or off',
   list: 'words separated by commas',

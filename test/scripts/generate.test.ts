@@ -63,10 +63,6 @@ describe('lists', () => {
 const definitions = {
   'src/config/options.ts': `
     export const options = { logLevel: { env: ['LOG_LEVEL'], type: 'string', default: 'info', doc: 'How much is told.', group: 'Logs' } };`,
-  'src/config/describe.ts': `
-    const names = specs => Object.entries(specs).map(([name, spec]) => name + ' ' + spec.env[0]);
-    export const describeOptions = specs => '# Options\\n\\n' + names(specs).join('\\n');
-    export const envSample = specs => names(specs).map(line => '# ' + line).join('\\n');`,
   'src/providers/east-vendor.ts': `
     export const eastVendor = { id: 'east', names: ['e'], title: 'East | vendor', onlyByName: true,
       options: { apiKey: { env: ['EAST_KEY'], type: 'string', doc: 'Key of <East>.', group: 'Keys', secret: true } } };`,
@@ -107,8 +103,10 @@ describe('the generate command', () => {
   it('writes lists and references, and has nothing to write the second time', async () => {
     expect(await generate()).toMatchObject({ code: 0, output: expect.stringContaining('8 files, 8 written') });
     expect(await text('src/tools/index.gen.ts')).toContain("import { listAll } from './list-all.ts';");
-    expect(await text('docs/reference/options.md')).toContain('logLevel LOG_LEVEL\neast.apiKey EAST_KEY');
-    expect(await text('.env.sample')).toContain('\n# logLevel LOG_LEVEL\n');
+    expect(await text('docs/reference/options.md')).toMatch(
+      /\| `LOG_LEVEL` .*`logLevel`(.|\n)*\| `EAST_KEY` .*`east.apiKey`/,
+    );
+    expect(await text('.env.sample')).toContain('\n# How much is told.\n# LOG_LEVEL=info\n');
     expect(await text('docs/reference/providers.md')).toContain('## East \\| vendor');
     expect(await text('docs/reference/providers.md')).toContain('| `EAST_KEY` |  | Key of \\<East>. |');
     const reference = await text('docs/reference/tools.md');
