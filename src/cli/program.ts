@@ -3,9 +3,9 @@ import { inspect } from 'node:util';
 import { loadAppConfig } from '../app/settings.ts';
 import { systemEnvironment, useProxy } from '../app/system-environment.ts';
 import { readIfPresent } from '../config/settings-files.ts';
-import { type AppError, inputError, isAppError } from '../core/errors.ts';
+import { inputError, isAppError } from '../core/errors.ts';
 import { type Invocation, isOn } from './command/command.ts';
-import { createOutput, type Output } from './command/output.ts';
+import { createOutput, failureDocument, tellFailure } from './command/output.ts';
 import { stdio } from './commands/stdio.ts';
 
 const maxBytes = 4_194_304;
@@ -63,8 +63,7 @@ async function run({ definition, args, flags, settings, commands }: Invocation):
   try {
     const { cwd, homeDir, platform } = system;
     const { env } = process;
-    const readFile = readIfPresent;
-    const sources = { env, argvFlags: settings, homeDir, platform, cwd, readFile };
+    const sources = { env, argvFlags: settings, homeDir, platform, cwd, readFile: readIfPresent };
     const { config, extensions } = await loadAppConfig(sources);
     const environment = { ...system, extensions };
     await useProxy(config.values.app, env.NODE_EXTRA_CA_CERTS);
@@ -77,16 +76,9 @@ async function run({ definition, args, flags, settings, commands }: Invocation):
       system.writeError(`${inspect(error)}\n`);
       return failedExit;
     }
-    reportError(error, out, system.writeError);
+    tellFailure(out, system.writeError, failureDocument(error));
     return error.kind === 'config' || error.kind === 'input' ? misusedExit : failedExit;
   }
-}
-
-function reportError(error: AppError, out: Output, writeError: (text: string) => void): void {
-  const { code, class: kind, next } = error.details;
-  out.status('');
-  if (out.json) out.document({ status: 'error', error: { code, class: kind, message: error.message, next } });
-  writeError(`polylogue: ${error.message}\n${next ? `${next}\n` : ''}`);
 }
 
 /** Whoever read the output (`head`, a pager) has seen enough: that is no failure. */

@@ -1,5 +1,7 @@
 import type { ProcessEnvironment } from '../../app/compose-front.ts';
 import type { AppConfig } from '../../app/settings.ts';
+import { inputError } from '../../core/errors.ts';
+import { textsIn } from '../../core/json.ts';
 import type { Output } from './output.ts';
 
 /** The flags of a command by name, as they were given. */
@@ -12,20 +14,42 @@ export function textFlag(flags: Flags, name: string): string | undefined {
 
 /** The values of a flag that may be repeated. */
 export function listFlag(flags: Flags, name: string): string[] {
-  const value = flags[name];
-  return Array.isArray(value) ? value.map(String) : [];
+  return textsIn(flags[name]);
 }
 
-/** The words of a flag that may be repeated and takes several at once, between commas. */
-export function wordsFlag(flags: Flags, name: string): string[] {
-  return listFlag(flags, name)
-    .flatMap(value => value.split(','))
-    .flatMap(word => word.trim() || []);
+/** The words of a flag that may be repeated and takes several at once, between commas; undefined where there are none. */
+export function wordsFlag(flags: Flags, name: string): string[] | undefined {
+  const words = listFlag(flags, name).flatMap(value => value.split(','));
+  const found = words.flatMap(word => word.trim() || []);
+  return found.length > 0 ? found : undefined;
 }
 
 /** Whether a flag without a value was given. */
 export function isOn(flags: Flags, name: string): boolean {
   return flags[name] === true;
+}
+
+/** A number that a flag takes: a whole one, unless parts are allowed. */
+interface NumberRange {
+  min: number;
+  /** Absent: there is no largest. */
+  max?: number;
+  fractional?: boolean;
+}
+
+/** The number that was given for a flag; undefined where none was. */
+export function numberFlag(
+  flags: Flags,
+  name: string,
+  { min, max = Number.POSITIVE_INFINITY, fractional }: NumberRange,
+): number | undefined {
+  const text = textFlag(flags, name);
+  if (text === undefined) return undefined;
+  const value = text.trim() === '' ? Number.NaN : Number(text);
+  if (value >= min && value <= max && (fractional || Number.isInteger(value))) return value;
+  const kind = fractional ? 'number' : 'whole number';
+  const range = max === Number.POSITIVE_INFINITY ? `of at least ${min}` : `from ${min} to ${max}`;
+  throw inputError(`--${name} is "${text}".`, { next: `Give it a ${kind} ${range}.` });
 }
 
 /** A flag of one command, beside those that all commands take. */
@@ -40,6 +64,18 @@ export interface FlagSpec {
   choices?: readonly string[];
   doc: string;
 }
+
+export const modelFlag: FlagSpec = {
+  name: 'model',
+  value: 'name',
+  doc: 'Who answers: a name, an alias, provider:model, or auto.',
+};
+
+export const continueFlag: FlagSpec = {
+  name: 'continue',
+  value: 'id',
+  doc: 'Goes on with a stored thread: its id, or last.',
+};
 
 /** How this program is started again by somebody else: absolute paths of Node and of the program. */
 export interface Launch {

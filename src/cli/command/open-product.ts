@@ -5,6 +5,7 @@ import { cancelledError, isAppError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import type { CommandContext } from './command.ts';
+import { failureDocument, tellFailure } from './output.ts';
 
 /** The product as a command uses it. */
 export interface OpenProduct {
@@ -55,20 +56,23 @@ function ofCommand(config: AppConfig, toolset: string | undefined): AppConfig {
 
 /** Tells why a tool's call failed and what to do next; answers the exit code. */
 export function showFailure({ out, environment }: CommandContext, { document }: ToolReply): number {
-  const error = isRecord(document.error) ? document.error : {};
-  out.status('');
-  if (out.json) out.document(document);
-  environment.writeError(`polylogue: ${String(error.message ?? 'The call failed.')}\n`);
-  if (typeof error.next === 'string') environment.writeError(`${error.next}\n`);
-  return error.code === 'INVALID_INPUT_FORMAT' || error.code === 'MISSING_PARAMETER' ? 2 : 1;
+  tellFailure(out, environment.writeError, document);
+  const code = isRecord(document.error) ? document.error.code : undefined;
+  return code === 'INVALID_INPUT_FORMAT' || code === 'MISSING_PARAMETER' ? 2 : 1;
 }
 
-/** The same for an error that the product threw: the command line was right, what it asked for failed. */
-export function reportFailure({ out, environment }: CommandContext, error: unknown): number {
-  if (!isAppError(error)) throw error;
-  const { code, class: kind, next } = error.details;
-  out.status('');
-  if (out.json) out.document({ status: 'error', error: { code, class: kind, message: error.message, next } });
-  environment.writeError(`polylogue: ${error.message}\n${next ? `${next}\n` : ''}`);
-  return 1;
+/** Like `openProduct`, where an error means that what was asked for failed, not that the command line is wrong. */
+export function attemptWithProduct(
+  context: CommandContext,
+  work: (open: OpenProduct) => Promise<number>,
+): Promise<number> {
+  return openProduct(context, async open => {
+    try {
+      return await work(open);
+    } catch (error) {
+      if (!isAppError(error)) throw error;
+      tellFailure(context.out, context.environment.writeError, failureDocument(error));
+      return 1;
+    }
+  });
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { styleText } from 'node:util';
-import type { JsonObject } from '../../core/json.ts';
+import type { AppError } from '../../core/errors.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
 import { createPrintable, printableJson, printableText } from '../../core/text.ts';
 
 type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
@@ -72,4 +73,17 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
     status,
     style: (style, text) => ({ style, text }),
   };
+}
+
+/** Tells what failed and what to do next, on stderr and with `--json` as a document too. */
+export function tellFailure(out: Output, writeError: (text: string) => void, document: JsonObject): void {
+  const error = isRecord(document.error) ? document.error : {};
+  out.status('');
+  if (out.json) out.document(document);
+  writeError(`polylogue: ${String(error.message ?? 'The call failed.')}\n`);
+  if (typeof error.next === 'string') writeError(`${error.next}\n`);
+}
+
+export function failureDocument({ message, details: { code, class: kind, next } }: AppError): JsonObject {
+  return { status: 'error', error: { code, class: kind, message, next } };
 }

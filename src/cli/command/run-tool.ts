@@ -1,6 +1,8 @@
 import { resolve } from 'node:path';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import { inputError } from '../../core/errors.ts';
+import { isRecord, type JsonObject, textsIn } from '../../core/json.ts';
 import type { UserAnswer, UserQuestion } from '../../core/tool-host.ts';
+import { usdText } from '../../core/usage.ts';
 import { type CommandContext, listFlag } from './command.ts';
 import { openProduct, showFailure } from './open-product.ts';
 
@@ -10,9 +12,17 @@ export async function writtenText({ args, readInput }: CommandContext): Promise<
   return [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
 }
 
-/** The paths of a flag that may be repeated, from the working directory on. */
-export function pathsFlag({ flags, environment }: CommandContext, name: string): string[] {
-  return listFlag(flags, name).map(path => resolve(environment.cwd, path));
+/** The same, of which there has to be some. */
+export async function neededText(context: CommandContext, refusal: string, next: string): Promise<string> {
+  const text = await writtenText(context);
+  if (text === '') throw inputError(refusal, { next });
+  return text;
+}
+
+/** The paths of a flag that may be repeated, from the working directory on; undefined where it was not given. */
+export function pathsFlag({ flags, environment }: CommandContext, name: string): string[] | undefined {
+  const paths = listFlag(flags, name).map(path => resolve(environment.cwd, path));
+  return paths.length > 0 ? paths : undefined;
 }
 
 /** How a command shows what its tool answers. */
@@ -57,16 +67,22 @@ export function runTool(context: CommandContext, tool: string, args: Record<stri
 
 /** Writes what a reply warns of. */
 export function showWarnings({ environment }: CommandContext, { metadata }: JsonObject): void {
-  const list: unknown[] = isRecord(metadata) && Array.isArray(metadata.warnings) ? metadata.warnings : [];
-  for (const warning of list) environment.writeError(`polylogue: ${String(warning)}\n`);
+  for (const warning of textsIn(recordIn(metadata).warnings)) environment.writeError(`polylogue: ${warning}\n`);
+}
+
+/** What a reply or a row of one says that it cost, behind something else; empty where nobody knows. */
+export function costText({ cost_usd: usd }: Record<string, unknown>, separator = ', '): string {
+  return typeof usd === 'number' ? `${separator}${usdText(usd)} USD` : '';
+}
+
+/** Who answered, what it took, and how to go on. */
+export function closingRemark({ metadata }: JsonObject, facts: string): string {
+  const told = recordIn(metadata);
+  const who = `${String(told.provider_used)}:${String(told.model_used)}`;
+  return `${who}, ${facts}${costText(told)}; go on with --continue last`;
 }
 
 /** A record where one should stand in a reply, else an empty one. */
 export function recordIn(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : {};
-}
-
-/** The records of a list in a reply. */
-export function recordsIn(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
 }

@@ -1,10 +1,8 @@
 import { createInterface } from 'node:readline/promises';
-import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { UserAnswer, UserQuestion } from '../../core/tool-host.ts';
-import { usdText } from '../../core/usage.ts';
-import { type CommandContext, defineCommand, textFlag } from '../command/command.ts';
-import { pathsFlag, recordIn, runTool, showWarnings, writtenText } from '../command/run-tool.ts';
+import { type CommandContext, continueFlag, defineCommand, modelFlag, textFlag } from '../command/command.ts';
+import { closingRemark, neededText, pathsFlag, recordIn, runTool, showWarnings } from '../command/run-tool.ts';
 
 export const agent = defineCommand({
   name: 'agent',
@@ -12,8 +10,8 @@ export const agent = defineCommand({
   usage: '[task...]',
   flags: [
     { name: 'file', value: 'path', repeat: true, doc: 'A file to begin with. Repeatable.' },
-    { name: 'model', value: 'name', doc: 'Who works: a name, an alias, provider:model, or auto.' },
-    { name: 'continue', value: 'id', doc: 'Goes on with a stored thread: its id, or last.' },
+    modelFlag,
+    continueFlag,
   ],
   examples: [
     ['polylogue agent "Mend the failing test in test/sum.test.ts"', 'asks at the terminal before it patches or runs'],
@@ -21,8 +19,14 @@ export const agent = defineCommand({
     ['polylogue agent --continue last "Now do what we agreed on"', 'begins with what was said in the last thread'],
   ],
   async run(context) {
-    const args = await argumentsOf(context);
-    const { out } = context;
+    const { out, flags } = context;
+    const next = 'Write it after the command, as in: polylogue agent "Mend the failing test", or pipe it in.';
+    const args = {
+      task: await neededText(context, 'There is no task.', next),
+      files: pathsFlag(context, 'file'),
+      model: textFlag(flags, 'model'),
+      continuation_id: textFlag(flags, 'continue'),
+    };
     const watched = process.stdin.isTTY === true && process.stderr.isTTY === true;
     return runTool(context, 'agent', args, {
       toolset: 'agent',
@@ -30,25 +34,12 @@ export const agent = defineCommand({
       print: ({ content }) => out.line(String(content ?? '')),
       finish(document) {
         showWarnings(context, document);
-        out.remark(closingRemark(document));
+        out.remark(closingRemark(document, workOf(document)));
         return 0;
       },
     });
   },
 });
-
-async function argumentsOf(context: CommandContext): Promise<Record<string, unknown>> {
-  const { flags } = context;
-  const task = await writtenText(context);
-  if (task === '') {
-    throw inputError('There is no task.', {
-      next: 'Write it after the command, as in: polylogue agent "Mend the failing test", or pipe it in.',
-    });
-  }
-  const files = pathsFlag(context, 'file');
-  const continuation_id = textFlag(flags, 'continue');
-  return { task, ...(files.length > 0 && { files }), model: textFlag(flags, 'model'), continuation_id };
-}
 
 /** At the terminal, one question after the other. Whatever is no number of a choice is a refusal. */
 async function askUser(
@@ -79,10 +70,8 @@ function decisionsOf({ properties }: JsonObject): string[] {
   return Array.isArray(decision) ? decision.map(String) : [];
 }
 
-function closingRemark({ rounds, tool_calls: calls, changed_files: changed, metadata }: JsonObject): string {
-  const facts = recordIn(metadata);
-  const cost = typeof facts.cost_usd === 'number' ? `, ${usdText(facts.cost_usd)} USD` : '';
-  const files = Array.isArray(changed) ? `, changed: ${changed.join(', ')}` : '';
+function workOf({ rounds, tool_calls: calls, changed_files: changed }: JsonObject): string {
   const count = Array.isArray(calls) ? calls.length : 0;
-  return `${String(facts.provider_used)}:${String(facts.model_used)}, ${String(rounds)} rounds, ${count} calls${cost}${files}; go on with --continue last`;
+  const files = Array.isArray(changed) ? `, changed: ${changed.join(', ')}` : '';
+  return `${String(rounds)} rounds, ${count} calls${files}`;
 }

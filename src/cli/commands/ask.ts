@@ -1,8 +1,6 @@
-import { inputError } from '../../core/errors.ts';
-import type { JsonObject } from '../../core/json.ts';
-import { usdText } from '../../core/usage.ts';
-import { type CommandContext, defineCommand, textFlag } from '../command/command.ts';
-import { pathsFlag, recordIn, recordsIn, runTool, showWarnings, writtenText } from '../command/run-tool.ts';
+import { type JsonObject, recordsIn } from '../../core/json.ts';
+import { continueFlag, defineCommand, modelFlag, textFlag } from '../command/command.ts';
+import { closingRemark, neededText, pathsFlag, recordIn, runTool, showWarnings } from '../command/run-tool.ts';
 
 export const ask = defineCommand({
   name: 'ask',
@@ -15,8 +13,8 @@ export const ask = defineCommand({
       repeat: true,
       doc: 'A file or directory to show, lines too: src/a.ts:1-20. Repeatable.',
     },
-    { name: 'model', value: 'name', doc: 'Who answers: a name, an alias, provider:model, or auto.' },
-    { name: 'continue', value: 'id', doc: 'Goes on with a stored thread: its id, or last.' },
+    modelFlag,
+    continueFlag,
   ],
   examples: [
     ['polylogue ask "What does this do?" --file src/run.ts:1-80', 'about some lines of a file'],
@@ -25,37 +23,26 @@ export const ask = defineCommand({
     ['polylogue ask "Name three risks" --model claude --json', 'the whole reply, for programs'],
   ],
   async run(context) {
-    const args = await argumentsOf(context);
-    const { out } = context;
+    const { out, flags } = context;
+    const next = 'Write it after the command, as in: polylogue ask "What does this project do?", or pipe it in.';
+    const args = {
+      prompt: await neededText(context, 'There is no question.', next),
+      absolute_file_paths: pathsFlag(context, 'file'),
+      model: textFlag(flags, 'model'),
+      continuation_id: textFlag(flags, 'continue'),
+    };
     return runTool(context, 'chat', args, {
       streams: true,
       print: ({ content }) => out.line(String(content ?? '')),
       finish(document) {
         for (const line of skippedFiles(document)) context.environment.writeError(`polylogue: ${line}\n`);
         showWarnings(context, document);
-        out.remark(closingRemark(document));
+        out.remark(closingRemark(document, tokensOf(document)));
         return 0;
       },
     });
   },
 });
-
-async function argumentsOf(context: CommandContext): Promise<Record<string, unknown>> {
-  const { flags } = context;
-  const prompt = await writtenText(context);
-  if (prompt === '') {
-    throw inputError('There is no question.', {
-      next: 'Write it after the command, as in: polylogue ask "What does this project do?", or pipe it in.',
-    });
-  }
-  const files = pathsFlag(context, 'file');
-  return {
-    prompt,
-    ...(files.length > 0 && { absolute_file_paths: files }),
-    model: textFlag(flags, 'model'),
-    continuation_id: textFlag(flags, 'continue'),
-  };
-}
 
 /** What was named and not sent, with the reason: the answer was given without it. */
 function skippedFiles({ metadata }: JsonObject): string[] {
@@ -63,11 +50,8 @@ function skippedFiles({ metadata }: JsonObject): string[] {
   return recordsIn(skipped).map(({ path, reason }) => `not sent: ${String(path)}: ${String(reason)}`);
 }
 
-/** Who answered, what it took, and how to go on. */
-function closingRemark({ metadata }: JsonObject): string {
-  const facts = recordIn(metadata);
-  const usage = recordIn(facts.usage);
-  const cost = typeof facts.cost_usd === 'number' ? `, ${usdText(facts.cost_usd)} USD` : '';
-  const tokens = `${String(usage.input)} tokens in, ${String(usage.output)} out`;
-  return `${String(facts.provider_used)}:${String(facts.model_used)}, ${tokens}${cost}; go on with --continue last`;
+/** What it took, by the vendor's account. */
+function tokensOf({ metadata }: JsonObject): string {
+  const { input, output } = recordIn(recordIn(metadata).usage);
+  return `${String(input)} tokens in, ${String(output)} out`;
 }

@@ -1,8 +1,6 @@
-import { inputError } from '../../core/errors.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
-import { usdText } from '../../core/usage.ts';
-import { type CommandContext, defineCommand, textFlag, wordsFlag } from '../command/command.ts';
-import { pathsFlag, recordIn, recordsIn, runTool, showWarnings, writtenText } from '../command/run-tool.ts';
+import { isRecord, type JsonObject, recordsIn } from '../../core/json.ts';
+import { type CommandContext, defineCommand, numberFlag, textFlag, wordsFlag } from '../command/command.ts';
+import { costText, neededText, pathsFlag, recordIn, runTool, showWarnings } from '../command/run-tool.ts';
 
 export const consensus = defineCommand({
   name: 'consensus',
@@ -22,7 +20,17 @@ export const consensus = defineCommand({
     ['polylogue consensus "Adopt gRPC?" --models o3,opus,flash --max-cost 0.50', 'a panel and a limit'],
   ],
   async run(context) {
-    const args = await argumentsOf(context);
+    const { flags } = context;
+    const next = 'Write it after the command, as in: polylogue consensus "Should we move sessions to Redis?"';
+    const args = {
+      prompt: await neededText(context, 'There is no proposal.', next),
+      models: wordsFlag(flags, 'models'),
+      relevant_files: pathsFlag(context, 'file'),
+      rounds: numberFlag(flags, 'rounds', { min: 1, max: 2 }),
+      max_cost_usd: numberFlag(flags, 'max-cost', { min: 0, fractional: true }),
+      synthesizer: textFlag(flags, 'synthesizer'),
+      continuation_id: textFlag(flags, 'continue'),
+    };
     return runTool(context, 'consensus', args, {
       print: document => print(context, document),
       finish(document) {
@@ -36,34 +44,6 @@ export const consensus = defineCommand({
     });
   },
 });
-
-async function argumentsOf(context: CommandContext): Promise<Record<string, unknown>> {
-  const { flags } = context;
-  const prompt = await writtenText(context);
-  if (prompt === '') {
-    throw inputError('There is no proposal.', {
-      next: 'Write it after the command, as in: polylogue consensus "Should we move sessions to Redis?"',
-    });
-  }
-  const models = wordsFlag(flags, 'models');
-  const files = pathsFlag(context, 'file');
-  return {
-    prompt,
-    ...(models.length > 0 && { models }),
-    ...(files.length > 0 && { relevant_files: files }),
-    rounds: numberOf(textFlag(flags, 'rounds'), '--rounds'),
-    max_cost_usd: numberOf(textFlag(flags, 'max-cost'), '--max-cost'),
-    synthesizer: textFlag(flags, 'synthesizer'),
-    continuation_id: textFlag(flags, 'continue'),
-  };
-}
-
-function numberOf(text: string | undefined, flag: string): number | undefined {
-  if (text === undefined) return undefined;
-  const number = text.trim() === '' ? Number.NaN : Number(text);
-  if (Number.isFinite(number) && number >= 0) return number;
-  throw inputError(`${flag} takes a number of at least 0, not "${text}".`, { next: `Write it as in: ${flag} 2` });
-}
 
 function print({ out }: CommandContext, document: JsonObject): void {
   const heading = (title: string) => out.line(out.style('bold', `## ${title}\n`));
@@ -102,8 +82,6 @@ function textOf(value: unknown): string {
 }
 
 function closingRemark({ metadata, continuation_offer: offer }: JsonObject): string {
-  const cost = isRecord(metadata) && typeof metadata.cost_usd === 'number' ? metadata.cost_usd : undefined;
-  const price = cost === undefined ? [] : [`${usdText(cost)} USD`];
-  const way = isRecord(offer) ? ['go on with "polylogue ask --continue last"'] : [];
-  return [...price, ...way].join('; ');
+  const way = isRecord(offer) ? 'go on with "polylogue ask --continue last"' : '';
+  return [costText(recordIn(metadata), ''), way].filter(Boolean).join('; ');
 }

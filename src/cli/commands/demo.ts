@@ -3,11 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tables } from '../../app/settings.ts';
 import { loadConfig } from '../../config/load.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import { isRecord, type JsonObject, recordsIn } from '../../core/json.ts';
 import { type CommandContext, defineCommand } from '../command/command.ts';
 import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
-import { recordsIn } from '../command/run-tool.ts';
 
 /** What a built-in model was sent, as its answer tells. */
 export interface Account {

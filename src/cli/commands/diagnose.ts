@@ -1,9 +1,9 @@
 import { inputError } from '../../core/errors.ts';
-import { isRecord, type JsonObject, textIn } from '../../core/json.ts';
+import { isRecord, type JsonObject, recordsIn, textIn } from '../../core/json.ts';
 import type { ToolReply, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
-import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
+import { type CommandContext, continueFlag, defineCommand, isOn, modelFlag, textFlag } from '../command/command.ts';
 import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
-import { pathsFlag, recordsIn, showWarnings } from '../command/run-tool.ts';
+import { pathsFlag, showWarnings } from '../command/run-tool.ts';
 import { askLine } from './agent.ts';
 
 export const diagnose = defineCommand({
@@ -12,11 +12,11 @@ export const diagnose = defineCommand({
   usage: '[command...]',
   flags: [
     { name: 'file', value: 'path', repeat: true, doc: 'A file that has to do with it, beside those of the output.' },
-    { name: 'model', value: 'name', doc: 'Who answers: a name, an alias, provider:model, or auto.' },
+    modelFlag,
     { name: 'without-patch', doc: 'Asks for no patch.' },
     { name: 'apply', doc: 'Applies the patch after asking; what it changes is copied first.' },
     { name: 'yes', doc: 'With --apply: does not ask.' },
-    { name: 'continue', value: 'id', doc: 'Goes on with a stored thread: its id, or last.' },
+    continueFlag,
   ],
   examples: [
     ['npm test 2>&1 | polylogue diagnose npm test', 'why do the tests fail?'],
@@ -59,12 +59,11 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
       next: 'Pipe it in, as in: npm test 2>&1 | polylogue diagnose npm test; or apply an earlier patch with --continue last --apply.',
     });
   }
-  const files = pathsFlag(context, 'file');
   return {
     stderr,
     command: args.join(' ').trim() || undefined,
-    ...(files.length > 0 && { absolute_file_paths: files }),
-    ...(isOn(flags, 'without-patch') && { patch: false }),
+    absolute_file_paths: pathsFlag(context, 'file'),
+    patch: isOn(flags, 'without-patch') ? false : undefined,
     model: textFlag(flags, 'model'),
     continuation_id: textFlag(flags, 'continue'),
   };

@@ -2,7 +2,7 @@ import { open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { AppError, inputError, isAppError } from '../../core/errors.ts';
 import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
-import { openProduct, reportFailure } from '../command/open-product.ts';
+import { attemptWithProduct } from '../command/open-product.ts';
 
 const formats = ['jsonl', 'md', 'html'] as const;
 type Format = (typeof formats)[number];
@@ -31,33 +31,27 @@ export const exportThread = defineCommand({
     const [id = ''] = context.args;
     const file = textFlag(context.flags, 'output');
     const format = formatOf(context, file);
-    return openProduct(context, async ({ product, signal }) => {
-      try {
-        const { thread, pieces } = await product.transfer.export(id, format);
-        const facts = { status: 'success', continuation_id: thread.id, format, turns: thread.turns.length };
-        const watched = watch(context, pieces, signal);
-        if (file !== undefined) {
-          const manner = { overwrite: isOn(context.flags, 'overwrite'), unique: context.environment.random.uuid() };
-          const path = await write(resolve(context.environment.cwd, file), watched, manner);
-          if (context.out.json) context.out.document({ ...facts, file: path });
-          else context.out.remark(`${thread.turns.length} turns are in ${path}.`);
-        } else if (context.out.json) {
-          context.out.document({ ...facts, content: await joined(watched) });
-        } else await context.out.pieces(watched);
-        return 0;
-      } catch (error) {
-        return reportFailure(context, error);
-      }
+    return attemptWithProduct(context, async ({ product, signal }) => {
+      const { thread, pieces } = await product.transfer.export(id, format);
+      const facts = { status: 'success', continuation_id: thread.id, format, turns: thread.turns.length };
+      const watched = watch(context, pieces, signal);
+      if (file !== undefined) {
+        const manner = { overwrite: isOn(context.flags, 'overwrite'), unique: context.environment.random.uuid() };
+        const path = await write(resolve(context.environment.cwd, file), watched, manner);
+        if (context.out.json) context.out.document({ ...facts, file: path });
+        else context.out.remark(`${thread.turns.length} turns are in ${path}.`);
+      } else if (context.out.json) {
+        context.out.document({ ...facts, content: await joined(watched) });
+      } else await context.out.pieces(watched);
+      return 0;
     });
   },
 });
 
+/** As it was asked for, else by the ending of the file. */
 function formatOf({ flags }: CommandContext, file: string | undefined): Format {
-  const given = textFlag(flags, 'format');
-  const wanted = given ?? file?.split('.').at(-1);
-  const found = formats.find(format => format === wanted);
-  if (given === undefined || found) return found ?? 'jsonl';
-  throw inputError(`"${given}" is no format of an export.`, { next: `Give --format one of ${formats.join(', ')}.` });
+  const wanted = textFlag(flags, 'format') ?? file?.split('.').at(-1);
+  return formats.find(format => format === wanted) ?? 'jsonl';
 }
 
 /** Says on the way how far it is, and ends when the user wants no more. */

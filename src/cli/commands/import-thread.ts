@@ -2,7 +2,7 @@ import { createReadStream, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { defineCommand, isOn } from '../command/command.ts';
-import { openProduct, reportFailure } from '../command/open-product.ts';
+import { attemptWithProduct } from '../command/open-product.ts';
 
 const reportEvery = 100;
 
@@ -19,33 +19,29 @@ export const importThread = defineCommand({
     const { out, environment } = context;
     const file = resolve(environment.cwd, context.args[0] ?? '');
     refuseUnreadable(file);
-    return openProduct(context, async ({ product, signal }) => {
-      try {
-        const { thread, turns, blobs, missing, masked } = await product.transfer.import({
-          open: () => createReadStream(file),
-          asNew: isOn(context.flags, 'as-new'),
-          signal,
-          onProgress: (stage, records) => {
-            if (records % reportEvery === 0) out.status(`${stage}: ${records} records`);
-          },
-        });
-        out.status('');
-        if (out.json) {
-          const found = { turns, texts: blobs, missing_texts: missing, masked: { ...masked } };
-          out.document({ status: 'success', continuation_id: thread.id, title: thread.title, ...found });
-          return 0;
-        }
-        const { private: isPrivate, store } = context.config.values.app;
-        if (isPrivate || store === 'memory')
-          environment.writeError('polylogue: Threads are in memory alone: it is gone now that this command ends.\n');
-        out.line(`${thread.id}  ${turns} turns`);
-        if (missing > 0) out.remark(`${missing} texts of files were not in it.`);
-        const secrets = Object.values(masked).reduce((sum, count) => sum + count, 0);
-        if (secrets > 0) out.remark(`${secrets} secrets in it were masked.`);
+    return attemptWithProduct(context, async ({ product, signal }) => {
+      const { thread, turns, blobs, missing, masked } = await product.transfer.import({
+        open: () => createReadStream(file),
+        asNew: isOn(context.flags, 'as-new'),
+        signal,
+        onProgress: (stage, records) => {
+          if (records % reportEvery === 0) out.status(`${stage}: ${records} records`);
+        },
+      });
+      out.status('');
+      if (out.json) {
+        const found = { turns, texts: blobs, missing_texts: missing, masked: { ...masked } };
+        out.document({ status: 'success', continuation_id: thread.id, title: thread.title, ...found });
         return 0;
-      } catch (error) {
-        return reportFailure(context, error);
       }
+      const { private: isPrivate, store } = context.config.values.app;
+      if (isPrivate || store === 'memory')
+        environment.writeError('polylogue: Threads are in memory alone: it is gone now that this command ends.\n');
+      out.line(`${thread.id}  ${turns} turns`);
+      if (missing > 0) out.remark(`${missing} texts of files were not in it.`);
+      const secrets = Object.values(masked).reduce((sum, count) => sum + count, 0);
+      if (secrets > 0) out.remark(`${secrets} secrets in it were masked.`);
+      return 0;
     });
   },
 });

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import { isRecord, type JsonObject, recordsIn, textsIn } from '../../core/json.ts';
 import { type CommandContext, defineCommand, isOn, textFlag, wordsFlag } from '../command/command.ts';
-import { recordIn, recordsIn, runTool, writtenText } from '../command/run-tool.ts';
+import { recordIn, runTool, writtenText } from '../command/run-tool.ts';
 
 export const prompt = defineCommand({
   name: 'prompt',
@@ -46,8 +46,7 @@ async function callOf(context: CommandContext): Promise<{ tool: string; args: Re
   const { args, flags, environment } = context;
   const absolute = (path: string | undefined) => path && resolve(environment.cwd, path);
   const file = absolute(textFlag(flags, 'file'));
-  const models = wordsFlag(flags, 'models');
-  const shared = models.length > 0 ? { models_prefixed_by_provider: models } : {};
+  const shared = { models_prefixed_by_provider: wordsFlag(flags, 'models') };
   const directory = absolute(textFlag(flags, 'output-dir'));
   if (file !== undefined) {
     if (args.length > 0) throw misused('The text is in the file: write none beside --file.');
@@ -90,9 +89,9 @@ function reportFailures({ environment }: CommandContext, document: JsonObject): 
       failed = true;
       environment.writeError(`polylogue: ${String(model)}: ${String(problem.message)}\n`);
     }
-    const remarks: unknown[] = Array.isArray(warnings) ? warnings : [];
+    const remarks = textsIn(warnings);
     if (isRecord(truncated)) remarks.push('its answer is longer than a reply takes; "polylogue threads" has it whole');
-    for (const remark of remarks) environment.writeError(`polylogue: ${String(model)}: ${String(remark)}\n`);
+    for (const remark of remarks) environment.writeError(`polylogue: ${String(model)}: ${remark}\n`);
   }
   return failed;
 }

@@ -1,12 +1,11 @@
 import type { Product } from '../../app/app.ts';
 import { inputError } from '../../core/errors.ts';
-import { isRecord, type Json, type JsonObject, numberIn, textIn } from '../../core/json.ts';
+import { isRecord, type Json, type JsonObject, numberIn, recordsIn, textIn } from '../../core/json.ts';
 import type { ExchangeLine, ExchangeRecord } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
-import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
-import { type OpenProduct, openProduct, reportFailure } from '../command/open-product.ts';
+import { type CommandContext, defineCommand, isOn, numberFlag, textFlag } from '../command/command.ts';
+import { attemptWithProduct, type OpenProduct } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
-import { recordsIn } from '../command/run-tool.ts';
 
 type Replay = NonNullable<Product['replay']>;
 
@@ -32,26 +31,24 @@ export const replay = defineCommand({
   ],
   async run(context) {
     const { args, flags } = context;
-    limitOf(textFlag(flags, 'limit'));
+    const limit = numberFlag(flags, 'limit', { min: 1, max: maxEntries }) ?? usual;
     if (args.length === 0 && isOn(flags, 'send')) {
       throw inputError('--send needs an exchange.', { next: 'Name one of "polylogue replay".' });
     }
-    return openProduct(context, async open => {
-      try {
-        return await replayWith(context, open);
-      } catch (error) {
-        return reportFailure(context, error);
-      }
-    });
+    return attemptWithProduct(context, open => replayWith(context, open, limit));
   },
 });
 
-async function replayWith({ args: [id], flags, out, config }: CommandContext, open: OpenProduct): Promise<number> {
+async function replayWith(
+  { args: [id], flags, out, config }: CommandContext,
+  open: OpenProduct,
+  limit: number,
+): Promise<number> {
   const { replay: kept } = open.product;
   if (!kept) throw inputError('Nothing is kept on disk here.', { next: 'Leave PRIVATE and STORE=memory away.' });
   const filter = { reqId: textFlag(flags, 'call'), tool: textFlag(flags, 'tool') };
   if (id === undefined) {
-    const found = await kept.list({ ...filter, limit: limitOf(textFlag(flags, 'limit')) });
+    const found = await kept.list({ ...filter, limit });
     showList(out, found, config.values.app.commsLog);
     return 0;
   }
@@ -81,12 +78,6 @@ async function sendAgain(out: Output, kept: Replay, found: ExchangeRecord, signa
   }
   out.line('');
   for (const call of calls) out.line(`(calls ${call})`);
-}
-
-function limitOf(text: string | undefined): number {
-  const limit = text === undefined ? usual : Number(text);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= maxEntries) return limit;
-  throw inputError(`--limit is "${text}".`, { next: `Give a number from 1 to ${maxEntries}.` });
 }
 
 function showList(out: Output, found: readonly ExchangeRecord[], isOn: boolean): void {

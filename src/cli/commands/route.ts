@@ -31,8 +31,8 @@ export const route = defineCommand({
   async run(context) {
     const { flags, out } = context;
     const prompt = await writtenText(context);
-    const files = pathsFlag(context, 'file');
-    const pictures = pathsFlag(context, 'image');
+    const files = pathsFlag(context, 'file') ?? [];
+    const pictures = pathsFlag(context, 'image') ?? [];
     const images = pictures.length;
     const model = textFlag(flags, 'model');
     if (prompt === '' && files.length === 0 && images === 0 && model === undefined) {

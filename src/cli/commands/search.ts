@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
-import { defineCommand, textFlag } from '../command/command.ts';
+import { defineCommand, numberFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 
 const usual = 10;
@@ -23,7 +23,7 @@ export const search = defineCommand({
     if (question === '') {
       throw inputError('There is nothing to look for.', { next: 'As in: polylogue search where are secrets masked' });
     }
-    const limit = limitOf(textFlag(flags, 'limit'));
+    const limit = numberFlag(flags, 'limit', { min: 1, max: maxResults }) ?? usual;
     return openProduct(context, async ({ product, signal }) => {
       const index = await product.searchIndex(product.root);
       const { warning } = await index.refresh({
@@ -48,9 +48,3 @@ export const search = defineCommand({
     });
   },
 });
-
-function limitOf(text: string | undefined): number {
-  const limit = text === undefined ? usual : Number(text);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= maxResults) return limit;
-  throw inputError(`--limit is ${text}.`, { next: `Give a number from 1 to ${maxResults}.` });
-}

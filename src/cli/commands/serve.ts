@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { type AppConfig, createProduct } from '../../app/app.ts';
 import { withValues } from '../../app/settings.ts';
 import { inputError } from '../../core/errors.ts';
-import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, isOn, numberFlag, textFlag } from '../command/command.ts';
 
 export const serve = defineCommand({
   name: 'serve',
@@ -86,13 +86,9 @@ function settingsOf({ flags, config }: CommandContext) {
       next: 'Leave out --no-token to keep the token, or unset the token.',
     });
   }
-  const port = textFlag(flags, 'port');
-  if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= 65_535)) {
-    throw inputError(`"${port}" is no port.`, { next: 'Give --port a number from 0 to 65535.' });
-  }
   return {
     host: textFlag(flags, 'host'),
-    port: port === undefined ? undefined : Number(port),
+    port: numberFlag(flags, 'port', { min: 0, max: 65_535 }),
     token,
     keepsToken: !isOpen,
   };

@@ -1,10 +1,9 @@
 import { inputError } from '../../core/errors.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
-import { usdText } from '../../core/usage.ts';
-import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
+import { isRecord, type JsonObject, recordsIn } from '../../core/json.ts';
+import { type CommandContext, defineCommand, isOn, numberFlag, textFlag } from '../command/command.ts';
 import { openProduct, showFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
-import { recordsIn } from '../command/run-tool.ts';
+import { costText } from '../command/run-tool.ts';
 
 const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete', 'prune'];
 
@@ -87,14 +86,13 @@ function argumentsOf({ args, flags }: CommandContext): Record<string, unknown> {
       next: `Name it: polylogue threads ${action} ID; "polylogue threads" lists the ids, and last is the newest.`,
     });
   }
-  const turn = textFlag(flags, 'turn');
   return {
     action,
     continuation_id: onThread ? rest[0] : undefined,
     query: action === 'search' ? rest.join(' ') : undefined,
     everywhere: isOn(flags, 'everywhere') || undefined,
     cursor: textFlag(flags, 'cursor'),
-    turn: turn === undefined ? undefined : Number(turn),
+    turn: numberFlag(flags, 'turn', { min: 1 }),
     confirm: isOn(flags, 'yes') || undefined,
   };
 }
@@ -131,8 +129,7 @@ function show(out: Output, action: string, document: JsonObject): void {
 function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void {
   if (heads.length === 0) out.line('None. (--everywhere looks at all projects.)');
   for (const head of heads) {
-    const cost = typeof head.cost_usd === 'number' ? `  ${usdText(head.cost_usd)} USD` : '';
-    const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${turnsOf(head.turns)}  ${String(head.tool)}${cost}`;
+    const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${turnsOf(head.turns)}  ${String(head.tool)}${costText(head, '  ')}`;
     out.line(out.style('cyan', String(head.continuation_id)), '  ', out.style('dim', facts));
     out.line(`  ${String(head.snippet ?? head.title)}`);
   }
@@ -152,9 +149,8 @@ const unanswered: ReadonlySet<string> = new Set(['failed', 'pending']);
 
 function showSent(out: Output, row: Record<string, unknown>): void {
   const tokens = row.tokens === undefined ? '' : `, ${String(row.tokens)} tokens`;
-  const cost = typeof row.cost_usd === 'number' ? `, ${usdText(row.cost_usd)} USD` : '';
   const to = unanswered.has(String(row.to)) ? `, ${String(row.to)}` : ` to ${String(row.to)}`;
-  out.line(`${String(row.turn)}. ${String(row.tool)}${to}${tokens}${cost}`);
+  out.line(`${String(row.turn)}. ${String(row.tool)}${to}${tokens}${costText(row)}`);
   for (const file of recordsIn(row.files)) {
     out.line(`   ${String(file.form)}: ${String(file.path)} (${String(file.lines)} lines)`);
   }

@@ -1,4 +1,3 @@
-import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import {
   dayOf,
@@ -14,7 +13,7 @@ import {
   spendTotal,
   usdText,
 } from '../../core/usage.ts';
-import { type CommandContext, defineCommand, textFlag } from '../command/command.ts';
+import { defineCommand, numberFlag, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
 
@@ -43,8 +42,9 @@ export const usage = defineCommand({
     ['polylogue usage --days 365 --by provider --json', 'a year, for programs'],
   ],
   async run(context) {
-    const days = daysOf(context);
-    const by = byOf(context);
+    const { flags } = context;
+    const days = numberFlag(flags, 'days', { min: 1, max: maxDays }) ?? usualDays;
+    const by = choices.find(key => key === textFlag(flags, 'by')) ?? 'day';
     const from = dayOf(context.environment.clock.now() - (days - 1) * dayMs);
     return openProduct(context, async ({ product }) => {
       const rows = await product.spent(from);
@@ -59,20 +59,6 @@ export const usage = defineCommand({
     });
   },
 });
-
-function daysOf({ flags }: CommandContext): number {
-  const given = textFlag(flags, 'days');
-  const days = given === undefined ? usualDays : Number(given);
-  if (Number.isInteger(days) && days >= 1 && days <= maxDays) return days;
-  throw inputError(`"${given}" is no number of days.`, { next: `Give --days a whole number from 1 to ${maxDays}.` });
-}
-
-function byOf({ flags }: CommandContext): SpendKey | 'kind' {
-  const given = textFlag(flags, 'by') ?? 'day';
-  const by = choices.find(key => key === given);
-  if (by) return by;
-  throw inputError(`Usage can't be added up by "${given}".`, { next: `Give --by one of ${choices.join(', ')}.` });
-}
 
 function documentOf({ calls, unpriced, usage: tokens, costUsd }: Total): JsonObject {
   return {
