@@ -67,7 +67,10 @@ const layers: StructureRules['layers'] = {
       'search-index': ['.', 'outline', 'workers'],
     },
   },
-  storage: { imports: ['core'], inner: { '.': [], memory: ['.'], redis: ['.'], sqlite: ['.'], '*': ['.', 'memory'] } },
+  storage: {
+    imports: ['core'],
+    inner: { '.': [], memory: ['.', 'sqlite'], redis: ['.'], sqlite: ['.'], '*': ['.', 'memory'] },
+  },
   threads: { imports: ['core'], types: ['storage/store.ts'], inner: { '.': [], transfer: ['.'] } },
   models: {
     imports: ['core'],
@@ -253,7 +256,7 @@ const builtins: StructureRules['builtins'] = {
     localTools,
   ],
   'node:worker_threads': ['storage/sqlite', 'workspace/call-graph', 'workspace/search-index', 'workspace/workers'],
-  'node:sqlite': ['storage/sqlite', 'workspace/search-index'],
+  'node:sqlite': ['storage/memory', 'storage/sqlite', 'workspace/search-index'],
   'node:dns': [localTools],
   'node:net': ['models/provider.ts', 'server/access', 'server/daemon', localTools],
   'node:tls': ['app/system-environment.ts'],

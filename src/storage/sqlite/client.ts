@@ -16,9 +16,12 @@ export type WriteRequest<Op extends keyof SqliteWrites = keyof SqliteWrites> = {
 }[Op];
 
 /** The changes as they answer requests. */
-export type Performers = {
-  [Op in keyof SqliteWrites]: (...args: WriteArgs[Op]) => unknown;
-};
+type Performers = { [Op in keyof SqliteWrites]: (...args: WriteArgs[Op]) => unknown };
+
+/** Makes a change. Yes and no are 1 and 0; where there is nothing to say it is 0. */
+export function perform<Op extends keyof SqliteWrites>(writes: Performers, { op, args }: WriteRequest<Op>): number {
+  return Number(writes[op](...args) ?? 0);
+}
 
 /** What is done between transactions. */
 export type ControlRequest =

@@ -30,7 +30,7 @@ const headTables = `threads t LEFT JOIN ${headJoin}
  * Everything that only reads. A row whose checksum is wrong is never served; `onSkip` is told of threads that a list or a
  * search leaves out because they are damaged.
  */
-function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) {
+export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) {
   const newest = newestRecord(db);
   const origin = db.prepare('SELECT body, seal FROM records WHERE thread = ? ORDER BY n LIMIT 1');
   const tombstone = db.prepare('SELECT body, seal FROM tombstones WHERE id = ?');

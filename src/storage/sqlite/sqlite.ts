@@ -17,6 +17,62 @@ export interface SqliteStoreOptions extends WriterOptions {
 /** One step of bringing an index up to date takes a small part of this. */
 const indexWaitMs = 2_000;
 
+/** How the methods of a store come to the database: a reading connection, one brought up to date first, and changes. */
+export interface SqliteAccess {
+  read<Result>(run: (reads: SqliteReads) => Result): Promise<Result>;
+  indexed<Result>(name: IndexName, run: (reads: SqliteReads) => Result): Promise<Result>;
+  /** `unhurried`: may wait a moment for others. */
+  write(request: WriteRequest, unhurried?: boolean): Promise<number>;
+}
+
+/** What every store of SQLite does alike, wherever its database is. */
+export function sqliteMethods({ read, indexed, write }: SqliteAccess) {
+  // Each awaits the same: what is asked for in one go is answered in that order.
+  const done = async (request: WriteRequest, unhurried?: boolean) => void (await write(request, unhurried));
+  const yes = async (request: WriteRequest, unhurried?: boolean) => (await write(request, unhurried)) === 1;
+  const count = async (request: WriteRequest) => await write(request);
+
+  return {
+    read: (id, now) => read(reads => reads.read(id, now)),
+    head: (id, now) => read(reads => reads.head(id, now)),
+    blobs: hashes => read(reads => reads.blobs(hashes)),
+    list: query => indexed('threads', reads => reads.list(query)),
+    async search(query) {
+      await indexed('threads', () => undefined);
+      return indexed('words', reads => reads.search(query));
+    },
+
+    create: (head, over) => done({ op: 'create', args: [head, over] }),
+    commit: (id, change) => count({ op: 'commit', args: [id, change] }),
+    remove: (id, now) => yes({ op: 'remove', args: [id, now] }),
+    async prune(now, unused) {
+      let total = 0;
+      for (;;) {
+        const gone = await count({ op: 'prune', args: [now, unused] });
+        total += gone;
+        if (gone < pruneStep) return total;
+      }
+    },
+    prunable: (now, unused) => indexed('threads', reads => reads.prunable(now, unused)),
+    createJob: job => done({ op: 'createJob', args: [job] }),
+    job: (id, now) => read(reads => reads.job(id, now)),
+    jobs: query => read(reads => reads.jobs(query)),
+    endJob: (id, end) => yes({ op: 'endJob', args: [id, end] }),
+    lease: (id, holder, ttlMs, now) => yes({ op: 'lease', args: [id, holder, ttlMs, now] }),
+    release: (id, holder) => done({ op: 'release', args: [id, holder] }),
+    fact: (key, now) => read(reads => reads.fact(key, now)),
+    facts: (prefix, now) => read(reads => reads.facts(prefix, now)),
+    swapFact: swap => yes({ op: 'swapFact', args: [swap] }, swap.unhurried),
+
+    spend: {
+      add: (entry, hold, unhurried) => done({ op: 'addSpend', args: [entry, hold] }, unhurried),
+      hold: hold => yes({ op: 'holdSpend', args: [hold] }),
+      used: scope => read(reads => reads.spendUsed(scope)),
+      rows: query => read(reads => reads.spendRows(query)),
+    },
+  } satisfies Partial<Store>;
+}
+
 /**
  * Threads in one SQLite file that any number of processes share. Reads happen here, on a connection that cannot write and
  * never waits; writes happen in a thread of their own. Nothing is opened before the first use.
@@ -65,47 +121,11 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
     kind: 'sqlite',
     defaultTimeoutHours: lastingTimeoutHours,
 
-    read: (id, now) => reader.read(reads => reads.read(id, now)),
-    head: (id, now) => reader.read(reads => reads.head(id, now)),
-    blobs: hashes => reader.read(reads => reads.blobs(hashes)),
-    list: query => indexed('threads', reads => reads.list(query)),
-    async search(query) {
-      await indexed('threads', () => undefined);
-      return indexed('words', reads => reads.search(query));
-    },
-
-    create: async (head, over) => void (await writing({ op: 'create', args: [head, over] })),
-    commit: (id, change) => writing({ op: 'commit', args: [id, change] }),
-    remove: async (id, now) => (await writing({ op: 'remove', args: [id, now] })) === 1,
-    async prune(now, unused) {
-      let total = 0;
-      for (;;) {
-        const gone = await writing({ op: 'prune', args: [now, unused] });
-        total += gone;
-        if (gone < pruneStep) return total;
-      }
-    },
-    prunable: (now, unused) => indexed('threads', reads => reads.prunable(now, unused)),
-    createJob: async job => void (await writing({ op: 'createJob', args: [job] })),
-    job: (id, now) => reader.read(reads => reads.job(id, now)),
-    jobs: query => reader.read(reads => reads.jobs(query)),
-    endJob: async (id, end) => (await writing({ op: 'endJob', args: [id, end] })) === 1,
-    lease: async (id, holder, ttlMs, now) => (await writing({ op: 'lease', args: [id, holder, ttlMs, now] })) === 1,
-    release: async (id, holder) => void (await writing({ op: 'release', args: [id, holder] })),
-    fact: (key, now) => reader.read(reads => reads.fact(key, now)),
-    facts: (prefix, now) => reader.read(reads => reads.facts(prefix, now)),
-    swapFact: async swap => (await writing({ op: 'swapFact', args: [swap] }, swap.unhurried)) === 1,
-
+    ...sqliteMethods({ read: reader.read, indexed, write: writing }),
     async mark() {
       // A list that follows then changes nothing.
       await indexed('threads', () => undefined);
       return reader.mark();
-    },
-    spend: {
-      add: async (entry, hold, unhurried) => void (await writing({ op: 'addSpend', args: [entry, hold] }, unhurried)),
-      hold: async hold => (await writing({ op: 'holdSpend', args: [hold] })) === 1,
-      used: scope => reader.read(reads => reads.spendUsed(scope)),
-      rows: query => reader.read(reads => reads.spendRows(query)),
     },
 
     close() {

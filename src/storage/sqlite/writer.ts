@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { Performers, WriteRequest, WriterAnswer, WriterOptions, WriterRequest } from './client.ts';
+import { perform, type WriteRequest, type WriterAnswer, type WriterOptions, type WriterRequest } from './client.ts';
 import { isDamage, packFailure, sqliteFailure } from './failure.ts';
 import { type Connect, inodeOf, sqliteOpen } from './open.ts';
 import { type SqliteWrites, sqliteWrites } from './writes.ts';
@@ -47,11 +47,6 @@ function inSavepoint({ db, writes }: Transaction, request: WriteRequest): Outcom
     db.exec('ROLLBACK TO request; RELEASE request');
     return { error };
   }
-}
-
-/** Yes and no are 1 and 0; where there is nothing to say it is 0. */
-function perform<Op extends keyof SqliteWrites>(writes: Performers, { op, args }: WriteRequest<Op>): number {
-  return Number(writes[op](...args) ?? 0);
 }
 
 /** The most requests that share one transaction: the first of them waits for the last. */
