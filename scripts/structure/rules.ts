@@ -218,6 +218,7 @@ const packages: StructureRules['packages'] = {
   'js-yaml': ['config/definition-files.ts'],
   commander: ['cli/run-command-line.ts'],
   'jsonc-parser': ['cli/init/edit-config.ts'],
+  'toml-eslint-parser': ['cli/init/edit-toml.ts'],
 };
 
 const localTools = 'engine/modes/agent/local-tools';

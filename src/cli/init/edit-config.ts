@@ -1,11 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { getNodeValue, type Node, type ParseError, parse, parseTree, printParseErrorCode } from 'jsonc-parser';
-import { configError } from '../../core/errors.ts';
 import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
-import { editToml, hasTomlTable, setToml } from './edit-toml.ts';
+import { editToml, hasTomlTable, setToml, uneditable, withoutMark } from './edit-toml.ts';
 import type { HostDefinition } from './hosts.ts';
-
-const mark = '\uFEFF';
 
 const parseOptions = { allowTrailingComma: true };
 
@@ -38,7 +35,7 @@ function setJson(text: string, path: readonly string[], value: Json, force: bool
         )
       );
     if (inner.length > 0) {
-      if (found.type !== 'object') throw unusable(`"${name}" is not an object`);
+      if (found.type !== 'object') throw uneditable(`"${name}" is not an object`);
       object = found;
     } else if (force && !isDeepStrictEqual(getNodeValue(found), value))
       return start + splice(base, found, jsonText(value, base, indentAt(base, property.offset)));
@@ -46,10 +43,9 @@ function setJson(text: string, path: readonly string[], value: Json, force: bool
   return text;
 }
 
-/** A byte order mark, and what follows it. */
+/** A byte order mark, and what follows it: an empty object where that is nothing. */
 function contentOf(text: string): [start: string, content: string] {
-  const start = text.startsWith(mark) ? mark : '';
-  const content = text.slice(start.length);
+  const [start, content] = withoutMark(text);
   return [start, content.trim() === '' ? '{\n}\n' : content];
 }
 
@@ -68,16 +64,10 @@ function rootOf(content: string): Node {
   const [first] = errors;
   if (first) {
     const line = content.slice(0, first.offset).split('\n').length;
-    throw unusable(`line ${line} is not JSON (${printParseErrorCode(first.error)})`);
+    throw uneditable(`line ${line} is not JSON (${printParseErrorCode(first.error)})`);
   }
-  if (root?.type !== 'object') throw unusable('it is not an object');
+  if (root?.type !== 'object') throw uneditable('it is not an object');
   return root;
-}
-
-function unusable(why: string) {
-  return configError(`The configuration of the host can't be edited: ${why}.`, {
-    next: 'Nothing was changed. Correct the file and repeat the command.',
-  });
 }
 
 function memberOf(object: Node, name: string): { property: Node; value: Node | undefined } | undefined {

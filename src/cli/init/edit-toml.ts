@@ -1,58 +1,68 @@
 import { isDeepStrictEqual } from 'node:util';
+import { type AST, getStaticTOMLValue, ParseError, parseTOML } from 'toml-eslint-parser';
 import { configError } from '../../core/errors.ts';
 import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
 
-/** A statement of a TOML text: one line, or as many as its value takes. */
-export interface TomlLine {
-  /** Offsets, the line end included. */
-  start: number;
-  end: number;
-  header: boolean;
-  /** Nothing but space or a comment. */
-  blank: boolean;
-  /** The table that it opens or stands in. */
-  table: readonly string[];
-  /** What it sets, within the table. */
-  key?: readonly string[];
+const mark = '\uFEFF';
+
+/** A byte order mark, and what follows it. */
+export function withoutMark(text: string): [start: string, content: string] {
+  const start = text.startsWith(mark) ? mark : '';
+  return [start, text.slice(start.length)];
 }
 
-const bare = String.raw`[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'`;
-
-const dotted = String.raw`(?:${bare})(?:[ \t]*\.[ \t]*(?:${bare}))*`;
-
-const headerPattern = new RegExp(String.raw`^[ \t]*\[\[?[ \t]*(${dotted})[ \t]*\]\]?`);
-
-const keyPattern = new RegExp(String.raw`^[ \t]*(${dotted})[ \t]*=`);
-
-/** Cuts a TOML text into its statements, so that one can be replaced without touching the others. */
-export function tomlLines(text: string): TomlLine[] {
-  const lines: TomlLine[] = [];
-  let table: readonly string[] = [];
-  for (let start = 0; start < text.length; ) {
-    const rest = text.slice(start, lineEnd(text, start));
-    const header = headerPattern.exec(rest);
-    const key = header ? undefined : keyPattern.exec(rest);
-    const valueAt = key ? start + key[0].length : start;
-    const end = key ? valueEnd(text, valueAt) : lineEnd(text, start);
-    if (header) table = partsOf(header[1] ?? '');
-    const blank = /^\s*(?:#.*\s*)?$/.test(rest);
-    lines.push({ start, end, header: header !== null, blank, table, ...(key && { key: partsOf(key[1] ?? '') }) });
-    start = end;
-  }
-  return lines;
-}
-
-function partsOf(text: string): string[] {
-  return [...text.matchAll(new RegExp(bare, 'g'))].map(([part]) => {
-    if (part.startsWith("'")) return part.slice(1, -1);
-    if (!part.startsWith('"')) return part;
-    try {
-      return String(JSON.parse(part));
-    } catch {
-      // An escape that JSON does not know: then it is not a name that we look for.
-      return part;
-    }
+export function uneditable(why: string): Error {
+  return configError(`The configuration of the host can't be edited: ${why}.`, {
+    next: 'Nothing was changed. Correct the file and repeat the command.',
   });
+}
+
+type Path = readonly (string | number)[];
+
+/** What a file sets at one path. Settings of an inline table follow the one that holds it. */
+interface Setting {
+  path: Path;
+  node: AST.TOMLKeyValue;
+  /** The path of the header above it. */
+  table: Path;
+  inline: boolean;
+}
+
+interface TomlFile {
+  tables: AST.TOMLTable[];
+  settings: Setting[];
+}
+
+function readToml(text: string): TomlFile {
+  const file: TomlFile = { tables: [], settings: [] };
+  const add = (nodes: readonly AST.TOMLKeyValue[], table: Path, before: Path, inline: boolean) => {
+    for (const node of nodes) {
+      const path = [...before, ...getStaticTOMLValue(node.key)];
+      file.settings.push({ path, node, table, inline });
+      if (node.value.type === 'TOMLInlineTable') add(node.value.body, table, path, true);
+    }
+  };
+  for (const node of parsed(text)) {
+    if (node.type === 'TOMLKeyValue') add([node], [], [], false);
+    else {
+      file.tables.push(node);
+      add(node.body, node.resolvedKey, node.resolvedKey, false);
+    }
+  }
+  return file;
+}
+
+function parsed(text: string): AST.TOMLTopLevelTable['body'] {
+  try {
+    return parseTOML(text).body[0].body;
+  } catch (error) {
+    if (!(error instanceof ParseError)) throw error;
+    throw uneditable(`line ${error.lineNumber} is not TOML (${error.message})`);
+  }
+}
+
+function lineStart(text: string, at: number): number {
+  return text.lastIndexOf('\n', at - 1) + 1;
 }
 
 function lineEnd(text: string, from: number): number {
@@ -60,98 +70,60 @@ function lineEnd(text: string, from: number): number {
   return at < 0 ? text.length : at + 1;
 }
 
-const quotes = ['"""', "'''", '"', "'"];
-
-/** The end of the line on which a value ends: strings and lists may go over several. */
-function valueEnd(text: string, from: number): number {
-  let depth = 0;
-  for (let at = from; at < text.length; at++) {
-    const quote = quotes.find(candidate => text.startsWith(candidate, at));
-    if (quote) {
-      at = stringEnd(text, at + quote.length, quote) - 1;
-      continue;
-    }
-    const char = text[at];
-    if (char === '#') at = lineEnd(text, at) - (text[lineEnd(text, at) - 1] === '\n' ? 2 : 1);
-    else if (char === '[' || char === '{') depth++;
-    else if (char === ']' || char === '}') depth--;
-    else if (char === '\n' && depth <= 0) return at + 1;
-  }
-  return text.length;
-}
-
-function stringEnd(text: string, from: number, quote: string): number {
-  for (let at = from; at < text.length; at++) {
-    if (text[at] === '\\' && quote.startsWith('"')) at++;
-    else if (text.startsWith(quote, at)) return at + quote.length;
-    else if (text[at] === '\n' && quote.length === 1) return at;
-  }
-  return text.length;
+function eolOf(text: string): string {
+  return text.includes('\r\n') ? '\r\n' : '\n';
 }
 
 /** The text of a TOML file with this new table at `[key.name]`; undefined takes it out. Every other byte stays as it is. */
-export function editToml(text: string, path: readonly [string, string], value: JsonObject | undefined): string {
-  const lines = tomlLines(text);
-  refuseOtherForms(lines, path);
-  const found = blockOf(lines, path);
-  const eol = text.includes('\r\n') ? '\r\n' : '\n';
-  if (value === undefined)
-    return found ? withoutGap(text.slice(0, found.start), editToml(text.slice(found.end), path, undefined)) : text;
+export function editToml(given: string, path: readonly [string, string], value: JsonObject | undefined): string {
+  const [start, text] = withoutMark(given);
+  const file = readToml(text);
+  refuseOtherForms(file, path);
+  if (value === undefined) return start + tablesAt(file, path).reduceRight(withoutTable, text);
+  const eol = eolOf(text);
   const gap = text === '' ? '' : text.endsWith('\n') ? eol : eol + eol;
-  return `${text}${gap}${tomlTable(path, value, eol)}`;
+  return `${given}${gap}${tomlTable(path, value, eol)}`;
 }
 
 /** Whether `[key.name]` stands in the text. */
 export function hasTomlTable(text: string, path: readonly [string, string]): boolean {
-  return blockOf(tomlLines(text), path) !== undefined;
+  return tablesAt(readToml(withoutMark(text)[1]), path).length > 0;
 }
 
-function isBelow(header: readonly string[], [key, name]: readonly [string, string]): boolean {
-  return header[0] === key && header[1] === name;
+/** The table and those below it. */
+function tablesAt({ tables }: TomlFile, path: Path): AST.TOMLTable[] {
+  return tables.filter(({ resolvedKey }) => beginsWith(resolvedKey, path));
 }
 
-/** From our header to the last of our settings: comments after it belong to what follows. */
-function blockOf(
-  lines: readonly TomlLine[],
-  path: readonly [string, string],
-): { start: number; end: number } | undefined {
-  const first = lines.findIndex(({ table, header }) => header && isBelow(table, path));
-  if (first < 0) return undefined;
-  let last = first;
-  for (let at = first; at < lines.length; at++) {
-    const line = lines[at];
-    if (!line || (line.header && !isBelow(line.table, path))) break;
-    if (!line.blank) last = at;
-  }
-  return { start: lines[first]?.start ?? 0, end: lines[last]?.end ?? 0 };
+function beginsWith(path: Path, beginning: Path): boolean {
+  return isDeepStrictEqual(path.slice(0, beginning.length), beginning);
 }
 
-/** Takes the empty line before a block along when the block goes. */
-function withoutGap(before: string, after: string): string {
-  const joined = /(^|\n)\r?\n$/.exec(before);
-  return joined
-    ? before.slice(0, before.length - (joined[0].length - (joined[1]?.length ?? 0))) + after
-    : before + after;
+/** Takes a table out with the empty line before it; comments after it belong to what follows. */
+function withoutTable(text: string, { range: [from, to] }: AST.TOMLTable): string {
+  const before = text.slice(0, lineStart(text, from));
+  return before.replace(/(^|\n)\r?\n$/, '$1') + text.slice(lineEnd(text, to));
 }
 
 /** Inline and dotted forms of the same table are rare, and a second definition would make the file invalid. */
-function refuseOtherForms(lines: readonly TomlLine[], path: readonly [string, string]): void {
+function refuseOtherForms({ settings }: TomlFile, path: readonly [string, string]): void {
   const [key, name] = path;
-  for (const { table, header, blank, key: own } of lines) {
-    if (header || blank || !own) continue;
-    const full = [...table, ...own];
-    const ours = full[0] === key && (full.length === 1 || full[1] === name) && !isBelow(table, path);
-    if (!ours) continue;
-    throw configError(`The configuration of the host writes ${full.join('.')} in a form that can't be edited here.`, {
+  const other = settings.find(
+    ({ path: full, table }) => full[0] === key && (full.length === 1 || full[1] === name) && !beginsWith(table, path),
+  );
+  if (!other) return;
+  throw configError(
+    `The configuration of the host writes ${other.path.join('.')} in a form that can't be edited here.`,
+    {
       next: `Nothing was changed. Turn it into a table [${key}.${name}], or take it out, and repeat the command.`,
-    });
-  }
+    },
+  );
 }
 
-function tomlTable([key, name]: readonly [string, string], value: JsonObject, eol: string): string {
+function tomlTable(path: readonly string[], value: JsonObject, eol: string): string {
   const entries = Object.entries(value).filter(([, entry]) => entry !== undefined);
   const rows = entries.map(([field, entry]) => `${tomlKey(field)} = ${tomlValue(entry ?? null)}`);
-  return [`[${tomlKey(key)}.${tomlKey(name)}]`, ...rows, ''].join(eol);
+  return [`[${path.map(tomlKey).join('.')}]`, ...rows, ''].join(eol);
 }
 
 function tomlKey(name: string): string {
@@ -168,57 +140,45 @@ function tomlValue(value: Json): string {
   return typeof value === 'string' ? JSON.stringify(value).replaceAll('\u007f', '\\u007F') : String(value);
 }
 
-const tomlPair = new RegExp(String.raw`(${dotted})[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s,}]+)`, 'g');
-
 /**
  * The text with a value at a path, of which the beginning is there. One that is there is replaced where `force` says so, and a
  * list of names gets the missing ones. A table of variables may be inline, of its own, or dotted.
  */
-export function setToml(text: string, path: readonly string[], value: Json, force: boolean): string {
-  const lines = tomlLines(text);
+export function setToml(given: string, path: readonly string[], value: Json, force: boolean): string {
+  const [start, text] = withoutMark(given);
+  const eol = eolOf(text);
+  const { tables, settings } = readToml(text);
   const [field = '', inTable] = [path.at(-1), path.slice(0, -1)];
   const written = `${tomlKey(field)} = ${tomlValue(value)}`;
-  const lineOf = (wanted: readonly string[]) =>
-    lines.find(({ table, key }) => key && isDeepStrictEqual([...table, ...key], wanted));
-  const put = ({ start, end }: Pick<TomlLine, 'start' | 'end'>, row: string) => {
-    const before = text.slice(0, start);
-    const eol = text.includes('\r\n') ? '\r\n' : '\n';
-    return `${before}${before === '' || before.endsWith('\n') ? '' : eol}${row}${eol}${text.slice(end)}`;
-  };
-  const line = lineOf(path);
-  if (line) {
-    const row = text.slice(line.start, line.end);
-    if (force) return row.trimStart().startsWith(written) ? text : put(line, written);
-    const there = namesIn(row);
-    const missing = Array.isArray(value) ? value.filter(name => !there.includes(String(name))) : [];
-    return missing.length === 0 ? text : put(line, `${tomlKey(field)} = ${tomlValue([...there, ...missing])}`);
-  }
-  const parent = lineOf(inTable);
-  if (parent) {
-    const row = text.slice(parent.start, parent.end);
-    const open = row.indexOf('{', row.indexOf('=')) + 1;
-    // A text where a table should be is for its user to mend.
-    if (open === 0) return text;
-    const pairs = [...row.slice(open).matchAll(tomlPair)];
-    const pair = pairs.find(([, key = '']) => isDeepStrictEqual(partsOf(key), [field]));
-    const at = parent.start + open + (pair?.index ?? 0);
-    if (pair) return force ? text.slice(0, at) + written + text.slice(at + pair[0].length) : text;
-    return `${text.slice(0, at)} ${written}${pairs.length > 0 ? ',' : ' '}${text.slice(at)}`;
-  }
-  const last = lines.findLast(({ table, key, header }) => {
-    const isOutside = table.length > inTable.length || (!header && !key);
-    return !isOutside && isDeepStrictEqual([...table, ...(key ?? [])].slice(0, inTable.length), inTable);
-  });
-  if (last) {
-    const prefix = inTable.slice(last.table.length).map(name => `${tomlKey(name)}.`);
-    return put({ start: last.end, end: last.end }, prefix.join('') + written);
-  }
-  if (inTable.length > 2) return setToml(text, inTable, { [field]: value }, false);
-  const end = { start: text.length, end: text.length };
-  return put(end, `[${inTable.map(tomlKey).join('.')}]\n${written}`);
-}
+  const at = (wanted: Path) => settings.find(setting => isDeepStrictEqual(setting.path, wanted));
+  const put = (from: number, to: number, words: string) => start + text.slice(0, from) + words + text.slice(to);
 
-/** The strings of a list. */
-function namesIn(row: string): string[] {
-  return [...row.slice(row.indexOf('=')).matchAll(/"([^"]*)"|'([^']*)'/g)].map(([, a, b]) => a ?? b ?? '');
+  const found = at(path)?.node.value;
+  if (found) {
+    const there: unknown = getStaticTOMLValue(found);
+    const wanted = force || !Array.isArray(there) || !Array.isArray(value) ? value : [...new Set([...there, ...value])];
+    const isKept = isDeepStrictEqual(there, wanted) || (!force && !Array.isArray(wanted));
+    return isKept ? given : put(found.range[0], found.range[1], tomlValue(wanted));
+  }
+  const parent = at(inTable)?.node.value;
+  if (parent) {
+    // A text where a table should be is for its user to mend.
+    if (parent.type !== 'TOMLInlineTable') return given;
+    const open = parent.range[0] + 1;
+    return put(open, open, ` ${written}${parent.body.length > 0 ? ',' : ' '}`);
+  }
+  const header = tables.findLast(({ resolvedKey }) => isDeepStrictEqual(resolvedKey, inTable));
+  const last = settings.findLast(
+    ({ path: full, table, inline }) => !inline && table.length <= inTable.length && beginsWith(full, inTable),
+  );
+  const place = last?.node ?? header;
+  if (place) {
+    const end = lineEnd(text, place.range[1]);
+    const dotted = inTable.slice(last?.table.length ?? inTable.length).map(name => `${tomlKey(name)}.`);
+    const gap = text.slice(0, end).endsWith('\n') ? '' : eol;
+    return put(end, end, `${gap}${dotted.join('')}${written}${eol}`);
+  }
+  if (inTable.length > 2) return setToml(given, inTable, { [field]: value }, false);
+  const gap = text === '' || text.endsWith('\n') ? '' : eol;
+  return `${given}${gap}[${inTable.map(tomlKey).join('.')}]\n${written}${eol}`;
 }

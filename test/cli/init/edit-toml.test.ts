@@ -45,6 +45,13 @@ describe('editing a TOML table', () => {
     expect(editToml(added, path, undefined)).toBe('a = 1\r\n');
   });
 
+  it('keeps a byte-order mark, and refuses what is no TOML with its line', () => {
+    const added = editToml('\uFEFFa = 1\n', path, { command: 'x' });
+    expect(added).toBe('\uFEFFa = 1\n\n[mcp_servers.polylogue]\ncommand = "x"\n');
+    expect(editToml(added, path, undefined)).toBe('\uFEFFa = 1\n');
+    expect(() => editToml('a = 1\nb = \n', path, entry)).toThrow(/can't be edited: line [23] is not TOML/);
+  });
+
   it.each([
     'mcp_servers = { polylogue = { command = "x" } }\n',
     'mcp_servers.polylogue.command = "x"\n',
