@@ -1,4 +1,4 @@
-import { type AppError, storageError } from '../../core/errors.ts';
+import type { AppError } from '../../core/errors.ts';
 import { type RedisLink, type RedisLinkOptions, redisLink } from './connection.ts';
 import { redisFailure, replyCode, type Trouble, troubleOf, Unreachable } from './failure.ts';
 import { slotOf } from './keys.ts';
@@ -261,10 +261,4 @@ export function redisClient({ onWarning, ...options }: RedisClientOptions): Redi
     },
     close: () => topology.close(),
   };
-}
-
-export function closedRedis(): AppError {
-  return storageError('unavailable', 'The store of the threads is closed.', {
-    next: 'Start the program again: a closed store is not opened a second time.',
-  });
 }

@@ -1,89 +1,118 @@
 import { isThreadId, type ThreadId } from '../../core/ids.ts';
 import { isUnused, tombstoneLifeMs } from '../records.ts';
 import type { Store, Unused } from '../store.ts';
+import type { RedisClient } from './cluster-client.ts';
 import type { RedisFacts } from './facts.ts';
 import type { RedisJobs } from './jobs.ts';
-import { ownerHash } from './keys.ts';
-import { inBatches, unlessDamaged } from './records.ts';
+import { ownerHash, type RedisKeys } from './keys.ts';
+import { inBatches, type StoredHead, unlessDamaged } from './records.ts';
 import { allTextsOf, pairsOf, partsOf } from './script.ts';
 import type { RedisSpend } from './spend.ts';
 import { readThread } from './thread-scripts.ts';
 import type { RedisParts, RedisThreads } from './threads.ts';
 
-/** The stored threads that begin with this one; a damaged one counts. */
-export async function forksOf(
-  { client, keys }: Pick<RedisParts, 'client' | 'keys'>,
-  threads: Pick<RedisThreads, 'find'>,
-  id: string,
-): Promise<ThreadId[]> {
-  const name = `${keys.thread(id).head}:forks`;
-  const forks = allTextsOf(await client.send(name, ['SMEMBERS', name])).filter(isThreadId);
-  const found = await inBatches(forks, fork => unlessDamaged(threads.find(fork)));
-  return forks.filter((_, index) => !found[index] || found[index].state === 'stored');
+interface PruneParts {
+  threads: RedisThreads;
+  jobs: RedisJobs;
+  facts: RedisFacts;
+  spend: RedisSpend;
 }
 
-/** Counts what a prune would take. */
-export function redisPrunable({ client, keys }: RedisParts, threads: RedisThreads): Store['prunable'] {
-  async function ranged(list: string, upTo: string): Promise<ThreadId[]> {
-    return allTextsOf(await client.send(list, ['ZRANGE', list, '-inf', upTo, 'BYSCORE'])).filter(isThreadId);
+/** Tidies up what expired; the server would forget all of it by itself, only later. */
+export function redisPrune(
+  { client, keys }: RedisParts,
+  { threads, jobs, facts, spend }: PruneParts,
+): Pick<Store, 'prune' | 'prunable'> {
+  const ownersOf = async () => allTextsOf(await client.send(keys.owners, ['SMEMBERS', keys.owners]));
+
+  async function ranged(list: string, upTo: string): Promise<string[]> {
+    return allTextsOf(await client.send(list, ['ZRANGE', list, '-inf', upTo, 'BYSCORE']));
   }
 
-  async function candidates(now: number, unused: Unused | undefined): Promise<Set<ThreadId>> {
-    const over = new Set<ThreadId>();
-    const owners = allTextsOf(await client.send(keys.owners, ['SMEMBERS', keys.owners]));
-    for (const owner of owners) for (const id of await ranged(keys.owner(owner).ends, String(now))) over.add(id);
-    if (unused) {
-      const { threads: byUse } = keys.owner(ownerHash(unused.owner));
-      for (const id of await ranged(byUse, `(${unused.since}`)) over.add(id);
-    }
-    await inBatches([...over], async id => {
-      const found = await unlessDamaged(threads.find(id));
-      if (found?.state !== 'stored') return over.delete(id);
-      const { head } = found.value;
-      // The lists only say where to look.
-      return head.expiresAt <= now || (unused && isUnused(head, unused)) || over.delete(id);
-    });
-    return over;
+  /** The stored threads that begin with this one; a damaged one counts. */
+  async function forksOf(id: string): Promise<ThreadId[]> {
+    const name = `${keys.thread(id).head}:forks`;
+    const forks = allTextsOf(await client.send(name, ['SMEMBERS', name])).filter(isThreadId);
+    const found = await inBatches(forks, fork => unlessDamaged(threads.find(fork)));
+    return forks.filter((_, index) => !found[index] || found[index].state === 'stored');
   }
 
-  /** A thread stays while another that stays begins with it. */
-  async function withoutOriginals(going: Set<ThreadId>): Promise<Set<ThreadId>> {
-    const forks = await inBatches([...going], async id => [id, await forksOf({ client, keys }, threads, id)] as const);
-    for (let last = -1; last !== going.size; ) {
-      last = going.size;
-      for (const [id, children] of forks) if (children.some(child => !going.has(child))) going.delete(id);
-    }
-    return going;
-  }
-
-  async function bytesOf(id: ThreadId): Promise<number> {
-    return bytesIn(await client.run(readThread, keys.thread(id).all, [], 'bulk'));
-  }
-
-  /** The texts that nobody refers to but these threads, and their bytes. */
-  async function texts(going: ReadonlySet<ThreadId>): Promise<number[]> {
-    const uses = new Map<string, Set<string>>();
-    await inBatches([...going], async id => {
-      const name = `${keys.thread(id).head}:blobs`;
-      for (const [sha, user] of pairsOf(await client.send(name, ['HGETALL', name]))) {
-        uses.set(sha, (uses.get(sha) ?? new Set()).add(user));
+  /** An owner's threads whose time is over. The lists only say where to look; `mends` puts right what they have wrong. */
+  async function over(owner: string, now: number, unused: Unused | undefined, mends: boolean): Promise<StoredHead[]> {
+    const { ends, threads: byUse } = keys.owner(owner);
+    const ids = await ranged(ends, String(now));
+    if (unused && ownerHash(unused.owner) === owner) ids.push(...(await ranged(byUse, `(${unused.since}`)));
+    const found = await inBatches([...new Set(ids)], async id => {
+      const thread = isThreadId(id) ? await unlessDamaged(threads.find(id)) : undefined;
+      if (thread?.state !== 'stored') {
+        // One that is damaged goes when the server forgets it.
+        if (mends) await client.send(ends, ['ZREM', ends, id]);
+        return undefined;
       }
+      const { head } = thread.value;
+      if (head.expiresAt <= now || (unused && isUnused(head, unused))) return thread.value;
+      if (mends) await client.send(ends, ['ZADD', ends, 'XX', String(head.expiresAt), id]);
+      return undefined;
     });
-    const lost = await inBatches([...uses], async ([sha, users]) => {
-      const [text, list] = keys.blob(sha);
-      if (Number(await client.send(list, ['SCARD', list])) > users.size) return [];
-      const bytes = Number(await client.send(text, ['STRLEN', text]));
-      return bytes > 0 ? [bytes] : [];
-    });
-    return lost.flat();
+    return found.filter(each => each !== undefined);
   }
 
-  return async (now, unused) => {
-    const going = await withoutOriginals(await candidates(now, unused));
-    const blobs = await texts(going);
-    const rows = await inBatches([...going], bytesOf);
-    const bytes = [...blobs, ...rows].reduce((sum, size) => sum + size, 0);
-    return { threads: going.size, blobs: blobs.length, bytes };
+  /** Those that go: whose time is over, but for originals of forks that stay. */
+  async function going(owners: readonly string[], now: number, unused: Unused | undefined, mends: boolean) {
+    const found = new Map<ThreadId, StoredHead>();
+    for (const owner of owners) {
+      for (const stored of await over(owner, now, unused, mends)) found.set(stored.head.id, stored);
+    }
+    const forks = await inBatches([...found.keys()], async id => [id, await forksOf(id)] as const);
+    for (let last = -1; last !== found.size; ) {
+      last = found.size;
+      for (const [id, children] of forks) if (children.some(child => !found.has(child))) found.delete(id);
+    }
+    return found;
+  }
+
+  async function bury(stored: StoredHead, all: ReadonlyMap<ThreadId, unknown>, now: number): Promise<boolean> {
+    const { id, expiresAt } = stored.head;
+    // It may have been forked since.
+    if ((await forksOf(id)).some(fork => !all.has(fork))) return false;
+    return threads.bury(stored, expiresAt <= now ? 'expired' : 'unused', now);
+  }
+
+  /** Ids of threads that went long ago. */
+  async function forget(owner: string, now: number): Promise<void> {
+    const { gone } = keys.owner(owner);
+    const ids = await ranged(gone, String(now - tombstoneLifeMs));
+    await inBatches(ids.filter(isThreadId), async id => {
+      const found = await unlessDamaged(threads.find(id));
+      const { head } = keys.thread(id);
+      if (found && found.state !== 'stored') await client.send(head, ['UNLINK', head]);
+    });
+    if (ids.length > 0) await client.send(gone, ['ZREM', gone, ...ids]);
+  }
+
+  return {
+    async prunable(now, unused) {
+      const ids = [...(await going(await ownersOf(), now, unused, false)).keys()];
+      const blobs = await lostTexts(client, keys, ids);
+      const rows = await inBatches(ids, async id =>
+        bytesIn(await client.run(readThread, keys.thread(id).all, [], 'bulk')),
+      );
+      const bytes = [...blobs, ...rows].reduce((sum, size) => sum + size, 0);
+      return { threads: ids.length, blobs: blobs.length, bytes };
+    },
+
+    async prune(now, unused) {
+      await facts.dropExpiredFacts(now);
+      const owners = await ownersOf();
+      for (const owner of owners) {
+        await forget(owner, now);
+        await jobs.dropExpired(owner, now);
+      }
+      const all = await going(owners, now, unused, true);
+      const buried = await inBatches([...all.values()], stored => bury(stored, all, now));
+      for (const owner of owners) await spend.prune(owner, now);
+      return buried.filter(Boolean).length;
+    },
   };
 }
 
@@ -93,87 +122,19 @@ function bytesIn(reply: unknown): number {
   return partsOf(reply).reduce<number>((sum, part) => sum + bytesIn(part), 0);
 }
 
-const step = 200;
-
-/** Tidies up what expired, owner by owner. The server would forget all of it by itself, only later. */
-export function redisPrune(
-  { client, keys }: RedisParts,
-  { threads, jobs, facts, spend }: { threads: RedisThreads; jobs: RedisJobs; facts: RedisFacts; spend: RedisSpend },
-): Store['prune'] {
-  const parts = { client, keys };
-  const hasForks = async (id: string) => (await forksOf(parts, threads, id)).length > 0;
-
-  /** True when the thread went. An index entry without a thread that expired goes, too. */
-  async function bury(id: string, ends: string, now: number): Promise<boolean> {
-    const found = isThreadId(id) ? await unlessDamaged(threads.find(id)) : undefined;
-    // One that is damaged goes when the server forgets it.
-    if (found?.state !== 'stored') {
-      await client.send(ends, ['ZREM', ends, id]);
-      return false;
+/** The texts that nobody refers to but these threads: the bytes of each. */
+async function lostTexts(client: RedisClient, keys: RedisKeys, ids: readonly ThreadId[]): Promise<number[]> {
+  const uses = new Map<string, Set<string>>();
+  await inBatches(ids, async id => {
+    const name = `${keys.thread(id).head}:blobs`;
+    for (const [sha, user] of pairsOf(await client.send(name, ['HGETALL', name]))) {
+      uses.set(sha, (uses.get(sha) ?? new Set()).add(user));
     }
-    const { expiresAt } = found.value.head;
-    if (expiresAt > now) {
-      await client.send(ends, ['ZADD', ends, 'XX', String(expiresAt), id]);
-      return false;
-    }
-    return !(await hasForks(id)) && threads.bury(found.value, 'expired', now);
-  }
-
-  /** The same before its time, if nobody used it since. */
-  async function buryUnused(id: string, unused: Unused, now: number): Promise<boolean> {
-    const found = isThreadId(id) ? await unlessDamaged(threads.find(id)) : undefined;
-    if (found?.state !== 'stored' || !isUnused(found.value.head, unused)) return false;
-    return !(await hasForks(id)) && threads.bury(found.value, 'unused', now);
-  }
-
-  /** Goes through a list up to a score; what goes leaves the list. */
-  async function buryAll(list: string, upTo: string, end: (id: string) => Promise<boolean>): Promise<number> {
-    let total = 0;
-    for (let at = 0; ; at += step) {
-      const range = ['ZRANGE', list, '-inf', upTo, 'BYSCORE', 'LIMIT', String(at), String(step)];
-      const ids = allTextsOf(await client.send(list, range));
-      const gone = (await inBatches(ids, end)).filter(Boolean).length;
-      total += gone;
-      at -= gone;
-      if (ids.length < step) return total;
-    }
-  }
-
-  async function buryOver(owner: string, now: number, unused: Unused | undefined): Promise<number> {
-    const { ends, threads: byUse } = keys.owner(owner);
-    let total = 0;
-    // Again, because a thread that others were forked off may go once they went.
-    for (let last = -1; last !== total; ) {
-      last = total;
-      total += await buryAll(ends, String(now), id => bury(id, ends, now));
-      if (!unused || ownerHash(unused.owner) !== owner) continue;
-      total += await buryAll(byUse, `(${unused.since}`, id => buryUnused(id, unused, now));
-    }
-    return total;
-  }
-
-  async function forget(owner: string, now: number): Promise<void> {
-    const { gone } = keys.owner(owner);
-    const range = ['ZRANGE', gone, '-inf', String(now - tombstoneLifeMs), 'BYSCORE'];
-    const ids = allTextsOf(await client.send(gone, range));
-    const dead = (
-      await inBatches(ids.filter(isThreadId), async id => [id, await unlessDamaged(threads.find(id))] as const)
-    )
-      .filter(([, found]) => found && found.state !== 'stored')
-      .map(([id]) => keys.thread(id).head);
-    await inBatches(dead, head => client.send(head, ['UNLINK', head]));
-    if (ids.length > 0) await client.send(gone, ['ZREM', gone, ...ids]);
-  }
-
-  return async (now, unused) => {
-    await facts.dropExpiredFacts(now);
-    let total = 0;
-    for (const owner of allTextsOf(await client.send(keys.owners, ['SMEMBERS', keys.owners]))) {
-      await forget(owner, now);
-      await jobs.dropExpired(owner, now);
-      total += await buryOver(owner, now, unused);
-      await spend.prune(owner, now);
-    }
-    return total;
-  };
+  });
+  const lost = await inBatches([...uses], async ([sha, users]) => {
+    const [text, list] = keys.blob(sha);
+    if (Number(await client.send(list, ['SCARD', list])) > users.size) return 0;
+    return Number(await client.send(text, ['STRLEN', text]));
+  });
+  return lost.filter(bytes => bytes > 0);
 }

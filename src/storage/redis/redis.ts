@@ -1,12 +1,12 @@
 import { storageError } from '../../core/errors.ts';
-import { skipWarning } from '../records.ts';
+import { closedStore, skipWarning } from '../records.ts';
 import { lastingTimeoutHours, type Store, type StoreInspection } from '../store.ts';
-import { closedRedis, type RedisClient, redisClient } from './cluster-client.ts';
+import { type RedisClient, redisClient } from './cluster-client.ts';
 import type { RedisLinkOptions } from './connection.ts';
 import { redisFacts } from './facts.ts';
 import { redisJobs, redisLeases } from './jobs.ts';
 import { redisKeys } from './keys.ts';
-import { redisPrunable, redisPrune } from './prune.ts';
+import { redisPrune } from './prune.ts';
 import { publicHead, redisBlobs } from './records.ts';
 import { redisSpend } from './spend.ts';
 import { redisIndex } from './thread-index.ts';
@@ -89,7 +89,7 @@ function connectionGate(client: RedisClient) {
 
   return {
     async pass<Result>(run: () => Promise<Result>): Promise<Result> {
-      if (closing) throw closedRedis();
+      if (closing) throw closedStore();
       const running = run();
       open.add(running);
       try {
@@ -122,8 +122,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
   const leases = redisLeases(parts);
   const facts = redisFacts(parts);
   const spend = redisSpend(parts, threads);
-  const prune = redisPrune(parts, { threads, jobs, facts, spend });
-  const prunable = redisPrunable(parts, threads);
+  const { prune, prunable } = redisPrune(parts, { threads, jobs, facts, spend });
   const ordered = inOrder();
   const { pass, close } = connectionGate(client);
 
