@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { isRecord } from '../core/json.ts';
+import { isRecord, parsedJson } from '../core/json.ts';
 import type { ReadFile } from './settings-files.ts';
 
 /** A file of the operator's about a CLI, parsed. */
@@ -26,10 +26,13 @@ export function readCliFiles(places: readonly { path: string; asked?: boolean }[
       const stats = statSync(path, { throwIfNoEntry: false });
       if (!stats && asked) found.warnings.push(`The CLI file ${path} was left out: it does not exist.`);
       if (!stats) continue;
-      const files = stats.isDirectory() ? jsonFilesIn(path) : [path];
-      for (const file of files) take(file, readFile, found);
+      for (const file of stats.isDirectory() ? jsonFilesIn(path) : [path]) {
+        const read = readDocument(file, readFile);
+        if ('document' in read) found.files.push({ path: file, document: read.document });
+        else found.warnings.push(`The CLI file ${file} was left out: ${read.problem}.`);
+      }
     } catch (error) {
-      found.warnings.push(`The CLI files at ${path} were left out: ${reasonOf(error)}.`);
+      found.warnings.push(`The CLI files at ${path} were left out: ${messageOf(error)}.`);
     }
   }
   return found;
@@ -41,26 +44,6 @@ function jsonFilesIn(folder: string): string[] {
     .toSorted()
     .slice(0, maxFiles)
     .map(name => join(folder, name));
-}
-
-function take(path: string, readFile: ReadFile, { files, warnings }: CliDocuments): void {
-  let text: string | undefined;
-  try {
-    text = readFile(path);
-  } catch (error) {
-    warnings.push(`The CLI file ${path} was left out: ${reasonOf(error)}.`);
-    return;
-  }
-  try {
-    files.push({ path, document: JSON.parse((text ?? '').replace(/^\uFEFF/, '')) });
-  } catch {
-    // The parser's words quote the file.
-    warnings.push(`The CLI file ${path} was left out: it is no JSON.`);
-  }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** A file of the operator's about models, parsed. */
@@ -90,8 +73,9 @@ export async function readModelFiles(
   const named = Object.entries(values).flatMap(([name, path]): [string, string][] =>
     suffix.test(name) && typeof path === 'string' ? [[name.replace(suffix, ''), path]] : [],
   );
+  const yaml = named.some(([, path]) => isYaml(path)) ? await import('js-yaml') : undefined;
   for (const [owner, path] of named.toSorted(([a], [b]) => Number(a === forAll) - Number(b === forAll))) {
-    const read = await readDocument(path, readFile);
+    const read = readDocument(path, readFile, yaml);
     if ('problem' in read) warnings.push(`The models file ${path} was left out: ${read.problem}.`);
     else if (owner !== forAll) files.push({ provider: owner, document: read.document });
     else if (isRecord(read.document)) files.push({ document: read.document });
@@ -100,28 +84,34 @@ export async function readModelFiles(
   return { files, warnings };
 }
 
-async function readDocument(path: string, readFile: ReadFile): Promise<{ document: unknown } | { problem: string }> {
-  let text: string | undefined;
+const isYaml = (path: string) => /\.ya?ml$/i.test(path);
+
+/** What a file holds, or why it can't be used: the product works without it. */
+function readDocument(
+  path: string,
+  readFile: ReadFile,
+  yaml?: typeof import('js-yaml'),
+): { document: unknown } | { problem: string } {
   try {
-    text = readFile(path);
+    const text = readFile(path);
+    if (text === undefined) return { problem: 'it does not exist' };
+    if (yaml && isYaml(path)) return yamlDocument(text, yaml);
+    const document = parsedJson(text);
+    return document === undefined ? { problem: 'it is no JSON' } : { document };
   } catch (error) {
-    // The product works without it; the warning says what is missing.
-    return { problem: error instanceof Error ? error.message : String(error) };
-  }
-  if (text === undefined) return { problem: 'it does not exist' };
-  try {
-    return { document: await parsed(path, text.replace(/^\uFEFF/, '')) };
-  } catch (error) {
-    // The first line says what and where; the others quote the file.
-    const [reason = ''] = error instanceof Error ? error.message.split('\n') : [];
-    return { problem: isYaml(path) ? `it is no YAML: ${reason}` : 'it is no JSON' };
+    return { problem: messageOf(error) };
   }
 }
 
-const isYaml = (path: string) => /\.ya?ml$/i.test(path);
+function yamlDocument(text: string, { load, JSON_SCHEMA }: typeof import('js-yaml')) {
+  try {
+    return { document: load(text.replace(/^\uFEFF/, ''), { schema: JSON_SCHEMA }) };
+  } catch (error) {
+    // The first line says what and where; the others quote the file.
+    return { problem: `it is no YAML: ${messageOf(error).split('\n', 1)[0]}` };
+  }
+}
 
-async function parsed(path: string, text: string): Promise<unknown> {
-  if (!isYaml(path)) return JSON.parse(text);
-  const { load, JSON_SCHEMA } = await import('js-yaml');
-  return load(text, { schema: JSON_SCHEMA });
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { configError } from '../core/errors.ts';
-import { isRecord } from '../core/json.ts';
+import { isRecord, parsedJson } from '../core/json.ts';
 import type { OptionSpec } from '../core/option.ts';
 import { nearName } from '../core/text.ts';
 import type { OwnEndpoints, readOwnEndpoints } from './endpoints.ts';
@@ -100,25 +100,14 @@ function read(request: Request, name: string, folder = request.home): { path: st
 function readDocument(request: Request): Record<string, unknown> {
   const file = read(request, 'config.json');
   if (!file) return {};
-  const document = parseDocument(file.text);
-  if (!document) {
+  const document = parsedJson(file.text);
+  if (!isRecord(document)) {
     throw configError(`${file.path} is not a JSON object.`, {
       next: 'Write it as {"defaultModel": "auto", ...}, in JSON without comments, and start again.',
     });
   }
   warnOfUnknownKeys(request, document);
   return withoutHome(request, document, 'config.json');
-}
-
-/** Undefined when the text is no JSON object. The parser's own message quotes the text, and with it keys: it is dropped. */
-function parseDocument(text: string): Record<string, unknown> | undefined {
-  try {
-    const document: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
-    return isRecord(document) ? document : undefined;
-  } catch {
-    // The caller says what is wrong, without the quotation.
-    return undefined;
-  }
 }
 
 function readHomeEnv(request: Request, more: readonly string[]): Record<string, string> {
@@ -229,13 +218,7 @@ export const trustFile = 'trusted.json';
 
 /** The directories that a trust file lists; undefined when the text is no trust file. */
 export function parseTrusted(text: string): string[] | undefined {
-  let document: unknown;
-  try {
-    document = JSON.parse(text);
-  } catch {
-    // The caller decides what a broken file means: nothing is trusted, or nothing is written.
-    return undefined;
-  }
+  const document = parsedJson(text);
   const directories = isRecord(document) ? document.directories : undefined;
   const complete = Array.isArray(directories) && directories.every(entry => typeof entry === 'string');
   return complete ? [...directories] : undefined;

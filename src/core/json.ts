@@ -9,6 +9,16 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** What a JSON text says, a byte order mark aside; undefined where it is none. */
+export function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text.replace(/^\uFEFF/, ''));
+  } catch {
+    // Who asks knows what it is then; the parser's own message quotes the text.
+    return undefined;
+  }
+}
+
 type MapText = (text: string) => Promise<string>;
 
 /** A copy in which `text` has replaced every text; keys stay as they are. */

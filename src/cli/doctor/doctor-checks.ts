@@ -7,7 +7,7 @@ import type { Product } from '../../app/compose-product.ts';
 import { tables } from '../../app/settings.ts';
 import { homeAdvice, homeProblem } from '../../config/home.ts';
 import { isAppError } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, parsedJson } from '../../core/json.ts';
 import type { OptionSpec } from '../../core/option.ts';
 import type { CommandContext } from '../command/command.ts';
 
@@ -303,12 +303,8 @@ export function checkHandshakes({ launch, env, environment }: Pick<CommandContex
   );
 }
 
+/** Anything else on stdout is nothing that a host could read. */
 function isResult(line: string): boolean {
-  try {
-    const message: unknown = JSON.parse(line);
-    return isRecord(message) && isRecord(message.result);
-  } catch {
-    // Something else than the protocol on stdout: no host could read it.
-    return false;
-  }
+  const message = parsedJson(line);
+  return isRecord(message) && isRecord(message.result);
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { inputError, limitError, throwIfAborted } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, parsedJson } from '../../core/json.ts';
 import type { ExchangeStatus, StoredTurn } from '../../core/thread.ts';
 import { checkedRecord, type FileRecordLine, formatName, formatVersion } from './records.ts';
 
@@ -142,7 +142,9 @@ export async function* readRecords(
     const json = chain.open(text);
     if (json === undefined) throw broken(line, 'it was changed, moved or cut off since it was written');
     if (line === 1) continue;
-    const record = checkedRecord(parsed(json, line));
+    const value = parsedJson(json);
+    if (value === undefined) throw broken(line, 'it is no JSON');
+    const record = checkedRecord(value);
     const problem = 'problem' in record ? record.problem : inPlace.problem(record);
     if (problem !== undefined || 'problem' in record) throw broken(line, problem ?? 'it is no record');
     yield { record, line, sum: chain.sum };
@@ -151,12 +153,7 @@ export async function* readRecords(
 }
 
 function checkHeader(text: string): void {
-  let header: unknown;
-  try {
-    header = JSON.parse(text);
-  } catch {
-    // Whatever it is, it is not ours: the sentence below says so.
-  }
+  const header = parsedJson(text);
   if (!isRecord(header) || header.format !== formatName || typeof header.version !== 'number') {
     throw inputError('This is no thread that was exported as JSONL.', {
       next: 'Name a file that was exported with format jsonl; md and html are for reading alone.',
@@ -168,14 +165,6 @@ function checkHeader(text: string): void {
     class: 'newer_version',
     next: 'Update this program: a newer one wrote the file.',
   });
-}
-
-function parsed(json: string, line: number): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    throw broken(line, 'it is no JSON');
-  }
 }
 
 function broken(line: number, why: string): Error {
