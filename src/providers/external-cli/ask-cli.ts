@@ -12,25 +12,20 @@ import { asksForLogin, failureOf, maxLoginLength, notInstalled } from './failure
 import { type CliExit, cliEnvironment, runCli } from './run-cli.ts';
 
 /** Arguments of a configuration without those that let a CLI do more than read. */
-export function narrowed(
-  args: readonly string[],
-  widening: Readonly<Record<string, number>>,
-): { kept: string[]; leftOut: string[] } {
+export function narrowed(args: readonly string[], widening: readonly string[]) {
   const kept: string[] = [];
   const leftOut: string[] = [];
   for (let at = 0; at < args.length; at++) {
     const arg = args[at] ?? '';
     const name = arg.split('=', 1)[0] ?? '';
-    const values = Object.hasOwn(widening, name) ? widening[name] : undefined;
-    if (values === undefined && !widensSettings(arg, args[at - 1])) kept.push(arg);
+    const takesValue = widening.includes(`${name}=`);
+    const isFlag = takesValue || widening.includes(name);
+    if (!isFlag && !widensSettings(arg, args[at - 1])) kept.push(arg);
     else {
       leftOut.push(arg);
-      // The flag in front of a setting goes with it.
-      if (values === undefined && kept.at(-1) === args[at - 1]) kept.pop();
-      else if (!arg.includes('=')) {
-        leftOut.push(...args.slice(at + 1, at + 1 + (values ?? 0)));
-        at += values ?? 0;
-      }
+      // The flag in front of a setting goes with it, and so does the value of a flag.
+      if (!isFlag && kept.at(-1) === args[at - 1]) kept.pop();
+      else if (takesValue && !arg.includes('=')) leftOut.push(...args.slice(at + 1, ++at + 1));
     }
   }
   return { kept, leftOut };

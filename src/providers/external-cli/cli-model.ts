@@ -11,6 +11,7 @@ import { isRecord, type JsonObject, numberIn, textIn } from '../../core/json.ts'
 import { tailHeading } from '../../core/message.ts';
 import { noUsage, type Usage } from '../../core/usage.ts';
 import type { CallParams, ConnectContext, Connection } from '../../models/provider.ts';
+import { usageBy } from './clis/cli.ts';
 import {
   type CliRequest,
   type CliResponse,
@@ -118,19 +119,8 @@ function sessionIn(value: JsonObject | undefined): CliSession | undefined {
   const id = textIn(value?.id);
   const digest = textIn(value?.digest);
   if (id === '' || digest === '') return undefined;
-  return { id, digest, parts: numberIn(value?.parts), used: usageIn(value?.used) };
-}
-
-function usageIn(value: unknown): Usage {
-  if (!isRecord(value)) return noUsage;
-  const { input, output, reasoning, cacheRead, cacheWrite } = value;
-  return {
-    input: numberIn(input),
-    output: numberIn(output),
-    reasoning: numberIn(reasoning),
-    cacheRead: numberIn(cacheRead),
-    cacheWrite: numberIn(cacheWrite),
-  };
+  const used = isRecord(value?.used) ? value.used : {};
+  return { id, digest, parts: numberIn(value?.parts), used: usageBy(name => numberIn(used[name])) };
 }
 
 interface ModelParts {
@@ -272,15 +262,7 @@ function finishOf(answered: CliResponse, resumed: CliSession | undefined): Langu
 /** Of this answer alone, where the program tells sums over its session. */
 function ownUsage({ usage, usageOfSession }: CliResponse, resumed: CliSession | undefined): Usage | undefined {
   if (!usage || !usageOfSession || !resumed) return usage;
-  const less = (name: 'input' | 'output' | 'reasoning' | 'cacheRead' | 'cacheWrite') =>
-    Math.max(0, usage[name] - resumed.used[name]);
-  return {
-    input: less('input'),
-    output: less('output'),
-    reasoning: less('reasoning'),
-    cacheRead: less('cacheRead'),
-    cacheWrite: less('cacheWrite'),
-  };
+  return usageBy(name => Math.max(0, usage[name] - resumed.used[name]));
 }
 
 export function connectClis(runner: CliRunner, context: ConnectContext | undefined): Connection {

@@ -178,7 +178,7 @@ function newCli(entry: FileEntry): Laid {
       ...filled(model, '{model}', call.model),
       ...filled(resume, '{session}', call.session),
     ],
-    widening: {},
+    widening: [],
     promptBy: entry.prompt === 'argument' ? 'last' : 'stdin',
     output: output === 'text' ? 'text' : 'json',
     parser: output,

@@ -42,7 +42,7 @@ describe('an executable', () => {
 });
 
 describe('arguments of a configuration', () => {
-  const widening = { '--yolo': 0, '--mode': 1, '-s': 1 };
+  const widening = ['--yolo', '--mode=', '-s='];
 
   it.each([
     [['--yolo', '--debug'], ['--debug'], ['--yolo']],

@@ -1,7 +1,7 @@
-import { defineCli } from './cli.ts';
+import type { CliDefinition } from './cli.ts';
 
 /** Google's Antigravity CLI. It takes its prompt as an argument, answers in plain text, and does not tell its sessions. */
-export const agy = defineCli({
+export const agy: CliDefinition = {
   name: 'agy',
   title: 'Antigravity CLI',
   executable: 'agy',
@@ -12,11 +12,11 @@ export const agy = defineCli({
     ...extra,
     '-p',
   ],
-  widening: { '--dangerously-skip-permissions': 0, '--add-dir': 1 },
+  widening: ['--dangerously-skip-permissions', '--add-dir='],
   promptBy: 'last',
   output: 'text',
   parser: 'text',
   env: ['ANTIGRAVITY_*', 'GEMINI_API_KEY', 'GOOGLE_*'],
   login: /not (?:logged|signed) in|please (?:log|sign) in|sign in to continue|authentication required|login required/i,
   loginHint: 'Run "agy" once in a terminal and sign in.',
-});
+};

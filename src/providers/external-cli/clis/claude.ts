@@ -1,39 +1,33 @@
 import { isRecord, textIn, textsIn } from '../../../core/json.ts';
-import { type CliEvent, defineCli, detailOf, messageIn, usageFrom, when } from './cli.ts';
+import { type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
 /** What it may not use while it only reads. */
 const writingTools = 'Bash,Edit,MultiEdit,Write,NotebookEdit,KillShell';
 
 /** Anthropic's Claude Code. In print mode it asks nobody whether it trusts a folder, so that only the user's settings count. */
-export const claude = defineCli({
+export const claude: CliDefinition = {
   name: 'claude',
   title: 'Claude Code',
   executable: 'claude',
   window: 200_000,
   command: ({ model, session, mayWrite }, extra) => [
-    '--print',
-    '--output-format',
-    'stream-json',
-    '--verbose',
-    '--setting-sources',
-    'user',
-    '--strict-mcp-config',
+    ...['--print', '--output-format', 'stream-json', '--verbose', '--setting-sources', 'user', '--strict-mcp-config'],
     ...(mayWrite ? ['--permission-mode', 'acceptEdits'] : ['--disallowedTools', writingTools]),
     ...(model === undefined ? [] : ['--model', model]),
     ...(session === undefined ? [] : ['--resume', session]),
     ...extra,
   ],
-  widening: {
-    '--dangerously-skip-permissions': 0,
-    '--allow-dangerously-skip-permissions': 0,
-    '--permission-mode': 1,
-    '--allowedTools': 1,
-    '--allowed-tools': 1,
-    '--disallowedTools': 1,
-    '--setting-sources': 1,
-    '--mcp-config': 1,
-    '--add-dir': 1,
-  },
+  widening: [
+    ...['--dangerously-skip-permissions', '--allow-dangerously-skip-permissions', '--permission-mode='],
+    ...[
+      '--allowedTools=',
+      '--allowed-tools=',
+      '--disallowedTools=',
+      '--setting-sources=',
+      '--mcp-config=',
+      '--add-dir=',
+    ],
+  ],
   promptBy: 'stdin',
   output: 'json',
   parser: 'claude_json',
@@ -43,13 +37,17 @@ export const claude = defineCli({
   login:
     /Invalid API key|Please run \/login|Not logged in|authentication_error|OAuth token (?:has expired|revoked)|setup-token/i,
   loginHint: 'Run "claude" once in a terminal and log in, or set ANTHROPIC_API_KEY in the environment of this server.',
-});
+};
 
 /** Events of `stream-json`, which are also what `json` tells, as one object or as a list. */
 function read(event: Record<string, unknown>): CliEvent[] {
   switch (event.type) {
     case 'system':
-      return event.subtype === 'init' ? beginning(event) : [];
+      if (event.subtype !== 'init') return [];
+      return [
+        { type: 'session', id: textIn(event.session_id) },
+        { type: 'model', name: textIn(event.model) },
+      ];
     case 'assistant':
       return blocksOf(event.message).flatMap(said);
     case 'user':
@@ -59,13 +57,6 @@ function read(event: Record<string, unknown>): CliEvent[] {
     default:
       return [];
   }
-}
-
-function beginning({ session_id: session, model }: Record<string, unknown>): CliEvent[] {
-  return [
-    ...when(textIn(session), { type: 'session', id: textIn(session) }),
-    ...when(textIn(model), { type: 'model', name: textIn(model) }),
-  ];
 }
 
 function blocksOf(message: unknown): Record<string, unknown>[] {
@@ -97,8 +88,8 @@ function result(event: Record<string, unknown>): CliEvent[] {
   const usage = isRecord(event.usage) ? usageFrom(event.usage, names) : undefined;
   const why = text || messageIn(event) || textIn(subtype);
   return [
-    ...when(textIn(session), { type: 'session', id: textIn(session) }),
-    ...(failed === true ? [{ type: 'error', message: why } as const] : when(text, { type: 'final', text })),
+    { type: 'session', id: textIn(session) },
+    failed === true ? { type: 'error', message: why } : { type: 'final', text },
     // What was cached is not among the vendor's input tokens; ours count all that was sent.
     ...(usage
       ? [{ type: 'usage', usage: { ...usage, input: usage.input + usage.cacheRead + usage.cacheWrite } } as const]

@@ -1,6 +1,6 @@
 import { isRecord, numberIn } from '../../../core/json.ts';
 import { cutMiddle } from '../../../core/text.ts';
-import { noUsage, type Usage } from '../../../core/usage.ts';
+import type { Usage } from '../../../core/usage.ts';
 
 /** One CLI: how it is started so that nobody has to sit before it, and what its output means. */
 export interface CliDefinition {
@@ -14,8 +14,8 @@ export interface CliDefinition {
   window: number;
   /** All arguments but the prompt. `extra` is what configuration adds: it stands where flags may stand. */
   command(call: CliCall, extra: readonly string[]): string[];
-  /** Flags that let it do more than read, with the number of values each takes: left out unless the operator allows writing. */
-  widening: Readonly<Record<string, number>>;
+  /** Flags that let it do more than read, with `=` where one takes a value: left out unless the operator allows writing. */
+  widening: readonly string[];
   /** `stdin`, or `last`: it takes it as its last argument only. */
   promptBy: 'stdin' | 'last';
   /** `text`: what it prints is the answer. `json`: objects, one a line, or one in all. */
@@ -46,7 +46,7 @@ export interface CliCall {
   mayWrite: boolean;
 }
 
-/** What a line of a CLI's output means. */
+/** What a line of a CLI's output means. Whatever is empty tells nothing. */
 export type CliEvent =
   | { type: 'session'; id: string }
   | { type: 'model'; name: string }
@@ -65,11 +65,6 @@ export type CliEvent =
   /** Its own word for how it ended. */
   | { type: 'end'; ok: boolean };
 
-/** Typed identity; a CLI is one file of `clis/` that exports one of these. */
-export function defineCli(definition: CliDefinition): CliDefinition {
-  return definition;
-}
-
 const maxDetailLength = 500;
 
 /** Anything that an event brings along, as a short text for the log. */
@@ -79,28 +74,25 @@ export function detailOf(value: unknown): string {
   return cutMiddle(text, maxDetailLength);
 }
 
-/** An event when there is something to tell. */
-export function when(condition: unknown, event: CliEvent): CliEvent[] {
-  return condition === undefined || condition === '' || condition === false ? [] : [event];
+type Count = 'input' | 'output' | 'reasoning' | 'cacheRead' | 'cacheWrite';
+
+/** Token counts, each as `count` tells it. */
+export function usageBy(count: (name: Count) => number): Usage {
+  return {
+    input: count('input'),
+    output: count('output'),
+    reasoning: count('reasoning'),
+    cacheRead: count('cacheRead'),
+    cacheWrite: count('cacheWrite'),
+  };
 }
 
 /** Token counts by the names under which they stand in `counts`; what is not told is nought. */
-export function usageFrom(
-  counts: Record<string, unknown>,
-  names: Partial<Record<'input' | 'output' | 'reasoning' | 'cacheRead' | 'cacheWrite', string>>,
-): Usage {
-  const count = (name: string | undefined) => {
-    const value = name === undefined ? 0 : numberIn(counts[name]);
+export function usageFrom(counts: Record<string, unknown>, names: Partial<Record<Count, string>>): Usage {
+  return usageBy(count => {
+    const value = numberIn(counts[names[count] ?? '']);
     return Number.isFinite(value) && value > 0 ? Math.floor(value) : 0;
-  };
-  return {
-    ...noUsage,
-    input: count(names.input),
-    output: count(names.output),
-    reasoning: count(names.reasoning),
-    cacheRead: count(names.cacheRead),
-    cacheWrite: count(names.cacheWrite),
-  };
+  });
 }
 
 /** The message of an error, however it is wrapped. */

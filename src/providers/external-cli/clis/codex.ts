@@ -1,8 +1,8 @@
 import { isRecord, numberIn, textIn } from '../../../core/json.ts';
-import { type CliEvent, defineCli, detailOf, messageIn, usageFrom, when } from './cli.ts';
+import { type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
 /** OpenAI's Codex CLI. Its `exec` never asks for approval, and takes a prompt as it is. */
-export const codex = defineCli({
+export const codex: CliDefinition = {
   name: 'codex',
   title: 'Codex CLI',
   executable: 'codex',
@@ -10,25 +10,16 @@ export const codex = defineCli({
   command: ({ model, session, mayWrite }, extra) => [
     'exec',
     ...(session === undefined ? [] : ['resume', session]),
-    '--json',
-    '--skip-git-repo-check',
-    '-c',
+    ...['--json', '--skip-git-repo-check', '-c'],
     `sandbox_mode="${mayWrite ? 'workspace-write' : 'read-only'}"`,
     ...(model === undefined ? [] : ['-m', model]),
     ...extra,
     '-',
   ],
-  widening: {
-    '--dangerously-bypass-approvals-and-sandbox': 0,
-    '--yolo': 0,
-    '--dangerously-bypass-hook-trust': 0,
-    '--full-auto': 0,
-    '--approve-for-me': 0,
-    '--trust': 0,
-    '--sandbox': 1,
-    '-s': 1,
-    '--add-dir': 1,
-  },
+  widening: [
+    ...['--dangerously-bypass-approvals-and-sandbox', '--yolo', '--dangerously-bypass-hook-trust', '--full-auto'],
+    ...['--approve-for-me', '--trust', '--sandbox=', '-s=', '--add-dir='],
+  ],
   promptBy: 'stdin',
   output: 'json',
   parser: 'codex_jsonl',
@@ -37,12 +28,12 @@ export const codex = defineCli({
   env: ['OPENAI_*', 'CODEX_*'],
   login: /401 Unauthorized|Not logged in|codex login|Missing bearer|invalid_api_key|Missing environment variable/i,
   loginHint: 'Run "codex login" once in a terminal, or set CODEX_API_KEY in the environment of this server.',
-});
+};
 
 function read(event: Record<string, unknown>): CliEvent[] {
   switch (event.type) {
     case 'thread.started':
-      return when(textIn(event.thread_id), { type: 'session', id: textIn(event.thread_id) });
+      return [{ type: 'session', id: textIn(event.thread_id) }];
     case 'item.started':
     case 'item.completed':
       return isRecord(event.item) ? itemOf(event.item, event.type === 'item.completed') : [];

@@ -1,21 +1,20 @@
 import { isRecord, textIn } from '../../../core/json.ts';
-import { type CliEvent, defineCli, detailOf, messageIn, usageFrom, when } from './cli.ts';
+import { type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
 /** Google's Gemini CLI. It reads `@path` anywhere in a prompt, and a slash at its beginning as a command. */
-export const gemini = defineCli({
+export const gemini: CliDefinition = {
   name: 'gemini',
   title: 'Gemini CLI',
   executable: 'gemini',
   window: 1_000_000,
   command: ({ model, session, mayWrite }, extra) => [
-    '--output-format',
-    'stream-json',
+    ...['--output-format', 'stream-json'],
     ...approval(mayWrite, extra),
     ...(model === undefined ? [] : ['--model', model]),
     ...(session === undefined ? [] : ['--resume', session]),
     ...extra,
   ],
-  widening: { '--yolo': 0, '-y': 0, '--approval-mode': 1, '--allowed-tools': 1, '--skip-trust': 0, '--policy': 1 },
+  widening: ['--yolo', '-y', '--approval-mode=', '--allowed-tools=', '--skip-trust', '--policy='],
   promptBy: 'stdin',
   output: 'json',
   parser: 'gemini_json',
@@ -32,7 +31,7 @@ export const gemini = defineCli({
       hint: 'Gemini CLI works only in folders that its user trusts: run "gemini" there once and trust it, or set GEMINI_CLI_TRUST_WORKSPACE=true in the environment of this server.',
     },
   ],
-});
+};
 
 /** It takes one word on approvals only; where it may write, the operator's counts. */
 function approval(mayWrite: boolean, extra: readonly string[]): string[] {
@@ -46,8 +45,8 @@ function read(event: Record<string, unknown>): CliEvent[] {
   switch (type) {
     case 'init':
       return [
-        ...when(textIn(event.session_id), { type: 'session', id: textIn(event.session_id) }),
-        ...when(textIn(event.model), { type: 'model', name: textIn(event.model) }),
+        { type: 'session', id: textIn(event.session_id) },
+        { type: 'model', name: textIn(event.model) },
       ];
     case 'message':
       return event.role === 'assistant' ? [{ type: 'text', text: textIn(event.content) }] : [];
@@ -60,28 +59,26 @@ function read(event: Record<string, unknown>): CliEvent[] {
       return [{ type: 'tool_result', id: textIn(id), ok: status !== 'error', detail: detailOf(error ?? output) }];
     }
     case 'error':
-      return event.severity === 'warning'
-        ? [{ type: 'warning', message: messageIn(event) }]
-        : [{ type: 'error', message: messageIn(event) }];
+      return [{ type: event.severity === 'warning' ? 'warning' : 'error', message: messageIn(event) }];
     case 'result':
-      return [...statsOf(event.stats), ...failureOf(event), { type: 'end', ok: event.status !== 'error' }];
+      return [
+        ...statsOf(event.stats),
+        { type: 'error', message: messageIn(event.error) },
+        { type: 'end', ok: event.status !== 'error' },
+      ];
     default:
       return type === undefined ? whole(event) : [];
   }
 }
 
-function failureOf({ error }: Record<string, unknown>): CliEvent[] {
-  return when(messageIn(error), { type: 'error', message: messageIn(error) });
-}
-
 function whole(document: Record<string, unknown>): CliEvent[] {
-  const { session_id: session, response, stats } = document;
-  if (response === undefined && document.error === undefined) return [];
+  const { session_id: session, response, stats, error } = document;
+  if (response === undefined && error === undefined) return [];
   return [
-    ...when(textIn(session), { type: 'session', id: textIn(session) }),
-    ...when(textIn(response), { type: 'final', text: textIn(response) }),
+    { type: 'session', id: textIn(session) },
+    { type: 'final', text: textIn(response) },
     ...statsOf(stats),
-    ...failureOf(document),
+    { type: 'error', message: messageIn(error) },
   ];
 }
 
@@ -89,15 +86,14 @@ function whole(document: Record<string, unknown>): CliEvent[] {
 function statsOf(stats: unknown): CliEvent[] {
   if (!isRecord(stats)) return [];
   const models = isRecord(stats.models) ? stats.models : {};
-  const [[name, first] = []] = Object.entries(models);
-  const model = when(name, { type: 'model', name: name ?? '' });
+  const [[name = '', first] = []] = Object.entries(models);
+  const model: CliEvent = { type: 'model', name };
   if (stats.input_tokens !== undefined) {
     const names = { input: 'input_tokens', output: 'output_tokens', cacheRead: 'cached' };
-    return [...model, { type: 'usage', usage: usageFrom(stats, names) }];
+    return [model, { type: 'usage', usage: usageFrom(stats, names) }];
   }
-  const tokens = isRecord(first) && isRecord(first.tokens) ? first.tokens : undefined;
-  if (!tokens) return model;
+  if (!isRecord(first) || !isRecord(first.tokens)) return [model];
   const names = { input: 'prompt', output: 'candidates', reasoning: 'thoughts', cacheRead: 'cached' };
-  const usage = usageFrom(tokens, names);
-  return [...model, { type: 'usage', usage: { ...usage, output: usage.output + usage.reasoning } }];
+  const usage = usageFrom(first.tokens, names);
+  return [model, { type: 'usage', usage: { ...usage, output: usage.output + usage.reasoning } }];
 }

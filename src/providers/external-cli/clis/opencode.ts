@@ -1,23 +1,19 @@
 import { isRecord, numberIn, textIn } from '../../../core/json.ts';
-import { type CliEvent, defineCli, detailOf, messageIn, usageFrom, when } from './cli.ts';
+import { type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
 /** OpenCode. Its agent `plan` changes nothing; `build` is the one that writes. */
-export const opencode = defineCli({
+export const opencode: CliDefinition = {
   name: 'opencode',
   title: 'OpenCode',
   executable: 'opencode',
   window: 128_000,
   command: ({ model, session, mayWrite }, extra) => [
-    'run',
-    '--format',
-    'json',
-    '--agent',
-    mayWrite ? 'build' : 'plan',
+    ...['run', '--format', 'json', '--agent', mayWrite ? 'build' : 'plan'],
     ...(model === undefined ? [] : ['--model', model]),
     ...(session === undefined ? [] : ['--session', session]),
     ...extra,
   ],
-  widening: { '--auto': 0, '--agent': 1, '--dangerously-skip-permissions': 0 },
+  widening: ['--auto', '--agent=', '--dangerously-skip-permissions'],
   promptBy: 'stdin',
   output: 'json',
   parser: 'opencode_jsonl',
@@ -26,13 +22,12 @@ export const opencode = defineCli({
   set: { OPENCODE_DISABLE_AUTOUPDATE: 'true' },
   login: /opencode auth login|ProviderAuthError|invalid api key|unauthorized|no credentials/i,
   loginHint: 'Run "opencode auth login" once in a terminal.',
-});
+};
 
 /** Each line is an event with the part of a message that it is about. */
 function read(event: Record<string, unknown>): CliEvent[] {
-  const session = textIn(event.sessionID);
   const part = isRecord(event.part) ? event.part : {};
-  return [...when(session, { type: 'session', id: session }), ...partOf(event, part)];
+  return [{ type: 'session', id: textIn(event.sessionID) }, ...partOf(event, part)];
 }
 
 function partOf(event: Record<string, unknown>, part: Record<string, unknown>): CliEvent[] {
@@ -64,17 +59,11 @@ function toolOf(part: Record<string, unknown>): CliEvent[] {
 }
 
 function stepOf({ tokens, cost }: Record<string, unknown>): CliEvent[] {
-  const events: CliEvent[] = [];
-  if (isRecord(tokens)) {
-    const counted = usageFrom(tokens, { input: 'input', output: 'output', reasoning: 'reasoning' });
-    const cache = isRecord(tokens.cache)
-      ? usageFrom(tokens.cache, { cacheRead: 'read', cacheWrite: 'write' })
-      : counted;
-    const { cacheRead, cacheWrite } = cache;
-    const input = counted.input + cacheRead + cacheWrite;
-    const output = counted.output + counted.reasoning;
-    events.push({ type: 'usage', usage: { ...counted, input, output, cacheRead, cacheWrite } });
-  }
-  if (numberIn(cost) > 0) events.push({ type: 'cost', usd: numberIn(cost) });
-  return events;
+  const paid: CliEvent[] = numberIn(cost) > 0 ? [{ type: 'cost', usd: numberIn(cost) }] : [];
+  if (!isRecord(tokens)) return paid;
+  const { input, output, reasoning } = usageFrom(tokens, { input: 'input', output: 'output', reasoning: 'reasoning' });
+  const cache = isRecord(tokens.cache) ? tokens.cache : {};
+  const { cacheRead, cacheWrite } = usageFrom(cache, { cacheRead: 'read', cacheWrite: 'write' });
+  const sums = { input: input + cacheRead + cacheWrite, output: output + reasoning };
+  return [{ type: 'usage', usage: { ...sums, reasoning, cacheRead, cacheWrite } }, ...paid];
 }

@@ -150,7 +150,7 @@ function collect(out: CliOutput, listener: OutputListener): Collector {
 
 function takeFact(out: CliOutput, event: CliEvent): void {
   if (event.type === 'session' && isSessionId(event.id)) out.session = event.id;
-  else if (event.type === 'model') out.model = safeCut(clean(event.name), 200);
+  else if (event.type === 'model' && event.name !== '') out.model = safeCut(clean(event.name), 200);
   else if (event.type === 'cost') out.costUsd = (out.costUsd ?? 0) + event.usd;
   else if (event.type === 'end') out.failed = !event.ok;
   else if (event.type === 'usage') {
