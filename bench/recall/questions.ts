@@ -44,7 +44,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
     question: 'How are the verdicts of several models brought together?',
     answers: [
       'src/engine/modes/ask-many/verdicts.ts',
-      'src/engine/modes/ask-many/synthesis.ts',
+      'src/engine/modes/ask-many/panel-reply.ts',
       'src/engine/modes/ask-many/panel.ts',
       'src/engine/modes/ask-many/panel-prompts.ts',
     ],
@@ -103,7 +103,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
     question: 'Which commands may the agent run on this machine?',
     answers: [
       'src/engine/modes/agent/local-tools/command-policy.ts',
-      'src/engine/modes/agent/local-tools/command-forms.ts',
+      'src/engine/modes/agent/local-tools/command-policy.ts',
     ],
   },
   {

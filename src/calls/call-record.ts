@@ -2,7 +2,7 @@ import type { Skip } from '../core/file.ts';
 import type { RequestId } from '../core/ids.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Message } from '../core/message.ts';
-import type { Candidate, Effort } from '../core/model.ts';
+import type { Candidates, Effort } from '../core/model.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Compaction, Thread, Turn, WorkflowState } from '../core/thread.ts';
 import type { ProgressUpdate, ToolRequest } from '../core/tool-host.ts';
@@ -131,7 +131,7 @@ export interface PendingExchange {
 
 export interface RoutedCall extends ThreadedCall {
   plan: ModelTurn;
-  candidates: readonly [Candidate, ...Candidate[]];
+  candidates: Candidates;
   requestedModel: string;
   corrected?: { from: string; to: string };
   /** The model may search the web. */

@@ -80,3 +80,6 @@ export interface Candidate {
   /** The most tokens of a prompt that the limits on costs allow; absent: its window decides alone. */
   maxPrompt?: number;
 }
+
+/** At least one, best first. */
+export type Candidates = readonly [Candidate, ...Candidate[]];

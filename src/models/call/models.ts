@@ -223,8 +223,9 @@ export function createModelService(options: ModelServiceOptions): ModelService {
     async route(request) {
       await resilience.refresh();
       const resolution = await sources.route({ ...request, ailing: request.ailing ?? ailing });
-      const candidates = resolution.candidates.map(candidate => within(maxThinkingTokens, candidate));
-      return { ...resolution, candidates, searches: candidates.slice(0, 1).some(({ model }) => searches(model)) };
+      const [first, ...others] = resolution.candidates;
+      const bounded = (candidate: Candidate) => within(maxThinkingTokens, candidate);
+      return { ...resolution, candidates: [bounded(first), ...others.map(bounded)], searches: searches(first.model) };
     },
     async ping(providerId, signal) {
       const { list, remark } = await connection(providerId);

@@ -68,8 +68,8 @@ export function createRoute(parts: RouteParts): (request: ModelRequest) => Promi
 function settled(outcome: Outcome): Resolution {
   if ('error' in outcome) throw outcome.error;
   const { resolution } = outcome;
-  const model = resolution.candidates[0]?.model;
-  if (!model?.windowAssumed) return resolution;
+  const { model } = resolution.candidates[0];
+  if (!model.windowAssumed) return resolution;
   const { provider, id, window } = model;
   const warning = `${provider} does not tell the context window of ${id}; ${window} tokens are assumed. The operator can set it (CUSTOM_CONTEXT_WINDOW, context_window of an endpoint, or a models file).`;
   return { ...resolution, warnings: [...resolution.warnings, warning] };

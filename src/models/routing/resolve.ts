@@ -1,5 +1,5 @@
 import { isAppError } from '../../core/errors.ts';
-import type { Candidate, Effort, ModelInfo } from '../../core/model.ts';
+import type { Candidate, Candidates, Effort, ModelInfo } from '../../core/model.ts';
 import { dollars } from '../../core/usage.ts';
 import {
   byPriority,
@@ -45,8 +45,7 @@ import {
 
 /** Which models may answer a call, and how that was decided. */
 export interface Resolution {
-  /** At least one, best first. */
-  candidates: Candidate[];
+  candidates: Candidates;
   /** What was asked for: the caller's word, the default's, or `auto`. */
   requested: string;
   /** Given when the name was not quite one we know. */
@@ -243,15 +242,14 @@ function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort
   const alike = searching.length > 0 ? able.filter(({ model }) => eligible.searches(model)) : able;
   const [first, ...others] = choose(eligible, pool, alike);
   if (!first) throw nothingAllowedError(eligible);
-  const chosen =
-    request.allowFallback === false
-      ? [first, ...others.filter(({ model }) => sameModel(first.model, model))]
-      : [first, ...others];
+  const asked = (offer: Offer) => autoCandidate(offer, autoReason(offer, request));
+  const fallbacks =
+    request.allowFallback === false ? others.filter(({ model }) => sameModel(first.model, model)) : others;
   const widest = Math.max(...seeing.map(model => model.window));
   const tooMuch =
     widest < window ? `No model that may be used holds ${window} tokens; the widest holds ${widest}.` : '';
   return {
-    candidates: chosen.map(offer => autoCandidate(offer, autoReason(offer, request))),
+    candidates: [asked(first), ...fallbacks.map(asked)],
     requested,
     warnings: [
       tooMuch || shortened(eligible, first),

@@ -19,8 +19,7 @@ import {
   writeInside,
 } from '../../../workspace/write-file.ts';
 import type { ModeServices } from '../mode.ts';
-import { nameOf, type TargetResponse } from './ask-many.ts';
-import { factsOf, type TargetEntry } from './fanout-reply.ts';
+import { factsOf, nameOf, type TargetEntry, type TargetResponse } from './ask-many.ts';
 import type { FanoutRun } from './targets.ts';
 
 /** Where the answers of a call are written. */

@@ -1,17 +1,15 @@
 import { maskAnswer, withoutSecrets } from '../../../calls/ask/redaction.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
-import { localMetadata, usageDocument } from '../../../calls/reply.ts';
+import { errorOf, localMetadata, usageDocument } from '../../../calls/reply.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { AppError, type ErrorDetails, inputError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import type { Candidate } from '../../../core/model.ts';
+import type { Candidate, Candidates } from '../../../core/model.ts';
 import { addUsage, roundedUsd, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
 import type { ModeServices } from '../mode.ts';
-
-export type Candidates = readonly [Candidate, ...Candidate[]];
 
 /** One model that is to be asked. */
 export interface Target {
@@ -66,10 +64,8 @@ export async function resolveTarget(
   const { name: model } = request;
   try {
     const { candidates, corrected, warnings } = await route(request);
-    const [first, ...others] = candidates;
-    if (!first) throw inputError(`No model can be asked for "${model}".`);
-    if (request.needs.vision && !first.model.input.includes('image')) throw cannotSee(first);
-    return { model, who: { candidates: [first, ...others], corrected }, warnings };
+    if (request.needs.vision && !candidates[0].model.input.includes('image')) throw cannotSee(candidates[0]);
+    return { model, who: { candidates, corrected }, warnings };
   } catch (error) {
     // The others can still be asked: what is wrong with this one is told in its place.
     if (!isAppError(error) || error.kind === 'bug') throw error;
@@ -176,6 +172,31 @@ export function answerFacts({ partial, finish, latencyMs, usage, costUsd }: Mode
     tokens: { input: usage.input, output: usage.output },
     cost_usd: costOf(costUsd),
   };
+}
+
+/** An entry of a reply, and the answer that stands in it under `response`. */
+export interface TargetEntry {
+  facts: JsonObject;
+  text?: string | undefined;
+}
+
+/** A response as replies show it, without the answer's text. */
+export function factsOf(response: TargetResponse): JsonObject {
+  const { target, outcome } = response;
+  const corrected = 'candidates' in target.who && target.who.corrected ? { ...target.who.corrected } : undefined;
+  const facts = { model: nameOf(response), requested: target.model, model_corrected: corrected };
+  if ('error' in outcome) return { ...facts, ...listed(target.warnings), error: errorOf(outcome.error) };
+  const { answer } = outcome;
+  return {
+    ...facts,
+    ...answerFacts(answer),
+    ...listed([...target.warnings, ...answer.warnings]),
+    citations: answer.citations.length > 0 ? answer.citations.map(citation => ({ ...citation })) : undefined,
+  };
+}
+
+function listed(warnings: readonly string[]): JsonObject {
+  return { warnings: warnings.length > 0 ? [...warnings] : undefined };
 }
 
 /** The call as a whole: what it took, all models together. */

@@ -1,11 +1,22 @@
+import { turnOf } from '../../../calls/ask/prepare-context.ts';
 import type { CallServices } from '../../../calls/ask/services.ts';
 import { maskCall } from '../../../calls/ask/with-thread.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
+import { documentTokens, fitTexts } from '../../../calls/format-reply.ts';
 import { errorReply, type Reply, successReply } from '../../../calls/reply.ts';
 import type { FanoutMode } from '../../../calls/tool.ts';
-import { type AppError, inputError, limitError, securityError, throwIfAborted } from '../../../core/errors.ts';
+import {
+  type AppError,
+  inputError,
+  isAppError,
+  limitError,
+  securityError,
+  throwIfAborted,
+} from '../../../core/errors.ts';
 import type { Skip, SkipCode } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
+import { safeCut } from '../../../core/text.ts';
+import { estimateTokens } from '../../../core/tokens.ts';
 import { noUsage } from '../../../core/usage.ts';
 import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
 import { readTextFile } from '../../../workspace/read-file.ts';
@@ -18,8 +29,7 @@ import {
   prepareOutput,
   type WrittenAnswer,
 } from './answer-files.ts';
-import { errorOfAll, type Target, type TargetResponse } from './ask-many.ts';
-import { factsOf, replyWith } from './fanout-reply.ts';
+import { errorOfAll, factsOf, metadataOf, type Target, type TargetEntry, type TargetResponse } from './ask-many.ts';
 import { askTargets, decide, decisionPrompt, type FanoutRun, resolveDecider, resolveTargets } from './targets.ts';
 
 /** What the models are asked, masked, and the file that it was in. */
@@ -161,4 +171,103 @@ function noAnswer(run: FanoutRun, responses: readonly TargetResponse[]): Reply {
   const message = `None of the ${others.length + 1} models answered. The first: ${first.message}`;
   const error = others.length === 0 ? first : errorOfAll([first, ...others], message, first.details);
   return failed(run, error, { result: { responses: responses.map(factsOf) } });
+}
+
+/** Where the whole of an entry's answer is kept: a turn of a thread, and where in it the answer begins. */
+interface Kept {
+  thread: string;
+  seq: number;
+  offset: number;
+}
+
+/** An entry with as much of its answer as is shown; a cut one has the cursor to read on, where the whole is kept. */
+function entryOf({ facts, text }: TargetEntry, shown: string, kept?: Kept): JsonObject {
+  if (text === undefined) return facts;
+  const { model, requested, ...rest } = facts;
+  const entry = { model, requested, response: shown, ...rest };
+  if (shown.length === text.length) return entry;
+  const place = kept && {
+    artifact: `polylogue://threads/${kept.thread}/turns/${kept.seq}`,
+    next_cursor: `${kept.seq}:${kept.offset + shown.length}`,
+  };
+  return { ...entry, truncated: { total_tokens: estimateTokens(text), shown_characters: shown.length, ...place } };
+}
+
+const note =
+  'Some answers are longer than a reply takes. Read on: call "threads" with action "read", this continuation_id and a slot\'s next_cursor as cursor. "prompt_from_file_to_file" writes answers into files instead.';
+
+/**
+ * The keys of a reply around its entries: `result`, and what goes with it. Answers that are too long for one reply were paid
+ * for all the same: only then a thread is written, which has them whole.
+ */
+export async function replyWith(
+  run: FanoutRun,
+  entries: readonly TargetEntry[],
+  make: (documents: JsonObject[]) => JsonObject,
+): Promise<JsonObject> {
+  const { replyTokens } = run.services;
+  const texts = entries.map(({ text = '' }) => text);
+  const whole = { ...make(entries.map(entry => entryOf(entry, entry.text ?? ''))), metadata: metadataOf(run) };
+  if (documentTokens(whole) <= replyTokens) return whole;
+  const { kept, warnings } = await keep(run, entries);
+  const thread = kept.find(place => place)?.thread;
+  const rest = {
+    ...(thread !== undefined && { continuation_id: thread, truncated: { note } }),
+    metadata: metadataOf(run, warnings),
+  };
+  return fitTexts(texts, replyTokens, shown => ({
+    ...make(entries.map((entry, index) => entryOf(entry, shown[index] ?? '', kept[index]))),
+    ...rest,
+  }));
+}
+
+async function keep(
+  run: FanoutRun,
+  entries: readonly TargetEntry[],
+): Promise<{ kept: readonly (Kept | undefined)[]; warnings: string[] }> {
+  const { services, call, text, spent } = run;
+  const { threads } = services;
+  const { content, offsets } = joined(entries);
+  const { owner, root } = call.request.principal;
+  const blank = threads.start({ owner, workspace: root }, call.tool.name);
+  const exchange = services.newExchange();
+  const asked = entries.flatMap(({ facts, text: answer }) => (answer === undefined ? [] : [String(facts.model)]));
+  const modelMetadata = { asked, usage: spent.usage, costUsd: spent.costUsd };
+  const turns = [
+    turnOf(services, call, { seq: 1, role: 'user', content: text, exchange }),
+    turnOf(services, call, { seq: 2, role: 'assistant', content, exchange, modelMetadata }),
+  ];
+  const tokens = spent.usage.input + spent.usage.output;
+  try {
+    const started = { ...blank, title: titleOf(text) };
+    const thread = await threads.add(started, exchange, {
+      turns,
+      status: 'done',
+      tokens,
+      costUsd: spent.costUsd,
+    });
+    return { kept: offsets.map(offset => offset && { thread: thread.id, seq: 2, ...offset }), warnings: [] };
+  } catch (error) {
+    // The beginnings are worth having; the reply says that there is no more.
+    const why = isAppError(error) ? error.message : 'the store failed';
+    return { kept: [], warnings: [`not_persisted: what was cut of the answers is not kept: ${why}`] };
+  }
+}
+
+/** All answers as one text, each below its model's name, and where each begins. */
+function joined(entries: readonly TargetEntry[]): { content: string; offsets: ({ offset: number } | undefined)[] } {
+  let content = '';
+  const offsets = entries.map(({ facts, text }) => {
+    if (text === undefined) return undefined;
+    content += `${content === '' ? '' : '\n\n'}## ${String(facts.model)}\n\n`;
+    const offset = content.length;
+    content += text;
+    return { offset };
+  });
+  return { content, offsets };
+}
+
+function titleOf(text: string): string {
+  const line = text.slice(0, 400).replace(/\s+/g, ' ').trim();
+  return line.length <= 80 ? line : `${safeCut(line, 79)}…`;
 }

@@ -6,20 +6,13 @@ import type { PanelMode } from '../../../calls/tool.ts';
 import { type AppError, isAppError, limitError } from '../../../core/errors.ts';
 import type { FileRecord } from '../../../core/file.ts';
 import { type Message, tailHeading, textOf } from '../../../core/message.ts';
-import type { Candidate } from '../../../core/model.ts';
+import type { Candidate, Candidates } from '../../../core/model.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';
 import type { ModelQuestion } from '../../../models/ask-model.ts';
 import { windowClass } from '../../../threads/compaction.ts';
 import { covers, promptFiles, said, selectTurns, turnTokens } from '../../../threads/transcript.ts';
 import type { ModeServices } from '../mode.ts';
-import {
-  askEach,
-  type Candidates,
-  type ManyRun,
-  outcomeOf,
-  type ReadyQuestion,
-  type TargetOutcome,
-} from './ask-many.ts';
+import { askEach, type ManyRun, outcomeOf, type ReadyQuestion, type TargetOutcome } from './ask-many.ts';
 import type { Panelist, PanelistRequest } from './panelists.ts';
 import {
   anonymousVerdicts,

@@ -1,21 +1,32 @@
 import { openExchange, reportFiles, type StoredAnswer, storeAnswer } from '../../../calls/ask/ask.ts';
 import type { PreparedCall } from '../../../calls/call-record.ts';
 import { fitTexts } from '../../../calls/format-reply.ts';
-import { continuationOffer, fileFacts, type Reply, readControlStatus, successReply } from '../../../calls/reply.ts';
-import type { JsonObject } from '../../../core/json.ts';
-import type { PanelistRecord } from '../../../core/thread.ts';
-import { estimateTokens } from '../../../core/tokens.ts';
-import { costOf, metadataOf, nameOf, type TargetOutcome } from './ask-many.ts';
-import type { PanelRun } from './panel-prompts.ts';
-import { storedTurn } from './panel-prompts.ts';
-import { type Panelist, panelistName } from './panelists.ts';
-import { type Synthesis, synthesisDocument } from './synthesis.ts';
 import {
+  continuationOffer,
+  fileFacts,
+  objectIn,
+  type Reply,
+  readControlStatus,
+  successReply,
+} from '../../../calls/reply.ts';
+import type { PanelMode } from '../../../calls/tool.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import { type Message, tailHeading } from '../../../core/message.ts';
+import type { Candidate, Candidates } from '../../../core/model.ts';
+import type { PanelistRecord } from '../../../core/thread.ts';
+import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
+import { planBudget } from '../../../threads/compaction.ts';
+import { said } from '../../../threads/transcript.ts';
+import { costOf, metadataOf, nameOf, type TargetOutcome } from './ask-many.ts';
+import { type PanelRun, readyQuestion, storedTurn } from './panel-prompts.ts';
+import { type Panelist, panelistName } from './panelists.ts';
+import {
+  anonymousVerdicts,
   complaintOf,
-  confidenceDocument,
   type PanelistResponse,
   panelistRecord,
   responseOf,
+  sideBySide,
   type Tally,
   verdictOf,
 } from './verdicts.ts';
@@ -133,8 +144,8 @@ function bodyOf(result: PanelResult): JsonObject {
     content: plea && JSON.stringify(plea.object),
     content_type: plea && 'json',
     consensus: {
-      ...(synthesis && synthesisDocument(synthesis)),
-      confidence: confidenceDocument(tally),
+      ...synthesis,
+      confidence: { level: tally.level, score: tally.mean, lowest: tally.lowest, highest: tally.highest },
       positions: Object.fromEntries([...tally.positions].map(([position, labels]) => [position, [...labels]])),
       minority: minorityOf(result).map(({ target, facts }) => ({
         expert: target.label,
@@ -223,9 +234,9 @@ function turnText(result: PanelResult): { content: string; records: PanelistReco
     section('Recommendation', synthesis?.recommendation ?? synthesis?.text ?? ''),
     section('Agreement', bullets(synthesis?.agreement)),
     section('Disagreement', bullets(synthesis?.disagreement)),
-    section('Minority view', [synthesis?.minorityView, ...minority].filter(Boolean).join('\n')),
+    section('Minority view', [synthesis?.minority_view, ...minority].filter(Boolean).join('\n')),
     section('Confidence', `${level}${numbers}`),
-    section('Next steps', bullets(synthesis?.nextSteps)),
+    section('Next steps', bullets(synthesis?.next_steps)),
     synthesis && synthesizer ? `Brought together by ${synthesizer.name}.` : '',
     '## Verdicts',
   ];
@@ -246,4 +257,88 @@ function section(title: string, text: string): string {
 
 function bullets(items: readonly string[] = []): string {
   return items.map(item => `- ${item}`).join('\n');
+}
+
+/** What the verdicts come to, in the words of the model that brought them together; its keys are those of the reply. */
+interface Synthesis extends JsonObject {
+  /** The answer as it stands, where it was not in the form that was asked for. */
+  text?: string;
+  recommendation?: string;
+  agreement: string[];
+  disagreement: string[];
+  minority_view?: string;
+  next_steps: string[];
+}
+
+/** Asks one model, that need not be on the panel, what the verdicts have in common and where they part. */
+export async function synthesize(
+  run: PanelRun,
+  mode: PanelMode,
+  proposal: string,
+  { responses, tally }: Pick<PanelResult, 'responses' | 'tally'>,
+  candidates: Candidates,
+): Promise<{ outcome: TargetOutcome; synthesis?: Synthesis }> {
+  const verdicts = anonymousVerdicts(responses, proposal);
+  const { preamble } = run.services;
+  const tail = [tailHeading, mode.synthesis, facts(responses, tally)].join('\n');
+  const tokens = [preamble, proposal, tail].reduce((sum, text) => sum + estimateTokens(text), 100);
+  const promptFor = async ({ model: { id, window, maxOutput } }: Candidate) => {
+    const budget = planBudget({ window, maxOutput, reserved: Math.ceil(tokens * tokenFactor(id)) });
+    const question = `The proposal, as it was put to each expert:\n\n${proposal}\n\n${sideBySide(verdicts, budget.rest / 1.5)}`;
+    const messages: Message[] = [
+      { ...said('system', 'preamble', preamble), cacheMark: true },
+      said('user', 'turn', question),
+      said('user', 'tail', tail),
+    ];
+    return { messages, maxOutputTokens: budget.answer };
+  };
+  const prompt = await promptFor(candidates[0]);
+  const outcome = await (await readyQuestion(run, { candidates, ...prompt, promptFor, wholeOnly: true })).ask();
+  return outcome.status === 'success' ? { outcome, synthesis: synthesisIn(outcome.answer.text) } : { outcome };
+}
+
+/** What was counted, so that nobody has to count again: and no minority view is lost. */
+function facts(responses: readonly PanelistResponse[], { positions, minority, mean }: Tally): string {
+  const sides = responses.flatMap(({ target: { label, stance } }) =>
+    stance === 'neutral' ? [] : [`Expert ${label} was told to argue ${stance} it`],
+  );
+  return [
+    ...[...positions].map(
+      ([position, labels]) => `Position "${position}": ${labels.map(label => `Expert ${label}`).join(', ')}.`,
+    ),
+    ...(sides.length > 0 ? [`${sides.join('; ')}.`] : []),
+    ...(minority.length > 0
+      ? [`In the minority: ${minority.map(label => `Expert ${label}`).join(', ')}. Keep what they hold.`]
+      : []),
+    ...(mean === undefined ? [] : [`Their confidence is ${mean} of 10 on average.`]),
+  ].join('\n');
+}
+
+/** The object that was asked for; anything else is kept as it stands. */
+function synthesisIn(text: string): Synthesis {
+  const object = objectIn(text);
+  const recommendation = wordsOf(object?.recommendation);
+  const agreement = listOf(object?.agreement);
+  const disagreement = listOf(object?.disagreement);
+  if (!object || (!recommendation && agreement.length + disagreement.length === 0)) {
+    return { text: text.trim(), agreement: [], disagreement: [], next_steps: [] };
+  }
+  return {
+    recommendation: recommendation || undefined,
+    agreement,
+    disagreement,
+    minority_view: wordsOf(object.minority_view) || undefined,
+    next_steps: listOf(object.next_steps),
+  };
+}
+
+function wordsOf(value: unknown): string {
+  if (Array.isArray(value)) return listOf(value).join(' ');
+  if (value === undefined || value === null) return '';
+  return typeof value === 'string' ? value.trim() : JSON.stringify(value);
+}
+
+function listOf(value: unknown): string[] {
+  const items = Array.isArray(value) ? value : [value];
+  return items.map(wordsOf).filter(item => item !== '');
 }

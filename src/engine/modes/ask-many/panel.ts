@@ -1,26 +1,263 @@
 import { inExchange } from '../../../calls/ask/ask.ts';
 import { fileTokens } from '../../../calls/ask/route-call.ts';
-import type { Reply } from '../../../calls/reply.ts';
+import {
+  continuationOffer,
+  jsonOf,
+  type Reply,
+  readControlStatus,
+  successReply,
+  wishIn,
+} from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { type AppError, limitError, throwIfAborted } from '../../../core/errors.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import type { Candidates } from '../../../core/model.ts';
+import type { Thread } from '../../../core/thread.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import { noUsage } from '../../../core/usage.ts';
 import type { Mode } from '../mode.ts';
-import { askEach, type Candidates, errorOfAll, modelName } from './ask-many.ts';
-import { panelCallOf, type SingleCallPanel } from './panel-arguments.ts';
+import { askEach, errorOfAll, modelName, nameOf } from './ask-many.ts';
+import {
+  type HeardPanelist,
+  type PanelProgress,
+  panelCallOf,
+  readPanelProgress,
+  type SingleCallPanel,
+  type StepCall,
+} from './panel-arguments.ts';
 import { type PanelRun, readyPanelist, reviseVerdicts, withPrompt } from './panel-prompts.ts';
-import { type PanelResult, panelReply, storePanelQuestion } from './panel-reply.ts';
-import { panelStep } from './panel-steps.ts';
+import {
+  type PanelResult,
+  panelMetadata,
+  panelReply,
+  storePanelAnswer,
+  storePanelQuestion,
+  synthesize,
+} from './panel-reply.ts';
 import {
   choosePanel,
   chooseSynthesizer,
+  labelOf,
   type Panelist,
+  type PanelistRequest,
   panelistName,
   resolvePanelists,
   validatePanelists,
 } from './panelists.ts';
-import { synthesize } from './synthesis.ts';
-import { complaintOf, type PanelistResponse, responseOf, tallyOf, verdictOf } from './verdicts.ts';
+import {
+  complaintOf,
+  factsOf,
+  type PanelistResponse,
+  panelistRecord,
+  responseOf,
+  tallyOf,
+  verdictOf,
+} from './verdicts.ts';
+
+/** One step: the next model of the agenda is asked. That it fails is its answer; the caller goes on with the next one. */
+async function panelStep(run: PanelRun, mode: PanelMode, sent: StepCall): Promise<Reply> {
+  const { call } = run;
+  const state = call.thread.workflows[call.tool.name];
+  const { progress, at, warnings } = readPanelProgress(sent, state, call.common.continuationId !== undefined);
+  call.warnings.push(...warnings);
+  const wanted = { ...sent, stepNumber: at + 1 };
+  const heard = progress.heard[at];
+  if (heard?.status === 'success') return sameAgain(run, wanted, progress, heard);
+  const panelist = await withPrompt(run, mode, await nextPanelist(run, mode, progress, at), progress);
+  await storePanelQuestion(run, stepContribution(wanted, progress), [panelist]);
+  call.progress.stage(`asking ${panelist.model} (${wanted.stepNumber} of ${progress.models.length})`);
+  const outcome = await (await readyPanelist(run, panelist, 1)).ask();
+  throwIfAborted(call.signal);
+  return storedReply(run, wanted, progress, { target: panelist, outcome, round: 1 });
+}
+
+/** At the first step all names are looked up, so that two for one model are refused before the first is asked. */
+async function nextPanelist(
+  { services, call }: PanelRun,
+  mode: PanelMode,
+  { models, images }: PanelProgress,
+  at: number,
+): Promise<Panelist> {
+  const request = {
+    category: mode.category,
+    needs: { vision: images.length > 0 },
+    effort: call.common.effort ?? mode.effort,
+  };
+  const [panelist] = await resolvePanelists(services, at === 0 ? models : models.slice(at, at + 1), request);
+  if (!panelist) throw new TypeError('a step without a model');
+  return { ...panelist, label: labelOf(at) };
+}
+
+/** A proposal as the caller's turn. */
+function contributionOf(proposal: string, findings: string, models: readonly PanelistRequest[]): string {
+  const panel = `Models to judge it: ${models.map(panelistName).join(', ')}`;
+  return [`Proposal for a consensus: ${proposal}`, ownView(findings), panel].filter(Boolean).join('\n\n');
+}
+
+function stepContribution({ stepNumber, step, findings }: StepCall, { models }: PanelProgress): string {
+  if (stepNumber === 1) return contributionOf(step, findings, models);
+  return [`Step ${stepNumber} of ${models.length}, notes: ${step}`, ownView(findings)].filter(Boolean).join('\n\n');
+}
+
+function ownView(findings: string): string {
+  return findings && `The caller’s own view: ${findings}`;
+}
+
+async function storedReply(
+  run: PanelRun,
+  wanted: StepCall,
+  progress: PanelProgress,
+  response: PanelistResponse,
+): Promise<Reply> {
+  const { call } = run;
+  const { outcome, target } = response;
+  const { prompt, who } = target;
+  const heard = progress.heard.toSpliced(wanted.stepNumber - 1, 1, heardOf(response, call.thread.seq + 2));
+  const next: PanelProgress = { ...progress, heard };
+  const answer = outcome.status === 'success' ? outcome.answer : undefined;
+  const planned = 'candidates' in who ? who.candidates[0].model : undefined;
+  const asked = answer?.model ?? (outcome.status === 'error' ? planned : undefined);
+  const content = answer?.text ?? `[${nameOf(response)} gave no verdict: ${complaintOf(response)}]`;
+  const ended = await storePanelAnswer(run, {
+    content,
+    modelProvider: asked?.provider,
+    modelName: asked?.id,
+    modelMetadata: {
+      requested: target.model,
+      effort: answer?.candidate.effort,
+      thinkingBudget: answer?.candidate.thinkingBudget,
+      finishReason: answer && (answer.finish.raw ?? answer.finish.kind),
+      latencyMs: answer && Math.round(answer.latencyMs),
+      voices: [panelistRecord(response, 0, content.length)],
+    },
+    workflow: { tool: call.tool.name, state: jsonOf(next) },
+  });
+  const warnings = [...target.warnings, ...(answer?.warnings ?? []), ...ended.warnings];
+  const metadata = panelMetadata(run, prompt ? [prompt] : [], warnings);
+  const used = { model_used: asked?.id, provider_used: asked?.provider };
+  return stepReply(run, stepDocument(wanted, next, modelResponse(response)), ended.thread, {
+    ...metadata,
+    ...stepMetadata(next),
+    ...used,
+  });
+}
+
+function stepReply({ services }: PanelRun, document: JsonObject, thread: Thread, metadata: JsonObject): Reply {
+  const continuation_offer = continuationOffer(thread, services.maxTurns, thread.turns.length);
+  return successReply({ ...document, continuation_offer, metadata });
+}
+
+/** What a model said at this very step. */
+function sameAgain(
+  run: PanelRun,
+  wanted: StepCall,
+  progress: PanelProgress,
+  { model, stance, status, text, turn }: HeardPanelist,
+): Reply {
+  const { thread } = run.call;
+  const { content = text, modelName, modelProvider } = thread.turns.find(({ seq }) => seq === turn) ?? {};
+  const metadata = { provider: modelProvider, model_name: modelName };
+  const document = stepDocument(wanted, progress, { model, stance, status, verdict: content, metadata });
+  const used = { model_used: modelName, provider_used: modelProvider };
+  return stepReply(run, document, thread, { ...panelMetadata(run, [], []), ...stepMetadata(progress), ...used });
+}
+
+function modelResponse(response: PanelistResponse): JsonObject {
+  const { outcome } = response;
+  const plea = outcome.status === 'success' ? readControlStatus(outcome.answer.text) : undefined;
+  return {
+    ...responseOf(response, outcome.status === 'success' ? outcome.answer.text : ''),
+    ...(plea && { asks_for: plea.status, ...wishIn(plea.object) }),
+    // Callers of the stepwise form know two words.
+    ...(outcome.status === 'skipped' && { status: 'error' }),
+  };
+}
+
+function heardOf(response: PanelistResponse, turn: number): HeardPanelist {
+  const { target, outcome } = response;
+  const { model, stance } = target;
+  if (outcome.status !== 'success') return { model, stance, status: outcome.status, text: complaintOf(response), turn };
+  const { short, confidence, position } = factsOf(outcome.answer.text);
+  const plea = readControlStatus(outcome.answer.text);
+  const shared = { model, stance, status: 'success', turn };
+  return plea ? { ...shared, text: complaintOf(response) } : { ...shared, text: short, confidence, position };
+}
+
+/** All models of the agenda were heard. */
+function isOver({ heard, models }: PanelProgress): boolean {
+  return heard.length >= models.length;
+}
+
+function stepDocument(
+  { step, stepNumber, findings }: StepCall,
+  progress: PanelProgress,
+  response: JsonObject,
+): JsonObject {
+  const { heard, models } = progress;
+  const last = isOver(progress);
+  const status = last
+    ? 'consensus_workflow_complete'
+    : stepNumber === 1
+      ? 'analysis_and_first_model_consulted'
+      : 'model_consulted';
+  return {
+    status,
+    step_number: stepNumber,
+    total_steps: models.length,
+    model_consulted: response.model,
+    model_stance: response.stance,
+    model_response: response,
+    current_model_index: heard.length,
+    next_step_required: !last,
+    agent_analysis: stepNumber === 1 ? { initial_analysis: step, findings } : undefined,
+    ...(last && completion(progress)),
+    accumulated_responses: heard.map(shortResponse),
+    consensus_workflow_status: last
+      ? 'ready_for_synthesis'
+      : stepNumber === 1
+        ? 'initial_analysis_complete'
+        : 'consulting_models',
+    next_steps: nextSteps(progress),
+  };
+}
+
+/** Whole verdicts came with their own steps and stay in the thread: sent anew each time, they would grow with the square. */
+function shortResponse({ model, stance, status, text, turn, confidence, position }: HeardPanelist): JsonObject {
+  return status === 'success'
+    ? { model, stance, status, verdict: text, confidence, position, turn }
+    : { model, stance, status: 'error', error: text, turn };
+}
+
+function completion({ proposal, models, heard }: PanelProgress): JsonObject {
+  const given = heard.filter(({ status }) => status === 'success');
+  const votes = heard.map(({ confidence, position }, index) => ({ label: labelOf(index), confidence, position }));
+  return {
+    consensus_complete: true,
+    complete_consensus: {
+      initial_prompt: proposal,
+      models_consulted: models.map(panelistName),
+      total_responses: heard.length,
+      responses_with_verdict: given.length,
+      consensus_confidence: tallyOf(votes).level,
+    },
+  };
+}
+
+function stepMetadata(progress: PanelProgress): JsonObject {
+  const { heard, models } = progress;
+  const names = models.map(panelistName);
+  return isOver(progress)
+    ? { models_consulted: names, consensus_complete: true, total_models: names.length }
+    : { models_to_consult: names, consultation_step: heard.length, total_consultation_steps: names.length };
+}
+
+function nextSteps({ models, heard }: PanelProgress): string {
+  const next = models[heard.length];
+  if (!next) {
+    return 'All models were heard. Bring their verdicts together for the user: 1. where they agree, 2. where they differ and why, minority views included, 3. your recommendation, 4. what to do first, 5. the risks. The thread has each verdict whole ("threads" reads it).';
+  }
+  return `Note in your own words what this verdict adds. Then call consensus again with step_number ${heard.length + 1}, the continuation_id and your notes: it asks ${panelistName(next)}, who sees the proposal and the files alone.`;
+}
 
 /** All models in one call, each by itself; then a second round if it is wanted, and one model that brings it all together. */
 async function panelInOneCall(run: PanelRun, mode: PanelMode, wanted: SingleCallPanel): Promise<Reply> {
@@ -30,7 +267,7 @@ async function panelInOneCall(run: PanelRun, mode: PanelMode, wanted: SingleCall
   progress.stage('reading files');
   const panelists: Panelist[] = [];
   for (const panelist of chosen) panelists.push(await withPrompt(run, mode, panelist, { proposal, files, images }));
-  await storePanelQuestion(run, contributionOf(wanted, panelists), panelists);
+  await storePanelQuestion(run, contributionOf(proposal, wanted.findings, panelists), panelists);
   throwIfAborted(signal);
   progress.stage(`asking ${panelists.length} models`);
   let sharers = panelists.filter(({ prompt }) => prompt).length;
@@ -43,7 +280,7 @@ async function panelInOneCall(run: PanelRun, mode: PanelMode, wanted: SingleCall
     run.exchange.local = { responses: responses.map(response => responseOf(response, '')) };
     throw nobodyAnswered(responses);
   }
-  return panelReply(run, await conclude(run, mode, { responses, synthesizer, proposal }));
+  return panelReply(run, await conclude(run, mode, proposal, responses, synthesizer));
 }
 
 async function choosePanelists(
@@ -67,13 +304,6 @@ async function choosePanelists(
   return { panelists, synthesizer };
 }
 
-function contributionOf({ proposal, findings }: SingleCallPanel, panelists: readonly Panelist[]): string {
-  const own = findings && `The caller’s own view: ${findings}`;
-  return [`Proposal for a consensus: ${proposal}`, own, `Models to judge it: ${panelists.map(panelistName).join(', ')}`]
-    .filter(Boolean)
-    .join('\n\n');
-}
-
 function nobodyAnswered(responses: readonly PanelistResponse[]): AppError {
   const reasons = responses.map(response => `${response.target.model}: ${complaintOf(response)}`).join(' · ');
   const message = `None of the ${responses.length} models gave a verdict. ${reasons}`;
@@ -93,11 +323,9 @@ function nobodyAnswered(responses: readonly PanelistResponse[]): AppError {
 async function conclude(
   run: PanelRun,
   mode: PanelMode,
-  {
-    responses,
-    synthesizer,
-    proposal,
-  }: { responses: readonly PanelistResponse[]; synthesizer?: Candidates | undefined; proposal: string },
+  proposal: string,
+  responses: readonly PanelistResponse[],
+  synthesizer: Candidates | undefined,
 ): Promise<PanelResult> {
   const votes = responses.flatMap(response => {
     const verdict = verdictOf(response);
@@ -106,15 +334,10 @@ async function conclude(
   const result: PanelResult = { responses, tally: tallyOf(votes) };
   // One verdict has nothing to be brought together with.
   if (!synthesizer || votes.length < 2) return result;
-  const { progress } = run.call;
-  progress.stage(`bringing ${votes.length} verdicts together (${modelName(synthesizer[0])})`);
-  const { outcome, synthesis } = await synthesize(run, mode, {
-    candidates: synthesizer,
-    responses,
-    proposal,
-    tally: result.tally,
-  });
-  return { ...result, synthesizer: { name: modelName(synthesizer[0]), outcome }, ...(synthesis && { synthesis }) };
+  const name = modelName(synthesizer[0]);
+  run.call.progress.stage(`bringing ${votes.length} verdicts together (${name})`);
+  const { outcome, synthesis } = await synthesize(run, mode, proposal, result, synthesizer);
+  return { ...result, synthesizer: { name, outcome }, synthesis };
 }
 
 /** Several models judge one proposal, none of them seeing the others: all in one call, or one model a call. */
@@ -124,8 +347,7 @@ export const panel: Mode<PanelMode> = {
     const { warnings, ...wanted } = panelCallOf(call.args);
     const noted = { ...call, warnings: [...call.warnings, ...warnings] };
     const run: PanelRun = {
-      ...{ services, call: noted, scope: noted.thread.id },
-      ...{ spent: { usage: noUsage }, exchange: {} },
+      ...{ services, call: noted, scope: noted.thread.id, spent: { usage: noUsage }, exchange: {} },
     };
     const steps = () => (wanted.kind === 'step' ? panelStep(run, mode, wanted) : panelInOneCall(run, mode, wanted));
     return inExchange(services, noted, run.exchange, steps);

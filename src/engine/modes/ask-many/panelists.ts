@@ -2,11 +2,11 @@ import type { CallServices } from '../../../calls/ask/services.ts';
 import type { PreparedCall } from '../../../calls/call-record.ts';
 import type { Stance } from '../../../calls/tool.ts';
 import { type AppError, inputError, isAppError, limitError } from '../../../core/errors.ts';
-import type { Candidate, ModelInfo } from '../../../core/model.ts';
+import type { Candidate, Candidates, ModelInfo } from '../../../core/model.ts';
 import type { ModelQuestion } from '../../../models/ask-model.ts';
 import { sameModel, vendorOf } from '../../../models/routing/names.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
-import { type Candidates, modelName, resolveTarget, type Target } from './ask-many.ts';
+import { modelName, resolveTarget, type Target } from './ask-many.ts';
 
 /** A model as the caller named it, with the side that it is to take. */
 export interface PanelistRequest {
@@ -140,7 +140,7 @@ export async function chooseSynthesizer(
   panelists: readonly Target[],
   request: Request,
 ): Promise<Candidates | undefined> {
-  if (name !== undefined) return asCandidates((await services.route({ ...request, name })).candidates);
+  if (name !== undefined) return (await services.route({ ...request, name })).candidates;
   const panel = panelists.flatMap(({ who }) => ('candidates' in who ? [who.candidates[0]] : []));
   const onPanel = (model: ModelInfo) => panel.some(other => isSame(other.model, model));
   const outsider = await chosenWithout(services, request, onPanel, panel.length > 0);
@@ -160,14 +160,10 @@ async function chosenWithout(
   optional: boolean,
 ): Promise<Candidates | undefined> {
   try {
-    return asCandidates((await services.route({ ...request, name: 'auto', avoid })).candidates);
+    return (await services.route({ ...request, name: 'auto', avoid })).candidates;
   } catch (error) {
     // Routing says in its own words that no model is left; enough are there already.
     if (optional && isAppError(error) && error.kind !== 'bug') return undefined;
     throw error;
   }
-}
-
-function asCandidates([first, ...others]: readonly Candidate[]): Candidates | undefined {
-  return first && [first, ...others];
 }

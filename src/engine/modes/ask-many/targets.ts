@@ -3,7 +3,7 @@ import { createMaskedStream } from '../../../calls/ask/redaction.ts';
 import type { FanoutMode } from '../../../calls/tool.ts';
 import { AppError, type FieldError, inputError, isAppError, limitError } from '../../../core/errors.ts';
 import { type Message, textOf } from '../../../core/message.ts';
-import type { Candidate } from '../../../core/model.ts';
+import type { Candidate, Candidates } from '../../../core/model.ts';
 import { safeCut } from '../../../core/text.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';
 import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
@@ -13,7 +13,6 @@ import { said } from '../../../threads/transcript.ts';
 import type { ModeServices } from '../mode.ts';
 import {
   askEach,
-  type Candidates,
   type ManyRun,
   modelName,
   nameOf,
@@ -25,7 +24,7 @@ import {
 } from './ask-many.ts';
 import { choosePanel, chooseSynthesizer } from './panelists.ts';
 
-export const modelsField = 'models_prefixed_by_provider';
+const modelsField = 'models_prefixed_by_provider';
 
 const maxModels = 24;
 
@@ -42,12 +41,6 @@ const textShare = 0.6;
 export async function resolveTargets(run: FanoutRun, mode: FanoutMode): Promise<Target[]> {
   const { services, call, text } = run;
   const request = { category: mode.category, needs: {}, effort: call.common.effort };
-  const promptTokens = estimateTokens(text);
-  const chosen = {
-    ...request,
-    promptTokens,
-    left: await services.leftToSpend(call.reqId, questionBase(call).payer),
-  };
   const named = namesIn(call.args[modelsField]);
   if (named.length > maxModels) {
     throw limitError('size', `${named.length} models were named; one call asks at most ${maxModels}.`, {
@@ -55,34 +48,28 @@ export async function resolveTargets(run: FanoutRun, mode: FanoutMode): Promise<
     });
   }
   await assertPrefixed(services, modelsField, named, request);
-  if (named.length > 0) return resolveNamed(services, named, request);
+  if (named.length > 0) return Promise.all(named.map(name => resolveNamed(services, { ...request, name })));
   const { defaultModels } = services.fanout;
   if (defaultModels.length > 0)
     return Promise.all(defaultModels.map(name => resolveName(services, { ...request, name })));
-  const needs = { window: Math.ceil(promptTokens / textShare) };
-  if (mode.decision !== undefined) return choosePanel(services, { ...chosen, needs });
-  const { candidates, requested, corrected, warnings } = await services.route({ ...chosen, needs });
-  const [first, ...others] = candidates;
-  if (!first) throw inputError('No model can be asked.');
-  return [{ model: requested, who: { candidates: [first, ...others], corrected }, warnings }];
+  const promptTokens = estimateTokens(text);
+  const left = await services.leftToSpend(call.reqId, questionBase(call).payer);
+  const chosen = { ...request, promptTokens, left, needs: { window: Math.ceil(promptTokens / textShare) } };
+  if (mode.decision !== undefined) return choosePanel(services, chosen);
+  const { candidates, requested, corrected, warnings } = await services.route(chosen);
+  return [{ model: requested, who: { candidates, corrected }, warnings }];
 }
 
-/** Slots of names that a caller wrote: what stands before the colon is a provider, or the slot says that it is none. */
-export function resolveNamed(
-  services: ModeServices,
-  names: readonly string[],
-  request: Omit<ModelRequest, 'name'>,
-): Promise<Target[]> {
-  return Promise.all(
-    names.map(async name =>
-      hasProvider(services, name)
-        ? resolveName(services, { ...request, name })
-        : { model: name, who: { failure: noProvider(services, name) }, warnings: [] },
-    ),
-  );
+type NamedRequest = ModelRequest & { name: string };
+
+/** The slot of a name that a caller wrote: what stands before the colon is a provider, or the slot says that it is none. */
+async function resolveNamed(services: ModeServices, request: NamedRequest): Promise<Target> {
+  const { name } = request;
+  if (hasProvider(services, name)) return resolveName(services, request);
+  return { model: name, who: { failure: noProvider(services, name) }, warnings: [] };
 }
 
-async function resolveName(services: ModeServices, request: ModelRequest & { name: string }): Promise<Target> {
+async function resolveName(services: ModeServices, request: NamedRequest): Promise<Target> {
   const target = await resolveTarget(services, request);
   return 'failure' in target.who ? { ...target, who: { failure: withForm(target.who.failure) } } : target;
 }
@@ -113,7 +100,7 @@ function noProvider({ fanout }: ModeServices, name: string): AppError {
 }
 
 /** Throws for names without a provider in front, with the names that they probably stand for. */
-export async function assertPrefixed(
+async function assertPrefixed(
   services: ModeServices,
   field: string,
   names: readonly string[],
@@ -142,8 +129,7 @@ export async function assertPrefixed(
 async function meantBy({ route }: ModeServices, request: ModelRequest): Promise<string | undefined> {
   try {
     const { candidates, corrected } = await route(request);
-    const [first] = candidates;
-    return first && !corrected ? modelName(first) : undefined;
+    return corrected ? undefined : modelName(candidates[0]);
   } catch (error) {
     // Nobody knows it: then there is nothing to suggest.
     if (!isAppError(error) || error.kind === 'bug') throw error;
@@ -170,9 +156,9 @@ export async function resolveDecider(
   const name = call.args[field];
   if (typeof name === 'string') {
     await assertPrefixed(services, field, [name], request);
-    const [target] = await resolveNamed(services, [name], request);
-    if (target && 'candidates' in target.who) return target;
-    if (target && 'failure' in target.who) throw target.who.failure;
+    const target = await resolveNamed(services, { ...request, name });
+    if ('failure' in target.who) throw target.who.failure;
+    return target;
   }
   const candidates = await chooseSynthesizer(services, undefined, board, request);
   if (!candidates) throw new TypeError('a board with a model has one that can decide');
@@ -226,7 +212,7 @@ export interface FanoutRun extends ManyRun {
   text: string;
 }
 
-export interface TargetPrompt {
+interface TargetPrompt {
   messages: readonly Message[];
   /** Tokens of the messages by o200k, counted once for all models, and only where estimates can't decide. */
   counted(): Promise<number>;
@@ -236,7 +222,7 @@ export interface TargetPrompt {
 }
 
 /** The text as it is, without a word of ours but the language that the operator wants. */
-export function promptForTargets({ services }: FanoutRun, text: string): TargetPrompt {
+function promptForTargets({ services }: FanoutRun, text: string): TargetPrompt {
   const { language } = services.fanout;
   const messages = [...(language ? [said('system', 'preamble', language)] : []), said('user', 'turn', text)];
   let count: Promise<number> | undefined;
@@ -250,22 +236,19 @@ export function promptForTargets({ services }: FanoutRun, text: string): TargetP
 }
 
 /** Asks one model, if it can be asked. */
-export async function askTarget(run: FanoutRun, { who }: Target, prompt: TargetPrompt): Promise<TargetOutcome> {
+async function askTarget(run: FanoutRun, { who }: Target, prompt: TargetPrompt): Promise<TargetOutcome> {
   if ('failure' in who) return { status: 'error', error: who.failure, latencyMs: 0 };
   return outcomeOf(run, () => ask(run, who.candidates, prompt));
 }
 
 async function ask({ services, call, scope }: FanoutRun, candidates: Candidates, prompt: TargetPrompt) {
+  const { messages, sharers } = prompt;
   const { tokens, room } = await roomFor(candidates[0], prompt);
   const stream = prompt.onText && createMaskedStream(services.mask, scope, prompt.onText);
   const question: ModelQuestion = {
-    ...questionBase(call),
-    candidates,
-    messages: prompt.messages,
+    ...{ ...questionBase(call), candidates, messages, sharers, maxOutputTokens: room },
     // The text can't be made shorter: it fits, or another one is asked.
     promptFor: async candidate => ({ maxOutputTokens: (await roomFor(candidate, prompt)).room }),
-    sharers: prompt.sharers,
-    maxOutputTokens: room,
     onText: stream?.push,
   };
   const given = await services.askModel(question);

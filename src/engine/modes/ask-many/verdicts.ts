@@ -97,8 +97,8 @@ export interface Tally {
 /** Counts the verdicts: what they hold, who stands apart, and how sure they are by their own numbers. */
 export function tallyOf(votes: readonly Vote[]): Tally {
   const numbers = votes.flatMap(({ confidence }) => (confidence === undefined ? [] : [confidence]));
-  const mean =
-    numbers.length === 0 ? undefined : rounded(numbers.reduce((sum, next) => sum + next, 0) / numbers.length);
+  const sum = numbers.reduce((total, next) => total + next, 0);
+  const mean = numbers.length === 0 ? undefined : Number((sum / numbers.length).toFixed(1));
   const positions = positionsOf(votes);
   const [first, second] = [...positions];
   const majority = first && (!second || first[1].length > second[1].length) ? first[0] : undefined;
@@ -114,10 +114,6 @@ export function tallyOf(votes: readonly Vote[]): Tally {
   };
 }
 
-export function confidenceDocument({ level, mean, lowest, highest }: Tally): JsonObject {
-  return { level, score: mean, lowest, highest };
-}
-
 function positionsOf(votes: readonly Vote[]): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const { label, position } of votes) {
@@ -131,10 +127,6 @@ function levelOf(mean: number | undefined, sides: number, largest: number, voter
   if (mean === undefined) return 'unknown';
   if (mean < 5 || (sides > 1 && largest * 3 < voters * 2)) return 'low';
   return mean >= 7.5 && sides <= 1 ? 'high' : 'medium';
-}
-
-function rounded(value: number): number {
-  return Number(value.toFixed(1));
 }
 
 /** A verdict with the letter of the model that gave it. */
