@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { WorkflowWords } from './tool.ts';
 
 const list = (text: string) => z.array(z.string()).describe(text).optional();
 
@@ -45,6 +46,8 @@ export const reviewConcerns = [
 /** What experts rate by. */
 export const severityScale =
   'Severity: CRITICAL: data loss, an exploitable hole, a broken main path. HIGH: a bug in foreseeable use. MEDIUM: fails rarely, or makes the next change risky. LOW: fix when you next touch this code.';
+
+export const severityFilter = z.enum(['critical', 'high', 'medium', 'low', 'all']).optional();
 
 /** Fields that only some workflow tools advertise, and all of them take. */
 export const quietWorkflowFields = {
@@ -122,6 +125,18 @@ export function inSteps<const Fields extends z.ZodRawShape>(fields: Fields, rena
     fields,
     accepts: unadvertised(fields),
     renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files', ...renamed },
+  };
+}
+
+/** The words of a workflow's replies: `pause_for_validation`, `precommit_required`, `validation_status` and so on. */
+export function wordsOf(tool: string, work: string, others: Partial<WorkflowWords> = {}): WorkflowWords {
+  return {
+    pause: `pause_for_${work}`,
+    required: `${tool}_required`,
+    status: `${work}_status`,
+    complete: `${work}_complete`,
+    summary: `complete_${work}`,
+    ...others,
   };
 }
 

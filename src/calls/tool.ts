@@ -174,8 +174,8 @@ export interface WorkflowMode<Args> {
   counters?(step: Step, state: WorkflowProgress): JsonObject;
   /** Names of the tool's own fields that hold for all later steps, until one says otherwise. */
   settings?: readonly string[];
-  /** What the expert should know of the settings; one line each. */
-  brief?(settings: Partial<Args>): string[];
+  /** What the expert should know of the settings; one line each, whatever is empty left out. */
+  brief?(settings: Partial<Args>): (string | false | undefined)[];
   /** What the expert should read besides the relevant files. */
   files?(settings: Partial<Args>): string[];
   /** Lists the source files in a step's relevant files and directories, for `keep`. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, webSearchField, workflowFields } from '../calls/fields.ts';
+import { inSteps, webSearchField, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You give the holistic second look at a code base that the caller has analysed step by step. You judge its structure and where it is heading; single bugs only where they show a pattern.
@@ -39,14 +39,7 @@ export const analyze = defineTool({
   ...inSteps(fields),
   mode: {
     kind: 'workflow',
-    words: {
-      pause: 'pause_for_analysis',
-      required: 'analyze_required',
-      status: 'analysis_status',
-      complete: 'analysis_complete',
-      summary: 'complete_analysis',
-      bySeverity: 'insights_by_severity',
-    },
+    words: wordsOf('analyze', 'analysis', { bySeverity: 'insights_by_severity' }),
     neededAtFirst: ['relevant_files'],
     counters: (_step, progress) => ({ analysis_confidence: progress.confidence }),
     settings: ['analysis_type', 'output_format'],

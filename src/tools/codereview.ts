@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, reviewConcerns, severityScale, workflowFields } from '../calls/fields.ts';
+import { inSteps, reviewConcerns, severityFilter, severityScale, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You are the second reviewer of code that the caller has reviewed step by step. Confirm what is right in its review, correct what is wrong, and find what it missed. Judge the code in the files you were given; the findings are a lead, not a proof.
@@ -38,7 +38,7 @@ const fields = {
   review_type: z.enum(['full', 'security', 'performance', 'quick']).optional(),
   focus_on: z.string().optional(),
   standards: z.string().optional(),
-  severity_filter: z.enum(['critical', 'high', 'medium', 'low', 'all']).optional(),
+  severity_filter: severityFilter,
 };
 
 export const codereview = defineTool({
@@ -49,12 +49,7 @@ export const codereview = defineTool({
   ...inSteps(fields),
   mode: {
     kind: 'workflow',
-    words: {
-      pause: 'pause_for_code_review',
-      required: 'codereview_required',
-      status: 'code_review_status',
-      complete: 'code_review_complete',
-      summary: 'complete_code_review',
+    words: wordsOf('codereview', 'code_review', {
       bySeverity: 'issues_by_severity',
       skipped: {
         status: 'code_review_complete_ready_for_implementation',
@@ -62,16 +57,16 @@ export const codereview = defineTool({
         because: 'The review is internal, as you asked',
         level: 'certain',
       },
-    },
+    }),
     neededAtFirst: ['relevant_files'],
     settings: ['review_validation_type', 'review_type', 'focus_on', 'standards', 'severity_filter'],
     certain: (_step, _args, { review_validation_type }) => review_validation_type === 'internal',
     counters: (_step, { settings }) => ({ review_validation_type: settings.review_validation_type ?? 'external' }),
     brief: ({ review_type, focus_on, standards, severity_filter }) => [
       `Kind of review: ${review_type ?? 'full'}`,
-      ...(focus_on ? [`Focus on: ${focus_on}`] : []),
-      ...(standards ? [`Standards that hold: ${standards}`] : []),
-      ...(severity_filter && severity_filter !== 'all' ? [lowest[severity_filter]] : []),
+      focus_on && `Focus on: ${focus_on}`,
+      standards && `Standards that hold: ${standards}`,
+      severity_filter && severity_filter !== 'all' && lowest[severity_filter],
     ],
     requiredActions({ stepNumber, totalSteps }, _args, { known }) {
       if (stepNumber === 1) return known ? firstOfMany : first;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, webSearchField, workflowFields } from '../calls/fields.ts';
+import { inSteps, webSearchField, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You find the root cause of a defect that the caller has investigated step by step. Judge by the code you were given and by the reported symptom alone; propose the smallest change that removes the cause, and say what it could break.
@@ -22,14 +22,9 @@ export const debug = defineTool({
   ...inSteps(fields),
   mode: {
     kind: 'workflow',
-    words: {
-      pause: 'pause_for_investigation',
-      required: 'investigation_required',
-      status: 'investigation_status',
-      complete: 'investigation_complete',
-      summary: 'complete_investigation',
+    words: wordsOf('investigation', 'investigation', {
       skipped: { status: 'certain_confidence_proceed_with_fix', reason: 'skipped_due_to_certain_confidence' },
-    },
+    }),
     certain: ({ confidence }) => confidence === 'certain',
     counters: (_step, progress) => ({ hypotheses_formed: progress.hypotheses.length }),
     requiredActions: ({ stepNumber, confidence }) => (stepNumber === 1 ? first : (byConfidence[confidence] ?? done)),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hiddenFields, quietWorkflowFields, stepFields, workflowFields } from '../calls/fields.ts';
+import { hiddenFields, quietWorkflowFields, stepFields, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool, type StepFacts, type WorkflowProgress } from '../calls/tool.ts';
 import { type JsonObject, numberIn, textsIn } from '../core/json.ts';
 
@@ -34,13 +34,7 @@ export const docgen = defineTool({
   renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
   mode: {
     kind: 'workflow',
-    words: {
-      pause: 'pause_for_documentation_analysis',
-      required: 'documentation_analysis_required',
-      status: 'documentation_analysis_status',
-      complete: 'documentation_analysis_complete',
-      summary: 'complete_documentation_analysis',
-    },
+    words: wordsOf('documentation_analysis', 'documentation_analysis'),
     countsFiles: true,
     settings: ['document_complexity', 'document_flow', 'update_existing', 'comments_on_complex_logic'],
     brief: settings => [`Wanted: ${wishesOf(settings).join('; ')}`],

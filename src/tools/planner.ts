@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hiddenFields, stepFields, workflowFields } from '../calls/fields.ts';
+import { hiddenFields, stepFields, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool, type Step, type StepFacts, type WorkflowProgress } from '../calls/tool.ts';
 import { isRecord, type JsonObject, numberIn, textIn } from '../core/json.ts';
 
@@ -29,13 +29,7 @@ export const planner = defineTool({
   accepts: { ...hiddenFields, model: workflowFields.model, use_assistant_model: z.boolean().optional() },
   mode: {
     kind: 'workflow',
-    words: {
-      pause: 'pause_for_planning',
-      required: 'planner_required',
-      status: 'planner_status',
-      complete: 'planner_complete',
-      summary: 'output',
-    },
+    words: wordsOf('planner', 'planner', { pause: 'pause_for_planning' }),
     requiredActions: step =>
       step.stepNumber >= step.totalSteps
         ? conclusion

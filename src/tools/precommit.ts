@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, reviewConcerns, severityScale, workflowFields } from '../calls/fields.ts';
+import { inSteps, reviewConcerns, severityFilter, severityScale, wordsOf, workflowFields } from '../calls/fields.ts';
 import {
   type ChangedFile,
   defineTool,
@@ -43,7 +43,7 @@ const fields = {
   include_staged: z.boolean().optional(),
   include_unstaged: z.boolean().optional(),
   focus_on: z.string().optional(),
-  severity_filter: z.enum(['critical', 'high', 'medium', 'low', 'all']).optional(),
+  severity_filter: severityFilter,
   precommit_type: z.enum(['external', 'internal']).optional(),
 };
 
@@ -55,18 +55,13 @@ export const precommit = defineTool({
   ...inSteps(fields, { review_type: 'focus_on' }),
   mode: {
     kind: 'workflow',
-    words: {
-      pause: 'pause_for_validation',
-      required: 'precommit_required',
-      status: 'validation_status',
-      complete: 'validation_complete',
-      summary: 'complete_validation',
+    words: wordsOf('precommit', 'validation', {
       skipped: {
         status: 'validation_complete_ready_for_commit',
         reason: 'skipped_due_to_internal_analysis_type',
         because: 'The validation is internal, as you asked',
       },
-    },
+    }),
     asks: 'Check the changes before they are committed.',
     neededAtFirst: ['path'],
     settings: [
@@ -84,14 +79,14 @@ export const precommit = defineTool({
       precommit_type: settings.precommit_type ?? 'external',
     }),
     brief: ({ path, compare_to, include_staged, include_unstaged, focus_on, severity_filter }) => [
-      ...(path ? [`Path: ${path}`] : []),
+      path && `Path: ${path}`,
       compare_to
         ? `Compared with: ${compare_to}`
         : `Staged changes: ${include_staged === false ? 'left out' : 'included'}; unstaged: ${include_unstaged === false ? 'left out' : 'included'}`,
-      ...(focus_on ? [`Focus on: ${focus_on}`] : []),
-      ...(severity_filter && severity_filter !== 'all'
-        ? [`Report only issues of severity ${severity_filter}${severity_filter === 'critical' ? '' : ' and above'}`]
-        : []),
+      focus_on && `Focus on: ${focus_on}`,
+      severity_filter &&
+        severity_filter !== 'all' &&
+        `Report only issues of severity ${severity_filter}${severity_filter === 'critical' ? '' : ' and above'}`,
     ],
     requiredActions({ stepNumber, totalSteps }, _args, { known }) {
       if (stepNumber === 1) return known ? firstOfMany : first;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, severityScale, workflowFields } from '../calls/fields.ts';
+import { inSteps, severityScale, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You turn what the caller found step by step into a refactoring plan that can be carried out by hand, change by change. Judge the code in the files you were given; the findings are a lead, not a proof. Behaviour stays as it is: what changes it is a bug report, not a refactoring.
@@ -56,17 +56,13 @@ export const refactor = defineTool({
   ...inSteps(fields),
   mode: {
     kind: 'workflow',
-    words: {
+    words: wordsOf('refactor', 'refactoring', {
       pause: 'pause_for_refactoring_analysis',
-      required: 'refactor_required',
-      status: 'refactoring_status',
-      complete: 'refactoring_complete',
-      summary: 'complete_refactoring',
       skipped: {
         status: 'refactoring_analysis_complete_ready_for_implementation',
         reason: 'skipped_due_to_complete_refactoring_confidence',
       },
-    },
+    }),
     unsure: 'incomplete',
     levels: ['exploring', 'incomplete', 'partial', 'ordered', 'complete'],
     neededAtFirst: ['relevant_files'],
@@ -84,10 +80,10 @@ export const refactor = defineTool({
     }),
     brief: ({ refactor_type, focus_areas, style_guide_examples }) => [
       `Kind of refactoring: ${refactor_type ?? 'codesmells'}`,
-      ...(focus_areas?.length ? [`Look at these aspects above all: ${focus_areas.join(', ')}`] : []),
-      ...(style_guide_examples?.length
-        ? [`Examples of the style to follow, not to be refactored: ${style_guide_examples.join(', ')}`]
-        : []),
+      focus_areas?.length ? `Look at these aspects above all: ${focus_areas.join(', ')}` : '',
+      style_guide_examples?.length
+        ? `Examples of the style to follow, not to be refactored: ${style_guide_examples.join(', ')}`
+        : '',
     ],
     requiredActions: ({ stepNumber, confidence }) => (stepNumber === 1 ? first : (byConfidence[confidence] ?? done)),
     expert: { role, json: true, after: 'Apply the changes in priority_sequence; run the tests after each.' },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, severityScale, workflowFields } from '../calls/fields.ts';
+import { inSteps, severityFilter, severityScale, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 import { isRecord } from '../core/json.ts';
 
@@ -49,7 +49,7 @@ const fields = {
   threat_level: z.enum(levels).optional(),
   compliance_requirements: z.array(z.string()).optional(),
   audit_focus: z.enum(['owasp', 'compliance', 'infrastructure', 'dependencies', 'comprehensive']).optional(),
-  severity_filter: z.enum(['critical', 'high', 'medium', 'low', 'all']).optional(),
+  severity_filter: severityFilter,
 };
 
 export const secaudit = defineTool({
@@ -61,27 +61,20 @@ export const secaudit = defineTool({
   ...inSteps(fields),
   mode: {
     kind: 'workflow',
-    words: {
-      pause: 'pause_for_security_audit',
-      required: 'secaudit_required',
-      status: 'security_audit_status',
-      complete: 'security_audit_complete',
-      summary: 'complete_security_audit',
+    words: wordsOf('secaudit', 'security_audit', {
       bySeverity: 'vulnerabilities_by_severity',
       skipped: { status: 'security_analysis_complete', reason: 'skipped_due_to_certain_audit_confidence' },
-    },
+    }),
     certain: ({ confidence }) => confidence === 'certain',
     counters: (_step, progress) => ({ audit_confidence: progress.confidence }),
     settings: ['security_scope', 'threat_level', 'compliance_requirements', 'audit_focus', 'severity_filter'],
     brief: ({ security_scope, threat_level, compliance_requirements, audit_focus, severity_filter }) => [
-      ...(security_scope ? [`Scope of the audit: ${security_scope}`] : []),
+      security_scope && `Scope of the audit: ${security_scope}`,
       `Threat level: ${threat_level ?? 'medium'}; focus: ${audit_focus ?? 'comprehensive'}`,
-      ...(compliance_requirements?.length
-        ? [`Frameworks to hold it against: ${compliance_requirements.join(', ')}`]
-        : []),
-      ...(severity_filter && severity_filter !== 'all'
-        ? [`Report only findings of severity ${severity_filter}${severity_filter === 'critical' ? '' : ' and above'}`]
-        : []),
+      compliance_requirements?.length ? `Frameworks to hold it against: ${compliance_requirements.join(', ')}` : '',
+      severity_filter &&
+        severity_filter !== 'all' &&
+        `Report only findings of severity ${severity_filter}${severity_filter === 'critical' ? '' : ' and above'}`,
     ],
     requiredActions({ stepNumber, totalSteps }, { audit_focus }, { settings }) {
       const lists = inOrderOf(audit_focus ?? settings.audit_focus);

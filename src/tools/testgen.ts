@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, workflowFields } from '../calls/fields.ts';
+import { inSteps, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You write the tests that the caller has prepared step by step. The tests are for the code in the files you were given; the findings say what to test and how this project tests.
@@ -37,17 +37,13 @@ export const testgen = defineTool({
   ...inSteps(fields, { test_examples: 'relevant_files' }),
   mode: {
     kind: 'workflow',
-    words: {
+    words: wordsOf('testgen', 'test_generation', {
       pause: 'pause_for_test_analysis',
-      required: 'testgen_required',
-      status: 'test_generation_status',
-      complete: 'test_generation_complete',
-      summary: 'complete_test_generation',
       skipped: {
         status: 'test_generation_complete_ready_for_implementation',
         reason: 'skipped_due_to_certain_test_confidence',
       },
-    },
+    }),
     neededAtFirst: ['relevant_files'],
     certain: ({ confidence }) => confidence === 'certain',
     counters: (_step, { relevantContext, confidence }) => ({

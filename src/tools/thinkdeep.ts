@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, webSearchField, workflowFields } from '../calls/fields.ts';
+import { inSteps, webSearchField, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 import { type JsonObject, textsIn } from '../core/json.ts';
 import { cutMiddle } from '../core/text.ts';
@@ -42,22 +42,17 @@ export const thinkdeep = defineTool({
   ...inSteps(fields),
   mode: {
     kind: 'workflow',
-    words: {
-      pause: 'pause_for_thinkdeep',
-      required: 'thinkdeep_required',
-      status: 'thinkdeep_status',
-      complete: 'thinkdeep_complete',
-      summary: 'complete_thinkdeep',
+    words: wordsOf('thinkdeep', 'thinkdeep', {
       skipped: {
         status: 'deep_thinking_complete_ready_for_implementation',
         reason: 'skipped_due_to_certain_thinking_confidence',
       },
-    },
+    }),
     certain: ({ confidence }) => confidence === 'certain',
     settings: ['problem_context', 'focus_areas'],
     brief: ({ problem_context, focus_areas }) => [
-      ...(problem_context ? [`Background of the problem: ${problem_context}`] : []),
-      ...(focus_areas?.length ? [`Look at these aspects above all: ${focus_areas.join(', ')}`] : []),
+      problem_context && `Background of the problem: ${problem_context}`,
+      focus_areas?.length ? `Look at these aspects above all: ${focus_areas.join(', ')}` : '',
     ],
     requiredActions: ({ stepNumber, confidence }) => (stepNumber === 1 ? first : (byConfidence[confidence] ?? done)),
     keys: ({ step, progress, work }) => ({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, stepFields, workflowFields } from '../calls/fields.ts';
+import { inSteps, stepFields, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool, type Evidence, type Step, type StepFacts, type TracedProject } from '../calls/tool.ts';
 import { inputError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
@@ -25,13 +25,7 @@ export const tracer = defineTool({
   effects: { writes: false, destroys: false, network: false, idempotent: false },
   mode: {
     kind: 'workflow',
-    words: {
-      pause: 'pause_for_tracing',
-      required: 'tracer_required',
-      status: 'tracer_status',
-      complete: 'tracer_complete',
-      summary: 'output',
-    },
+    words: wordsOf('tracer', 'tracer', { pause: 'pause_for_tracing' }),
     settings: ['trace_mode', 'target_description', 'relevant_files', 'relevant_context'],
     brief: ({ trace_mode, target_description }) => [`Trace (${trace_mode}): ${target_description}`],
     counters: (_step, { lastStep }) => ({ step_history_length: lastStep }),

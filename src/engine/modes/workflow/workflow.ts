@@ -24,17 +24,13 @@ import {
 } from './documents.ts';
 import { advance, bringsNothingNew, isSameRun, orderWarning, readProgress, stepOf } from './step-progress.ts';
 
-export interface ContributionNotes {
-  /** Lines of the tool's own. */
-  brief: readonly string[];
-  /** The caller said how sure it is; the default is no news. */
-  sure: boolean;
-}
-
-/** A step as the turn that everybody after it reads: what was done, what was found, in readable text. */
-export function contributionOf(step: Step, { brief, sure }: ContributionNotes): string {
+/**
+ * A step as the turn that everybody after it reads: what was done, what was found, in readable text, with `lines` of the tool's own.
+ * `sure`: the caller said how sure it is; the default is no news.
+ */
+function contributionOf(step: Step, sure: boolean, lines: readonly (string | false | undefined)[]): string {
   const revision = step.revises === undefined ? '' : ` (revises step ${step.revises})`;
-  const lines = [
+  const parts = [
     `Step ${step.stepNumber} of ${Math.max(step.totalSteps, step.stepNumber)}${revision}: ${step.step}`,
     step.findings && `Findings: ${step.findings}`,
     step.hypothesis && `Hypothesis: ${step.hypothesis}`,
@@ -43,9 +39,9 @@ export function contributionOf(step: Step, { brief, sure }: ContributionNotes): 
     listed('Relevant files', step.relevantFiles),
     listed('Relevant code', step.relevantContext),
     listed('Issues', step.issuesFound.map(issueText)),
-    ...brief,
+    ...lines,
   ];
-  return lines.filter(Boolean).join('\n');
+  return parts.filter(Boolean).join('\n');
 }
 
 function listed(title: string, items: readonly string[]): string {
@@ -94,11 +90,7 @@ async function ownEvidence(
 }
 
 /** Issues that the tool found itself say so, to tell them from the caller's and from what it finds at a later step. */
-export function withOwnIssues(
-  progress: WorkflowProgress,
-  tool: string,
-  evidence: Evidence | undefined,
-): WorkflowProgress {
+function withOwnIssues(progress: WorkflowProgress, tool: string, evidence: Evidence | undefined): WorkflowProgress {
   if (!evidence?.issues) return progress;
   const callers = progress.issuesFound.filter(({ found_by }) => found_by !== tool);
   return { ...progress, issuesFound: [...callers, ...evidence.issues.map(issue => ({ ...issue, found_by: tool }))] };
@@ -254,7 +246,7 @@ async function record(
   };
   const brief = Object.keys(news).length > 0 ? (mode.brief?.(progress.settings) ?? []) : [];
   const lines = [...brief, ...(evidence?.turn ?? [])];
-  const contribution = contributionOf(step, { brief: lines, sure: call.args.confidence !== undefined });
+  const contribution = contributionOf(step, call.args.confidence !== undefined, lines);
   const work = [...workSince(call.thread, tool, progress.afterSeq), contribution];
   const facts = { step, args: call.args, progress, work, evidence };
   const document: JsonObject = {
@@ -371,7 +363,7 @@ function tailOf(mode: Definition, { step, progress }: StepFacts<Record<string, u
   return [
     mode.expert?.role,
     `The task, as it was given: ${progress.request}`,
-    mode.brief?.(progress.settings).join('\n'),
+    mode.brief?.(progress.settings).filter(Boolean).join('\n'),
     hypotheses.length > 0 && `Hypotheses so far:\n${hypotheses.join('\n')}`,
     bare
       ? 'The caller brings a question and no findings of its own: judge by the files.'
