@@ -214,7 +214,7 @@ const packages: StructureRules['packages'] = {
   ignore: ['workspace/ignore-rules.ts'],
   diff: ['workspace/diff.ts', 'workspace/git'],
   'web-tree-sitter': ['workspace/outline'],
-  '@opentelemetry/*': ['observability/call-spans.ts', 'observability/tracing.ts'],
+  '@opentelemetry/*': ['observability/tracing.ts'],
   'js-yaml': ['config/definition-files.ts'],
   commander: ['cli/run-command-line.ts'],
   'jsonc-parser': ['cli/init/edit-config.ts'],

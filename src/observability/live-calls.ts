@@ -1,5 +1,5 @@
 import type { Recent, RecentEvent, WatchedCall, WatchedCalls } from '../core/ports.ts';
-import { forgetOver, type Sink } from './event-bus.ts';
+import { createOpenCalls, type Sink } from './event-bus.ts';
 
 /** What is kept; more than that is forgotten, the oldest calls that ended first. */
 const defaultLimits = { calls: 500, characters: 8_000_000, eventsOfCall: 300 };
@@ -104,27 +104,20 @@ function runningFirst(a: WatchedCall, b: WatchedCall): number {
 /** Events that are kept in memory; the oldest go first. */
 const maxKept = 2_000;
 
-/** Calls whose owner is remembered: those under way, and those that never said that they ended. */
-const maxCalls = 5_000;
-
 /** What happened in this process lately. An event belongs to the owner of its call; what belongs to no call is shown to nobody. */
 export function createRecentSink(): Sink & { recent: Recent } {
-  const owners = new Map<string, string>();
+  const calls = createOpenCalls(() => undefined);
   let kept: (RecentEvent & { owner: string; text: string })[] = [];
 
   return {
     name: 'recent',
     write(observations) {
-      for (const { at, event } of observations) {
-        const reqId = 'reqId' in event ? event.reqId : undefined;
-        if (reqId === undefined) continue;
-        if (event.type === 'call.start') owners.set(reqId, event.owner);
-        const owner = owners.get(reqId);
-        if (owner !== undefined) kept.push({ at, event, owner, text: JSON.stringify(event).toLowerCase() });
-        if (event.type === 'call.end') owners.delete(reqId);
+      for (const observation of observations) {
+        const owner = calls.of(observation)?.owner;
+        if (owner === undefined) continue;
+        kept.push({ ...observation, owner, text: JSON.stringify(observation.event).toLowerCase() });
       }
       if (kept.length > maxKept * 1.25) kept = kept.slice(-maxKept);
-      forgetOver(owners, maxCalls);
     },
     recent({ owner, words, limit }) {
       const wanted = words.map(word => word.toLowerCase());

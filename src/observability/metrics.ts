@@ -1,5 +1,5 @@
 import type { AppEvent } from '../core/events.ts';
-import { forgetOver, type Sink } from './event-bus.ts';
+import { createOpenCalls, forgetOver, type Sink } from './event-bus.ts';
 
 /** Values of a metric's labels, in the order of its names. */
 export type Labels = readonly string[];
@@ -112,9 +112,6 @@ export type MetricsSink = Sink & Pick<Registry, 'render' | 'gauge'>;
 /** Seconds; calls take from milliseconds (an action) to half an hour (a model that thinks). */
 const callSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800];
 
-/** Calls that never said that they ended are forgotten, the oldest first. */
-const maxRunning = 5_000;
-
 const maxBreakers = 500;
 
 type EventOf<Type extends AppEvent['type']> = Extract<AppEvent, { type: Type }>;
@@ -123,10 +120,10 @@ type EventOf<Type extends AppEvent['type']> = Extract<AppEvent, { type: Type }>;
 export function createMetrics(): MetricsSink {
   const registry = createRegistry();
   const meters = metersOf(registry);
-  const running = new Map<string, string>();
+  const running = createOpenCalls(() => undefined);
   const breakers = new Map<string, EventOf<'breaker.change'>>();
   registry.gauge({ name: 'polylogue_calls_running', help: 'Calls under way.', labels: ['tool'] }, () =>
-    [...Map.groupBy(running.values(), tool => tool)].map(([tool, { length }]) => [[tool], length]),
+    [...Map.groupBy(running.left(), ({ tool }) => tool)].map(([tool, { length }]) => [[tool], length]),
   );
   registry.gauge(
     {
@@ -139,12 +136,7 @@ export function createMetrics(): MetricsSink {
 
   const count = (event: AppEvent): void => {
     switch (event.type) {
-      case 'call.start':
-        running.set(event.reqId, event.tool);
-        forgetOver(running, maxRunning);
-        return;
       case 'call.end':
-        running.delete(event.reqId);
         countCall(meters, event);
         return;
       case 'model.attempt':
@@ -172,7 +164,10 @@ export function createMetrics(): MetricsSink {
   return {
     name: 'metrics',
     write(observations) {
-      for (const { event } of observations) count(event);
+      for (const observation of observations) {
+        running.of(observation);
+        count(observation.event);
+      }
     },
     render: registry.render,
     gauge: registry.gauge,
@@ -235,9 +230,7 @@ function countAttempt(meters: Meters, event: EventOf<'model.attempt'>): void {
   if (outcome !== 'skipped') meters.answered.observe(own, event.elapsedMs / 1_000);
   if (costUsd !== undefined) meters.cost.add(own, costUsd);
   if (!usage) return;
-  meters.tokens.add([...own, 'input'], usage.input);
-  meters.tokens.add([...own, 'output'], usage.output);
-  meters.tokens.add([...own, 'reasoning'], usage.reasoning);
-  meters.tokens.add([...own, 'cache_read'], usage.cacheRead);
-  meters.tokens.add([...own, 'cache_write'], usage.cacheWrite);
+  const { input, output, reasoning, cacheRead: cache_read, cacheWrite: cache_write } = usage;
+  const counts = { input, output, reasoning, cache_read, cache_write };
+  for (const [kind, tokens] of Object.entries(counts)) meters.tokens.add([...own, kind], tokens);
 }

@@ -60,7 +60,7 @@ export function createRememberedSecrets(): RememberedSecrets {
   };
 }
 
-function placesOf(text: string, part: string): number[] {
+export function placesOf(text: string, part: string): number[] {
   const places: number[] = [];
   for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) places.push(at);
   return places;
@@ -96,6 +96,9 @@ function condense(text: string): { condensed: string; placeOf(at: number): numbe
   return { condensed: parts.join(''), placeOf };
 }
 
+/** The names of signs in HTML. */
+const names: Readonly<Record<string, string>> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": 'apos' };
+
 /** A secret in the forms that programs give it, condensed. */
 function formsOf(value: string): string[] {
   const bytes = Buffer.from(value);
@@ -110,20 +113,10 @@ function formsOf(value: string): string[] {
   const halves = value.length >= 2 * leastPart ? [value.slice(0, half), value.slice(half)] : [];
   const numbers = (radix: number) => [...bytes].map(byte => byte.toString(radix)).join('');
   const html = value.replace(/[&<>"']/g, sign => `&#${sign.charCodeAt(0)};`);
-  const named = value
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;')
-    .replaceAll("'", '&apos;');
+  const named = value.replace(/[&<>"']/g, sign => `&${names[sign]};`);
   return [
-    ...[
-      value,
-      [...value].reverse().join(''),
-      encodeURIComponent(value.toWellFormed()),
-      JSON.stringify(value).slice(1, -1),
-    ],
-    ...[html, named, bytes.toString('hex'), numbers(10), numbers(8)],
+    ...[value, [...value].reverse().join(''), encodeURIComponent(value.toWellFormed())],
+    ...[JSON.stringify(value).slice(1, -1), html, named, bytes.toString('hex'), numbers(10), numbers(8)],
     ...[...base64, ...halves],
   ]
     .map(form => condense(form).condensed)

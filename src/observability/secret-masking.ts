@@ -5,7 +5,7 @@ import type { AppEvent } from '../core/events.ts';
 import { isRecord } from '../core/json.ts';
 import type { Mask, Masked, MaskedPlace, Random } from '../core/ports.ts';
 import { findKeyLines, findPrivateKeys } from './private-keys.ts';
-import { createRememberedSecrets, type RememberedSecrets } from './remembered-secrets.ts';
+import { createRememberedSecrets, placesOf, type RememberedSecrets } from './remembered-secrets.ts';
 import { assignmentFinders, findContexts } from './secret-contexts.ts';
 import { base64Runs, findTokens, joinSpans, type Span } from './secret-tokens.ts';
 
@@ -116,13 +116,11 @@ export interface MaskParts {
   secret: string;
   /** The operator's own keys: masked wherever they stand, whatever they look like. */
   keys: readonly string[];
-  /** Further detectors; only `mask` asks them. */
-  sources?: readonly ((text: string) => Promise<readonly Span[]>)[];
 }
 
 export interface SecretMask {
   mask: Mask;
-  /** The same for short texts, without further detectors and without a pause. */
+  /** The same for short texts, without a pause. */
   maskSync(text: string, scope: string): Masked;
   /** A copy of plain data with all its texts masked, and fields that are named like secrets (headers, passwords) whole. */
   maskDeep(value: AppEvent): AppEvent;
@@ -153,7 +151,7 @@ const rememberedLength = 64;
 /** Secrets of before that are still masked: whoever makes new ones all the time must not slow everything down. */
 const maxFormer = 64;
 
-export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMask {
+export function createMask({ secret, keys }: MaskParts): SecretMask {
   const own = keyFinder(keys.filter(isSecretEnough));
   let knownKeys = keyFinder([]);
   const plain = [own, (text: string) => knownKeys(text), findTokens, findKeys, findContexts];
@@ -200,7 +198,6 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
     sincePause += text.length;
     if (sincePause >= pauseAfter) sincePause = await nextTurn();
     if (by !== 'rules') spans.push(...(remembered?.find(text, scope) ?? []));
-    for (const found of await Promise.all(sources.map(source => source(text)))) spans.push(...found);
     return replace(text, scope, spans);
   };
 
@@ -354,13 +351,9 @@ function keyFinder(keys: readonly string[]): Finder {
   const forms = keys.flatMap(key => [key, encodeURIComponent(key.toWellFormed()), JSON.stringify(key).slice(1, -1)]);
   const needles = [...new Set(forms)];
   return text =>
-    needles.flatMap(needle => {
-      const spans: Span[] = [];
-      for (let at = text.indexOf(needle); at !== -1; at = text.indexOf(needle, at + needle.length)) {
-        spans.push({ start: at, end: at + needle.length, kind: 'own_key', rank: 0 });
-      }
-      return spans;
-    });
+    needles.flatMap(needle =>
+      placesOf(text, needle).map(at => ({ start: at, end: at + needle.length, kind: 'own_key', rank: 0 })),
+    );
 }
 
 /** Local servers take any key, and people give them words (`lm-studio`, `not-needed`) that stand in every other text. */

@@ -1,4 +1,16 @@
-import type { Attributes } from '@opentelemetry/api';
+import {
+  type Attributes,
+  type Context,
+  createTraceState,
+  type Link,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import {
@@ -9,11 +21,181 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import type { AppEvent } from '../core/events.ts';
 import { isRecord, textIn } from '../core/json.ts';
 import type { ExchangeNote, LogExchange, Mask } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
-import { type Attempt, createCallSpans, finishReason } from './call-spans.ts';
-import { forgetOver, type Sink } from './event-bus.ts';
+import type { CallerTrace } from '../core/tool-host.ts';
+import type { Usage } from '../core/usage.ts';
+import { createOpenCalls, forgetOver, type Observation, type OpenCall, type Sink } from './event-bus.ts';
+
+/** What the span of a call is a part of, and what it is linked to. */
+function contextOf(given: CallerTrace | undefined): { context: Context; links: Link[] } {
+  const parent = given && spanOf(given.parent, given.state);
+  const link = given?.link === undefined ? undefined : spanOf(given.link);
+  return {
+    context: parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT,
+    links: link ? [{ context: link }] : [],
+  };
+}
+
+/** Undefined for what is no span: the mask may have made something else of it. */
+function spanOf(text: string, state?: string): SpanContext | undefined {
+  const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(text) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  return {
+    traceId,
+    spanId,
+    // Of the flags, only whether it is recorded means something to us.
+    traceFlags: Number.parseInt(flags, 16) & 1,
+    isRemote: true,
+    ...(state !== undefined && { traceState: createTraceState(state) }),
+  };
+}
+
+type Attempt = Extract<AppEvent, { type: 'model.attempt' }>;
+
+interface SpanParts {
+  tracer: Tracer;
+  /** What attempts asked and answered; undefined: spans hold none of it. */
+  content: SpanContent | undefined;
+}
+
+interface Notes {
+  /** Absent: the call began before this sink. */
+  span?: Span;
+}
+
+/**
+ * A span a call, as MCP servers tell of calls of tools, and below it one for each attempt at a model, by OpenTelemetry's
+ * conventions for generative AI. They are made of events, so that nobody below knows of spans.
+ */
+function createCallSpans(parts: SpanParts): Omit<Sink, 'name'> {
+  const calls = createOpenCalls<Notes>(() => ({}));
+  return {
+    async write(observations) {
+      for (const observation of observations) {
+        const call = calls.of(observation);
+        if (call) await recordCall(parts, observation, call);
+        if (observation.event.type === 'call.end') parts.content?.forget(observation.event.reqId);
+      }
+    },
+  };
+}
+
+async function recordCall(parts: SpanParts, { at, event }: Observation, call: OpenCall<Notes>): Promise<void> {
+  const { notes } = call;
+  switch (event.type) {
+    case 'call.start':
+      notes.span = startCall(parts.tracer, at, call, event.trace);
+      return;
+    case 'call.stage':
+      notes.span?.addEvent(event.stage, {}, at);
+      return;
+    case 'breaker.change':
+      notes.span?.addEvent('breaker.change', { ...vendorOf(event), 'polylogue.breaker.state': event.to }, at);
+      return;
+    case 'files.read':
+      notes.span?.setAttribute('polylogue.files.sent', event.embedded.length);
+      return;
+    case 'model.attempt':
+      await recordAttempt(parts, at, event, notes.span);
+      return;
+    case 'call.end':
+      if (notes.span) endCall(notes.span, at, event);
+      return;
+    default:
+      return;
+  }
+}
+
+function startCall(
+  tracer: Tracer,
+  startTime: number,
+  { tool, reqId, owner, client }: OpenCall<Notes>,
+  trace: CallerTrace | undefined,
+): Span {
+  const attributes = {
+    'mcp.method.name': 'tools/call',
+    'gen_ai.operation.name': 'execute_tool',
+    'gen_ai.tool.name': tool,
+    'polylogue.req_id': reqId,
+    'polylogue.owner': owner,
+    ...(client !== undefined && { 'polylogue.client': client }),
+  };
+  const { context, links } = contextOf(trace);
+  return tracer.startSpan(`tools/call ${tool}`, { kind: SpanKind.SERVER, startTime, attributes, links }, context);
+}
+
+function endCall(span: Span, at: number, { status, code }: Extract<AppEvent, { type: 'call.end' }>): void {
+  span.setAttribute('polylogue.status', status);
+  if (code !== undefined) {
+    // The conventions have one word for all calls of tools that answer with an error.
+    fail(span, 'tool_error');
+    span.setAttribute('polylogue.error.code', code);
+  }
+  span.end(at);
+}
+
+async function recordAttempt(parts: SpanParts, at: number, event: Attempt, call: Span | undefined): Promise<void> {
+  const failure = event.class ?? event.outcome;
+  if (event.outcome === 'skipped') {
+    call?.addEvent('model.skipped', { ...vendorOf(event), 'error.type': failure }, at);
+    return;
+  }
+  const context: Context = call ? trace.setSpan(ROOT_CONTEXT, call) : ROOT_CONTEXT;
+  const attributes = {
+    'gen_ai.operation.name': 'chat',
+    ...vendorOf(event),
+    // All answers are read as they are written.
+    'gen_ai.request.stream': true,
+    ...(event.thread !== undefined && { 'gen_ai.conversation.id': event.thread }),
+    ...(event.finish !== undefined && { 'gen_ai.response.finish_reasons': [finishReason(event.finish)] }),
+    ...(event.status !== undefined && { 'http.response.status_code': event.status }),
+    ...(event.usage && tokensOf(event.usage)),
+    ...(event.costUsd !== undefined && { 'polylogue.cost_usd': event.costUsd }),
+    'polylogue.attempt': event.attempt,
+    'polylogue.outcome': event.outcome,
+    ...(await parts.content?.of(event)),
+  };
+  const startTime = at - event.elapsedMs;
+  const span = parts.tracer.startSpan(`chat ${event.model}`, { kind: SpanKind.CLIENT, startTime, attributes }, context);
+  if (event.outcome !== 'ok') fail(span, failure);
+  span.end(at);
+}
+
+/** Without a text: reasons repeat what callers wrote. */
+function fail(span: Span, type: string): void {
+  span.setAttribute('error.type', type);
+  span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+/** OpenTelemetry's word for why a model ended, where it is not ours. */
+function finishReason(kind: string): string {
+  return kind === 'tool_calls' ? 'tool_call' : kind;
+}
+
+/** OpenTelemetry's words for providers, where they are not ours. */
+const providerNames: Readonly<Record<string, string | undefined>> = {
+  google: 'gcp.gemini',
+  azure: 'azure.ai.openai',
+  xai: 'x_ai',
+};
+
+function vendorOf({ provider, model }: { provider: string; model?: string }): Attributes {
+  const name = Object.hasOwn(providerNames, provider) ? providerNames[provider] : provider;
+  return { 'gen_ai.provider.name': name, ...(model !== undefined && { 'gen_ai.request.model': model }) };
+}
+
+function tokensOf({ input, output, reasoning, cacheRead, cacheWrite }: Usage): Attributes {
+  return {
+    'gen_ai.usage.input_tokens': input,
+    'gen_ai.usage.output_tokens': output,
+    'gen_ai.usage.reasoning.output_tokens': reasoning,
+    'gen_ai.usage.cache_read.input_tokens': cacheRead,
+    'gen_ai.usage.cache_creation.input_tokens': cacheWrite,
+  };
+}
 
 /** Calls whose texts wait for the end of their attempts; the oldest go first. */
 const maxCalls = 500;
@@ -21,7 +203,9 @@ const maxCalls = 500;
 /** Characters of one text in a span: collectors refuse spans of megabytes. */
 const maxTextLength = 16_384;
 
-export function createSpanContent(mask: Mask) {
+type SpanContent = ReturnType<typeof createSpanContent>;
+
+function createSpanContent(mask: Mask) {
   const waiting = new Map<string, ExchangeNote[]>();
 
   /** Takes the notes of an attempt out of what waits; several panelists may be the same model, and then come in turn. */
@@ -134,7 +318,7 @@ export function openTraces(settings: TraceSettings, { mask, version, onError }: 
   const tracer = provider.getTracer('polylogue', version);
   return {
     name: 'traces',
-    ...createCallSpans({ tracer, ...(content && { contentOf: content.of, onEnd: content.forget }) }),
+    ...createCallSpans({ tracer, content }),
     async close() {
       // What could not be sent was told already.
       await provider.shutdown().catch(() => undefined);

@@ -253,16 +253,6 @@ describe("the operator's own keys", () => {
   });
 });
 
-describe('further detectors', () => {
-  it('are asked by the asynchronous mask and join the others', async () => {
-    const sources = [
-      async (text: string) => [{ start: text.indexOf('odd'), end: text.indexOf('odd') + 3, kind: 'odd', rank: 3 }],
-    ];
-    const masked = await createMask({ secret: 's', keys: [], sources }).mask('an odd thing', 't');
-    expect(masked.text).toMatch(/^an \[masked:odd:[0-9a-f]{8}\] thing$/);
-  });
-});
-
 describe('hostile text', () => {
   /** Milliseconds of this thread's own work; what is not linear takes minutes for a megabyte. */
   function workOf(text: string): number {
