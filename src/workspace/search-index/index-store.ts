@@ -35,8 +35,6 @@ export interface IndexedFile {
   terms: Terms;
   /** Its chunks are in the index. */
   isCut: boolean;
-  /** The last look that saw it as it is here. */
-  seenBy?: number | undefined;
 }
 
 /** A file that is put into the index. Its path is absolute. */
@@ -70,27 +68,17 @@ export class IndexStore {
   files(): ReadonlyMap<string, IndexedFile> {
     const version = this.#dataVersion();
     if (version === this.#version) return this.#files;
-    const before = new Map(this.#files);
     this.#files.clear();
     this.#changes++;
     for (const row of this.#db.prepare('SELECT id, path, size, mtime, weight, cut, terms FROM files').iterate()) {
       const bytes = row.terms instanceof Uint8Array ? row.terms : new Uint8Array();
       const terms = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
-      const path = join(this.#start, String(row.path));
-      const { size, mtime, weight, cut } = row;
-      const id = Number(row.id);
-      const known = before.get(path);
-      const seenBy = known?.id === id ? known.seenBy : undefined;
-      const numbers = { id, size: Number(size), mtimeMs: Number(mtime), weight: Number(weight) };
-      this.#files.set(path, { ...numbers, terms, isCut: cut === 1, seenBy });
+      const { id, path, size, mtime, weight, cut } = row;
+      const numbers = { id: Number(id), size: Number(size), mtimeMs: Number(mtime), weight: Number(weight) };
+      this.#files.set(join(this.#start, String(path)), { ...numbers, terms, isCut: cut === 1 });
     }
     this.#version = version;
     return this.#files;
-  }
-
-  /** The newest ID there is: files that are put from now on have higher ones. */
-  newestId(): number {
-    return Number(this.#db.prepare("SELECT max(seq) AS id FROM sqlite_sequence WHERE name = 'files'").get()?.id ?? 0);
   }
 
   isSame(path: string, sha256: string): boolean {
@@ -119,14 +107,6 @@ export class IndexStore {
     update.run(size, mtimeMs, this.#nameOf(path));
     const file = this.#files.get(path);
     if (file) Object.assign(file, { size, mtimeMs });
-  }
-
-  /** Makes the next look read a file and put it anew, whatever it finds. */
-  doubt(path: string): void {
-    const update = this.#db.prepare("UPDATE files SET mtime = -1, sha256 = '' WHERE path = ?");
-    update.run(this.#nameOf(path));
-    const file = this.#files.get(path);
-    if (file) file.mtimeMs = -1;
   }
 
   remove(paths: readonly string[]): void {

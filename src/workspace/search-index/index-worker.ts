@@ -1,11 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { closeSync, lstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
-import { basename, dirname, join, sep } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { throwIfAborted } from '../../core/errors.ts';
+import type { Skip } from '../../core/file.ts';
 import { sha256 } from '../../core/ids.ts';
 import { languageOf } from '../outline/outline.ts';
 import { isSkip, notText, skip } from '../paths.ts';
@@ -23,6 +24,8 @@ const version = 2;
 const lockWaitMs = 10_000;
 
 const tables = `
+DROP TABLE IF EXISTS chunks;
+DROP TABLE IF EXISTS files;
 CREATE TABLE files (
   id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, mtime REAL NOT NULL, sha256 TEXT NOT NULL,
   weight REAL NOT NULL, cut INTEGER NOT NULL DEFAULT 0, terms BLOB NOT NULL
@@ -35,63 +38,55 @@ CREATE INDEX chunks_of_file ON chunks (file);
 PRAGMA user_version = ${version};
 `;
 
-/** Opens the index of a workspace. It can always be made again, so one that is damaged or of another version is thrown away. */
-export function openIndexDatabase(file: string | undefined): DatabaseSync {
-  if (file === undefined) return prepared(new DatabaseSync(':memory:'));
+/** Opens the index of a workspace. It can always be made again, so one that is damaged is thrown away. */
+function openDatabase(): DatabaseSync {
+  if (file === undefined) return withTables(new DatabaseSync(':memory:'));
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   try {
     return openFile(file);
   } catch (error) {
     if (!isDamage(error)) throw error;
-    dropIndexFile(file);
+    dropFile(file);
     return openFile(file);
   }
 }
 
-export function dropIndexFile(file: string): void {
-  for (const ending of ['', '-wal', '-shm']) rmSync(`${file}${ending}`, { force: true });
+function dropFile(path: string): void {
+  for (const ending of ['', '-wal', '-shm']) rmSync(`${path}${ending}`, { force: true });
 }
 
 /** SQLite says that this is no database, or a broken one. */
-export function isDamage(error: unknown): boolean {
+function isDamage(error: unknown): boolean {
   const code = codeOf(error);
-  return code === 11 || code === 26 || code === otherVersion;
+  return code === 11 || code === 26;
 }
 
-export function isFull(error: unknown): boolean {
-  return codeOf(error) === 13;
-}
-
-const otherVersion = -1;
-
+/** The number that SQLite gives to what went wrong; undefined for what SQLite did not say. */
 function codeOf(error: unknown): number | undefined {
   if (typeof error !== 'object' || error === null || !('errcode' in error)) return undefined;
-  return typeof error.errcode === 'number' && error.errcode >= 0 ? error.errcode & 0xff : otherVersion;
+  return typeof error.errcode === 'number' ? error.errcode & 0xff : undefined;
 }
 
-function openFile(file: string): DatabaseSync {
+function openFile(path: string): DatabaseSync {
   // Made before SQLite does, for its mode: what belongs to a database takes over the mode of the database.
-  closeSync(openSync(file, 'a', 0o600));
-  const db = new DatabaseSync(file, { timeout: lockWaitMs });
+  closeSync(openSync(path, 'a', 0o600));
+  const db = new DatabaseSync(path, { timeout: lockWaitMs });
   try {
     // Changing the mode does not wait for others, so it is changed once, by whoever makes the file.
     db.exec('PRAGMA page_size = 16384');
     if (db.prepare('PRAGMA journal_mode').get()?.journal_mode !== 'wal') db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA synchronous = NORMAL');
-    return prepared(db);
+    return withTables(db);
   } catch (error) {
     db.close();
     throw error;
   }
 }
 
-function prepared(db: DatabaseSync): DatabaseSync {
+function withTables(db: DatabaseSync): DatabaseSync {
   db.exec('BEGIN IMMEDIATE');
   try {
-    const found = Number(db.prepare('PRAGMA user_version').get()?.user_version);
-    if (found !== 0 && found !== version)
-      throw Object.assign(new Error('The index is of another version.'), { errcode: otherVersion });
-    if (found === 0) db.exec(tables);
+    if (db.prepare('PRAGMA user_version').get()?.user_version !== version) db.exec(tables);
     db.exec('COMMIT');
     return db;
   } catch (error) {
@@ -107,12 +102,14 @@ const { file, root, sandbox: sandboxOptions }: IndexThreadOptions = workerData;
 const sandbox = createSandbox(sandboxOptions);
 const counter = new TermCounter();
 const remembered: Omit<WalkMemory, 'now'> = { folders: new Map(), rules: new Map() };
-const running = new Map<number, AbortController>();
-const begun = new Set<Promise<void>>();
+/** Jobs that go on, by their IDs. */
+const begun = new Map<number, { isLook: boolean; stop: AbortController; ended: Promise<void> }>();
 let store: IndexStore | undefined;
-let looks = 0;
 
-const walkLimits = { maxDepth: 100, maxEntries: 300_000 };
+const maxDepth = 100;
+const maxEntries = 300_000;
+/** Entries of folders that are listed before the first file is read. */
+const earlyEntries = 1_000;
 const maxFiles = 100_000;
 /** Of all files together. */
 const maxTotalBytes = 256 * 1024 * 1024;
@@ -137,7 +134,7 @@ const weights: Readonly<Record<FileClass, number>> = {
 /** What a word in the path of a file counts. */
 const pathWeight = 1;
 
-/** Makes the index equal to the files. Only what differs in size or time is read, and only what differs in its bytes is put. */
+/** Makes the index equal to the files. */
 async function look(
   into: IndexStore,
   { now, rebuild }: Extract<IndexJob, { op: 'look' }>,
@@ -145,102 +142,102 @@ async function look(
   tell: (done: number, total: number) => void,
 ): Promise<IndexResults['look']> {
   if (rebuild) into.clear();
-  const known = into.files();
-  const walk = await walkDirectory(sandbox, root, walkLimits, signal, { ...remembered, now });
-  const report = { files: 0, indexed: 0, removed: 0, skipped: walk.skipped };
-  const { files: paths } = walk;
+  const before = [...into.files().keys()];
+  const walk = (maxEntries: number) =>
+    walkDirectory(sandbox, root, { maxDepth, maxEntries }, signal, { ...remembered, now });
+  // The first question is answered from a few folders, before all of them are listed.
+  const early = before.length === 0 ? await bringIn(into, (await walk(earlyEntries)).files, signal) : undefined;
+  const { files: paths, skipped } = await walk(maxEntries);
   const [beyond] = paths.splice(maxFiles);
   if (beyond !== undefined) {
-    report.skipped.push(
-      skip(beyond, 'too_many_files', `This and others are not in the index: it takes ${maxFiles} files.`),
-    );
+    skipped.push(skip(beyond, 'too_many_files', `This and others are not in the index: it takes ${maxFiles} files.`));
   }
-  const newest = into.newestId();
-  const lookId = ++looks;
+  const brought = await bringIn(into, paths, signal, tell);
+  skipped.push(...brought.skipped);
+  // What was not seen is gone, or no longer allowed; where not all was looked at, it may still be there.
+  const complete = !skipped.some(({ code }) => code === 'too_many_files');
+  const gone = complete ? before.filter(path => !brought.seen.has(path)) : [];
+  if (gone.length > 0) into.remove(gone);
+  const indexed = (early?.indexed ?? 0) + brought.indexed;
+  return { files: into.files().size, indexed, removed: gone.length, skipped };
+}
+
+/** Reads those of the files that differ in size or time, and puts those that differ in their bytes. An abort keeps what is done. */
+async function bringIn(
+  into: IndexStore,
+  paths: readonly string[],
+  signal: AbortSignal,
+  tell: (done: number, total: number) => void = () => undefined,
+) {
+  const known = into.files();
+  const seen = new Set<string>();
+  const skipped: Skip[] = [];
+  let indexed = 0;
   let bytes = 0;
   let waiting: FileToPut[] = [];
-  const store = () => {
+  const put = () => {
     into.put(waiting);
+    indexed += waiting.length;
     waiting = [];
   };
-  const take = (path: string, file: ReadBytes) => {
+  const take = (path: string, file: ReadBytes | Skip) => {
+    if (isSkip(file)) return skipped.push(file);
     bytes += file.bytes.length;
-    if (bytes > maxTotalBytes) {
-      report.skipped.push(skip(path, 'over_budget', `The index takes ${maxTotalBytes} bytes of files together.`));
-      return;
-    }
+    if (bytes > maxTotalBytes)
+      return skipped.push(skip(path, 'over_budget', `The index takes ${maxTotalBytes} bytes of files together.`));
     const digest = sha256(hash('sha256', file.bytes));
     const { mtimeMs } = file;
     const size = file.bytes.length;
-    const before = known.get(path);
-    if (before && into.isSame(path, digest)) {
+    if (known.has(path) && into.isSame(path, digest)) {
       into.touch(path, size, mtimeMs);
-      before.seenBy = lookId;
-      return;
+      return seen.add(path);
     }
     const text = decodeText(file.bytes);
-    if (text === undefined) return void report.skipped.push(notText(path));
+    if (text === undefined) return skipped.push(notText(path));
     const name = path.slice(root.length + 1);
     const kind = classifyFile(name, text);
     const terms = counter.termsOf([
       { text: Buffer.from(name), weight: pathWeight, isPath: true },
       { text: isUtf8(file.bytes) ? file.bytes : Buffer.from(text), weight: 1, headings: kind === 'doc' },
     ]);
-    waiting.push({ path, size, mtimeMs, sha256: digest, weight: weights[kind], terms });
-    report.indexed++;
+    seen.add(path);
+    return waiting.push({ path, size, mtimeMs, sha256: digest, weight: weights[kind], terms });
   };
+  let done = 0;
   try {
-    for (let at = 0; at < paths.length; ) {
-      const folder = dirname(paths[at] ?? '');
-      const group = takeGroup(paths, at, folder);
-      at += group.length;
-      const changed: string[] = [];
-      for (const path of group) {
-        const file = known.get(path);
-        if (!file || bytes + file.size > maxTotalBytes || !isSame(path, file)) changed.push(basename(path));
-        else {
-          bytes += file.size;
-          file.seenBy = lookId;
+    for (const [folder, inFolder] of Map.groupBy(paths, path => dirname(path))) {
+      for (let at = 0; at < inFolder.length; at += turnFiles) {
+        const turn = inFolder.slice(at, at + turnFiles);
+        done += turn.length;
+        const changed: string[] = [];
+        for (const path of turn) {
+          const file = known.get(path);
+          if (!file || bytes + file.size > maxTotalBytes || !isSame(path, file)) changed.push(basename(path));
+          else {
+            bytes += file.size;
+            seen.add(path);
+          }
         }
-      }
-      if (changed.length === 0) continue;
-      const read = await sandbox.readIn(folder, changed, maxBytes);
-      if (isSkip(read)) report.skipped.push(read);
-      else {
-        for (const [name, file] of read) {
-          if (isSkip(file)) report.skipped.push(file);
-          else take(join(folder, name), file);
+        if (changed.length === 0) continue;
+        const read = await sandbox.readIn(folder, changed, maxBytes);
+        if (isSkip(read)) skipped.push(read);
+        else for (const [name, file] of read) take(join(folder, name), file);
+        if (waiting.length >= storeFiles) {
+          put();
+          tell(done, paths.length);
         }
+        await setImmediate();
+        // Who asks something meanwhile goes first.
+        await Promise.all([...begun.values()].map(({ isLook, ended }) => (isLook ? undefined : ended)));
+        throwIfAborted(signal);
       }
-      if (waiting.length >= storeFiles) {
-        store();
-        tell(at, paths.length);
-      }
-      await setImmediate();
-      throwIfAborted(signal);
     }
   } finally {
-    if (waiting.length > 0) store();
+    if (waiting.length > 0) put();
   }
   // Looking at files that are as they were is over before anybody wonders.
-  if (report.indexed > 0) tell(paths.length, paths.length);
-  // What was not seen is gone, or no longer allowed; where not all was looked at, it may still be there.
-  const complete = !report.skipped.some(({ code }) => code === 'too_many_files');
-  const gone: string[] = [];
-  for (const [path, { id, seenBy }] of complete ? known : []) if (id <= newest && seenBy !== lookId) gone.push(path);
-  if (gone.length > 0) into.remove(gone);
-  return { ...report, files: into.files().size, removed: gone.length };
-}
-
-/** Paths of files of one folder that follow each other. */
-function takeGroup(paths: readonly string[], from: number, folder: string): string[] {
-  const start = folder.endsWith(sep) ? folder : `${folder}${sep}`;
-  const group: string[] = [];
-  for (const path of paths.slice(from, from + turnFiles)) {
-    if (!path.startsWith(start) || path.indexOf(sep, start.length) !== -1) break;
-    group.push(path);
-  }
-  return group;
+  if (indexed > 0) tell(done, paths.length);
+  return { seen, skipped, indexed };
 }
 
 function isSame(path: string, { size, mtimeMs }: IndexedFile): boolean {
@@ -262,9 +259,12 @@ async function uncut(from: IndexStore, job: Extract<IndexJob, { op: 'uncut' }>):
     const read = await sandbox.readIn(dirname(path), [basename(path)], maxBytes);
     const found = isSkip(read) ? undefined : read.get(basename(path));
     const bytes = found && !isSkip(found) ? found.bytes : undefined;
-    // What is cut now is another text than the index knows, or none: the next look puts the file anew.
-    if (!bytes || !from.isSame(path, sha256(hash('sha256', bytes)))) from.doubt(path);
-    const text = (bytes && decodeText(bytes)) ?? '';
+    // It is another text than the index knows, or none: the next look puts the file anew.
+    if (!bytes || !from.isSame(path, sha256(hash('sha256', bytes)))) {
+      from.remove([path]);
+      continue;
+    }
+    const text = decodeText(bytes) ?? '';
     chars += text.length;
     texts.push({ path, text });
   }
@@ -278,20 +278,16 @@ async function symbolsIn({ path, text }: FileToCut) {
   return Array.isArray(found) ? found : undefined;
 }
 
-async function answerTo(id: number, job: IndexJob): Promise<unknown> {
+async function answerTo(id: number, job: IndexJob, signal: AbortSignal): Promise<unknown> {
   if (job.op === 'close') {
-    for (const stop of running.values()) stop.abort();
-    await Promise.allSettled(begun);
+    for (const { stop } of begun.values()) stop.abort();
+    await Promise.all([...begun.values()].map(({ ended }) => ended));
     return close();
   }
-  store ??= new IndexStore(openIndexDatabase(file), root);
+  store ??= new IndexStore(openDatabase(), root);
   switch (job.op) {
-    case 'look': {
-      const stop = new AbortController();
-      running.set(id, stop);
-      const tell = (done: number, total: number) => port?.postMessage({ id, progress: { done, total } });
-      return look(store, job, stop.signal, tell).finally(() => running.delete(id));
-    }
+    case 'look':
+      return look(store, job, signal, (done, total) => port?.postMessage({ id, progress: { done, total } }));
     case 'uncut':
       return uncut(store, job);
     case 'cut':
@@ -316,19 +312,20 @@ function failureOf(error: unknown): IndexFailure {
   const damaged = isDamage(error);
   if (damaged) {
     close();
-    if (file !== undefined) dropIndexFile(file);
+    if (file !== undefined) dropFile(file);
   }
-  return { failure: error instanceof Error ? error.message : String(error), full: isFull(error), damaged };
+  return { failure: error instanceof Error ? error.message : String(error), full: codeOf(error) === 13, damaged };
 }
 
 port?.on('message', (message: ToThread) => {
-  if ('cancel' in message) return running.get(message.cancel)?.abort();
+  if ('cancel' in message) return begun.get(message.cancel)?.stop.abort();
   const { id, job } = message;
-  const answer = answerTo(id, job).then(
+  const stop = new AbortController();
+  const ended = answerTo(id, job, stop.signal).then(
     done => port.postMessage({ id, done }),
     error => port.postMessage({ id, ...failureOf(error) }),
   );
   if (job.op === 'close') return;
-  begun.add(answer);
-  void answer.finally(() => begun.delete(answer));
+  begun.set(id, { isLook: job.op === 'look', stop, ended });
+  void ended.finally(() => begun.delete(id));
 });
