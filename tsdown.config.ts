@@ -16,7 +16,6 @@ const program = defineConfig({
     main: 'src/main.ts',
     index: 'src/index.ts',
     'sqlite-writer': 'src/storage/sqlite/writer.ts',
-    'trace-worker': 'src/workspace/call-graph/trace-worker.ts',
     'index-thread': 'src/workspace/search-index/index-worker.ts',
     'work-thread': 'src/workspace/workers/worker.ts',
   },

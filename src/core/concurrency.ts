@@ -1,4 +1,4 @@
-import { throwIfAborted } from './errors.ts';
+import { abortError, throwIfAborted } from './errors.ts';
 
 /** Runs over all items, at most `limit` at a time; results are in the order of the items. The first failure ends it. */
 export async function inParallel<Item, Result>(
@@ -62,13 +62,7 @@ export function createQueue(): Queue {
 
 async function orAborted(turn: Promise<void>, signal: AbortSignal): Promise<void> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = () => {
-    try {
-      throwIfAborted(signal);
-    } catch (error) {
-      reject(error);
-    }
-  };
+  const onAbort = () => reject(abortError(signal));
   signal.addEventListener('abort', onAbort, { once: true });
   try {
     await Promise.race([turn, aborted]);

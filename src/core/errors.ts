@@ -129,8 +129,12 @@ export function bugError(message: string, cause?: unknown): AppError {
   return new AppError('bug', message, { code: 'INTERNAL_SERVER_ERROR', class: 'bug', cause });
 }
 
+/** Why a signal was aborted, as an error of ours. */
+export function abortError(signal: AbortSignal | undefined): AppError {
+  return isAppError(signal?.reason) ? signal.reason : cancelledError(undefined, { cause: signal?.reason });
+}
+
 /** Throws when the signal was aborted; call it between the steps of a long piece of work. */
 export function throwIfAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted)
-    throw isAppError(signal.reason) ? signal.reason : cancelledError(undefined, { cause: signal.reason });
+  if (signal?.aborted) throw abortError(signal);
 }

@@ -1,4 +1,3 @@
-import { throwIfAborted } from '../../core/errors.ts';
 import type { Call, CallKind, Outline } from '../outline/outline.ts';
 import type { Meaning, UnresolvedReason } from './resolve-calls.ts';
 import { createResolver, type Resolver } from './resolve-calls.ts';
@@ -62,7 +61,7 @@ interface Build {
 }
 
 /** Who calls whom in a set of files, by their syntax: what it leaves open is listed as open. */
-export function buildCallGraph(sources: SourceSet, signal?: AbortSignal): CallGraph {
+export function buildCallGraph(sources: SourceSet): CallGraph {
   const index = createSymbolIndex(sources);
   const resolver = createResolver(sources, index);
   const nodes = new Map<Declared | Outline, GraphNode>();
@@ -72,7 +71,6 @@ export function buildCallGraph(sources: SourceSet, signal?: AbortSignal): CallGr
   }
   const build: Build = { sources, index, resolver, nodes, edges: new Map(), openEnds: [] };
   for (const outline of sources.outlines) {
-    throwIfAborted(signal);
     for (const call of outline.calls) addCall(build, outline, call);
     addRelations(build, outline);
   }

@@ -1,6 +1,5 @@
 import { posix } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { throwIfAborted } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
 import type { Language, Outline } from '../outline/outline.ts';
@@ -241,16 +240,15 @@ export interface TracedSources extends TraceReport {
 }
 
 /** Parses the sources, builds their call graph and traces the target in it. */
-export async function traceSources(input: TraceInput, signal?: AbortSignal): Promise<TracedSources> {
+export async function traceSources(input: TraceInput): Promise<TracedSources> {
   const outlines: Outline[] = [];
   for (const { path, language, text } of input.sources) {
     await setImmediate();
-    throwIfAborted(signal);
     // One is always read: an answer of nothing helps nobody.
     if (outlines.length > 0 && Atomics.load(input.late, 0) === 1) break;
     outlines.push(await readOutline(path, language, text));
   }
-  const graph = buildCallGraph(createSourceSet(outlines, input.goModules), signal);
+  const graph = buildCallGraph(createSourceSet(outlines, input.goModules));
   const report = reportOf(traceIn(graph, input.request), input.root);
   const broken = outlines.filter(outline => outline.broken).map(({ path }) => path);
   const unread = input.sources.slice(outlines.length).map(({ path }) => path);

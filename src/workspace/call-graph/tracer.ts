@@ -1,6 +1,5 @@
 import { dirname, join, relative } from 'node:path';
-import { Worker } from 'node:worker_threads';
-import { bugError, limitError, throwIfAborted } from '../../core/errors.ts';
+import { limitError } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import type { Clock } from '../../core/ports.ts';
 import { printablePath } from '../../core/text.ts';
@@ -9,53 +8,9 @@ import { languageOf, otherLanguageOf } from '../outline/outline.ts';
 import { isSkip, skip } from '../paths.ts';
 import { readFile } from '../read-file.ts';
 import type { Sandbox } from '../sandbox.ts';
-import { answerOf } from '../thread-answer.ts';
 import type { GoModule } from './symbols.ts';
 import type { TraceRequest } from './trace.ts';
 import type { Source, TracedSources, TraceInput } from './trace-sources.ts';
-import type { TraceAnswer } from './trace-worker.ts';
-
-const program = new URL(import.meta.url.endsWith('.ts') ? './trace-worker.ts' : './trace-worker.js', import.meta.url);
-
-/** Characters that are parsed and traced in about 10 ms; a thread takes longer than that to start. */
-const smallChars = 24_000;
-
-/** A thread's memory; the largest allowed set of sources takes a fraction of it. */
-const threadMegabytes = 1_024;
-
-/** Traces without holding up the process: more than a little work is done in a thread of its own, which an abort ends. */
-export async function traceInWorker(input: TraceInput, signal: AbortSignal): Promise<TracedSources> {
-  const chars = input.sources.reduce((sum, { text }) => sum + text.length, 0);
-  if (chars > smallChars) return inThread(input, signal);
-  // Most processes never parse anything: the parser is loaded when it is needed.
-  const { traceSources } = await import('./trace-sources.ts');
-  return traceSources(input, signal);
-}
-
-async function inThread(input: TraceInput, signal: AbortSignal): Promise<TracedSources> {
-  throwIfAborted(signal);
-  const worker = new Worker(program, {
-    workerData: input,
-    execArgv: [],
-    resourceLimits: { maxOldGenerationSizeMb: threadMegabytes },
-  });
-  // An error that comes after an abort is nobody's, and must not end the process.
-  worker.on('error', () => undefined);
-  try {
-    const answer: TraceAnswer = await answerOf(worker, signal, traceWords);
-    if ('traced' in answer) return answer.traced;
-    throw bugError(`The trace failed: ${answer.failure}`);
-  } finally {
-    await worker.terminate();
-  }
-}
-
-const traceWords = {
-  ended: 'The thread of a trace',
-  failed: 'The thread of a trace failed.',
-  tooMuch: 'The files are too much to trace at once.',
-  next: 'Name fewer files or folders in relevant_files.',
-};
 
 export interface ProjectTrace extends TraceRequest {
   /** Files and directories as the caller named them; none: the whole project. */
@@ -72,6 +27,8 @@ export interface TracerOptions {
   home: string;
   maxNamedFiles: number;
   clock: Pick<Clock, 'after'>;
+  /** Where the parsing is done. */
+  pool: { trace(input: TraceInput, signal: AbortSignal): Promise<TracedSources> };
 }
 
 export interface TracedProject {
@@ -121,7 +78,7 @@ function tookTooLong() {
 }
 
 async function traceProject(
-  { sandbox, home, maxNamedFiles }: TracerOptions,
+  { sandbox, home, maxNamedFiles, pool }: TracerOptions,
   trace: ProjectTrace,
   late: TraceInput['late'],
 ): Promise<TracedProject> {
@@ -153,7 +110,7 @@ async function traceProject(
   if (sources.length === 0) return known;
   const goModules = await findGoModules(sandbox, root, sources, signal);
   const { mode, target, hints } = trace;
-  const traced = await traceInWorker({ root, sources, goModules, request: { mode, target, hints }, late }, signal);
+  const traced = await pool.trace({ root, sources, goModules, request: { mode, target, hints }, late }, signal);
   const unread = traced.unread.map(path =>
     skip(path, 'over_budget', `Reading took ${readMs / 1_000} seconds; name fewer files.`),
   );

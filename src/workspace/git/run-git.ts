@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { AppError, configError, limitError, throwIfAborted } from '../../core/errors.ts';
+import { type AppError, abortError, configError, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { programNamed } from '../programs.ts';
 import type { Sandbox } from '../sandbox.ts';
@@ -116,7 +116,7 @@ export async function runGit(options: GitProcessOptions, command: GitCommand): P
     });
     child.on('close', exitCode => {
       clean();
-      if (ending === 'cancelled') return reject(cancelled(command.signal));
+      if (ending === 'cancelled') return reject(abortError(command.signal));
       if (ending === 'late') return reject(tooSlow(place));
       const stdout = Buffer.concat(out).toString('utf8');
       resolve({ exitCode: exitCode ?? 1, stdout, stderr: stderr.slice(0, errorChars), complete: ending !== 'full' });
@@ -156,15 +156,6 @@ function killGroup(pid: number | undefined): void {
   } catch {
     // It has ended by itself; `close` comes in any case.
   }
-}
-
-function cancelled(signal: AbortSignal | undefined): unknown {
-  try {
-    throwIfAborted(signal);
-  } catch (error) {
-    return error;
-  }
-  return new AppError('cancelled', 'git was stopped.', { code: 'CANCELLED', class: 'cancelled' });
 }
 
 function cannotRun(error: Error): AppError {

@@ -1,9 +1,8 @@
 import { Worker } from 'node:worker_threads';
-import { bugError, cancelledError, storageError, throwIfAborted } from '../../core/errors.ts';
+import { abortError, bugError, cancelledError, storageError, throwIfAborted } from '../../core/errors.ts';
 import type { LineRange, Skip } from '../../core/file.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { SandboxOptions } from '../sandbox.ts';
-import { reasonOf } from '../thread-answer.ts';
 
 /** A file whose chunks are put into the index. Its path is absolute. */
 export interface FileToCut {
@@ -135,7 +134,7 @@ export class IndexClient {
       return await promise;
     } catch (error) {
       if (this.#closed) throw cancelledError('The process is ending.');
-      throw signal?.aborted ? reasonOf(signal) : error;
+      throw signal?.aborted ? abortError(signal) : error;
     } finally {
       signal?.removeEventListener('abort', cancel);
       this.#asked.delete(id);

@@ -274,8 +274,7 @@ async function uncut(from: IndexStore, job: Extract<IndexJob, { op: 'uncut' }>):
 async function symbolsIn({ path, text }: FileToCut) {
   const language = languageOf(path);
   if (!language || text.length > maxParsed) return undefined;
-  const found = await doJob({ kind: 'symbols', path, language, text });
-  return Array.isArray(found) ? found : undefined;
+  return doJob({ kind: 'symbols', input: { path, language, text } });
 }
 
 async function answerTo(id: number, job: IndexJob, signal: AbortSignal): Promise<unknown> {

@@ -1,12 +1,17 @@
+import type { TracedSources, TraceInput } from '../call-graph/trace-sources.ts';
 import { unifiedDiff } from '../diff.ts';
 import type { Language, Outline, SymbolKind } from '../outline/outline.ts';
 import { readOutline } from '../outline/read-outline.ts';
 
-/** Work on the processor that may take longer than the other calls of a process should wait. Plain values: threads get copies. */
-export type Job =
-  | { kind: 'symbols'; path: string; language: Language; text: string }
-  | { kind: 'diff'; path: string; before: string; after: string }
-  | { kind: 'count'; texts: readonly string[] };
+/** What the kinds of jobs are given: work on the processor that may take longer than the other calls of a process should wait. */
+export interface JobInputs {
+  symbols: { path: string; language: Language; text: string };
+  diff: { path: string; before: string; after: string };
+  count: readonly string[];
+  trace: TraceInput;
+}
+
+export type JobKind = keyof JobInputs;
 
 /** Something that a source file declares. */
 export interface FoundSymbol {
@@ -27,20 +32,27 @@ export interface JobResults {
   diff: string | undefined;
   /** Tokens by o200k, or a few more. */
   count: number;
+  trace: TracedSources;
 }
 
-export type JobAnswer = { done: JobResults[Job['kind']] } | { failure: string };
+/** A job as it is sent to a thread: plain values, of which it gets copies. */
+export interface JobMessage<Kind extends JobKind = JobKind> {
+  kind: Kind;
+  input: JobInputs[Kind];
+}
+
+export type JobAnswer<Kind extends JobKind> = { done: JobResults[Kind] } | { failure: string };
+
+const jobs: { readonly [Kind in JobKind]: (input: JobInputs[Kind]) => Promise<JobResults[Kind]> } = {
+  symbols: async ({ path, language, text }) => symbolsOf(await readOutline(path, language, text)),
+  diff: async ({ path, before, after }) => unifiedDiff(path, before, after),
+  count: async texts => (await import('./count-tokens.ts')).countO200k(texts),
+  trace: async input => (await import('../call-graph/trace-sources.ts')).traceSources(input),
+};
 
 /** Does one job in this thread. */
-export async function doJob(job: Job): Promise<JobResults[Job['kind']]> {
-  switch (job.kind) {
-    case 'symbols':
-      return symbolsOf(await readOutline(job.path, job.language, job.text));
-    case 'diff':
-      return unifiedDiff(job.path, job.before, job.after);
-    case 'count':
-      return (await import('./count-tokens.ts')).countO200k(job.texts);
-  }
+export function doJob<Kind extends JobKind>({ kind, input }: JobMessage<Kind>): Promise<JobResults[Kind]> {
+  return jobs[kind](input);
 }
 
 const deepest = 20;

@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads';
-import { bugError, cancelledError, throwIfAborted } from '../../core/errors.ts';
+import { abortError, bugError, cancelledError, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { answerOf, reasonOf } from '../thread-answer.ts';
-import type { FoundSymbol, Job, JobAnswer, JobResults } from './run-job.ts';
+import { errorCode } from '../paths.ts';
+import type { JobAnswer, JobInputs, JobKind, JobMessage, JobResults } from './run-job.ts';
 
 const program = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './work-thread.js', import.meta.url);
 
@@ -13,22 +13,12 @@ const threadMegabytes = 1_024;
 /** A thread that had nothing to do for this long ends. */
 const idleMs = 10_000;
 
-/** Threads for work on the processor. */
-export type WorkPool = Pick<Pool, keyof Pool>;
-
-type Of<Kind extends Job['kind']> = Omit<Extract<Job, { kind: Kind }>, 'kind'>;
+export type WorkPool = ReturnType<typeof createPool>;
 
 export interface PoolOptions {
-  /** The most threads at once. */
+  /** The most threads at once; a trace gets one beyond them, because it may take a minute. */
   size: number;
   clock: Pick<Clock, 'after'>;
-}
-
-type Result = JobResults[Job['kind']];
-
-interface Waiting {
-  start(thread: Thread): void;
-  refuse(error: Error): void;
 }
 
 interface Thread {
@@ -37,144 +27,165 @@ interface Thread {
   stayAwake?: () => void;
 }
 
-/** Starts threads when there is work and lets idle ones end; neither keeps the process alive. An abort ends the work at once. */
-export function createPool(options: PoolOptions): WorkPool {
-  return new Pool(options);
-}
+/** Threads for work on the processor. An abort ends the work at once. */
+export function createPool(options: PoolOptions) {
+  const threads = createThreads(options);
 
-class Pool {
-  readonly #options: PoolOptions;
-  readonly #idle: Thread[] = [];
-  readonly #all = new Set<Thread>();
-  readonly #queue: Waiting[] = [];
-  #closed = false;
-
-  constructor(options: PoolOptions) {
-    this.#options = options;
-  }
-
-  /** Threads that there are now, working or idle. */
-  get threads(): number {
-    return this.#all.size;
-  }
-
-  /** What a source file declares, in the order of the source. */
-  async symbols(job: Of<'symbols'>, signal?: AbortSignal): Promise<FoundSymbol[]> {
-    const small = job.text.length <= smallChars;
-    const found = await this.#do({ kind: 'symbols', ...job }, small, signal);
-    return Array.isArray(found) ? found : [];
-  }
-
-  /** What changed in a file; undefined when the texts are too far apart. */
-  async diff(job: Of<'diff'>, signal?: AbortSignal): Promise<string | undefined> {
-    const small = job.before.length + job.after.length <= smallChars;
-    const found = await this.#do({ kind: 'diff', ...job }, small, signal);
-    return typeof found === 'string' ? found : undefined;
-  }
-
-  /** Tokens of texts by o200k, or a few more: slow, for what an estimate can't decide. */
-  async count(texts: readonly string[], signal?: AbortSignal): Promise<number> {
-    // Always in a thread: the tokenizer alone takes longer to load than others should wait.
-    const found = await this.#do({ kind: 'count', texts }, false, signal);
-    return typeof found === 'number' ? found : Number.POSITIVE_INFINITY;
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    for (const waiting of this.#queue.splice(0)) waiting.refuse(cancelledError('The process is ending.'));
-    await Promise.all([...this.#all].map(thread => this.#end(thread)));
-  }
-
-  async #do(job: Job, small: boolean, signal: AbortSignal | undefined): Promise<Result> {
+  async function run<Kind extends JobKind>(
+    job: JobMessage<Kind>,
+    chars: number,
+    signal: AbortSignal | undefined,
+  ): Promise<JobResults[Kind]> {
     throwIfAborted(signal);
-    if (small) return here(job);
-    const thread = await this.#free(signal);
+    // Most processes never need what this takes, so it is loaded late.
+    if (chars <= smallChars) return (await import('./run-job.ts')).doJob(job);
+    const thread = await threads.take(job.kind === 'trace', signal);
     let sound = false;
     try {
-      const result = await ask(thread, job, signal);
-      sound = !this.#closed;
-      return result;
+      const done = await ask(thread.worker, job, signal);
+      sound = true;
+      return done;
     } finally {
       // Whatever an aborted thread still does is nobody's any more.
-      if (sound) this.#release(thread);
-      else await this.#end(thread);
+      if (sound) threads.giveBack(thread);
+      else await threads.end(thread);
     }
   }
 
-  #free(signal: AbortSignal | undefined): Promise<Thread> {
-    if (this.#closed) return Promise.reject(cancelledError('The process is ending.'));
-    const rested = this.#idle.pop();
-    if (rested) {
-      rested.stayAwake?.();
-      return Promise.resolve(rested);
-    }
-    if (this.#all.size < this.#options.size) return Promise.resolve(this.#started());
-    const { promise, resolve, reject } = Promise.withResolvers<Thread>();
-    const abort = () => {
-      this.#queue.splice(this.#queue.indexOf(waiting), 1);
-      reject(reasonOf(signal));
-    };
-    const waiting: Waiting = {
-      start(thread) {
-        signal?.removeEventListener('abort', abort);
-        resolve(thread);
-      },
-      refuse: reject,
-    };
-    signal?.addEventListener('abort', abort, { once: true });
-    this.#queue.push(waiting);
-    return promise;
-  }
+  return {
+    /** Threads that there are now, working or idle. */
+    get threads(): number {
+      return threads.all.size;
+    },
+    /** What a source file declares, in the order of the source. */
+    symbols: (input: JobInputs['symbols'], signal?: AbortSignal) =>
+      run({ kind: 'symbols', input }, input.text.length, signal),
+    /** What changed in a file; undefined when the texts are too far apart. */
+    diff: (input: JobInputs['diff'], signal?: AbortSignal) =>
+      run({ kind: 'diff', input }, input.before.length + input.after.length, signal),
+    /**
+     * Tokens of texts by o200k, or a few more: slow, for what an estimate can't decide. Always in a thread: the tokenizer alone
+     * takes longer to load than others should wait.
+     */
+    count: (input: JobInputs['count'], signal?: AbortSignal) =>
+      run({ kind: 'count', input }, Number.POSITIVE_INFINITY, signal),
+    /** Where a target of sources leads. */
+    trace: (input: JobInputs['trace'], signal?: AbortSignal) =>
+      run(
+        { kind: 'trace', input },
+        input.sources.reduce((sum, { text }) => sum + text.length, 0),
+        signal,
+      ),
+    close: threads.close,
+  };
+}
 
-  #started(): Thread {
+/** Starts threads when there is work and lets idle ones end; neither keeps the process alive. */
+function createThreads({ size, clock }: PoolOptions) {
+  const all = new Set<Thread>();
+  const idle: Thread[] = [];
+  const queue: PromiseWithResolvers<Thread>[] = [];
+  let closed = false;
+
+  function start(): Thread {
     const worker = new Worker(program, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: threadMegabytes } });
     const thread: Thread = { worker };
     // An error that comes after an abort is nobody's, and must not end the process.
     worker.on('error', () => undefined);
-    this.#all.add(thread);
+    all.add(thread);
     return thread;
   }
 
-  #release(thread: Thread): void {
-    const next = this.#queue.shift();
+  async function take(atOnce: boolean, signal: AbortSignal | undefined): Promise<Thread> {
+    if (closed) throw ending();
+    const rested = idle.pop();
+    rested?.stayAwake?.();
+    if (rested) return rested;
+    if (atOnce || all.size < size) return start();
+    const waiting = Promise.withResolvers<Thread>();
+    const abort = () => {
+      const place = queue.indexOf(waiting);
+      if (place !== -1) queue.splice(place, 1);
+      waiting.reject(abortError(signal));
+    };
+    signal?.addEventListener('abort', abort, { once: true });
+    queue.push(waiting);
+    try {
+      return await waiting.promise;
+    } finally {
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  function giveBack(thread: Thread): void {
+    const next = queue.shift();
     if (next) {
-      next.start(thread);
+      next.resolve(thread);
       return;
     }
     thread.worker.unref();
-    thread.stayAwake = this.#options.clock.after(idleMs, () => {
-      this.#idle.splice(this.#idle.indexOf(thread), 1);
-      void this.#end(thread);
+    thread.stayAwake = clock.after(idleMs, () => {
+      idle.splice(idle.indexOf(thread), 1);
+      void end(thread);
     });
-    this.#idle.push(thread);
+    idle.push(thread);
   }
 
-  async #end(thread: Thread): Promise<void> {
-    this.#all.delete(thread);
+  async function end(thread: Thread): Promise<void> {
+    all.delete(thread);
     thread.stayAwake?.();
     // A job that waits gets a thread of its own in the place of this one.
-    const next = this.#closed ? undefined : this.#queue.shift();
-    next?.start(this.#started());
+    queue.shift()?.resolve(start());
     await thread.worker.terminate();
   }
+
+  async function close(): Promise<void> {
+    closed = true;
+    for (const waiting of queue.splice(0)) waiting.reject(ending());
+    await Promise.all([...all].map(end));
+  }
+
+  return { all, take, giveBack, end, close };
+}
+
+function ending(): Error {
+  return cancelledError('The process is ending.');
 }
 
 /** Has a thread do a job. It keeps the process alive meanwhile. */
-async function ask({ worker }: Thread, job: Job, signal: AbortSignal | undefined): Promise<Result> {
-  const answer: JobAnswer = await answerOf(worker, signal, workWords, () => worker.postMessage(job));
-  if ('done' in answer) return answer.done;
-  throw bugError(`Work in a thread failed: ${answer.failure}`);
+async function ask<Kind extends JobKind>(
+  worker: Worker,
+  job: JobMessage<Kind>,
+  signal: AbortSignal | undefined,
+): Promise<JobResults[Kind]> {
+  const { promise, resolve, reject } = Promise.withResolvers<JobAnswer<Kind>>();
+  const abort = () => reject(abortError(signal));
+  const onError = (error: unknown) => reject(threadError(error, job.kind));
+  const onExit = (code: number) => reject(bugError(`A thread ended with code ${code} and no answer.`));
+  worker.on('message', resolve).on('error', onError).on('exit', onExit);
+  worker.ref();
+  signal?.addEventListener('abort', abort, { once: true });
+  try {
+    throwIfAborted(signal);
+    worker.postMessage(job);
+    const answer = await promise;
+    if ('done' in answer) return answer.done;
+    throw bugError(`Work in a thread failed: ${answer.failure}`);
+  } finally {
+    signal?.removeEventListener('abort', abort);
+    worker.off('message', resolve).off('error', onError).off('exit', onExit);
+  }
 }
 
-const workWords = {
-  ended: 'A thread',
-  failed: 'A thread failed.',
-  tooMuch: 'A file is too much to be worked on whole.',
-  next: 'Name ranges of lines (file.ts:10-80) or fewer files.',
-};
-
-/** Small work is done where it is asked for; most processes never need what it takes, so it is loaded late. */
-async function here(job: Job): Promise<Result> {
-  const { doJob } = await import('./run-job.ts');
-  return doJob(job);
+function threadError(error: unknown, kind: JobKind): Error {
+  if (errorCode(error) !== 'ERR_WORKER_OUT_OF_MEMORY') return bugError('A thread failed.', error);
+  return kind === 'trace'
+    ? limitError('size', 'The files are too much to trace at once.', {
+        next: 'Name fewer files or folders in relevant_files.',
+        cause: error,
+      })
+    : limitError('size', 'A file is too much to be worked on whole.', {
+        next: 'Name ranges of lines (file.ts:10-80) or fewer files.',
+        cause: error,
+      });
 }

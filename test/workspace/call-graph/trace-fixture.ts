@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import type { TraceMode } from '../../../src/workspace/call-graph/trace.ts';
 import { createTracer, type TracedProject } from '../../../src/workspace/call-graph/tracer.ts';
 import { createSandbox } from '../../../src/workspace/sandbox.ts';
+import { createPool } from '../../../src/workspace/workers/worker-pool.ts';
 
 export const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/trace-${name}`, import.meta.url));
 
@@ -17,11 +18,15 @@ export interface TraceCall {
 }
 
 export function trace({ root, target, mode = 'precision', files = [], hints = [], signal, after }: TraceCall) {
+  const clock = { after: after ?? (() => () => undefined) };
+  // Its threads do not keep the process alive.
+  const pool = createPool({ size: 1, clock });
   const tracer = createTracer({
     sandbox: createSandbox({ roots: [root], allowSecrets: false }),
     home: root,
     maxNamedFiles: 50,
-    clock: { after: after ?? (() => () => undefined) },
+    clock,
+    pool,
   });
   return tracer({ root, target, mode, files, hints, signal: signal ?? new AbortController().signal });
 }
