@@ -12,67 +12,26 @@ export const secretFiles: readonly { title: string; patterns: readonly string[] 
   {
     title: 'Private keys and key stores',
     patterns: [
-      'id_rsa',
-      'id_dsa',
-      'id_ecdsa',
-      'id_ecdsa_sk',
-      'id_ed25519',
-      'id_ed25519_sk',
-      '*.pem',
-      '*.key',
-      '*.p8',
-      '*.p12',
-      '*.pfx',
-      '*.ppk',
-      '*.jks',
-      '*.keystore',
-      '.ssh/*',
-      '.gnupg/*',
-      '.gnupg/private-keys-v1.d/*',
+      ...['id_rsa', 'id_dsa', 'id_ecdsa', 'id_ecdsa_sk', 'id_ed25519', 'id_ed25519_sk', '*.pem', '*.key', '*.p8'],
+      ...['*.p12', '*.pfx', '*.ppk', '*.jks', '*.keystore', '.ssh/*', '.gnupg/*', '.gnupg/private-keys-v1.d/*'],
     ],
   },
   { title: 'Password databases', patterns: ['*.kdbx', '*.kdb', '.htpasswd', '.pgpass', '.my.cnf'] },
   {
     title: 'Credentials of tools',
     patterns: [
-      '.npmrc',
-      '.pypirc',
-      '.netrc',
-      '_netrc',
-      '.git-credentials',
-      '.dockercfg',
-      '.docker/config.json',
-      '.kube/config',
-      '.aws/credentials',
-      '.azure/accesstokens.json',
-      '.azure/msal_token_cache.json',
-      'application_default_credentials.json',
-      'gcloud/credentials.db',
-      'gcloud/access_tokens.db',
-      'gh/hosts.yml',
-      '.cargo/credentials',
-      '.cargo/credentials.toml',
-      '.gem/credentials',
-      '.vault-token',
-      '.s3cfg',
-      '.boto',
+      ...['.npmrc', '.pypirc', '.netrc', '_netrc', '.git-credentials', '.dockercfg', '.docker/config.json'],
+      ...['.kube/config', '.aws/credentials', '.azure/accesstokens.json', '.azure/msal_token_cache.json'],
+      ...['application_default_credentials.json', 'gcloud/credentials.db', 'gcloud/access_tokens.db', 'gh/hosts.yml'],
+      ...['.cargo/credentials', '.cargo/credentials.toml', '.gem/credentials', '.vault-token', '.s3cfg', '.boto'],
     ],
   },
 ];
 
 /** Files that match the list above and hold no secret all the same. */
 export const harmlessFiles: readonly string[] = [
-  '.env.example',
-  '.env.*.example',
-  '.env.sample',
-  '.env.*.sample',
-  '.env.template',
-  '.env.*.template',
-  '*.pub',
-  '.ssh/config',
-  '.ssh/known_hosts',
-  '.ssh/known_hosts.old',
-  '.ssh/authorized_keys',
+  ...['.env.example', '.env.*.example', '.env.sample', '.env.*.sample', '.env.template', '.env.*.template'],
+  ...['*.pub', '.ssh/config', '.ssh/known_hosts', '.ssh/known_hosts.old', '.ssh/authorized_keys'],
 ];
 
 const isListed = matcher(secretFiles.flatMap(group => group.patterns));
@@ -120,34 +79,24 @@ export function errorCode(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** What a failed system call means for whoever named the path, by its codes. */
+const failures: readonly (readonly [codes: string, SkipCode, reason: string])[] = [
+  ['ENOENT ENOTDIR', 'not_found', 'There is no such file; check the spelling and where relative paths start.'],
+  ['EACCES EPERM', 'unreadable', 'The server may not read it; change its permissions or name another file.'],
+  ['ELOOP', 'unreadable', 'Its symbolic links lead in a circle or changed meanwhile; name the file itself.'],
+  ['ENAMETOOLONG', 'bad_path', 'The path is longer than this system allows.'],
+  ['ENXIO ENODEV EISDIR', 'not_regular', 'It is no regular file; only regular files are read.'],
+];
+
 /** Puts a failed system call into words; anything that is no failed system call is thrown on. */
 export function skipFor(path: string, error: unknown): Skip {
-  const code = errorCode(error);
-  switch (code) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return skip(path, 'not_found', 'There is no such file; check the spelling and where relative paths start.');
-    case 'EACCES':
-    case 'EPERM':
-      return skip(path, 'unreadable', 'The server may not read it; change its permissions or name another file.');
-    case 'ELOOP':
-      return skip(
-        path,
-        'unreadable',
-        'Its symbolic links lead in a circle or changed meanwhile; name the file itself.',
-      );
-    case 'ENAMETOOLONG':
-      return skip(path, 'bad_path', 'The path is longer than this system allows.');
-    case 'ENXIO':
-    case 'ENODEV':
-    case 'EISDIR':
-      return skip(path, 'not_regular', 'It is no regular file; only regular files are read.');
-    default:
-      if (error instanceof Error && 'errno' in error) {
-        return skip(path, 'unreadable', `The system could not read it (${code ?? 'unknown error'}); try again later.`);
-      }
-      throw error;
+  const code = errorCode(error) ?? 'unknown error';
+  const known = failures.find(([codes]) => codes.split(' ').includes(code));
+  if (known) return skip(path, known[1], known[2]);
+  if (error instanceof Error && 'errno' in error) {
+    return skip(path, 'unreadable', `The system could not read it (${code}); try again later.`);
   }
+  throw error;
 }
 
 export function tooLarge(path: string, bytes: number, maxBytes: number): Skip {

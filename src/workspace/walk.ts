@@ -25,16 +25,8 @@ import type { Entry, Listing, Sandbox } from './sandbox.ts';
  * What git ignores is left out besides. Anything else is entered, so that `vendor/` or `out/` with real code is not lost.
  */
 const buildFolders: readonly string[] = [
-  'node_modules',
-  'bower_components',
-  'jspm_packages',
-  '__pycache__',
-  'dist',
-  'build',
-  'target',
-  'coverage',
-  'htmlcov',
-  'DerivedData',
+  ...['node_modules', 'bower_components', 'jspm_packages', '__pycache__', 'dist', 'build', 'target'],
+  ...['coverage', 'htmlcov', 'DerivedData'],
 ];
 
 /** Name of a folder → names of entries, one of which gives it away. */
@@ -74,13 +66,8 @@ const testNames = /(?:^test_|[._-](?:test|spec|tests)(?:\.[^.]+)+$|_test\.[^.]+$
 const generatedNames =
   /(?:\.min\.(?:js|mjs|css)|\.map|\.snap|\.lock|\.lockb|[._]pb2?(?:_grpc)?\.(?:go|py|ts|js|h|cc)|\.g\.dart|\.gen\.[^.]+|[._-]generated\.[^.]+|\.tsbuildinfo)$/i;
 
-const lockNames = [
-  'package-lock.json',
-  'npm-shrinkwrap.json',
-  'pnpm-lock.yaml',
-  'go.sum',
-  'gradle.lockfile',
-  'packages.lock.json',
+const lockNames: readonly string[] = [
+  ...['package-lock.json', 'npm-shrinkwrap.json', 'pnpm-lock.yaml', 'go.sum', 'gradle.lockfile', 'packages.lock.json'],
 ];
 
 const docNames =

@@ -101,17 +101,9 @@ const patchChars = 8 * 1024 * 1024;
 
 const statusArgs = 'status --porcelain=v2 --branch -z --untracked-files=all --ignore-submodules=dirty'.split(' ');
 
-const diffOptions = [
-  '--no-ext-diff',
-  '--no-textconv',
-  '--no-color',
-  '--find-renames',
-  '--submodule=short',
-  '--ignore-submodules=dirty',
-  '--unified=5',
-  '--src-prefix=a/',
-  '--dst-prefix=b/',
-  '--no-relative',
+const diffOptions: readonly string[] = [
+  ...['--no-ext-diff', '--no-textconv', '--no-color', '--find-renames', '--submodule=short', '--unified=5'],
+  ...['--ignore-submodules=dirty', '--src-prefix=a/', '--dst-prefix=b/', '--no-relative'],
 ];
 
 /** More lines than any file has: a patch with it shows each file in full. */

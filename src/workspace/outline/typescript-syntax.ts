@@ -99,13 +99,9 @@ export function readExportedAssignment({ outline }: Sketch, left: Node, right: N
   return 'default';
 }
 
-const transparent = new Set([
-  'parenthesized_expression',
-  'non_null_expression',
-  'await_expression',
-  'as_expression',
-  'satisfies_expression',
-]);
+const transparent = new Set(
+  'parenthesized_expression non_null_expression await_expression as_expression satisfies_expression'.split(' '),
+);
 
 export const typescriptSyntax: ChainSyntax = {
   names: new Set('identifier this super type_identifier shorthand_property_identifier property_identifier'.split(' ')),
