@@ -8,7 +8,7 @@ import { readBytes } from '../read-file.ts';
 import type { MaskContext, WrittenSecret } from '../restore-secrets.ts';
 import { checkTarget } from '../write-file.ts';
 import { filterlessGit, type GitOptions } from './changes.ts';
-import { fittedHunks, newFileHunk, type PatchedFile, parsePatch, patchedFile } from './patch.ts';
+import { fittedHunks, type PatchedFile, parsePatch, patchedFile, UnfitPatch } from './patch.ts';
 import { enclosingRepository } from './repositories.ts';
 import type { RepositoryPlace } from './run-git.ts';
 
@@ -56,70 +56,48 @@ const maxBytes = 8 * 1024 * 1024;
  * A patch for secret files, for what git runs or believes, or for two repositories at once is withheld.
  */
 export async function checkPatch(options: GitOptions, request: PatchRequest): Promise<SoundPatch | WithheldPatch> {
-  if (request.patch.length > maxChars) return withheld('it is too large');
-  const parsed = parsePatch(request.patch);
-  if (!parsed.ok) return withheld(parsed.reason);
   try {
-    return await checkFiles(options, request, parsed.files);
+    return await soundPatch(options, request);
   } catch (error) {
-    if (isAppError(error) && (error.kind === 'security' || error.kind === 'input')) return withheld(error.message);
+    const isRefusal = isAppError(error) && (error.kind === 'security' || error.kind === 'input');
+    if (isRefusal || error instanceof UnfitPatch) return { ok: false, reason: error.message };
     throw error;
   }
 }
 
-function withheld(reason: string): WithheldPatch {
-  return { ok: false, reason };
-}
-
-async function checkFiles(
-  options: GitOptions,
-  request: PatchRequest,
-  files: readonly PatchedFile[],
-): Promise<SoundPatch | WithheldPatch> {
+async function soundPatch(options: GitOptions, request: PatchRequest): Promise<SoundPatch> {
+  if (request.patch.length > maxChars) throw new UnfitPatch('it is too large');
+  const changed = parsePatch(request.patch);
   const place = await enclosingRepository(options, await options.sandbox.assertWithin(request.root));
-  if (!place) return withheld('there is no git repository that could say whether it applies');
+  if (!place) throw new UnfitPatch('there is no git repository that could say whether it applies');
   const pieces: string[] = [];
-  const facts: SoundPatch['files'] = [];
-  for (const file of files) {
-    const target = await targetOf(options, request, place, file);
-    if (typeof target === 'string') return withheld(target);
-    const isNew = target.text === undefined;
-    const absolute = join(place.top, target.path);
-    const made = await patchedFile(request.secrets, target.path, file.hunks, target.text);
-    if (!made.ok) return withheld(`${printablePath(target.path)}: ${made.reason}`);
-    const { after, secrets } = made;
-    const fitted = isNew ? newFileHunk(file.hunks) : fittedHunks(target.text ?? '', after);
-    if (!fitted.ok) return withheld(`${printablePath(target.path)}: ${fitted.reason}`);
-    const { lines, added, removed } = fitted;
-    const protection = await reasonToProtect(options.sandbox, absolute, { before: target.text, after });
-    pieces.push(pieceOf(target.path, isNew, lines));
-    facts.push({ path: target.path, added, removed, isNew, ...(protection !== undefined && { protection }), secrets });
+  const files: SoundPatch['files'] = [];
+  for (const file of changed) {
+    const { path, text } = await targetOf(options, request, place, file);
+    const { after, secrets } = await patchedFile(request.secrets, path, file, text);
+    const { lines, added, removed } = fittedHunks(file, text ?? '', after);
+    const protection = await reasonToProtect(options.sandbox, join(place.top, path), { before: text, after });
+    const isNew = text === undefined;
+    pieces.push(pieceOf(path, isNew, lines));
+    files.push({ path, added, removed, isNew, ...(protection !== undefined && { protection }), secrets });
   }
   const patch = pieces.join('');
-  const refusal = await refusalOf(options, place, patch, request.signal);
-  return refusal === undefined ? { ok: true, patch, place, files: facts } : withheld(refusal);
-}
-
-/** What git says against a patch; undefined: nothing. */
-async function refusalOf(
-  options: GitOptions,
-  place: RepositoryPlace,
-  patch: string,
-  signal: AbortSignal | undefined,
-): Promise<string | undefined> {
-  const git = await filterlessGit(options, place, signal);
+  const git = await filterlessGit(options, place, request.signal);
   const { exitCode, stderr } = await git(['apply', '--check', '--whitespace=nowarn', '-'], patch);
-  return exitCode === 0 ? undefined : `git: ${stderr.trim().split('\n', 1)[0] ?? ''}`;
+  if (exitCode !== 0) throw new UnfitPatch(`git: ${stderr.trim().split('\n', 1)[0] ?? ''}`);
+  return { ok: true, patch, place, files };
 }
 
-/** The file that a patch means: its path in the repository, and what it holds now; a reason where it may not be changed. */
+/** The file that a patch means: its path in the repository, and what it holds now; no text for one that is to be made. */
 async function targetOf(
   { sandbox }: GitOptions,
   { root, signal }: PatchRequest,
   { top }: RepositoryPlace,
   { oldPath, newPath }: PatchedFile,
-): Promise<{ path: string; text?: string } | string> {
-  if (/[\p{Cc}"\\]/u.test(newPath)) return 'the name of a file in it has characters that no path should have';
+): Promise<{ path: string; text?: string }> {
+  if (/[\p{Cc}"\\]/u.test(newPath))
+    throw new UnfitPatch('the name of a file in it has characters that no path should have');
+  const name = printablePath(newPath);
   const candidates = isAbsolute(newPath) ? [newPath] : [...new Set([resolve(root, newPath), resolve(top, newPath)])];
   let missing: string | undefined;
   for (const path of candidates) {
@@ -129,17 +107,17 @@ async function targetOf(
     const found = await textOf(sandbox, path, signal);
     const slashed = inside.split(sep).join('/');
     if (!isSkip(found)) {
-      if (found.path !== path) return `${printablePath(newPath)} is a link, or lies behind one`;
-      return oldPath === undefined ? `${printablePath(newPath)} is there already` : { path: slashed, text: found.text };
+      if (found.path !== path) throw new UnfitPatch(`${name} is a link, or lies behind one`);
+      if (oldPath === undefined) throw new UnfitPatch(`${name} is there already`);
+      return { path: slashed, text: found.text };
     }
-    if (found.code !== 'not_found') return `${printablePath(newPath)}: ${found.reason}`;
+    if (found.code !== 'not_found') throw new UnfitPatch(`${name}: ${found.reason}`);
     missing ??= slashed;
   }
-  if (missing === undefined) return `${printablePath(newPath)} is outside the repository`;
-  if (oldPath !== undefined) return `there is no file ${printablePath(newPath)}`;
-  return (await isInside(sandbox, join(top, missing)))
-    ? { path: missing }
-    : `${printablePath(newPath)} is outside the roots`;
+  if (missing === undefined) throw new UnfitPatch(`${name} is outside the repository`);
+  if (oldPath !== undefined) throw new UnfitPatch(`there is no file ${name}`);
+  if (!(await isInside(sandbox, join(top, missing)))) throw new UnfitPatch(`${name} is outside the roots`);
+  return { path: missing };
 }
 
 /** A file that is to be made lies in the deepest folder of its path that is there. */

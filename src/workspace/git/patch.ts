@@ -1,4 +1,5 @@
 import { structuredPatch } from 'diff';
+import { printablePath } from '../../core/text.ts';
 import { type MaskContext, maskFile, placeholdersIn, type WrittenSecret } from '../restore-secrets.ts';
 
 /** One hunk as it was written; the numbers of its head are not believed. */
@@ -19,7 +20,8 @@ export interface PatchedFile {
   hunks: Hunk[];
 }
 
-export type ParsedPatch = { ok: true; files: PatchedFile[] } | { ok: false; reason: string };
+/** Why a patch is not taken: the message is a clause that goes on from "it was withheld:". */
+export class UnfitPatch extends Error {}
 
 const maxFiles = 50;
 
@@ -30,9 +32,9 @@ const plainHeader = /^new file mode 100(?:644|755)$/;
 
 /**
  * Reads a unified diff as people and models write one: in a fence or between prose, with wrong counts, without `a/` and `b/`.
- * What does more to a file than change its lines, make it, or where it may, delete it, is refused.
+ * Throws `UnfitPatch` for what does more to a file than change its lines, make it, or where it may, delete it.
  */
-export function parsePatch(text: string, { deletes = false }: { deletes?: boolean } = {}): ParsedPatch {
+export function parsePatch(text: string, { deletes = false }: { deletes?: boolean } = {}): PatchedFile[] {
   const lines = unfenced(text).split(/\r?\n/);
   const files: PatchedFile[] = [];
   let at = 0;
@@ -40,18 +42,17 @@ export function parsePatch(text: string, { deletes = false }: { deletes?: boolea
     const line = lines[at] ?? '';
     if (isFileHead(lines, at)) {
       const read = readFile(lines, at, deletes);
-      if ('reason' in read) return { ok: false, reason: read.reason };
       files.push(read.file);
       at = read.end;
     } else if (refusedHeader(line) && !(deletes && /^deleted file mode 100(?:644|755)$/.test(line))) {
-      return { ok: false, reason: `it does more than change lines of text ("${line.slice(0, 60)}")` };
+      throw new UnfitPatch(`it does more than change lines of text ("${line.slice(0, 60)}")`);
     } else at++;
   }
-  if (files.length === 0) return { ok: false, reason: 'it is no unified diff' };
-  if (files.length > maxFiles) return { ok: false, reason: `it changes more than ${maxFiles} files` };
+  if (files.length === 0) throw new UnfitPatch('it is no unified diff');
+  if (files.length > maxFiles) throw new UnfitPatch(`it changes more than ${maxFiles} files`);
   const names = files.map(({ newPath }) => newPath);
-  if (new Set(names).size < names.length) return { ok: false, reason: 'it changes a file in two places of the patch' };
-  return { ok: true, files };
+  if (new Set(names).size < names.length) throw new UnfitPatch('it changes a file in two places of the patch');
+  return files;
 }
 
 function unfenced(text: string): string {
@@ -69,21 +70,18 @@ function refusedHeader(line: string): boolean {
   );
 }
 
-function readFile(
-  lines: readonly string[],
-  start: number,
-  deletes: boolean,
-): { file: PatchedFile; end: number } | { reason: string } {
+function readFile(lines: readonly string[], start: number, deletes: boolean): { file: PatchedFile; end: number } {
   const oldName = nameIn(lines[start] ?? '');
   const newName = nameIn(lines[start + 1] ?? '');
-  if (oldName === undefined || newName === undefined) return { reason: 'the name of a file in it is quoted or empty' };
+  if (oldName === undefined || newName === undefined)
+    throw new UnfitPatch('the name of a file in it is quoted or empty');
   const isDeleted = newName === none;
-  if (isDeleted && !deletes) return { reason: `it deletes ${oldName}` };
+  if (isDeleted && !deletes) throw new UnfitPatch(`it deletes ${oldName}`);
   const marked = (oldName === none || oldName.startsWith('a/')) && (isDeleted || newName.startsWith('b/'));
   const plain = (name: string) => (marked ? name.slice(2) : name);
   const newPath = plain(isDeleted ? oldName : newName);
   const oldPath = oldName === none ? undefined : plain(oldName);
-  if (oldPath !== undefined && oldPath !== newPath) return { reason: `it renames ${oldPath}` };
+  if (oldPath !== undefined && oldPath !== newPath) throw new UnfitPatch(`it renames ${oldPath}`);
   const hunks: Hunk[] = [];
   let at = start + 2;
   while (hunkHead.test(lines[at] ?? '')) {
@@ -93,7 +91,7 @@ function readFile(
     at = body.end;
   }
   if (!hunks.some(hunk => hunk.lines.some(line => /^[-+]/.test(line))))
-    return { reason: `it changes nothing in ${newPath}` };
+    throw new UnfitPatch(`it changes nothing in ${newPath}`);
   return {
     file: { ...(oldPath !== undefined && { oldPath }), newPath, ...(isDeleted && { isDeleted }), hunks },
     end: at,
@@ -128,8 +126,6 @@ function isNextFile(lines: readonly string[], at: number): boolean {
   return isFileHead(lines, at) && hunkHead.test(lines[at + 2] ?? '');
 }
 
-export type Fitted = { ok: true; lines: string[]; added: number; removed: number } | { ok: false; reason: string };
-
 /** Lines that may be added and removed in all; the work grows with the square of it. */
 const maxChangedLines = 4_000;
 
@@ -139,7 +135,7 @@ const maxMs = 2_000;
  * What the hunks of one file make of its text, whose line ends are plain. A hunk whose old lines stand nowhere, or at several
  * places of which its head names none, does not fit.
  */
-function patchedText(hunks: readonly Hunk[], text: string): { ok: true; text: string } | { ok: false; reason: string } {
+function patchedText(hunks: readonly Hunk[], text: string): string {
   const lines = text.split('\n');
   const endsWhole = lines.at(-1) === '';
   if (endsWhole) lines.pop();
@@ -149,7 +145,6 @@ function patchedText(hunks: readonly Hunk[], text: string): { ok: true; text: st
     const marked = hunk.lines.filter(line => !line.startsWith('\\'));
     const old = marked.filter(line => !line.startsWith('+')).map(line => line.slice(1));
     const place = placeOf(old, lines, hunk.from, behind);
-    if (typeof place === 'string') return { ok: false, reason: place };
     const fresh = marked.filter(line => !line.startsWith('-')).map(line => line.slice(1));
     after.push(...lines.slice(behind, place), ...fresh);
     behind = place + old.length;
@@ -158,7 +153,7 @@ function patchedText(hunks: readonly Hunk[], text: string): { ok: true; text: st
   const isBare = note?.startsWith('\\') && !last?.startsWith('-');
   const ends = behind === lines.length ? !isBare : endsWhole;
   after.push(...lines.slice(behind));
-  return { ok: true, text: `${after.join('\n')}${ends && after.length > 0 ? '\n' : ''}` };
+  return `${after.join('\n')}${ends && after.length > 0 ? '\n' : ''}`;
 }
 
 /** What stands at the beginning of some files, and is not shown to models. */
@@ -168,9 +163,9 @@ const byteOrderMark = '\uFEFF';
 export async function patchedFile(
   context: MaskContext | undefined,
   path: string,
-  hunks: PatchedFile['hunks'],
+  { newPath, hunks }: PatchedFile,
   before: string | undefined,
-): Promise<{ ok: true; after: string; secrets: WrittenSecret[] } | { ok: false; reason: string }> {
+): Promise<{ after: string; secrets: WrittenSecret[] }> {
   const lead = before?.startsWith(byteOrderMark) ? byteOrderMark : '';
   const crlf = before !== undefined && /\r\n/.test(before) && !/(?:^|[^\r])\n/.test(before);
   const whole = (before ?? '').slice(lead.length);
@@ -179,50 +174,60 @@ export async function patchedFile(
   const canonical = hunks.map(hunk => ({ ...hunk, lines: hunk.lines.map(masked?.canonical ?? String) }));
   // Without a placeholder it may also be made from what the model itself wrote, or saw in another place.
   const touched = hunks.some(({ lines }) => lines.some(line => placeholdersIn(line).size > 0));
-  const made = patchedText(canonical, touched && masked ? masked.text : plain);
-  if (!made.ok) return made;
-  const { text, secrets } = (await masked?.restore(made.text)) ?? { text: made.text, secrets: [] };
+  const made = inFile(newPath, () => patchedText(canonical, touched && masked ? masked.text : plain));
+  const { text, secrets } = (await masked?.restore(made)) ?? { text: made, secrets: [] };
   const after = lead + (crlf ? text.replaceAll('\n', '\r\n') : text);
-  return { ok: true, after, secrets: secrets.filter(({ kept }) => !kept) };
-}
-
-/** The only hunk that a new file has. */
-export function newFileHunk(hunks: readonly Hunk[]): Fitted {
-  const lines = hunks.flatMap(hunk => hunk.lines).filter(line => !line.startsWith('\\'));
-  if (lines.some(line => !line.startsWith('+'))) return { ok: false, reason: 'a new file has lines that are not new' };
-  return { ok: true, lines: [`@@ -0,0 +1,${lines.length} @@`, ...lines], added: lines.length, removed: 0 };
+  return { after, secrets: secrets.filter(({ kept }) => !kept) };
 }
 
 /** A change of one file as git wants it: with right numbers and three lines around it. */
-export function fittedHunks(before: string, after: string): Fitted {
-  const patch = structuredPatch('a', 'b', before, after, '', '', {
-    context: 3,
-    maxEditLength: maxChangedLines,
-    timeout: maxMs,
-  });
-  if (!patch) return { ok: false, reason: `it changes more than ${maxChangedLines} lines` };
-  const { hunks } = patch;
-  const lines = hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines: body }) => [
-    `@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`,
-    ...body,
-  ]);
-  const count = (mark: string) => hunks.flatMap(hunk => hunk.lines).filter(line => line.startsWith(mark)).length;
-  return { ok: true, lines, added: count('+'), removed: count('-') };
+export function fittedHunks({ newPath, hunks, oldPath }: PatchedFile, before: string, after: string) {
+  const lines = inFile(newPath, () => (oldPath === undefined ? newFileHunk(hunks) : changedHunks(before, after)));
+  const count = (mark: string) => lines.filter(line => line.startsWith(mark)).length;
+  return { lines, added: count('+'), removed: count('-') };
 }
 
-/** The index at which the old lines stand; a reason where nobody can tell. */
-function placeOf(old: readonly string[], lines: readonly string[], stated: number | undefined, behind: number) {
+/** The only hunk that a new file has. */
+function newFileHunk(hunks: readonly Hunk[]): string[] {
+  const lines = hunks.flatMap(hunk => hunk.lines).filter(line => !line.startsWith('\\'));
+  if (lines.some(line => !line.startsWith('+'))) throw new UnfitPatch('a new file has lines that are not new');
+  return [`@@ -0,0 +1,${lines.length} @@`, ...lines];
+}
+
+function changedHunks(before: string, after: string): string[] {
+  const limits = { context: 3, maxEditLength: maxChangedLines, timeout: maxMs };
+  const patch = structuredPatch('a', 'b', before, after, '', '', limits);
+  if (!patch) throw new UnfitPatch(`it changes more than ${maxChangedLines} lines`);
+  return patch.hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines }) => [
+    `@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`,
+    ...lines,
+  ]);
+}
+
+/** Names the file in what is unfit about its change. */
+function inFile<Result>(path: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw error instanceof UnfitPatch ? new UnfitPatch(`${printablePath(path)}: ${error.message}`) : error;
+  }
+}
+
+/** The index at which the old lines stand. */
+function placeOf(old: readonly string[], lines: readonly string[], stated: number | undefined, behind: number): number {
   const wanted = stated === undefined ? undefined : stated - 1;
   if (old.length === 0) {
     // Without a line around it, only an empty file says where it belongs.
-    return lines.length === 0 ? 0 : 'a hunk has no line of the file around what it adds';
+    if (lines.length === 0) return 0;
+    throw new UnfitPatch('a hunk has no line of the file around what it adds');
   }
   const places: number[] = [];
   for (let at = behind; at + old.length <= lines.length; at++) {
     if (old.every((line, index) => lines[at + index] === line)) places.push(at);
   }
   const [first] = places;
-  if (first === undefined) return `the lines it changes are not there (near line ${stated ?? '?'})`;
+  if (first === undefined) throw new UnfitPatch(`the lines it changes are not there (near line ${stated ?? '?'})`);
   if (wanted !== undefined && places.includes(wanted)) return wanted;
-  return places.length === 1 ? first : `the lines it changes stand at ${places.length} places`;
+  if (places.length === 1) return first;
+  throw new UnfitPatch(`the lines it changes stand at ${places.length} places`);
 }

@@ -2,7 +2,7 @@ import { join, relative } from 'node:path';
 import { z } from 'zod';
 import { inputError, isAppError } from '../../../../core/errors.ts';
 import { printablePath, safeCut } from '../../../../core/text.ts';
-import { parsePatch, patchedFile } from '../../../../workspace/git/patch.ts';
+import { parsePatch, patchedFile, UnfitPatch } from '../../../../workspace/git/patch.ts';
 import { isSkip } from '../../../../workspace/paths.ts';
 import { reasonToProtect } from '../../../../workspace/protected-files.ts';
 import { readBytes } from '../../../../workspace/read-file.ts';
@@ -29,25 +29,32 @@ async function preparePatch(
   { patch }: { patch: string },
   signal: AbortSignal,
 ): Promise<Prepared> {
-  const parsed = parsePatch(patch, { deletes: true });
-  if (!parsed.ok) throw unfit(parsed.reason);
+  try {
+    return await prepared(parts, await madeBy(parts, patch, signal));
+  } catch (error) {
+    throw error instanceof UnfitPatch ? unfit(error.message) : error;
+  }
+}
+
+async function madeBy(parts: LocalToolServices, patch: string, signal: AbortSignal): Promise<Made[]> {
   const made: Made[] = [];
-  for (const { oldPath, newPath, isDeleted, hunks } of parsed.files) {
+  for (const file of parsePatch(patch, { deletes: true })) {
+    const { oldPath, newPath, isDeleted } = file;
     const path = await targetNamed(parts, pathIn(parts, newPath));
     const name = printablePath(newPath);
     const before = await bytesOf(parts, path, signal);
     const text = before?.toString('utf8');
-    if (before && !Buffer.from(text ?? '').equals(before)) throw unfit(`${name} is no text in UTF-8`);
-    if (oldPath === undefined ? before : !before) throw unfit(`${name} is ${before ? 'there already' : 'not there'}`);
-    if (made.some(({ change }) => change.path === path)) throw unfit(`it changes ${name} in two places of the patch`);
+    if (before && !Buffer.from(text ?? '').equals(before)) throw new UnfitPatch(`${name} is no text in UTF-8`);
+    if (oldPath === undefined && before) throw new UnfitPatch(`${name} is there already`);
+    if (oldPath !== undefined && !before) throw new UnfitPatch(`${name} is not there`);
+    if (made.some(({ change }) => change.path === path))
+      throw new UnfitPatch(`it changes ${name} in two places of the patch`);
     const { mask } = parts;
-    const patched = await patchedFile({ mask, scopes: scopesOf(parts) }, path, hunks, text);
-    if (!patched.ok) throw unfit(`${name}: ${patched.reason}`);
-    const { after, secrets } = patched;
-    if (isDeleted && after !== '') throw unfit(`${name} has more than the lines that it deletes`);
+    const { after, secrets } = await patchedFile({ mask, scopes: scopesOf(parts) }, path, file, text);
+    if (isDeleted && after !== '') throw new UnfitPatch(`${name} has more than the lines that it deletes`);
     made.push({ change: { path, before, text: isDeleted ? undefined : after }, secrets });
   }
-  return prepared(parts, made);
+  return made;
 }
 
 async function prepareFile(
