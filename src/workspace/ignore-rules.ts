@@ -1,7 +1,7 @@
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import createIgnore, { type Ignore } from 'ignore';
 import type { Skip } from '../core/file.ts';
-import { isSkip, skip } from './paths.ts';
+import { isSkip, skip, upwards } from './paths.ts';
 import { readBytes } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 
@@ -126,10 +126,10 @@ function reopened(level: Level, directory: string): Level {
 }
 
 async function ruleBase(sandbox: Sandbox, directory: string): Promise<string> {
-  for (let at = directory; ; at = dirname(at)) {
+  for (const at of upwards(directory)) {
     if (!isSkip(await sandbox.locate(join(at, '.git'))) || sandbox.roots.includes(at)) return at;
-    if (dirname(at) === at) return directory;
   }
+  return directory;
 }
 
 /** Undefined when there is no such file (git does not follow a rule file that is a link either). */

@@ -1,4 +1,5 @@
-import { join, resolve } from 'node:path';
+import { realpath } from 'node:fs/promises';
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { LineRange, Skip, SkipCode } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
@@ -74,6 +75,30 @@ export function isSkip<Other extends object>(outcome: Other | Skip): outcome is 
   return 'code' in outcome && 'reason' in outcome;
 }
 
+/** Whether a path is a folder or lies in it, by their segments: `/work/app-evil` is not in `/work/app`. */
+export function isIn(path: string, folder: string): boolean {
+  const way = relative(folder, path);
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+/** A path and the folders above it, the nearest first. */
+export function* upwards(path: string): Generator<string> {
+  for (let at = path; ; at = dirname(at)) {
+    yield at;
+    if (dirname(at) === at) return;
+  }
+}
+
+/** Where a path really leads; what is not there is taken as it is written. */
+export function realOf(path: string): Promise<string> {
+  return realpath(path).catch(() => path);
+}
+
+/** `~/x` as a path in the home directory, where that is known; anything else as it is. */
+export function expandHome(path: string, home: string): string {
+  return home !== '' && /^~(?:[\\/]|$)/.test(path) ? join(home, path.slice(1)) : path;
+}
+
 export function errorCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
@@ -134,9 +159,10 @@ export function parsePathReference(input: string, root: string, home: string): P
   const plain = /^file:\/\//i.test(input) ? fromUrl(input) : { path: input };
   if ('problem' in plain) return skip(input, 'bad_path', plain.problem);
   if (plain.path.includes('\0')) return skip(input, 'bad_path', 'A path cannot contain a NUL character.');
-  const literal = absolute(plain.path, root, home);
-  if (literal === undefined) return skip(input, 'bad_path', 'The home directory is not known; write the path in full.');
-
+  const named = expandHome(plain.path, home);
+  if (/^~(?:[\\/]|$)/.test(named))
+    return skip(input, 'bad_path', 'The home directory is not known; write the path in full.');
+  const literal = resolve(root, named);
   const match = rangeSuffix.exec(literal);
   if (!match) return { input, path: literal };
   const [, path = literal, first = '', last = first] = match;
@@ -160,9 +186,4 @@ function fromUrl(input: string): { path: string } | { problem: string } {
   } catch {
     return { problem: 'A file:// URL must name a file of this machine and cannot contain an encoded slash (%2F).' };
   }
-}
-
-function absolute(path: string, root: string, home: string): string | undefined {
-  if (path !== '~' && !/^~[\\/]/.test(path)) return resolve(root, path);
-  return home === '' ? undefined : join(home, path.slice(1));
 }

@@ -1,8 +1,9 @@
 import { constants, existsSync } from 'node:fs';
-import { access, realpath, stat } from 'node:fs/promises';
-import { basename, delimiter, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { access, stat } from 'node:fs/promises';
+import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { configError } from '../core/errors.ts';
 import { safeCut } from '../core/text.ts';
+import { isIn, realOf, upwards } from './paths.ts';
 
 export type ChildEnv = Readonly<Record<string, string | undefined>>;
 
@@ -90,22 +91,11 @@ function isBin(path: string): boolean {
 /** The outermost repository that a project is in, below the home folder; without one the project itself. */
 function repositoryAround(project: string, home: string | undefined): string {
   let top = project;
-  for (let at = project; dirname(at) !== at; at = dirname(at)) {
+  for (const at of upwards(project)) {
     if (home !== undefined && isIn(home, at)) break;
     if (existsSync(join(at, '.git'))) top = at;
   }
   return top;
-}
-
-/** Whether a path is a folder or lies in it. */
-export function isIn(path: string, folder: string): boolean {
-  const way = relative(folder, path);
-  return way === '' || (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way));
-}
-
-/** What is not there is taken as it is written. */
-export function realOf(path: string): Promise<string> {
-  return realpath(path).catch(() => path);
 }
 
 function isWindows({ platform = process.platform }: ProgramSearch): boolean {

@@ -1,7 +1,7 @@
-import { readdir, readlink, realpath } from 'node:fs/promises';
-import { join, relative, sep } from 'node:path';
+import { readdir, readlink } from 'node:fs/promises';
+import { join, relative } from 'node:path';
 import { isRecord } from '../core/json.ts';
-import { nameTest } from './paths.ts';
+import { isIn, nameTest, realOf } from './paths.ts';
 import type { Sandbox } from './sandbox.ts';
 
 interface ProtectedGroup {
@@ -182,8 +182,8 @@ export async function reasonToProtect(
   { before, after }: ProtectedChange,
 ): Promise<string | undefined> {
   for (const root of roots) {
+    if (path === root || !isIn(path, root)) continue;
     const inside = relative(root, path);
-    if (inside === '' || inside === '..' || inside.startsWith(`..${sep}`)) continue;
     const reason = protectionOf(inside) ?? (await behindLink(root, path));
     if (reason === undefined) continue;
     const isManifest =
@@ -199,8 +199,7 @@ async function behindLink(root: string, path: string): Promise<string | undefine
   for (const entry of entries) {
     const reason = entry.isSymbolicLink() ? protectionOf(entry.name) : undefined;
     if (reason === undefined) continue;
-    const real = await realpath(join(root, entry.name)).catch(() => undefined);
-    if (real !== undefined && (path === real || path.startsWith(real + sep))) return reason;
+    if (isIn(path, await realOf(join(root, entry.name)))) return reason;
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
-import { lstat, realpath } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { errorCode } from './paths.ts';
+import { expandHome, isIn, realOf, upwards } from './paths.ts';
 
 export interface RootSources {
   /** Roots that the operator set (`POLYLOGUE_ROOTS`, `PROJECT_ROOT`); taken as they are, whatever they are. */
@@ -65,52 +65,31 @@ function refused(root: string): Roots {
   };
 }
 
-function expandHome(path: string, home: string): string {
-  return home !== '' && (path === '~' || /^~[\\/]/.test(path)) ? join(home, path.slice(1)) : path;
-}
-
 /** Holds what processes and the kernel tell of themselves, environments with keys among it. */
 const kernelFolders = /^\/(proc|sys)(\/|$)/;
 
 /** Whether a directory is `/`, a home directory, or lies above one; or no place of projects at all. */
 export async function isTooWide(root: string, home: string): Promise<boolean> {
-  const real = await realOrSame(root);
+  const real = await realOf(root);
   const names = real.split(/[\\/]/).filter(name => name !== '' && !/^[a-z]:$/i.test(name));
   const isHomeByPlace = ['home', 'users'].includes(names[0]?.toLowerCase() ?? '') && names.length <= 2;
   if (dirname(real) === real || real === '/root' || isHomeByPlace || kernelFolders.test(real)) return true;
-  if (home === '') return false;
-  for (let at = await realOrSame(home); ; at = dirname(at)) {
-    if (at === real) return true;
-    if (dirname(at) === at) return false;
-  }
+  return home !== '' && isIn(await realOf(home), real);
 }
 
 /** The next directory, from here upwards, that holds one of these. `.git` is a folder or (in a work tree of its own) a file. */
 async function folderAround(cwd: string, names: readonly string[]): Promise<string | undefined> {
-  for (let at = await realOrSame(resolve(cwd)); ; at = dirname(at)) {
+  for (const at of upwards(await realOf(resolve(cwd)))) {
     const found = await Promise.all(names.map(name => exists(join(at, name))));
     if (found.includes(true)) return at;
-    if (dirname(at) === at) return undefined;
   }
+  return undefined;
 }
 
-async function exists(path: string): Promise<boolean> {
-  try {
-    await lstat(path);
-    return true;
-  } catch (error) {
-    // any failed look-up means that this is no top level we could read from
-    if (errorCode(error) === undefined) throw error;
-    return false;
-  }
-}
-
-async function realOrSame(path: string): Promise<string> {
-  try {
-    return await realpath(path);
-  } catch (error) {
-    // a directory that is not there yet is judged by its name; the sandbox looks again when it is used
-    if (errorCode(error) === undefined) throw error;
-    return path;
-  }
+/** Any failed look-up means that this is no top level we could read from. */
+function exists(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
 }

@@ -11,11 +11,11 @@ import {
   type Stats,
 } from 'node:fs';
 import { type FileHandle, lstat, open, opendir, readlink, realpath } from 'node:fs/promises';
-import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { configError, securityError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
-import { errorCode, isSecretFile, isSkip, skip, skipFor, tooLarge } from './paths.ts';
+import { errorCode, isIn, isSecretFile, isSkip, skip, skipFor, tooLarge, upwards } from './paths.ts';
 
 export interface SandboxOptions {
   /** Absolute paths of the directories that may be read. One that does not exist admits nothing. */
@@ -130,7 +130,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     } catch (error) {
       const failure = skipFor(path, error);
       // what is outside the roots is not even told to be missing
-      return isWithin(realRoots, await deepestReal(path)) ? failure : outside(path, realRoots);
+      return isWithin(realRoots, deepestReal(path)) ? failure : outside(path, realRoots);
     }
   }
 
@@ -276,15 +276,10 @@ function realRoot(root: string): string[] {
   }
 }
 
-/** By path segments: `/work/app-evil` is not in `/work/app`. Kernel folders are closed to roots that merely contain them. */
+/** Kernel folders are closed to roots that merely contain them. */
 function isWithin(roots: readonly string[], path: string): boolean {
-  const kernel = kernelFolders.find(folder => contains(folder, path));
-  return roots.some(root => contains(root, path) && (kernel === undefined || contains(kernel, root)));
-}
-
-function contains(folder: string, path: string): boolean {
-  const way = relative(folder, path);
-  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+  const kernel = kernelFolders.find(folder => isIn(path, folder));
+  return roots.some(root => isIn(path, root) && (kernel === undefined || isIn(root, kernel)));
 }
 
 function outside(path: string, roots: readonly string[]): Skip {
@@ -316,32 +311,22 @@ function notRegular(path: string, stats: Stats): Skip {
   return skip(path, 'not_regular', `It is ${kind}; only regular files are read.`);
 }
 
-async function deepestReal(path: string): Promise<string> {
-  for (let at = resolve(path); ; at = dirname(at)) {
-    try {
-      return await realpath(at);
-    } catch (error) {
-      if (errorCode(error) === undefined || dirname(at) === at) throw error;
-    }
-  }
-}
-
 function judgeOwn(own: readonly string[]): Sandbox['isOwn'] {
-  const folders = own.flatMap(folder => [resolve(folder), deepestRealSync(folder)]);
+  const folders = own.flatMap(folder => [resolve(folder), deepestReal(folder)]);
   return path =>
-    folders.length > 0 &&
-    [resolve(path), deepestRealSync(path)].some(each => folders.some(folder => contains(folder, each)));
+    folders.length > 0 && [resolve(path), deepestReal(path)].some(each => folders.some(folder => isIn(each, folder)));
 }
 
 /** Where a path really leads that may not be there yet. */
-function deepestRealSync(path: string): string {
-  for (let at = resolve(path); ; at = dirname(at)) {
+function deepestReal(path: string): string {
+  for (const at of upwards(resolve(path))) {
     try {
       return join(realpathSync.native(at), relative(at, resolve(path)));
     } catch (error) {
-      if (errorCode(error) === undefined || dirname(at) === at) throw error;
+      if (errorCode(error) === undefined) throw error;
     }
   }
+  return resolve(path);
 }
 
 /** Where an open descriptor leads, as the system tells. A file that was replaced while it was open is still the one at its path. */
@@ -368,11 +353,11 @@ async function watchedPath(
 /** The folders from the root to a path with the time of their last change: renaming anything in one of them changes it. Undefined: one is a link. */
 async function wayTo(roots: readonly string[], path: string): Promise<string | undefined> {
   const steps: string[] = [];
-  for (let at = path; !roots.includes(at) && dirname(at) !== at; ) {
-    at = dirname(at);
+  for (const at of roots.includes(path) ? [] : upwards(dirname(path))) {
     const folder = await lstat(at, { bigint: true });
     if (!folder.isDirectory()) return undefined;
     steps.push(`${folder.dev} ${folder.ino} ${folder.ctimeNs}`);
+    if (roots.includes(at)) break;
   }
   return steps.join();
 }

@@ -3,7 +3,7 @@ import { mkdir, open, readlink, rm, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { securityError, storageError } from '../core/errors.ts';
 import { printablePath } from '../core/text.ts';
-import { isSkip } from './paths.ts';
+import { isIn, isSkip } from './paths.ts';
 import { readBytes } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 import { assertUnprotected, checkTarget, makeInside, writeFailure, writeInside } from './write-file.ts';
@@ -122,7 +122,7 @@ async function kept(
 ): Promise<ChangedPlace> {
   const did = bytes === null ? 'created' : change?.text === undefined ? 'deleted' : 'changed';
   if (bytes === null) return { path, did };
-  const root = sandbox.roots.find(each => !relative(each, path).startsWith('..'));
+  const root = sandbox.roots.find(each => isIn(path, each));
   const backup = join(backups, String(index), root === undefined ? basename(path) : relative(root, path));
   try {
     await mkdir(dirname(backup), { recursive: true, mode: 0o700 });

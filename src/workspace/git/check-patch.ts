@@ -1,8 +1,8 @@
-import { isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { isAppError } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import { printablePath } from '../../core/text.ts';
-import { isSkip } from '../paths.ts';
+import { isIn, isSkip, upwards } from '../paths.ts';
 import { reasonToProtect } from '../protected-files.ts';
 import { readBytes } from '../read-file.ts';
 import type { MaskContext, WrittenSecret } from '../restore-secrets.ts';
@@ -101,11 +101,10 @@ async function targetOf(
   const candidates = isAbsolute(newPath) ? [newPath] : [...new Set([resolve(root, newPath), resolve(top, newPath)])];
   let missing: string | undefined;
   for (const path of candidates) {
-    const inside = relative(top, path);
-    if (inside === '' || inside.startsWith('..') || isAbsolute(inside)) continue;
+    if (path === top || !isIn(path, top)) continue;
     checkTarget(sandbox, path);
     const found = await textOf(sandbox, path, signal);
-    const slashed = inside.split(sep).join('/');
+    const slashed = relative(top, path).split(sep).join('/');
     if (!isSkip(found)) {
       if (found.path !== path) throw new UnfitPatch(`${name} is a link, or lies behind one`);
       if (oldPath === undefined) throw new UnfitPatch(`${name} is there already`);
@@ -122,11 +121,12 @@ async function targetOf(
 
 /** A file that is to be made lies in the deepest folder of its path that is there. */
 async function isInside(sandbox: GitOptions['sandbox'], path: string): Promise<boolean> {
-  for (let at = resolve(path, '..'); ; at = resolve(at, '..')) {
+  for (const at of upwards(dirname(path))) {
     const located = await sandbox.locate(at);
     if (!isSkip(located)) return located.kind === 'directory' && located.path === at;
-    if (located.code !== 'not_found' || at === resolve(at, '..')) return false;
+    if (located.code !== 'not_found') return false;
   }
+  return false;
 }
 
 async function textOf(

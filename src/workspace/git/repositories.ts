@@ -1,7 +1,7 @@
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { inputError, throwIfAborted } from '../../core/errors.ts';
 import { printablePath } from '../../core/text.ts';
-import { isSkip } from '../paths.ts';
+import { isSkip, upwards } from '../paths.ts';
 import { isSkippedFolder } from '../walk.ts';
 import { inside, type PlaceOptions, placeInside, textOf } from './inside-roots.ts';
 import type { RepositoryPlace } from './run-git.ts';
@@ -57,11 +57,11 @@ function stop(found: FoundRepositories, note: string): FoundRepositories {
 
 /** Upwards, but never out of the roots. */
 export async function enclosingRepository(options: PlaceOptions, start: string): Promise<RepositoryPlace | undefined> {
-  for (let at = start; ; at = dirname(at)) {
+  for (const at of upwards(start)) {
     const place = await placeOf(options, at);
-    if (place) return place;
-    if (options.sandbox.roots.includes(at) || dirname(at) === at) return undefined;
+    if (place || options.sandbox.roots.includes(at)) return place;
   }
+  return undefined;
 }
 
 /** The repository of a folder that holds a `.git`; undefined where it holds none. */

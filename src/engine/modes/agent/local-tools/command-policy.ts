@@ -1,7 +1,6 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
-import { isSkip } from '../../../../workspace/paths.ts';
-import { isIn } from '../../../../workspace/programs.ts';
+import { isIn, isSkip } from '../../../../workspace/paths.ts';
 import type { Sandbox } from '../../../../workspace/sandbox.ts';
 import { type CommandForm, knownForms, type WordKind } from './command-forms.ts';
 

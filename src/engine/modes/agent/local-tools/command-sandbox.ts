@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { configError } from '../../../../core/errors.ts';
-import { type ChildEnv, findProgram, isIn, programFolders, realOf } from '../../../../workspace/programs.ts';
+import { isIn, realOf } from '../../../../workspace/paths.ts';
+import { type ChildEnv, findProgram, programFolders } from '../../../../workspace/programs.ts';
 import { type ProtectedPlace, protectedPlaces } from '../../../../workspace/protected-files.ts';
 
 export interface CommandSandboxOptions {
