@@ -7,7 +7,7 @@ import {
   usualWindow,
 } from '../provider.ts';
 import { sameModel } from '../routing/names.ts';
-import type { Roster, RosterProvider } from '../routing/roster.ts';
+import type { Roster } from '../routing/roster.ts';
 import { priorityOf } from '../routing/roster.ts';
 import type { ConfiguredProvider } from './connections.ts';
 import { overlayListing, revived } from './overlay.ts';
@@ -32,6 +32,8 @@ export interface LiveRosterParts {
  */
 export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Promise<Roster> {
   const { listings, mayAsk = () => true, finish = models => models } = parts;
+  /** What was laid together last, and of what: the same parts make the same roster. */
+  let last: { of: readonly unknown[]; roster: Roster } | undefined;
 
   async function listingFor(definition: ProviderDefinition, only: string | undefined): Promise<Listing | undefined> {
     const known = await listings.known(definition);
@@ -43,25 +45,31 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
     return known;
   }
 
-  async function stateOf(
-    { definition, settings, configured, local }: ConfiguredProvider,
-    only: string | undefined,
-  ): Promise<{ facts: RosterProvider; add: Addition }> {
-    const { id, names, onlyByName = false, onlyByPrefix } = definition;
+  const factsOf = ({ definition, settings, configured, local }: ConfiguredProvider) => {
+    const { id, names, onlyByName = false, onlyByPrefix, openEnded = false } = definition;
     const searches = (model: ModelInfo) => definition.searches?.(model, settings) ?? false;
     const cachesApart = () => definition.cachesApart?.(settings) ?? false;
-    const facts = { id, names, configured, local, onlyByName, onlyByPrefix, searches, cachesApart };
-    if (!configured) return { facts: { ...facts, listComplete: true }, add: models => models };
-    const listing = onlyByName || definition.unlisted ? undefined : await listingFor(definition, only);
-    const listComplete = !definition.openEnded && (listing?.complete ?? true);
-    return { facts: { ...facts, listComplete }, add: additionOf(definition, settings, listing) };
-  }
+    const listComplete = !(configured && openEnded);
+    return { id, names, configured, local, onlyByName, onlyByPrefix, searches, cachesApart, listComplete };
+  };
+  const facts = parts.providers.map(factsOf);
+  const configured = parts.providers.filter(provider => provider.configured);
 
   return async only => {
-    const asked = parts.providers.map(provider => stateOf(provider, only));
-    const [models, ...states] = await Promise.all([parts.catalogue(), ...asked]);
-    const laid = states.reduce<readonly ModelInfo[]>((before, { add }) => add(before), models);
-    return { providers: states.map(({ facts }) => facts), models: finish(laid) };
+    const found = configured.map(({ definition }) =>
+      definition.onlyByName || definition.unlisted ? undefined : listingFor(definition, only),
+    );
+    const [catalogue, ...lists] = await Promise.all([parts.catalogue(), ...found]);
+    const of = [catalogue, ...lists];
+    if (last?.of.every((part, at) => part === of[at])) return last.roster;
+    const partial = new Set(configured.filter((_, at) => lists[at]?.complete === false).map(each => each.definition.id));
+    const models = configured.reduce(
+      (laid, { definition, settings }, at) => additionOf(definition, settings, lists[at])(laid),
+      catalogue,
+    );
+    const providers = facts.map(each => ({ ...each, listComplete: each.listComplete && !partial.has(each.id) }));
+    last = { of, roster: { providers, models: finish(models) } };
+    return last.roster;
   };
 }
 

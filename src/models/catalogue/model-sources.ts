@@ -169,13 +169,21 @@ export function createModelSources(parts: SourceParts): ModelSources {
   const finish = (models: readonly ModelInfo[]) =>
     files.length === 0 ? models : overlayFiles(models, files, providerIds).models;
 
+  /** The catalogue, and how it is on the day on which it was last asked for. */
   let known: Promise<readonly ModelInfo[]> | undefined;
+  let today: { of: readonly ModelInfo[]; day: number; models: readonly ModelInfo[] } | undefined;
   const atVendor = new Set(
     providers.filter(({ settings }) => isAtVendor(settings)).map(({ definition }) => definition.id),
   );
   const catalogue = async () => {
     known ??= withFacts(kept);
-    return onDay(await known, new Date(clock.now()).toISOString().slice(0, 10), atVendor);
+    const of = await known;
+    const now = clock.now();
+    const day = Math.floor(now / dayMs);
+    if (today?.of !== of || today.day !== day) {
+      today = { of, day, models: onDay(of, new Date(now).toISOString().slice(0, 10), atVendor) };
+    }
+    return today.models;
   };
   const rosterParts = { providers, listings, catalogue, finish };
   const roster = createLiveRoster({ ...rosterParts, mayAsk });
@@ -214,6 +222,8 @@ export function createModelSources(parts: SourceParts): ModelSources {
     },
   };
 }
+
+const dayMs = 86_400_000;
 
 /** Undefined for a vendor that turned out to have no list. */
 function stateOf({ models, at, complete, failure }: Listing, now: number): ListingState | undefined {

@@ -20,6 +20,7 @@ import {
 } from './names.ts';
 import {
   averagePrice,
+  type Category,
   createRestrictions,
   isOffline,
   isQuick,
@@ -170,36 +171,61 @@ export interface EligibleModels {
   avoids: boolean;
 }
 
-export function eligibleModels(request: ModelRequest, roster: Roster, policy: RoutingPolicy): EligibleModels {
+/** What all requests have in common as long as roster and policy are the same. */
+function sceneOf(roster: Roster, policy: RoutingPolicy) {
   const providers = new Map(roster.providers.map(provider => [provider.id, provider]));
   const restrictions: Restrictions = createRestrictions(roster, policy);
-  const refusals = new Map<ModelInfo, Refusal | undefined>();
-  const refusal = (model: ModelInfo) => {
-    if (!refusals.has(model)) refusals.set(model, restrictions(model));
-    return refusals.get(model);
-  };
+  const refusals = new Map(roster.models.map(model => [model, restrictions(model)]));
+  const refusal = (model: ModelInfo) => (refusals.has(model) ? refusals.get(model) : restrictions(model));
   const isLocal = (id: string) => providers.get(id)?.local === true;
   const mayOpen = (model: ModelInfo) =>
     policy.offline ? isOffline(model.provider) : providers.get(model.provider)?.onlyByName === false;
   const permitted = roster.models.filter(model => mayOpen(model) && refusal(model) === undefined);
-  const suited = permitted.filter(model => request.avoid?.(model) !== true);
   const searches = (model: ModelInfo) => providers.get(model.provider)?.searches?.(model) ?? false;
+  const rank = (models: readonly ModelInfo[], category: Category) =>
+    rankModels(models, category, policy.prefer, isLocal);
+  const cachesApart = (id: string) => providers.get(id)?.cachesApart?.() === true;
+  const pricing: Pricing = { isLocal, cachesApart, searches, allowUnpriced: policy.allowUnpriced ?? false };
+  const ranked = new Map<Category, readonly ModelInfo[]>();
   return {
-    request,
+    permitted,
+    rank,
+    /** All that are permitted, ranked once. */
+    ranked(category: Category): readonly ModelInfo[] {
+      const known = ranked.get(category) ?? rank(permitted, category);
+      ranked.set(category, known);
+      return known;
+    },
     roster,
     policy,
-    provider: id => providers.get(id),
+    provider: (id: string) => providers.get(id),
     refusal,
     searches,
-    pricing: {
-      isLocal,
-      cachesApart: id => providers.get(id)?.cachesApart?.() === true,
-      searches,
-      allowUnpriced: policy.allowUnpriced ?? false,
-    },
-    cost: model => averagePrice(model) ?? (isLocal(model.provider) ? 0 : Number.POSITIVE_INFINITY),
-    open: rankModels(suited, request.category, policy.prefer, isLocal),
-    avoids: suited.length < permitted.length,
+    pricing,
+    cost: (model: ModelInfo) => averagePrice(model) ?? (isLocal(model.provider) ? 0 : Number.POSITIVE_INFINITY),
+  };
+}
+
+/** Rosters are made anew when anything in them changes. */
+const scenes = new WeakMap<Roster, ReturnType<typeof sceneOf>>();
+
+function knownScene(roster: Roster, policy: RoutingPolicy): ReturnType<typeof sceneOf> {
+  const known = scenes.get(roster);
+  if (known?.policy === policy) return known;
+  const scene = sceneOf(roster, policy);
+  scenes.set(roster, scene);
+  return scene;
+}
+
+export function eligibleModels(request: ModelRequest, roster: Roster, policy: RoutingPolicy): EligibleModels {
+  const { permitted, rank, ranked, ...scene } = knownScene(roster, policy);
+  const { avoid, category } = request;
+  const suited = avoid && permitted.filter(model => !avoid(model));
+  return {
+    ...scene,
+    request,
+    open: suited ? rank(suited, category) : ranked(category),
+    avoids: suited !== undefined && suited.length < permitted.length,
   };
 }
 
