@@ -14,7 +14,7 @@ export type Sha256 = Brand<'Sha256'>;
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-function isUuid(text: string): boolean {
+export function isUuid(text: string): boolean {
   return uuidPattern.test(text);
 }
 

@@ -91,8 +91,7 @@ async function writeOnce(folder: string, name: string, part: string | Uint8Array
       throw error;
     }
     // So would one whose writer died over it.
-    const { size } = await fileStateOf(path);
-    if (size !== Buffer.byteLength(part)) await writeFile(path, part, { mode: 0o600 });
+    if (fileStateOf(path)?.size !== Buffer.byteLength(part)) await writeFile(path, part, { mode: 0o600 });
     return false;
   }
 }
@@ -111,9 +110,9 @@ async function listed(folder: string): Promise<Listed[]> {
   try {
     for (const name of await readdir(folder)) {
       if (!isPartName(name)) continue;
-      const { size, mtimeMs, inode } = await fileStateOf(join(folder, name));
+      const state = fileStateOf(join(folder, name));
       // Without one, another process just removed it.
-      if (inode !== 0) found.push({ name, bytes: size, at: mtimeMs });
+      if (state) found.push({ name, bytes: state.size, at: state.mtimeMs });
     }
   } catch (error) {
     if (!isCode(error, 'ENOENT')) throw error;
@@ -174,7 +173,7 @@ export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }:
   const known = new Map<string, string | PartReference>();
   const rules = { folder, maxBytes: shares.fileBytes, keep: shares.keep };
   const log = createRotatingLog('comms', rules, async () => {
-    const oldest = await Promise.all(log.files().map(firstRecordTime));
+    const oldest = log.files().map(firstRecordTime);
     const at = oldest.filter(each => each !== undefined).at(-1);
     if (at !== undefined) await parts.dropBefore(at);
   });

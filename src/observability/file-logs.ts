@@ -1,5 +1,15 @@
-import { statSync } from 'node:fs';
-import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import {
+  appendFileSync,
+  closeSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ErrorCode } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
@@ -8,69 +18,53 @@ import { addUsage, noUsage, type Usage } from '../core/usage.ts';
 import { createOpenCalls, type Observation, type OpenCall, type Sink } from './event-bus.ts';
 
 /** When a file began, by its inode: a name may belong to another file by now. */
-export interface FileStart {
+interface FileStart {
   inode: number;
   /** Epoch milliseconds; undefined when its first line does not tell. */
   at: number | undefined;
 }
 
-interface FileState {
-  size: number;
-  mtimeMs: number;
-  inode: number;
-}
-
-/** Size zero for a file that is not there. */
-export async function fileStateOf(path: string): Promise<FileState> {
-  try {
-    const { size, mtimeMs, ino } = await stat(path);
-    return { size, mtimeMs, inode: ino };
-  } catch (error) {
-    if (isCode(error, 'ENOENT')) return { size: 0, mtimeMs: 0, inode: 0 };
-    throw error;
-  }
+/** Undefined for a file that is not there. */
+export function fileStateOf(path: string): Stats | undefined {
+  return statSync(path, { throwIfNoEntry: false });
 }
 
 /**
  * Moves `file` to `file.1`, the older ones one on, and drops what is over `keep`. One process does it at a time; whoever
  * finds another one at it goes on with the file as it is. Answers whether this one did.
  */
-export async function rotateFile(file: string, keep: number, isFull: () => Promise<boolean>): Promise<boolean> {
+function rotateFile(file: string, keep: number, isFull: () => boolean): boolean {
   const lock = `${file}.lock`;
-  if (!(await take(lock, file))) return false;
+  if (!take(lock, file)) return false;
   try {
     // The other process may just have finished.
-    if (!(await isFull())) return false;
-    for (let index = keep - 1; index >= 1; index--) await renameIfPresent(`${file}.${index}`, `${file}.${index + 1}`);
-    if (keep > 0) await renameIfPresent(file, `${file}.1`);
-    else await rm(file, { force: true });
+    if (!isFull()) return false;
+    for (let index = keep - 1; index >= 1; index--) renameIfPresent(`${file}.${index}`, `${file}.${index + 1}`);
+    if (keep > 0) renameIfPresent(file, `${file}.1`);
+    else rmSync(file, { force: true });
     return true;
   } finally {
-    await rm(lock, { force: true });
+    rmSync(lock, { force: true });
   }
 }
 
 const staleLockMs = 60_000;
 
-async function take(lock: string, file: string): Promise<boolean> {
+function take(lock: string, file: string): boolean {
   try {
-    await (await open(lock, 'wx', 0o600)).close();
+    closeSync(openSync(lock, 'wx', 0o600));
     return true;
   } catch (error) {
     if (!isCode(error, 'EEXIST')) throw error;
     // The lines that came in since tell how long the lock has been there: its holder died.
-    const [{ mtimeMs: written }, { mtimeMs: locked }] = await Promise.all([fileStateOf(file), fileStateOf(lock)]);
-    if (written - locked > staleLockMs) await rm(lock, { force: true });
+    const [written, locked] = [fileStateOf(file), fileStateOf(lock)];
+    if ((written?.mtimeMs ?? 0) - (locked?.mtimeMs ?? 0) > staleLockMs) rmSync(lock, { force: true });
     return false;
   }
 }
 
-async function renameIfPresent(from: string, to: string): Promise<void> {
-  try {
-    await rename(from, to);
-  } catch (error) {
-    if (!isCode(error, 'ENOENT')) throw error;
-  }
+function renameIfPresent(from: string, to: string): void {
+  if (fileStateOf(from)) renameSync(from, to);
 }
 
 export function isCode(error: unknown, code: string): boolean {
@@ -99,7 +93,10 @@ export interface LogRecord {
 
 const week = 7 * 24 * 3_600_000;
 
-/** A file of JSON lines, `NAME.jsonl`, kept open. Several processes may write to one. `onRotated` runs after this one rotated it. */
+/**
+ * A file of JSON lines, `NAME.jsonl`, kept open and written at once: into the system's memory, which takes less than to leave
+ * it to another thread. Several processes may write to one. `onRotated` runs after this one rotated it.
+ */
 export function createRotatingLog(
   name: string,
   { folder, maxBytes = 20 * 1024 * 1024, maxAgeMs = week, keep = 5 }: LogRules,
@@ -107,31 +104,19 @@ export function createRotatingLog(
 ) {
   const file = join(folder, `${name}.jsonl`);
   let begun: FileStart | undefined;
-  let held: { handle: FileHandle; inode: number } | undefined;
+  let held: { handle: number; inode: number } | undefined;
 
   /** Whether the file as it stands is to be rotated before a line of this time. */
-  const isFull = async (at: number): Promise<boolean> => {
-    const { size, ino } = statSync(file, { throwIfNoEntry: false }) ?? { size: 0, ino: 0 };
-    if (size === 0) return false;
-    if (size >= maxBytes) return true;
-    if (begun?.inode !== ino) begun = { inode: ino, at: await firstRecordTime(file) };
+  const isFull = (at: number, found = fileStateOf(file)): boolean => {
+    if (!found?.size) return false;
+    if (found.size >= maxBytes) return true;
+    if (begun?.inode !== found.ino) begun = { inode: found.ino, at: firstRecordTime(file) };
     return begun.at !== undefined && at - begun.at > maxAgeMs;
   };
 
-  /** Waits for the line that is being written. */
-  const close = async (): Promise<void> => {
-    const last = held?.handle;
+  const close = (): void => {
+    if (held) closeSync(held.handle);
     held = undefined;
-    await last?.close();
-  };
-
-  /** The file that the name leads to at this moment: another process may have rotated the one that is open. */
-  const current = async (): Promise<FileHandle> => {
-    if (held && held.inode === statSync(file, { throwIfNoEntry: false })?.ino) return held.handle;
-    await close();
-    const handle = await openForLines(file);
-    held = { handle, inode: (await handle.stat()).ino };
-    return handle;
   };
 
   return {
@@ -146,12 +131,17 @@ export function createRotatingLog(
     async append(records: readonly LogRecord[]): Promise<boolean> {
       const last = records.at(-1);
       if (!last) return false;
-      if (await isFull(last.at)) {
-        const done = await rotateFile(file, keep, () => isFull(last.at));
+      let found = fileStateOf(file);
+      if (isFull(last.at, found)) {
+        const done = rotateFile(file, keep, () => isFull(last.at));
         begun = undefined;
         if (done) await onRotated();
+        found = fileStateOf(file);
       }
-      await (await current()).appendFile(records.map(lineOf).join(''));
+      // Another process may have rotated the file that is open.
+      if (held?.inode !== found?.ino) close();
+      held ??= openForLines(file);
+      appendFileSync(held.handle, records.map(lineOf).join(''));
       return true;
     },
     /** Lets go of the file; the next line opens it again. */
@@ -159,42 +149,39 @@ export function createRotatingLog(
   };
 }
 
-async function openForLines(file: string): Promise<FileHandle> {
-  try {
-    return await open(file, 'a', 0o600);
-  } catch (error) {
-    if (!isCode(error, 'ENOENT')) throw error;
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    return open(file, 'a', 0o600);
-  }
+function openForLines(file: string): { handle: number; inode: number } {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const handle = openSync(file, 'a', 0o600);
+  return { handle, inode: fstatSync(handle).ino };
 }
 
 function lineOf({ at, fields, asIs }: LogRecord): string {
-  return `${JSON.stringify({ ts: new Date(at).toISOString(), ...Object.fromEntries(snakeCased(fields)), ...asIs })}\n`;
+  return `${JSON.stringify({ ts: new Date(at).toISOString(), ...snakeCased(fields), ...asIs })}\n`;
 }
 
-function snakeCased(record: object): [name: string, value: unknown][] {
-  return Object.entries(record).map(([name, value]: [string, unknown]) => [
-    name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`),
-    isRecord(value) ? Object.fromEntries(snakeCased(value)) : value,
-  ]);
+function snakeCased(record: object): Record<string, unknown> {
+  const renamed: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(record)) {
+    const own = /[A-Z]/.test(name) ? name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`) : name;
+    renamed[own] = isRecord(value) ? snakeCased(value) : value;
+  }
+  return renamed;
 }
 
 /** The time of a file's first line; undefined when it does not tell. */
-export async function firstRecordTime(file: string): Promise<number | undefined> {
+export function firstRecordTime(file: string): number | undefined {
+  let handle: number | undefined;
   try {
-    const handle = await open(file, 'r');
-    try {
-      const { buffer, bytesRead } = await handle.read(Buffer.alloc(64), 0, 64, 0);
-      const [, ts = ''] = /^\{"ts":"([^"]+)"/.exec(buffer.toString('utf8', 0, bytesRead)) ?? [];
-      const at = Date.parse(ts);
-      return Number.isNaN(at) ? undefined : at;
-    } finally {
-      await handle.close();
-    }
+    handle = openSync(file, 'r');
+    const start = Buffer.alloc(64);
+    const [, ts = ''] = /^\{"ts":"([^"]+)"/.exec(start.toString('utf8', 0, readSync(handle, start))) ?? [];
+    const at = Date.parse(ts);
+    return Number.isNaN(at) ? undefined : at;
   } catch (error) {
     if (isCode(error, 'ENOENT')) return undefined;
     throw error;
+  } finally {
+    if (handle !== undefined) closeSync(handle);
   }
 }
 

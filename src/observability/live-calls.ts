@@ -92,9 +92,18 @@ export function createLiveCallsSink(limits: typeof defaultLimits = defaultLimits
   };
 }
 
+/** About the characters of an event as JSON. */
 function sizeOf(observation: RecentEvent | undefined): number {
-  return observation === undefined ? 0 : JSON.stringify(observation).length;
+  let size = 0;
+  for (const value of Object.values(observation?.event ?? {})) {
+    if (typeof value === 'string') size += value.length;
+    else if (typeof value === 'object') size += JSON.stringify(value).length;
+    size += fieldSize;
+  }
+  return size;
 }
+
+const fieldSize = 16;
 
 function runningFirst(a: WatchedCall, b: WatchedCall): number {
   const running = Number(b.endedAt === undefined) - Number(a.endedAt === undefined);
@@ -107,21 +116,24 @@ const maxKept = 2_000;
 /** What happened in this process lately. An event belongs to the owner of its call; what belongs to no call is shown to nobody. */
 export function createRecentSink(): Sink & { recent: Recent } {
   const calls = createOpenCalls(() => undefined);
-  let kept: (RecentEvent & { owner: string; text: string })[] = [];
+  let kept: (RecentEvent & { owner: string })[] = [];
 
   return {
     name: 'recent',
     write(observations) {
       for (const observation of observations) {
         const owner = calls.of(observation)?.owner;
-        if (owner === undefined) continue;
-        kept.push({ ...observation, owner, text: JSON.stringify(observation.event).toLowerCase() });
+        if (owner !== undefined) kept.push({ ...observation, owner });
       }
       if (kept.length > maxKept * 1.25) kept = kept.slice(-maxKept);
     },
     recent({ owner, words, limit }) {
       const wanted = words.map(word => word.toLowerCase());
-      const own = kept.filter(each => each.owner === owner && wanted.every(word => each.text.includes(word)));
+      const own = kept.filter(each => {
+        if (each.owner !== owner) return false;
+        const text = JSON.stringify(each.event).toLowerCase();
+        return wanted.every(word => text.includes(word));
+      });
       return limit < 1 ? [] : own.slice(-limit).map(({ at, event }) => ({ at, event }));
     },
   };

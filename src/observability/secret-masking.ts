@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AppEvent } from '../core/events.ts';
+import { isUuid } from '../core/ids.ts';
 import { isRecord } from '../core/json.ts';
 import type { Mask, Masked, MaskedPlace, Random } from '../core/ports.ts';
 import { findKeyLines, findPrivateKeys } from './private-keys.ts';
@@ -182,11 +183,10 @@ export function createMask({ secret, keys }: MaskParts): SecretMask {
     };
   };
 
+  const recalled = (text: string, scope: string): Span[] =>
+    remembered?.find(text, scope === logScope ? undefined : scope) ?? [];
   const maskSync = (text: string, scope: string): Masked =>
-    replace(text, scope, [
-      ...all.flatMap(find => find(text)),
-      ...(remembered?.find(text, scope === logScope ? undefined : scope) ?? []),
-    ]);
+    replace(text, scope, [...all.flatMap(find => find(text)), ...recalled(text, scope)]);
 
   let sincePause = 0;
   const mask: Mask = async (text, scope, by) => {
@@ -204,16 +204,17 @@ export function createMask({ secret, keys }: MaskParts): SecretMask {
   const clean = new Set<string>();
   const maskForLog = (text: string): string => {
     if (clean.has(text)) return text;
-    const masked = maskSync(text, logScope).text;
-    if (masked === text && text.length <= rememberedLength) {
+    // Each call has IDs of its own, in which no pattern finds anything.
+    const masked = isUuid(text)
+      ? replace(text, logScope, [...own(text), ...knownKeys(text), ...recalled(text, logScope)])
+      : maskSync(text, logScope);
+    if (masked.text === text && text.length <= rememberedLength && !isUuid(text)) {
       if (clean.size >= rememberedTexts) clean.clear();
       clean.add(text);
     }
-    return masked;
+    return masked.text;
   };
-
-  const whole = (text: string) => placeholder('secret', text, logScope);
-  const forLog = { name: maskForLog, text: maskForLog, whole };
+  const forLog = { name: maskForLog, text: maskForLog, whole: (text: string) => placeholder('secret', text, logScope) };
 
   function maskDeep(value: AppEvent): AppEvent;
   function maskDeep(value: unknown): unknown;

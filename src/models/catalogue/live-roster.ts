@@ -62,7 +62,9 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
     const [catalogue, ...lists] = await Promise.all([parts.catalogue(), ...found]);
     const of = [catalogue, ...lists];
     if (last?.of.every((part, at) => part === of[at])) return last.roster;
-    const partial = new Set(configured.filter((_, at) => lists[at]?.complete === false).map(each => each.definition.id));
+    const partial = new Set(
+      configured.filter((_, at) => lists[at]?.complete === false).map(each => each.definition.id),
+    );
     const models = configured.reduce(
       (laid, { definition, settings }, at) => additionOf(definition, settings, lists[at])(laid),
       catalogue,

@@ -180,53 +180,36 @@ function sceneOf(roster: Roster, policy: RoutingPolicy) {
   const isLocal = (id: string) => providers.get(id)?.local === true;
   const mayOpen = (model: ModelInfo) =>
     policy.offline ? isOffline(model.provider) : providers.get(model.provider)?.onlyByName === false;
-  const permitted = roster.models.filter(model => mayOpen(model) && refusal(model) === undefined);
   const searches = (model: ModelInfo) => providers.get(model.provider)?.searches?.(model) ?? false;
-  const rank = (models: readonly ModelInfo[], category: Category) =>
-    rankModels(models, category, policy.prefer, isLocal);
   const cachesApart = (id: string) => providers.get(id)?.cachesApart?.() === true;
-  const pricing: Pricing = { isLocal, cachesApart, searches, allowUnpriced: policy.allowUnpriced ?? false };
-  const ranked = new Map<Category, readonly ModelInfo[]>();
   return {
-    permitted,
-    rank,
-    /** All that are permitted, ranked once. */
-    ranked(category: Category): readonly ModelInfo[] {
-      const known = ranked.get(category) ?? rank(permitted, category);
-      ranked.set(category, known);
-      return known;
-    },
     roster,
     policy,
     provider: (id: string) => providers.get(id),
     refusal,
     searches,
-    pricing,
+    pricing: { isLocal, cachesApart, searches, allowUnpriced: policy.allowUnpriced ?? false },
     cost: (model: ModelInfo) => averagePrice(model) ?? (isLocal(model.provider) ? 0 : Number.POSITIVE_INFINITY),
+    permitted: roster.models.filter(model => mayOpen(model) && refusal(model) === undefined),
+    /** All that are permitted, by category, as far as one was asked for. */
+    ranked: new Map<Category, readonly ModelInfo[]>(),
   };
 }
 
-/** Rosters are made anew when anything in them changes. */
+/** A roster is made anew when anything in it changes. */
 const scenes = new WeakMap<Roster, ReturnType<typeof sceneOf>>();
 
-function knownScene(roster: Roster, policy: RoutingPolicy): ReturnType<typeof sceneOf> {
-  const known = scenes.get(roster);
-  if (known?.policy === policy) return known;
-  const scene = sceneOf(roster, policy);
-  scenes.set(roster, scene);
-  return scene;
-}
-
 export function eligibleModels(request: ModelRequest, roster: Roster, policy: RoutingPolicy): EligibleModels {
-  const { permitted, rank, ranked, ...scene } = knownScene(roster, policy);
+  const known = scenes.get(roster);
+  const scene = known?.policy === policy ? known : sceneOf(roster, policy);
+  scenes.set(roster, scene);
+  const { permitted, ranked } = scene;
   const { avoid, category } = request;
-  const suited = avoid && permitted.filter(model => !avoid(model));
-  return {
-    ...scene,
-    request,
-    open: suited ? rank(suited, category) : ranked(category),
-    avoids: suited !== undefined && suited.length < permitted.length,
-  };
+  const suited = avoid ? permitted.filter(model => !avoid(model)) : permitted;
+  const before = avoid ? undefined : ranked.get(category);
+  const open = before ?? rankModels(suited, category, policy.prefer, scene.pricing.isLocal);
+  if (!avoid) ranked.set(category, open);
+  return { ...scene, request, open, avoids: suited.length < permitted.length };
 }
 
 /** A model that may be chosen, with what the call may cost there. */
