@@ -57,6 +57,7 @@ export interface WriterOptions {
 export type SqliteClient = ReturnType<typeof sqliteClient>;
 
 interface Waiting {
+  request: WriterRequest;
   resolve(value: number): void;
   reject(error: unknown): void;
 }
@@ -69,25 +70,24 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   let worker: Worker | undefined;
   let opened = false;
   let lastId = 0;
-  /** What may wait a little, so that it goes along with what can't. */
-  const lingering: (() => void)[] = [];
+  /** What goes to the writer in one message, and so into one transaction. */
+  let outbox: Waiting[] = [];
   let isTimed = false;
 
-  function settle(answer: WriterAnswer): void {
-    if ('warning' in answer) {
-      onWarning(answer.warning);
-      return;
+  function settle(answers: readonly WriterAnswer[]): void {
+    for (const answer of answers) {
+      if ('warning' in answer) {
+        onWarning(answer.warning);
+        continue;
+      }
+      const asked = waiting.get(answer.id);
+      waiting.delete(answer.id);
+      if ('failure' in answer) asked?.reject(unpackFailure(answer.failure));
+      else asked?.resolve(answer.value);
+      opened ||= 'value' in answer;
     }
-    const asked = waiting.get(answer.id);
-    waiting.delete(answer.id);
     // An idle store keeps no process alive; one that still owes an answer does.
     if (waiting.size === 0) worker?.unref();
-    if ('failure' in answer) {
-      asked?.reject(unpackFailure(answer.failure));
-      return;
-    }
-    opened = true;
-    asked?.resolve(answer.value);
   }
 
   function start(): Worker {
@@ -113,21 +113,23 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
     return started;
   }
 
-  function post(request: WriteRequest | ControlRequest, asked: Waiting): void {
+  function post(batch: readonly Waiting[]): void {
     try {
       worker ??= start();
-      const message: WriterRequest = { id: ++lastId, now: clock.now(), request };
-      // First, because it throws when the request holds what cannot be copied.
-      worker.postMessage(message);
-      waiting.set(message.id, asked);
+      // First, because it throws when a request holds what cannot be copied.
+      worker.postMessage(batch.map(({ request }) => request));
+      for (const asked of batch) waiting.set(asked.request.id, asked);
       worker.ref();
     } catch (error) {
-      asked.reject(error);
+      if (batch.length > 1) for (const asked of batch) post([asked]);
+      else batch[0]?.reject(error);
     }
   }
 
   function flush(): void {
-    for (const run of lingering.splice(0)) run();
+    const batch = outbox;
+    outbox = [];
+    if (batch.length > 0) post(batch);
   }
 
   /** By the machine's own time, as the disk's is: a clock that a test has stopped must not stop what was asked. */
@@ -141,10 +143,8 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   /** `unhurried`: goes along with the next request, in its transaction, or after a few milliseconds by itself. */
   function send(request: WriteRequest | ControlRequest, unhurried = false): Promise<number> {
     return new Promise((resolve, reject) => {
-      const postIt = () => post(request, { resolve, reject });
-      lingering.push(postIt);
-      // The writer takes what comes in one go into one transaction, in this order.
-      if (!unhurried) flush();
+      outbox.push({ request: { id: ++lastId, now: clock.now(), request }, resolve, reject });
+      if (!unhurried) queueMicrotask(flush);
       else if (!isTimed) void flushLater();
     });
   }

@@ -59,7 +59,7 @@ interface Held extends Transaction {
   inode: number;
 }
 
-type Reply = (answer: WriterAnswer) => void;
+type Reply = (answers: readonly WriterAnswer[]) => void;
 
 /**
  * The one writer of a process, in a thread of its own: waiting for a lock or for the disk stops nothing else. It answers a
@@ -71,6 +71,7 @@ class Writer {
   readonly #reply: Reply;
   readonly #end: () => void;
   #queue: WriterRequest[] = [];
+  #answers: WriterAnswer[] = [];
   #held: Held | undefined;
   /** Damage that a full check does not find again would be looked for without an end. */
   #inspected = false;
@@ -82,10 +83,10 @@ class Writer {
     this.#end = end;
   }
 
-  take(message: WriterRequest): void {
-    this.#queue.push(message);
+  take(requests: readonly WriterRequest[]): void {
     // After the messages that are waiting at this moment: they go into the same transaction.
-    if (this.#queue.length === 1) setImmediate(() => this.#drain());
+    if (this.#queue.length === 0) setImmediate(() => this.#drain());
+    this.#queue.push(...requests);
   }
 
   #drain(): void {
@@ -104,6 +105,12 @@ class Writer {
       if (request.op === 'close') this.#close(id);
     }
     this.#write(batch);
+    this.#tell();
+  }
+
+  #tell(): void {
+    if (this.#answers.length > 0) this.#reply(this.#answers);
+    this.#answers = [];
   }
 
   #write(batch: readonly { id: number; now: number; request: WriteRequest }[]): void {
@@ -117,6 +124,7 @@ class Writer {
       damage ||= 'error' in outcome && isDamage(outcome.error);
       this.#answer(id, outcome);
     }
+    this.#tell();
     if (damage) this.#heal(first.now);
   }
 
@@ -136,7 +144,7 @@ class Writer {
   #open(now: number, thorough: boolean): { held: Held; repaired: boolean } {
     if (this.#held && inodeOf(this.#options.file) !== this.#held.inode) this.#drop();
     if (this.#held) return { held: this.#held, repaired: false };
-    const onWarning = (warning: string) => this.#reply({ warning });
+    const onWarning = (warning: string) => void this.#answers.push({ warning });
     const { db, inode, repaired } = sqliteOpen({ ...this.#options, connect: this.#connect, now, thorough, onWarning });
     this.#held = { db, inode, writes: sqliteWrites(db) };
     return { held: this.#held, repaired };
@@ -155,7 +163,7 @@ class Writer {
       this.#inspect(now);
     } catch (error) {
       // The requests have their answers; the next one opens the file again and is told.
-      this.#reply({ warning: sqliteFailure(error, this.#options.file).message });
+      this.#answers.push({ warning: sqliteFailure(error, this.#options.file).message });
     }
   }
 
@@ -181,13 +189,14 @@ class Writer {
     } catch (error) {
       this.#answer(id, { error });
     } finally {
+      this.#tell();
       this.#end();
     }
   }
 
   #answer(id: number, outcome: Outcome): void {
-    if ('value' in outcome) this.#reply({ id, value: outcome.value });
-    else this.#reply({ id, failure: packFailure(sqliteFailure(outcome.error, this.#options.file)) });
+    if ('value' in outcome) this.#answers.push({ id, value: outcome.value });
+    else this.#answers.push({ id, failure: packFailure(sqliteFailure(outcome.error, this.#options.file)) });
   }
 }
 
@@ -199,10 +208,10 @@ export function startWriter(connect: Connect): void {
   const writer = new Writer(
     options,
     connect,
-    answer => port.postMessage(answer),
+    answers => port.postMessage(answers),
     () => port.close(),
   );
-  port.on('message', (message: WriterRequest) => writer.take(message));
+  port.on('message', (requests: readonly WriterRequest[]) => writer.take(requests));
 }
 
 // Another program for this thread starts the writer by itself.
