@@ -7,6 +7,7 @@ import type { Caller, Refusal } from '../access/caller.ts';
 import type { Tokens } from '../access/tokens.ts';
 import type { Identify } from '../access/wrong-tokens.ts';
 import type { ListedRoots } from '../mcp/clients.ts';
+import type { McpOptions } from '../mcp/mcp.ts';
 
 /** A request that passed the guards. */
 export interface GuardedRequest {
@@ -106,24 +107,23 @@ export interface UpgradeHandler {
   close(): Promise<void>;
 }
 
-type Wrap = (host: ToolHost) => ToolHost;
-
-/** The roots that a caller's client lists choose his project, as far as he may read them; `guessed` is his project until then. */
-export function listedOf(
-  { productOf, clock }: Pick<RouteServices, 'productOf' | 'clock'>,
-  { caller, guessed }: { caller: Caller; guessed?: string | undefined },
-  wrap: Wrap,
-): ListedRoots {
-  return wrapListedRoots({ clock, productOf: addresses => productOf(caller, guessed, addresses) }, wrap);
-}
-
-/** The same, with something around each host. */
-export function wrapListedRoots({ productOf, clock }: ListedRoots, wrap: Wrap): ListedRoots {
-  return {
+/**
+ * MCP as a caller may use it, with `wrap` around each host. `follows`: the roots that his client lists choose his project, as
+ * far as he may read them; `guessed` is his project until then.
+ */
+export function mcpOptionsOf(
+  { version, clock, productOf }: Pick<RouteServices, 'version' | 'clock' | 'productOf'>,
+  { host, root, instructions }: CallerProduct,
+  { caller, guessed, follows }: { caller: Caller; guessed?: string | undefined; follows: boolean },
+  wrap: (host: ToolHost) => ToolHost,
+): McpOptions {
+  const listed: ListedRoots = {
     clock,
     async productOf(addresses) {
-      const { host, root } = await productOf(addresses);
+      const { host, root } = await productOf(caller, guessed, addresses);
       return { host: wrap(host), root };
     },
   };
+  const principal = { owner: caller.owner, root };
+  return { host: wrap(host), version, instructions, principal, ...(follows && { listed }) };
 }

@@ -3,8 +3,7 @@ import type { ToolHost } from '../../core/tool-host.ts';
 import type { HeldSession } from '../access/idle-sessions.ts';
 import { createQuotas } from '../access/limits.ts';
 import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts';
-import { listedOf, wrapListedRoots } from '../http/routes.ts';
-import type { McpOptions } from '../mcp/mcp.ts';
+import { mcpOptionsOf } from '../http/routes.ts';
 import { createResultStore } from '../websocket/kept-results.ts';
 import {
   createStatelessHandler,
@@ -27,7 +26,7 @@ export interface McpHttpEndpointOptions
 
 /** Streamable HTTP: 2026 clients request by request, 2025 clients in sessions. */
 export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
-  const { sessions, random, clock, gate, version, serverOf, onError } = options;
+  const { sessions, random, clock, gate, serverOf, onError } = options;
   const room = createResultStore(maxLogged);
   const listens = createQuotas(sessions.limits);
   const modern = createStatelessHandlers(async from => {
@@ -36,11 +35,10 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
     return createStatelessHandler({ mcp, clock, serverOf, mayListen, onError });
   });
 
-  async function optionsFor({ caller, root: declared }: From, client: string): Promise<McpOptions> {
-    const { host, root, instructions } = await options.productOf(caller, declared);
-    const before = (product: ToolHost) => gate.before(product, client);
-    const listed = declared === undefined ? listedOf(options, { caller }, before) : undefined;
-    return { host: before(host), version, instructions, principal: { owner: caller.owner, root }, listed };
+  async function optionsFor({ caller, root }: From, client: string, used = (host: ToolHost) => host) {
+    const product = await options.productOf(caller, root);
+    const wrap = (host: ToolHost) => used(gate.before(host, client));
+    return mcpOptionsOf(options, product, { caller, follows: root === undefined }, wrap);
   }
 
   async function inSession({ request, body, caller, root }: GuardedRequest): Promise<Exchange> {
@@ -69,13 +67,10 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
   async function opened(from: From) {
     const id = random.uuid();
     const caller = from.caller.name;
-    const { host, listed, ...mcp } = await optionsFor(from, `session ${id}`);
-    const used = (product: ToolHost) => inUse(product, () => sessions.use(id, caller));
-    const own = { ...mcp, host: used(host), listed: listed && wrapListedRoots(listed, used) };
+    const used = (host: ToolHost) => inUse(host, () => sessions.use(id, caller));
+    const mcp = await optionsFor(from, `session ${id}`, used);
     const onClosed = () => sessions.remove(id);
-    const held = sessions.add(id, caller, () =>
-      openSession({ id, mcp: own, serverOf, clock, room, onClosed, onError }),
-    );
+    const held = sessions.add(id, caller, () => openSession({ id, mcp, serverOf, clock, room, onClosed, onError }));
     if (typeof held !== 'string') held.session.catch(onClosed);
     return held;
   }

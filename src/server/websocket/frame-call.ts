@@ -2,16 +2,9 @@ import { cancelledError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolReply } from '../../core/tool-host.ts';
-import type { CallFrame, FrameError, ResultFrame, ServerFrame } from './protocol.ts';
+import type { CallFrame, FrameError, FrameRules, ResultFrame, ServerFrame } from './protocol.ts';
 import { cancelled, errorOfReply, timedOut } from './protocol.ts';
 import type { Held, SharedCall } from './shared-call.ts';
-
-export interface FrameCallRules {
-  /** Milliseconds between two signs that a call goes on. */
-  progressMs: number;
-  /** Adds all outputs as one `text`. */
-  compatText: boolean;
-}
 
 export interface FrameCallOptions {
   requestId: string;
@@ -19,7 +12,7 @@ export interface FrameCallOptions {
   frame: CallFrame;
   work: SharedCall;
   clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
-  rules: FrameCallRules;
+  rules: FrameRules;
   /** Resolves once the client took it, or is gone. */
   send(frame: ServerFrame): Promise<unknown>;
   /** Called once, with the end of it; `reply` where the host gave one that succeeded. */

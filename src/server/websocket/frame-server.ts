@@ -11,6 +11,7 @@ import {
   type ClientFrame,
   clientFrame,
   closeCodes,
+  type FrameRules,
   type HelloFrame,
   issueIn,
   ops,
@@ -18,13 +19,8 @@ import {
   refusedFrame,
   type ServerFrame,
 } from './protocol.ts';
-import { FrameSession, type FrameSessionRules, type Link } from './session.ts';
+import { FrameSession, type Link } from './session.ts';
 import type { WorkOptions } from './shared-call.ts';
-
-export interface FrameRules extends FrameSessionRules {
-  /** Milliseconds that a client has for its first message. */
-  helloMs: number;
-}
 
 export interface FrameServerOptions extends RouteServices, Pick<WorkOptions, 'ceilings' | 'kindOf'> {
   rules: FrameRules;

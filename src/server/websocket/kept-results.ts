@@ -1,14 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { CallFrame, ResultFrame } from './protocol.ts';
-
-export interface KeptRules {
-  /** Milliseconds that a result is kept. */
-  resultMs: number;
-  /** Characters of one session's results; the oldest go first. */
-  maxCharacters: number;
-}
+import type { CallFrame, FrameRules, ResultFrame } from './protocol.ts';
 
 export interface KeptResult {
   /** What was called, as one text: the same request_id for something else is another call. */
@@ -38,6 +31,8 @@ export function createResultStore(maxCharacters: number): ResultStore {
 }
 
 const maxResults = 1_024;
+
+type KeptRules = Pick<FrameRules, 'resultMs' | 'maxCharacters'>;
 
 /** Finished results of one session by request_id, for a client that did not get them. */
 export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'monotonic' | 'after'>, store: ResultStore) {

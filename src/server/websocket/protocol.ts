@@ -2,6 +2,24 @@ import { z } from 'zod';
 import { isRecord, textIn } from '../../core/json.ts';
 import type { ToolReply } from '../../core/tool-host.ts';
 
+/** Times and limits of the frame protocol. */
+export interface FrameRules {
+  /** Milliseconds that a client has for its first message. */
+  helloMs: number;
+  /** Milliseconds between two signs that a call goes on. */
+  progressMs: number;
+  /** Milliseconds that a result is kept, and a session without a connection. */
+  resultMs: number;
+  /** Characters of one session's results; the oldest go first. */
+  maxCharacters: number;
+  /** Characters of all messages of one session whose calls run or wait. */
+  maxAsked: number;
+  /** Adds all outputs as one `text`. */
+  compatText: boolean;
+  /** Tools whose identical calls are not joined. */
+  notJoined: readonly string[];
+}
+
 /** A client's own name for one of its requests; unique within its session while it runs, and ten minutes longer. */
 const requestId = z.string().min(1).max(128);
 

@@ -1,31 +1,17 @@
 import type { Clock, Random } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
 import type { Gate } from '../access/admission.ts';
-import { type FrameCall, type FrameCallRules, openFrameCall } from './frame-call.ts';
-import {
-  createKeptResults,
-  type KeptRules,
-  nameOfCall,
-  type ResultStore,
-  sameCall,
-  toolNameOf,
-} from './kept-results.ts';
-import { type CallFrame, ownError, type ResultFrame, type ServerFrame } from './protocol.ts';
+import { type FrameCall, openFrameCall } from './frame-call.ts';
+import { createKeptResults, nameOfCall, type ResultStore, sameCall, toolNameOf } from './kept-results.ts';
+import { type CallFrame, type FrameRules, ownError, type ResultFrame, type ServerFrame } from './protocol.ts';
 import { SharedCall, type WorkOptions } from './shared-call.ts';
-
-export interface FrameSessionRules extends KeptRules, FrameCallRules {
-  /** Characters of all messages whose calls run or wait. */
-  maxAsked: number;
-  /** Tools whose identical calls are not joined. */
-  notJoined: readonly string[];
-}
 
 export interface FrameSessionOptions extends Omit<WorkOptions, 'client' | 'clock'> {
   id: string;
   /** Names it among all sessions of all callers. */
   scope: string;
   principal: Principal;
-  rules: FrameSessionRules;
+  rules: FrameRules;
   gate: Gate;
   clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
   random: Pick<Random, 'uuid'>;

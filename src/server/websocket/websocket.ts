@@ -8,14 +8,15 @@ import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, refuseUpgrade } from '../access/caller.ts';
 import { createIdleSessions } from '../access/idle-sessions.ts';
 import { rootOf } from '../http/router.ts';
-import { type CallerProduct, listedOf, type RouteServices, type UpgradeRequest } from '../http/routes.ts';
+import { type CallerProduct, mcpOptionsOf, type RouteServices, type UpgradeRequest } from '../http/routes.ts';
 import { type Listening, listeningOn, type WatchedConnection, watchConnection } from '../mcp/connection.ts';
 import { batchVersion } from '../mcp/lines.ts';
-import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
+import { createMcpServer } from '../mcp/mcp.ts';
 import { readMessages } from '../mcp/messages.ts';
-import { type FrameRules, type FrameServerOptions, secondsFor, serveFrames } from './frame-server.ts';
+import { type FrameServerOptions, secondsFor, serveFrames } from './frame-server.ts';
 import { createResultStore } from './kept-results.ts';
 import { type LiveSocket, openLiveSocket, type SocketRules } from './live-socket.ts';
+import type { FrameRules } from './protocol.ts';
 import type { FrameSession } from './session.ts';
 import {
   badHandshake,
@@ -160,24 +161,17 @@ function speakMcp(
   options: WebSocketOptions,
   socket: LiveSocket,
   caller: Caller,
-  { host, root, instructions }: CallerProduct,
+  product: CallerProduct,
   incoming: IncomingMessage,
 ): void {
   const client = `mcp ${options.random.uuid()}`;
-  const gated = (product: ToolHost) => options.gate.before(product, client);
   // Names the bridge that he comes by, which tells what arrived.
   const clientId = incoming.headers['polylogue-bridge']?.slice(0, 100).toString();
   const guessed = rootOf(incoming);
   // Nobody named his project, or whoever named it did so for want of anything better.
-  const followsRoots = guessed === undefined || incoming.headers['polylogue-root-guessed'] === 'true';
-  const mcp: McpOptions = {
-    host: gated(host),
-    version: options.version,
-    instructions,
-    principal: { owner: caller.owner, root },
-    clientId,
-    ...(followsRoots && { listed: listedOf(options, { caller, guessed }, gated) }),
-  };
+  const follows = guessed === undefined || incoming.headers['polylogue-root-guessed'] === 'true';
+  const gated = (host: ToolHost) => options.gate.before(host, client);
+  const mcp = { ...mcpOptionsOf(options, product, { caller, guessed, follows }, gated), clientId };
   socket.slowDown(() => secondsFor(options, caller));
   const transport = createSocketTransport(socket);
   // Assigned below, before a client can have sent anything.
