@@ -10,7 +10,7 @@ import type { Product } from './compose-product.ts';
 import type { Extensions } from './extensions.ts';
 import { type AppConfig, loadAppConfig, tables } from './settings.ts';
 
-export { openProxy } from './compose-proxy.ts';
+export { runProxy } from './compose-proxy.ts';
 export {
   type AppConfig,
   type Extensions,

@@ -2,27 +2,28 @@ import { join } from 'node:path';
 import { storePlace } from '../config/derived-settings.ts';
 import { requireHome } from '../config/home.ts';
 import { configError } from '../core/errors.ts';
-import type { StdioProxy } from '../server/proxy/proxy.ts';
+import type { ProxyOptions } from '../server/proxy/proxy.ts';
 import { type ProcessEnvironment, rootsOf } from './compose-front.ts';
 import { type AppConfig, tables } from './settings.ts';
 
-export interface ProxySettings extends Pick<ProcessEnvironment, 'cwd' | 'homeDir' | 'clock' | 'childEnv'> {
+export interface ProxySettings
+  extends Pick<ProcessEnvironment, 'cwd' | 'homeDir' | 'clock' | 'childEnv'>,
+    Pick<ProxyOptions, 'input' | 'output' | 'stop' | 'onRemark'> {
   /** How this program is started: absolute paths of Node and of the program, and the flags that set options. */
   launch: { node: string; program: string; args: readonly string[] };
   /** Address of the daemon; absent: the one of this machine. */
   url: string | undefined;
   /** Starts no daemon. */
   onlyRunning: boolean;
-  onRemark(text: string): void;
 }
 
 /** They say which project a client is of; a daemon is of none. */
 const projectOptions = [tables.app.roots, tables.app.claudeProjectDir];
 
-/** Settings → the way of one client to a daemon that many share. */
-export async function openProxy(config: AppConfig, settings: ProxySettings): Promise<StdioProxy> {
+/** Carries messages between one client and a daemon that many share, as `runProxy` of the server does. */
+export async function runProxy(config: AppConfig, settings: ProxySettings): Promise<void> {
   const { serveHost, servePort, token, maxBodyBytes } = config.values.app;
-  const { clock, launch, onRemark } = settings;
+  const { clock, launch } = settings;
   const isNamed = settings.url !== undefined;
   const starts = !(settings.onlyRunning || isNamed);
   if (starts) requireHome(config.home, 'Set POLYLOGUE_HOME to a folder that you may write: the daemon needs one.');
@@ -47,7 +48,8 @@ export async function openProxy(config: AppConfig, settings: ProxySettings): Pro
   const shown = token ?? (file === undefined ? undefined : createKeptToken(file).read());
   const ofProject = new Set<string>(projectOptions.flatMap(({ env }) => [...env]));
   const env = Object.entries({ ...settings.childEnv, POLYLOGUE_HOME: config.home });
-  return proxyModule.openProxy({
+  return proxyModule.runProxy({
+    ...settings,
     url,
     access: isNamed || token !== undefined ? { token: shown } : { isOurs },
     root: roots[0],
@@ -63,8 +65,6 @@ export async function openProxy(config: AppConfig, settings: ProxySettings): Pro
         }
       : undefined,
     maxBytes: maxBodyBytes,
-    clock,
-    onRemark,
   });
 }
 

@@ -1,4 +1,4 @@
-import { openProxy } from '../../app/app.ts';
+import { runProxy } from '../../app/app.ts';
 import { defineCommand, isOn, textFlag } from '../command/command.ts';
 import { serverEnvironment } from '../command/environment.ts';
 
@@ -20,17 +20,19 @@ export const connect = defineCommand({
   ],
   async run({ config, environment, env, flags, launch }) {
     const { args } = serverEnvironment({ config, env, copied: [], refers: true });
-    const proxy = await openProxy(config, {
-      ...environment,
-      launch: { ...launch, args },
-      url: textFlag(flags, 'url'),
-      onlyRunning: isOn(flags, 'running'),
-      onRemark: text => environment.writeError(`polylogue: ${text}\n`),
-    });
     const stop = new AbortController();
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
     try {
-      await proxy.run(process.stdin, process.stdout, stop.signal);
+      await runProxy(config, {
+        ...environment,
+        launch: { ...launch, args },
+        url: textFlag(flags, 'url'),
+        onlyRunning: isOn(flags, 'running'),
+        onRemark: text => environment.writeError(`polylogue: ${text}\n`),
+        input: process.stdin,
+        output: process.stdout,
+        stop: stop.signal,
+      });
     } finally {
       // Its other end may be open still, and would keep this process.
       process.stdin.destroy();

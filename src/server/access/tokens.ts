@@ -194,14 +194,20 @@ export function readTokens(text: string, path: string): TokenEntry[] {
     throw unusable(path, problems.join('; '));
   }
   const entries = parsed.data.tokens.map(entry => entryOf(entry, path));
-  const seen = new Set<string>();
-  for (const { digest, caller } of entries) {
-    for (const key of [digest.toString('hex'), `name ${caller.name}`]) {
-      if (seen.has(key)) throw unusable(path, `"${caller.name}" or its token stands there twice`);
-      seen.add(key);
-    }
-  }
+  const twice = repeated(entries);
+  if (twice) throw unusable(path, `"${twice.caller.name}" or its token stands there twice`);
   return entries;
+}
+
+/** The first one whose name or token an earlier one has. */
+export function repeated(entries: readonly TokenEntry[]): TokenEntry | undefined {
+  const seen = new Set<string>();
+  return entries.find(({ digest, caller }) => {
+    const keys = [digest.toString('hex'), `name ${caller.name}`];
+    const isKnown = keys.some(key => seen.has(key));
+    for (const key of keys) seen.add(key);
+    return isKnown;
+  });
 }
 
 /**

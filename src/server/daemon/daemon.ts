@@ -89,9 +89,9 @@ const maxHeaderBytes = 16_384;
 export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
   const { bind, clock, tokens } = options;
   checkBind({ host: bind.host, tokens: tokens.count() });
-  const capacity = createCapacity(options.capacity);
+  const gate = createGate(createCapacity(options.capacity), clock);
   const patience = { ...usualPatience, ...options.patience };
-  const services = servicesOf(options, createGate(capacity, clock), patience.stallMs);
+  const services = servicesOf(options, gate, patience.stallMs);
   const sessions = createSessions(options.sessions, clock);
   const routes = options.routes.map(make => make(services));
   const upgrades = options.upgrades.map(make => make(services));
@@ -127,13 +127,16 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
   const { address, port } = await listening(server, bind);
   checkOrigin = createAddressGuard({ ...options, bind: bind.host, address, port });
   const url = `http://${nameOf(isLoopback(bind.host) ? address : bind.host)}:${port}`;
-  const load = () => ({
-    sessions: upgrades.reduce((sum, endpoint) => sum + endpoint.connections(), sessions.count()),
-    callsRunning: capacity.running(),
-    callsWaiting: capacity.waiting(),
-  });
-  const startedAt = clock.now();
-  const report = () => healthOf(options, { url, port, startedAt, load: load(), isShut: services.gate.isShut() });
+  const load = () => {
+    const { running: callsRunning, waiting: callsWaiting } = gate.load();
+    const connections = upgrades.reduce((sum, endpoint) => sum + endpoint.connections(), sessions.count());
+    return { sessions: connections, callsRunning, callsWaiting };
+  };
+  const started_at = clock.now() / 1_000;
+  const report = () => {
+    const { sessions, callsRunning: calls_running, callsWaiting: calls_waiting } = load();
+    return healthOf(options, gate.isShut(), { url, port, started_at, sessions, calls_running, calls_waiting });
+  };
   const { healthFolder: folder, onError } = options;
   const file = folder === undefined ? undefined : await keepHealthFile({ folder, port, clock, report, onError });
   return {
@@ -142,7 +145,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     tokens,
     load,
     report: async () => file?.write(),
-    drain: ms => services.gate.shut(ms),
+    drain: ms => gate.shut(ms),
     async close() {
       const closed = new Promise<void>(resolve => server.close(() => resolve()));
       await Promise.all([mcp.close(), ...upgrades.map(endpoint => endpoint.close())]);
@@ -227,28 +230,20 @@ function createRequestServer(
   return server;
 }
 
-interface DaemonState extends Pick<Daemon, 'url' | 'port'> {
-  startedAt: number;
-  load: ReturnType<Daemon['load']>;
-  isShut: boolean;
-}
-
-async function healthOf(options: DaemonOptions, state: DaemonState): Promise<DaemonHealth> {
+async function healthOf(
+  options: DaemonOptions,
+  isShut: boolean,
+  facts: Pick<DaemonHealth, 'url' | 'port' | 'started_at' | 'sessions' | 'calls_running' | 'calls_waiting'>,
+): Promise<DaemonHealth> {
   const reason = await options.notReady();
-  const { url, port, startedAt, load, isShut } = state;
   return {
+    ...facts,
     t: options.clock.now() / 1_000,
     pid: process.pid,
-    url,
     host: options.bind.host,
-    port,
     version: options.version,
-    started_at: startedAt / 1_000,
     status: isShut ? 'draining' : reason === undefined ? 'ready' : 'not_ready',
     reason,
-    sessions: load.sessions,
-    calls_running: load.callsRunning,
-    calls_waiting: load.callsWaiting,
     token_file: options.tokenFile,
     tokens_problem: options.tokensProblem?.(),
   };

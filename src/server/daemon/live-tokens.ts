@@ -6,6 +6,7 @@ import { operator } from '../access/caller.ts';
 import {
   createTokens,
   readTokens,
+  repeated,
   type TokenChange,
   type TokenEntry,
   type TokenHooks,
@@ -15,7 +16,7 @@ import {
 import { replaceFile } from './health-file.ts';
 
 /** The operator's file of tokens as it was when it was read. */
-export interface TokenFile {
+interface TokenFile {
   entries: readonly TokenEntry[];
   /** Something the operator should know of the file, as a sentence. */
   warning?: string;
@@ -35,7 +36,7 @@ export async function readTokenFile(path: string): Promise<TokenFile> {
 }
 
 /** Is another text after each change of the file, as far as that can be told without reading it. */
-export async function fingerprintOf(path: string): Promise<string> {
+async function fingerprintOf(path: string): Promise<string> {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
     return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
@@ -49,7 +50,7 @@ export async function fingerprintOf(path: string): Promise<string> {
  * Puts a rotated token into the file in the place of the one that it came for (`before`: its digest, hexadecimal), so that it
  * holds after a restart too; false: the file does not say that one, and is let be.
  */
-export async function keepToken(path: string, before: string | undefined, entry: TokenEntry): Promise<boolean> {
+async function keepToken(path: string, before: string | undefined, entry: TokenEntry): Promise<boolean> {
   const changed = withToken(await readText(path), path, before, entry);
   if (changed === undefined) return false;
   await replaceFile(path, changed);
@@ -67,7 +68,7 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-export interface LiveTokensOptions extends Pick<TokenHooks, 'onSecrets'> {
+interface LiveTokensOptions extends Pick<TokenHooks, 'onSecrets'> {
   /** Keeps the operator's own token, where another came in its place and there is no file of tokens. */
   keepOwn?: TokenHooks['onRotated'];
   /** The operator's file of tokens, where there is one. */
@@ -238,17 +239,10 @@ function digestsOf({ entries }: TokenFile): Map<string, string> {
 }
 
 function checkUnique(entries: readonly TokenEntry[], path: string): void {
-  const names = new Set<string>();
-  const digests = new Set<string>();
-  for (const { caller, digest } of entries) {
-    const hex = digest.toString('hex');
-    if (names.has(caller.name) || digests.has(hex)) {
-      throw configError(
-        `The file of tokens ${path} gives "${caller.name}" a name or a token that is in use: POLYLOGUE_TOKEN, its name "${operator.name}", or one that came by rotation.`,
-        { next: 'Give the entry another one, or unset POLYLOGUE_TOKEN.' },
-      );
-    }
-    names.add(caller.name);
-    digests.add(hex);
-  }
+  const taken = repeated(entries);
+  if (!taken) return;
+  throw configError(
+    `The file of tokens ${path} gives "${taken.caller.name}" a name or a token that is in use: POLYLOGUE_TOKEN, its name "${operator.name}", or one that came by rotation.`,
+    { next: 'Give the entry another one, or unset POLYLOGUE_TOKEN.' },
+  );
 }

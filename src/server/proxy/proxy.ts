@@ -24,11 +24,9 @@ export interface ProxyOptions extends Omit<DaemonAddress, 'bridge' | 'token'> {
   maxBytes: number;
   clock: Clock;
   onRemark(text: string): void;
-}
-
-export interface StdioProxy {
-  /** Carries messages until the client ends its side, or `stop` is aborted. */
-  run(input: AsyncIterable<Buffer | string>, output: Writable, stop: AbortSignal): Promise<void>;
+  input: AsyncIterable<Buffer | string>;
+  output: Writable;
+  stop: AbortSignal;
 }
 
 /** What the daemon has not taken yet may fill so much memory. */
@@ -38,59 +36,52 @@ const pauseMs = 20;
 const announceMs = 2_000;
 const askEveryMs = 100;
 
-/** One client's way to a daemon that many share. */
-export function openProxy(options: ProxyOptions): StdioProxy {
-  const { clock, maxBytes, onRemark } = options;
-  return {
-    async run(input, output, stop) {
-      let isFull = false;
-      const write = (line: string, onTaken?: () => void) => {
-        if (output.write(`${line}\n`, failed => !failed && onTaken?.()) || isFull) return;
-        isFull = true;
-        forwarder.pause();
-        output.once('drain', () => {
-          isFull = false;
-          forwarder.resume();
-        });
-      };
-      const forwarder = new MessageForwarder({ open: openerOf(options), toClient: write, onRemark, clock });
-      const end = new AbortController();
-      const onStop = () => {
-        end.abort();
-        forwarder.close();
-      };
-      stop.addEventListener('abort', onStop, { once: true });
-      if (stop.aborted) onStop();
-      // Not awaited: a client that leaves before there is a daemon is noticed all the same.
-      const started = forwarder.start().then(
-        () => undefined,
-        (error: unknown) => {
-          // Whoever is gone needs no connection.
-          if (end.signal.aborted) return undefined;
-          end.abort();
-          return { error };
-        },
-      );
-      try {
-        for await (const line of until(linesOf(input, maxBytes), end.signal)) {
-          if (typeof line === 'string') forwarder.take(line);
-          else write(JSON.stringify(line.refused));
-          while (forwarder.unsent() > maxUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
-        }
-        const probes = setInterval(() => write(JSON.stringify(stillRunning)), probeMs);
-        const gone = Promise.withResolvers<void>();
-        end.signal.addEventListener('abort', () => gone.resolve(), { once: true });
-        if (!end.signal.aborted) await Promise.race([forwarder.endInput(), gone.promise]);
-        clearInterval(probes);
-      } finally {
-        end.abort();
-        forwarder.close();
-        stop.removeEventListener('abort', onStop);
-      }
-      const failed = await started;
-      if (failed) throw failed.error;
-    },
+/** Carries messages between one client and a daemon that many share until the client ends its side, or `stop` is aborted. */
+export async function runProxy(options: ProxyOptions): Promise<void> {
+  const { clock, maxBytes, onRemark, input, output, stop } = options;
+  let isFull = false;
+  const write = (line: string, onTaken?: () => void) => {
+    if (output.write(`${line}\n`, failed => !failed && onTaken?.()) || isFull) return;
+    isFull = true;
+    forwarder.pause();
+    output.once('drain', () => {
+      isFull = false;
+      forwarder.resume();
+    });
   };
+  const forwarder = new MessageForwarder({ open: openerOf(options), toClient: write, onRemark, clock });
+  const end = new AbortController();
+  const onStop = () => {
+    end.abort();
+    forwarder.close();
+  };
+  stop.addEventListener('abort', onStop, { once: true });
+  if (stop.aborted) onStop();
+  // Not awaited: a client that leaves before there is a daemon is noticed all the same.
+  const started = forwarder.start().then(
+    () => undefined,
+    (error: unknown) => {
+      // Whoever is gone needs no connection.
+      if (end.signal.aborted) return undefined;
+      end.abort();
+      return { error };
+    },
+  );
+  try {
+    for await (const line of until(linesOf(input, maxBytes), end.signal)) {
+      if (typeof line === 'string') forwarder.take(line);
+      else write(JSON.stringify(line.refused));
+      while (forwarder.unsent() > maxUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
+    }
+    const probes = setInterval(() => write(JSON.stringify(stillRunning)), probeMs);
+    if (!end.signal.aborted) await Promise.race([forwarder.endInput(), once(end.signal, 'abort')]);
+    clearInterval(probes);
+  } finally {
+    onStop();
+    stop.removeEventListener('abort', onStop);
+  }
+  const failed = await started;
+  if (failed) throw failed.error;
 }
 
 /** The items of a sequence until a signal; what the sequence reads from stays open. */

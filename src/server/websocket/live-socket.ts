@@ -2,11 +2,15 @@ import type { RawData, WebSocket } from 'ws';
 import { asError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 
-export interface OutboxRules {
+export interface SocketRules {
   /** Bytes that may wait for one client. */
   maxBytes: number;
   /** Milliseconds without one byte taken, after which a client is sent away. */
   stallMs: number;
+  /** Milliseconds between pings. */
+  pingMs: number;
+  /** Milliseconds without a sign of life, after which a client counts as gone. */
+  silenceMs: number;
 }
 
 interface Waiting {
@@ -26,7 +30,7 @@ const overflowMs = 1_000;
  */
 function createOutbox(
   socket: Pick<WebSocket, 'send' | 'terminate'>,
-  rules: OutboxRules,
+  rules: SocketRules,
   { clock, onCrowded }: { clock: Pick<Clock, 'after'>; onCrowded(crowded: boolean): void },
 ) {
   const line: Waiting[] = [];
@@ -91,13 +95,6 @@ function createOutbox(
     /** Resolves when nothing waits any more. */
     drained: () => (isPumping ? new Promise<void>(resolve => idle.push(resolve)) : Promise.resolve()),
   };
-}
-
-export interface SocketRules extends OutboxRules {
-  /** Milliseconds between pings. */
-  pingMs: number;
-  /** Milliseconds without a sign of life, after which a client counts as gone. */
-  silenceMs: number;
 }
 
 /** An open WebSocket as the protocols on it see it. */

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { openProxy } from '../../../src/server/proxy/proxy.ts';
+import { runProxy } from '../../../src/server/proxy/proxy.ts';
 import { realClock } from '../../support/clock.ts';
 import { type TestDaemon, testDaemon } from '../../support/daemon.ts';
 import { type Document, vendorEnv } from '../../support/product.ts';
@@ -53,7 +53,7 @@ interface Bridge {
 /** A bridge to the daemon, over a way that can break, and its host. */
 async function bridge(): Promise<Bridge> {
   const [input, output, stop] = [new PassThrough(), new PassThrough(), new AbortController()];
-  const run = openProxy({
+  const run = runProxy({
     url: way.url.replace('redis', 'http'),
     access: { token },
     root: project.root,
@@ -63,7 +63,10 @@ async function bridge(): Promise<Bridge> {
     maxBytes: 1_000_000,
     clock: realClock(),
     onRemark() {},
-  }).run(input, output, stop.signal);
+    input,
+    output,
+    stop: stop.signal,
+  });
   const waiting = new Map<unknown, (message: Document) => void>();
   let ids = 0;
   let rest = '';

@@ -3,7 +3,7 @@ import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openProxy } from '../../../src/server/proxy/proxy.ts';
+import { runProxy } from '../../../src/server/proxy/proxy.ts';
 import { createKeptToken, reachDaemon, startDaemon, takeStartLock } from '../../../src/server/proxy/start-daemon.ts';
 import { realClock } from '../../support/clock.ts';
 import { freePort } from '../../support/redis-server.ts';
@@ -133,7 +133,8 @@ it.each(['ends its input', 'sends a signal'])(
     server = createServer((_request, response) => void response.writeHead(503).end()).listen(port, '127.0.0.1');
     await once(server, 'listening');
     const remarks: string[] = [];
-    const bridge = openProxy({
+    const [input, output, stop] = [new PassThrough(), new PassThrough(), new AbortController()];
+    const run = runProxy({
       url: `http://127.0.0.1:${port}`,
       access: { token: undefined },
       root: undefined,
@@ -143,9 +144,10 @@ it.each(['ends its input', 'sends a signal'])(
       maxBytes: 1_000,
       clock: realClock(),
       onRemark: text => remarks.push(text),
+      input,
+      output,
+      stop: stop.signal,
     });
-    const [input, output, stop] = [new PassThrough(), new PassThrough(), new AbortController()];
-    const run = bridge.run(input, output, stop.signal);
     if (how === 'sends a signal') input.write('{"jsonrpc":"2.0","id":1,"method":"server/discover"}\n');
     if (how === 'ends its input') input.end();
     else stop.abort();
