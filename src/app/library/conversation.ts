@@ -65,24 +65,19 @@ interface TokenUse {
 
 /** Adds up what answers took. */
 export function createTally() {
+  const nothing: Required<TokenUse> = { answers: 0, usage: noUsage, costUsd: 0 };
   const byModel = new Map<string, Required<TokenUse>>();
+  const sum = (one: Required<TokenUse>, { answers, usage, costUsd = 0 }: TokenUse) => ({
+    answers: one.answers + answers,
+    usage: addUsage(one.usage, usage),
+    costUsd: one.costUsd + costUsd,
+  });
   return {
-    add({ model, answers, usage, costUsd = 0 }: TokenUse & { model: string }) {
-      const before = byModel.get(model) ?? { answers: 0, usage: noUsage, costUsd: 0 };
-      byModel.set(model, {
-        answers: before.answers + answers,
-        usage: addUsage(before.usage, usage),
-        costUsd: before.costUsd + costUsd,
-      });
+    add(model: string, use: TokenUse) {
+      byModel.set(model, sum(byModel.get(model) ?? nothing, use));
     },
     stats(): TokenStats {
-      const all = [...byModel.values()];
-      return {
-        answers: all.reduce((sum, each) => sum + each.answers, 0),
-        usage: all.reduce((sum, each) => addUsage(sum, each.usage), noUsage),
-        costUsd: all.reduce((sum, each) => sum + each.costUsd, 0),
-        byModel: Object.fromEntries(byModel),
-      };
+      return { ...[...byModel.values()].reduce(sum, nothing), byModel: Object.fromEntries(byModel) };
     },
   };
 }
@@ -142,7 +137,7 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
       });
       const { text, turns, usage, costUsd, toolCalls, stopReason, candidate, skipped, warnings, rounds } = result;
       const model = `${candidate.model.provider}:${candidate.model.id}`;
-      parts.tally.add({ model, answers: rounds, usage, costUsd });
+      parts.tally.add(model, { answers: rounds, usage, costUsd });
       return { text, turns, usage, costUsd, toolCalls, stopReason, model, skipped, warnings };
     } catch (thrown) {
       const error = asError(thrown);
@@ -181,29 +176,14 @@ function limitsOf({ truncLimit, maxRounds }: NonNullable<SendDefaults['params']>
 }
 
 function forward(emitter: Emitter, conversation: string, request: SendRequest, event: AgentEvent): void {
-  switch (event.type) {
-    case 'request':
-      emitter.emit('request', { ...event, conversation });
-      return;
-    case 'response': {
-      emitter.emit('response', { ...event, conversation });
-      const { cacheRead: read, cacheWrite: written } = event.usage;
-      if (read + written > 0) emitter.emit('cache', { type: 'cache', round: event.round, read, written, conversation });
-      return;
-    }
-    case 'tool_call':
-      emitter.emit('tool_call', { ...event, conversation });
-      return;
-    case 'tool_result':
-      emitter.emit('tool_result', { ...event, conversation });
-      if (patching.has(event.call.name) && event.call.outcome === 'ok') emitter.notify(request.onPatch, event.call);
-      return;
-    case 'refresh':
-      emitter.emit('refresh', { ...event, conversation });
-      return;
-    case 'trim':
-      return;
+  if (event.type === 'trim') return;
+  emitter.emit(event.type, { ...event, conversation });
+  if (event.type === 'response') {
+    const { cacheRead: read, cacheWrite: written } = event.usage;
+    if (read + written > 0) emitter.emit('cache', { type: 'cache', round: event.round, read, written, conversation });
   }
+  if (event.type === 'tool_result' && patching.has(event.call.name) && event.call.outcome === 'ok')
+    emitter.notify(request.onPatch, event.call);
 }
 
 /** A conversation in this program's memory. Requests of one run one after the other; those of several never wait for each other. */

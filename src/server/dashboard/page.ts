@@ -40,28 +40,13 @@ const places = [
   ['/spend', 'Spend'],
 ] as const;
 
-/** A whole page with its head and the way to the others. */
-export function pageText(page: Page, visit: Visit): string {
-  return documentText({
-    title: page.title,
-    theme: visit.theme,
-    body: html`<header class="bar">
-<a class="brand" href="/">${mark}Polylogue</a>
-<nav aria-label="Pages">${places.map(([path, name]) => html`<a href="${path}"${path === page.place && html` aria-current="page"`}>${name}</a>`)}</nav>
-<div class="who">${themeForm(visit)}${visit.signedIn && signOut(visit)}</div>
-</header>
-<main id="main" tabindex="-1">${page.body}</main>
-<footer><p>Polylogue ${visit.data.version} · signed in as <strong>${line(visit.caller.name, 60)}</strong>${visit.caller.owner !== visit.caller.name && html`, owner ${line(visit.caller.owner, 60)}`}${visit.caller.permissions.readOnly && ', reading only'}</p></footer>`,
-  });
-}
-
 /** A form that changes something: with the sign that it is one of ours. */
 export function form(visit: Pick<Visit, 'csrf'>, action: string, inner: Child, name = ''): Markup {
   return html`<form method="post" action="${action}"${name && html` class="${name}"`}><input type="hidden" name="csrf" value="${visit.csrf}">${inner}</form>`;
 }
 
-function documentText({ title, theme, body }: { title: string; theme: Theme; body: Markup }): string {
-  return htmlText(html`<!doctype html>
+function documentAnswer({ title, body, status = 200 }: Page, theme: Theme, cookie?: string): Response {
+  const text = htmlText(html`<!doctype html>
 <html lang="en"${theme !== 'auto' && html` data-theme="${theme}"`}>
 <head>
 <meta charset="utf-8">
@@ -78,6 +63,7 @@ ${body}
 </body>
 </html>
 `);
+  return new Response(text, { status, headers: { ...ofPages, ...(cookie !== undefined && { 'Set-Cookie': cookie }) } });
 }
 
 const mark = html`<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true"><path class="mark-a" d="M3 4h11a3 3 0 0 1 3 3v4a3 3 0 0 1-3 3H9l-4 4v-4H3z"/><path class="mark-b" d="M19 9h2v10h-2v3l-3-3h-5l2-3h3a3 3 0 0 0 3-3z"/></svg>`;
@@ -89,10 +75,6 @@ function themeForm(visit: Visit): Markup {
       html`<button name="theme" value="${theme}" aria-pressed="${theme === visit.theme ? 'true' : 'false'}">${theme}</button>`,
   );
   return form(visit, '/theme', [next, html`<div class="switch" role="group" aria-label="Colours">${choices}</div>`]);
-}
-
-function signOut(visit: Visit): Markup {
-  return form(visit, '/logout', html`<button class="quiet">Sign out</button>`);
 }
 
 /** Asks for the token. */
@@ -158,15 +140,23 @@ const ofPages = {
   'Cache-Control': 'no-store',
 } as const;
 
+/** A whole page with its head and the way to the others. */
 export function pageAnswer(page: Page, visit: Visit): Response {
-  return new Response(pageText(page, visit), { status: page.status ?? 200, headers: ofPages });
+  const { caller, signedIn, data, theme } = visit;
+  const body = html`<header class="bar">
+<a class="brand" href="/">${mark}Polylogue</a>
+<nav aria-label="Pages">${places.map(([path, name]) => html`<a href="${path}"${path === page.place && html` aria-current="page"`}>${name}</a>`)}</nav>
+<div class="who">${themeForm(visit)}${signedIn && form(visit, '/logout', html`<button class="quiet">Sign out</button>`)}</div>
+</header>
+<main id="main" tabindex="-1">${page.body}</main>
+<footer><p>Polylogue ${data.version} · signed in as <strong>${line(caller.name, 60)}</strong>${caller.owner !== caller.name && html`, owner ${line(caller.owner, 60)}`}${caller.permissions.readOnly && ', reading only'}</p></footer>`;
+  return documentAnswer({ ...page, body }, theme);
 }
 
 /** For a reader who is not known. */
-export function bareAnswer({ title, body, status = 200 }: Page, theme: Theme, cookie?: string): Response {
-  const headers = { ...ofPages, ...(cookie !== undefined && { 'Set-Cookie': cookie }) };
-  const main = html`<main id="main" class="narrow" tabindex="-1">${body}</main>`;
-  return new Response(documentText({ title, theme, body: main }), { status, headers });
+export function bareAnswer(page: Page, theme: Theme, cookie?: string): Response {
+  const body = html`<main id="main" class="narrow" tabindex="-1">${page.body}</main>`;
+  return documentAnswer({ ...page, body }, theme, cookie);
 }
 
 /** Sends the browser on, by GET. */
