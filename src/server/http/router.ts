@@ -6,7 +6,15 @@ import { type Caller, type Refusal, refusalFor, refusalResponse } from '../acces
 import { readJson } from '../mcp/lines.ts';
 import type { Cors } from './cors.ts';
 import { addressOf, createBodyReader, toRequest } from './responses.ts';
-import type { Exchange, GuardedRequest, Route, RoutedRequest, RouteServices, UpgradeHandler } from './routes.ts';
+import {
+  type Exchange,
+  type GuardedRequest,
+  heldUntilWritten,
+  type Route,
+  type RoutedRequest,
+  type RouteServices,
+  type UpgradeHandler,
+} from './routes.ts';
 
 const notFound = refusalFor(404, 'path', 'There is nothing at this path.', {
   next: 'MCP is at /mcp, single tools at /api/tools/NAME.',
@@ -118,7 +126,7 @@ export function createRouter(parts: RouterParts): Router {
     const root = rootOf(incoming);
     // The body was read; what goes on only says that there is one.
     const request = toRequest(incoming, outgoing, url, incoming.method === 'POST' ? Buffer.from('{}') : undefined);
-    return held(parts.gate, () => endpoint.open({ request, body: value, caller, root }));
+    return throughGate(parts.gate, () => endpoint.open({ request, body: value, caller, root }));
   }
 
   async function callRoute(route: Route, url: URL, call: Call, caller: Caller | undefined): Promise<Exchange> {
@@ -195,21 +203,14 @@ export function handOver(
   return undefined;
 }
 
-/** Until its answer is written: the gate is empty when everybody has what he asked for. Who only listens does not count. */
-async function held(gate: Gate, open: () => Promise<Exchange>): Promise<Exchange> {
+/** The gate is empty when everybody has what he asked for. Who only listens does not count. */
+function throughGate(gate: Gate, open: () => Promise<Exchange>): Promise<Exchange> {
   const release = gate.hold();
-  try {
-    const { response, listens, onWritten } = await open();
-    if (listens) release();
-    const onOver = (whole: boolean) => {
-      release();
-      onWritten?.(whole);
-    };
-    return { response, onWritten: onOver };
-  } catch (error) {
-    release();
-    throw error;
-  }
+  return heldUntilWritten(release, async () => {
+    const exchange = await open();
+    if (exchange.listens) release();
+    return exchange;
+  });
 }
 
 interface Call {

@@ -28,6 +28,21 @@ export interface Exchange {
   onWritten?: (whole: boolean) => void;
 }
 
+/** Holds something from before an answer is made until it is written. */
+export async function heldUntilWritten(release: () => void, open: () => Promise<Exchange>): Promise<Exchange> {
+  try {
+    const exchange = await open();
+    const onWritten = (whole: boolean) => {
+      release();
+      exchange.onWritten?.(whole);
+    };
+    return { ...exchange, onWritten };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
 /** The product as one caller may use it. */
 export interface CallerProduct {
   host: ToolHost;

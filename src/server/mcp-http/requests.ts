@@ -87,8 +87,6 @@ function later(response: Response): Response {
 /** How 2026 clients of one caller are served: request by request. */
 export interface StatelessHandler {
   handle(request: Request, body: unknown): Promise<Exchange>;
-  /** Requests under way, and streams that listen. */
-  open(): number;
   close(): Promise<void>;
 }
 
@@ -109,7 +107,6 @@ export function createStatelessHandler(options: StatelessHandlerOptions): Statel
   const changes = createOwnerChanges(mcp.host.resources, mcp.principal.owner);
   const gone = new AbortController();
   const open = new Map<Request, Connection>();
-  let listening = 0;
   const handler = createMcpHandler(
     ({ requestInfo }) => {
       const connection = requestInfo && open.get(requestInfo);
@@ -121,10 +118,8 @@ export function createStatelessHandler(options: StatelessHandlerOptions): Statel
   async function listen(request: Request, body: unknown): Promise<Exchange> {
     const giveBack = mayListen();
     if (!giveBack) return { response: quotaExceeded('streams') };
-    listening += 1;
     let end = () => {};
     const onWritten = () => {
-      listening -= 1;
       end();
       giveBack();
     };
@@ -138,7 +133,6 @@ export function createStatelessHandler(options: StatelessHandlerOptions): Statel
   }
 
   return {
-    open: () => open.size + listening,
     async handle(request, body) {
       if (isRecord(body) && body.method === 'subscriptions/listen') return listen(request, body);
       const arrivals: (() => void)[] = [];
@@ -175,50 +169,3 @@ function isNamed(body: unknown): boolean {
 
 /** Who asks, and for which project. */
 export type From = Pick<GuardedRequest, 'caller' | 'root'>;
-
-/** Callers and projects that are remembered while nobody of them asks for anything. */
-const maxHandlers = 256;
-
-/** One handler for each caller and project. */
-export function createStatelessHandlers(make: (from: From) => Promise<StatelessHandler>) {
-  // The one that was used longest ago stands first.
-  const handlers = new Map<string, { caller: string; made: Promise<StatelessHandler> }>();
-
-  async function forgetIdle(): Promise<void> {
-    if (handlers.size <= maxHandlers) return;
-    for (const [key, each] of [...handlers].slice(0, -1)) {
-      const handler = await each.made.catch(() => undefined);
-      if (handler && handler.open() > 0) continue;
-      handlers.delete(key);
-      return;
-    }
-  }
-
-  return {
-    /** That of a caller and project, made with their first request. */
-    async of(from: From): Promise<StatelessHandler> {
-      const { caller, root } = from;
-      // The owner, too: a request that was let in before its token became another owner's must leave him nothing.
-      const key = JSON.stringify([caller.name, caller.owner, root ?? null]);
-      const entry = handlers.get(key) ?? { caller: caller.name, made: make(from) };
-      handlers.delete(key);
-      handlers.set(key, entry);
-      // A product that can't be made now may be made for the next request.
-      entry.made.catch(() => handlers.get(key) === entry && handlers.delete(key));
-      await forgetIdle();
-      return entry.made;
-    },
-    /** Those of callers who are let in no more. */
-    end(callers: ReadonlySet<string>) {
-      for (const [key, { caller, made }] of handlers) {
-        if (!callers.has(caller)) continue;
-        handlers.delete(key);
-        made.then(handler => handler.close()).catch(() => undefined);
-      }
-    },
-    async close() {
-      const made = await Promise.allSettled([...handlers.values()].map(entry => entry.made));
-      await Promise.all(made.map(result => (result.status === 'fulfilled' ? result.value.close() : undefined)));
-    },
-  };
-}
