@@ -9,8 +9,7 @@ import type { Telemetry } from '../observability/observability.ts';
 import { openState } from '../storage/shared-state.ts';
 import type { Store } from '../storage/store.ts';
 import { createThreads } from '../threads/threads.ts';
-import type { OwnTransfer } from '../threads/transfer/transfer.ts';
-import { createTransfer, openTransfer } from '../threads/transfer/transfer.ts';
+import { createTransfer, type Transfer } from '../threads/transfer/transfer.ts';
 import type { Roots } from '../workspace/roots.ts';
 import type { SearchIndexes } from '../workspace/search-index/search-index.ts';
 import { createHosts } from './compose-caller-hosts.ts';
@@ -57,8 +56,8 @@ export interface Product extends ObservabilityServices {
   openDaemon(options: DaemonSettings): Promise<DaemonService>;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
   spent(from: string): Promise<SpendRow[]>;
-  /** The operator's own threads as files, and what is over with. */
-  transfer: OwnTransfer;
+  /** Threads as files, and what is over with. */
+  transfer: Transfer;
   /** Sends one message of a conversation that its caller keeps. */
   converse: SendMessage;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
@@ -130,7 +129,7 @@ export async function composeProduct(
     },
     warm: () => inSlices([async () => void new Headers(), () => mask('A text.', 'warm'), models.warm]),
     searchIndex: files.indexes.of,
-    transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
+    transfer,
     ...observed,
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {

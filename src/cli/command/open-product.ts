@@ -10,6 +10,8 @@ import { failureDocument, tellFailure } from './output.ts';
 /** The product as a command uses it. */
 export interface OpenProduct {
   product: Product;
+  /** Whose threads a command works on, and in which project. */
+  place: { owner: string; workspace: string };
   /** Aborted by the interrupt key. */
   signal: AbortSignal;
   /** Calls a tool as the operator of this machine; the interrupt key cancels it. */
@@ -34,6 +36,7 @@ export async function openProduct<Result>(
   try {
     return await work({
       product,
+      place: { owner: principal.owner, workspace: product.root },
       signal: interrupt.signal,
       call: (name, args, watch = {}) =>
         product.host.call({ name, arguments: args, principal, ...watch }, interrupt.signal),

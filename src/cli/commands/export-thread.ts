@@ -31,8 +31,8 @@ export const exportThread = defineCommand({
     const [id = ''] = context.args;
     const file = textFlag(context.flags, 'output');
     const format = formatOf(context, file);
-    return attemptWithProduct(context, async ({ product, signal }) => {
-      const { thread, pieces } = await product.transfer.export(id, format);
+    return attemptWithProduct(context, async ({ product, place, signal }) => {
+      const { thread, pieces } = await product.transfer.export(id, place, format);
       const facts = { status: 'success', continuation_id: thread.id, format, turns: thread.turns.length };
       const watched = watch(context, pieces, signal);
       if (file !== undefined) {

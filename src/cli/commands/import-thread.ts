@@ -19,9 +19,10 @@ export const importThread = defineCommand({
     const { out, environment } = context;
     const file = resolve(environment.cwd, context.args[0] ?? '');
     refuseUnreadable(file);
-    return attemptWithProduct(context, async ({ product, signal }) => {
+    return attemptWithProduct(context, async ({ product, place, signal }) => {
       const { thread, turns, blobs, missing, masked } = await product.transfer.import({
         open: () => createReadStream(file),
+        place,
         asNew: isOn(context.flags, 'as-new'),
         signal,
         onProgress: (stage, records) => {

@@ -161,8 +161,8 @@ async function pruneThreads(context: CommandContext): Promise<number> {
   const { out, flags } = context;
   const unusedFor = ageOf(textFlag(flags, 'older-than'));
   const dryRun = isOn(flags, 'dry-run');
-  return openProduct(context, async ({ product }) => {
-    const { threads, blobs, bytes } = await product.transfer.prune({ unusedFor, dryRun });
+  return openProduct(context, async ({ product, place }) => {
+    const { threads, blobs, bytes } = await product.transfer.prune({ owner: place.owner, unusedFor, dryRun });
     if (out.json) out.document({ status: 'success', dry_run: dryRun, threads, blobs, bytes });
     else out.line(`${dryRun ? 'would remove' : 'removed'} ${threads} threads, ${blobs} texts, ${sizeOf(bytes)}`);
     return 0;

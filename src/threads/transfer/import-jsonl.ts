@@ -8,18 +8,12 @@ import { createRecordMask, lostText, type RecordMask } from './mask-records.ts';
 import { type OpenBytes, readRecords } from './read-records.ts';
 import type { FileHead, FileRecordLine } from './records.ts';
 
-/** Changes of one thread that nobody waits for one by one: a store takes what came together in one go. */
-export interface Commits {
-  /** `weight`: characters that wait in memory with it. Throws what an earlier change failed with. */
-  add(change: ThreadChange, weight: number): Promise<void>;
-  settled(): Promise<void>;
-}
-
 const maxWaiting = 64;
 
 const maxWeight = 8 * 1024 * 1024;
 
-export function createCommits(store: Store, id: ThreadId): Commits {
+/** Changes of one thread that nobody waits for one by one: a store takes what came together in one go. */
+function createCommits(store: Store, id: ThreadId) {
   let waiting: Promise<number>[] = [];
   let total = 0;
 
@@ -31,7 +25,8 @@ export function createCommits(store: Store, id: ThreadId): Commits {
   }
 
   return {
-    async add(change, weight) {
+    /** `weight`: characters that wait in memory with it. Throws what an earlier change failed with. */
+    async add(change: ThreadChange, weight: number): Promise<void> {
       const commit = store.commit(id, change);
       // What it failed with is thrown by `settled`, which may come later.
       commit.catch(() => {});
@@ -76,7 +71,7 @@ export interface Imported {
 }
 
 /** A file that was read to its end and is whole. */
-export interface Survey {
+interface Survey {
   id: ThreadId;
   head: FileHead;
   turns: number;
@@ -100,13 +95,13 @@ const maxTurns = 32;
  * Reads the file again and writes its records; the thread gets its title and its time with the last change. When anything fails
  * on the way, what was written goes again. Answers how many secrets were masked, by kind.
  */
-export async function writeRecords(
-  { store, clock, mask, lifetimeMs }: ImportParts,
+async function writeRecords(
+  parts: ImportParts,
   { open, place, signal, onProgress }: ImportOptions,
   survey: Survey,
 ): Promise<Imported['masked']> {
-  const masks = createRecordMask(mask, survey.id, survey.masks);
-  const writer = createWriter({ store, clock, place, id: survey.id });
+  const masks = createRecordMask(parts.mask, survey.id, survey.masks);
+  const writer = createWriter(parts, place, survey.id);
   let last = '';
   try {
     for await (const { record, line, sum } of readRecords(open, signal)) {
@@ -116,7 +111,7 @@ export async function writeRecords(
     }
     throwIfAborted(signal);
     if (last !== survey.sum) throw changedMeanwhile();
-    await writer.finish(lifetimeMs);
+    await writer.finish();
   } catch (error) {
     await writer.undo();
     throw error;
@@ -124,35 +119,20 @@ export async function writeRecords(
   return masks.found;
 }
 
-interface WriterParts {
-  store: Store;
-  clock: Clock;
-  place: ThreadScope;
-  id: ThreadId;
-}
-
-interface Writer {
-  write(record: FileRecordLine): Promise<void>;
-  /** The thread is whole, and lives for `lifetimeMs`. */
-  finish(lifetimeMs: number): Promise<void>;
-  /** Takes away what was written; never throws. */
-  undo(): Promise<void>;
-}
-
-function createWriter({ store, clock, place, id }: WriterParts): Writer {
+function createWriter({ store, clock, lifetimeMs }: ImportParts, place: ThreadScope, id: ThreadId) {
   const commits = createCommits(store, id);
   let head: FileHead | undefined;
   let seq = 0;
   let exchange: StoredTurn[] = [];
 
-  function change(parts: Partial<ThreadChange>, weight: number, lifetimeMs = unfinishedMs): Promise<void> {
+  function change(parts: Partial<ThreadChange>, weight: number, lifeMs = unfinishedMs): Promise<void> {
     const updatedAt = head?.updatedAt ?? clock.now();
-    return commits.add({ baseSeq: seq, updatedAt, expiresAt: expiry(updatedAt, lifetimeMs), ...parts }, weight);
+    return commits.add({ baseSeq: seq, updatedAt, expiresAt: expiry(updatedAt, lifeMs), ...parts }, weight);
   }
 
   /** The clock that wrote the file may be ahead. */
-  function expiry(updatedAt: number, lifetimeMs: number): number {
-    return Math.max(clock.now(), updatedAt) + lifetimeMs;
+  function expiry(updatedAt: number, lifeMs: number): number {
+    return Math.max(clock.now(), updatedAt) + lifeMs;
   }
 
   async function begin(given: FileHead): Promise<void> {
@@ -198,11 +178,13 @@ function createWriter({ store, clock, place, id }: WriterParts): Writer {
 
   return {
     write,
-    async finish(lifetimeMs) {
+    /** The thread is whole, and lives as long as any. */
+    async finish(): Promise<void> {
       await change({ title: head?.title ?? '' }, 0, lifetimeMs);
       await commits.settled();
     },
-    async undo() {
+    /** Takes away what was written; never throws. */
+    async undo(): Promise<void> {
       // What failed first is what the caller needs to hear; what is left over expires by itself within the hour.
       await commits.settled().catch(() => {});
       if (head) await store.remove(id, clock.now()).catch(() => {});

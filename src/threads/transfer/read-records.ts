@@ -71,24 +71,17 @@ const sealed = /,"sum":"([0-9a-f]{32})"\}$/;
  * Each line ends in the checksum of itself and of all before it: a line that was changed, moved, doubled or left out is
  * noticed where it stands. This finds damage; it is no signature.
  */
-export interface SumChain {
-  /** The line with its checksum, without a line end. `json` is an object with at least one member. */
-  seal(json: string): string;
-  /** The line as it was before it was sealed; undefined when it is not what stood there. */
-  open(line: string): string | undefined;
-  /** Of all lines so far. */
-  readonly sum: string;
-}
-
-export function createSumChain(): SumChain {
+export function createSumChain() {
   let sum = '';
   const next = (json: string) => hash('sha256', `${sum}\n${json}`).slice(0, sumLength);
   return {
-    seal(json) {
+    /** The line with its checksum, without a line end. `json` is an object with at least one member. */
+    seal(json: string): string {
       sum = next(json);
       return `${json.slice(0, -1)},"sum":"${sum}"}`;
     },
-    open(line) {
+    /** The line as it was before it was sealed; undefined when it is not what stood there. */
+    open(line: string): string | undefined {
       const found = sealed.exec(line.slice(-(sumLength + 10)));
       if (!found) return undefined;
       const json = `${line.slice(0, line.length - found[0].length)}}`;
@@ -96,7 +89,8 @@ export function createSumChain(): SumChain {
       sum = next(json);
       return json;
     },
-    get sum() {
+    /** Of all lines so far. */
+    get sum(): string {
       return sum;
     },
   };
@@ -175,14 +169,8 @@ function broken(line: number, why: string): Error {
   });
 }
 
-interface Order {
-  /** What does not fit what came before, if anything. */
-  problem(record: FileRecordLine): string | undefined;
-  ended(): boolean;
-}
-
 /** Holds each record against those before it. */
-function createOrder(most: number): Order {
+function createOrder(most: number) {
   let rank = -1;
   let seq = 0;
   let turns = 0;
@@ -233,7 +221,8 @@ function createOrder(most: number): Order {
   }
 
   return {
-    problem(record) {
+    /** What does not fit what came before, if anything. */
+    problem(record: FileRecordLine): string | undefined {
       const next = order[record.kind];
       const repeats = record.kind !== 'head' && record.kind !== 'end';
       if (rank === -1 ? next !== 0 : next < rank || (next === rank && !repeats)) {

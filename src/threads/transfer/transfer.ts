@@ -1,17 +1,15 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Clock, Emit, Mask, Random } from '../../core/ports.ts';
 import type { Thread } from '../../core/thread.ts';
-import type { Prunable, Store } from '../../storage/store.ts';
+import type { Prunable } from '../../storage/store.ts';
 import type { ThreadScope, Threads } from '../threads.ts';
 import { exportHtml } from './export-html.ts';
 import { type Exported, exportJsonl, type ReadBlob } from './export-jsonl.ts';
 import { exportMarkdown } from './export-markdown.ts';
-import { type Imported, type ImportOptions, importJsonl } from './import-jsonl.ts';
+import { type ImportOptions, importJsonl } from './import-jsonl.ts';
 
 /** `jsonl` can be imported again; the others are for reading. */
-const exportFormats = ['jsonl', 'md', 'html'] as const;
-
-export type ExportFormat = (typeof exportFormats)[number];
+export type ExportFormat = 'jsonl' | 'md' | 'html';
 
 export interface TransferParts {
   threads: Threads;
@@ -28,21 +26,17 @@ export interface Export {
   pieces: AsyncIterable<string>;
 }
 
-/** Threads as files, and back. */
-export interface Transfer {
-  /** Throws like `Threads.find` when there is no such thread. */
-  export(reference: string, place: ThreadScope, format: ExportFormat): Promise<Export>;
-  import(options: ImportOptions): Promise<Imported>;
-}
-
 const writers: Readonly<Record<ExportFormat, (exported: Exported) => AsyncIterable<string>>> = {
   jsonl: exportJsonl,
   md: exportMarkdown,
   html: exportHtml,
 };
 
-export function createTransfer(parts: TransferParts): Transfer {
-  const { threads, emit } = parts;
+export type Transfer = ReturnType<typeof createTransfer>;
+
+/** Threads as files, and back; and the end of those that are over with. */
+export function createTransfer(parts: TransferParts) {
+  const { threads, clock, emit } = parts;
   const { store, exclusively, lifetimeMs } = threads;
 
   const blob: ReadBlob = async hash => {
@@ -57,44 +51,26 @@ export function createTransfer(parts: TransferParts): Transfer {
   };
 
   return {
-    async export(reference, place, format) {
+    /** Throws like `Threads.find` when there is no such thread. */
+    async export(reference: string, place: ThreadScope, format: ExportFormat): Promise<Export> {
       const thread = await threads.find(reference, place);
       return { thread, pieces: writers[format]({ thread, blob }) };
     },
-    import: options => importJsonl({ ...parts, store, exclusively, lifetimeMs }, options),
-  };
-}
-
-export interface PruneOptions {
-  /** Milliseconds: threads of this owner that were not used for so long go too. */
-  unusedFor?: number;
-  /** Only says what would go. */
-  dryRun: boolean;
-}
-
-/** Threads as files, and what is over with, for one who need not say who he is. */
-export interface OwnTransfer {
-  export(reference: string, format: ExportFormat): Promise<Export>;
-  import(options: Omit<ImportOptions, 'place'>): Promise<Imported>;
-  /** What went, or would go. */
-  prune(options: PruneOptions): Promise<Prunable>;
-}
-
-export interface OwnTransferParts {
-  transfer: Transfer;
-  store: Store;
-  clock: Clock;
-}
-
-export function openTransfer({ transfer, store, clock }: OwnTransferParts, place: ThreadScope): OwnTransfer {
-  return {
-    export: (reference, format) => transfer.export(reference, place, format),
-    import: options => transfer.import({ ...options, place }),
-    async prune({ unusedFor, dryRun }) {
+    import: (options: ImportOptions) => importJsonl({ ...parts, store, exclusively, lifetimeMs }, options),
+    /** What went, or would go. */
+    async prune({ owner, unusedFor, dryRun }: PruneOptions): Promise<Prunable> {
       const now = clock.now();
-      const unused = unusedFor === undefined ? undefined : { owner: place.owner, since: now - unusedFor };
+      const unused = unusedFor === undefined ? undefined : { owner, since: now - unusedFor };
       const found = await store.prunable(now, unused);
       return dryRun ? found : { ...found, threads: await store.prune(now, unused) };
     },
   };
+}
+
+export interface PruneOptions {
+  owner: string;
+  /** Milliseconds: threads of this owner that were not used for so long go too. */
+  unusedFor?: number | undefined;
+  /** Only says what would go. */
+  dryRun: boolean;
 }
