@@ -4,25 +4,10 @@ import { redisFailure, replyCode, type Trouble, troubleOf, Unreachable } from '.
 import { slotOf } from './keys.ts';
 import { partsOf, type RedisScript, type ScriptKind } from './script.ts';
 
-/** Which server has which keys: one of them all of them, or each its slots. */
-export interface RedisTopology {
-  /** `host:port` of the server that was named, without credentials. */
-  readonly address: string;
-  /** Whether it is a cluster, as far as `discover` got. */
-  discover(deadline: number): Promise<boolean>;
-  nodeOf(key: string): string;
-  linkTo(node: string): RedisLink;
-  /** Where an answer of the cluster sends to; undefined when it is none of these. */
-  redirected(error: unknown, asked: string, key: string): { node: string; asking: boolean } | undefined;
-  /** A node may be gone for good, and another have its slots: asks the others, unless it did so just now. */
-  mapAgain(except: string): void;
-  nodes(): string[];
-  close(): void;
-}
-
 const mapEveryMs = 500;
 
-export function redisTopology(options: RedisLinkOptions): RedisTopology {
+/** Which server has which keys: one of them all of them, or each its slots. */
+function redisTopology(options: RedisLinkOptions) {
   const { url, clock, patienceMs } = options;
   const address = URL.parse(url)?.host || 'the address in REDIS_URL';
   const links = new Map<string, RedisLink>();
@@ -66,18 +51,21 @@ export function redisTopology(options: RedisLinkOptions): RedisTopology {
   }
 
   return {
+    /** `host:port` of the server that was named, without credentials. */
     address,
     linkTo,
-    nodeOf: key => slots.get(slotOf(key)) ?? address,
+    nodeOf: (key: string) => slots.get(slotOf(key)) ?? address,
     nodes: () => (slots.size === 0 ? [address] : [...new Set(slots.values())]),
-    discover(deadline) {
+    /** Whether it is a cluster, as far as that got. */
+    discover(deadline: number): Promise<boolean> {
       discovery ??= discover(deadline).catch(error => {
         discovery = undefined;
         throw error;
       });
       return discovery;
     },
-    redirected(error, asked, key) {
+    /** Where an answer of the cluster sends to; undefined when it is none of these. */
+    redirected(error: unknown, asked: string, key: string): { node: string; asking: boolean } | undefined {
       const code = replyCode(error);
       if (!(error instanceof Error) || (code !== 'MOVED' && code !== 'ASK')) return undefined;
       const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(error.message.split(' ')[2] ?? '') ?? [];
@@ -86,7 +74,8 @@ export function redisTopology(options: RedisLinkOptions): RedisTopology {
       if (code === 'MOVED') slots.set(slotOf(key), node);
       return { node, asking: code === 'ASK' };
     },
-    mapAgain(except) {
+    /** A node may be gone for good, and another have its slots: asks the others, unless it did so just now. */
+    mapAgain(except: string): void {
       if (slots.size === 0 || clock.monotonic() - mappedAt < mapEveryMs) return;
       mappedAt = clock.monotonic();
       const deadline = clock.monotonic() + patienceMs;
@@ -95,7 +84,7 @@ export function redisTopology(options: RedisLinkOptions): RedisTopology {
         if (node !== except) map(node, deadline).catch(() => undefined);
       }
     },
-    close() {
+    close(): void {
       for (const link of links.values()) link.close();
     },
   };
@@ -108,24 +97,19 @@ function nodeName(host: string, port: string, asked: string): string {
 }
 
 /** One line when a server begins to fail, and one when it is over, however many calls notice. */
-export interface TroubleLog {
-  met(node: string, trouble: Trouble, message: string): void;
-  /** Something of this kind worked: a server without room, or that is read-only, answers reads all the same. */
-  over(node: string, kind: ScriptKind): void;
-}
-
-export function troubleLog(onWarning: (message: string) => void): TroubleLog {
+function troubleLog(onWarning: (message: string) => void) {
   const open = new Map<string, Trouble>();
   const refused = new Set<string>();
   return {
-    met(node, trouble, message) {
+    met(node: string, trouble: Trouble, message: string): void {
       // What is refused once stays refused, while other commands go on.
       if (trouble === 'refused' ? refused.has(message) : open.get(node) === trouble) return;
       if (trouble === 'refused') refused.add(message);
       else open.set(node, trouble);
       onWarning(message);
     },
-    over(node, kind) {
+    /** Something of this kind worked: a server without room, or that is read-only, answers reads all the same. */
+    over(node: string, kind: ScriptKind): void {
       const trouble = open.get(node);
       if (trouble === undefined) return;
       if ((trouble === 'full' && kind !== 'writes') || (trouble === 'read_only' && kind === 'reads')) return;
@@ -140,23 +124,7 @@ export interface RedisClientOptions extends RedisLinkOptions {
   onWarning: (message: string) => void;
 }
 
-/**
- * Sends commands to the server that has the key, in a cluster or alone. Failures are `AppError`s of kind `storage`. A command
- * whose answer was lost is sent again, so each has to be one that may come twice.
- */
-export interface RedisClient {
-  /** Without credentials. */
-  readonly address: string;
-  send(key: string, args: readonly string[]): Promise<unknown>;
-  /** For answers of any length. */
-  fetch(key: string, args: readonly string[]): Promise<unknown>;
-  /** Runs a script. `bulk` for answers of any length. */
-  run(script: RedisScript, keys: readonly string[], args: readonly string[], bulk?: 'bulk'): Promise<unknown>;
-  /** Asks each server that holds keys. */
-  everywhere(args: readonly string[]): Promise<unknown[]>;
-  isCluster(): Promise<boolean>;
-  close(): void;
-}
+export type RedisClient = ReturnType<typeof redisClient>;
 
 /** A link is given this much longer for what it has to carry. */
 const bytesPerMs = 20_000;
@@ -174,7 +142,11 @@ interface Manner {
   kind?: ScriptKind;
 }
 
-export function redisClient({ onWarning, ...options }: RedisClientOptions): RedisClient {
+/**
+ * Sends commands to the server that has the key, in a cluster or alone. Failures are `AppError`s of kind `storage`. A command
+ * whose answer was lost is sent again, so each has to be one that may come twice.
+ */
+export function redisClient({ onWarning, ...options }: RedisClientOptions) {
   const { clock, patienceMs } = options;
   const topology = redisTopology(options);
   const troubles = troubleLog(onWarning);
@@ -238,12 +210,16 @@ export function redisClient({ onWarning, ...options }: RedisClientOptions): Redi
   }
 
   return {
+    /** Without credentials. */
     address,
-    send: (key, args) => routed(key, args, {}),
-    fetch: (key, args) => afterShort(key, () => routed(key, args, { bulk: true })),
-    run: (script, keys, args, bulk) =>
+    send: (key: string, args: readonly string[]) => routed(key, args, {}),
+    /** For answers of any length. */
+    fetch: (key: string, args: readonly string[]) => afterShort(key, () => routed(key, args, { bulk: true })),
+    /** Runs a script. `bulk` for answers of any length. */
+    run: (script: RedisScript, keys: readonly string[], args: readonly string[], bulk?: 'bulk') =>
       bulk ? afterShort(keys[0] ?? '', () => run(script, keys, args, true)) : run(script, keys, args, false),
-    async everywhere(args) {
+    /** Asks each server that holds keys. */
+    async everywhere(args: readonly string[]): Promise<unknown[]> {
       const deadline = clock.monotonic() + patienceMs;
       try {
         await topology.discover(deadline);
@@ -252,7 +228,7 @@ export function redisClient({ onWarning, ...options }: RedisClientOptions): Redi
         throw failed(error, address);
       }
     },
-    async isCluster() {
+    async isCluster(): Promise<boolean> {
       try {
         return await topology.discover(clock.monotonic() + patienceMs);
       } catch (error) {
