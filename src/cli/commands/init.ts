@@ -15,7 +15,7 @@ import type { JsonObject } from '../../core/json.ts';
 import { type CommandContext, defineCommand, isOn, listFlag, textFlag } from '../command/command.ts';
 import { type ServerEnvironment, serverEnvironment } from '../command/environment.ts';
 import { hasEntry, withEntry, withoutEntry } from '../init/edit-config.ts';
-import { type HostDefinition, hosts, type Scope } from '../init/hosts.ts';
+import { type HostDefinition, hosts } from '../init/hosts.ts';
 
 export interface ConfigFile {
   /** With symbolic links resolved: dotfiles are often kept elsewhere. */
@@ -156,9 +156,8 @@ function nameOf({ flags }: CommandContext): string {
 }
 
 function pathOf({ flags, environment, env }: CommandContext, host: HostDefinition): string {
-  const scope: Scope = textFlag(flags, 'scope') === 'project' ? 'project' : 'user';
-  const path = host.files[scope]?.({ ...environment, project: environment.cwd, env });
-  if (path !== undefined) return path;
+  if (textFlag(flags, 'scope') !== 'project') return host.user({ ...environment, env });
+  if (host.project !== undefined) return join(environment.cwd, host.project);
   throw inputError(`${host.title} keeps servers for all projects only.`, { next: 'Leave out --scope project.' });
 }
 

@@ -1,15 +1,10 @@
 import { join } from 'node:path';
 import type { JsonObject } from '../../core/json.ts';
 
-/** Whether an entry is for all projects of a user or for one. */
-export type Scope = 'user' | 'project';
-
 /** Where a host's files are looked for. */
 export interface HostPlace {
   homeDir: string;
   platform: string;
-  /** The project directory. */
-  project: string;
   env: Readonly<Record<string, string | undefined>>;
 }
 
@@ -31,8 +26,10 @@ export interface HostDefinition {
   format: 'json' | 'toml';
   /** The table of servers within the file. */
   key: string;
-  /** The file by scope; a scope that the host does not know is left out. */
-  files: Partial<Record<Scope, (place: HostPlace) => string>>;
+  /** The file for all projects of a user. */
+  user(place: HostPlace): string;
+  /** The file for one, from its directory on; absent: the host knows none. */
+  project?: string;
   /** Whether an entry can name a variable without holding its value. */
   refers: boolean;
   entry(server: ServerEntry): JsonObject;
@@ -61,6 +58,11 @@ interface JsonHost extends Omit<HostDefinition, 'format' | 'key' | 'refers' | 'e
   noVariables?: JsonObject;
 }
 
+/** A file in a folder of the user's, which a variable may have moved elsewhere. */
+function inHome(folder: string, file: string, variable?: string): HostDefinition['user'] {
+  return ({ homeDir, env }) => join((variable && env[variable]) || join(homeDir, folder), file);
+}
+
 function jsonHost({ key = 'mcpServers', fields, limits, reference, noVariables, ...host }: JsonHost): HostDefinition {
   return {
     ...host,
@@ -76,155 +78,8 @@ function jsonHost({ key = 'mcpServers', fields, limits, reference, noVariables, 
   };
 }
 
-const augment = jsonHost({
-  name: 'augment',
-  title: 'Augment (Auggie)',
-  files: { user: ({ homeDir }) => join(homeDir, '.augment', 'settings.json') },
-  fields: { type: 'stdio' },
-  // Nothing says that it expands references, so that it is given none.
-  next: 'Start auggie anew; /mcp shows the server.',
-});
-
-const claude = jsonHost({
-  name: 'claude',
-  title: 'Claude Code',
-  files: {
-    user: ({ homeDir, env }) => join(env.CLAUDE_CONFIG_DIR || homeDir, '.claude.json'),
-    project: ({ project }) => join(project, '.mcp.json'),
-  },
-  fields: { type: 'stdio' },
-  // Without a default, an unset variable would arrive as the text of its reference.
-  reference: name => `\${${name}:-}`,
-  next: 'Start Claude Code anew; /mcp shows the server.',
-  permission: name =>
-    `It asks before it runs a tool; to allow them all, add "mcp__${name}" to permissions.allow in its settings.json, or start it with --allowedTools mcp__${name}.`,
-});
-
-const codex: HostDefinition = {
-  name: 'codex',
-  title: 'Codex',
-  format: 'toml',
-  key: 'mcp_servers',
-  files: {
-    user: ({ homeDir, env }) => join(env.CODEX_HOME || join(homeDir, '.codex'), 'config.toml'),
-    project: ({ project }) => join(project, '.codex', 'config.toml'),
-  },
-  refers: true,
-  entry: ({ command, args, values, references }) => ({
-    command,
-    args,
-    env_vars: references.length > 0 ? [...references] : undefined,
-    env: Object.keys(values).length > 0 ? { ...values } : undefined,
-    // Its own limit is a minute, and models that reason take longer.
-    tool_timeout_sec: longCall.seconds,
-  }),
-  patienceSeconds: longCall.patience,
-  next: 'Start Codex anew; /mcp shows the server.',
-  permission: name =>
-    `"codex exec" refuses tools that may change something: default_tools_approval_mode = "approve" under [mcp_servers.${name}] allows them, and required = true keeps it from beginning without the server.`,
-};
-
-const cline = jsonHost({
-  name: 'cline',
-  title: 'Cline',
-  files: {
-    user: ({ homeDir, env }) =>
-      join(env.CLINE_DATA_DIR || join(homeDir, '.cline', 'data'), 'settings', 'cline_mcp_settings.json'),
-  },
-  limits: { timeout: longCall.seconds },
-  patienceSeconds: longCall.patience,
-  next: 'Start Cline anew. Its extension for VS Code opens a file of its own with "Configure MCP Servers": copy the entry there.',
-  permission: () => 'It asks before it runs a tool; "autoApprove" in the entry lists those that it need not ask for.',
-});
-
-const copilot = jsonHost({
-  name: 'copilot',
-  title: 'Copilot CLI',
-  files: {
-    user: ({ homeDir, env }) => join(env.COPILOT_HOME || join(homeDir, '.copilot'), 'mcp-config.json'),
-    project: ({ project }) => join(project, '.github', 'mcp.json'),
-  },
-  fields: { type: 'local' },
-  limits: { tools: ['*'] },
-  reference: name => `\${${name}}`,
-  next: 'Start Copilot CLI anew; /mcp show lists the server.',
-  permission: name => `It asks before it runs a tool; to allow them all, start it with --allow-tool ${name}.`,
-});
-
-const cursor = jsonHost({
-  name: 'cursor',
-  title: 'Cursor',
-  files: {
-    user: ({ homeDir }) => join(homeDir, '.cursor', 'mcp.json'),
-    project: ({ project }) => join(project, '.cursor', 'mcp.json'),
-  },
-  fields: { type: 'stdio' },
-  reference: name => `\${env:${name}}`,
-  next: 'Cursor Settings, MCP: the server is listed there; switch it on.',
-});
-
 const trust =
   'It starts no server in a folder that it does not trust: /permissions shows that, and "trust": true in the entry runs the tools unasked.';
-
-const gemini = jsonHost({
-  name: 'gemini',
-  title: 'Gemini CLI',
-  files: {
-    user: ({ homeDir }) => join(homeDir, '.gemini', 'settings.json'),
-    project: ({ project }) => join(project, '.gemini', 'settings.json'),
-  },
-  reference: name => `\${${name}}`,
-  next: 'Start Gemini CLI anew; /mcp shows the server.',
-  permission: () => trust,
-});
-
-const qwen = jsonHost({
-  name: 'qwen',
-  title: 'Qwen Code',
-  files: {
-    user: ({ homeDir, env }) => join(env.QWEN_HOME || join(homeDir, '.qwen'), 'settings.json'),
-    project: ({ project }) => join(project, '.qwen', 'settings.json'),
-  },
-  limits: { timeout: longCall.seconds * 1_000 },
-  reference: name => `\${${name}}`,
-  patienceSeconds: longCall.patience,
-  next: 'Start Qwen Code anew; /mcp shows the server.',
-  permission: () => trust,
-});
-
-const opencode: HostDefinition = {
-  name: 'opencode',
-  title: 'OpenCode',
-  format: 'json',
-  key: 'mcp',
-  files: {
-    user: ({ homeDir, env }) => join(env.XDG_CONFIG_HOME || join(homeDir, '.config'), 'opencode', 'opencode.json'),
-    project: ({ project }) => join(project, 'opencode.json'),
-  },
-  refers: true,
-  entry: ({ command, args, values, references }) => ({
-    type: 'local',
-    command: [command, ...args],
-    environment: { ...values, ...Object.fromEntries(references.map(name => [name, `{env:${name}}`])) },
-    // Its own limit is five seconds.
-    timeout: longCall.seconds * 1_000,
-  }),
-  patienceSeconds: longCall.patience,
-  next: 'Start OpenCode anew; "opencode mcp list" shows the server.',
-};
-
-const vscode = jsonHost({
-  name: 'vscode',
-  title: 'VS Code',
-  key: 'servers',
-  files: {
-    user: place => join(userFolder(place), 'mcp.json'),
-    project: ({ project }) => join(project, '.vscode', 'mcp.json'),
-  },
-  fields: { type: 'stdio' },
-  reference: name => `\${env:${name}}`,
-  next: 'Run "MCP: List Servers" in VS Code and start the server.',
-});
 
 function userFolder({ homeDir, platform, env }: HostPlace): string {
   switch (platform) {
@@ -237,28 +92,6 @@ function userFolder({ homeDir, platform, env }: HostPlace): string {
   }
 }
 
-const windsurf = jsonHost({
-  name: 'windsurf',
-  title: 'Windsurf',
-  files: { user: ({ homeDir }) => join(homeDir, '.codeium', 'windsurf', 'mcp_config.json') },
-  reference: name => `\${env:${name}}`,
-  next: 'Press refresh in the MCP panel of Cascade.',
-});
-
-const zed = jsonHost({
-  name: 'zed',
-  title: 'Zed',
-  key: 'context_servers',
-  files: {
-    user: place => join(settingsFolder(place), 'settings.json'),
-    project: ({ project }) => join(project, '.zed', 'settings.json'),
-  },
-  fields: { source: 'custom' },
-  // It passes the table on as it stands, so that a reference would arrive as text.
-  noVariables: {},
-  next: 'Zed starts the server at once; the agent panel’s settings show it.',
-});
-
 function settingsFolder({ homeDir, platform, env }: HostPlace): string {
   if (platform === 'win32') return join(env.APPDATA || join(homeDir, 'AppData', 'Roaming'), 'Zed');
   const config = platform === 'linux' ? env.XDG_CONFIG_HOME : undefined;
@@ -266,16 +99,140 @@ function settingsFolder({ homeDir, platform, env }: HostPlace): string {
 }
 
 export const hosts: readonly HostDefinition[] = [
-  augment,
-  claude,
-  cline,
-  codex,
-  copilot,
-  cursor,
-  gemini,
-  opencode,
-  qwen,
-  vscode,
-  windsurf,
-  zed,
+  jsonHost({
+    name: 'augment',
+    title: 'Augment (Auggie)',
+    user: inHome('.augment', 'settings.json'),
+    fields: { type: 'stdio' },
+    // Nothing says that it expands references, so that it is given none.
+    next: 'Start auggie anew; /mcp shows the server.',
+  }),
+  jsonHost({
+    name: 'claude',
+    title: 'Claude Code',
+    user: inHome('', '.claude.json', 'CLAUDE_CONFIG_DIR'),
+    project: '.mcp.json',
+    fields: { type: 'stdio' },
+    // Without a default, an unset variable would arrive as the text of its reference.
+    reference: name => `\${${name}:-}`,
+    next: 'Start Claude Code anew; /mcp shows the server.',
+    permission: name =>
+      `It asks before it runs a tool; to allow them all, add "mcp__${name}" to permissions.allow in its settings.json, or start it with --allowedTools mcp__${name}.`,
+  }),
+  jsonHost({
+    name: 'cline',
+    title: 'Cline',
+    user: inHome('.cline/data', 'settings/cline_mcp_settings.json', 'CLINE_DATA_DIR'),
+    limits: { timeout: longCall.seconds },
+    patienceSeconds: longCall.patience,
+    next: 'Start Cline anew. Its extension for VS Code opens a file of its own with "Configure MCP Servers": copy the entry there.',
+    permission: () => 'It asks before it runs a tool; "autoApprove" in the entry lists those that it need not ask for.',
+  }),
+  {
+    name: 'codex',
+    title: 'Codex',
+    format: 'toml',
+    key: 'mcp_servers',
+    user: inHome('.codex', 'config.toml', 'CODEX_HOME'),
+    project: '.codex/config.toml',
+    refers: true,
+    entry: ({ command, args, values, references }) => ({
+      command,
+      args,
+      env_vars: references.length > 0 ? [...references] : undefined,
+      env: Object.keys(values).length > 0 ? { ...values } : undefined,
+      // Its own limit is a minute, and models that reason take longer.
+      tool_timeout_sec: longCall.seconds,
+    }),
+    patienceSeconds: longCall.patience,
+    next: 'Start Codex anew; /mcp shows the server.',
+    permission: name =>
+      `"codex exec" refuses tools that may change something: default_tools_approval_mode = "approve" under [mcp_servers.${name}] allows them, and required = true keeps it from beginning without the server.`,
+  },
+  jsonHost({
+    name: 'copilot',
+    title: 'Copilot CLI',
+    user: inHome('.copilot', 'mcp-config.json', 'COPILOT_HOME'),
+    project: '.github/mcp.json',
+    fields: { type: 'local' },
+    limits: { tools: ['*'] },
+    reference: name => `\${${name}}`,
+    next: 'Start Copilot CLI anew; /mcp show lists the server.',
+    permission: name => `It asks before it runs a tool; to allow them all, start it with --allow-tool ${name}.`,
+  }),
+  jsonHost({
+    name: 'cursor',
+    title: 'Cursor',
+    user: inHome('.cursor', 'mcp.json'),
+    project: '.cursor/mcp.json',
+    fields: { type: 'stdio' },
+    reference: name => `\${env:${name}}`,
+    next: 'Cursor Settings, MCP: the server is listed there; switch it on.',
+  }),
+  jsonHost({
+    name: 'gemini',
+    title: 'Gemini CLI',
+    user: inHome('.gemini', 'settings.json'),
+    project: '.gemini/settings.json',
+    reference: name => `\${${name}}`,
+    next: 'Start Gemini CLI anew; /mcp shows the server.',
+    permission: () => trust,
+  }),
+  {
+    name: 'opencode',
+    title: 'OpenCode',
+    format: 'json',
+    key: 'mcp',
+    user: inHome('.config', 'opencode/opencode.json', 'XDG_CONFIG_HOME'),
+    project: 'opencode.json',
+    refers: true,
+    entry: ({ command, args, values, references }) => ({
+      type: 'local',
+      command: [command, ...args],
+      environment: { ...values, ...Object.fromEntries(references.map(name => [name, `{env:${name}}`])) },
+      // Its own limit is five seconds.
+      timeout: longCall.seconds * 1_000,
+    }),
+    patienceSeconds: longCall.patience,
+    next: 'Start OpenCode anew; "opencode mcp list" shows the server.',
+  },
+  jsonHost({
+    name: 'qwen',
+    title: 'Qwen Code',
+    user: inHome('.qwen', 'settings.json', 'QWEN_HOME'),
+    project: '.qwen/settings.json',
+    limits: { timeout: longCall.seconds * 1_000 },
+    reference: name => `\${${name}}`,
+    patienceSeconds: longCall.patience,
+    next: 'Start Qwen Code anew; /mcp shows the server.',
+    permission: () => trust,
+  }),
+  jsonHost({
+    name: 'vscode',
+    title: 'VS Code',
+    key: 'servers',
+    user: place => join(userFolder(place), 'mcp.json'),
+    project: '.vscode/mcp.json',
+    fields: { type: 'stdio' },
+    reference: name => `\${env:${name}}`,
+    next: 'Run "MCP: List Servers" in VS Code and start the server.',
+  }),
+  jsonHost({
+    name: 'windsurf',
+    title: 'Windsurf',
+    user: inHome('.codeium/windsurf', 'mcp_config.json'),
+    reference: name => `\${env:${name}}`,
+    next: 'Press refresh in the MCP panel of Cascade.',
+  }),
+  jsonHost({
+    name: 'zed',
+    title: 'Zed',
+    key: 'context_servers',
+    user: place => join(settingsFolder(place), 'settings.json'),
+    project: '.zed/settings.json',
+    fields: { source: 'custom' },
+    // It passes the table on as it stands, so that a reference would arrive as text.
+    noVariables: {},
+    next: 'Zed starts the server at once; the agent panel’s settings show it.',
+  }),
 ];
