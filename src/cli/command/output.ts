@@ -19,7 +19,7 @@ type Piece = string | Styled;
  * would steer a terminal is shown instead of sent, on a pipe as well, since `less -R`, `tee` and logs lead to a terminal.
  */
 export interface Output {
-  /** `--json`: one document instead of lines. */
+  /** `--json`: documents are printed, and nothing else of these; without it documents are not. */
   json: boolean;
   line(...pieces: Piece[]): void;
   /** A part of a longer text, without a line end. Something else that is printed ends the text. */
@@ -43,6 +43,7 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
   const running = createPrintable();
   let shown = false;
   const write = (text: string) => void stdout.write(`${running.end()}${text}`);
+  const print = (text: string) => (json ? undefined : write(text));
   const status = (text: string) => {
     if (!watched || (text === '' && !shown)) return;
     const width = Math.max(20, stderr.columns ?? 80);
@@ -56,8 +57,8 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
       : styleText(piece.style, printableText(piece.text), { stream: stdout });
   return {
     json,
-    line: (...pieces) => write(`${pieces.map(painted).join('')}\n`),
-    text: text => void stdout.write(running.add(text)),
+    line: (...pieces) => print(`${pieces.map(painted).join('')}\n`),
+    text: text => void (json || stdout.write(running.add(text))),
     async pieces(text) {
       const send = async (piece: string) => {
         if (!stdout.write(piece)) await once(stdout, 'drain');
@@ -65,7 +66,7 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
       for await (const piece of text) await send(stdout.isTTY ? running.add(piece) : piece);
       await send(running.end());
     },
-    document: document => write(`${printableJson(JSON.stringify(document, undefined, 2))}\n`),
+    document: document => (json ? write(`${printableJson(JSON.stringify(document, undefined, 2))}\n`) : undefined),
     remark: text => {
       status('');
       if (watched) stderr.write(`${styleText('dim', printableText(text), { stream: stderr })}\n`);
@@ -79,7 +80,7 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
 export function tellFailure(out: Output, writeError: (text: string) => void, document: JsonObject): void {
   const error = isRecord(document.error) ? document.error : {};
   out.status('');
-  if (out.json) out.document(document);
+  out.document(document);
   writeError(`polylogue: ${String(error.message ?? 'The call failed.')}\n`);
   if (typeof error.next === 'string') writeError(`${error.next}\n`);
 }

@@ -58,8 +58,8 @@ export function runTool(context: CommandContext, tool: string, args: Record<stri
     out.status('');
     if (!shown.endsLine) out.text('\n');
     if (reply.isError) return showFailure(context, reply);
-    if (out.json) out.document(reply.document);
-    else if (!shown.any) run.print(reply.document);
+    out.document(reply.document);
+    if (!shown.any) run.print(reply.document);
     return run.finish(reply.document);
   };
   return openProduct(context, work, toolset);

@@ -105,8 +105,8 @@ export const completion = defineCommand({
       ),
     );
     const script = completionScript(shell, known, settings);
-    if (out.json) out.document({ status: 'success', shell, script });
-    else out.text(script);
+    out.document({ status: 'success', shell, script });
+    out.text(script);
     return 0;
   },
 });

@@ -6,7 +6,6 @@ import { loadConfig } from '../../config/load.ts';
 import { isRecord, type JsonObject, recordsIn } from '../../core/json.ts';
 import { type CommandContext, defineCommand } from '../command/command.ts';
 import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
-import type { Output } from '../command/output.ts';
 
 /** What a built-in model was sent, as its answer tells. */
 export interface Account {
@@ -161,6 +160,7 @@ export const demo = defineCommand({
 });
 
 async function inPlace(context: CommandContext, place: string): Promise<number> {
+  const { out } = context;
   const project = join(place, 'cart');
   await mkdir(project);
   for (const [name, text] of Object.entries(files)) await writeFile(join(project, name), text);
@@ -171,14 +171,12 @@ async function inPlace(context: CommandContext, place: string): Promise<number> 
   // Somebody mends the fault while nobody serves.
   const mended = files[programFile].replace('n <= items.length', 'n < items.length');
   await writeFile(join(project, programFile), mended);
-  say(context, `\nThe server was ended, ${programFile} was edited, and a new server starts.`);
+  out.line(`\nThe server was ended, ${programFile} was edited, and a new server starts.`);
   const failedLater = await openProduct(apart, open => runSteps(context, open, after, report));
   if (failedLater > 0) return failedLater;
-  if (context.out.json) context.out.document({ status: 'success', steps: report.steps });
-  else {
-    say(context, '\nThe models were built-in ones that only tell what they were given. With a key, real ones answer:');
-    say(context, '"polylogue init" enters Polylogue into your editor, "polylogue doctor" looks what is there.');
-  }
+  out.document({ status: 'success', steps: report.steps });
+  out.line('\nThe models were built-in ones that only tell what they were given. With a key, real ones answer:');
+  out.line('"polylogue init" enters Polylogue into your editor, "polylogue doctor" looks what is there.');
   return 0;
 }
 
@@ -205,6 +203,7 @@ async function runSteps(
   steps: readonly Step[],
   report: DemoReport,
 ): Promise<number> {
+  const { out } = context;
   for (const { title, tool, args } of steps) {
     const continued = report.id === undefined ? {} : { continuation_id: report.id };
     const reply = await call(tool, { ...args, ...continued });
@@ -215,20 +214,16 @@ async function runSteps(
     const kept = account && report.account ? keptOf(report.account, account) : undefined;
     report.account = account ?? report.account;
     report.steps.push({ title, tool, status: String(document.status), sent: account && sent(account, kept) });
-    say(context, '\n', context.out.style('bold', title));
-    say(context, `  ${tool} → ${document.status}, continuation_id ${report.id}`);
+    out.line('\n', out.style('bold', title));
+    out.line(`  ${tool} → ${document.status}, continuation_id ${report.id}`);
     if (!account) continue;
-    say(context, `  sent: about ${account.tokens} tokens in ${account.messages.length} messages`);
-    say(context, `  files in the prompt: ${account.files.join(', ')}`);
-    if (kept !== undefined) say(context, `  ${Math.round(kept * 100)} % of the prompt before opens this one unchanged`);
+    out.line(`  sent: about ${account.tokens} tokens in ${account.messages.length} messages`);
+    out.line(`  files in the prompt: ${account.files.join(', ')}`);
+    if (kept !== undefined) out.line(`  ${Math.round(kept * 100)} % of the prompt before opens this one unchanged`);
   }
   return 0;
 }
 
 function sent({ tokens, messages, files }: Account, kept: number | undefined): JsonObject {
   return { tokens, messages: messages.length, files, kept_of_the_prompt_before: kept };
-}
-
-function say({ out }: CommandContext, ...pieces: Parameters<Output['line']>): void {
-  if (!out.json) out.line(...pieces);
 }

@@ -1,5 +1,5 @@
 import { inputError } from '../../core/errors.ts';
-import { isRecord, type JsonObject, recordsIn, textIn } from '../../core/json.ts';
+import { isRecord, type JsonObject, recordsIn, textIn, textsIn } from '../../core/json.ts';
 import type { ToolReply, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import { type CommandContext, continueFlag, defineCommand, isOn, modelFlag, textFlag } from '../command/command.ts';
 import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
@@ -36,8 +36,9 @@ export const diagnose = defineCommand({
           const reply = await open.call('diagnose', args, { onProgress });
           out.status('');
           if (reply.isError) return showFailure(context, reply);
-          if (!applies) return show(context, reply);
-          if (!out.json) show(context, reply);
+          if (!applies) out.document(reply.document);
+          show(context, reply);
+          if (!applies) return 0;
           if (!isRecord(reply.document.patch)) return 1;
           const { continuation_offer: offer } = reply.document;
           thread = isRecord(offer) ? textIn(offer.continuation_id) : thread;
@@ -69,13 +70,9 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
   };
 }
 
-function show(context: CommandContext, { document }: ToolReply): number {
+function show(context: CommandContext, { document }: ToolReply): void {
   const { out, environment } = context;
   showWarnings(context, document);
-  if (out.json) {
-    out.document(document);
-    return 0;
-  }
   if (document.content !== undefined) out.line(textIn(document.content));
   const part = (title: string, text: unknown) => {
     if (textIn(text) !== '') out.line(out.style('bold', title), `\n${textIn(text)}\n`);
@@ -89,7 +86,6 @@ function show(context: CommandContext, { document }: ToolReply): number {
   if (isRecord(document.patch)) part(`Patch (${textIn(document.patch.verified)})`, document.patch.diff);
   if (document.patch_withheld !== undefined) environment.writeError(`polylogue: ${textIn(document.patch_withheld)}\n`);
   if (isRecord(document.patch)) out.remark('apply it with: polylogue diagnose --continue last --apply');
-  return 0;
 }
 
 function evidenceText({ evidence }: JsonObject): string {
@@ -108,11 +104,8 @@ async function apply(context: CommandContext, { call, signal }: OpenProduct, thr
   const reply = await call('diagnose', { continuation_id: thread, apply: true }, { ask });
   if (reply.isError) return showFailure(context, reply);
   const { document } = reply;
-  if (out.json) out.document(document);
-  else
-    out.line(
-      `Applied to ${Array.isArray(document.files) ? document.files.join(', ') : ''}. ${textIn(document.next_steps)}`,
-    );
+  out.document(document);
+  out.line(`Applied to ${textsIn(document.files).join(', ')}. ${textIn(document.next_steps)}`);
   return 0;
 }
 

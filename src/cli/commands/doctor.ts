@@ -52,10 +52,9 @@ export const doctor = defineCommand({
       findings.push(...warnedFindings(product, findings));
       context.out.status('');
       const broken = findings.filter(({ state }) => state === 'fail').length;
-      if (context.out.json) {
-        const rows: JsonObject[] = findings.map(finding => ({ ...finding }));
-        context.out.document({ status: broken > 0 ? 'broken' : 'success', findings: rows });
-      } else print(context, findings, broken);
+      const rows: JsonObject[] = findings.map(finding => ({ ...finding }));
+      context.out.document({ status: broken > 0 ? 'broken' : 'success', findings: rows });
+      print(context, findings, broken);
       return broken > 0 ? 1 : 0;
     }),
 });

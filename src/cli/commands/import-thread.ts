@@ -30,11 +30,8 @@ export const importThread = defineCommand({
         },
       });
       out.status('');
-      if (out.json) {
-        const found = { turns, texts: blobs, missing_texts: missing, masked: { ...masked } };
-        out.document({ status: 'success', continuation_id: thread.id, title: thread.title, ...found });
-        return 0;
-      }
+      const found = { turns, texts: blobs, missing_texts: missing, masked: { ...masked } };
+      out.document({ status: 'success', continuation_id: thread.id, title: thread.title, ...found });
       const { private: isPrivate, store } = context.config.values.app;
       if (isPrivate || store === 'memory')
         environment.writeError('polylogue: Threads are in memory alone: it is gone now that this command ends.\n');

@@ -26,11 +26,8 @@ export const indexFiles = defineCommand({
       out.status('');
       const { files, indexed, removed, chunks, vectors, warning, skipped } = report;
       const shown = skipped.slice(0, skipsShown).map(skip => ({ ...skip }));
-      if (out.json) {
-        const counts = { files, indexed, removed, chunks, vectors, warning, skipped: skipped.length };
-        out.document({ status: 'success', root: product.root, ...counts, skips: shown });
-        return 0;
-      }
+      const counts = { files, indexed, removed, chunks, vectors, warning, skipped: skipped.length };
+      out.document({ status: 'success', root: product.root, ...counts, skips: shown });
       out.line(`${product.root}: ${files} files, ${indexed} of them read now, ${removed} removed`);
       if (vectors !== undefined) out.line(`${vectors} of ${chunks} places have vectors`);
       if (warning !== undefined) environment.writeError(`polylogue: ${warning}\n`);

@@ -175,19 +175,15 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
   const unchanged = text === file.text;
   const backup =
     dry || unchanged ? undefined : replaceConfigFile(file, text, machine.clock.now(), !isOurs(host, name, file));
-  if (out.json) {
-    const outcome = dry ? 'would_write' : unchanged ? 'unchanged' : 'written';
-    out.document({
-      ...report(outcome, host, file, backup),
-      entry: masked(entry, values, context),
-      ...names(environment),
-    });
-    return 0;
-  }
-  out.line(
-    `${dry ? 'Would write' : unchanged ? 'Already there:' : 'Wrote'} "${name}" ${dry || !unchanged ? 'to' : 'in'} ${file.path}`,
-  );
-  if (dry) out.line(withEntry(host, '', name, masked(entry, values, context), []).trimEnd());
+  const shown = masked(entry, values, context);
+  const [outcome, words] = dry
+    ? ['would_write', `Would write "${name}" to`]
+    : unchanged
+      ? ['unchanged', `Already there: "${name}" in`]
+      : ['written', `Wrote "${name}" to`];
+  out.document({ ...report(outcome, host, file, backup), entry: shown, ...names(environment) });
+  out.line(`${words} ${file.path}`);
+  if (dry) out.line(withEntry(host, '', name, shown, []).trimEnd());
   if (backup) out.line(`The old file is kept as ${backup}`);
   for (const line of advice(context, host, environment)) out.line(line);
   if (dry) return 0;
@@ -208,8 +204,8 @@ function remove(context: CommandContext, host: HostDefinition, name: string, fil
   const { text } = file;
   const dry = isOn(flags, 'dry-run');
   if (text === undefined || !hasEntry(host, text, name)) {
-    if (out.json) out.document(report('absent', host, file, undefined));
-    else out.line(`There is no "${name}" in ${file.path}; nothing was changed.`);
+    out.document(report('absent', host, file, undefined));
+    out.line(`There is no "${name}" in ${file.path}; nothing was changed.`);
     return 0;
   }
   const former = backupsOf(file);
@@ -217,9 +213,9 @@ function remove(context: CommandContext, host: HostDefinition, name: string, fil
   const rest = withoutEntry(host, text, name, former.length > 0 ? former : ['']);
   const next = rest === '' && former.length === 0 ? undefined : rest;
   const backup = dry ? undefined : replaceConfigFile(file, next, environment.clock.now(), next !== undefined);
-  if (out.json) out.document(report(dry ? 'would_remove' : 'removed', host, file, backup));
-  else out.line(`${dry ? 'Would take' : 'Took'} "${name}" out of ${file.path}`);
-  if (backup && !out.json) out.line(`The old file is kept as ${backup}`);
+  out.document(report(dry ? 'would_remove' : 'removed', host, file, backup));
+  out.line(`${dry ? 'Would take' : 'Took'} "${name}" out of ${file.path}`);
+  if (backup) out.line(`The old file is kept as ${backup}`);
   return 0;
 }
 

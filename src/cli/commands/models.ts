@@ -49,8 +49,8 @@ export const models = defineCommand({
       const isWanted = isOn(context.flags, 'all') || id !== undefined;
       const shown = chosen.filter(provider => isWanted || isOfUse(provider));
       const others = chosen.filter(provider => !provider.configured && provider.setUp !== '');
-      if (context.out.json) context.out.document({ status: 'success', providers: shown.map(documentOf) });
-      else print(context, shown, others);
+      context.out.document({ status: 'success', providers: shown.map(documentOf) });
+      print(context, shown, others);
       return 0;
     }),
 });
@@ -65,8 +65,8 @@ async function refresh({ out }: CommandContext, { models }: Product, signal: Abo
   out.status('asking models.dev …');
   const { changed, models: count, providers } = await models.refresh(signal);
   out.status('');
-  if (out.json) out.document({ status: 'success', changed, models: count, providers: [...providers] });
-  else if (changed) out.line(`Facts about ${count} models of ${providers.length} providers were fetched.`);
+  out.document({ status: 'success', changed, models: count, providers: [...providers] });
+  if (changed) out.line(`Facts about ${count} models of ${providers.length} providers were fetched.`);
   else out.line(`Nothing is newer than what is here: facts about ${count} models of ${providers.length} providers.`);
   return 0;
 }

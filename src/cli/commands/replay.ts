@@ -59,8 +59,8 @@ async function replayWith(
     throw inputError(`There is no exchange "${id}".`, { next });
   }
   if (!isOn(flags, 'send')) {
-    if (out.json) out.document({ status: 'success', ...documentOf(found), lines: found.lines.map(lineOf) });
-    else showExchange(out, found);
+    out.document({ status: 'success', ...documentOf(found), lines: found.lines.map(lineOf) });
+    showExchange(out, found);
     return 0;
   }
   await sendAgain(out, kept, found, open.signal);
@@ -68,23 +68,16 @@ async function replayWith(
 }
 
 async function sendAgain(out: Output, kept: Replay, found: ExchangeRecord, signal: AbortSignal): Promise<void> {
-  const onText = out.json ? undefined : (delta: string) => out.text(delta);
-  const { text, calls, usage, costUsd, latencyMs } = await kept.send(found, { signal, onText });
-  if (out.json) {
-    const { provider, model } = found;
-    const cost = { usage: { ...usage }, cost_usd: costUsd, elapsed_ms: latencyMs };
-    out.document({ status: 'success', provider, model, text, ...(calls.length > 0 && { calls }), ...cost });
-    return;
-  }
+  const { text, calls, usage, costUsd, latencyMs } = await kept.send(found, { signal, onText: out.text });
+  const { provider, model } = found;
+  const cost = { usage: { ...usage }, cost_usd: costUsd, elapsed_ms: latencyMs };
+  out.document({ status: 'success', provider, model, text, ...(calls.length > 0 && { calls }), ...cost });
   out.line('');
   for (const call of calls) out.line(`(calls ${call})`);
 }
 
 function showList(out: Output, found: readonly ExchangeRecord[], isOn: boolean): void {
-  if (out.json) {
-    out.document({ status: 'success', kept: isOn, exchanges: found.map(documentOf) });
-    return;
-  }
+  out.document({ status: 'success', kept: isOn, exchanges: found.map(documentOf) });
   if (found.length === 0) out.line('No exchange with a model is in the log.');
   if (found.length === 0 && !isOn) out.line('COMMS_LOG=true keeps what is asked from then on.');
   for (const exchange of found) {

@@ -54,8 +54,8 @@ export const route = defineCommand({
         signal,
       );
       const document = { ...explanation, warnings: [...explanation.warnings, ...missing([...files, ...pictures])] };
-      if (out.json) out.document(documentOf(document, isOn(flags, 'explain')));
-      else print(context, document, isOn(flags, 'explain'));
+      out.document(documentOf(document, isOn(flags, 'explain')));
+      print(context, document, isOn(flags, 'explain'));
       return explanation.failure ? nobody : 0;
     });
   },

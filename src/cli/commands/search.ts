@@ -32,10 +32,7 @@ export const search = defineCommand({
       });
       out.status('');
       const hits = await index.search(question, limit, signal);
-      if (out.json) {
-        out.document({ status: 'success', root: product.root, warning, hits: hits.map(hit => ({ ...hit })) });
-        return 0;
-      }
+      out.document({ status: 'success', root: product.root, warning, hits: hits.map(hit => ({ ...hit })) });
       if (warning !== undefined) environment.writeError(`polylogue: ${warning}\n`);
       if (hits.length === 0) out.line('Nothing in this project speaks of it.');
       for (const { path, from, to, name, text } of hits) {

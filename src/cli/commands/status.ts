@@ -22,8 +22,8 @@ export const status = defineCommand({
     if (found.length === 0)
       requireHome(context.config.home, 'Set POLYLOGUE_HOME to the data folder that the daemon uses.');
     const shown = await Promise.all(found.map(async daemon => ({ ...daemon, answer: await answerOf(daemon) })));
-    if (context.out.json) context.out.document({ status: 'success', daemons: shown.map(documentOf) });
-    else print(context, shown);
+    context.out.document({ status: 'success', daemons: shown.map(documentOf) });
+    print(context, shown);
     return shown.some(({ answer }) => answer === 'ready') ? 0 : 1;
   },
 });

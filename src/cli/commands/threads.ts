@@ -40,8 +40,8 @@ export const threads = defineCommand({
       const reply = await call('threads', args);
       if (reply.isError) return showFailure(context, withFlagNames(reply));
       const { out } = context;
-      if (out.json) out.document(reply.document);
-      else show(out, String(args.action), reply.document);
+      out.document(reply.document);
+      show(out, String(args.action), reply.document);
       return 0;
     });
   },
@@ -163,8 +163,8 @@ async function pruneThreads(context: CommandContext): Promise<number> {
   const dryRun = isOn(flags, 'dry-run');
   return openProduct(context, async ({ product, place }) => {
     const { threads, blobs, bytes } = await product.transfer.prune({ owner: place.owner, unusedFor, dryRun });
-    if (out.json) out.document({ status: 'success', dry_run: dryRun, threads, blobs, bytes });
-    else out.line(`${dryRun ? 'would remove' : 'removed'} ${threads} threads, ${blobs} texts, ${sizeOf(bytes)}`);
+    out.document({ status: 'success', dry_run: dryRun, threads, blobs, bytes });
+    out.line(`${dryRun ? 'would remove' : 'removed'} ${threads} threads, ${blobs} texts, ${sizeOf(bytes)}`);
     return 0;
   });
 }

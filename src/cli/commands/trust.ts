@@ -12,8 +12,8 @@ export const trust = defineCommand({
   ],
   async run({ args, config, environment, out }) {
     const real = trustDirectory(config.home, resolve(environment.cwd, args[0] ?? '.'));
-    if (out.json) out.document({ status: 'success', trusted: real });
-    else out.line(`${real} is trusted: its .env is read when Polylogue starts there.`);
+    out.document({ status: 'success', trusted: real });
+    out.line(`${real} is trusted: its .env is read when Polylogue starts there.`);
     return 0;
   },
 });

@@ -51,10 +51,9 @@ export const usage = defineCommand({
       if (by === 'kind') return showKinds(context.out, spendByKind(rows), { from, days });
       const sums = spendBy(rows, by);
       const total = spendTotal(rows);
-      if (context.out.json) {
-        const shown = sums.map(({ key, ...sum }) => ({ [by]: key, ...documentOf(sum) }));
-        context.out.document({ status: 'success', from, by, rows: shown, total: documentOf(total) });
-      } else print(context.out, by, sums, total, days);
+      const shown = sums.map(({ key, ...sum }) => ({ [by]: key, ...documentOf(sum) }));
+      context.out.document({ status: 'success', from, by, rows: shown, total: documentOf(total) });
+      print(context.out, by, sums, total, days);
       return 0;
     });
   },
@@ -100,11 +99,8 @@ function print(out: Output, by: SpendKey, sums: readonly SpendSum[], total: Tota
 /** What was paid for: each kind is counted in a unit of its own, and what has no known price says so. */
 function showKinds(out: Output, kinds: readonly KindSum[], { from, days }: { from: string; days: number }): number {
   const usd = kinds.reduce((sum, kind) => sum + kind.usd, 0);
-  if (out.json) {
-    const total = { cost_usd: roundedUsd(usd) };
-    out.document({ status: 'success', from, by: 'kind', rows: kinds.map(kindDocument), total });
-    return 0;
-  }
+  const total = { cost_usd: roundedUsd(usd) };
+  out.document({ status: 'success', from, by: 'kind', rows: kinds.map(kindDocument), total });
   if (kinds.length === 0) out.line(nothing(days));
   else {
     const lines = kinds.map(kind => [kind.kind, kindWords(kind), costText(kind)]);
