@@ -1,3 +1,4 @@
+import { createQueue } from '../../core/concurrency.ts';
 import { storageError } from '../../core/errors.ts';
 import { closedStore, skipWarning } from '../records.ts';
 import { lastingTimeoutHours, type Store, type StoreInspection } from '../store.ts';
@@ -11,23 +12,6 @@ import { publicHead, redisBlobs } from './records.ts';
 import { redisSpend } from './spend.ts';
 import { redisIndex } from './thread-index.ts';
 import { redisThreads } from './threads.ts';
-
-/** Runs what concerns one id one after the other, in the order of the asking; different ids do not wait for each other. */
-export type InOrder = <Result>(id: string, run: () => Promise<Result>) => Promise<Result>;
-
-export function inOrder(): InOrder {
-  const last = new Map<string, Promise<unknown>>();
-  return (id, run) => {
-    const before = last.get(id) ?? Promise.resolve();
-    const mine = before.then(run, run);
-    last.set(id, mine);
-    const forget = () => {
-      if (last.get(id) === mine) last.delete(id);
-    };
-    mine.then(forget, forget);
-    return mine;
-  };
-}
 
 const oldest = 7;
 
@@ -123,14 +107,26 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
   const facts = redisFacts(parts);
   const spend = redisSpend(parts, threads);
   const { prune, prunable } = redisPrune(parts, { threads, jobs, facts, spend });
-  const ordered = inOrder();
   const { pass, close } = connectionGate(client);
+  const queue = createQueue();
+  const never = new AbortController().signal;
+
+  /** What concerns one id is done one after the other, in the order of the asking; different ids do not wait for each other. */
+  const inTurn = <Result>(id: string, run: () => Promise<Result>): Promise<Result> =>
+    pass(async () => {
+      const leave = await queue.enter(id, never);
+      try {
+        return await run();
+      } finally {
+        leave();
+      }
+    });
 
   return {
     kind: 'redis',
     defaultTimeoutHours: lastingTimeoutHours,
 
-    create: (head, over) => pass(() => ordered(head.id, () => threads.create(head, over))),
+    create: (head, over) => inTurn(head.id, () => threads.create(head, over)),
     read: (id, now) => pass(() => threads.read(id, now)),
     head: (id, now) =>
       pass(async () => {
@@ -139,34 +135,32 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
         const head = publicHead(found.value);
         return head.expiresAt > now ? { state: 'live', value: head } : { state: 'expired', expiredAt: head.expiresAt };
       }),
-    commit: (id, change) => pass(() => ordered(id, () => threads.commit(id, change))),
+    commit: (id, change) => inTurn(id, () => threads.commit(id, change)),
     blobs: hashes => pass(() => blobs.read(hashes)),
     list: query => pass(() => index.list(query)),
     search: query => pass(() => index.search(query)),
     remove: (id, now) =>
-      pass(() =>
-        ordered(id, async () => {
-          const found = await threads.find(id);
-          if (found.state !== 'stored' || !(await threads.bury(found.value, 'deleted', now))) return false;
-          await jobs.dropOfThread(found.value.head.owner, id);
-          return true;
-        }),
-      ),
+      inTurn(id, async () => {
+        const found = await threads.find(id);
+        if (found.state !== 'stored' || !(await threads.bury(found.value, 'deleted', now))) return false;
+        await jobs.dropOfThread(found.value.head.owner, id);
+        return true;
+      }),
     prune: (now, unused) => pass(() => prune(now, unused)),
     prunable: (now, unused) => pass(() => prunable(now, unused)),
-    createJob: job => pass(() => ordered(job.id, () => jobs.createJob(job))),
+    createJob: job => inTurn(job.id, () => jobs.createJob(job)),
     job: (id, now) => pass(() => jobs.job(id, now)),
     jobs: query => pass(() => jobs.jobs(query)),
-    endJob: (id, end) => pass(() => ordered(id, () => jobs.endJob(id, end))),
-    lease: (id, holder, ttlMs, now) => pass(() => ordered(id, () => leases.lease(id, holder, ttlMs, now))),
-    release: (id, holder) => pass(() => ordered(id, () => leases.release(id, holder))),
+    endJob: (id, end) => inTurn(id, () => jobs.endJob(id, end)),
+    lease: (id, holder, ttlMs, now) => inTurn(id, () => leases.lease(id, holder, ttlMs, now)),
+    release: (id, holder) => inTurn(id, () => leases.release(id, holder)),
     fact: (key, now) => pass(() => facts.fact(key, now)),
     facts: (prefixOfKeys, now) => pass(() => facts.facts(prefixOfKeys, now)),
-    swapFact: swap => pass(() => ordered(`fact ${swap.key}`, () => facts.swapFact(swap))),
+    swapFact: swap => inTurn(`fact ${swap.key}`, () => facts.swapFact(swap)),
     mark: () => pass(async () => String((await client.send(keys.mark, ['GET', keys.mark])) ?? 0)),
     spend: {
-      add: (entry, hold) => pass(() => ordered(`spend ${entry?.owner ?? hold}`, () => spend.add(entry, hold))),
-      hold: hold => pass(() => ordered(`spend ${hold.owner}`, () => spend.hold(hold))),
+      add: (entry, hold) => inTurn(`spend ${entry?.owner ?? hold}`, () => spend.add(entry, hold)),
+      hold: hold => inTurn(`spend ${hold.owner}`, () => spend.hold(hold)),
       used: scope => pass(() => spend.used(scope)),
       rows: query => pass(() => spend.rows(query)),
     },

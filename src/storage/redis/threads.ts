@@ -12,7 +12,7 @@ import {
   tombstoneLifeMs,
 } from '../records.ts';
 import { foldWords } from '../search-words.ts';
-import type { Store, ThreadChange } from '../store.ts';
+import type { Lookup, ThreadChange } from '../store.ts';
 import type { RedisClient } from './cluster-client.ts';
 import type { RedisKeys } from './keys.ts';
 import {
@@ -153,18 +153,11 @@ export interface RedisParts {
   random: Random;
 }
 
-export interface RedisThreads extends Pick<Store, 'create' | 'read' | 'commit'> {
-  find(id: ThreadId): Promise<FoundHead>;
-  /**
-   * Leaves a tombstone; false when the thread is not alive (`deleted`), has not expired (`expired`), or changed meanwhile
-   * (`unused`, which counts as deleted).
-   */
-  bury(stored: StoredHead, why: 'expired' | 'deleted' | 'unused', now: number): Promise<boolean>;
-}
+export type RedisThreads = ReturnType<typeof redisThreads>;
 
 const maxTries = 100;
 
-export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisIndex): RedisThreads {
+export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisIndex) {
   const { client, keys, clock, random } = parts;
   const keeping = redisKeeping(client, keys, blobs);
 
@@ -204,7 +197,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
   return {
     find,
 
-    async create(head, over) {
+    async create(head: ThreadHead, over?: 'revive'): Promise<void> {
       const { parent, id } = head;
       const [origin, known] = splitHead(head);
       const lifeMs = Math.max(0, head.expiresAt - head.updatedAt);
@@ -221,7 +214,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
       await index.put(known);
     },
 
-    async read(id, now) {
+    async read(id: ThreadId, now: number): Promise<Lookup<Thread>> {
       const [fields, ...rest] = partsOf(await client.run(readThread, keys.thread(id).all, [], 'bulk'));
       const found = foundHead(id, fields);
       if (found.state !== 'stored') return found;
@@ -234,7 +227,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
       return damaged(id, 'its text');
     },
 
-    async commit(id, change) {
+    async commit(id: ThreadId, change: ThreadChange): Promise<number> {
       for (let tries = 0; tries < maxTries; tries++) {
         const found = await find(id);
         if (found.state !== 'stored') return refuseNotLive(id);
@@ -251,9 +244,16 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
   };
 }
 
-/** The end of a thread: what only it refers to goes with it. */
-function redisBurial({ client, keys, random }: RedisParts, blobs: RedisBlobs, index: RedisIndex): RedisThreads['bury'] {
-  return async ({ head, origin, version }, why, now) => {
+/**
+ * The end of a thread: leaves a tombstone, and what only it refers to goes with it. False when the thread is not alive
+ * (`deleted`), has not expired (`expired`), or changed meanwhile (`unused`, which counts as deleted).
+ */
+function redisBurial({ client, keys, random }: RedisParts, blobs: RedisBlobs, index: RedisIndex) {
+  return async (
+    { head, origin, version }: StoredHead,
+    why: 'expired' | 'deleted' | 'unused',
+    now: number,
+  ): Promise<boolean> => {
     const { all } = keys.thread(head.id);
     const state = why === 'unused' ? 'deleted' : why;
     const at = why === 'expired' ? head.expiresAt : now;
