@@ -1,6 +1,6 @@
 import { lstatSync, mkdtempSync, rmdirSync, type Stats, statSync } from 'node:fs';
 import { dirname, join, posix, win32 } from 'node:path';
-import { type AppError, configError } from '../core/errors.ts';
+import { configError } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
 import { options } from './options.ts';
 
@@ -84,15 +84,10 @@ function looked(path: string): Stats | string | undefined {
   }
 }
 
-/** What to say where the data folder is needed and can't be used. */
-function homeFailure(home: string, problem: string, next: string): AppError {
-  return configError(`The data folder ${home} can't be used: ${problem}.`, { next });
-}
-
 export const homeAdvice = 'Set POLYLOGUE_HOME to a folder that you may write, or add --private to write nothing.';
 
 /** Throws where nothing can be kept in the data folder. */
 export function requireHome(home: string, next = homeAdvice): void {
   const problem = homeProblem(home);
-  if (problem !== undefined) throw homeFailure(home, problem, next);
+  if (problem !== undefined) throw configError(`The data folder ${home} can't be used: ${problem}.`, { next });
 }

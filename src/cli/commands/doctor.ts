@@ -16,6 +16,7 @@ import {
   checkSettings,
   checkStore,
   checkSummaries,
+  warning,
 } from '../doctor/doctor-checks.ts';
 
 const signs = { ok: 'ok  ', note: '    ', warn: 'warn', fail: 'FAIL' } as const;
@@ -39,13 +40,11 @@ export const doctor = defineCommand({
         ...(await checkRoots(product)),
         ...checkSettings(context),
         ...(await checkDaemons(context)),
-        ...product.models.warnings.map((text): Finding => ({ state: 'warn', what: 'models', text })),
+        ...product.models.warnings.map(text => warning('models', text)),
         ...(await checkProviders(product.models)),
-        ...(await product.models.namesOfNone()).map(
-          (text): Finding => ({ state: 'warn', what: 'lists of models', text }),
-        ),
+        ...(await product.models.namesOfNone()).map(text => warning('lists of models', text)),
         ...(await checkSummaries(context, product)),
-        await checkCommandSandbox(product),
+        ...(await checkCommandSandbox(product)),
         toolsFinding(product),
         ...(await checkHandshakes(context)),
       ];
@@ -74,7 +73,7 @@ function warnedFindings({ warned, readable }: Product, found: readonly Finding[]
       // By the vendors' lists of now this was looked at anew.
       .filter(({ where }) => where !== 'lists of models')
       .filter(({ message }) => !found.some(({ text }) => message.includes(text)))
-      .map(({ where, message }): Finding => ({ state: 'warn', what: where, text: message }))
+      .map(({ where, message }) => warning(where, message))
   );
 }
 

@@ -19,7 +19,11 @@ export interface Finding {
   what: string;
   text: string;
   /** What to do now. */
-  next?: string;
+  next?: string | undefined;
+}
+
+export function warning(what: string, text: string): Finding {
+  return { state: 'warn', what, text };
 }
 
 /** Node, the program, the data folder. */
@@ -179,7 +183,7 @@ function isDirectory(path: string): Promise<boolean> {
 
 /** What the loader had to say, and where each option that is set comes from. */
 export function checkSettings({ config }: CommandContext): Finding[] {
-  const warnings = config.warnings.map((text): Finding => ({ state: 'warn', what: 'configuration', text }));
+  const warnings = config.warnings.map(text => warning('configuration', text));
   const set = Object.entries(tables).flatMap(([table, specs]) =>
     Object.entries<OptionSpec>(specs).flatMap(([name, spec]): Finding[] => {
       const source = config.sourceOf(table, name);
@@ -204,20 +208,24 @@ function shown({ secret }: OptionSpec, value: string): string {
   return `${url.protocol}//${url.host}${url.pathname}, with what is not shown`;
 }
 
-/** Asks the server in which threads live, where there is one. */
-export async function checkStore(inspect: Product['inspectStore']): Promise<Finding[]> {
-  if (!inspect) return [];
-  const what = 'store';
+/** What a look at something found, or what it failed with. */
+async function looked(what: string, look: () => Promise<Finding[]>): Promise<Finding[]> {
   try {
-    const { text, warnings } = await inspect();
-    return [
-      { state: 'ok', what, text },
-      ...warnings.map((warning): Finding => ({ state: 'warn', what, text: warning })),
-    ];
+    return await look();
   } catch (error) {
     if (!isAppError(error)) throw error;
     return [{ state: 'fail', what, text: error.message, next: error.details.next }];
   }
+}
+
+/** Asks the server in which threads live, where there is one. */
+export async function checkStore(inspect: Product['inspectStore']): Promise<Finding[]> {
+  const what = 'store';
+  return looked(what, async () => {
+    const found = await inspect?.();
+    if (!found) return [];
+    return [{ state: 'ok', what, text: found.text }, ...found.warnings.map(text => warning(what, text))];
+  });
 }
 
 /** Which model sums up long threads; without the one that was named there are extracts, and nobody would notice. */
@@ -234,15 +242,12 @@ export async function checkSummaries({ config }: CommandContext, { explainRoute 
 const handshakeTimeoutMs = 10_000;
 
 /** What commands of an agent run in. */
-export async function checkCommandSandbox({ commandSandbox }: Product): Promise<Finding> {
+export function checkCommandSandbox({ commandSandbox }: Product): Promise<Finding[]> {
   const what = 'agent sandbox';
-  try {
+  return looked(what, async () => {
     const text = await commandSandbox();
-    return { state: text.startsWith('none') ? 'note' : 'ok', what, text };
-  } catch (error) {
-    if (!isAppError(error)) throw error;
-    return { state: 'fail', what, text: error.message, next: error.details.next ?? '' };
-  }
+    return [{ state: text.startsWith('none') ? 'note' : 'ok', what, text }];
+  });
 }
 
 const client = { name: 'polylogue-doctor', version: '1' };
