@@ -1,7 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { type FieldError, inputError } from '../core/errors.ts';
-import { isRecord } from '../core/json.ts';
+import { isRecord, parsedJson } from '../core/json.ts';
 import type { Property, ToolSchema } from './argument-schema.ts';
 import { stepFields } from './fields.ts';
 import type { ToolDefinition } from './tool.ts';
@@ -251,14 +251,14 @@ function wordFrom(value: unknown, allowed: unknown): unknown {
 
 function listFrom(value: unknown): unknown[] {
   if (Array.isArray(value)) return value;
-  const parsed = typeof value === 'string' && value.trimStart().startsWith('[') ? jsonIn(value) : undefined;
+  const parsed = typeof value === 'string' && value.trimStart().startsWith('[') ? parsedJson(value) : undefined;
   // A text that is no JSON list after all is a name that happens to begin with a bracket.
   return Array.isArray(parsed) ? parsed : [value];
 }
 
 /** An object, also as JSON text. A plain text is its one required field, or, where there are no fields, an issue. */
 function objectFrom(value: unknown, { properties, required }: Property): unknown {
-  const parsed = typeof value === 'string' && value.trimStart().startsWith('{') ? jsonIn(value) : value;
+  const parsed = typeof value === 'string' && value.trimStart().startsWith('{') ? parsedJson(value) : value;
   if (isRecord(parsed)) return isRecord(properties) ? coerceFields(parsed, properties) : parsed;
   if (typeof value !== 'string') return value;
   if (!isRecord(properties)) return { severity: 'unrated', description: value };
@@ -272,15 +272,6 @@ function coerceFields(value: Record<string, unknown>, properties: Record<string,
     return [[name, isRecord(property) ? coerce(inner, property) : inner]];
   });
   return Object.fromEntries(entries);
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // A text that only looks like JSON is taken as it stands.
-    return undefined;
-  }
 }
 
 /** Fields that name files. Where it is not known which of them is meant, errors say `files`. */
@@ -306,7 +297,7 @@ export function fieldAsWritten(tool: ToolDefinition, raw: Record<string, unknown
   const place = [written];
   let value = raw[written];
   for (const key of path) {
-    if (typeof value === 'string') value = jsonIn(value);
+    if (typeof value === 'string') value = parsedJson(value);
     // A lone object where the tool has a list.
     if (isRecord(value) && /^\d+$/.test(key) && !Object.hasOwn(value, key)) continue;
     if (Array.isArray(value)) value = value[Number(key)];

@@ -74,13 +74,13 @@ function addCommand(program: Command, definition: CommandDefinition, run: RunCom
   const { name, summary, usage, flags = [] } = definition;
   const command = program.command(`${name} ${usage}`.trim(), { isDefault: definition === stdio });
   const own = definition === stdio ? flags : [...flags, jsonFlag];
-  for (const spec of own) addFlag(command, spec);
+  const named = own.map(spec => [spec.name, addFlag(command, spec)] as const);
   return command
     .description(summary)
     .allowExcessArguments(false)
     .addHelpText('after', `\n${exampleHelp(definition)}\nThe flags of "polylogue --help" go with it too.`)
     .action(async () => {
-      const flagValues = Object.fromEntries(own.map(spec => [spec.name, command.getOptionValue(keyOf(spec.name))]));
+      const flagValues = Object.fromEntries(named.map(([flag, key]) => [flag, command.getOptionValue(key)]));
       const settings = program.opts();
       process.exitCode = await run({ definition, args: command.args, flags: flagValues, settings, commands });
     });
@@ -131,16 +131,13 @@ function addSetting(program: Command, { flag, type, choices, doc }: OptionSpec):
   program.addOption(choices && type === 'string' ? option.choices(choices) : option);
 }
 
-function addFlag(command: Command, { name, value, repeat, choices, doc }: FlagSpec): void {
+/** Answers the name under which commander keeps the value. */
+function addFlag(command: Command, { name, value, repeat, choices, doc }: FlagSpec): string {
   const option = new Option(value === undefined ? `--${name}` : `--${name} <${value}>`, doc);
   // `--no-token` is a flag of its own beside `--token`: whoever gives both is told so.
   option.negate = false;
   if (choices) option.choices(choices);
   if (repeat) option.argParser((text: string, before: unknown) => [...(Array.isArray(before) ? before : []), text]);
   command.addOption(option);
-}
-
-/** The name under which commander keeps a flag. */
-function keyOf(flag: string): string {
-  return flag.replace(/-([a-z])/g, (_dash, letter: string) => letter.toUpperCase());
+  return option.attributeName();
 }

@@ -1,5 +1,5 @@
 import { readFile, rm } from 'node:fs/promises';
-import { isRecord, numberIn, textIn } from '../core/json.ts';
+import { isRecord, numberIn, parsedJson, textIn } from '../core/json.ts';
 import type { ExchangeFilter, ExchangeLine, ExchangeReader, ExchangeRecord } from '../core/ports.ts';
 import { exchangeLogPaths, partPath } from './exchange-log.ts';
 import { isCode } from './file-logs.ts';
@@ -65,14 +65,8 @@ async function textOf(file: string): Promise<string | undefined> {
 }
 
 function lineOf(text: string): ExchangeLine | undefined {
-  if (text === '') return undefined;
-  let line: unknown;
-  try {
-    line = JSON.parse(text);
-  } catch {
-    // Half a line: its writer died, or is at it.
-    return undefined;
-  }
+  // Nothing where it is half a line: its writer died, or is at it.
+  const line = parsedJson(text);
   if (!isRecord(line) || typeof line.exchange !== 'string') return undefined;
   const { payload } = line;
   return {

@@ -1,6 +1,6 @@
 import { readdir, readlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { isRecord } from '../core/json.ts';
+import { isRecord, parsedJson } from '../core/json.ts';
 import { isIn, nameTest, realOf } from './paths.ts';
 import type { Sandbox } from './sandbox.ts';
 
@@ -212,10 +212,6 @@ function onlyDescribes(before: string | undefined, after: string | undefined): b
 }
 
 function fieldsOf(text: string): Record<string, unknown> | undefined {
-  try {
-    const parsed: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
-    return isRecord(parsed) ? parsed : undefined;
-  } catch {
-    return undefined;
-  }
+  const parsed = parsedJson(text);
+  return isRecord(parsed) ? parsed : undefined;
 }

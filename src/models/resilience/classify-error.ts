@@ -1,5 +1,5 @@
 import type { AppError, Fault } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, parsedJson } from '../../core/json.ts';
 import type { CallLimits } from '../ask-model.ts';
 
 /** What can be read from a failed call, whatever threw it. */
@@ -29,7 +29,7 @@ export function readVendorError(error: unknown): VendorError {
     return { name: '', words: '', message: asText(error) ?? 'no reason was given', headers: {}, body: undefined };
   }
   const text = asText(error.responseBody);
-  const body = parsed(text) ?? error.data;
+  const body = parsedJson(text ?? '') ?? error.data;
   const objects = [error, ...errorObjects(body)];
   return {
     name: error instanceof Error ? error.name : '',
@@ -56,20 +56,10 @@ function firstText(...texts: (string | undefined)[]): string | undefined {
   return texts.map(text => text?.trim()).find(text => text !== undefined && text !== '');
 }
 
-function parsed(text: string | undefined): unknown {
-  if (text === undefined) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Not JSON: the text itself is then what the vendor said.
-    return undefined;
-  }
-}
-
 /** A page or a plain text as one line without its markup. */
 function readable(text: string | undefined): string | undefined {
   const head = text?.slice(0, 20_000);
-  if (head === undefined || parsed(text) !== undefined) return undefined;
+  if (head === undefined || parsedJson(text ?? '') !== undefined) return undefined;
   return head
     .replace(/<(script|style)[\s>][\s\S]*?<\/\1>/gi, ' ')
     .replace(/<[^<>]*>/g, ' ')

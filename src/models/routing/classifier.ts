@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
+import { parsedJson } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import type { SharedState } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
@@ -96,11 +97,5 @@ function messagesFor(text: string): Message[] {
 /** The class in an answer that may come with words or a fence around its JSON. */
 function classIn(answer: string): DeclarableClass | undefined {
   const json = /\{[^{}]*\}/.exec(answer)?.[0];
-  if (json === undefined) return undefined;
-  try {
-    return schema.safeParse(JSON.parse(json)).data?.class;
-  } catch {
-    // Not JSON after all: the same as no answer.
-    return undefined;
-  }
+  return json === undefined ? undefined : schema.safeParse(parsedJson(json)).data?.class;
 }

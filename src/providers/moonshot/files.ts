@@ -1,7 +1,7 @@
-import { isRecord } from '../../core/json.ts';
+import { isRecord, parsedJson } from '../../core/json.ts';
 import type { ReadingVendorFiles } from '../../models/vendor-services.ts';
 import { filesApi, isFileId } from '../shared/file-uploads.ts';
-import { parsedJson, type VendorEndpoint, vendorRequest } from '../shared/http.ts';
+import { type VendorEndpoint, vendorRequest } from '../shared/http.ts';
 
 const maxFiles = 1_000;
 const extractMs = 120_000;

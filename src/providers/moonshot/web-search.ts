@@ -9,10 +9,9 @@ import type {
   LanguageModelV4Usage,
 } from '@ai-sdk/provider';
 import { isAppError } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, parsedJson } from '../../core/json.ts';
 import { usePart } from '../../models/fees.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
-import { parsedJson } from '../shared/http.ts';
 import { changedModel } from '../shared/stream-transforms.ts';
 import type { MoonshotFormula } from './formula.ts';
 

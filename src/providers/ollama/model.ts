@@ -6,9 +6,9 @@ import type {
   LanguageModelV4StreamPart,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import { isRecord, type JsonObject, parsedJson } from '../../core/json.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
-import { parsedJson, vendorFetch } from '../shared/http.ts';
+import { vendorFetch } from '../shared/http.ts';
 import { streamingModel } from '../shared/stream-transforms.ts';
 import { type OllamaServer, ollamaFailure, ollamaStreamFailure } from './list-models.ts';
 

@@ -1,6 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import { isRecord, type JsonObject, parsedJson } from '../../core/json.ts';
 import { readVendorError, type VendorError } from '../../models/resilience/classify-error.ts';
 import { badUpstream, toModelError } from '../../models/resilience/errors.ts';
 
@@ -260,15 +260,6 @@ export async function vendorJson(endpoint: VendorEndpoint, request: VendorReques
     model: request.what,
     now: endpoint.now(),
   });
-}
-
-export function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The caller says what was expected.
-    return undefined;
-  }
 }
 
 /** The text of an answer. Throws this message where it is longer than any real one. */

@@ -1,7 +1,7 @@
-import { isRecord } from '../../core/json.ts';
+import { isRecord, parsedJson } from '../../core/json.ts';
 import type { LiveModel } from '../../models/provider.ts';
 import { toModelError } from '../../models/resilience/errors.ts';
-import { type Fetch, parsedJson, vendorFetch } from './http.ts';
+import { type Fetch, vendorFetch } from './http.ts';
 
 /** Where a vendor lists its models: `GET {baseUrl}/models`. */
 export interface LiveListSource {

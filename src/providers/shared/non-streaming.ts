@@ -1,5 +1,5 @@
-import { isRecord } from '../../core/json.ts';
-import { type Fetch, limitedText, maxBytes, parsedJson, vendorFetch } from './http.ts';
+import { isRecord, parsedJson } from '../../core/json.ts';
+import { type Fetch, limitedText, maxBytes, vendorFetch } from './http.ts';
 
 type Body = Record<string, unknown>;
 type Event = Body;

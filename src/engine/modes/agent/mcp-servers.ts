@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { jsonOf } from '../../../calls/reply.ts';
-import { isRecord, type JsonObject } from '../../../core/json.ts';
+import { isRecord, type JsonObject, parsedJson } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import { programNamed } from '../../../workspace/programs.ts';
 import type { Sandbox } from '../../../workspace/sandbox.ts';
@@ -39,13 +39,8 @@ const maxServers = 20;
 
 /** The servers of a file in the form that hosts have (`{"mcpServers": {…}}`), or what is wrong with it. */
 export function readServerList(text: string): { servers: ServerEntry[] } | { problem: string } {
-  let raw: unknown;
-  try {
-    raw = JSON.parse(text);
-  } catch {
-    // The file is the operator's; a warning tells him.
-    return { problem: 'it is no JSON' };
-  }
+  const raw = parsedJson(text);
+  if (raw === undefined) return { problem: 'it is no JSON' };
   const parsed = document.safeParse(raw);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;

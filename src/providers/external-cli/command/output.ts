@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import { stripVTControlCharacters } from 'node:util';
-import { isRecord } from '../../../core/json.ts';
+import { isRecord, parsedJson } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import { addUsage, type Usage } from '../../../core/usage.ts';
 import type { CliDefinition, CliEvent } from '../clis/cli.ts';
@@ -233,11 +233,6 @@ function eventsIn(cli: CliDefinition, event: Record<string, unknown>): CliEvent[
 
 function jsonIn(text: string): unknown {
   const start = text.trimStart()[0];
-  if (start !== '{' && start !== '[') return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Half a line, or a banner in brackets: noise.
-    return undefined;
-  }
+  // Half a line, or a banner in brackets, is noise.
+  return start === '{' || start === '[' ? parsedJson(text) : undefined;
 }
