@@ -54,7 +54,9 @@ export interface TextFile extends Fingerprint {
  * says where it had no room (it does not count as sent then), or a note alone: that it is gone, that the text above is still
  * right, or that it changed and there was no room to show how.
  */
-export type FileForm = 'full' | 'range' | 'diff' | 'outline' | 'summary' | 'deleted' | 'unchanged' | 'changed';
+export const fileForms = ['full', 'range', 'diff', 'outline', 'summary', 'deleted', 'unchanged', 'changed'] as const;
+
+export type FileForm = (typeof fileForms)[number];
 
 /** A file as one turn sent it. Its text is a blob of the store, so that the turn can be rendered again byte for byte. */
 export interface FileRecord {

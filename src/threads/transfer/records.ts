@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { FileForm, FileRecord } from '../../core/file.ts';
+import { type FileRecord, fileForms } from '../../core/file.ts';
 import { isExchangeId, isSha256, isThreadId, type Sha256 } from '../../core/ids.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type {
@@ -73,21 +73,10 @@ const anything = z.custom<JsonObject>(
   'is no object',
 );
 
-const forms: Readonly<Record<FileForm, FileForm>> = {
-  full: 'full',
-  range: 'range',
-  diff: 'diff',
-  outline: 'outline',
-  summary: 'summary',
-  deleted: 'deleted',
-  unchanged: 'unchanged',
-  changed: 'changed',
-};
-
 const file = z.strictObject(
   shapeOf<FileRecord>()({
     path,
-    form: z.enum(forms),
+    form: z.enum(fileForms),
     size: count,
     mtimeMs: z.number(),
     lines: count,
