@@ -123,7 +123,7 @@ export interface StoredHead {
 /** A thread as it stands in the store, whether its time ended or not; only a tombstone says that it expired. */
 export type FoundHead = { state: 'stored'; value: StoredHead } | GoneLookup | { state: 'unknown' };
 
-export const headFields = ['s', 'at', 'exp', 'head', 'origin', 'v', 'texts'] as const;
+const headFields = ['s', 'at', 'exp', 'head', 'origin', 'v', 'texts'] as const;
 
 /** Reads the fields of a head, in the order of `headFields`. */
 export function foundHead(id: ThreadId, fields: unknown): FoundHead {
@@ -134,6 +134,11 @@ export function foundHead(id: ThreadId, fields: unknown): FoundHead {
   const origin = unpackRecord(begin, 'origin')?.origin;
   if (head?.id !== id || origin?.id !== id) return damaged(id, 'its head');
   return { state: 'stored', value: { head, origin, version, textsUntil: Number(texts ?? 0) } };
+}
+
+export async function findHead(client: RedisClient, keys: RedisKeys, id: ThreadId): Promise<FoundHead> {
+  const { head } = keys.thread(id);
+  return foundHead(id, await client.send(head, ['HMGET', head, ...headFields]));
 }
 
 export function publicHead({ head, origin }: StoredHead): ThreadHead {

@@ -7,8 +7,7 @@ import type { RedisClient } from './cluster-client.ts';
 import { ownerHash, type RedisKeys } from './keys.ts';
 import {
   type FoundHead,
-  foundHead,
-  headFields,
+  findHead,
   inBatches,
   publicHead,
   type StoredHead,
@@ -62,9 +61,7 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
 
   async function headOf(id: string): Promise<FoundHead | undefined> {
     if (!isThreadId(id)) return undefined;
-    const { head } = keys.thread(id);
-    const fields = await client.send(head, ['HMGET', head, ...headFields]);
-    const found = await unlessDamaged((async () => foundHead(id, fields))());
+    const found = await unlessDamaged(findHead(client, keys, id));
     if (!found) onSkip(id);
     return found;
   }

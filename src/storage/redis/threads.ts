@@ -1,25 +1,23 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Sha256, ThreadId } from '../../core/ids.ts';
 import type { Clock, Random } from '../../core/ports.ts';
-import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } from '../../core/thread.ts';
 import {
   blobsOfTurns,
-  changedHead,
-  refuseContended,
-  refuseExisting,
-  refuseNotLive,
-  splitHead,
-  tombstoneLifeMs,
-} from '../records.ts';
+  type ExchangeStatus,
+  type StoredTurn,
+  type Thread,
+  type ThreadHead,
+  type WorkflowState,
+} from '../../core/thread.ts';
+import { changedHead, refuseContended, refuseExisting, refuseNotLive, splitHead, tombstoneLifeMs } from '../records.ts';
 import { foldWords } from '../search-words.ts';
 import type { Lookup, ThreadChange } from '../store.ts';
 import type { RedisClient } from './cluster-client.ts';
 import type { RedisKeys } from './keys.ts';
 import {
   damaged,
-  type FoundHead,
+  findHead,
   foundHead,
-  headFields,
   packRecord,
   publicHead,
   type RedisBlobs,
@@ -161,10 +159,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
   const { client, keys, clock, random } = parts;
   const keeping = redisKeeping(client, keys, blobs);
 
-  async function find(id: ThreadId): Promise<FoundHead> {
-    const { head } = keys.thread(id);
-    return foundHead(id, await client.send(head, ['HMGET', head, ...headFields]));
-  }
+  const find = (id: ThreadId) => findHead(client, keys, id);
 
   async function write(id: ThreadId, stored: StoredHead, change: ThreadChange): Promise<number | undefined> {
     const head = changedHead(stored.head, change);
