@@ -148,3 +148,16 @@ export function endsExchange({ turns }: Pick<Thread, 'turns'>, { seq, exchange, 
   const next = turns[turns.findIndex(turn => turn.seq === seq) + 1];
   return status === 'done' && next?.exchange !== exchange;
 }
+
+/** The blobs without which the turns cannot be shown again. */
+export function blobsOfTurns(turns: readonly Turn[]): Set<Sha256> {
+  const found = new Set<Sha256>();
+  for (const { files, images } of turns) {
+    for (const { base, shown } of files) {
+      if (base) found.add(base);
+      if (shown) found.add(shown);
+    }
+    for (const { blob } of images) found.add(blob);
+  }
+  return found;
+}

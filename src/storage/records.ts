@@ -174,19 +174,6 @@ export function changedHead<Head extends Omit<ThreadHead, 'initialContext'>>(hea
   };
 }
 
-/** The blobs without which the turns cannot be shown again. */
-export function blobsOfTurns(turns: readonly Turn[]): Set<Sha256> {
-  const found = new Set<Sha256>();
-  for (const { files, images } of turns) {
-    for (const { base, shown } of files) {
-      if (base) found.add(base);
-      if (shown) found.add(shown);
-    }
-    for (const { blob } of images) found.add(blob);
-  }
-  return found;
-}
-
 /** What is known of a thread from its beginning; the arguments of the first call may be long, so they are written once. */
 export interface Origin
   extends Pick<ThreadHead, 'id' | 'parent' | 'owner' | 'workspace' | 'toolName' | 'createdAt' | 'initialContext'> {

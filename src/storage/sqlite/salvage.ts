@@ -1,9 +1,8 @@
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { ExchangeId, JobId, ThreadId } from '../../core/ids.ts';
-import type { ExchangeStatus } from '../../core/thread.ts';
+import { blobsOfTurns, type ExchangeStatus } from '../../core/thread.ts';
 import {
-  blobsOfTurns,
   type HeadState,
   keyOf,
   type Origin,
@@ -338,7 +337,7 @@ function keep(rows: SqliteRows, remains: Remains, now: number): Kept | undefined
   const unknown = { totals: { tokens: 0, costUsd: 0 }, updatedAt: lastTime, expiresAt: now + lifeWithoutHeadMs };
   const head = { ...(remains.head ?? { ...known, ...unknown, title: origin.toolName }), seq };
   const n = threadNumber(head.id);
-  rows.origin(n, origin);
+  rows.append(n, { kind: 'origin', origin });
   const whole = remains.origin !== undefined && remains.head !== undefined && seq >= remains.head.seq;
   const pending = new Set([...seqs].filter(each => each > origin.startSeq && each <= seq));
   return { n, head, remains, whole, pending, blobs: new Set(), guesses: new Map() };
@@ -359,7 +358,7 @@ function copyTurns(file: string, rows: SqliteRows, kept: ReadonlyMap<ThreadId, K
     if (record?.kind !== 'turn') continue;
     const thread = kept.get(record.thread);
     if (!thread?.pending.delete(record.turn.seq)) continue;
-    rows.turn(thread.n, record.thread, record.turn);
+    rows.append(thread.n, record);
     for (const sha of blobsOfTurns([record.turn])) thread.blobs.add(sha);
     const { exchange, role } = record.turn;
     if (role === 'assistant') thread.guesses.set(exchange, 'done');
@@ -368,10 +367,12 @@ function copyTurns(file: string, rows: SqliteRows, kept: ReadonlyMap<ThreadId, K
 }
 
 function finish(rows: SqliteRows, { n, head, remains, whole, blobs, guesses }: Kept): void {
-  for (const [id, guess] of guesses) rows.exchange(n, head.id, id, remains.exchanges.get(id)?.status ?? guess);
+  for (const [id, guess] of guesses) {
+    rows.append(n, remains.exchanges.get(id) ?? { kind: 'exchange', thread: head.id, id, status: guess });
+  }
   for (const sha of blobs) rows.reference(n, sha);
   for (const record of remains.compactions.values()) {
-    if (record.compaction.upToSeq <= head.seq) rows.compaction(n, record);
+    if (record.compaction.upToSeq <= head.seq) rows.append(n, record);
   }
   rows.head(n, head);
   // The steps of a workflow rest on turns; where some are lost, it begins again.

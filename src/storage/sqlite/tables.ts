@@ -1,16 +1,15 @@
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { storageError } from '../../core/errors.ts';
-import type { ExchangeId, ThreadId } from '../../core/ids.ts';
+import type { ThreadId } from '../../core/ids.ts';
 import type { Job } from '../../core/job.ts';
-import type { ExchangeStatus, Turn, WorkflowState } from '../../core/thread.ts';
+import type { WorkflowState } from '../../core/thread.ts';
 import { markedHolder, processMarks, stateOfHolder } from '../process-mark.ts';
 import {
   damagedJob,
   endedJob,
   factValue,
   type HeadState,
-  type Origin,
   openRecord,
   type RecordOf,
   refuseExistingJob,
@@ -61,24 +60,20 @@ export function sqliteRows(db: DatabaseSync) {
   );
   const addTombstone = db.prepare('INSERT OR REPLACE INTO tombstones (id, at, body, seal) VALUES (?, ?, ?, ?)');
 
-  function append(thread: number, record: StoredRecord, exchange?: ExchangeId): void {
+  function append(thread: number, record: StoredRecord): void {
     const { body, seal } = sealRecord(record);
-    add.run(thread, record.kind, exchange ?? null, body, seal);
+    const exchange = record.kind === 'turn' ? record.turn.exchange : record.kind === 'exchange' ? record.id : null;
+    add.run(thread, record.kind, exchange, body, seal);
   }
 
   return {
-    origin: (thread: number, origin: Origin) => append(thread, { kind: 'origin', origin }),
+    append,
     /** Comes behind all other records of a change; `before` is the row of the last one. */
     head(thread: number, head: HeadState, before?: number): void {
       append(thread, { kind: 'head', head });
       // Afterwards, so that no record gets a number that another one had before.
       if (before !== undefined) drop.run(before);
     },
-    turn: (thread: number, id: ThreadId, turn: Turn) =>
-      append(thread, { kind: 'turn', thread: id, turn }, turn.exchange),
-    exchange: (thread: number, id: ThreadId, exchange: ExchangeId, status: ExchangeStatus) =>
-      append(thread, { kind: 'exchange', thread: id, id: exchange, status }, exchange),
-    compaction: (thread: number, record: RecordOf<'compaction'>) => append(thread, record),
     workflow(thread: number, id: ThreadId, tool: string, seq: number, state: WorkflowState | null): void {
       if (state === null) {
         dropWorkflow.run(thread, tool);

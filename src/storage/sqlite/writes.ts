@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ThreadId } from '../../core/ids.ts';
-import type { ThreadHead } from '../../core/thread.ts';
-import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, splitHead, tombstoneLifeMs } from '../records.ts';
+import { blobsOfTurns, type ThreadHead } from '../../core/thread.ts';
+import { changedHead, refuseExisting, refuseNotLive, splitHead, tombstoneLifeMs } from '../records.ts';
 import type { AtOnce, ThreadChange } from '../store.ts';
 import { ended, endedParameters } from './read-threads.ts';
 import { sqliteSpend } from './spend.ts';
@@ -40,11 +40,11 @@ export function sqliteWrites(db: DatabaseSync) {
   function append(thread: number, id: ThreadId, seq: number, change: ThreadChange): void {
     const { turns = [], blobs = [], exchange, workflow, compaction } = change;
     for (const { sha256, text } of blobs) rows.blob(sha256, text);
-    for (const turn of turns) rows.turn(thread, id, turn);
-    if (exchange) rows.exchange(thread, id, exchange.id, exchange.status);
+    for (const turn of turns) rows.append(thread, { kind: 'turn', thread: id, turn });
+    if (exchange) rows.append(thread, { kind: 'exchange', thread: id, ...exchange });
     for (const sha of new Set([...blobs.map(blob => blob.sha256), ...blobsOfTurns(turns)])) rows.reference(thread, sha);
     if (workflow) rows.workflow(thread, id, workflow.tool, seq, workflow.state);
-    if (compaction) rows.compaction(thread, { kind: 'compaction', thread: id, compaction });
+    if (compaction) rows.append(thread, { kind: 'compaction', thread: id, compaction });
   }
 
   return {
@@ -53,7 +53,7 @@ export function sqliteWrites(db: DatabaseSync) {
       if (newest(thread) || (!over && findTombstone.get(head.id))) refuseExisting(head.id);
       if (over) dropTombstone.run(head.id);
       const [origin, state] = splitHead(head);
-      rows.origin(thread, origin);
+      rows.append(thread, { kind: 'origin', origin });
       rows.head(thread, state);
     },
 

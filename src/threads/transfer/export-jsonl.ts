@@ -1,6 +1,6 @@
 import { bugError } from '../../core/errors.ts';
 import type { Sha256 } from '../../core/ids.ts';
-import type { StoredTurn, Thread } from '../../core/thread.ts';
+import { blobsOfTurns, type StoredTurn, type Thread } from '../../core/thread.ts';
 import { createSumChain } from './read-records.ts';
 import { checkedRecord, type FileRecordLine, formatName, formatVersion } from './records.ts';
 
@@ -35,23 +35,13 @@ export async function* exportJsonl({ thread, blob }: Exported): AsyncGenerator<s
     if (state) yield line({ kind: 'workflow', tool, state });
   }
   let blobs = 0;
-  for (const hash of blobsOfThread(thread)) {
+  for (const hash of blobsOfTurns(turns)) {
     const text = await blob(hash);
     if (text === undefined) continue;
     yield line({ kind: 'blob', sha256: hash, text });
     blobs++;
   }
   yield line({ kind: 'end', turns: turns.length, blobs });
-}
-
-/** The hashes that a thread's turns refer to, in the order of their first use. */
-function blobsOfThread({ turns }: Pick<Thread, 'turns'>): Set<Sha256> {
-  const found = new Set<Sha256>();
-  for (const { files, images } of turns) {
-    for (const { base, shown } of files) for (const hash of [base, shown]) if (hash) found.add(hash);
-    for (const image of images) found.add(image.blob);
-  }
-  return found;
 }
 
 /** Where it is read, nobody is answering it any more. */

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { inputError, limitError, throwIfAborted } from '../../core/errors.ts';
 import { isRecord, parsedJson } from '../../core/json.ts';
-import type { ExchangeStatus, StoredTurn } from '../../core/thread.ts';
+import { blobsOfTurns, type ExchangeStatus, type StoredTurn } from '../../core/thread.ts';
 import { checkedRecord, type FileRecordLine, formatName, formatVersion } from './records.ts';
 
 /** The bytes of a file, from its beginning; asked for again, they begin again. */
@@ -180,15 +180,12 @@ function createOrder(most: number) {
   let blobs = 0;
 
   function turnProblem(turn: StoredTurn): string | undefined {
-    const { exchange, status, files, images } = turn;
+    const { exchange, status } = turn;
     if (turn.seq !== seq + 1) return `turn ${turn.seq} does not follow turn ${seq}`;
     if ((statuses.get(exchange) ?? status) !== status) return 'its exchange ended in another way before';
     statuses.set(exchange, status);
-    for (const { base, shown, range } of files) {
-      if (range && range.from > range.to) return 'a range of lines ends before it begins';
-      for (const sha of [base, shown]) if (sha) wanted.add(sha);
-    }
-    for (const { blob } of images) wanted.add(blob);
+    if (turn.files.some(({ range }) => range && range.from > range.to)) return 'a range of lines ends before it begins';
+    for (const sha of blobsOfTurns([turn])) wanted.add(sha);
     if (wanted.size > most) return `the turns refer to more than ${most} texts`;
     seq++;
     turns++;
