@@ -1,23 +1,24 @@
 import { createHash } from 'node:crypto';
-import { join, resolve } from 'node:path';
+import { isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { askModelTurn, type Finish, recordLocalTurn } from '../../../calls/ask/ask.ts';
 import type { AnsweredCall, ThreadedCall } from '../../../calls/call-record.ts';
 import { replyMargin, shownToApprove } from '../../../calls/format-reply.ts';
-import { type Reply, successReply } from '../../../calls/reply.ts';
+import { objectIn, type Reply, successReply } from '../../../calls/reply.ts';
 import type { DiagnoseMode } from '../../../calls/tool.ts';
 import { type ErrorCode, inputError, isAppError, securityError } from '../../../core/errors.ts';
-import type { JsonObject } from '../../../core/json.ts';
-import { cutMiddle } from '../../../core/text.ts';
+import type { LineRange, Skip, TextFile } from '../../../core/file.ts';
+import { type JsonObject, recordsIn, textIn } from '../../../core/json.ts';
+import { cutMiddle, linesBetween } from '../../../core/text.ts';
 import type { Thread } from '../../../core/thread.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import type { UserAnswer, UserQuestion } from '../../../core/tool-host.ts';
 import { scopesOf } from '../../../threads/threads.ts';
 import type { SoundPatch } from '../../../workspace/git/check-patch.ts';
 import { maskPatch } from '../../../workspace/git/diff.ts';
+import { isSkip } from '../../../workspace/paths.ts';
 import type { MaskContext } from '../../../workspace/restore-secrets.ts';
 import type { Mode, ModeServices } from '../mode.ts';
-import { checkEvidence, diagnosisDocument, diagnosisForm, noPatchForm, patchForm, readDiagnosis } from './diagnosis.ts';
-import { findFrames, readFrames, referencesOf } from './stack-frames.ts';
+import { findFrames, type Place, readFrames, readProjectFile, referencesOf } from './stack-frames.ts';
 
 /** Could hide on a terminal what is about to happen. */
 const unprintable = /[^\P{C}\n\t]/gu;
@@ -44,7 +45,7 @@ async function applyDiagnosis(call: ThreadedCall, services: ModeServices): Promi
     call.progress.stage('waiting for approval');
     const question = questionOf(shown.patch, notesOf(checked));
     const answer = await answerTo(call, question);
-    if (answer === 'later') return { ...successReply(waiting(question)), questions: [question] };
+    if (answer === 'later') return waiting(question);
     if (answer.action !== 'accept' || answer.content.approve !== true) throw declined();
     const backup = join(backups, reqId);
     const { files } = await git.applyPatch({ ...request, backup });
@@ -122,12 +123,10 @@ async function answerTo({ request }: ThreadedCall, question: UserQuestion): Prom
   return request.answers.get(question.key) ?? 'later';
 }
 
-function waiting({ message }: UserQuestion): JsonObject {
-  return {
-    status: 'approval_required',
-    question: message,
-    next: 'The user has to decide this, in the form that the host shows; nothing was changed yet.',
-  };
+function waiting(question: UserQuestion): Reply {
+  const next = 'The user has to decide this, in the form that the host shows; nothing was changed yet.';
+  const reply = successReply({ status: 'approval_required', question: question.message, next });
+  return { ...reply, questions: [question] };
 }
 
 function nothingToApply(): Error {
@@ -224,9 +223,7 @@ export const diagnose: Mode<DiagnoseMode> = {
 async function askForDiagnosis(definition: DiagnoseMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const { stderr, command, absolute_file_paths: named, patch } = call.args;
   if (typeof stderr !== 'string' || stderr.trim() === '') throw nothingToRead();
-  const { root } = call.request.principal;
-  const { sandbox, home, maxFileBytes } = services;
-  const place = { sandbox, home, root, maxFileBytes, signal: call.signal };
+  const place = placeOf(services, call);
   call.progress.stage('finding the files that the error speaks of');
   const found = await findFrames(place, readFrames(stderr));
   const own = Array.isArray(named) ? named.map(String) : [];
@@ -242,6 +239,10 @@ async function askForDiagnosis(definition: DiagnoseMode, call: ThreadedCall, ser
   return askModelTurn(services, call, turn, answered => finish(services, wanted, answered));
 }
 
+function placeOf({ sandbox, home, maxFileBytes }: ModeServices, { request, signal }: ThreadedCall): Place {
+  return { sandbox, home, root: request.principal.root, maxFileBytes, signal };
+}
+
 function diagnosisQuestion(stderr: string, command: string | undefined): string {
   const what = command === undefined ? 'This failed:' : `This failed: ${command}`;
   return `${what}\n\n=== ERROR OUTPUT ===\n${cutMiddle(stderr.trimEnd(), maxChars)}\n=== END OF ERROR OUTPUT ===`;
@@ -249,7 +250,7 @@ function diagnosisQuestion(stderr: string, command: string | undefined): string 
 
 /** What is made of the answer. One that is no diagnosis is handed on as it is. */
 async function finish(services: ModeServices, wanted: boolean, answered: AnsweredCall): Promise<Finish> {
-  const { answer, said, request, signal } = answered;
+  const { answer, said } = answered;
   const diagnosis = readDiagnosis(answer.text);
   if (!diagnosis) {
     return {
@@ -257,13 +258,11 @@ async function finish(services: ModeServices, wanted: boolean, answered: Answere
       document: content => ({ status: 'continuation_available', content: content || undefined }),
     };
   }
-  const { root } = request.principal;
-  const { sandbox, maxFileBytes } = services;
-  const evidence = await checkEvidence({ sandbox, maxFileBytes, root, signal }, diagnosis.evidence);
+  const document = await diagnosisDocument(placeOf(services, answered), diagnosis);
   const proposed = wanted ? readDiagnosis(said)?.patch : undefined;
   const patch = proposed === undefined ? {} : await checkShownPatch(services, answered, proposed);
   const status = diagnosis.canTell ? (answer.partial ? 'partial' : 'diagnosed') : 'cannot_tell';
-  return { text: '', document: () => ({ status, ...diagnosisDocument(diagnosis, evidence), ...patch }) };
+  return { text: '', document: () => ({ status, ...document, ...patch }) };
 }
 
 function nothingToRead(): Error {
@@ -272,4 +271,128 @@ function nothingToRead(): Error {
     next: 'Send what the failing command wrote, whole; or continuation_id and "apply": true to apply the patch of an earlier diagnosis.',
     validationErrors: [{ field: 'stderr', error: 'missing' }],
   });
+}
+
+/** What a model makes of an error, before anything of it was checked. */
+interface Diagnosis {
+  /** False: what was sent does not say what went wrong. */
+  canTell: boolean;
+  summary: string;
+  rootCause: string;
+  evidence: { file: string; line: number; text: string }[];
+  impact: string;
+  recommendation: string;
+  /** What would have to be sent, where nobody can tell. */
+  needs: string[];
+  /** A unified diff. */
+  patch?: string;
+}
+
+/** The form that models are asked for. */
+const diagnosisForm = `Answer with one JSON object and nothing else:
+{"can_tell": true or false,
+ "summary": "what happened, in one or two sentences",
+ "root_cause": "why, down to the statement that is wrong",
+ "evidence": [{"file": "path as it stands above", "line": 12, "text": "that line, as it is there"}],
+ "impact": "what else this breaks, and for whom",
+ "recommendation": "what to do",
+ "needs": ["only where you can't tell: what would have to be sent"],
+ "patch": "PATCH"}
+Rest on what stands above: the error and the files. Where they do not say what went wrong, set can_tell to false, leave root_cause empty and say in needs what is missing; a guess is worse than that.`;
+
+const patchForm =
+  'In place of PATCH: the smallest unified diff that mends the cause, with paths as they stand above, three lines of context, and each context line exactly as it is in the file. Leave the key out where you are not sure, or where the cause is not in these files.';
+
+const noPatchForm = 'Leave the key "patch" out.';
+
+const maxEvidence = 20;
+
+/** The diagnosis in a model's answer; undefined where it holds none. */
+function readDiagnosis(text: string): Diagnosis | undefined {
+  const object = objectIn(text);
+  if (!object) return undefined;
+  const summary = textIn(object.summary).trim();
+  const rootCause = textIn(object.root_cause).trim();
+  if (summary === '' && rootCause === '') return undefined;
+  const patch = textIn(object.patch).trim();
+  const canTell = object.can_tell !== false && rootCause !== '';
+  return {
+    canTell,
+    summary,
+    rootCause: canTell ? rootCause : '',
+    evidence: evidenceIn(object.evidence),
+    impact: textIn(object.impact).trim(),
+    recommendation: textIn(object.recommendation).trim(),
+    needs: listIn(object.needs),
+    ...(canTell && patch !== '' && patch !== 'PATCH' && { patch: textIn(object.patch) }),
+  };
+}
+
+function evidenceIn(value: unknown): Diagnosis['evidence'] {
+  return recordsIn(value)
+    .map(({ file, line, text }) => ({ file: textIn(file).trim(), line: Number(line), text: textIn(text).trim() }))
+    .filter(({ file, line }) => file !== '' && Number.isInteger(line) && line > 0)
+    .slice(0, maxEvidence);
+}
+
+function listIn(value: unknown): string[] {
+  const items: unknown[] = Array.isArray(value) ? value : [value];
+  return items.map(item => textIn(item).trim()).filter(item => item !== '');
+}
+
+/** The keys of a reply. */
+async function diagnosisDocument(place: Place, diagnosis: Diagnosis): Promise<JsonObject> {
+  const { canTell, summary, rootCause, impact, recommendation, needs } = diagnosis;
+  return {
+    summary,
+    root_cause: canTell ? rootCause : "can't tell from this",
+    evidence: await checkEvidence(place, diagnosis.evidence),
+    impact: impact || undefined,
+    recommendation: recommendation || undefined,
+    needs: needs.length > 0 ? needs : undefined,
+  };
+}
+
+/** Models count lines badly: what they quote may stand a few lines away. */
+const tolerance = 3;
+
+/**
+ * Holds what is named as evidence against the files: a line that is there after all is corrected. Not `checked`: there is no such
+ * line, or it says something else.
+ */
+async function checkEvidence(place: Place, evidence: Diagnosis['evidence']): Promise<JsonObject[]> {
+  const read = new Map<string, TextFile | Skip>();
+  const checked: JsonObject[] = [];
+  for (const { file, line, text } of evidence) {
+    const path = isAbsolute(file) ? file : join(place.root, file);
+    const found = read.get(path) ?? (await readProjectFile(place, path));
+    read.set(path, found);
+    const shown = !isSkip(found) ? relative(place.root, found.path).split(sep).join('/') : file;
+    const at = isSkip(found) ? undefined : lineOf(found, line, text);
+    checked.push({
+      file: shown.startsWith('..') ? file : shown,
+      line: at ?? line,
+      ...(text !== '' && { text }),
+      checked: at !== undefined,
+    });
+  }
+  return checked;
+}
+
+/** The line on which the text stands, nearest to the one that was named; undefined where it stands nowhere near. */
+function lineOf({ text: whole, lines }: TextFile, line: number, quoted: string): number | undefined {
+  if (line > lines) return undefined;
+  const wanted = flat(quoted);
+  if (wanted === '' || wanted.includes('[masked:')) return line;
+  const range: LineRange = { from: Math.max(1, line - tolerance), to: Math.min(lines, line + tolerance) };
+  const near = linesBetween(whole, range.from, range.to).split('\n');
+  const places = near.flatMap((each, index) => {
+    const here = flat(each);
+    return here !== '' && (here.includes(wanted) || wanted.includes(here)) ? [range.from + index] : [];
+  });
+  return places.toSorted((a, b) => Math.abs(a - line) - Math.abs(b - line))[0];
+}
+
+function flat(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
 }

@@ -107,7 +107,8 @@ export interface FoundFile {
   lines: number[];
 }
 
-export interface FindOptions {
+/** Where the files of a call are, and how they may be read. */
+export interface Place {
   sandbox: Sandbox;
   home: string;
   root: string;
@@ -131,7 +132,7 @@ const foreign = /(?:^|\/)(?:node_modules|site-packages|dist-packages|\.cargo|rus
  * The files of the project that the places mean, the first named first. A message may come from another machine or a
  * container: what is not there as it is written is looked for by the end of its path, and taken if only one file fits.
  */
-export async function findFrames(options: FindOptions, frames: readonly Frame[]): Promise<FoundFile[]> {
+export async function findFrames(options: Place, frames: readonly Frame[]): Promise<FoundFile[]> {
   const files = new Map<string, FoundFile>();
   let sources: Sources | undefined;
   for (const frame of frames) {
@@ -151,10 +152,10 @@ export async function findFrames(options: FindOptions, frames: readonly Frame[])
 }
 
 /** What is to be read of the files, as a caller would name it. */
-export async function referencesOf(options: FindOptions, files: readonly FoundFile[]): Promise<string[]> {
+export async function referencesOf(place: Place, files: readonly FoundFile[]): Promise<string[]> {
   const references: string[] = [];
   for (const { path, lines } of files) {
-    const file = await readFile(options.sandbox, path, { maxBytes: options.maxFileBytes, signal: options.signal });
+    const file = await readProjectFile(place, path);
     if (isSkip(file)) continue;
     if (file.lines <= wholeLines) references.push(path);
     else {
@@ -165,7 +166,11 @@ export async function referencesOf(options: FindOptions, files: readonly FoundFi
   return references;
 }
 
-async function asWritten({ sandbox, root }: FindOptions, path: string): Promise<string | undefined> {
+export function readProjectFile({ sandbox, maxFileBytes: maxBytes, signal }: Place, path: string) {
+  return readFile(sandbox, path, { maxBytes, signal });
+}
+
+async function asWritten({ sandbox, root }: Place, path: string): Promise<string | undefined> {
   const located = await sandbox.locate(resolve(root, path));
   return isSkip(located) || located.kind !== 'file' ? undefined : located.path;
 }
@@ -173,7 +178,7 @@ async function asWritten({ sandbox, root }: FindOptions, path: string): Promise<
 /** Source files of the project by their names; each absolute, and as it is called from the root. */
 type Sources = ReadonlyMap<string, readonly { path: string; own: string }[]>;
 
-async function sourcesOf({ sandbox, root, home, signal }: FindOptions): Promise<Sources> {
+async function sourcesOf({ sandbox, root, home, signal }: Place): Promise<Sources> {
   const byName = new Map<string, { path: string; own: string }[]>();
   try {
     for (const path of await listSourceFiles(sandbox, [root], { root, home, maxFiles: maxListed, signal })) {
