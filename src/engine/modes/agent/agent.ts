@@ -97,7 +97,9 @@ export interface AgentParts {
   /** Tells whether files that the model saw have changed. Absent: nothing is refreshed. */
   refresh?: Refresher;
   /** What a failed call may mean, in a few sentences; undefined: nobody knows. Absent: no triage. */
-  triage?(failure: { name: string; args: unknown; text: string }, signal: AbortSignal): Promise<string | undefined>;
+  triage?:
+    | ((failure: { name: string; args: unknown; text: string }, signal: AbortSignal) => Promise<string | undefined>)
+    | undefined;
 }
 
 /** Watches files of one run. */

@@ -20,7 +20,7 @@ export interface CallOutcome {
   seen: readonly string[];
 }
 
-export interface Round {
+interface Round {
   number: number;
   limits: AgentLimits;
 }
@@ -35,13 +35,12 @@ export async function callTools(
   const outcomes: CallOutcome[] = [];
   let batch: ToolCall[] = [];
   const flush = async () => {
-    outcomes.push(
-      ...(await Promise.all(batch.map(call => callTool(parts, input, call, { ...round, of: calls.length })))),
-    );
+    outcomes.push(...(await Promise.all(batch.map(call => callTool(parts, input, call, round, calls.length)))));
     batch = [];
   };
   for (const [index, call] of calls.entries()) {
-    const alone = !isParallel(input.tools.find(({ name }) => name === call.name));
+    const { effect = 'read' } = input.tools.find(({ name }) => name === call.name) ?? {};
+    const alone = effect === 'write' || effect === 'run';
     if (alone || batch.length >= round.limits.parallel) await flush();
     if (index >= round.limits.callsARound) outcomes.push(tooMany(call, round));
     else batch.push(call);
@@ -49,10 +48,6 @@ export async function callTools(
   }
   await flush();
   return outcomes;
-}
-
-function isParallel(tool: AgentTool | undefined): boolean {
-  return tool === undefined || tool.effect === 'read' || tool.effect === 'network';
 }
 
 function tooMany(call: ToolCall, { number, limits }: Round): CallOutcome {
@@ -78,7 +73,8 @@ async function callTool(
   parts: AgentParts,
   input: AgentInput,
   call: ToolCall,
-  round: Round & { of: number },
+  round: Round,
+  calls: number,
 ): Promise<CallOutcome> {
   throwIfAborted(input.signal);
   const { number } = round;
@@ -88,7 +84,7 @@ async function callTool(
   const outcome =
     'problem' in judged
       ? refusal(call, judged.args, number, judged.outcome, await hidden(parts, input, judged.problem))
-      : await run(parts, input, { id: call.id, name: call.name, ...judged }, round);
+      : await run(parts, input, { id: call.id, name: call.name, ...judged }, round, calls);
   outcome.record.elapsedMs = parts.clock.monotonic() - began;
   reportCall(parts, input, outcome.record);
   return outcome;
@@ -171,12 +167,13 @@ async function run(
   parts: AgentParts,
   input: AgentInput,
   call: Pick<ToolCall, 'id' | 'name'> & { tool: AgentTool; args: Record<string, unknown> },
-  { number, limits, of }: Round & { of: number },
+  { number, limits }: Round,
+  calls: number,
 ): Promise<CallOutcome> {
   const { id, name, tool, args } = call;
   const brought = await outputOf(parts.clock, tool, args, { input, id, ms: limits.toolMs });
   const whole = await hidden(parts, input, safeCut(brought.text, maxRecordedLength));
-  const share = Math.min(limits.outputChars, Math.max(leastShare, Math.floor(roundChars / of)));
+  const share = Math.min(limits.outputChars, Math.max(leastShare, Math.floor(roundChars / calls)));
   const shown = cutMiddle(stripForgedMarks(whole), share);
   const hint = brought.failed && parts.triage ? await hintFor(parts, input, { name, args, text: shown }) : '';
   const outcome = brought.refused ? 'refused' : brought.failed ? 'failed' : 'ok';

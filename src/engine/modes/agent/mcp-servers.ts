@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { jsonOf } from '../../../calls/reply.ts';
 import { isRecord, type JsonObject, parsedJson } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
-import { programNamed } from '../../../workspace/programs.ts';
+import { type ChildEnv, programNamed } from '../../../workspace/programs.ts';
 import type { Sandbox } from '../../../workspace/sandbox.ts';
 import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
+import { environmentFor } from './local-tools/local-tool.ts';
 
 const id = z.string().regex(/^[a-zA-Z0-9_-]{1,30}$/, 'takes letters, digits, "_" and "-", at most 30');
 
@@ -53,7 +54,7 @@ export function readServerList(text: string): { servers: ServerEntry[] } | { pro
 export interface ServersParts {
   servers: readonly ServerEntry[];
   /** The environment as programs that are started may see it. */
-  childEnv: Readonly<Record<string, string | undefined>>;
+  childEnv: ChildEnv;
   /** Working directory of servers that name none. */
   root: string;
   sandbox: Pick<Sandbox, 'roots'>;
@@ -78,20 +79,6 @@ const maxTools = 60;
 
 /** Characters; every question has them all. */
 const maxSchemaLength = 20_000;
-
-const passedOn = [
-  'PATH',
-  'PATHEXT',
-  'HOME',
-  'USERPROFILE',
-  'SYSTEMROOT',
-  'TMPDIR',
-  'TEMP',
-  'TMP',
-  'LANG',
-  'SHELL',
-  'USER',
-];
 
 /** What a server says of its own outputs is not checked: an expression in it could take for ever, and this process with it. */
 const unchecked = {
@@ -147,13 +134,12 @@ async function transportOf({ childEnv, root, sandbox }: ServersParts, server: Se
     return new StreamableHTTPClientTransport(new URL(server.url), { requestInit: { headers: server.headers } });
   }
   const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
-  const own = passedOn.flatMap(name => (childEnv[name] === undefined ? [] : [[name, childEnv[name]] as const]));
   const { file, path } = await programNamed(server.command, { env: childEnv, projects: [...sandbox.roots, root] });
   return new StdioClientTransport({
     command: file,
     args: server.args,
     cwd: server.cwd ?? root,
-    env: { ...Object.fromEntries(own), PATH: path, ...server.env },
+    env: { ...environmentFor(childEnv), PATH: path, ...server.env },
     stderr: 'ignore',
   });
 }
@@ -176,17 +162,12 @@ function toolOf(client: Client, server: ServerEntry, tool: ServerTool): AgentToo
   };
 }
 
+const untaken: readonly string[] = ['$schema', 'oneOf', 'anyOf', 'allOf', 'not'];
+
 /** Vendors take neither a dialect nor alternatives at the top; the server checks its arguments itself. */
 function schemaOf(schema: unknown): JsonObject & { type: 'object' } {
-  const {
-    $schema: _dialect,
-    oneOf: _one,
-    anyOf: _any,
-    allOf: _all,
-    not: _not,
-    ...rest
-  } = isRecord(schema) ? schema : {};
-  return { ...jsonOf(rest), type: 'object' };
+  const entries = Object.entries(isRecord(schema) ? schema : {});
+  return { ...jsonOf(Object.fromEntries(entries.filter(([name]) => !untaken.includes(name)))), type: 'object' };
 }
 
 function outputOf({ content, structuredContent, isError }: Awaited<ReturnType<Client['callTool']>>): ToolOutput {

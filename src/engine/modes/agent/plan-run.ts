@@ -4,7 +4,7 @@ import type { ModelTurn, ParsedCall, PreparedCall } from '../../../calls/call-re
 import { type AppError, inputError } from '../../../core/errors.ts';
 import type { TextFile } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import { type Message, textOf } from '../../../core/message.ts';
+import { textOf } from '../../../core/message.ts';
 import type { ModelInfo } from '../../../core/model.ts';
 import type { Mask } from '../../../core/ports.ts';
 import { cutMiddle, printablePath, safeCut } from '../../../core/text.ts';
@@ -105,15 +105,6 @@ export interface RunRecord {
   sandbox?: string;
 }
 
-/** A prompt, as a run begins with it. */
-interface RunPrompt {
-  preamble: Message[];
-  /** Turns before the task, and the texts of documents that it brings. */
-  history: Message[];
-  /** The task with its files. */
-  message: string;
-}
-
 /** A run as a turn: its prompt is prepared like any other. `language`: the one line of the preamble that every model is told. */
 export function runTurn({ args }: ParsedCall, language: string | undefined): ModelTurn {
   return {
@@ -163,7 +154,8 @@ function callFacts({ round, name, args, outcome, elapsedMs, result }: AgentToolC
   };
 }
 
-export function promptOf({ messages }: Pick<PreparedCall, 'messages'>): RunPrompt {
+/** A prompt, as a run begins with it: `history` holds the turns before the task, and the texts of documents that it brings. */
+export function promptOf({ messages }: Pick<PreparedCall, 'messages'>) {
   const turns = messages.filter(({ section }) => section === 'turn');
   const preamble = messages.filter(({ section }) => section === 'preamble');
   const task = turns.at(-1);

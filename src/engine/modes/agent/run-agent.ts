@@ -74,16 +74,16 @@ function messagesOfRound({ said: parts, results }: Exchange, keep: number, block
 }
 
 /** What the run adds to a conversation that goes on after it. */
-export function turnsOf({ task, exchanges }: Conversation, truncLimit: number, last: Message): Message[] {
+function turnsOf({ task, exchanges }: Conversation, truncLimit: number, last: Message): Message[] {
   return [task, ...exchanges.flatMap(exchange => messagesOfRound(exchange, truncLimit, '')), last];
 }
 
-export function bytesOf(messages: readonly Message[]): number {
+function bytesOf(messages: readonly Message[]): number {
   return messages.reduce((sum, message) => sum + Buffer.byteLength(textOf(message)), 0);
 }
 
 /** When a conversation loses its oldest entries, and how many: tokens, and the entries that stay in any case. */
-export interface TrimRule {
+interface TrimRule {
   above: number;
   downTo: number;
   least: number;
@@ -179,13 +179,17 @@ interface Run {
  * tools. Throws what `ask` throws, and the signal's reason; what the tools did until then is told by `onEvent`.
  */
 export async function runAgent(parts: AgentParts, input: AgentInput): Promise<AgentResult> {
+  const { mark, history = [] } = input;
   const task = said('user', 'turn', input.message);
+  // Behind the preamble, so that what runs have in common stays their beginning.
+  const notice = input.tools.length > 0 ? [said('system', 'preamble', noticeOf(mark))] : [];
+  const preamble = [...input.preamble, ...notice];
   const run: Run = {
     parts,
     input,
     limits: { ...agentLimits, ...input.limits },
     candidates: input.candidates,
-    conversation: { preamble: preambleOf(input), mark: input.mark, history: input.history ?? [], task, exchanges: [] },
+    conversation: { preamble, mark, history, task, exchanges: [] },
     all: [],
     rounds: 0,
     toolCalls: [],
@@ -201,11 +205,6 @@ export async function runAgent(parts: AgentParts, input: AgentInput): Promise<Ag
     if (closing || calls.length === 0) return conclude(run, answer, closing ?? stopOf(answer));
     await work(run, answer, calls);
   }
-}
-
-/** The same for all of a run. Behind it, so that what runs have in common stays their beginning. */
-function preambleOf({ preamble, mark, tools }: AgentInput): Message[] {
-  return tools.length > 0 ? [...preamble, said('system', 'preamble', noticeOf(mark))] : [...preamble];
 }
 
 type Closing = 'max_rounds' | 'max_bytes';

@@ -39,6 +39,8 @@ export class WaitingRun {
   readonly signal: AbortSignal;
   /** What the first call said that all of it may cost. */
   readonly maxCostUsd: unknown;
+  /** US dollars, by all of its calls. */
+  spentUsd = 0;
   /** Once its question is in a thread. */
   pending: PendingExchange | undefined;
   readonly #stop = new AbortController();
@@ -140,28 +142,18 @@ const patienceMs = 600_000;
 
 const maxWaiting = 20;
 
-export interface WaitingRunsParts {
-  clock: Clock;
-}
+export type WaitingRuns = ReturnType<typeof createWaitingRuns>;
 
 /** The runs of one process that wait for an answer. Nobody finds another owner's. */
-export interface WaitingRuns {
-  /** A run by its id, or by the question that one of the answers is to. */
-  find(owner: string, id: string | undefined, keys: Iterable<string>): WaitingRun | undefined;
-  /** Until it is found, or nobody came for ten minutes: then it is ended. */
-  keep(run: WaitingRun): void;
-  /** Ends them all; resolves when they have come to their end. */
-  close(): Promise<void>;
-}
-
-export function createWaitingRuns({ clock }: WaitingRunsParts): WaitingRuns {
+export function createWaitingRuns({ clock }: { clock: Clock }) {
   const waiting = new Map<string, { run: WaitingRun; stopTimer: () => void }>();
   const end = (run: WaitingRun, message: string) => {
     waiting.delete(run.id);
     run.abort(cancelledError(message));
   };
   return {
-    find(owner, id, keys) {
+    /** A run by its id, or by the question that one of the answers is to. */
+    find(owner: string, id: string | undefined, keys: Iterable<string>): WaitingRun | undefined {
       const wanted = new Set(keys);
       const all = [...waiting.values()].map(({ run }) => run).filter(run => run.owner === owner);
       const found = all.find(run => run.id === id || (run.question && wanted.has(run.question.key)));
@@ -176,7 +168,8 @@ export function createWaitingRuns({ clock }: WaitingRunsParts): WaitingRuns {
       waiting.delete(found.id);
       return found;
     },
-    keep(run) {
+    /** Until it is found, or nobody came for ten minutes: then it is ended. */
+    keep(run: WaitingRun): void {
       const own = [...waiting.values()].filter(each => each.run.owner === run.owner);
       if (own.length >= maxWaiting) {
         end(run, 'Too many runs wait for an answer.');
@@ -187,7 +180,8 @@ export function createWaitingRuns({ clock }: WaitingRunsParts): WaitingRuns {
       const stopTimer = clock.after(patienceMs, () => end(run, 'Nobody answered within ten minutes.'));
       waiting.set(run.id, { run, stopTimer });
     },
-    async close() {
+    /** Ends them all; resolves when they have come to their end. */
+    async close(): Promise<void> {
       const all = [...waiting.values()];
       for (const { run, stopTimer } of all) {
         stopTimer();

@@ -1,7 +1,7 @@
 import { lookup as resolveName } from 'node:dns';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net';
+import { BlockList, type IPVersion, isIP, isIPv4, type LookupFunction } from 'node:net';
 import { z } from 'zod';
 import { inputError, securityError } from '../../../../core/errors.ts';
 import { type AgentTool, everyCall } from './agent-tool.ts';
@@ -46,42 +46,24 @@ function shownOf(html: string): string {
 }
 
 /** What is not the internet at large: this machine, networks of one's own, what clouds keep their keys behind, and what is reserved. */
-const privateRanges = new BlockList();
-
-const networks: readonly (readonly [string, number])[] = [
-  ['0.0.0.0', 8],
-  ['10.0.0.0', 8],
-  ['100.64.0.0', 10],
-  ['127.0.0.0', 8],
-  ['169.254.0.0', 16],
-  ['172.16.0.0', 12],
-  ['192.0.0.0', 24],
-  ['192.0.2.0', 24],
-  ['192.88.99.0', 24],
-  ['192.168.0.0', 16],
-  ['198.18.0.0', 15],
-  ['198.51.100.0', 24],
-  ['203.0.113.0', 24],
-  ['224.0.0.0', 4],
-  ['240.0.0.0', 4],
-];
-
-for (const [network, bits] of networks) privateRanges.addSubnet(network, bits, 'ipv4');
+const privateRanges = rangesOf('ipv4', [
+  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
+  ...['192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24'],
+  ...['224.0.0.0/4', '240.0.0.0/4'],
+]);
 
 /** The global unicast space; all else of IPv6 is local, mapped or reserved. */
-const open6 = new BlockList();
+const open6 = rangesOf('ipv6', ['2000::/3']);
 
-open6.addSubnet('2000::', 3, 'ipv6');
+const closed6 = rangesOf('ipv6', ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']);
 
-const closed6 = new BlockList();
-
-for (const [network, bits] of [
-  ['2001::', 23],
-  ['2001:db8::', 32],
-  ['2002::', 16],
-  ['3fff::', 20],
-] as const) {
-  closed6.addSubnet(network, bits, 'ipv6');
+function rangesOf(type: IPVersion, networks: readonly string[]): BlockList {
+  const ranges = new BlockList();
+  for (const network of networks) {
+    const [address = '', bits] = network.split('/');
+    ranges.addSubnet(address, Number(bits), type);
+  }
+  return ranges;
 }
 
 /** Whether an address, as the resolver gave it, is one of the public internet. */
@@ -157,7 +139,7 @@ function guarded(url: URL, reachable: Reachable): LookupFunction {
       if (error) return callback(error, '', 0);
       const [first] = addresses;
       if (!first || addresses.some(({ address }) => !reachable.address(address))) {
-        return callback(Object.assign(refusedFetch(url, 'it leads off the public internet')), '', 0);
+        return callback(refusedFetch(url, 'it leads off the public internet'), '', 0);
       }
       if (options.all) return callback(null, addresses);
       callback(null, first.address, first.family);
@@ -167,20 +149,12 @@ function guarded(url: URL, reachable: Reachable): LookupFunction {
 
 function get(url: URL, reachable: Reachable, signal: AbortSignal): Promise<IncomingMessage> {
   const request = url.protocol === 'https:' ? httpsRequest : httpRequest;
-  const headers = {
-    accept: 'text/html, text/*, application/json',
-    'user-agent': 'polylogue',
-    'accept-encoding': 'identity',
-  };
+  const accept = 'text/html, text/*, application/json';
+  const headers = { accept, 'user-agent': 'polylogue', 'accept-encoding': 'identity' };
+  // Without an agent of its own, a connection made under other rules could be used again.
+  const options = { method: 'GET', headers, signal, agent: false, lookup: guarded(url, reachable) };
   return new Promise((resolve, reject) => {
-    // Without an agent of its own, a connection made under other rules could be used again.
-    const sent = request(
-      url,
-      { method: 'GET', headers, signal, agent: false, lookup: guarded(url, reachable) },
-      resolve,
-    );
-    sent.on('error', reject);
-    sent.end();
+    request(url, options, resolve).on('error', reject).end();
   });
 }
 

@@ -9,6 +9,7 @@ import type { Clock, Emit, Mask } from '../../../../core/ports.ts';
 import { printablePath } from '../../../../core/text.ts';
 import type { Git, GitHistory } from '../../../../workspace/git/git.ts';
 import { isSkip, parsePathReference } from '../../../../workspace/paths.ts';
+import type { ChildEnv } from '../../../../workspace/programs.ts';
 import type { Sandbox } from '../../../../workspace/sandbox.ts';
 import { targetInside } from '../../../../workspace/write-changes.ts';
 import type { AgentTool, Approval, ToolOutput, ToolSurroundings } from './agent-tool.ts';
@@ -39,7 +40,7 @@ export interface LocalToolServices {
   /** Folder for what was there before a change; absolute. */
   backups: string;
   /** The environment as programs that are started may see it. */
-  childEnv: Readonly<Record<string, string | undefined>>;
+  childEnv: ChildEnv;
   /** The operator's own list of commands that are run unasked. Absent: the known forms. */
   commands?: readonly string[] | undefined;
   /** What commands run in. */
@@ -55,6 +56,15 @@ export function pathIn({ root, home }: LocalToolServices, input: string): string
   const reference = parsePathReference(input, root, home);
   if (isSkip(reference)) throw refused(reference);
   return resolve(reference.literal ?? reference.path);
+}
+
+/** What programs need to find their way; keys and tokens stay here. */
+const everybodys = 'PATH PATHEXT HOME USERPROFILE SYSTEMROOT TMPDIR TEMP TMP LANG SHELL USER'.split(' ');
+
+/** The part of an environment that a program is given: what every program needs, and `more`. */
+export function environmentFor(own: ChildEnv, more: readonly string[] = []): Record<string, string> {
+  const names = [...everybodys, ...more];
+  return Object.fromEntries(names.flatMap(name => (own[name] === undefined ? [] : [[name, own[name]] as const])));
 }
 
 /** A refusal of the sandbox as the error that it is. */

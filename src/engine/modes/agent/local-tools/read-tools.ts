@@ -15,8 +15,8 @@ const maxCommits = 50;
 const usualCommits = 10;
 
 /** Hands that look at the repository. */
-export function gitTools({ git, history, ...parts }: LocalToolServices): AgentTool[] {
-  const { root, scope } = parts;
+export function gitTools(parts: LocalToolServices): AgentTool[] {
+  const { git, history, root, scope } = parts;
   return [
     defineLocalTool({
       name: 'git_diff',
@@ -24,11 +24,8 @@ export function gitTools({ git, history, ...parts }: LocalToolServices): AgentTo
       effect: 'read',
       fields: { path: z.string().optional(), compare_to: z.string().optional() },
       async run({ path = '.', compare_to: compareTo }, { signal }) {
-        const request = { path, root, staged: true, unstaged: true, scope, signal };
-        const { repositories, notes } = await git.changes({
-          ...request,
-          ...(compareTo !== undefined && { compareTo }),
-        });
+        const request = { path, root, compareTo, staged: true, unstaged: true, scope, signal };
+        const { repositories, notes } = await git.changes(request);
         const changes = repositories.flatMap(({ files }) => files.map(changeText));
         return [...notes, ...(changes.length > 0 ? changes : ['Nothing was changed.'])].join('\n');
       },
@@ -43,14 +40,7 @@ export function gitTools({ git, history, ...parts }: LocalToolServices): AgentTo
         most: z.int().min(1).max(maxCommits).optional(),
       },
       run: ({ path, ref, most: max = usualCommits }, { signal }) =>
-        history.log({
-          folder: root,
-          scope,
-          signal,
-          max,
-          ...(ref !== undefined && { ref }),
-          ...(path !== undefined && { path: pathIn({ ...parts, git, history }, path) }),
-        }),
+        history.log({ folder: root, scope, signal, max, ref, path: path === undefined ? path : pathIn(parts, path) }),
     }),
     defineLocalTool({
       name: 'git_show',
@@ -84,12 +74,12 @@ export async function answerGit(
   if (what === 'show') return history.show({ folder, scope, signal, ref: ref ?? 'HEAD' });
   if (what === 'log') {
     const max = words.includes('-n') || options.some(option => /^-\d+$/.test(option)) ? count : usualCommits;
-    return history.log({ folder, scope, signal, max, ...(ref !== undefined && { ref }) });
+    return history.log({ folder, scope, signal, max, ref });
   }
   const isStatus = what === 'status';
   const onlyStaged = options.some(option => option === '--staged' || option === '--cached');
   const request = { path: '.', root: folder, staged: isStatus || onlyStaged, unstaged: !onlyStaged, scope, signal };
-  const found = await git.changes({ ...request, ...(ref !== undefined && !isStatus && { compareTo: ref }) });
+  const found = await git.changes({ ...request, compareTo: isStatus ? undefined : ref });
   const paths = words.slice(end + 1).map(path => resolve(folder, path));
   const isAsked = (path: string) => paths.length === 0 || paths.some(each => isIn(path, each));
   const namesOnly = isStatus || options.some(option => /^--(?:stat|name)/.test(option));
@@ -110,71 +100,27 @@ const maxMatchLength = 300;
 
 const folder = z.string().describe('Folder; default: the project').optional();
 
-/** Hands that find files and places in them. */
-export function searchTools(parts: LocalToolServices): AgentTool[] {
-  const { sandbox, root } = parts;
-  const hidden = async (text: string) => (await parts.mask(text, parts.scope)).text;
-  const shown = (path: string) => printablePath(relative(root, path) || '.');
-  return [
-    defineLocalTool({
-      name: 'glob',
-      description:
-        'Files whose path below a folder matches, such as src/**/*.ts. Ignored and build files are left out.',
-      effect: 'read',
-      fields: { pattern: z.string().min(1).max(300), path: folder },
-      async run({ pattern, path = '.' }, { signal }) {
-        const found = await findFiles(sandbox, { start: pathIn(parts, path), glob: pattern, signal });
-        if (isSkip(found)) throw refused(found);
-        if (found.length === 0) return 'No file matches.';
-        const more = found.length > maxFound ? [`… and ${found.length - maxFound} more`] : [];
-        return [...found.slice(0, maxFound).map(shown), ...more].join('\n');
-      },
-    }),
-    defineLocalTool({
-      name: 'search_text',
-      description: 'Lines that hold one of the texts, as file:line. The texts stand for themselves: no patterns.',
-      effect: 'read',
-      fields: {
-        texts: z.array(z.string().min(1).max(500)).min(1).max(20),
-        path: folder,
-        glob: z.string().max(300).optional(),
-        same_case: z.boolean().optional(),
-      },
-      async run({ texts, path = '.', glob, same_case: sameCase = false }, { signal }) {
-        const request = { start: pathIn(parts, path), words: texts, sameCase, max: maxMatches, signal };
-        const found = await findText(sandbox, { ...request, ...(glob !== undefined && { glob }) }, hidden);
-        if (isSkip(found)) throw refused(found);
-        if (found.matches.length === 0) return 'Nothing was found.';
-        const lines = found.matches.map(
-          ({ path: file, line, text }) => `${shown(file)}:${line}: ${safeCut(text.trim(), maxMatchLength)}`,
-        );
-        return [...lines, ...(found.complete ? [] : [`… only the first ${maxMatches} are shown`])].join('\n');
-      },
-    }),
-  ];
-}
-
 const maxEntries = 1_000;
 
 const summaryTokens = 2_000;
 
-/** Hands that look at files and change nothing. */
+/** A text file with its secrets masked. */
+async function readMasked(parts: LocalToolServices, path: string, signal: AbortSignal) {
+  const reference = parsePathReference(path, parts.root, parts.home);
+  if (isSkip(reference)) throw refused(reference);
+  const outcome = await readTextFile(parts.sandbox, reference, { maxBytes: parts.maxFileBytes, signal });
+  if (!outcome.ok) throw refused(outcome.skip);
+  const { file, range } = outcome;
+  parts.emit({ type: 'files.read', reqId: parts.reqId, tool: parts.tool, embedded: [file.path], skipped: [] });
+  // Before anything stands between its lines: a key of several lines would not be known any more.
+  return { file, range, text: (await parts.mask(file.text, parts.scope)).text };
+}
+
+/** Hands that look at files, find files and places in them, and change nothing. */
 export function readTools(parts: LocalToolServices): AgentTool[] {
   const { sandbox, root } = parts;
   const hidden = async (text: string) => (await parts.mask(text, parts.scope)).text;
   const shown = (path: string) => printablePath(relative(root, path) || '.');
-
-  async function read(path: string, signal: AbortSignal) {
-    const reference = parsePathReference(path, root, parts.home);
-    if (isSkip(reference)) throw refused(reference);
-    const outcome = await readTextFile(sandbox, reference, { maxBytes: parts.maxFileBytes, signal });
-    if (!outcome.ok) throw refused(outcome.skip);
-    const { file, range } = outcome;
-    parts.emit({ type: 'files.read', reqId: parts.reqId, tool: parts.tool, embedded: [file.path], skipped: [] });
-    // Before anything stands between its lines: a key of several lines would not be known any more.
-    return { file, range, text: await hidden(file.text) };
-  }
-
   return [
     defineLocalTool({
       name: 'read_file',
@@ -182,7 +128,7 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
       effect: 'read',
       fields: { path: z.string().min(1), from: z.int().min(1).optional(), to: z.int().min(1).optional() },
       async run({ path, from, to }, { signal }) {
-        const { file, range, text } = await read(path, signal);
+        const { file, range, text } = await readMasked(parts, path, signal);
         const first = from ?? range?.from ?? 1;
         const last = to ?? range?.to ?? file.lines;
         const lines = first === 1 && last >= file.lines ? text : linesBetween(text, first, last);
@@ -208,10 +154,45 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
       effect: 'read',
       fields: { path: z.string().min(1) },
       async run({ path }, { signal }) {
-        const { file, text } = await read(path, signal);
+        const { file, text } = await readMasked(parts, path, signal);
         const hash = sha256(createHash('sha256').update(text).digest('hex'));
         const short = await parts.fileShortener.condense({ path: file.path, text, hash }, summaryTokens, signal);
         return short ? `${short.form} of ${shown(file.path)}:\n${short.text}` : text;
+      },
+    }),
+    defineLocalTool({
+      name: 'glob',
+      description:
+        'Files whose path below a folder matches, such as src/**/*.ts. Ignored and build files are left out.',
+      effect: 'read',
+      fields: { pattern: z.string().min(1).max(300), path: folder },
+      async run({ pattern, path = '.' }, { signal }) {
+        const found = await findFiles(sandbox, { start: pathIn(parts, path), glob: pattern, signal });
+        if (isSkip(found)) throw refused(found);
+        if (found.length === 0) return 'No file matches.';
+        const more = found.length > maxFound ? [`… and ${found.length - maxFound} more`] : [];
+        return [...found.slice(0, maxFound).map(shown), ...more].join('\n');
+      },
+    }),
+    defineLocalTool({
+      name: 'search_text',
+      description: 'Lines that hold one of the texts, as file:line. The texts stand for themselves: no patterns.',
+      effect: 'read',
+      fields: {
+        texts: z.array(z.string().min(1).max(500)).min(1).max(20),
+        path: folder,
+        glob: z.string().max(300).optional(),
+        same_case: z.boolean().optional(),
+      },
+      async run({ texts, path = '.', glob, same_case: sameCase = false }, { signal }) {
+        const request = { start: pathIn(parts, path), words: texts, glob, sameCase, max: maxMatches, signal };
+        const found = await findText(sandbox, request, hidden);
+        if (isSkip(found)) throw refused(found);
+        if (found.matches.length === 0) return 'Nothing was found.';
+        const lines = found.matches.map(
+          ({ path: file, line, text }) => `${shown(file)}:${line}: ${safeCut(text.trim(), maxMatchLength)}`,
+        );
+        return [...lines, ...(found.complete ? [] : [`… only the first ${maxMatches} are shown`])].join('\n');
       },
     }),
   ];

@@ -7,7 +7,7 @@ import {
   type CommandSandboxOptions,
   createCommandSandbox,
 } from '../../../../../src/engine/modes/agent/local-tools/command-sandbox.ts';
-import { runProcess } from '../../../../../src/engine/modes/agent/local-tools/run-process.ts';
+import { runProcess } from '../../../../../src/engine/modes/agent/local-tools/command-tool.ts';
 import { findProgram } from '../../../../../src/workspace/programs.ts';
 import { realClock } from '../../../../support/clock.ts';
 import { type TempProject, tempProject } from '../../../../support/temp-project.ts';
