@@ -60,18 +60,11 @@ const atSign = '@';
 /** The same letter in another width: people and models read it as an at sign, programs do not. */
 const wideAtSign = '\uff20';
 
-/** A prompt in which a CLI finds no commands, and how to read what it says to it. */
-export interface NeutralPrompt {
-  text: string;
-  /** An answer, with the signs that were changed as they should be. */
-  restored(answer: string): string;
-}
-
 /**
- * CLIs read commands out of prompts: `@path` puts a file in, a slash or a dash at the beginning does something else altogether.
+ * A prompt in which a CLI finds no commands, and its answer to it with the signs that were changed as they should be. CLIs read commands out of prompts: `@path` puts a file in, a slash or a dash at the beginning does something else altogether.
  * What callers, files and models say must not: at signs are widened, and what is in front was put there by us.
  */
-export function neutralPrompt({ plainAt }: Pick<CliDefinition, 'plainAt'>, prompt: string): NeutralPrompt {
+export function neutralPrompt({ plainAt }: Pick<CliDefinition, 'plainAt'>, prompt: string) {
   const text = prompt.replaceAll('\0', '');
   const same = (answer: string) => answer;
   if (plainAt || !text.includes(atSign)) return { text: safeStart(text), restored: same };
@@ -155,7 +148,7 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
   const output = reader.end();
   const cut = stops.wasFull();
   if (output.text.trim() === '' || asksForLogin(cli, output)) {
-    throw cut ? tooMuch(cli) : failureOf({ cli, output, exit, resumed: question.session !== undefined });
+    throw cut ? tooMuch(cli) : failureOf(cli, output, exit, question.session !== undefined);
   }
   stream.flush();
   const command = [cli.executable, ...args, ...inArguments.map(() => '<prompt>')].map(withoutKeys);
@@ -165,7 +158,11 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
     usage: output.usage,
     usageOfSession: output.usageOfSession,
     costUsd: output.costUsd,
-    metadata: metadataOf(cli, question, { output, exit, command, ms: parts.clock.monotonic() - began }),
+    metadata: {
+      ...{ cli_name: cli.name, role: question.role ?? 'default', command },
+      duration_seconds: Math.round(parts.clock.monotonic() - began) / 1_000,
+      ...metadataOf(cli, output, exit),
+    },
     steps,
     warnings: [...leftOut, ...warningsOf(cli, output, exit, cut)],
   };
@@ -294,23 +291,12 @@ function nested(): AppError {
   });
 }
 
-interface RunFacts {
-  output: CliOutput;
-  exit: CliExit;
-  command: string[];
-  ms: number;
-}
-
 const shownStderr = 1_000;
 
 /** For the reply's metadata, in the words of PAL's. */
-function metadataOf(cli: ConfiguredCli, { role }: CliRequest, { output, exit, command, ms }: RunFacts): JsonObject {
+function metadataOf(cli: ConfiguredCli, output: CliOutput, exit: CliExit): JsonObject {
   const { usage } = output;
   return {
-    cli_name: cli.name,
-    role: role ?? 'default',
-    command,
-    duration_seconds: Math.round(ms) / 1_000,
     parser: cli.parser,
     return_code: exit.code ?? null,
     ...(output.model !== undefined && { model_used: output.model }),

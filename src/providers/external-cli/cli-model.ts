@@ -22,19 +22,15 @@ import {
 } from './contract.ts';
 
 /** One text of a prompt, in its order. */
-export interface PromptPart {
+interface PromptPart {
   role: 'system' | 'user' | 'assistant';
   text: string;
 }
 
-export interface PromptParts {
-  /** What grows only at its end from call to call. */
-  stable: PromptPart[];
-  /** What to do now. */
-  tail: PromptPart[];
-}
+type PromptParts = ReturnType<typeof promptParts>;
 
-export function promptParts(prompt: LanguageModelV4Prompt): PromptParts {
+/** `stable` grows only at its end from call to call; `tail` says what to do now. */
+function promptParts(prompt: LanguageModelV4Prompt) {
   const stable: PromptPart[] = [];
   const tail: PromptPart[] = [];
   for (const message of prompt) {
@@ -54,21 +50,21 @@ const headings: Record<PromptPart['role'], string> = {
 };
 
 /** Parts as the one text that a program reads. It begins with a word of ours: never with a slash, a dash or an at sign. */
-export function promptText(parts: readonly PromptPart[]): string {
+function promptText(parts: readonly PromptPart[]): string {
   return parts
     .map(({ role, text }) => (text.startsWith(tailHeading) ? text : `${headings[role]}\n${text}`))
     .join('\n\n');
 }
 
 /** Equal for equal parts; tells whether a prompt still begins as it did. */
-export function partsDigest(parts: readonly PromptPart[]): string {
+function partsDigest(parts: readonly PromptPart[]): string {
   const hash = createHash('sha256');
   for (const { role, text } of parts) hash.update(`${role} ${text.length} `).update(text);
   return hash.digest('hex');
 }
 
 /** Where a thread's session with one program stands. */
-export interface CliSession {
+interface CliSession {
   /** The program's own id. */
   id: string;
   /** How many of the prompt's stable parts it knows, its own last answer not counted. */
@@ -80,7 +76,7 @@ export interface CliSession {
 }
 
 /** One program that answers in one thread, working in one directory. */
-export interface SessionPlace {
+interface SessionPlace {
   thread: string;
   program: string;
   root: string;
@@ -92,7 +88,7 @@ const keptMs = 30 * 24 * 3_600_000;
  * The sessions that programs keep, by the threads they belong to. One is gone on with only where the prompt begins with
  * exactly what it knows: after a fork, a compaction or a move to another directory a new one starts, with the whole thread.
  */
-export function cliSessions({ state }: Pick<ConnectContext, 'state'>) {
+function cliSessions({ state }: Pick<ConnectContext, 'state'>) {
   return {
     async find(place: SessionPlace, stable: readonly PromptPart[]): Promise<CliSession | undefined> {
       const session = sessionIn(await state.get(keyOf(place)));
@@ -130,7 +126,7 @@ interface ModelParts {
 }
 
 /** A program behind the contract that all models are asked by. */
-export function cliModel(parts: ModelParts, modelId: string): LanguageModelV4 {
+function cliModel(parts: ModelParts, modelId: string): LanguageModelV4 {
   return {
     specificationVersion: 'v4',
     provider: cliProviderId,

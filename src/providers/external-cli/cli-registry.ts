@@ -3,7 +3,7 @@ import { cancelledError, inputError } from '../../core/errors.ts';
 import { safeCut } from '../../core/text.ts';
 import type { AskCliParts } from './ask-cli.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
-import type { CliRunner, ExternalCli } from './contract.ts';
+import type { CliRunner } from './contract.ts';
 
 /** What an agent is told to be, where its configuration has no prompt of its own for the role. */
 export const builtInRoles: Readonly<Record<string, string>> = {
@@ -63,7 +63,7 @@ export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredC
   let lookAgainAt = 0;
   let found: Promise<ReadonlySet<string>> = Promise.resolve(new Set());
   const cliRunner: CliRunner = {
-    list: clis.map(({ name, window, timeLimitMs }): ExternalCli => ({ name, window, timeLimitMs })),
+    list: clis,
     installed() {
       const now = parts.clock.monotonic();
       if (now >= lookAgainAt) {

@@ -109,15 +109,13 @@ export function configuredClis(
       continue;
     }
     const name = parsed.data.name.toLowerCase();
+    const { timeout_seconds: seconds } = parsed.data;
+    const ownMs = seconds ? seconds * 1_000 : undefined;
     const cli = laidOver(found.get(name) ?? found.get(parsed.data.like ?? ''), { ...parsed.data, name }, path);
     if (typeof cli === 'string') warnings.push(`The CLI file ${path} was left out: ${cli}.`);
-    else found.set(name, { ...cli, timeLimitMs: secondsIn(parsed.data) ?? cli.timeLimitMs ?? timeLimitMs });
+    else found.set(name, { ...cli, timeLimitMs: ownMs ?? cli.timeLimitMs ?? timeLimitMs });
   }
   return { clis: [...found.values()], warnings };
-}
-
-function secondsIn({ timeout_seconds: seconds }: FileEntry): number | undefined {
-  return seconds ? seconds * 1_000 : undefined;
 }
 
 type Laid = Omit<ConfiguredCli, 'timeLimitMs'> & { timeLimitMs?: number };

@@ -6,14 +6,6 @@ import type { CliOutput } from './command/output.ts';
 import { sessionLost } from './contract.ts';
 import type { CliExit } from './run-cli.ts';
 
-export interface FailedRun {
-  cli: CliDefinition;
-  output: CliOutput;
-  exit: CliExit;
-  /** It was to go on with a session. */
-  resumed: boolean;
-}
-
 const lost =
   /invalid session identifier|no (?:rollout|conversation|session|thread) found|(?:session|thread|conversation)(?: \S+)? (?:was )?not found|error resuming/i;
 const shown = 2_000;
@@ -26,8 +18,11 @@ export function asksForLogin({ login, output: kind }: CliDefinition, { text, fai
   return (kind === 'text' || failed) && text.length <= maxLoginLength && login.test(text);
 }
 
-/** Why a CLI gave no answer, as an error that says what to do. None of them is asked again: an agent may have done half of its work. */
-export function failureOf({ cli, output, exit, resumed }: FailedRun): AppError {
+/**
+ * Why a CLI gave no answer, as an error that says what to do. None of them is asked again: an agent may have done half of its work.
+ * `resumed`: it was to go on with a session.
+ */
+export function failureOf(cli: CliDefinition, output: CliOutput, exit: CliExit, resumed: boolean): AppError {
   const said = [...output.errors, exit.stderr, output.noise, output.text].join('\n');
   const details = {
     cli_name: cli.name,
@@ -38,12 +33,8 @@ export function failureOf({ cli, output, exit, resumed }: FailedRun): AppError {
   };
   if (exit.failure !== undefined) return notStarted(cli, exit.failure);
   if (resumed && lost.test(said)) {
-    const message = `${cli.title} does not know its session any more.`;
-    return failed(message, {
-      class: sessionLost,
-      next: 'Send the call again; it begins a new session.',
-      data: details,
-    });
+    const next = 'Send the call again; it begins a new session.';
+    return failed(`${cli.title} does not know its session any more.`, { class: sessionLost, next, data: details });
   }
   if (cli.login.test(said)) {
     const message = `${cli.title} is not logged in${reason(output, exit)}`;
@@ -82,23 +73,12 @@ function reason({ errors, noise, text }: CliOutput, { stderr }: CliExit): string
   return short === '' ? '.' : `: ${short}`;
 }
 
+// biome-ignore format: a table has a row for each kind
 const kinds: readonly (readonly [says: RegExp, kind: string, next: string])[] = [
-  [
-    /RESOURCE_EXHAUSTED|quota|usage limit|insufficient_quota/i,
-    'quota',
-    'The account of this CLI is used up; wait, or name another CLI or model.',
-  ],
+  [/RESOURCE_EXHAUSTED|quota|usage limit|insufficient_quota/i, 'quota', 'The account of this CLI is used up; wait, or name another CLI or model.'],
   [/\b429\b|rate.?limit|too many requests/i, 'rate_limit', 'Call again in a while, or name another CLI or model.'],
-  [
-    /context (?:length|window)|maximum context|input token count|prompt is too long/i,
-    'context_length',
-    'Send less in one call, or begin a new thread.',
-  ],
-  [
-    /ENOTFOUND|ECONNREFUSED|ETIMEDOUT|network|failed to lookup|fetch failed/i,
-    'network',
-    'Check the network of this machine, then call again.',
-  ],
+  [/context (?:length|window)|maximum context|input token count|prompt is too long/i, 'context_length', 'Send less in one call, or begin a new thread.'],
+  [/ENOTFOUND|ECONNREFUSED|ETIMEDOUT|network|failed to lookup|fetch failed/i, 'network', 'Check the network of this machine, then call again.'],
 ];
 
 function kindOf(said: string): { class: string; next: string } {

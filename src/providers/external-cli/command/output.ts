@@ -61,12 +61,6 @@ export interface CliOutput {
   noise: string;
 }
 
-export interface OutputReader {
-  push(chunk: Buffer): void;
-  /** Nothing more comes. */
-  end(): CliOutput;
-}
-
 export interface OutputListener {
   onText(delta: string): void;
   onEvent(event: CliEvent): void;
@@ -87,33 +81,29 @@ const maxMessages = 20;
 const maxMessageLength = 2_000;
 
 /** Reads what a CLI prints while it prints it. */
-export function readOutput(cli: CliDefinition, listener: OutputListener): OutputReader {
+export function readOutput(cli: CliDefinition, listener: OutputListener) {
   const out: CliOutput = { text: '', errors: [], warnings: [], tools: 0, failed: false, noise: '' };
   const collector = collect(out, listener);
   const feed = cli.output === 'text' ? plainFeed(collector.text) : jsonFeed(cli, collector);
   let bytes = 0;
   return {
-    push(chunk) {
+    push(chunk: Buffer): void {
       if (bytes > maxBytes) return;
       bytes += chunk.length;
       feed.push(chunk);
       if (bytes > maxBytes) listener.onFull();
     },
-    end() {
+    /** Nothing more comes. */
+    end(): CliOutput {
       feed.end();
       return collector.done();
     },
   };
 }
 
-interface Collector {
-  text(delta: string): void;
-  event(event: CliEvent): void;
-  noise(line: string): void;
-  done(): CliOutput;
-}
+type Collector = ReturnType<typeof collect>;
 
-function collect(out: CliOutput, listener: OutputListener): Collector {
+function collect(out: CliOutput, listener: OutputListener) {
   let final = '';
   const text = (delta: string) => {
     const room = maxText - out.text.length;
@@ -138,10 +128,10 @@ function collect(out: CliOutput, listener: OutputListener): Collector {
   return {
     text,
     event: takeEvent,
-    noise(line) {
+    noise(line: string): void {
       if (out.noise.length < maxNoise) out.noise += `${safeCut(clean(line), maxNoise)}\n`;
     },
-    done() {
+    done(): CliOutput {
       if (out.text.trim() === '' && final !== '') text(final);
       return out;
     },
