@@ -96,17 +96,11 @@ async function writeOnce(folder: string, name: string, part: string | Uint8Array
   }
 }
 
-interface Listed {
-  name: string;
-  bytes: number;
-  /** Epoch milliseconds. */
-  at: number;
-}
-
 const isPartName = (name: string): boolean => /^[0-9a-f]{40}\.(?:txt|bin)$/.test(name);
 
-async function listed(folder: string): Promise<Listed[]> {
-  const found: Listed[] = [];
+/** `at`: epoch milliseconds. */
+async function listed(folder: string): Promise<{ name: string; bytes: number; at: number }[]> {
+  const found: Awaited<ReturnType<typeof listed>> = [];
   try {
     for (const name of await readdir(folder)) {
       if (!isPartName(name)) continue;
@@ -162,9 +156,7 @@ function exchangeLogShares(maxBytes: number): { fileBytes: number; keep: number;
   return { fileBytes, keep: Math.max(1, Math.floor(maxBytes / 2 / fileBytes) - 1), partBytes: maxBytes / 2 };
 }
 
-interface Timed extends ExchangeNote {
-  at: number;
-}
+type Timed = ExchangeNote & { at: number };
 
 /** `comms.jsonl`: what was said to models, tools and programs and what they said, with long texts and bytes in side files. */
 export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }: ExchangeLogParts) {
@@ -195,12 +187,12 @@ export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }:
   const recordOf = async ({ at, payload, ...note }: Timed): Promise<LogRecord> => {
     const lifted: { part: string | Uint8Array; place: Place }[] = [];
     const masked = secrets.maskLifting(payload, maxBatchLength, part => {
-      const place = createPlace();
+      const place = new Place();
       lifted.push({ part, place });
       return place;
     });
     for (const { part, place } of lifted) {
-      place.put(await (typeof part === 'string' ? textPart(part, at) : parts.keep(part, at)));
+      place.shown = await (typeof part === 'string' ? textPart(part, at) : parts.keep(part, at));
     }
     const fields = secrets.maskDeep({ ...note });
     return { at, fields: isRecord(fields) ? fields : {}, asIs: { payload: masked } };
@@ -223,19 +215,12 @@ export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }:
 }
 
 /** Stands in a record until it is known what is written there. */
-interface Place {
-  put(shown: string | PartReference): void;
-  toJSON(): string | PartReference | undefined;
-}
+class Place {
+  shown: string | PartReference | undefined;
 
-function createPlace(): Place {
-  let shown: string | PartReference | undefined;
-  return {
-    put(value) {
-      shown = value;
-    },
-    toJSON: () => shown,
-  };
+  toJSON() {
+    return this.shown;
+  }
 }
 
 const deepest = 12;

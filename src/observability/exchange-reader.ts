@@ -42,7 +42,9 @@ export function createExchangeReader(folder: string): ExchangeReader {
         found.unshift(...lines.filter(line => line.exchange === id));
         if (found[0]?.kind === 'request') break;
       }
-      const whole = await Promise.all(found.map(line => restored(line, places.parts)));
+      const whole = await Promise.all(
+        found.map(async line => ({ ...line, payload: recordOf(await filled(line.payload, places.parts, 0)) })),
+      );
       return whole.length === 0 ? undefined : exchangeOf(whole);
     },
     async clear() {
@@ -78,8 +80,12 @@ function lineOf(text: string): ExchangeLine | undefined {
     tool: textIn(line.tool),
     provider: textIn(line.provider),
     model: textIn(line.model),
-    payload: isRecord(payload) ? payload : {},
+    payload: recordOf(payload),
   };
+}
+
+function recordOf(value: unknown): Record<string, unknown> {
+  return isRecord(value) ? value : {};
 }
 
 function fits(line: ExchangeLine, { reqId, tool, provider, model }: Omit<ExchangeFilter, 'limit'>): boolean {
@@ -111,11 +117,6 @@ function exchangeOf(lines: readonly ExchangeLine[]): ExchangeRecord {
 const deepest = 40;
 
 /** With what its side files hold in the places where they stand for it. */
-async function restored(line: ExchangeLine, folder: string): Promise<ExchangeLine> {
-  const payload = await filled(line.payload, folder, 0);
-  return { ...line, payload: isRecord(payload) ? payload : {} };
-}
-
 async function filled(value: unknown, folder: string, depth: number): Promise<unknown> {
   if (typeof value !== 'object' || value === null || depth > deepest) return value;
   if (Array.isArray(value)) return Promise.all(value.map(each => filled(each, folder, depth + 1)));

@@ -1,5 +1,5 @@
 import type { Recent, RecentEvent, WatchedCall, WatchedCalls } from '../core/ports.ts';
-import { createOpenCalls, type Sink } from './event-bus.ts';
+import { createOpenCalls, type Observation, type Sink } from './event-bus.ts';
 
 /** What is kept; more than that is forgotten, the oldest calls that ended first. */
 const defaultLimits = { calls: 500, characters: 8_000_000, eventsOfCall: 300 };
@@ -139,22 +139,16 @@ export function createRecentSink(): Sink & { recent: Recent } {
   };
 }
 
-/** A warning that belongs to no call: something is set up badly. */
-export interface Warned {
-  where: string;
-  message: string;
-}
-
 /** What goes on for ever must not fill the memory; the first ones tell what is wrong. */
 const maxWarnings = 100;
 
-/** What is `warned` of, the oldest first. */
-export function createWarningSink(): Sink & { warned: readonly Warned[] } {
-  const warned: Warned[] = [];
+/** What is `warned` of, the oldest first: warnings that belong to no call, as something is set up badly. */
+export function createWarningSink() {
+  const warned: { where: string; message: string }[] = [];
   return {
     name: 'warned',
     warned,
-    write(observations) {
+    write(observations: readonly Observation[]): void {
       for (const { event } of observations) {
         if (event.type !== 'warning' || event.reqId !== undefined || warned.length >= maxWarnings) continue;
         warned.push({ where: event.where, message: event.message });

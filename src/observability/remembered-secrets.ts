@@ -10,11 +10,7 @@ interface Known {
   forms: readonly string[];
 }
 
-export interface RememberedSecrets {
-  add(secrets: readonly { kind: string; value: string }[], scope: string): void;
-  /** Without a scope all are looked for. */
-  find(text: string, scope?: string): Span[];
-}
+export type RememberedSecrets = ReturnType<typeof createRememberedSecrets>;
 
 /** Secrets of which the newest are kept. */
 const maxSecrets = 256;
@@ -25,10 +21,10 @@ const leastForm = 6;
 const leastPart = 12;
 
 /** Secrets that are known by their values, in whatever form a program may print them. */
-export function createRememberedSecrets(): RememberedSecrets {
+export function createRememberedSecrets() {
   const known = new Map<string, Known>();
   return {
-    add(secrets, among) {
+    add(secrets: readonly { kind: string; value: string }[], among: string): void {
       for (const { kind, value } of secrets) {
         // Others must not lose words of their texts to a password that somebody chose.
         const isCode = /^\S{16,}$/.test(value) && /\d/.test(value) && /[A-Za-z]/.test(value);
@@ -43,7 +39,8 @@ export function createRememberedSecrets(): RememberedSecrets {
         if (known.size > maxSecrets && oldest !== undefined) known.delete(oldest);
       }
     },
-    find(text, among) {
+    /** Without a scope all are looked for. */
+    find(text: string, among?: string): Span[] {
       const likely = [...known.values()].filter(({ scope }) => among === undefined || (scope ?? among) === among);
       if (likely.length === 0) return [];
       const { condensed, placeOf } = condense(text);

@@ -57,13 +57,9 @@ function copyObject(value: object, mask: TextMask, above: readonly object[]): un
   if (value instanceof URL) return mask.text(value.href);
   if (value instanceof Set) return [...value].map(entry => copy(entry, mask, path));
   if (value instanceof Map || value instanceof Headers) return copyFields([...value.entries()], mask, path);
-  if (ArrayBuffer.isView(value)) return mask.bytes(bytesOf(value));
+  if (ArrayBuffer.isView(value)) return mask.bytes(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
   if (value instanceof Error) return copyFields([...errorFields(value), ...fields(value)], mask, path);
   return copyFields(fields(value), mask, path);
-}
-
-function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 function copyFields(
@@ -311,14 +307,8 @@ function findInReadable(text: string, find: (readable: string) => readonly Span[
   return spans;
 }
 
-interface Readable {
-  text: string;
-  /** Where each of its characters begins and ends, counted from the beginning of the part. */
-  starts: Int32Array;
-  ends: Int32Array;
-}
-
-function readableOf(text: string, from: number, to: number, escapes: readonly RegExpExecArray[]): Readable {
+/** The part as it is read, with where each of its characters begins and ends, counted from the beginning of the part. */
+function readableOf(text: string, from: number, to: number, escapes: readonly RegExpExecArray[]) {
   const codes = new Uint16Array(to - from);
   const starts = new Int32Array(to - from);
   const ends = new Int32Array(to - from);

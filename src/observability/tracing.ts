@@ -290,19 +290,20 @@ export interface TraceParts {
   onError(error: unknown): void;
 }
 
-export interface Traces extends Sink {
-  /** Given where spans hold texts. */
-  logExchange?: LogExchange;
-}
-
 /** Long enough to send several spans at once; what waits when the process ends is sent then. */
 const betweenExportsMs = 2_000;
 
 /** A process that ends waits no longer for a collector that is not there. */
 const exportMs = 3_000;
 
-/** Loads OpenTelemetry. Nothing global is registered: a program that uses this one as a library keeps its own traces. */
-export function openTraces(settings: TraceSettings, { mask, version, onError }: TraceParts): Traces {
+/**
+ * Loads OpenTelemetry. Nothing global is registered: a program that uses this one as a library keeps its own traces. `logExchange` is
+ * given where spans hold texts.
+ */
+export function openTraces(
+  settings: TraceSettings,
+  { mask, version, onError }: TraceParts,
+): Sink & { logExchange?: LogExchange } {
   const { url, headers, content: isWanted } = settings;
   const exporter = reportingErrors(
     new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: exportMs }),
