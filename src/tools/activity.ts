@@ -18,12 +18,12 @@ export const activity = defineTool({
     filter: z.string().describe('Words that an event must hold, such as a req_id').optional(),
     limit: z.int().min(1).optional(),
   },
-  accepts: { lines: z.int().min(1).optional() },
+  renamed: { lines: 'limit' },
   mode: {
     kind: 'action',
     async run(args, { ops, replyTokens }) {
       const words = (args.filter ?? '').split(/\s+/).filter(Boolean);
-      const limit = Math.min(maxEvents, args.limit ?? linesIn(args) ?? usualLimit);
+      const limit = Math.min(maxEvents, args.limit ?? usualLimit);
       const found = ops.recent({ words, limit });
       const events = await newestWithin(found.map(documentOf), replyTokens * share);
       const left = found.length - events.length;
@@ -35,11 +35,6 @@ export const activity = defineTool({
     },
   },
 });
-
-/** The name that other servers have for the limit. */
-function linesIn(args: object): number | undefined {
-  return 'lines' in args && typeof args.lines === 'number' ? args.lines : undefined;
-}
 
 /** Newest last, as many as there is room for. */
 async function newestWithin(events: readonly JsonObject[], tokens: number): Promise<JsonObject[]> {

@@ -81,14 +81,8 @@ function keepCount(
   };
 }
 
-interface Tally {
-  total: number;
-  documented: number;
-  /** Counted files of which no step said that they are done; none where the caller's own count covers them. */
-  left: string[];
-}
-
-function tally({ kept }: WorkflowProgress): Tally {
+/** `left`: counted files of which no step said that they are done; none where the caller's own count covers them. */
+function tally({ kept }: WorkflowProgress) {
   const scope = textsIn(kept.scope);
   const documented = new Set(textsIn(kept.documented));
   const claimed = numberIn(kept.claimedDone);

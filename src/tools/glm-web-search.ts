@@ -35,20 +35,16 @@ export const glmWebSearch = defineTool({
         });
       }
       const { search_engine: engine } = z.object({ search_engine: z.string().optional() }).parse(args);
-      const {
-        search_query: query,
-        count = usualCount,
-        search_recency_filter: recency,
-        search_domain_filter: domain,
-      } = args;
-      const hits = await web.search({ query, count, recency, domain, engine });
+      const { search_query: query, count = usualCount, search_recency_filter: recency } = args;
+      const hits = await web.search({ query, count, recency, domain: args.search_domain_filter, engine });
+      const { provider } = web;
       const citations = hits.map(({ title, url, snippet, date, site }) => ({
         title,
         url,
         snippet,
         date,
         site,
-        provider: web.provider,
+        provider,
       }));
       return { status: 'success', query, results: citations.length, citations };
     },

@@ -30,7 +30,7 @@ export const kimiManageFiles = defineTool({
       const { operation, file_id: id, dry_run: dryRun, confirm } = args;
       const { limit = usualLimit } = z.object({ limit: z.number().optional() }).parse(args);
       if (operation === 'list') return listed(await context.uploads.list(), limit);
-      const chosen = operation === 'delete' ? [named(id)] : (await doomed(context, operation)).slice(0, limit);
+      const chosen = operation === 'delete' ? [id ?? unnamed()] : (await doomed(context, operation)).slice(0, limit);
       if (dryRun === true) return { status: 'success', dry_run: true, would_delete: chosen };
       if (confirm !== true) throw unconfirmed(chosen.length);
       return removeAll(context, chosen);
@@ -54,8 +54,7 @@ function listed(files: readonly KeptDocument[], limit: number): JsonObject {
   };
 }
 
-function named(id: string | undefined): string {
-  if (id !== undefined) return id;
+function unnamed(): never {
   throw inputError('delete needs the id of a file.', {
     code: 'MISSING_PARAMETER',
     next: 'Send file_id: an id from operation "list".',

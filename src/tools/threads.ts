@@ -16,6 +16,16 @@ const maxListed = 50;
 
 const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete', 'delete_all'] as const;
 
+const fields = {
+  action: z.enum(actions),
+  continuation_id: continuationId,
+  query: z.string().describe('search: words').optional(),
+  cursor: z.string().describe('list, read: next_cursor of the page before').optional(),
+  turn: z.int().min(1).describe('fork: last turn to keep').optional(),
+  confirm: z.boolean().describe('delete: must be true').optional(),
+  everywhere: z.boolean().describe('list, search: all projects').optional(),
+};
+
 export const threads = defineTool({
   name: 'threads',
   title: 'Threads',
@@ -23,29 +33,14 @@ export const threads = defineTool({
     'List, search, read, fork or delete the stored threads of this project, and see what was sent to which model.',
   toolset: 'core',
   effects: { writes: true, destroys: true, network: false, idempotent: false },
-  fields: {
-    action: z.enum(actions),
-    continuation_id: continuationId,
-    query: z.string().describe('search: words').optional(),
-    cursor: z.string().describe('list, read: next_cursor of the page before').optional(),
-    turn: z.int().min(1).describe('fork: last turn to keep').optional(),
-    confirm: z.boolean().describe('delete: must be true').optional(),
-    everywhere: z.boolean().describe('list, search: all projects').optional(),
-  },
+  fields,
   mode: {
     kind: 'action',
     run: (args, context) => handlers[args.action](context, args),
   },
 });
 
-interface Arguments {
-  continuation_id?: string;
-  query?: string;
-  cursor?: string;
-  turn?: number;
-  confirm?: boolean;
-  everywhere?: boolean;
-}
+type Arguments = Partial<z.output<z.ZodObject<typeof fields>>>;
 
 const handlers: Record<(typeof actions)[number], (context: ActionContext, args: Arguments) => Promise<JsonObject>> = {
   list,

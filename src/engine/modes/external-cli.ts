@@ -53,7 +53,8 @@ export const externalCli: Mode<ExternalCliMode> = {
 async function ask(services: ModeServices, call: ThreadedCall): Promise<Reply> {
   const { args, thread, tool } = call;
   const { clis } = services;
-  const cli = clis.find(textOr(args.cli_name) ?? lastAsked(thread, tool.name, clis) ?? usual(clis));
+  const usual = clis.names.includes('gemini') ? 'gemini' : (clis.names[0] ?? '');
+  const cli = clis.find(textOr(args.cli_name) ?? lastAsked(thread, tool.name, clis) ?? usual);
   const role = textOr(args.role) ?? 'default';
   const known = cli.roles.map(({ name }) => name);
   if (!known.includes(role)) throw unknownRole(role, cli.name, known);
@@ -93,10 +94,6 @@ function lastAsked({ turns }: Thread, tool: string, { names }: CliRegistry): str
       role === 'assistant' && status === 'done' && toolName === tool && modelProvider === cliProviderId,
   );
   return names.find(name => name === last?.modelName);
-}
-
-function usual({ names }: CliRegistry): string {
-  return names.includes('gemini') ? 'gemini' : (names[0] ?? '');
 }
 
 function unknownRole(role: string, cli: string, known: readonly string[]) {

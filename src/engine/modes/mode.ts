@@ -20,9 +20,24 @@ export type Mode<Definition> =
 /** What the modes use: the services of a call, and what only one of them needs. */
 export interface ModeServices extends CallServices {
   workflow: WorkflowSettings;
-  panel: PanelSettings;
-  fanout: FanoutSettings;
-  diagnose: DiagnoseSettings;
+  panel: {
+    /** Milliseconds for one answer, and for the call as a whole. */
+    modelMs: number;
+    totalMs: number;
+  };
+  fanout: {
+    /** Models of a call that names none; empty: the default model, or one chosen automatically. */
+    defaultModels: readonly string[];
+    /** The one sentence that models get in addition to the text; absent: none. */
+    language?: string;
+    /** All providers, with the short names that may prefix a model's. */
+    prefixes: readonly { id: string; names: readonly string[] }[];
+  };
+  diagnose: {
+    git: Git;
+    /** Directory to which files are copied before a patch changes them; absent: patches are never applied. */
+    backups?: string;
+  };
   /** The CLIs of this machine. */
   clis: CliRegistry;
   agent: AgentRunner;
@@ -37,28 +52,6 @@ export interface WorkflowSettings {
   compat: boolean;
   /** For workflows that read git changes. */
   git: Git;
-}
-
-export interface PanelSettings {
-  /** Milliseconds for one answer, and for the call as a whole. */
-  modelMs: number;
-  totalMs: number;
-}
-
-export interface FanoutSettings {
-  /** Models of a call that names none; empty: the default model, or one chosen automatically. */
-  defaultModels: readonly string[];
-  /** The one sentence that models get in addition to the text; absent: none. */
-  language?: string;
-  /** All providers, with the short names that may prefix a model's. */
-  prefixes: readonly { id: string; names: readonly string[] }[];
-}
-
-/** What a diagnosis may do in addition to asking a model. */
-export interface DiagnoseSettings {
-  git: Git;
-  /** Directory to which files are copied before a patch changes them; absent: patches are never applied. */
-  backups?: string;
 }
 
 /** Answers calls of tools that let a model work. */

@@ -121,17 +121,15 @@ export interface WrittenAnswer extends TargetEntry {
   path?: string;
 }
 
-/** One call's files, one after the other: two of its answers never get the same name. */
-export interface AnswerWriter {
-  response(response: TargetResponse): Promise<WrittenAnswer>;
-  /** `name` is without its ending. */
-  text(name: string, extension: string, text: string): Promise<FileFacts>;
-}
+export type AnswerWriter = ReturnType<typeof createAnswerWriter>;
 
 type FileFacts = { path: string; facts: JsonObject } | { path?: undefined; facts: JsonObject };
 
-/** `question`: the file that was sent; where an answer replaces it, its masked secrets are put back. */
-export function createAnswerWriter({ services, call }: FanoutRun, output: OutputPlan, question: string): AnswerWriter {
+/**
+ * Writes one call's files, one after the other: two of its answers never get the same name. `question`: the file that was sent; where
+ * an answer replaces it, its masked secrets are put back.
+ */
+export function createAnswerWriter({ services, call }: FanoutRun, output: OutputPlan, question: string) {
   const { sandbox, mask, emit, maxFileBytes: maxBytes } = services;
   const used = new Set<string>();
   let count = 0;
@@ -174,8 +172,9 @@ export function createAnswerWriter({ services, call }: FanoutRun, output: Output
   }
 
   return {
-    text: (name, extension, text) => write(fileName([name], extension), text),
-    async response(response) {
+    /** `name` is without its ending. */
+    text: (name: string, extension: string, text: string) => write(fileName([name], extension), text),
+    async response(response: TargetResponse): Promise<WrittenAnswer> {
       const { outcome } = response;
       const facts = factsOf(response);
       const name = output.name ?? fileName(namesOf(response, output.stem), output.extension);

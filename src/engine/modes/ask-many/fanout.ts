@@ -32,18 +32,8 @@ import {
 import { errorOfAll, factsOf, metadataOf, type Target, type TargetEntry, type TargetResponse } from './ask-many.ts';
 import { askTargets, decide, decisionPrompt, type FanoutRun, resolveDecider, resolveTargets } from './targets.ts';
 
-/** What the models are asked, masked, and the file that it was in. */
-export interface Question {
-  text: string;
-  /** Absolute, with every symbolic link resolved. */
-  path: string;
-}
-
-/** Reads the file that the field `file_path` names; lines of it, where the path ends like `:10-80`. */
-export async function readQuestion(
-  services: CallServices,
-  { args, request, signal, reqId }: ParsedCall,
-): Promise<Question> {
+/** Reads the file that the field `file_path` names, masked; lines of it, where the path ends like `:10-80`. */
+async function readQuestion(services: CallServices, { args, request, signal, reqId }: ParsedCall) {
   const { sandbox, home, maxFileBytes: maxBytes, mask } = services;
   const reference = parsePathReference(String(args.file_path), request.principal.root, home);
   if (isSkip(reference)) throw unreadable(reference);
@@ -90,7 +80,10 @@ async function executeFanout(mode: FanoutMode, parsed: ParsedCall, services: Mod
 async function intoReply(run: FanoutRun, mode: FanoutMode): Promise<Reply> {
   const responses = await askTargets(run, await resolveTargets(run, mode));
   if (responses.every(hasFailed)) return noAnswer(run, responses);
-  const entries = responses.map(response => ({ facts: factsOf(response), text: textOf(response) }));
+  const entries = responses.map(response => ({
+    facts: factsOf(response),
+    text: response.outcome.status === 'success' ? response.outcome.answer.text : undefined,
+  }));
   return answered(run, await replyWith(run, entries, documents => ({ result: { responses: documents } })));
 }
 
@@ -157,10 +150,6 @@ function failed({ call }: FanoutRun, error: AppError, local: JsonObject): Reply 
 
 function hasFailed({ outcome }: TargetResponse): boolean {
   return 'error' in outcome;
-}
-
-function textOf({ outcome }: TargetResponse): string | undefined {
-  return outcome.status === 'success' ? outcome.answer.text : undefined;
 }
 
 /** No model answered: an error, with every slot's own beside it. */

@@ -17,14 +17,6 @@ import { estimateTokens } from '../../../core/tokens.ts';
 import { noUsage } from '../../../core/usage.ts';
 import type { Mode } from '../mode.ts';
 import { askEach, errorOfAll, modelName, nameOf } from './ask-many.ts';
-import {
-  type HeardPanelist,
-  type PanelProgress,
-  panelCallOf,
-  readPanelProgress,
-  type SingleCallPanel,
-  type StepCall,
-} from './panel-arguments.ts';
 import { type PanelRun, readyPanelist, reviseVerdicts, withPrompt } from './panel-prompts.ts';
 import {
   type PanelResult,
@@ -37,11 +29,17 @@ import {
 import {
   choosePanel,
   chooseSynthesizer,
+  type HeardPanelist,
   labelOf,
   type Panelist,
   type PanelistRequest,
+  type PanelProgress,
+  panelCallOf,
   panelistName,
+  readPanelProgress,
   resolvePanelists,
+  type SingleCallPanel,
+  type StepCall,
   validatePanelists,
 } from './panelists.ts';
 import {

@@ -177,7 +177,7 @@ export async function decide(run: FanoutRun, target: Target, prompt: string): Pr
 export function decisionPrompt(task: string, question: string, board: readonly TargetResponse[]): string {
   const members = board.map(response => {
     const { outcome } = response;
-    const model = attribute(nameOf(response));
+    const model = escaped(nameOf(response)).replaceAll('"', '&quot;');
     if (outcome.status === 'success') return `  <response model="${model}">${literal(outcome.answer.text)}</response>`;
     return `  <absent model="${model}">${escaped(outcome.error.message)}</absent>`;
   });
@@ -200,10 +200,6 @@ function literal(text: string): string {
 
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-}
-
-function attribute(text: string): string {
-  return escaped(text).replaceAll('"', '&quot;');
 }
 
 /** One text for several models. */

@@ -6,7 +6,6 @@ import type { AnsweredCall, LocalTurn, ModelTurn, ThreadedCall } from '../../../
 import { jsonOf, type Reply, readControlStatus } from '../../../calls/reply.ts';
 import type { Evidence, Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
 import { inputError } from '../../../core/errors.ts';
-import type { Fingerprint } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { StoredTurn } from '../../../core/thread.ts';
 import { createTracer } from '../../../workspace/call-graph/tracer.ts';
@@ -96,25 +95,18 @@ function withOwnIssues(progress: WorkflowProgress, tool: string, evidence: Evide
   return { ...progress, issuesFound: [...callers, ...evidence.issues.map(issue => ({ ...issue, found_by: tool }))] };
 }
 
-/** What the disk says of the files that a step names. */
-interface StepFiles {
-  /** Named ones that are not there. */
-  missing: readonly string[];
-  /** Source files behind the relevant ones, where the tool counts them. */
-  found: readonly string[];
-}
-
-async function stepFiles(call: ThreadedCall, { sandbox, home }: ModeServices, count = false): Promise<StepFiles> {
-  const { files_checked: checked, relevant_files: relevant } = call.args;
-  const place = { root: call.request.principal.root, home, signal: call.signal };
+/** Of the files that a step names, those that are not there, and the source files behind the relevant ones where they count. */
+async function stepFiles(
+  { request, signal }: ThreadedCall,
+  step: Step,
+  { sandbox, home }: ModeServices,
+  count = false,
+) {
+  const place = { root: request.principal.root, home, signal };
   return {
-    missing: await missingPaths(sandbox, [...new Set([...stringsIn(checked), ...stringsIn(relevant)])], place),
-    found: count ? await listSourceFiles(sandbox, stringsIn(relevant), place) : [],
+    missing: await missingPaths(sandbox, [...new Set([...step.filesChecked, ...step.relevantFiles])], place),
+    found: count ? await listSourceFiles(sandbox, step.relevantFiles, place) : [],
   };
-}
-
-function stringsIn(list: unknown): string[] {
-  return Array.isArray(list) ? list.map(String) : [];
 }
 
 interface StepCall {
@@ -151,7 +143,10 @@ async function endWithoutExpert(
   services: ModeServices,
 ): Promise<LocalTurn | undefined> {
   const { mode, step, facts, call } = stepCall;
-  if (step.nextStepRequired) return local(stepCall, pause(stepCall, before));
+  if (step.nextStepRequired) {
+    const stale = call.args.findings !== undefined && bringsNothingNew(before, step);
+    return local(stepCall, pauseDocument(call.tool.name, mode, facts, stale));
+  }
   const unfinished = mode.unfinished?.(facts);
   if (unfinished) {
     facts.progress.ended = false;
@@ -197,14 +192,11 @@ async function answerBefore(
   const seen = new Map(thread.turns.flatMap(({ files }) => files.map(file => [file.path, file])));
   for (const path of new Set([...seen.keys(), ...facts.progress.relevantFiles])) {
     const found = await sandbox.locate(resolve(request.principal.root, path));
-    const record = isSkip(found) ? seen.get(path) : seen.get(found.path);
-    if (isSkip(found) ? record : found.kind === 'file' && !isAsSeen(found, record)) return undefined;
+    const record = seen.get(isSkip(found) ? path : found.path);
+    const isSeen = !isSkip(found) && found.mtimeMs === record?.mtimeMs && found.size === record.size;
+    if (isSkip(found) ? record : found.kind === 'file' && !isSeen) return undefined;
   }
   return answer;
-}
-
-function isAsSeen(now: Pick<Fingerprint, 'mtimeMs' | 'size'>, then: Fingerprint | undefined): boolean {
-  return now.mtimeMs === then?.mtimeMs && now.size === then.size;
 }
 
 function answeredAgain(
@@ -232,7 +224,7 @@ async function record(
   { step, before }: Pick<StepCall, 'step'> & { before?: WorkflowProgress },
 ): Promise<StepCall> {
   const tool = call.tool.name;
-  const { missing, found } = await stepFiles(call, services, mode.countsFiles);
+  const { missing, found } = await stepFiles(call, step, services, mode.countsFiles);
   const news = settingsIn(mode, call.args);
   const advanced = advance(before, step, call.thread.seq);
   const held = { ...advanced.settings, ...news };
@@ -273,24 +265,16 @@ function settingsIn({ settings = [] }: Definition, args: Record<string, unknown>
   return jsonOf(Object.fromEntries(settings.flatMap(name => (args[name] === undefined ? [] : [[name, args[name]]]))));
 }
 
-function pause({ mode, step, facts, call }: StepCall, before: WorkflowProgress | undefined): JsonObject {
-  const evidence = call.args.findings !== undefined;
-  return pauseDocument(call.tool.name, mode, facts, evidence && bringsNothingNew(before, step));
-}
-
 function checkFirst(tool: string, mode: Definition, step: Step, args: Record<string, unknown>): void {
   if (step.stepNumber !== 1) return;
-  const absent = (mode.neededAtFirst ?? []).filter(name => args[name] === undefined || isEmptyList(args[name]));
+  const isAbsent = (value: unknown) => value === undefined || (Array.isArray(value) && value.length === 0);
+  const absent = (mode.neededAtFirst ?? []).filter(name => isAbsent(args[name]));
   if (absent.length === 0) return;
   throw inputError(`The first step of ${tool} needs ${absent.join(', ')}.`, {
     code: 'MISSING_PARAMETER',
     next: `Send step 1 again with ${absent.join(', ')}.`,
     validationErrors: absent.map(field => ({ field, error: 'missing in step 1' })),
   });
-}
-
-function isEmptyList(value: unknown): boolean {
-  return Array.isArray(value) && value.length === 0;
 }
 
 /** The state stays when a run is over: a step that comes after all finds what was gathered. */
