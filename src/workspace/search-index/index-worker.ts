@@ -159,6 +159,8 @@ async function look(
   const gone = complete ? before.filter(path => !brought.seen.has(path)) : [];
   if (gone.length > 0) into.remove(gone);
   const indexed = (early?.indexed ?? 0) + brought.indexed;
+  // Looking at files that are as they were is over before anybody wonders.
+  if (indexed > 0) tell(paths.length, paths.length);
   return { files: into.files().size, indexed, removed: gone.length, skipped };
 }
 
@@ -235,8 +237,6 @@ async function bringIn(
   } finally {
     if (waiting.length > 0) put();
   }
-  // Looking at files that are as they were is over before anybody wonders.
-  if (indexed > 0) tell(done, paths.length);
   return { seen, skipped, indexed };
 }
 
