@@ -192,8 +192,7 @@ const lazy: StructureRules['lazy'] = {
   'storage/redis/redis.ts': [],
   'workspace/call-graph/trace-sources.ts': [],
   'workspace/client-roots.ts': [],
-  'workspace/git/apply-patch.ts': [],
-  'workspace/git/check-patch.ts': ['workspace/git/apply-patch.ts'],
+  'workspace/git/check-patch.ts': [],
   'workspace/workers/count-tokens.ts': [],
   'workspace/workers/run-job.ts': ['workspace/search-index/index-worker.ts', 'workspace/workers/worker.ts'],
 };

@@ -198,7 +198,7 @@ describe('lazy boundaries', () => {
   it.each([
     ['src/app/app.ts', "export const x = () => import('./compose-product.ts');"],
     ['src/app/app.ts', "export type { X } from './compose-daemon.ts';"],
-    ['src/workspace/git/apply-patch.ts', "import { checkPatch } from './check-patch.ts';"],
+    ['src/workspace/workers/worker.ts', "import { doJob } from './run-job.ts';"],
   ])('accepts import(), types, and files that are loaded together in %s: %s', (path, text) => {
     expect(check({ [path]: text })).toEqual([]);
   });

@@ -1,12 +1,13 @@
+import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { isAppError } from '../../core/errors.ts';
+import { inputError, isAppError } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import { printablePath } from '../../core/text.ts';
 import { isIn, isSkip, upwards } from '../paths.ts';
 import { reasonToProtect } from '../protected-files.ts';
 import { readBytes } from '../read-file.ts';
 import type { MaskContext, WrittenSecret } from '../restore-secrets.ts';
-import { checkTarget } from '../write-file.ts';
+import { checkTarget, writeFailure } from '../write-file.ts';
 import { filterlessGit, type GitOptions } from './changes.ts';
 import { fittedHunks, type PatchedFile, parsePatch, patchedFile, UnfitPatch } from './patch.ts';
 import { enclosingRepository } from './repositories.ts';
@@ -82,10 +83,22 @@ async function soundPatch(options: GitOptions, request: PatchRequest): Promise<S
     files.push({ path, added, removed, isNew, ...(protection !== undefined && { protection }), secrets });
   }
   const patch = pieces.join('');
-  const git = await filterlessGit(options, place, request.signal);
-  const { exitCode, stderr } = await git(['apply', '--check', '--whitespace=nowarn', '-'], patch);
-  if (exitCode !== 0) throw new UnfitPatch(`git: ${stderr.trim().split('\n', 1)[0] ?? ''}`);
+  const refusal = await applyBy(options, place, patch, ['--check'], request.signal);
+  if (refusal !== undefined) throw new UnfitPatch(`git: ${refusal}`);
   return { ok: true, patch, place, files };
+}
+
+/** Has git apply a patch; answers what it says against it, or undefined. */
+async function applyBy(
+  options: GitOptions,
+  place: RepositoryPlace,
+  patch: string,
+  more: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<string | undefined> {
+  const git = await filterlessGit(options, place, signal);
+  const { exitCode, stderr } = await git(['apply', ...more, '--whitespace=nowarn', '-'], patch);
+  return exitCode === 0 ? undefined : (stderr.trim().split('\n', 1)[0] ?? '');
 }
 
 /** The file that a patch means: its path in the repository, and what it holds now; no text for one that is to be made. */
@@ -146,4 +159,43 @@ function pieceOf(path: string, isNew: boolean, lines: readonly string[]): string
     ? [`diff --git a/${path} b/${path}`, 'new file mode 100644', '--- /dev/null', `+++ b/${path}`]
     : [`diff --git a/${path} b/${path}`, `--- a/${path}`, `+++ b/${path}`];
   return `${[...head, ...lines].join('\n')}\n`;
+}
+
+export interface Applied {
+  /** Absolute. */
+  files: string[];
+  /** The folder with the files as they were, and the patch: `git apply -R` takes it back. */
+  backup: string;
+}
+
+/**
+ * Applies a patch that still applies, all of it or nothing, after what it changes was copied. Throws an `AppError`; nothing
+ * was changed then.
+ */
+export async function applyPatch(options: GitOptions, request: PatchRequest & { backup: string }): Promise<Applied> {
+  const { backup, signal } = request;
+  const sound = await checkPatch(options, request);
+  if (!sound.ok) throw stale(sound.reason);
+  const { place, patch, files } = sound;
+  try {
+    for (const { path } of files.filter(({ isNew }) => !isNew)) {
+      const copy = join(backup, 'before', path);
+      await mkdir(dirname(copy), { recursive: true, mode: 0o700 });
+      await copyFile(join(place.top, path), copy);
+    }
+    await mkdir(backup, { recursive: true, mode: 0o700 });
+    await writeFile(join(backup, 'applied.patch'), patch, { mode: 0o600 });
+  } catch (error) {
+    throw writeFailure(backup, error);
+  }
+  const refusal = await applyBy(options, place, patch, [], signal);
+  if (refusal !== undefined) throw stale(refusal);
+  return { files: files.map(({ path }) => join(place.top, path)), backup };
+}
+
+function stale(reason: string): Error {
+  return inputError(`The patch was not applied: ${reason}.`, {
+    class: 'conflict',
+    next: 'The files changed since, or the patch never fitted: ask for a new one.',
+  });
 }

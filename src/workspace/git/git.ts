@@ -89,7 +89,7 @@ export function createGit(options: GitOptions) {
     checkPatch: async (request: PatchRequest) => (await import('./check-patch.ts')).checkPatch(options, request),
     /** Copies what a patch changes to `backup`, and applies it: all or nothing. */
     applyPatch: async (request: PatchRequest & { backup: string }) =>
-      (await import('./apply-patch.ts')).applyPatch(options, request),
+      (await import('./check-patch.ts')).applyPatch(options, request),
   };
 }
 

@@ -19,6 +19,7 @@ import {
   pass,
   type Read,
   type Readers,
+  readersOf,
   type Sketch,
   stringText,
 } from './outline-builder.ts';
@@ -203,13 +204,10 @@ const passesChildren: Read = (sketch, node, place) => {
 
 /** How Go is read. */
 export const goReaders: Readers = {
-  function_declaration: readFunction,
-  method_declaration: readFunction,
+  ...readersOf('function_declaration method_declaration', readFunction),
   func_literal: (sketch, node, place) => enterFunction(sketch, node, place),
-  type_spec: readType,
-  type_alias: readType,
-  short_var_declaration: readDefinition,
-  assignment_statement: readDefinition,
+  ...readersOf('type_spec type_alias', readType),
+  ...readersOf('short_var_declaration assignment_statement', readDefinition),
   var_spec: readVariable,
   range_clause: readRange,
   call_expression: readCall,
@@ -217,10 +215,6 @@ export const goReaders: Readers = {
   keyed_element: readKeyed,
   import_spec: readImport,
   return_statement: passesChildren,
-  block,
-  if_statement: block,
-  for_statement: block,
-  expression_switch_statement: block,
-  type_switch_statement: block,
-  select_statement: block,
+  ...readersOf('block if_statement for_statement', block),
+  ...readersOf('expression_switch_statement type_switch_statement select_statement', block),
 };

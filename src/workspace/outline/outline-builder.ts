@@ -82,6 +82,11 @@ export type Read = (sketch: Sketch, node: Node, place: Place) => readonly Pendin
 /** How a language's nodes are read, by their kind. Of all others the children are visited. */
 export type Readers = Readonly<Record<string, Read>>;
 
+/** One reader for several kinds of nodes, which are separated by blanks. */
+export function readersOf(kinds: string, read: Read): Readers {
+  return Object.fromEntries(kinds.split(' ').map(kind => [kind, read]));
+}
+
 /** Reads a tree from its root without recursion: source may be nested deeper than a stack. */
 export function readTree(sketch: Sketch, root: Node, readers: Readers): void {
   const waiting: Pending[] = [[root, { scope: 0 }]];

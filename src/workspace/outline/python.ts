@@ -20,6 +20,7 @@ import {
   passesChildren,
   type Read,
   type Readers,
+  readersOf,
   type Sketch,
 } from './outline-builder.ts';
 
@@ -155,8 +156,6 @@ const readCall: Read = (sketch, node, place) => {
   return childrenAt(node, place);
 };
 
-const passesEach = passesChildren(syntax);
-
 const readPair: Read = (sketch, node, place) => {
   pass(syntax, sketch, field(node, 'value'), place);
   return childrenAt(node, place);
@@ -197,18 +196,12 @@ export const pythonReaders: Readers = {
     if (name) sketch.variable(place.scope, name.text, heldBy(syntax, field(node, 'value')));
     return childrenAt(node, place);
   },
-  for_statement: binds('left'),
-  for_in_clause: binds('left'),
+  ...readersOf('for_statement for_in_clause', binds('left')),
   as_pattern: readAs,
   call: readCall,
-  decorator: passesEach,
-  list: passesEach,
-  tuple: passesEach,
-  set: passesEach,
-  return_statement: passesEach,
+  ...readersOf('decorator list tuple set return_statement', passesChildren(syntax)),
   pair: readPair,
   import_statement: readImport,
   import_from_statement: readImportFrom,
-  future_import_statement: nothing,
-  type: nothing,
+  ...readersOf('future_import_statement type', nothing),
 };

@@ -1,13 +1,17 @@
 import type { Node } from 'web-tree-sitter';
-import type { SymbolKind } from './outline.ts';
+import type { Chain, SymbolKind } from './outline.ts';
 import {
   block,
+  builtIn,
+  type ChainSyntax,
   called,
+  chainOf,
   childrenAt,
   field,
   fieldAt,
   fields,
   heldBy,
+  lineOf,
   membersAround,
   named,
   namedIn,
@@ -19,19 +23,155 @@ import {
   passesChildren,
   type Read,
   type Readers,
+  readersOf,
   type Sketch,
+  stringText,
 } from './outline-builder.ts';
-import {
-  boundNames,
-  readExport,
-  readExportedAssignment,
-  readImport,
-  readRequire,
-  requiredModule,
-  typescriptChain,
-  typescriptSyntax,
-  typescriptType,
-} from './typescript-syntax.ts';
+
+const transparent = new Set(
+  'parenthesized_expression non_null_expression await_expression as_expression satisfies_expression'.split(' '),
+);
+
+const syntax: ChainSyntax = {
+  names: new Set('identifier this super type_identifier shorthand_property_identifier property_identifier'.split(' ')),
+  members: {
+    member_expression: ['object', 'property'],
+    nested_type_identifier: ['module', 'name'],
+    nested_identifier: ['object', 'property'],
+  },
+  literals: new Set(['array', 'object', 'string', 'template_string', 'number', 'regex', 'true', 'false']),
+  passable: new Set(['identifier', 'member_expression', 'shorthand_property_identifier']),
+  callee: node =>
+    node.type === 'call_expression'
+      ? field(node, 'function')
+      : node.type === 'new_expression'
+        ? field(node, 'constructor')
+        : undefined,
+  inside: node => (transparent.has(node.type) ? named(node)[0] : undefined),
+};
+
+const chain = (node: Node): Chain => chainOf(syntax, node);
+
+/** A type as a chain whose last part is called; undefined for what is no single named type. */
+function typeOf(annotation: Node | undefined): Chain | undefined {
+  let type = annotation?.type === 'type_annotation' ? named(annotation)[0] : annotation;
+  if (type?.type === 'union_type') {
+    const parts = named(type).filter(part => !/^(undefined|null)$/.test(part.text));
+    type = parts.length === 1 ? parts[0] : undefined;
+  }
+  if (type?.type === 'generic_type') {
+    const name = field(type, 'name');
+    // What was promised is what `await` gives.
+    if (name?.text === 'Promise') return typeOf(named(field(type, 'type_arguments') ?? type)[0]);
+    type = name;
+  }
+  if (type?.type === 'array_type' || type?.type === 'tuple_type' || type?.type === 'predefined_type') return builtIn;
+  if (type?.type !== 'type_identifier' && type?.type !== 'nested_type_identifier') return undefined;
+  return called(chain(type));
+}
+
+const bindings = new Set(['identifier', 'shorthand_property_identifier_pattern']);
+
+/** All names that a pattern binds. */
+function boundNames(pattern: Node | undefined): string[] {
+  if (!pattern) return [];
+  const bound: string[] = [];
+  const waiting = [pattern];
+  for (let node = waiting.pop(); node; node = waiting.pop()) {
+    if (bindings.has(node.type)) bound.push(node.text);
+    else if (node.type === 'pair_pattern') waiting.push(...fields(node, 'value'));
+    else if (node.type === 'assignment_pattern' || node.type === 'object_assignment_pattern') {
+      waiting.push(...fields(node, 'left'));
+    } else if (/_pattern$/.test(node.type)) waiting.push(...named(node));
+  }
+  return bound;
+}
+
+/** `import a, { b as c } from 'd'`, `import * as e from 'd'`. */
+const readImport: Read = (sketch, statement) => {
+  const from = stringText(field(statement, 'source'));
+  const clause = named(statement).find(child => child.type === 'import_clause');
+  for (const part of clause && from !== '' ? named(clause) : []) {
+    if (part.type === 'identifier') sketch.import(statement, { local: part.text, from, name: 'default' });
+    if (part.type === 'namespace_import') {
+      sketch.import(statement, { local: named(part)[0]?.text ?? '*', from, name: '*' });
+    }
+    if (part.type !== 'named_imports') continue;
+    for (const specifier of named(part)) {
+      const name = field(specifier, 'name')?.text;
+      if (name) sketch.import(specifier, { local: field(specifier, 'alias')?.text ?? name, from, name });
+    }
+  }
+  return [];
+};
+
+/** What an export statement says besides its declaration, which is visited like any other. */
+function readExport({ outline }: Sketch, statement: Node): void {
+  const line = lineOf(statement);
+  const source = field(statement, 'source');
+  const from = source && stringText(source);
+  const declaration = field(statement, 'declaration');
+  const isDefault = statement.children.some(child => child?.type === 'default');
+  for (const name of declaredNames(declaration)) outline.exports.push({ as: isDefault ? 'default' : name, name, line });
+  const value = field(statement, 'value');
+  if (isDefault && value?.type === 'identifier') outline.exports.push({ as: 'default', name: value.text, line });
+  // A default export without a name of its own is called what it is.
+  if (isDefault && (value ?? declaration) && outline.exports.at(-1)?.as !== 'default') {
+    outline.exports.push({ as: 'default', name: 'default', line });
+  }
+  const clause = named(statement).find(child => child.type === 'export_clause');
+  const namespace = named(statement).find(child => child.type === 'namespace_export');
+  for (const specifier of clause ? named(clause) : []) {
+    const name = field(specifier, 'name')?.text;
+    if (name) outline.exports.push({ as: field(specifier, 'alias')?.text ?? name, name, from, line });
+  }
+  if (from === undefined || clause) return;
+  outline.exports.push({ as: namespace ? (named(namespace)[0]?.text ?? '*') : '*', name: '*', from, line });
+}
+
+function declaredNames(declaration: Node | undefined): string[] {
+  if (!declaration) return [];
+  const own = field(declaration, 'name')?.text;
+  if (own) return [own];
+  return named(declaration).flatMap(child => field(child, 'name')?.text ?? []);
+}
+
+/** The module of `require('x')`. */
+function requiredModule(value: Node | undefined): string | undefined {
+  if (value?.type !== 'call_expression' || field(value, 'function')?.text !== 'require') return undefined;
+  const first = named(field(value, 'arguments') ?? value)[0];
+  return first?.type === 'string' ? stringText(first) : undefined;
+}
+
+/** `const a = require('x')`, `const { b, c: d } = require('x')`. */
+function readRequire(sketch: Sketch, declarator: Node, from: string): void {
+  const pattern = field(declarator, 'name');
+  if (pattern?.type === 'identifier') sketch.import(declarator, { local: pattern.text, from, name: '*' });
+  for (const part of pattern?.type === 'object_pattern' ? named(pattern) : []) {
+    const local = part.type === 'pair_pattern' ? field(part, 'value')?.text : part.text;
+    const name = part.type === 'pair_pattern' ? field(part, 'key')?.text : part.text;
+    if (local && name) sketch.import(part, { local, from, name });
+  }
+}
+
+/** `exports.a = b`, `module.exports = c`, `module.exports = { d, e: f }`. A function or class there is named by its place. */
+function readExportedAssignment({ outline }: Sketch, left: Node, right: Node): string | undefined {
+  const target = left.text;
+  const line = lineOf(left);
+  const single = /^(?:module\.)?exports\.([\w$]+)$/.exec(target)?.[1];
+  if (single) {
+    outline.exports.push({ as: single, name: right.type === 'identifier' ? right.text : single, line });
+    return single;
+  }
+  if (target !== 'module.exports') return undefined;
+  if (right.type === 'identifier') outline.exports.push({ as: 'default', name: right.text, line });
+  for (const part of right.type === 'object' ? named(right) : []) {
+    const key = part.type === 'pair' ? field(part, 'key')?.text : part.text;
+    const value = part.type === 'pair' ? field(part, 'value') : part;
+    if (key && value && /identifier/.test(value.type)) outline.exports.push({ as: key, name: value.text, line });
+  }
+  return 'default';
+}
 
 const functionValues = new Set(['arrow_function', 'function_expression', 'generator_function']);
 
@@ -50,18 +190,14 @@ function enterFunction(sketch: Sketch, node: Node, place: Place, symbol?: number
   for (const parameter of namedIn(node, 'parameters')) readParameter(sketch, parameter, scope, place);
   const inner = { scope };
   const body = field(node, 'body');
-  const rest = named(node).filter(child => !sameNode(child, body));
+  const rest = named(node).filter(child => child.id !== body?.id);
   const inside: Pending[] = body ? (body.type === 'statement_block' ? childrenAt(body, inner) : [[body, inner]]) : [];
   return [...rest.filter(child => child.type !== 'identifier').map((child): Pending => [child, inner]), ...inside];
 }
 
-function sameNode(a: Node, b: Node | undefined): boolean {
-  return a.id === b?.id;
-}
-
 function readParameter(sketch: Sketch, parameter: Node, scope: number, { owner }: Place): void {
   const pattern = field(parameter, 'pattern') ?? parameter;
-  const type = typescriptType(field(parameter, 'type'));
+  const type = typeOf(field(parameter, 'type'));
   const names = boundNames(pattern);
   for (const name of names) sketch.variable(scope, name, pattern.type === 'identifier' ? type : undefined);
   const isField = named(parameter).some(child => child.type === 'accessibility_modifier');
@@ -74,7 +210,7 @@ function readParameter(sketch: Sketch, parameter: Node, scope: number, { owner }
 function declareFunction(kind: SymbolKind, declared = false): Read {
   return (sketch, node, place) => {
     const name = nameOf(node, 'default');
-    const returns = typescriptType(field(node, 'return_type'));
+    const returns = typeOf(field(node, 'return_type'));
     const isMember = kind === 'method' && place.owner === undefined;
     const symbol = isMember ? undefined : sketch.symbol({ node, place, name, kind, declared, returns });
     return enterFunction(sketch, node, place, symbol);
@@ -101,14 +237,14 @@ function enterType(sketch: Sketch, node: Node, place: Place, symbol: number): Pe
   const members = { scope, owner: symbol };
   const value = field(node, 'value');
   const body = field(node, 'body') ?? (value?.type === 'object_type' ? value : undefined);
-  const outer = named(node).filter(child => !sameNode(child, body) && child.type !== 'class_heritage');
+  const outer = named(node).filter(child => child.id !== body?.id && child.type !== 'class_heritage');
   return [...outer.flatMap(child => childrenAt(child, place)), ...(body ? childrenAt(body, members) : [])];
 }
 
 function relate(sketch: Sketch, symbol: number, kind: 'extends' | 'implements', types: readonly Node[]): void {
   for (const type of types) {
     const target = type.type === 'generic_type' ? (field(type, 'name') ?? type) : type;
-    sketch.relation(symbol, kind, typescriptChain(target), type);
+    sketch.relation(symbol, kind, chain(target), type);
   }
 }
 
@@ -120,7 +256,7 @@ function readNamedValue(
 ): Pending[] | undefined {
   const kind: SymbolKind = place.owner === undefined ? 'function' : 'method';
   if (functionValues.has(value.type)) {
-    const returns = typescriptType(field(value, 'return_type'));
+    const returns = typeOf(field(value, 'return_type'));
     return enterFunction(sketch, value, place, sketch.symbol({ node, place, name, kind, returns }));
   }
   if (value.type === 'class')
@@ -149,7 +285,7 @@ const readDeclarator: Read = (sketch, node, place) => {
   }
   const inside = value && readNamedValue(sketch, { node, name: pattern.text, value }, place);
   if (inside) return inside;
-  sketch.variable(place.scope, pattern.text, typescriptType(field(node, 'type')) ?? heldBy(typescriptSyntax, value));
+  sketch.variable(place.scope, pattern.text, typeOf(field(node, 'type')) ?? heldBy(syntax, value));
   return fieldAt(node, 'value', place);
 };
 
@@ -160,7 +296,7 @@ const readField: Read = (sketch, node, place) => {
   const inside = value && readNamedValue(sketch, { node, name, value }, place);
   const self = selfOf(sketch, place.owner);
   if (inside) return value?.type === 'arrow_function' ? withSelf(sketch, inside, self) : inside;
-  sketch.variable(place.scope, name, typescriptType(field(node, 'type')) ?? heldBy(typescriptSyntax, value));
+  sketch.variable(place.scope, name, typeOf(field(node, 'type')) ?? heldBy(syntax, value));
   return value ? [[value, { scope: sketch.open(place.scope, 'function', undefined, self) }]] : [];
 };
 
@@ -173,7 +309,7 @@ function withSelf(sketch: Sketch, inside: Pending[], self: ReturnType<typeof sel
 
 const readPair: Read = (sketch, node, place) => {
   if (place.owner !== undefined) return readField(sketch, node, place);
-  pass(typescriptSyntax, sketch, field(node, 'value'), place);
+  pass(syntax, sketch, field(node, 'value'), place);
   return fieldAt(node, 'value', place);
 };
 
@@ -183,22 +319,20 @@ const readCall: Read = (sketch, node, place) => {
   if (!callee) return childrenAt(node, place);
   const construction = node.type === 'new_expression' || callee.type === 'super';
   if (callee.type !== 'import') {
-    sketch.call(place.scope, typescriptChain(callee), construction ? 'constructs' : 'calls', node);
+    sketch.call(place.scope, chain(callee), construction ? 'constructs' : 'calls', node);
   }
-  for (const argument of list?.type === 'arguments' ? named(list) : []) pass(typescriptSyntax, sketch, argument, place);
+  for (const argument of list?.type === 'arguments' ? named(list) : []) pass(syntax, sketch, argument, place);
   return [[callee, place], ...(list ? childrenAt(list, place) : [])];
 };
 
 const readElement: Read = (sketch, node, place) => {
   const name = field(node, 'name');
   // Lower-case names are the platform's own elements.
-  if (name && /^[A-Z]|\./.test(name.text)) sketch.call(place.scope, typescriptChain(name), 'renders', node);
+  if (name && /^[A-Z]|\./.test(name.text)) sketch.call(place.scope, chain(name), 'renders', node);
   return named(node)
-    .filter(child => !sameNode(child, name))
+    .filter(child => child.id !== name?.id)
     .map(child => [child, place]);
 };
-
-const passesEach = passesChildren(typescriptSyntax);
 
 const readAssignment: Read = (sketch, node, place) => {
   const left = field(node, 'left');
@@ -210,10 +344,9 @@ const readAssignment: Read = (sketch, node, place) => {
   const property = /^this\.([\w$#]+)$/.exec(left.text)?.[1];
   const members = property === undefined ? undefined : membersAround(sketch, place.scope);
   // What a variable is set to later contradicts what it was first, unless both say the same.
-  if (left.type === 'identifier') sketch.variable(place.scope, left.text, heldBy(typescriptSyntax, right), true);
-  else if (property !== undefined && members !== undefined)
-    sketch.variable(members, property, heldBy(typescriptSyntax, right));
-  else pass(typescriptSyntax, sketch, right, place);
+  if (left.type === 'identifier') sketch.variable(place.scope, left.text, heldBy(syntax, right), true);
+  else if (property !== undefined && members !== undefined) sketch.variable(members, property, heldBy(syntax, right));
+  else pass(syntax, sketch, right, place);
   return [
     [left, place],
     [right, place],
@@ -233,55 +366,31 @@ const readFunctionValue: Read = (sketch, node, place) => enterFunction(sketch, n
 
 /** How TypeScript, TSX and JavaScript are read. */
 export const typescriptReaders: Readers = {
-  import_statement: (sketch, node) => {
-    readImport(sketch, node);
-    return [];
-  },
+  import_statement: readImport,
   export_statement: (sketch, node, place) => {
     readExport(sketch, node);
     const value = field(node, 'value');
     const inside = value && readNamedValue(sketch, { node, name: 'default', value }, place);
     return inside ?? childrenAt(node, place);
   },
-  function_declaration: declareFunction('function'),
-  generator_function_declaration: declareFunction('function'),
+  ...readersOf('function_declaration generator_function_declaration', declareFunction('function')),
   function_signature: declareFunction('function', true),
   method_definition: declareFunction('method'),
-  method_signature: declareFunction('method', true),
-  abstract_method_signature: declareFunction('method', true),
-  arrow_function: readFunctionValue,
-  function_expression: readFunctionValue,
-  generator_function: readFunctionValue,
-  class_declaration: declareType('class'),
-  abstract_class_declaration: declareType('class'),
+  ...readersOf('method_signature abstract_method_signature', declareFunction('method', true)),
+  ...readersOf('arrow_function function_expression generator_function', readFunctionValue),
+  ...readersOf('class_declaration abstract_class_declaration', declareType('class')),
   interface_declaration: declareType('interface'),
-  type_alias_declaration: declareType('type'),
-  enum_declaration: declareType('type'),
+  ...readersOf('type_alias_declaration enum_declaration', declareType('type')),
   variable_declarator: readDeclarator,
-  public_field_definition: readField,
-  field_definition: readField,
-  property_signature: readField,
+  ...readersOf('public_field_definition field_definition property_signature', readField),
   pair: readPair,
-  object: passesEach,
-  array: passesEach,
-  arguments: (_sketch, node, place) => childrenAt(node, place),
-  jsx_expression: passesEach,
-  return_statement: passesEach,
-  decorator: passesEach,
-  call_expression: readCall,
-  new_expression: readCall,
-  jsx_opening_element: readElement,
-  jsx_self_closing_element: readElement,
-  jsx_closing_element: nothing,
+  ...readersOf('object array jsx_expression return_statement decorator', passesChildren(syntax)),
+  ...readersOf('call_expression new_expression', readCall),
+  ...readersOf('jsx_opening_element jsx_self_closing_element', readElement),
   assignment_expression: readAssignment,
-  statement_block: block,
-  for_statement: block,
+  ...readersOf('statement_block for_statement', block),
   for_in_statement: binding('left'),
   catch_clause: binding('parameter'),
   // The members of types that have no name can't be named either.
-  object_type: nothing,
-  function_type: nothing,
-  type_annotation: nothing,
-  type_arguments: nothing,
-  type_parameters: nothing,
+  ...readersOf('jsx_closing_element object_type function_type type_annotation type_arguments type_parameters', nothing),
 };
