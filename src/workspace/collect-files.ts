@@ -19,10 +19,8 @@ export interface CollectOptions {
   maxFilesPerDirectory?: number;
   /** Bytes of all files taken from directories together; 32 MB unless told. Named files are not counted. */
   maxDirectoryBytes?: number;
-  /** Entries looked at in one directory; 200,000 unless told. */
+  /** Entries looked at in one directory. */
   maxEntries?: number;
-  /** Levels of folders below a directory; 100 unless told. */
-  maxDepth?: number;
   /** Which files of directories are read; all unless told. */
   wanted?(path: string): boolean;
   /** True once looking through directories has taken long enough; what is left is told as skipped. */
@@ -157,13 +155,12 @@ async function searchDirectory(
   seen: Set<string>,
   options: CollectOptions,
 ) {
-  const { maxDepth = 100, maxEntries = 200_000, maxFilesPerDirectory = 2_000, wanted = () => true, signal } = options;
-  const walk = await walkDirectory(sandbox, directory, { maxDepth, maxEntries, late: options.late }, signal);
-  const skipped = walk.skipped;
-  if (walk.files.length === 0) {
+  const { maxFilesPerDirectory = 2_000, wanted = () => true, signal } = options;
+  const { files, skipped } = await walkDirectory(sandbox, directory, options, signal);
+  if (files.length === 0) {
     skipped.push(skip(input, 'empty_directory', 'It has no file that is neither ignored, hidden nor build output.'));
   }
-  const ranked = walk.files
+  const ranked = files
     .filter(path => !seen.has(path) && wanted(path))
     .map(path => ({ path, rank: rankOf(path, directory) }))
     .sort((a, b) => a.rank - b.rank);
@@ -178,11 +175,7 @@ async function searchDirectory(
     const found = await sandbox.locate(file.path);
     return isSkip(found) ? found : { ...file, size: found.size };
   });
-  const candidates: Candidate[] = [];
-  for (const found of located) {
-    if (isSkip(found)) skipped.push(found);
-    else candidates.push(found);
-  }
+  const candidates = withoutSkips(located, skipped);
   for (const { path } of candidates) seen.add(path);
   return { candidates, skipped };
 }
@@ -214,15 +207,19 @@ async function readCandidates(sandbox: Sandbox, candidates: Candidate[], options
     const file = await readFile(sandbox, candidate.path, { maxBytes, signal });
     return isSkip(file) ? file : { file, rank: generatedRank(candidate, file) };
   });
-  const read: { file: TextFile; rank: number }[] = [];
-  for (const outcome of outcomes) {
-    if (isSkip(outcome)) skipped.push(outcome);
-    else read.push(outcome);
-  }
-  const files = read
+  const files = withoutSkips(outcomes, skipped)
     .sort((a, b) => byRank({ ...a.file, rank: a.rank }, { ...b.file, rank: b.rank }))
     .map(({ file }): CollectedFile => ({ ...file, named: false }));
   return { files, skipped };
+}
+
+/** What was not refused; refusals are added to `skipped`. */
+function withoutSkips<Found extends object>(found: readonly (Found | Skip)[], skipped: Skip[]): Found[] {
+  return found.flatMap(each => {
+    if (!isSkip(each)) return [each];
+    skipped.push(each);
+    return [];
+  });
 }
 
 /** Only the text may tell that a tool wrote a file. */
@@ -239,15 +236,9 @@ function byRank(a: Candidate, b: Candidate): number {
 function shortened(skips: Skip[]): Skip[] {
   if (skips.length <= skipsShown) return skips;
   const rest = skips.slice(skipsShown);
-  const counts = Map.groupBy(rest, each => each.code);
-  const sorted = [...counts].sort(([, a], [, b]) => b.length - a.length);
-  const [longest] = sorted;
-  if (!longest) return skips;
-  const detail = sorted.map(([code, list]) => `${list.length} ${code}`).join(', ');
-  const more = {
-    path: rest[0]?.path ?? '',
-    code: longest[0],
-    reason: `This and ${rest.length - 1} more were left out: ${detail}.`,
-  };
-  return [...skips.slice(0, skipsShown), more];
+  const counts = [...Map.groupBy(rest, each => each.code)].sort(([, a], [, b]) => b.length - a.length);
+  const detail = counts.map(([code, list]) => `${list.length} ${code}`).join(', ');
+  const reason = `This and ${rest.length - 1} more were left out: ${detail}.`;
+  const code = counts[0]?.[0];
+  return code ? [...skips.slice(0, skipsShown), { path: rest[0]?.path ?? '', code, reason }] : skips;
 }

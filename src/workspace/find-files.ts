@@ -45,8 +45,6 @@ export interface ListOptions {
 
 const maxConcurrent = 8;
 
-const walkLimits = { maxDepth: 100, maxEntries: 200_000 };
-
 /**
  * The files that references stand for, without reading them: a file is itself, whatever it holds; of a folder, the source
  * files below it. Absolute and resolved, each once, in the order named. What is not there or may not be read is left out.
@@ -70,7 +68,7 @@ export async function listSourceFiles(
 }
 
 async function sourcesBelow(sandbox: Sandbox, directory: string, signal?: AbortSignal): Promise<string[]> {
-  const { files } = await walkDirectory(sandbox, directory, walkLimits, signal);
+  const { files } = await walkDirectory(sandbox, directory, {}, signal);
   return files.filter(path => classifyFile(relative(directory, path).split(sep).join('/')) === 'source');
 }
 
@@ -225,7 +223,7 @@ export async function findFiles(sandbox: Sandbox, { start, glob, signal }: FindR
   const located = await sandbox.locate(start);
   if (isSkip(located)) return located;
   if (located.kind === 'file') return [located.path];
-  const { files } = await walkDirectory(sandbox, located.path, walkLimits, signal);
+  const { files } = await walkDirectory(sandbox, located.path, {}, signal);
   if (!matches) return files;
   return files.filter(path => matches(relative(located.path, path).split(sep).join('/')));
 }

@@ -1,6 +1,6 @@
 import { constants, existsSync } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { configError } from '../core/errors.ts';
 import { safeCut } from '../core/text.ts';
 import { isIn, realOf, upwards } from './paths.ts';
@@ -103,7 +103,6 @@ function isWindows({ platform = process.platform }: ProgramSearch): boolean {
 }
 
 function pathDelimiter(search: ProgramSearch): string {
-  if (search.platform === undefined) return delimiter;
   return isWindows(search) ? ';' : ':';
 }
 

@@ -188,12 +188,8 @@ export function createSandbox(options: SandboxOptions): Sandbox {
 
   async function assertWithin(path: string): Promise<string> {
     const located = await locate(path);
-    const problem = isSkip(located)
-      ? located.reason
-      : located.kind === 'file'
-        ? 'It is a file, not a directory.'
-        : undefined;
-    if (problem === undefined && !isSkip(located)) return located.path;
+    if (!isSkip(located) && located.kind === 'directory') return located.path;
+    const problem = isSkip(located) ? located.reason : 'It is a file, not a directory.';
     throw securityError(`${printablePath(path)} cannot be used as a directory: ${problem}`, {
       next: `Name a directory inside ${realRoots.map(printablePath).join(', ') || 'a root that the operator has set'}.`,
     });
@@ -232,9 +228,8 @@ function folderReaders(
 
 function locatedAs(path: string, stats: Stats): Located {
   const { mtimeMs, ctimeMs } = stats;
-  return stats.isFile()
-    ? { path, kind: 'file', size: stats.size, mtimeMs, ctimeMs }
-    : { path, kind: 'directory', size: 0, mtimeMs, ctimeMs };
+  const isFile = stats.isFile();
+  return { path, kind: isFile ? 'file' : 'directory', size: isFile ? stats.size : 0, mtimeMs, ctimeMs };
 }
 
 /** `through` is the way by a folder that is open and judged; `path` is what it is called. */

@@ -102,10 +102,8 @@ export function classRank(kind: FileClass): number {
 }
 
 export interface WalkLimits {
-  /** Levels of folders below the start. */
-  maxDepth: number;
-  /** Entries looked at in all. */
-  maxEntries: number;
+  /** Entries looked at in all; 200,000 unless told. */
+  maxEntries?: number;
   /** True once the walk has taken long enough; absent: it may take its time. */
   late?: (() => boolean) | undefined;
 }
@@ -150,6 +148,9 @@ const timeGrain = 2_000;
 
 const ruleFiles: readonly string[] = ['.git', '.gitignore', '.polylogueignore'];
 
+/** Levels of folders below the start. */
+const maxDepth = 100;
+
 const openAtOnce = 8;
 
 const linksJudged = 100;
@@ -176,12 +177,13 @@ export async function walkDirectory(
     return walk;
   };
   let level: Folder[] = [{ path: start, chain: await chainAbove(context, start) }];
-  let left = limits.maxEntries;
+  const { maxEntries = 200_000 } = limits;
+  let left = maxEntries;
   const before = new Map(memory?.folders);
   memory?.folders.clear();
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > limits.maxDepth) {
-      return stop(level[0], `Folders more than ${limits.maxDepth} levels down were not read; name those you need.`);
+    if (depth > maxDepth) {
+      return stop(level[0], `Folders more than ${maxDepth} levels down were not read; name those you need.`);
     }
     const below: Folder[] = [];
     for (let at = 0; at < level.length; at += openAtOnce) {
@@ -212,7 +214,7 @@ export async function walkDirectory(
           memory?.folders.set(folder.path, visit);
           continue;
         }
-        return stop(folder, `Only ${limits.maxEntries} entries were looked at; name the files or folders you need.`);
+        return stop(folder, `Only ${maxEntries} entries were looked at; name the files or folders you need.`);
       }
     }
     level = below;
@@ -324,7 +326,7 @@ const maxFiles = 2_000;
 
 const maxDirectoryBytes = 32 * 1024 * 1024;
 
-const walkLimits = { maxDepth: 100, maxEntries: 50_000 };
+const walkLimits = { maxEntries: 50_000 };
 
 const bytesPerLine = 40;
 

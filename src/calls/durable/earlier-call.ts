@@ -39,7 +39,7 @@ export interface StoredExchange {
   turns: readonly StoredTurn[];
 }
 
-const walkLimits = { maxDepth: 100, maxEntries: 50_000 };
+const walkLimits = { maxEntries: 50_000 };
 
 const maxConcurrent = 16;
 

@@ -129,7 +129,8 @@ export function createSymbolIndex(sources: SourceSet) {
   const names = new Map<Outline, Map<string, Declared[]>>();
   for (const [outline, list] of byOutline) {
     const free = list.filter(({ symbol }) => symbol.kind !== 'method');
-    names.set(outline, withoutSignatures(Map.groupBy(free, ({ symbol }) => `${symbol.scope} ${symbol.name}`)));
+    const byPlace = Map.groupBy(free, ({ symbol }) => `${symbol.scope} ${symbol.name}`);
+    names.set(outline, new Map([...byPlace].map(([place, same]) => [place, implemented(same)])));
   }
   const variables = new Map(sources.outlines.map(outline => [outline, heldIn(outline)]));
   const methods = Map.groupBy(
@@ -169,10 +170,6 @@ function adoptGoMethods(sources: SourceSet, all: readonly Declared[]): void {
     const { ownerName } = each.symbol;
     if (ownerName !== undefined) each.owner = types.get(key(each.outline, ownerName));
   }
-}
-
-function withoutSignatures(groups: Map<string, Declared[]>): Map<string, Declared[]> {
-  return new Map([...groups].map(([name, list]) => [name, implemented(list)]));
 }
 
 /** Overloads are one function: their signatures go where a body is; of signatures alone the first stays. */

@@ -20,8 +20,6 @@ export interface GitProcessOptions {
   childEnv: Readonly<Record<string, string | undefined>>;
   /** No program inside its roots is taken for git. */
   sandbox: Pick<Sandbox, 'roots'>;
-  /** Milliseconds for one command; 30,000 unless told. */
-  timeoutMs?: number;
 }
 
 export interface GitOutput {
@@ -48,6 +46,8 @@ export interface GitCommand {
 const passedOn = ['PATH', 'HOME', 'XDG_CONFIG_HOME', 'SYSTEMROOT', 'USERPROFILE', 'TMPDIR', 'TEMP', 'TMP'];
 const megabyte = 1024 * 1024;
 const errorChars = 2_000;
+/** For one command. */
+const timeoutMs = 30_000;
 
 /** No setting of a repository may start a program: a checkout of a stranger's is looked at like any other. */
 const harmless: readonly (readonly [string, string])[] = [
@@ -95,7 +95,7 @@ export async function runGit(options: GitProcessOptions, command: GitCommand): P
       ending ??= why;
       killGroup(child.pid);
     };
-    const stopTimer = options.clock.after(options.timeoutMs ?? 30_000, () => end('late'));
+    const stopTimer = options.clock.after(timeoutMs, () => end('late'));
     const onAbort = () => end('cancelled');
     command.signal?.addEventListener('abort', onAbort, { once: true });
     const clean = () => {

@@ -106,7 +106,6 @@ const remembered: Omit<WalkMemory, 'now'> = { folders: new Map(), rules: new Map
 const begun = new Map<number, { isLook: boolean; stop: AbortController; ended: Promise<void> }>();
 let store: IndexStore | undefined;
 
-const maxDepth = 100;
 const maxEntries = 300_000;
 /** Entries of folders that are listed before the first file is read. */
 const earlyEntries = 1_000;
@@ -143,8 +142,7 @@ async function look(
 ): Promise<IndexResults['look']> {
   if (rebuild) into.clear();
   const before = [...into.files().keys()];
-  const walk = (maxEntries: number) =>
-    walkDirectory(sandbox, root, { maxDepth, maxEntries }, signal, { ...remembered, now });
+  const walk = (maxEntries: number) => walkDirectory(sandbox, root, { maxEntries }, signal, { ...remembered, now });
   // The first question is answered from a few folders, before all of them are listed.
   const early = before.length === 0 ? await bringIn(into, (await walk(earlyEntries)).files, signal) : undefined;
   const { files: paths, skipped } = await walk(maxEntries);
