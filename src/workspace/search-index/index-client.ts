@@ -25,14 +25,13 @@ export type IndexJob =
   /** Makes the index equal to the files. `now`: epoch milliseconds. */
   | { op: 'look'; now: number; rebuild?: boolean }
   /** Texts of files that have no chunks yet, unmasked: those near a question, or any. */
-  | { op: 'uncut'; question?: string; limit: number }
+  | { op: 'uncut'; question: string | undefined; limit: number }
   | { op: 'cut'; files: readonly FileToCut[] }
-  | { op: 'counts'; model?: string }
+  | { op: 'counts'; model: string | undefined }
   /** Chunks that have no vector of this model. */
   | { op: 'bare'; model: string; limit: number }
   | { op: 'embed'; model: string; vectors: readonly { id: number; vector: Float32Array }[] }
-  | { op: 'search'; question: string; near?: { model: string; vector: Float32Array }; limit: number }
-  | { op: 'close' };
+  | { op: 'search'; question: string; near?: { model: string; vector: Float32Array }; limit: number };
 
 export interface IndexResults {
   /** Counts of files. */
@@ -43,10 +42,10 @@ export interface IndexResults {
   bare: { id: number; text: string }[];
   embed: undefined;
   search: Hit[];
-  close: undefined;
 }
 
-export type ToThread = { id: number; job: IndexJob } | { cancel: number };
+/** `close`: ends all looks, then the thread. */
+export type ToThread = { id: number; job: IndexJob } | { cancel: number } | { close: true };
 
 export interface IndexThreadOptions {
   /** The database; undefined: in memory alone. */
@@ -76,7 +75,6 @@ const threadMegabytes = 1_024;
 const idleMs = 120_000;
 
 interface Asked {
-  worker: Worker;
   resolve(done: unknown): void;
   reject(error: Error): void;
   onProgress: ((progress: LookProgress) => void) | undefined;
@@ -103,29 +101,16 @@ export class IndexClient {
   async ask<Op extends IndexJob['op']>(
     job: Extract<IndexJob, { op: Op }>,
     signal?: AbortSignal,
-    onProgress?: (progress: LookProgress) => void,
-  ): Promise<IndexResults[Op]> {
-    if (this.#closed) throw cancelledError('The process is ending.');
-    return this.#ask<Op>(this.#started(), job, signal, onProgress);
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    for (const id of this.#asked.keys()) this.#worker?.postMessage({ cancel: id });
-    await this.#end();
-  }
-
-  async #ask<Op extends IndexJob['op']>(
-    worker: Worker,
-    job: Extract<IndexJob, { op: Op }>,
-    signal?: AbortSignal,
     onProgress?: Asked['onProgress'],
   ): Promise<IndexResults[Op]> {
+    if (this.#closed) throw ending();
     throwIfAborted(signal);
     this.#stayAwake?.();
+    this.#worker ??= this.#started();
+    const worker = this.#worker;
     const id = ++this.#lastId;
     const { promise, resolve, reject } = Promise.withResolvers<IndexResults[Op]>();
-    this.#asked.set(id, { worker, resolve, reject, onProgress });
+    this.#asked.set(id, { resolve, reject, onProgress });
     const cancel = () => worker.postMessage({ cancel: id });
     signal?.addEventListener('abort', cancel, { once: true });
     worker.ref();
@@ -133,7 +118,7 @@ export class IndexClient {
       worker.postMessage({ id, job });
       return await promise;
     } catch (error) {
-      if (this.#closed) throw cancelledError('The process is ending.');
+      if (this.#closed) throw ending();
       throw signal?.aborted ? abortError(signal) : error;
     } finally {
       signal?.removeEventListener('abort', cancel);
@@ -142,19 +127,25 @@ export class IndexClient {
     }
   }
 
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#end();
+    for (const { reject } of this.#asked.values()) reject(ending());
+  }
+
   #started(): Worker {
-    if (this.#worker) return this.#worker;
     const worker = new Worker(program, {
       workerData: this.#options,
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: threadMegabytes, maxYoungGenerationSizeMb: 64 },
     });
     const fail = (error: Error) => {
-      // One that failed is started anew by the next job.
-      if (this.#worker === worker) this.#worker = undefined;
-      for (const asked of this.#asked.values()) if (asked.worker === worker) asked.reject(error);
+      // One that was told to end owes no answer; one that failed is started anew by the next job.
+      if (this.#worker !== worker) return;
+      this.#worker = undefined;
+      for (const { reject } of this.#asked.values()) reject(error);
     };
-    worker
+    return worker
       .on('message', (told: Told) => {
         const asked = this.#asked.get(told.id);
         if ('progress' in told) asked?.onProgress?.(told.progress);
@@ -163,8 +154,6 @@ export class IndexClient {
       })
       .on('error', error => fail(bugError('The thread of the search index failed.', error)))
       .on('exit', code => fail(bugError(`The thread of the search index ended with code ${code}.`)));
-    this.#worker = worker;
-    return worker;
   }
 
   #rest(worker: Worker): void {
@@ -178,9 +167,15 @@ export class IndexClient {
     const worker = this.#worker;
     if (!worker) return;
     this.#worker = undefined;
-    await this.#ask<'close'>(worker, { op: 'close' }).catch(() => undefined);
-    await worker.terminate();
+    const ended = new Promise(resolve => worker.once('exit', resolve));
+    worker.ref();
+    worker.postMessage({ close: true });
+    await ended;
   }
+}
+
+function ending(): Error {
+  return cancelledError('The process is ending.');
 }
 
 function failed({ failure, full, damaged }: IndexFailure): Error {

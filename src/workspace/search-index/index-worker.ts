@@ -276,11 +276,6 @@ async function symbolsIn({ path, text }: FileToCut) {
 }
 
 async function answerTo(id: number, job: IndexJob, signal: AbortSignal): Promise<unknown> {
-  if (job.op === 'close') {
-    for (const { stop } of begun.values()) stop.abort();
-    await Promise.all([...begun.values()].map(({ ended }) => ended));
-    return close();
-  }
   store ??= new IndexStore(openDatabase(), root);
   switch (job.op) {
     case 'look':
@@ -300,21 +295,29 @@ async function answerTo(id: number, job: IndexJob, signal: AbortSignal): Promise
   }
 }
 
-function close(): void {
+function closeStore(): void {
   store?.close();
   store = undefined;
+}
+
+async function end(): Promise<void> {
+  for (const { stop } of begun.values()) stop.abort();
+  await Promise.all([...begun.values()].map(({ ended }) => ended));
+  closeStore();
+  port?.close();
 }
 
 function failureOf(error: unknown): IndexFailure {
   const damaged = isDamage(error);
   if (damaged) {
-    close();
+    closeStore();
     if (file !== undefined) dropFile(file);
   }
   return { failure: error instanceof Error ? error.message : String(error), full: codeOf(error) === 13, damaged };
 }
 
 port?.on('message', (message: ToThread) => {
+  if ('close' in message) return void end();
   if ('cancel' in message) return begun.get(message.cancel)?.stop.abort();
   const { id, job } = message;
   const stop = new AbortController();
@@ -322,7 +325,6 @@ port?.on('message', (message: ToThread) => {
     done => port.postMessage({ id, done }),
     error => port.postMessage({ id, ...failureOf(error) }),
   );
-  if (job.op === 'close') return;
   begun.set(id, { isLook: job.op === 'look', stop, ended });
   void ended.finally(() => begun.delete(id));
 });

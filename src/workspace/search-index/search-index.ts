@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { orAbort } from '../../core/concurrency.ts';
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import type { Clock, Embedder, Mask, Masked } from '../../core/ports.ts';
@@ -95,10 +96,6 @@ export function createSearchIndexes(options: SearchIndexesOptions) {
   };
 }
 
-interface Work extends SearchIndexesOptions, RefreshOptions {
-  client: IndexClient;
-}
-
 /** What stands where in the files of one workspace. */
 function createIndex(options: SearchIndexesOptions, client: IndexClient) {
   const { embedder, clock, mask } = options;
@@ -126,25 +123,17 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
     next ??= look(false);
     const { promise: over, resolve } = Promise.withResolvers<undefined>();
     const stopWaiting = clock.after(waitMs, () => resolve(undefined));
-    const onAbort = () => resolve(undefined);
-    signal.addEventListener('abort', onAbort, { once: true });
     try {
-      return await Promise.race([next, over]);
+      return await orAbort(Promise.race([next, over]), signal);
     } finally {
       stopWaiting();
-      signal.removeEventListener('abort', onAbort);
       throwIfAborted(signal);
     }
   }
 
   async function cut(question?: string): Promise<boolean> {
-    const texts = await client.ask<'uncut'>({
-      op: 'uncut',
-      limit: cutAtOnce,
-      ...(question !== undefined && { question }),
-    });
-    const files = [];
-    for (const { path, text } of texts) files.push({ path, text: withLines(text, await mask(text, maskScope)) });
+    const files = await client.ask<'uncut'>({ op: 'uncut', limit: cutAtOnce, question });
+    for (const file of files) file.text = withLines(file.text, await mask(file.text, maskScope));
     if (files.length > 0) await client.ask<'cut'>({ op: 'cut', files });
     return files.length > 0;
   }
@@ -152,7 +141,7 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
   /** Cuts all files, and gives every chunk a vector; answers why it did not, where the model failed. */
   async function embedAll(how: RefreshOptions, embedder: Embedder): Promise<string | undefined> {
     while (await cut()) throwIfAborted(how.signal);
-    return embedBare({ ...options, ...how, client }, embedder);
+    return embedBare(client, how, embedder);
   }
 
   return {
@@ -165,10 +154,7 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
       try {
         const seen = waitMs === undefined ? await look(rebuild, signal) : await lookFor(waitMs, signal);
         const warning = seen ? (embedder ? await embedAll(how, embedder) : options.noEmbedder) : unfinished(latest);
-        const { chunks, vectors } = await client.ask<'counts'>({
-          op: 'counts',
-          ...(embedder && { model: embedder.model }),
-        });
+        const { chunks, vectors } = await client.ask<'counts'>({ op: 'counts', model: embedder?.model });
         const done = seen ?? { files: latest.done, indexed: 0, removed: 0, skipped: [] };
         return { ...done, chunks, ...(embedder && { vectors }), ...(warning !== undefined && { warning }) };
       } finally {
@@ -229,22 +215,19 @@ function embeddable(text: string): string {
 }
 
 /** Gives chunks that have none a vector; answers why it did not, where the model failed. */
-async function embedBare(work: Work, embedder: Embedder): Promise<string | undefined> {
-  const { client, signal } = work;
+async function embedBare(client: IndexClient, how: RefreshOptions, embedder: Embedder): Promise<string | undefined> {
+  const { signal, payer } = how;
   const { model } = embedder;
   const { chunks, vectors } = await client.ask({ op: 'counts', model });
-  const report = stepReporter(work, 'embedding');
+  const report = stepReporter(how, 'embedding');
   const total = chunks - vectors;
   for (let done = 0; ; ) {
     throwIfAborted(signal);
     const bare = await client.ask({ op: 'bare', model, limit: embedAtOnce });
     if (bare.length === 0) return undefined;
     try {
-      const made = await embedder.embed(
-        bare.map(({ text }) => embeddable(text)),
-        signal,
-        work.payer,
-      );
+      const texts = bare.map(({ text }) => embeddable(text));
+      const made = await embedder.embed(texts, signal, payer);
       const pairs = bare.flatMap(({ id }, index) => {
         const vector = made[index];
         return vector ? [{ id, vector }] : [];
