@@ -79,9 +79,6 @@ function tooMany(count: number, limit: number): Error {
   });
 }
 
-/** One place of a name: a character, any (`?`), any number of them (`*`), or one of a class. */
-type Piece = { star: true } | { star: false; fits(char: string): boolean; dot: boolean };
-
 const maxAlternatives = 64;
 
 /**
@@ -95,7 +92,7 @@ export function globMatcher(glob: string): ((path: string) => boolean) | undefin
     const names = one.split('/');
     // Something has to be there below the folder.
     const whole = names.at(-1) === '**' ? [...names, '*'] : names;
-    return whole.map(name => (name === '**' ? '**' : piecesOf(name)));
+    return whole.map(name => (name === '**' ? '**' : nameExpression(name)));
   });
   return path => {
     const names = path.split('/');
@@ -118,75 +115,48 @@ function alternatives(glob: string): string[] | undefined {
   }
 }
 
-function piecesOf(name: string): Piece[] {
-  const pieces: Piece[] = [];
-  for (let at = 0; at < name.length; at++) {
-    const char = name.charAt(at);
-    const end = char === '[' ? name.indexOf(']', at + (/^[!^]/.test(name.slice(at + 1)) ? 3 : 2)) : -1;
-    if (char === '*') {
-      const before = pieces.at(-1);
-      if (!before?.star) pieces.push({ star: true });
-    } else if (char === '?') pieces.push({ star: false, fits: () => true, dot: false });
-    else if (end !== -1) {
-      pieces.push({ star: false, fits: classOf(name.slice(at + 1, end)), dot: false });
-      at = end;
-    } else pieces.push({ star: false, fits: other => other === char, dot: char === '.' });
+/**
+ * The pattern of one name as an expression. What is found in a look-ahead is final: only the last `*` is tried again, so that no
+ * name takes long.
+ */
+function nameExpression(glob: string): RegExp {
+  const parts = [''];
+  for (const place of glob.match(/\*+|\[(?:[!^].|[^!^])[^\]]*\]|./gs) ?? []) {
+    if (place.startsWith('*')) parts.push('');
+    else parts.push(`${parts.pop()}${place.length > 1 ? classExpression(place) : placeExpression(place)}`);
   }
-  return pieces;
+  const tail = parts.pop();
+  const [head, ...between] = parts;
+  const found = between.map((part, index) => `(?=(.*?${part}))\\${index + 1}`).join('');
+  const hidden = glob.startsWith('.') ? '' : '(?!\\.)';
+  return new RegExp(`^${hidden}${head === undefined ? tail : `${head}${found}.*${tail}`}$`, 's');
 }
 
-function classOf(body: string): (char: string) => boolean {
-  const not = /^[!^]/.test(body);
-  const chars = not ? body.slice(1) : body;
-  const ranges: [string, string][] = [];
-  for (let at = 0; at < chars.length; at++) {
-    const from = chars.charAt(at);
-    const isRange = chars.charAt(at + 1) === '-' && at + 2 < chars.length;
-    ranges.push([from, isRange ? chars.charAt(at + 2) : from]);
-    if (isRange) at += 2;
-  }
-  return char => ranges.some(([from, to]) => from <= char && char <= to) !== not;
+function placeExpression(char: string): string {
+  return char === '?' ? '.' : char.replace(/[\\^$.*+?()[\]{}|]/, '\\$&');
+}
+
+/** `[a-z]` and `[!a-z]`. A range that goes backwards has nothing. */
+function classExpression(place: string): string {
+  const not = /^\[[!^]/.test(place);
+  const ranges = place.slice(not ? 2 : 1, -1).replace(/(.)-(.)/gs, (range, from, to) => (from <= to ? range : ''));
+  return `[${not ? '^' : ''}${ranges.replace(/[\\[\]^]/g, '\\$&')}]`;
 }
 
 /** Where in the path each step may begin: `**` lets it begin at every name from there on that has no dot before it. */
-function fitsPath(steps: readonly (readonly Piece[] | '**')[], names: readonly string[]): boolean {
-  let reached = names.map(() => false);
-  reached = [true, ...reached];
+function fitsPath(steps: readonly (RegExp | '**')[], names: readonly string[]): boolean {
+  let reached = [true, ...names.map(() => false)];
   for (const step of steps) {
     const next = reached.map(() => false);
     for (const [at, name] of [...names, undefined].entries()) {
       if (step === '**') {
         const before = names[at - 1];
         next[at] = reached[at] === true || (next[at - 1] === true && before?.startsWith('.') === false);
-      } else if (reached[at] && name !== undefined) next[at + 1] = fitsName(step, name);
+      } else if (reached[at] && name !== undefined) next[at + 1] = step.test(name);
     }
     reached = next;
   }
   return reached.at(-1) === true;
-}
-
-/** Only the last `*` is ever tried again: what those before it took is as good as anything else. */
-function fitsName(pieces: readonly Piece[], name: string): boolean {
-  const [first] = pieces;
-  if (name.startsWith('.') && (first?.star || first?.dot === false)) return false;
-  let piece = 0;
-  let star = -1;
-  let from = 0;
-  for (let at = 0; at < name.length; ) {
-    const wanted = pieces[piece];
-    if (wanted?.star) {
-      star = piece++;
-      from = at;
-    } else if (wanted?.fits(name.charAt(at))) {
-      piece++;
-      at++;
-    } else if (star !== -1) {
-      piece = star + 1;
-      at = ++from;
-    } else return false;
-  }
-  while (pieces[piece]?.star) piece++;
-  return piece === pieces.length;
 }
 
 export interface FindRequest {
