@@ -81,8 +81,8 @@ export function correctName(text: string, models: readonly ModelInfo[], costOf: 
     .filter(model => madeBy(maker, model))
     .flatMap(model => [model.id, ...model.aliases].map(name => ({ model, ...readName(name) })))
     .filter(name => name.numbers === typed.numbers && (typed.date === '' || typed.date === name.date));
-  const versions =
-    typed.date === '' ? names.filter(name => name.date !== '' && withoutStage(name.key) === typed.key) : [];
+  const isVersion = ({ date, key }: Name) => date !== '' && key.replace(/-(preview|latest)$/, '') === typed.key;
+  const versions = typed.date === '' ? names.filter(isVersion) : [];
   const near = names.filter(name => isNear(typed, name));
   const choice = newestOf(versions) ?? onlyOne(partsOf(typed, names)) ?? onlyOne(near);
   if (!choice) return undefined;
@@ -99,10 +99,6 @@ function readName(text: string): Omit<Name, 'model'> {
     letters: words.filter(word => !/\d/.test(word)).join(''),
     date,
   };
-}
-
-function withoutStage(key: string): string {
-  return key.replace(/-(preview|latest)$/, '');
 }
 
 function partsOf(typed: Omit<Name, 'model'>, names: readonly Name[]): Name[] {
@@ -169,14 +165,14 @@ export interface EligibleModels {
   open: readonly ModelInfo[];
   /** Whether some that may be chosen are missing there because they can't do what is asked. */
   avoids: boolean;
+  /** What names were found to mean, as long as all of this is the same. */
+  meanings: Map<string, Meaning>;
 }
 
 /** What all requests have in common as long as roster and policy are the same. */
 function sceneOf(roster: Roster, policy: RoutingPolicy) {
   const providers = new Map(roster.providers.map(provider => [provider.id, provider]));
-  const restrictions: Restrictions = createRestrictions(roster, policy);
-  const refusals = new Map(roster.models.map(model => [model, restrictions(model)]));
-  const refusal = (model: ModelInfo) => (refusals.has(model) ? refusals.get(model) : restrictions(model));
+  const refusal: Restrictions = createRestrictions(roster, policy);
   const isLocal = (id: string) => providers.get(id)?.local === true;
   const mayOpen = (model: ModelInfo) =>
     policy.offline ? isOffline(model.provider) : providers.get(model.provider)?.onlyByName === false;
@@ -192,7 +188,7 @@ function sceneOf(roster: Roster, policy: RoutingPolicy) {
     cost: (model: ModelInfo) => averagePrice(model) ?? (isLocal(model.provider) ? 0 : Number.POSITIVE_INFINITY),
     permitted: roster.models.filter(model => mayOpen(model) && refusal(model) === undefined),
     /** All that are permitted, by category, as far as one was asked for. */
-    ranked: new Map<Category, readonly ModelInfo[]>(),
+    ranked: new Map<Category, Pick<EligibleModels, 'open' | 'meanings'>>(),
   };
 }
 
@@ -206,10 +202,10 @@ export function eligibleModels(request: ModelRequest, roster: Roster, policy: Ro
   const { permitted, ranked } = scene;
   const { avoid, category } = request;
   const suited = avoid ? permitted.filter(model => !avoid(model)) : permitted;
-  const before = avoid ? undefined : ranked.get(category);
-  const open = before ?? rankModels(suited, category, policy.prefer, scene.pricing.isLocal);
-  if (!avoid) ranked.set(category, open);
-  return { ...scene, request, open, avoids: suited.length < permitted.length };
+  const rank = () => rankModels(suited, category, policy.prefer, scene.pricing.isLocal);
+  const found = (avoid ? undefined : ranked.get(category)) ?? { open: rank(), meanings: new Map() };
+  if (!avoid) ranked.set(category, found);
+  return { ...scene, ...found, request, avoids: suited.length < permitted.length };
 }
 
 /** A model that may be chosen, with what the call may cost there. */
@@ -298,7 +294,14 @@ export function byPriority(models: readonly ModelInfo[]): ModelInfo[] {
   return models.toSorted((a, b) => priorityOf(a.provider) - priorityOf(b.provider));
 }
 
-/** What a name was found to mean. */
+/** What a name was found to mean, and who serves it: the best first. */
+export interface Meaning {
+  match?: Match;
+  scope?: RosterProvider;
+  servers: readonly ModelInfo[];
+}
+
+/** One reading of a name. */
 export interface Match {
   /** The rows that bear the name itself: one model, at one provider or several. */
   rows: readonly ModelInfo[];

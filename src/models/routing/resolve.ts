@@ -9,6 +9,7 @@ import {
   isBefore,
   isUnknownSuffix,
   type Match,
+  type Meaning,
   type Offer,
   offerOf,
   shortened,
@@ -64,6 +65,8 @@ const maxCandidates = 3;
 
 const maxNameLength = 200;
 
+const rememberedNames = 500;
+
 /**
  * Chooses the models for one call. Pure. Throws `MODEL_NOT_FOUND` (class `unknown`, `restricted`, `no_key`, `no_provider`
  * or `unmet_needs`), `PROVIDER_NOT_FOUND`, `INVALID_INPUT_FORMAT` for a suffix that means nothing, and `CONFIG` when no
@@ -91,9 +94,10 @@ function resolveName(eligible: EligibleModels, name: string, reason: string): Re
   if (wanted) return resolveAuto(eligible, name, wanted.effort ?? eligible.request.effort);
   const missing = missingProvider(eligible, name);
   if (missing !== undefined) throw unknownProviderError(eligible, missing);
-  const { match, scope } = findMatch(eligible, name);
-  if (match) return resolveMatch(eligible, name, match, scope, reason);
-  return resolveUnknown(eligible, name);
+  const meaning = eligible.meanings.get(name) ?? findMatch(eligible, name);
+  if (eligible.meanings.size >= rememberedNames) eligible.meanings.clear();
+  eligible.meanings.set(name, meaning);
+  return meaning.match ? resolveMatch(eligible, name, meaning.match, meaning, reason) : resolveUnknown(eligible, name);
 }
 
 /** `auto` may carry an effort; a budget says nothing before the model is known. */
@@ -113,15 +117,21 @@ function splitProvider(eligible: EligibleModels, name: string): { scope?: Roster
   return scope ? { scope, rest: name.slice(at + 1).trim() } : { rest: name };
 }
 
-function findMatch(eligible: EligibleModels, name: string): { match?: Match; scope?: RosterProvider } {
+function findMatch(eligible: EligibleModels, name: string): Meaning {
   const { scope, rest } = splitProvider(eligible, name);
+  const meaning = (match?: Match, usable = match ? servers(eligible, match.rows, scope) : []): Meaning => ({
+    ...(match && { match }),
+    ...(scope && { scope }),
+    servers: usable,
+  });
   if (rest === '') throw malformedNameError(`lacks a model after "${name}"`);
   let known: Match | undefined;
   for (const reading of interpretationsOf(eligible, rest, scope)) {
     known ??= reading;
-    if (servers(eligible, reading.rows, scope).length > 0) return { match: reading, ...(scope ? { scope } : {}) };
+    const usable = servers(eligible, reading.rows, scope);
+    if (usable.length > 0) return meaning(reading, usable);
   }
-  if (known) return { match: known, ...(scope ? { scope } : {}) };
+  if (known) return meaning(known);
   const split = splitSuffix(rest);
   if ((!scope || !mayServeMore(scope)) && isUnknownSuffix(eligible, split, scope)) {
     throw unknownSuffixError(split.base, split.suffix);
@@ -129,8 +139,7 @@ function findMatch(eligible: EligibleModels, name: string): { match?: Match; sco
   // What an open-ended provider is asked for by its own name may well exist: no guessing.
   const guessed = scope && mayServeMore(scope) ? undefined : guess(eligible, rest, scope);
   // A guess never leads to what may not be used.
-  if (!guessed || guessed.rows.some(model => isRestriction(eligible.refusal(model)))) return scope ? { scope } : {};
-  return { match: guessed, ...(scope ? { scope } : {}) };
+  return meaning(guessed?.rows.some(model => isRestriction(eligible.refusal(model))) ? undefined : guessed);
 }
 
 /** The usable rows of a model: those that bear the name, then its twins elsewhere, each by priority. */
@@ -149,10 +158,9 @@ function resolveMatch(
   eligible: EligibleModels,
   name: string,
   { rows, how, suffix }: Match,
-  scope: RosterProvider | undefined,
+  { scope, servers: [first, ...others] }: Meaning,
   reason: string,
 ): Resolution {
-  const [first, ...others] = servers(eligible, rows, scope);
   if (!first) {
     throw scope && rows.some(model => eligible.refusal(model) === 'no_key')
       ? unconfiguredError(eligible, name, scope.id, rows)
@@ -267,9 +275,7 @@ function payable(offers: readonly Offer[]): readonly Offer[] {
   return held.length > 0 ? held : known.toSorted((a, b) => (a.usd ?? 0) - (b.usd ?? 0)).slice(0, 1);
 }
 
-function isCurrent({ model }: Offer): boolean {
-  return model.status === 'active';
-}
+const isCurrent = ({ model }: Offer) => model.status === 'active';
 
 /** The best of `pool`, in their order. Where one provider has them all, those `others` follow that hold most of the prompt. */
 function choose(eligible: EligibleModels, pool: readonly Offer[], others: readonly Offer[] = []): Offer[] {
@@ -346,12 +352,7 @@ function settleFor(eligible: EligibleModels, model: ModelInfo, suffix: Suffixed 
 }
 
 function candidate(model: ModelInfo, { effort, thinkingBudget }: ResolvedEffort, reason: string): Candidate {
-  return {
-    model,
-    ...(effort === undefined ? {} : { effort }),
-    ...(thinkingBudget === undefined ? {} : { thinkingBudget }),
-    reason,
-  };
+  return { model, effort, thinkingBudget, reason };
 }
 
 function unmetNeeds({ request: { needs } }: EligibleModels, model: ModelInfo): string[] {
