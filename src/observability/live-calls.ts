@@ -1,5 +1,5 @@
 import type { Recent, RecentEvent, WatchedCall, WatchedCalls } from '../core/ports.ts';
-import { createOpenCalls, type Observation, type Sink } from './event-bus.ts';
+import type { Observation, Sink } from './event-bus.ts';
 
 /** What is kept; more than that is forgotten, the oldest calls that ended first. */
 const defaultLimits = { calls: 500, characters: 8_000_000, eventsOfCall: 300 };
@@ -11,7 +11,9 @@ interface Followed extends WatchedCall {
 }
 
 /** Follows calls by their events and tells whoever watches. What belongs to no call is not kept. */
-export function createLiveCallsSink(limits: typeof defaultLimits = defaultLimits): Sink & { calls: WatchedCalls } {
+export function createLiveCallsSink(
+  limits: typeof defaultLimits = defaultLimits,
+): Sink & { calls: WatchedCalls; recent: Recent } {
   const followed = new Map<string, Followed>();
   const listeners = new Map<string, Set<(reqId: string) => void>>();
   let size = 0;
@@ -55,6 +57,8 @@ export function createLiveCallsSink(limits: typeof defaultLimits = defaultLimits
     }
   }
 
+  const ofOwner = (owner: string) => [...followed.values()].filter(call => call.owner === owner);
+
   return {
     name: 'live-calls',
     write(observations) {
@@ -69,8 +73,17 @@ export function createLiveCallsSink(limits: typeof defaultLimits = defaultLimits
       forget();
       for (const [reqId, owner] of news) for (const listener of listeners.get(owner) ?? []) listener(reqId);
     },
+    recent({ owner, words, limit }) {
+      const wanted = words.map(word => word.toLowerCase());
+      const holdsAll = ({ event }: RecentEvent) => {
+        const text = JSON.stringify(event).toLowerCase();
+        return wanted.every(word => text.includes(word));
+      };
+      const found = ofOwner(owner).flatMap(({ events }) => events.filter(holdsAll));
+      return limit < 1 ? [] : found.sort((a, b) => a.at - b.at).slice(-limit);
+    },
     calls: {
-      list: owner => [...followed.values()].filter(call => call.owner === owner).sort(runningFirst),
+      list: owner => ofOwner(owner).sort(runningFirst),
       find(owner, reqId) {
         const call = followed.get(reqId);
         return call?.owner === owner ? call : undefined;
@@ -108,35 +121,6 @@ const fieldSize = 16;
 function runningFirst(a: WatchedCall, b: WatchedCall): number {
   const running = Number(b.endedAt === undefined) - Number(a.endedAt === undefined);
   return running || b.startedAt - a.startedAt;
-}
-
-/** Events that are kept in memory; the oldest go first. */
-const maxKept = 2_000;
-
-/** What happened in this process lately. An event belongs to the owner of its call; what belongs to no call is shown to nobody. */
-export function createRecentSink(): Sink & { recent: Recent } {
-  const calls = createOpenCalls(() => undefined);
-  let kept: (RecentEvent & { owner: string })[] = [];
-
-  return {
-    name: 'recent',
-    write(observations) {
-      for (const observation of observations) {
-        const owner = calls.of(observation)?.owner;
-        if (owner !== undefined) kept.push({ ...observation, owner });
-      }
-      if (kept.length > maxKept * 1.25) kept = kept.slice(-maxKept);
-    },
-    recent({ owner, words, limit }) {
-      const wanted = words.map(word => word.toLowerCase());
-      const own = kept.filter(each => {
-        if (each.owner !== owner) return false;
-        const text = JSON.stringify(each.event).toLowerCase();
-        return wanted.every(word => text.includes(word));
-      });
-      return limit < 1 ? [] : own.slice(-limit).map(({ at, event }) => ({ at, event }));
-    },
-  };
 }
 
 /** What goes on for ever must not fill the memory; the first ones tell what is wrong. */

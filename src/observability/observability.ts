@@ -3,7 +3,7 @@ import type { Clock, ExchangeReader, LogExchange, Mask, Random } from '../core/p
 import type { Sink } from './event-bus.ts';
 import { createBus } from './event-bus.ts';
 import { createActivity, createAudit, createBreadcrumbs } from './file-logs.ts';
-import { createLiveCallsSink, createRecentSink, createWarningSink } from './live-calls.ts';
+import { createLiveCallsSink, createWarningSink } from './live-calls.ts';
 import { createMetrics } from './metrics.ts';
 import { createMask, maskKey, type SecretMask } from './secret-masking.ts';
 import { createStderr, type LogLevel } from './stderr-log.ts';
@@ -43,7 +43,6 @@ export async function createTelemetry(options: TelemetryOptions) {
   const onSinkError = (sink: string, error: unknown): void =>
     writeError(`polylogue: the sink ${sink} failed: ${passing.maskSync(String(error), 'log').text}\n`);
   const stderr = createStderr({ write: writeError, level: logLevel });
-  const recent = createRecentSink();
   const live = createLiveCallsSink();
   const warned = createWarningSink();
   const metrics = createMetrics();
@@ -53,7 +52,7 @@ export async function createTelemetry(options: TelemetryOptions) {
   const bus = createBus({
     clock,
     mask: event => passing.maskDeep(event),
-    sinks: [stderr, recent, live, warned, metrics, ...written, ...(traces ? [traces] : [])],
+    sinks: [stderr, inMemory([live, warned, metrics]), ...written, ...(traces ? [traces] : [])],
     onSinkError,
   });
   const exchangeSinks = [log?.log, traces?.logExchange].filter(log => log !== undefined);
@@ -71,7 +70,7 @@ export async function createTelemetry(options: TelemetryOptions) {
     /** What was said to models, by whichever process on this home. Absent: nothing is kept on disk. */
     ...(home !== undefined && { exchanges: lazyReader(logsOf(home)) }),
     /** What the calls of this process did lately. */
-    recent: recent.recent,
+    recent: live.recent,
     calls: live.calls,
     /** What is set up badly, as far as it has turned up. */
     warned: warned.warned,
@@ -93,7 +92,15 @@ const kept: readonly ((...given: Parameters<typeof createAudit>) => Sink)[] = [
   createAudit,
 ];
 
-/** A file is looked at, opened, written and closed for each batch of lines: a call's events go in a batch or two. */
+/** Those that keep what they are told of in this process go together: one wait, as none of them can be slow. */
+const inMemory = (sinks: readonly Sink[]): Sink => ({
+  name: 'memory',
+  write(observations) {
+    for (const sink of sinks) void sink.write(observations);
+  },
+});
+
+/** A file is looked at and written for each batch of lines: a call's events go in a batch or two. */
 const gathering = (sink: Sink): Sink => ({ ...sink, gatherMs: 100 });
 
 const logsOf = (home: string) => join(home, 'logs');
