@@ -120,17 +120,21 @@ async function read(
   input: AttemptInput,
   outcome: AttemptOutcome,
 ): Promise<void> {
+  const { signal } = input.clocks;
   const reader = stream.getReader();
+  // Ends the read that is waited for. Not awaited: a stream that hangs would hang here too.
+  const stop = (reason: unknown = signal.reason) => void reader.cancel(reason).catch(() => undefined);
+  const onAbort = () => stop();
+  signal.addEventListener('abort', onAbort, { once: true });
   try {
-    for (;;) {
-      const { done, value } = await orAbort(reader.read(), input.clocks.signal);
-      if (done) return;
-      take(value, input, outcome);
-    }
+    signal.throwIfAborted();
+    for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value, input, outcome);
+    signal.throwIfAborted();
   } catch (error) {
-    // Not awaited: a stream that hangs would hang here too.
-    reader.cancel(error).catch(() => undefined);
+    stop(error);
     throw error;
+  } finally {
+    signal.removeEventListener('abort', onAbort);
   }
 }
 
@@ -158,7 +162,7 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
       return;
     case 'raw':
       outcome.accepted ||= isRecord(part.rawValue);
-      outcome.told = { ...outcome.told, ...usageIn(part.rawValue) };
+      if (countsIn(part.rawValue)) outcome.told = { ...outcome.told, ...usageIn(part.rawValue) };
       return;
     case 'tool-call':
       // A search at the vendor is part of the answer: it leaves no call behind that would have been cut.
@@ -247,8 +251,9 @@ function warningText(warning: SharedV4Warning, provider: string): string {
 function countsIn(chunk: unknown): Record<string, unknown> | undefined {
   if (!isRecord(chunk)) return undefined;
   const { usage, usageMetadata, message, response, x_groq: groq } = chunk;
-  const places = [usage, usageMetadata, ...[message, response, groq].map(place => isRecord(place) && place.usage)];
-  return places.find(isRecord);
+  for (const counts of [usage, usageMetadata]) if (isRecord(counts)) return counts;
+  for (const place of [message, response, groq]) if (isRecord(place) && isRecord(place.usage)) return place.usage;
+  return undefined;
 }
 
 /** What a chunk of a vendor's stream tells of tokens; what it does not tell is left out. */
