@@ -297,7 +297,9 @@ export function openStdio(
     opening.catch((error: unknown) => transport.fail(error instanceof Error ? error.message : String(error)));
     return opening;
   };
+  // A call that is there before loads what it needs by itself.
   const load = () =>
+    opening ??
     serve()
       .then(warm)
       .catch(() => undefined);
