@@ -123,7 +123,7 @@ export interface Hosts {
   own: HostServices;
   /** Rejects with an `AppError` of kind `security` where a caller may not read the project that he declares. */
   of(caller: CallerPlace): Promise<{ services: HostServices; root: string }>;
-  settle(hurry?: AbortSignal): Promise<void>;
+  settle(): Promise<void>;
   flush(): Promise<void>;
 }
 
@@ -168,7 +168,6 @@ export function createHosts(shared: SharedParts, { root: productRoot }: Front): 
 
   function leave(key: string, { services }: Entry): void {
     kept.delete(key);
-    // Calls whose callers are gone have their grace.
     const over: Promise<void> = services
       .settle()
       .then(services.flush)
@@ -186,8 +185,8 @@ export function createHosts(shared: SharedParts, { root: productRoot }: Front): 
       if (isOwn) return { services: own, root };
       return { services: entryFor({ ...permissions, ...(roots && { roots }) }, isAlone).services, root };
     },
-    async settle(hurry) {
-      await Promise.all([...all().map(services => services.settle(hurry)), ...leaving]);
+    async settle() {
+      await Promise.all([...all().map(services => services.settle()), ...leaving]);
     },
     async flush() {
       await Promise.all(all().map(services => services.flush()));

@@ -5,7 +5,7 @@ import {
   createExplainer,
   type RouteQuestion,
 } from '../calls/ask/explain-call.ts';
-import { createIdempotentCalls } from '../calls/durable/idempotent-calls.ts';
+import type { IdempotentCalls } from '../calls/durable/idempotent-calls.ts';
 import { detachAfterMs } from '../calls/durable/long-calls.ts';
 import type { ToolDefinition } from '../calls/tool.ts';
 import { securityError } from '../core/errors.ts';
@@ -56,6 +56,7 @@ export interface SharedParts
   fileContext: Omit<CallerFiles, 'roots'>;
   threads: ActionParts['threads'];
   jobs: ActionParts['jobs'];
+  idempotentCalls: IdempotentCalls;
   recent: ActionParts['recent'];
   transfer: Transfer;
   /** From outside the package; they come after those of the product. */
@@ -76,15 +77,15 @@ export interface HostServices {
   kindOf(request: ToolRequest): Promise<CallKind>;
   /** Conversations that their callers keep. */
   converse: SendMessage;
-  /** Lets calls whose callers are gone continue for their grace period, or until `hurry` is aborted. */
-  settle(hurry?: AbortSignal): Promise<void>;
+  /** Ends the agent runs that wait for their callers. */
+  settle(): Promise<void>;
   /** Resolves when the ledger has everything. */
   flush(): Promise<void>;
 }
 
 /** Running parts → the host of callers with these permissions; `roots` of theirs are real folders. `isAlone`: there are no others. */
 export function composeHost(shared: SharedParts, permissions: Permissions, isAlone = false): HostServices {
-  const { config, store, threads, jobs, random, clock, emit, facts } = shared;
+  const { config, store, threads, idempotentCalls, random, clock, emit, facts } = shared;
   const values = narrowValues(config.values.app, permissions);
   const { roots } = permissions;
   const files = roots ? composeFilesWithin(config, shared.files, { ...shared.fileContext, roots }) : shared.files;
@@ -113,8 +114,6 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
   });
   const engine = createEngine(services);
   product.catalogueVersion = catalogueVersion(engine.list());
-  const graceMs = values.detachedGraceSeconds * 1_000;
-  const idempotentCalls = createIdempotentCalls({ ...services, jobs, graceMs });
   const explained = { tools: exposed.tools, explain: models.explain };
   const explain = createExplainer(services, explained);
   return {
@@ -126,6 +125,7 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
       prompts,
       emit,
       idempotentCalls,
+      world: services,
       replyFormat: values.replyFormat,
       replyTokens: services.replyTokens,
     }),
@@ -138,10 +138,7 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
       const { createSendMessage } = await import('../engine/conversation.ts');
       return createSendMessage(services, agent.localTools)(request);
     },
-    async settle(hurry) {
-      await agent.close();
-      await idempotentCalls.close(hurry);
-    },
+    settle: agent.close,
     flush: () => meter.flush(),
   };
 }

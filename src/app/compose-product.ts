@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CallExplanation, RouteQuestion } from '../calls/ask/explain-call.ts';
-import { createJobs } from '../calls/durable/jobs.ts';
+import { createOperations } from '../calls/durable/operations.ts';
 import type { ToolHost } from '../core/tool-host.ts';
 import type { SpendRow } from '../core/usage.ts';
 import { version } from '../core/version.ts';
@@ -95,20 +95,12 @@ export async function composeProduct(
   const embedder = composeEmbedder(services, { values, models, store, clock, random, emit });
   const { noEmbedder } = services;
   const files = composeFiles(config, { ...environment, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
-  const jobs = createJobs({ store, clock, random, emit });
+  const operations = createOperations({ ...values, store, clock, random, emit });
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
   const facts = { version, nodeVersion: environment.nodeVersion, platform: environment.platform, store: place.name };
-  const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
-  const placed = {
-    ...running,
-    clis,
-    config,
-    models,
-    facts,
-    fileContext: { ...environment, mask },
-    extraTools,
-    besides,
-  };
+  const running = { store, state, files, mask, random, clock, emit, home, services, threads, recent, transfer };
+  const fileContext = { ...environment, mask };
+  const placed = { ...running, ...operations, clis, config, models, facts, fileContext, extraTools, besides };
   const hosts = createHosts(placed, front);
   const { host, instructions, explain, ask } = hosts.own;
   const observed = composeObservability(telemetry, { ...models, ask }, random);
@@ -138,7 +130,8 @@ export async function composeProduct(
       return composeDaemon({ ...seen, config, hosts, store, version, clock, random, emit, isPrivate }, options);
     },
     async close(hurry) {
-      await Promise.all([jobs.close(values.detachedGraceSeconds * 1_000, hurry), hosts.settle(hurry)]);
+      await hosts.settle();
+      await operations.close(hurry);
       await models.close();
       await hosts.flush();
       await Promise.all([files.pool.close(), files.indexes.close()]);

@@ -1,5 +1,5 @@
 import type { ModelActions } from '../calls/action-context.ts';
-import type { IdempotentCalls } from '../calls/durable/idempotent-calls.ts';
+import type { CallExecutor, IdempotentCalls } from '../calls/durable/idempotent-calls.ts';
 import type { Jobs } from '../calls/durable/jobs.ts';
 import { abortOnDisconnect, detachLong } from '../calls/durable/long-calls.ts';
 import { idempotencyTraits } from '../calls/durable/operation-log.ts';
@@ -277,6 +277,8 @@ export interface HostOptions {
   engine: Pick<ToolHost, 'list' | 'call'>;
   /** One bill for a call that is sent again. */
   idempotentCalls: Pick<IdempotentCalls, 'call'>;
+  /** What a call that is sent again is compared with. */
+  world: Omit<CallExecutor, 'run' | 'detach'>;
   exposed: ExposedTools;
   prompts: HostPrompts;
   threads: Threads;
@@ -311,8 +313,8 @@ export function createHost(options: HostOptions): ToolHost {
   }
 
   const takesLong = ({ name, detach }: ToolRequest) => long.has(name) && (retrievable || detach === 'task');
-  const way = { run: watched, long: (run: ToolHost['call']) => detachLong({ ...options, takesLong }, run) };
-  const plainly = way.long(watched);
+  const way = { ...options.world, run: watched, detach: { ...options, takesLong } };
+  const plainly = detachLong(way.detach, watched);
 
   return {
     list: engine.list,

@@ -175,11 +175,11 @@ export interface Store {
   /**
    * Takes or renews a right that one holder has at a time: to run an exchange on a thread, or (under its own name) to be the
    * process that runs certain jobs. True when nobody else holds it, or `holder` does already.
-   * It lapses `ttlMs` after `now`, so that a holder that died blocks nobody for long.
+   * It lapses `ttlMs` after `now`, so that a holder that died blocks nobody for long. `unhurried`: as with a fact.
    */
-  lease(id: string, holder: string, ttlMs: number, now: number): Promise<boolean>;
+  lease(id: string, holder: string, ttlMs: number, now: number, unhurried?: boolean): Promise<boolean>;
   /** Gives it back; does nothing when `holder` does not hold it. */
-  release(id: string, holder: string): Promise<void>;
+  release(id: string, holder: string, unhurried?: boolean): Promise<void>;
 
   /** A fact, or undefined when there is none or its time ended by `now`. */
   fact(key: string, now: number): Promise<Fact | undefined>;

@@ -14,8 +14,8 @@ import type { Sandbox } from '../../workspace/sandbox.ts';
 import { walkDirectory } from '../../workspace/walk.ts';
 import { truncateAnswer } from '../format-reply.ts';
 import { continuationOffer, errorReply, successReply } from '../reply.ts';
-import type { Jobs, ProcessLease } from './jobs.ts';
-import type { SharedExecution } from './long-calls.ts';
+import type { Jobs } from './jobs.ts';
+import type { Execution } from './long-calls.ts';
 import {
   type CallFingerprint,
   type CallOperation,
@@ -24,6 +24,7 @@ import {
   type OperationLog,
   replayedReply,
 } from './operation-log.ts';
+import type { ProcessLease } from './process-lease.ts';
 
 export interface InputCheckOptions {
   threads: Threads;
@@ -92,11 +93,9 @@ async function changedBelow(sandbox: Sandbox, folder: string, since: number): Pr
 }
 
 export interface FindOptions extends InputCheckOptions {
-  holding: Pick<ProcessLease, 'isDead'>;
-  /** Names this process. */
-  holder: string;
-  /** The work of this process, by the ids of its calls. */
-  running: ReadonlyMap<string, SharedExecution>;
+  lease: Pick<ProcessLease, 'holder' | 'isDead'>;
+  /** The work of a call of this process. */
+  workOf(id: string): Execution | undefined;
   request: ToolRequest;
   /** A call as its record is now. */
   look(id: string): Promise<CallOperation | undefined>;
@@ -104,7 +103,7 @@ export interface FindOptions extends InputCheckOptions {
 
 /** What is left of an earlier call that this one repeats. */
 export type EarlierCall =
-  | { state: 'here'; call: CallOperation; work: SharedExecution }
+  | { state: 'here'; call: CallOperation; work: Execution }
   | { state: 'elsewhere'; call: CallOperation }
   /** It ended: with a reply, or without one. */
   | { state: 'ended'; call: CallOperation }
@@ -133,17 +132,17 @@ export async function findEarlierCall(
 }
 
 async function stateOf(
-  { running, request, holder, holding, look }: FindOptions,
+  { workOf, request, lease, look }: FindOptions,
   call: CallOperation,
   identity: CallFingerprint,
 ): Promise<Exclude<EarlierCall, { state: 'dead' }> | { state: 'dead'; call: CallOperation } | undefined> {
   // The same question is a new one.
   if (call.status === 'interrupted' && isForgotten(call, identity)) return undefined;
   if (call.status !== 'running') return { state: 'ended', call };
-  const work = running.get(call.id);
+  const work = workOf(call.id);
   const isIts = identity.named || (call.client !== undefined && call.client === identity.client);
   if (work) return isIts || work.isOpenTo(request) ? { state: 'here', call, work } : undefined;
-  if (call.holder === holder || (await holding.isDead(call.holder))) {
+  if (call.holder === lease.holder || (await lease.isDead(call.holder))) {
     // It may have ended in order since its record was read, and its process with it.
     const now = await look(call.id);
     return now && (now.status === 'running' ? { state: 'dead', call: now } : { state: 'ended', call: now });
@@ -234,7 +233,7 @@ export const wantedFreshMs = 10_000;
 
 /** Waits for a call of another process. Resolves with its record once it ended; undefined when nobody works on it any more. */
 export async function awaitElsewhere(
-  { log, holding, clock }: { log: OperationLog; holding: Pick<ProcessLease, 'isDead'>; clock: Clock },
+  { log, lease, clock }: { log: OperationLog; lease: Pick<ProcessLease, 'isDead'>; clock: Clock },
   { id }: CallOperation,
   { key }: CallFingerprint,
   signal: AbortSignal,
@@ -243,7 +242,7 @@ export async function awaitElsewhere(
     throwIfAborted(signal);
     const call = (await log.read(key)).calls.find(each => each.id === id);
     if (call?.status !== 'running') return call;
-    if (await holding.isDead(call.holder)) return undefined;
+    if (await lease.isDead(call.holder)) return undefined;
     if (clock.monotonic() - wantedAt >= wantedMs) {
       wantedAt = clock.monotonic();
       await log.change(key, id, found => ({ ...found, wantedAt: clock.now() }));

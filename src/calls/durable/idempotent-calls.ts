@@ -7,27 +7,32 @@ import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import type { Store } from '../../storage/store.ts';
 import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import { errorReply } from '../reply.ts';
-import type { InputCheckOptions } from './earlier-call.ts';
 import {
   awaitElsewhere,
   type EarlierCall,
   findEarlierCall,
+  type InputCheckOptions,
   outcomeOf,
   type RecoverOptions,
   recoveredReply,
   wantedFreshMs,
 } from './earlier-call.ts';
 import type { Jobs } from './jobs.ts';
-import { createProcessLease, type ProcessLease } from './jobs.ts';
-import type { LongCall } from './long-calls.ts';
-import { abortOnDisconnect, type SharedExecution, shareExecution } from './long-calls.ts';
-import type { IdempotencyTraits } from './operation-log.ts';
+import {
+  aBreath,
+  abortOnDisconnect,
+  type DetachOptions,
+  detachLong,
+  type Execution,
+  startExecution,
+} from './long-calls.ts';
 import {
   type CallFingerprint,
   type CallOperation,
   createOperationLog,
   endedOperation,
   fingerprintCall,
+  type IdempotencyTraits,
   type IdentifyOptions,
   isForgotten,
   keyInUse,
@@ -35,12 +40,14 @@ import {
   type OperationLog,
   replayedReply,
 } from './operation-log.ts';
+import type { ProcessLease } from './process-lease.ts';
 
 type Call = ToolHost['call'];
 
-export interface IdempotentCallsOptions extends IdentifyOptions, InputCheckOptions, RecoverOptions {
+export interface IdempotentCallsOptions {
   store: Store;
   jobs: Jobs;
+  lease: ProcessLease;
   clock: Clock;
   random: Random;
   emit: Emit;
@@ -49,23 +56,18 @@ export interface IdempotentCallsOptions extends IdentifyOptions, InputCheckOptio
   graceMs: number;
 }
 
-/** How a call is made. */
-export interface CallExecutor {
+/** How a call is made, and what its caller may see. */
+export interface CallExecutor extends IdentifyOptions, InputCheckOptions, RecoverOptions {
   /** The pipeline of a call. */
   run: Call;
-  /** Lets calls that take long go on as jobs. */
-  long(call: Call): LongCall;
+  /** How calls that take long go on as jobs; absent: they do not. */
+  detach?: DetachOptions | undefined;
 }
 
 /** One bill for one call, however often it is sent until its reply arrives. */
 export interface IdempotentCalls {
   /** Runs a call, or hands out what an earlier one came to whose reply did not arrive. Never throws. */
-  call(
-    request: ToolRequest,
-    signal: AbortSignal,
-    traits: IdempotencyTraits,
-    executor: CallExecutor,
-  ): Promise<ToolReply>;
+  call(request: ToolRequest, signal: AbortSignal, traits: IdempotencyTraits, way: CallExecutor): Promise<ToolReply>;
   /** Gives calls whose callers are gone their grace, or until `hurry` is aborted; then they are interrupted. */
   close(hurry?: AbortSignal): Promise<void>;
 }
@@ -77,77 +79,70 @@ export function createIdempotentCalls(options: IdempotentCallsOptions): Idempote
   return new IdempotentCallService(options);
 }
 
-/** A call with all that its handling needs. */
-interface Asked {
+interface Sent {
   request: ToolRequest;
   signal: AbortSignal;
   traits: IdempotencyTraits;
   executor: CallExecutor;
+}
+
+/** A call with all that its handling needs. */
+interface Asked extends Sent {
   fingerprint: CallFingerprint;
+}
+
+/** A call of this process. */
+interface OwnCall {
+  key: Sha256;
+  /** As it began: it is not in the log from its first moment. */
+  call: CallOperation;
+  /** Absent while its record is made. */
+  work?: Execution;
+  /** Resolves once it is known whether it begins. */
+  started: Promise<void>;
+  /** Resolves once it ended and its record says so. */
+  over?: Promise<void>;
+  /** Its reply is known to have arrived. */
+  hasArrived?: boolean;
 }
 
 class IdempotentCallService implements IdempotentCalls {
   readonly #options: IdempotentCallsOptions;
-  readonly #holder: string;
-  readonly #lease: ProcessLease;
   readonly #log: OperationLog;
-  readonly #running = new Map<string, SharedExecution>();
-  /** Calls of this process as they began, by their ids: they are not in the log from their first moment. */
-  readonly #begun = new Map<string, { key: Sha256; call: CallOperation }>();
+  /** Calls of this process, by their ids. */
+  readonly #own = new Map<string, OwnCall>();
   /** Of two calls with one key the second is judged once the first has begun. */
   readonly #order = createQueue();
-  /** When a call is over and its record says so. */
-  readonly #over = new Map<string, Promise<void>>();
   /** Changes of records that are on their way. */
   readonly #notes = new Set<Promise<void>>();
-  /** Calls whose records may be in the store already, but that are not in `#running` yet: until they are. */
-  readonly #starting = new Map<string, Promise<void>>();
   /** Calls of which it is not known yet whether they are to begin: until it is. */
   readonly #judged = new Set<Promise<void>>();
-  /** Calls whose replies arrived while their records still stand. */
-  readonly #arrived = new Set<string>();
+  readonly #forget = () => void this.#noted(this.#log.settle(true));
 
   constructor(options: IdempotentCallsOptions) {
     this.#options = options;
-    this.#holder = options.random.uuid();
     this.#log = createOperationLog(options.store, options.clock);
-    this.#lease = createProcessLease({ ...options, holder: this.#holder, onBeat() {} });
   }
 
-  async call(
-    request: ToolRequest,
-    signal: AbortSignal,
-    traits: IdempotencyTraits,
-    executor: CallExecutor,
-  ): Promise<ToolReply> {
-    const { promise, resolve } = Promise.withResolvers<void>();
+  async call(...[request, signal, traits, executor]: Parameters<IdempotentCalls['call']>): Promise<ToolReply> {
+    const { promise, resolve: known } = Promise.withResolvers<void>();
     this.#judged.add(promise);
-    const known = () => {
-      this.#judged.delete(promise);
-      resolve();
-    };
-    try {
-      return await this.#judge(request, signal, { facts: traits, way: executor, known });
-    } finally {
-      known();
-    }
+    void promise.then(() => this.#judged.delete(promise));
+    return this.#judge({ request, signal, traits, executor }, known).finally(known);
   }
 
   /** `known` is called when the call has begun, or waits for another one. */
-  async #judge(
-    request: ToolRequest,
-    signal: AbortSignal,
-    { facts: traits, way: executor, known }: { facts: IdempotencyTraits; way: CallExecutor; known(): void },
-  ): Promise<ToolReply> {
+  async #judge(sent: Sent, known: () => void): Promise<ToolReply> {
+    const { request, signal, traits, executor } = sent;
     const plainly = () => {
-      const reply = abortOnDisconnect(request, signal, executor.long(executor.run));
+      const reply = abortOnDisconnect(request, signal, detachLong(executor.detach, executor.run));
       known();
       return reply;
     };
-    const fingerprint = await fingerprintCall(this.#options, request, traits);
+    const fingerprint = await fingerprintCall(executor, request, traits);
     if (!fingerprint) return plainly();
     if (traits.looks) fingerprint.folders.push(request.principal.root);
-    const asked = { request, signal, traits, executor, fingerprint };
+    const asked = { ...sent, fingerprint };
     let seen: LoggedOperation;
     let again: ToolReply | undefined;
     const leave = await this.#order.enter(fingerprint.key, new AbortController().signal);
@@ -181,9 +176,10 @@ class IdempotentCallService implements IdempotentCalls {
 
   async close(hurry?: AbortSignal): Promise<void> {
     // What came just before the end begins, and has its grace like the others: the store is still there for it.
-    while (this.#judged.size + this.#starting.size > 0)
-      await Promise.all([...this.#judged, ...this.#starting.values()]);
-    const all = [...this.#running.values()];
+    const starting = () => [...this.#own.values()].flatMap(({ work, started }) => (work ? [] : [started]));
+    while (this.#judged.size + starting().length > 0) await Promise.all([...this.#judged, ...starting()]);
+    const own = [...this.#own.values()];
+    const all = own.flatMap(({ work }) => work ?? []);
     const interruptAll = () => {
       for (const work of all) work.interrupt();
     };
@@ -193,9 +189,8 @@ class IdempotentCallService implements IdempotentCalls {
     });
     if (hurry?.aborted) interruptAll();
     hurry?.addEventListener('abort', interruptAll, { once: true });
-    await Promise.all(this.#over.values());
-    await Promise.all(this.#notes);
-    await this.#lease.close();
+    await Promise.all(own.map(({ over }) => over));
+    await Promise.all([...this.#notes, this.#noted(this.#log.settle())]);
     stopTimer();
     hurry?.removeEventListener('abort', interruptAll);
   }
@@ -211,28 +206,34 @@ class IdempotentCallService implements IdempotentCalls {
   }
 
   #passing(id: string): Promise<void> | undefined {
-    if (this.#arrived.has(id)) return undefined;
-    return this.#starting.get(id) ?? (this.#running.get(id)?.isEnding() ? this.#over.get(id) : undefined);
+    const { work, started, over } = this.#own.get(id) ?? {};
+    return work?.isEnding() ? over : work ? undefined : started;
   }
 
-  #earlier({ version, calls }: LoggedOperation, { fingerprint, request }: Asked): Promise<EarlierCall | undefined> {
-    const begun = [...this.#begun.values()].flatMap(({ key, call }) => (key === fingerprint.key ? [call] : []));
-    const own = begun.filter(({ id }) => !calls.some(call => call.id === id) && !this.#running.get(id)?.isEnding());
-    const others = [...calls.filter(({ id }) => !this.#arrived.has(id)), ...own];
-    const options = { ...this.#options, holding: this.#lease, holder: this.#holder, running: this.#running, request };
+  #earlier(
+    { version, calls }: LoggedOperation,
+    { fingerprint, request, executor }: Asked,
+  ): Promise<EarlierCall | undefined> {
+    const { lease } = this.#options;
+    const begun = [...this.#own.values()].filter(
+      ({ key, work }) => key === fingerprint.key && work?.isEnding() === false,
+    );
+    const own = begun.flatMap(({ call }) => (calls.some(({ id }) => id === call.id) ? [] : [call]));
+    const workOf = (id: string) => this.#own.get(id)?.work;
     const look = async (id: string) => (await this.#log.read(fingerprint.key)).calls.find(call => call.id === id);
-    return findEarlierCall({ ...options, look }, { version, calls: others }, fingerprint);
+    const options = { ...executor, lease, workOf, look, request };
+    return findEarlierCall(options, { version, calls: [...calls, ...own] }, fingerprint);
   }
 
   /** What the earlier call came to; undefined when it left nothing for this caller, so that this one is a new one. */
   async #again(earlier: EarlierCall, asked: Asked): Promise<ToolReply | undefined> {
-    const { request, fingerprint } = asked;
+    const { request, fingerprint, executor } = asked;
     const { call } = earlier;
     if (earlier.state === 'here') return this.#join(earlier.work, call.id, asked, true);
     if (earlier.state === 'elsewhere') return this.#wait(call, asked);
     const isDead = earlier.state === 'dead';
     const found = isDead
-      ? recoveredReply(this.#options, call, earlier.trace, request)
+      ? recoveredReply(executor, call, earlier.trace, request)
       : await outcomeOf(this.#options.jobs, call, request);
     const reply = found?.isError && isForgotten(call, fingerprint) ? undefined : found;
     const end = (logged: CallOperation) => reply && endedOperation(logged, this.#options.clock.now(), reply);
@@ -242,81 +243,74 @@ class IdempotentCallService implements IdempotentCalls {
 
   /** Waits for a call of another process. */
   async #wait(call: CallOperation, { request, signal, traits, executor, fingerprint }: Asked): Promise<ToolReply> {
-    const options = { ...this.#options, log: this.#log, holding: this.#lease };
+    const options = { ...this.#options, log: this.#log };
     const wait: Call = async (_request, stop) => {
       try {
         const ended = await awaitElsewhere(options, call, fingerprint, stop);
         const reply = ended && (await outcomeOf(this.#options.jobs, ended, request));
         if (reply && (fingerprint.named || !reply.isError)) return this.#rendered(reply);
         // Its process died, or it came to nothing for a caller that had left it: this question is still there.
-        return await this.call(request, stop, traits, { ...executor, long: run => run });
+        return await this.call(request, stop, traits, { ...executor, detach: undefined });
       } catch (error) {
         return this.#rendered(
           this.#failed(request, stop.aborted ? cancelledError(undefined, { cause: error }) : error),
         );
       }
     };
-    const reply = await abortOnDisconnect(request, signal, executor.long(wait));
+    const reply = await abortOnDisconnect(request, signal, detachLong(executor.detach, wait));
     return { delivered: () => this.#delivered(fingerprint, call.id), ...reply };
   }
 
   async #begin(asked: Asked, seen: LoggedOperation): Promise<ToolReply> {
     const { request, signal, traits, executor, fingerprint } = asked;
-    const { clock, random, graceMs } = this.#options;
+    const { clock, random, graceMs, lease } = this.#options;
+    const { key, same, client } = fingerprint;
     const id = random.uuid();
     const now = clock.now();
     const times = { startedAt: now, expiresAt: now + runningMs };
-    const { same, client } = fingerprint;
-    const call: CallOperation = { id, same, client, status: 'running', holder: this.#holder, ...times };
-    let logged = false;
-    const started = Promise.withResolvers<void>();
-    if (fingerprint.named || !traits.threaded) {
-      logged = true;
-      this.#starting.set(id, started.promise);
-      if (!(await this.#claim(call, fingerprint, seen))) {
-        this.#starting.delete(id);
-        started.resolve();
-        return this.call(request, signal, traits, executor);
-      }
+    const call: CallOperation = { id, same, client, status: 'running', holder: lease.holder, ...times };
+    const { promise: started, resolve: begun } = Promise.withResolvers<void>();
+    const own: OwnCall = { key, call, started };
+    this.#own.set(id, own);
+    let logged = fingerprint.named || !traits.threaded;
+    if (logged && !(await this.#claim(call, fingerprint, seen))) {
+      this.#own.delete(id);
+      begun();
+      return this.call(request, signal, traits, executor);
     }
     const onThread: ToolRequest['onThread'] = ({ id: thread, seq: baseSeq }) => {
+      own.call = { ...call, thread, baseSeq };
       if (logged) return void this.#note(fingerprint, id, found => ({ ...found, thread, baseSeq }));
       logged = true;
-      this.#begun.set(id, { key: fingerprint.key, call: { ...call, thread, baseSeq } });
-      this.#hold();
-      // Not waited for: the store does what it is asked in order, and the question comes behind this.
-      this.#log.add(fingerprint.key, { ...call, thread, baseSeq }, seen, true).catch(error => this.#warn(error));
+      lease.begin(true).catch(this.#warn);
+      this.#forget();
+      // Not waited for: the store does what it is asked in order, and the question, which comes behind this, takes it along.
+      this.#log.add(key, own.call, seen, true).catch(this.#warn);
     };
     const mark = (lost: boolean) => void (logged && this.#note(fingerprint, id, found => ({ ...found, lost })));
     const sharing = {
       clock,
       graceMs,
+      detach: executor.detach,
       onLost: () => mark(true),
       onFound: () => mark(false),
       isWanted: () => this.#isWanted(fingerprint, id),
     };
-    const work = shareExecution(sharing, { ...request, onThread }, executor.long(executor.run));
-    this.#running.set(id, work);
-    if (!logged) this.#begun.set(id, { key: fingerprint.key, call });
-    const finished = work.reply.then(reply => (logged ? this.#finish(work, reply, fingerprint, id) : undefined));
-    const forget = () => {
-      this.#running.delete(id);
-      this.#begun.delete(id);
-      this.#over.delete(id);
-    };
-    this.#over.set(id, finished.catch(error => this.#warn(error)).finally(forget));
-    started.resolve();
-    this.#starting.delete(id);
-    return this.#join(work, id, asked, false);
+    const work = startExecution(sharing, { ...request, onThread }, executor.run);
+    const finished = work.reply.then(reply => (logged ? this.#finish(own, work, reply, asked) : undefined));
+    own.over = finished.catch(this.#warn).finally(() => this.#own.delete(id));
+    own.work = work;
+    begun();
+    return this.#join(work, id, asked);
   }
 
   /** Makes the record durable before anything else; false when another call came before. */
   async #claim(call: CallOperation, fingerprint: CallFingerprint, seen: LoggedOperation): Promise<boolean> {
-    this.#hold();
+    this.#options.lease.begin().catch(this.#warn);
     try {
       if (!fingerprint.named) await this.#log.add(fingerprint.key, call, seen);
       else if (!(await this.#log.claim(fingerprint.key, call, seen))) {
-        this.#lease.end();
+        this.#options.lease.end();
         return false;
       }
     } catch (error) {
@@ -326,29 +320,31 @@ class IdempotentCallService implements IdempotentCalls {
     return true;
   }
 
-  async #finish(work: SharedExecution, reply: ToolReply, fingerprint: CallFingerprint, id: string): Promise<void> {
+  async #finish(own: OwnCall, work: Execution, reply: ToolReply, { fingerprint, traits }: Asked): Promise<void> {
+    const { id } = own.call;
     const { isError, document, job, questions } = reply;
+    const isInterrupted = work.endedBy() === 'interrupted';
     const now = this.#options.clock.now();
-    await this.#note(fingerprint, id, call => {
-      if (work.endedBy() === 'interrupted') return endedOperation(call, now);
-      // What failed or was cancelled left nothing that could be handed out.
-      return isError || questions ? undefined : { ...endedOperation(call, now, { isError, document }), job: job?.id };
-    });
-    this.#lease.end();
+    if (!fingerprint.named) await aBreath();
+    const { hasArrived } = own;
+    // What failed or was cancelled left nothing that could be handed out.
+    if (isInterrupted || isError || questions) {
+      await this.#note(fingerprint, id, call => (isInterrupted ? endedOperation(call, now) : undefined));
+    } else if (!hasArrived) {
+      const answered = { isError, document };
+      await this.#note(fingerprint, id, call => ({ ...endedOperation(call, now, answered), job: job?.id }));
+    }
+    // Its thread has the answer, and to others a call that runs is none of theirs: its end needs no write of its own.
+    if (hasArrived && traits.threaded && !isInterrupted && !job) this.#options.lease.atBeat(this.#forget);
+    else if (own.hasArrived) void this.#noted(this.#log.settle());
+    this.#options.lease.end();
   }
 
-  async #join(
-    work: SharedExecution,
-    id: string,
-    { request, signal, fingerprint }: Asked,
-    again: boolean,
-  ): Promise<ToolReply> {
+  async #join(work: Execution, id: string, { request, signal, fingerprint }: Asked, again = false): Promise<ToolReply> {
     const reply = await work.join(request, signal);
     if (reply === 'cancelled') return this.#rendered(this.#failed(request, cancelledError()));
-    const delivered = () => this.#delivered(fingerprint, id);
-    return again && !reply.isError
-      ? { ...this.#rendered(replayedReply(reply)), job: reply.job, delivered }
-      : { ...reply, delivered };
+    if (again && !reply.isError) return this.#shown({ ...replayedReply(reply), job: reply.job }, id, fingerprint);
+    return { ...reply, delivered: () => this.#delivered(fingerprint, id) };
   }
 
   async #isWanted({ key }: CallFingerprint, id: string): Promise<boolean> {
@@ -367,17 +363,23 @@ class IdempotentCallService implements IdempotentCalls {
 
   /** From now on the same call is a new one; what its caller gave a name to stays what it was. */
   #delivered(fingerprint: CallFingerprint, id: string): void {
-    const isKept = ({ status }: CallOperation) => fingerprint.named && status === 'done';
-    if (!fingerprint.named) this.#arrived.add(id);
-    void this.#note(fingerprint, id, call => (isKept(call) ? call : undefined)).then(() => this.#arrived.delete(id));
+    if (fingerprint.named) {
+      return void this.#note(fingerprint, id, call => (call.status === 'done' ? call : undefined));
+    }
+    this.#log.forget(fingerprint.key, id);
+    const own = this.#own.get(id);
+    // Else its end sees to it.
+    if (own) own.hasArrived = true;
+    else void this.#noted(this.#log.settle());
+  }
+
+  #note({ key }: CallFingerprint, id: string, change: Parameters<OperationLog['change']>[2]): Promise<void> {
+    return this.#noted(this.#log.change(key, id, change));
   }
 
   /** The log is there to save money: a call is worth more than its record. */
-  #note({ key }: CallFingerprint, id: string, change: Parameters<OperationLog['change']>[2]): Promise<void> {
-    const noted: Promise<void> = this.#log
-      .change(key, id, change)
-      .catch(error => this.#warn(error))
-      .finally(() => this.#notes.delete(noted));
+  #noted(change: Promise<void>): Promise<void> {
+    const noted: Promise<void> = change.catch(this.#warn).finally(() => this.#notes.delete(noted));
     this.#notes.add(noted);
     return noted;
   }
@@ -386,12 +388,8 @@ class IdempotentCallService implements IdempotentCalls {
     return errorReply(error, { toolName: name, reqId: this.#options.random.uuid() });
   }
 
-  #hold(): void {
-    this.#lease.begin().catch(error => this.#warn(error));
-  }
-
-  #warn(error: unknown): void {
+  readonly #warn = (error: unknown): void => {
     const message = isAppError(error) ? error.message : String(error);
     this.#options.emit({ type: 'warning', where: 'calls', message });
-  }
+  };
 }

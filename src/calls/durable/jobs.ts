@@ -5,105 +5,7 @@ import { isRecord } from '../../core/json.ts';
 import type { Clock, Emit, Random } from '../../core/ports.ts';
 import type { ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import type { Store } from '../../storage/store.ts';
-
-export interface ProcessLeaseOptions {
-  store: Store;
-  clock: Clock;
-  emit: Emit;
-  /** Names this process. */
-  holder: string;
-  /** Called each time the lease was renewed. */
-  onBeat(): void;
-}
-
-/** Tells the other processes of the store that this one lives, for as long as it has jobs, and a beat longer. */
-export interface ProcessLease {
-  /** Resolves when the others can see it. Where it rejects, the job began all the same, and is to end. */
-  begin(): Promise<void>;
-  end(): void;
-  /** Whether a process is dead: nobody renews its lease any more. */
-  isDead(holder: string): Promise<boolean>;
-  /** Lets the others see at once that it has no jobs; one that still has some says so on. */
-  close(): Promise<void>;
-}
-
-/** A job whose process died is found out after this long. */
-const leaseMs = 6_000;
-
-const beatMs = 2_000;
-
-export function createProcessLease({ store, clock, emit, holder, onBeat }: ProcessLeaseOptions): ProcessLease {
-  let jobs = 0;
-  let stop: (() => void) | undefined;
-  /** The lease as it was taken; jobs that begin before the next beat need not take it again. */
-  let taken: Promise<unknown> | undefined;
-
-  /** Until when the others see it, as far as is known here (epoch milliseconds). */
-  let heldUntil = 0;
-
-  async function lease(): Promise<void> {
-    const before = heldUntil;
-    const until = clock.now() + leaseMs;
-    heldUntil = until;
-    let isMine = false;
-    try {
-      isMine = await store.lease(holder, holder, leaseMs, clock.now());
-    } finally {
-      if (!isMine && heldUntil === until) heldUntil = before;
-    }
-  }
-
-  function beatLater(): void {
-    stop = clock.after(beatMs, () => {
-      if (jobs === 0) return void release();
-      // The work goes on: when the store comes back in time nobody has noticed, else its end says what became of it.
-      lease().then(onBeat, warn);
-      beatLater();
-    });
-  }
-
-  async function release(): Promise<void> {
-    stop?.();
-    stop = undefined;
-    if (!taken) return;
-    taken = undefined;
-    heldUntil = 0;
-    await store.release(holder, holder).catch(warn);
-  }
-
-  function warn(error: unknown): void {
-    emit({ type: 'warning', where: 'jobs', message: isAppError(error) ? error.message : String(error) });
-  }
-
-  return {
-    async begin() {
-      jobs++;
-      if (!stop) beatLater();
-      // Less is left of it only where the last beats failed: it may lapse, or have lapsed, before the next one.
-      const isFresh = heldUntil - clock.now() > beatMs;
-      taken = taken && isFresh ? taken : lease();
-      const mine = taken;
-      try {
-        await mine;
-      } catch (error) {
-        if (taken === mine) taken = undefined;
-        throw error;
-      }
-    },
-    end() {
-      jobs--;
-    },
-    async close() {
-      if (jobs === 0) await release();
-    },
-    async isDead(other) {
-      // Whoever can take the lease of another finds that he let it lapse.
-      if (other === holder || !(await store.lease(other, holder, leaseMs, clock.now()))) return false;
-      await store.release(other, holder);
-      return true;
-    },
-  };
-}
+import type { ProcessLease } from './process-lease.ts';
 
 /** The questions that a piece of work has for its caller, until they are answered. */
 export interface Questions {
@@ -150,6 +52,7 @@ export function createQuestions(): Questions {
 
 export interface JobsOptions {
   store: Store;
+  lease: ProcessLease;
   clock: Clock;
   random: Random;
   emit: Emit;
@@ -206,39 +109,37 @@ export function createJobs(options: JobsOptions): Jobs {
 
 class JobService implements Jobs {
   readonly #options: JobsOptions;
-  readonly #holder: string;
-  readonly #holding: ProcessLease;
   readonly #running = new Map<JobId, Running>();
   readonly #listeners = new Set<(job: Job) => void>();
 
   constructor(options: JobsOptions) {
     this.#options = options;
-    this.#holder = options.random.uuid();
-    this.#holding = createProcessLease({ ...options, holder: this.#holder, onBeat: () => void this.#heedOthers() });
   }
 
   async find(id: string, owner: string): Promise<Job> {
     const job = await this.#owned(id, owner);
     if (job.status !== 'running' || this.#running.has(job.id)) return job;
-    if (job.holder !== this.#holder && !(await this.#holding.isDead(job.holder))) return job;
+    const { lease } = this.#options;
+    if (job.holder !== lease.holder && !(await lease.isDead(job.holder))) return job;
     // Where it ended since it was read, and its process with it, this changes nothing.
     await this.#end(job.id, 'interrupted');
     return this.#owned(id, owner);
   }
 
   async adopt(work: DetachedCall): Promise<Job> {
-    const { store } = this.#options;
+    const { store, lease } = this.#options;
     const { name, principal, arguments: args } = work.request;
     const job = this.#new(name, principal.owner, threadNamed(args.continuation_id));
     const { id } = job;
     try {
-      await this.#holding.begin();
+      await lease.begin();
       await store.createJob(job);
     } catch (error) {
-      this.#holding.end();
+      lease.end();
       throw error;
     }
     this.#running.set(id, { work, ended: work.reply.then(reply => this.#finish(id, reply)) });
+    lease.atBeat(this.#heedOthers);
     for (const listener of this.#listeners) listener(job);
     return job;
   }
@@ -259,7 +160,15 @@ class JobService implements Jobs {
     const { clock, random } = this.#options;
     const now = clock.now();
     const times = { createdAt: now, updatedAt: now, expiresAt: now + lifeMs };
-    return { id: jobId(random.uuid()), owner, tool, thread, status: 'running', ...times, holder: this.#holder };
+    return {
+      id: jobId(random.uuid()),
+      owner,
+      tool,
+      thread,
+      status: 'running',
+      ...times,
+      holder: this.#options.lease.holder,
+    };
   }
 
   async wait(id: string, owner: string, ms: number, signal: AbortSignal): Promise<Job> {
@@ -306,7 +215,6 @@ class JobService implements Jobs {
 
   async close(graceMs: number, hurry?: AbortSignal): Promise<void> {
     const all = () => Promise.all([...this.#running.values()].map(({ ended }) => ended));
-    if (this.#running.size === 0) return this.#holding.close();
     const enough = new AbortController();
     const pause = this.#options.clock.sleep(graceMs, AbortSignal.any([enough.signal, ...(hurry ? [hurry] : [])]));
     // However the pause ends, what still runs then is interrupted.
@@ -317,7 +225,6 @@ class JobService implements Jobs {
       work.abort(cancelledError('The server ended.'));
     }
     await all();
-    await this.#holding.close();
   }
 
   async #owned(id: string, owner: string): Promise<Job> {
@@ -338,7 +245,7 @@ class JobService implements Jobs {
       this.#warn(error);
     }
     this.#running.delete(id);
-    this.#holding.end();
+    this.#options.lease.end();
   }
 
   async #end(id: JobId, status: 'cancelled' | 'interrupted'): Promise<void> {
@@ -353,16 +260,15 @@ class JobService implements Jobs {
   }
 
   /** Ends the work of jobs that another process ended in the store. */
-  async #heedOthers(): Promise<void> {
+  readonly #heedOthers = () => {
+    if (this.#running.size > 0) this.#options.lease.atBeat(this.#heedOthers);
     for (const [id, { work }] of this.#running) {
-      try {
-        const job = await this.#options.store.job(id, this.#options.clock.now());
-        if (job?.status !== 'running') work.abort(cancelledError('The job was ended.'));
-      } catch (error) {
-        this.#warn(error);
-      }
+      this.#options.store.job(id, this.#options.clock.now()).then(
+        job => job?.status !== 'running' && work.abort(cancelledError('The job was ended.')),
+        error => this.#warn(error),
+      );
     }
-  }
+  };
 
   #warn(error: unknown): void {
     this.#options.emit({ type: 'warning', where: 'jobs', message: isAppError(error) ? error.message : String(error) });

@@ -6,7 +6,7 @@ import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import { createQuestions, type Jobs } from './jobs.ts';
 
 export interface DetachOptions {
-  jobs: Jobs;
+  jobs: Pick<Jobs, 'adopt'>;
   clock: Clock;
   emit: Emit;
   replyFormat: ReplyFormat;
@@ -16,90 +16,26 @@ export interface DetachOptions {
   takesLong(request: ToolRequest): boolean;
 }
 
-type Call = ToolHost['call'];
-
-/** A call that may become a job, once its patience is over and while `isAwaited` says that somebody would hear of it. */
-export type LongCall = (request: ToolRequest, signal: AbortSignal, isAwaited?: () => boolean) => Promise<ToolReply>;
-
 /** A client that knows tasks need not wait; what is answered within this time is not worth one. */
 const taskAfterMs = 250;
 
 /** Calls that outlast their caller's patience become jobs and go on without him. */
-export function detachLong(options: DetachOptions, call: Call): LongCall {
-  return (request, signal, isAwaited = () => true) =>
-    request.detach === undefined || !options.takesLong(request)
-      ? call(request, signal)
-      : callOrJob(options, call, request, { signal, isAwaited });
-}
-
-async function callOrJob(
-  options: DetachOptions,
-  call: Call,
-  request: ToolRequest,
-  { signal, isAwaited }: { signal: AbortSignal; isAwaited: () => boolean },
-): Promise<ToolReply> {
-  const { clock, emit, jobs } = options;
-  const work = start(call, request, signal);
-  const patience = options.patience(request.principal.client);
-  const ms = request.detach === 'task' ? Math.min(taskAfterMs, patience) : patience;
-  do await work.settledWithin(clock, ms);
-  while (!work.settled() && (!isAwaited() || request.session?.inputEnded?.()));
-  if (work.settled()) return work.reply;
-  try {
-    const job = await jobs.adopt({ request, ...work });
-    // The job keeps the reply too, but nobody needs to come back for what is there.
-    if (work.settled() || signal.aborted) return await work.reply;
-    work.letGo();
-    return announced(job, work.stage(), options);
-  } catch (error) {
-    // A job that is not durable must not be announced: the caller waits, as long as he can.
-    emit({ type: 'warning', where: 'jobs', message: isAppError(error) ? error.message : String(error) });
-    return work.reply;
-  }
-}
-
-/** Starts a call whose caller may let go of it. */
-function start(call: Call, request: ToolRequest, signal: AbortSignal) {
-  const stop = new AbortController();
-  const onAbort = () => stop.abort(signal.reason);
-  if (signal.aborted) onAbort();
-  signal.addEventListener('abort', onAbort, { once: true });
-  let heard = true;
-  let stage: string | undefined;
-  let over = false;
-  const letGo = () => {
-    heard = false;
-    signal.removeEventListener('abort', onAbort);
-  };
-  const onProgress: ToolRequest['onProgress'] = update => {
-    stage = update.message;
-    if (heard) request.onProgress?.(update);
-  };
-  const questions = createQuestions();
-  // Only who comes back for a task sees what it asks.
-  const ask: ToolRequest['ask'] =
-    request.detach === 'task' ? question => questions.ask(question, stop.signal) : undefined;
-  const reply = call({ ...request, onProgress, ask }, stop.signal).finally(() => {
-    over = true;
-    letGo();
-  });
-  return {
-    reply,
-    questions,
-    letGo,
-    abort: (reason: Error) => stop.abort(reason),
-    stage: () => stage,
-    settled: () => over,
-    async settledWithin(clock: Clock, ms: number): Promise<void> {
-      const late = Promise.withResolvers<void>();
-      const stopTimer = clock.after(ms, late.resolve);
-      await Promise.race([reply, late.promise]);
-      stopTimer();
-    },
+export function detachLong(detach: DetachOptions | undefined, call: ToolHost['call']): ToolHost['call'] {
+  if (!detach) return call;
+  const alone = { clock: detach.clock, graceMs: 0, onLost() {}, onFound() {}, isWanted: async () => false, detach };
+  return async (request, signal) => {
+    if (!mayDetach(detach, request)) return call(request, signal);
+    const execution = startExecution(alone, request, call);
+    const reply = await execution.join(request, signal);
+    return reply === 'cancelled' ? execution.reply : reply;
   };
 }
 
-function announced(job: Job, stage: string | undefined, { replyFormat }: DetachOptions): ToolReply {
+function mayDetach(detach: DetachOptions, request: ToolRequest): boolean {
+  return request.detach !== undefined && detach.takesLong(request);
+}
+
+function announced(job: Job, stage: string | undefined, replyFormat: ReplyFormat): ToolReply {
   const document = {
     status: 'running',
     job_id: job.id,
@@ -125,7 +61,7 @@ export function detachAfterMs(client: string | undefined, overrideSeconds: numbe
   return seconds * 1_000;
 }
 
-export interface SharedExecutionOptions {
+export interface ExecutionOptions {
   clock: Clock;
   /** Milliseconds that the work goes on for nobody. */
   graceMs: number;
@@ -135,14 +71,16 @@ export interface SharedExecutionOptions {
   onFound(): void;
   /** Whether somebody whom this process can't see waits for it. */
   isWanted(): Promise<boolean>;
+  /** Absent: it becomes no job. */
+  detach?: DetachOptions | undefined;
 }
 
 /** Why work ended that was ended from outside. */
 export type Ending = 'cancelled' | 'interrupted';
 
 /** Work that outlives its caller: who comes again for it may have it. */
-export interface SharedExecution {
-  /** Resolves with the reply; never rejects. */
+export interface Execution {
+  /** Resolves with what its callers are told: its reply, or that it goes on as a job. Never rejects. */
   reply: Promise<ToolReply>;
   /** The reply for one caller: of the work, or that he cancelled while others still wait. */
   join(request: ToolRequest, signal: AbortSignal): Promise<ToolReply | 'cancelled'>;
@@ -151,102 +89,171 @@ export interface SharedExecution {
   /** Whether it is the work of a call that this one may be: nobody hears of it now, or the same client sent it. */
   isOpenTo(request: ToolRequest): boolean;
   endedBy(): Ending | undefined;
-  /** Whether it has its reply, or is told to end. */
+  /** Whether its callers are told, or it is told to end. */
   isEnding(): boolean;
   interrupt(): void;
 }
 
-type Run = (request: ToolRequest, signal: AbortSignal, isAwaited: () => boolean) => Promise<ToolReply>;
+/** Starts a call whose callers may come and go. Once its patience is over, while somebody would hear of it, it becomes a job. */
+export function startExecution(options: ExecutionOptions, request: ToolRequest, run: ToolHost['call']): Execution {
+  return new SharedExecution(options, request, run);
+}
 
-export function shareExecution(options: SharedExecutionOptions, request: ToolRequest, run: Run): SharedExecution {
-  const stop = new AbortController();
-  const callers = new Set<ToolRequest>();
-  const isHeard = () => [...callers].some(({ session }) => session?.cut?.aborted !== true);
-  let ending: Ending | undefined;
-  let over = false;
-  let isLost = false;
-  let stopGrace = () => {};
+class SharedExecution implements Execution {
+  readonly reply: Promise<ToolReply>;
+  readonly #options: ExecutionOptions;
+  readonly #request: ToolRequest;
+  readonly #result: Promise<ToolReply>;
+  readonly #stop = new AbortController();
+  readonly #callers = new Set<ToolRequest>();
+  readonly #questions = createQuestions();
+  #stage: string | undefined;
+  #ending: Ending | undefined;
+  #isOver = false;
+  #isJob = false;
+  #isLost = false;
+  #stopGrace = () => {};
 
-  function end(how: Ending, reason: unknown): void {
-    ending ??= how;
-    stopGrace();
-    stop.abort(isAppError(reason) ? reason : cancelledError(undefined, { cause: reason }));
+  constructor(options: ExecutionOptions, request: ToolRequest, run: ToolHost['call']) {
+    this.#options = options;
+    this.#request = request;
+    const detach = options.detach && mayDetach(options.detach, request) ? options.detach : undefined;
+    const onProgress: ToolRequest['onProgress'] = update => {
+      this.#stage = update.message;
+      for (const caller of this.#callers) caller.onProgress?.(update);
+    };
+    // Only who comes back for a task sees what it asks.
+    const ask: ToolRequest['ask'] =
+      detach && request.detach === 'task' ? question => this.#questions.ask(question, this.#stop.signal) : undefined;
+    this.#result = run({ ...request, onProgress, ...(detach && { ask }) }, this.#stop.signal).finally(() => {
+      this.#isOver = true;
+      this.#stopGrace();
+    });
+    this.reply = detach ? Promise.race([this.#result, this.#announcement(detach)]) : this.#result;
   }
 
-  function giveGrace(): void {
-    stopGrace = options.clock.after(options.graceMs, () => {
-      options.isWanted().then(
-        wanted => (wanted ? giveGrace() : interrupt()),
+  isAwaited(): boolean {
+    return this.#callers.size > 0;
+  }
+
+  isOpenTo({ session }: ToolRequest): boolean {
+    return !this.#isHeard() || [...this.#callers].some(caller => caller.session?.gone === session?.gone);
+  }
+
+  endedBy(): Ending | undefined {
+    return this.#ending;
+  }
+
+  isEnding(): boolean {
+    return this.#isOver || this.#isJob || this.#ending !== undefined;
+  }
+
+  interrupt(): void {
+    this.#end('interrupted', cancelledError('Its caller was gone, and nobody came for it.'));
+  }
+
+  async join(caller: ToolRequest, signal: AbortSignal): Promise<ToolReply | 'cancelled'> {
+    const { gone, cut } = caller.session ?? {};
+    const left = Promise.withResolvers<'cancelled'>();
+    const onCancel = () => {
+      if (this.#leave(caller)) this.#end('cancelled', signal.reason);
+      else left.resolve('cancelled');
+    };
+    const onGone = () => {
+      if (!this.#leave(caller)) return;
+      this.#giveGrace();
+      this.#lose();
+    };
+    // The client may still come back for what it asked, so this is no reason to end the work.
+    const onCut = () => {
+      if (!this.#isHeard() && this.#ending === undefined) this.#lose();
+    };
+    if (this.#isLost) {
+      this.#isLost = false;
+      this.#stopGrace();
+      this.#options.onFound();
+    }
+    this.#callers.add(caller);
+    signal.addEventListener('abort', onCancel, { once: true });
+    gone?.addEventListener('abort', onGone, { once: true });
+    cut?.addEventListener('abort', onCut, { once: true });
+    if (signal.aborted) onCancel();
+    else if (gone?.aborted) onGone();
+    else if (cut?.aborted) onCut();
+    try {
+      return await Promise.race([this.reply, left.promise]);
+    } finally {
+      signal.removeEventListener('abort', onCancel);
+      gone?.removeEventListener('abort', onGone);
+      cut?.removeEventListener('abort', onCut);
+      this.#callers.delete(caller);
+    }
+  }
+
+  /** Resolves with the word that it goes on as a job, or with the result where it does not. */
+  async #announcement({ clock, jobs, emit, patience, replyFormat }: DetachOptions): Promise<ToolReply> {
+    const { client } = this.#request.principal;
+    const ms = this.#request.detach === 'task' ? Math.min(taskAfterMs, patience(client)) : patience(client);
+    do await settledWithin(clock, this.#result, ms);
+    while (!this.#isOver && (!this.isAwaited() || this.#request.session?.inputEnded?.()));
+    if (this.#isOver) return this.#result;
+    try {
+      const job = await jobs.adopt({
+        request: this.#request,
+        reply: this.#result,
+        questions: this.#questions,
+        stage: () => this.#stage,
+        abort: reason => this.#stop.abort(reason),
+      });
+      // The job keeps the reply too, but nobody needs to come back for what is there.
+      if (this.#isOver || this.#ending) return this.#result;
+      this.#isJob = true;
+      this.#stopGrace();
+      return announced(job, this.#stage, replyFormat);
+    } catch (error) {
+      // A job that is not durable must not be announced: the caller waits, as long as he can.
+      emit({ type: 'warning', where: 'jobs', message: isAppError(error) ? error.message : String(error) });
+      return this.#result;
+    }
+  }
+
+  #isHeard(): boolean {
+    return [...this.#callers].some(({ session }) => session?.cut?.aborted !== true);
+  }
+
+  #leave(caller: ToolRequest): boolean {
+    return this.#callers.delete(caller) && this.#callers.size === 0 && this.#ending === undefined;
+  }
+
+  #lose(): void {
+    this.#isLost = true;
+    this.#options.onLost();
+  }
+
+  #end(how: Ending, reason: unknown): void {
+    if (this.#isJob) return;
+    this.#ending ??= how;
+    this.#stopGrace();
+    this.#stop.abort(isAppError(reason) ? reason : cancelledError(undefined, { cause: reason }));
+  }
+
+  #giveGrace(): void {
+    if (this.#isJob || this.#isOver) return;
+    this.#stopGrace = this.#options.clock.after(this.#options.graceMs, () => {
+      this.#options.isWanted().then(
+        wanted => (wanted ? this.#giveGrace() : this.interrupt()),
         // Nobody can say so while the store is down; what was paid for so far is worth another grace.
-        giveGrace,
+        () => this.#giveGrace(),
       );
     });
   }
+}
 
-  function interrupt(): void {
-    end('interrupted', cancelledError('Its caller was gone, and nobody came for it.'));
-  }
-
-  function leave(caller: ToolRequest): boolean {
-    return callers.delete(caller) && callers.size === 0 && ending === undefined;
-  }
-
-  const onProgress: ToolRequest['onProgress'] = update => {
-    for (const caller of callers) caller.onProgress?.(update);
-  };
-  const reply = run({ ...request, onProgress }, stop.signal, () => callers.size > 0).finally(() => {
-    over = true;
-    stopGrace();
-  });
-
-  return {
-    reply,
-    isAwaited: () => callers.size > 0,
-    isOpenTo: ({ session }) => !isHeard() || [...callers].some(caller => caller.session?.gone === session?.gone),
-    endedBy: () => ending,
-    isEnding: () => over || ending !== undefined,
-    interrupt,
-    async join(caller, signal) {
-      const { gone, cut } = caller.session ?? {};
-      const left = Promise.withResolvers<'cancelled'>();
-      const onCancel = () => {
-        if (leave(caller)) end('cancelled', signal.reason);
-        else left.resolve('cancelled');
-      };
-      const onGone = () => {
-        if (!leave(caller)) return;
-        isLost = true;
-        giveGrace();
-        options.onLost();
-      };
-      // The client may still come back for what it asked, so this is no reason to end the work.
-      const onCut = () => {
-        if (isHeard() || ending !== undefined) return;
-        isLost = true;
-        options.onLost();
-      };
-      if (isLost) {
-        isLost = false;
-        stopGrace();
-        options.onFound();
-      }
-      callers.add(caller);
-      signal.addEventListener('abort', onCancel, { once: true });
-      gone?.addEventListener('abort', onGone, { once: true });
-      cut?.addEventListener('abort', onCut, { once: true });
-      if (signal.aborted) onCancel();
-      else if (gone?.aborted) onGone();
-      else if (cut?.aborted) onCut();
-      try {
-        return await Promise.race([reply, left.promise]);
-      } finally {
-        signal.removeEventListener('abort', onCancel);
-        gone?.removeEventListener('abort', onGone);
-        cut?.removeEventListener('abort', onCut);
-        callers.delete(caller);
-      }
-    },
-  };
+async function settledWithin(clock: Clock, work: Promise<unknown>, ms: number): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const stopTimer = clock.after(ms, late.resolve);
+  await Promise.race([work, late.promise]);
+  stopTimer();
 }
 
 /** Runs a call that ends with its caller, whether he cancelled it or is merely gone. */
@@ -270,4 +277,9 @@ export async function abortOnDisconnect(
     signal.removeEventListener('abort', onCancel);
     gone.removeEventListener('abort', onGone);
   }
+}
+
+/** A transport tells that a reply arrived in the turn after it wrote it. */
+export function aBreath(): Promise<void> {
+  return new Promise(resolve => setImmediate(() => setImmediate(resolve)));
 }

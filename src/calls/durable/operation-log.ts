@@ -51,6 +51,7 @@ export interface LoggedOperation {
 
 /** The calls that may come again, in the store: shared by its processes, gone when their time is over. */
 export interface OperationLog {
+  /** Without those that are to be forgotten. */
   read(key: Sha256): Promise<LoggedOperation>;
   /**
    * Adds a call; is in the store before anything that is asked of it later. `seen` saves a look. `unhurried`: what is asked
@@ -59,8 +60,12 @@ export interface OperationLog {
   add(key: Sha256, call: CallOperation, seen: LoggedOperation, unhurried?: boolean): Promise<void>;
   /** The same, only where nothing changed since `seen`: false when another call came before. */
   claim(key: Sha256, call: CallOperation, seen: LoggedOperation): Promise<boolean>;
-  /** Changes a call that is there; undefined removes it. What is asked in one breath is one change of the record. */
+  /** Changes a call that is there; undefined removes it. */
   change(key: Sha256, id: string, change: (call: CallOperation) => CallOperation | undefined): Promise<void>;
+  /** To this process the call is not there any more. Its record goes with the next change of it, or is settled. */
+  forget(key: Sha256, id: string): void;
+  /** Removes the records of calls that are to be forgotten. `unhurried`: what is stored next takes it along. */
+  settle(unhurried?: boolean): Promise<void>;
 }
 
 const maxTries = 50;
@@ -70,8 +75,15 @@ const maxCalls = 8;
 
 export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, clock: Clock): OperationLog {
   const nameOf = (key: Sha256) => `call/${key}`;
+  const queue = createQueue();
+  const never = new AbortController().signal;
 
-  async function read(key: Sha256): Promise<LoggedOperation> {
+  /** Calls whose replies arrived while their records still stand, and the keys of those that nobody settles yet. */
+  const forgotten = new Set<string>();
+  const due = new Map<string, Sha256>();
+  const isKept = ({ id }: CallOperation) => !forgotten.has(id);
+
+  async function readAll(key: Sha256): Promise<LoggedOperation> {
     const now = clock.now();
     const fact: Fact | undefined = await store.fact(nameOf(key), now);
     const calls = fact ? unsealed(fact.value) : [];
@@ -85,72 +97,55 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
     return store.swapFact({ key: nameOf(key), version, value, expiresAt, now: clock.now(), unhurried });
   }
 
-  /** Nobody waits for it. */
-  async function changeAll(key: Sha256, change: ChangeAll): Promise<void> {
+  async function changeAll(key: Sha256, change: ChangeAll, unhurried?: boolean): Promise<void> {
     for (let tries = 0; tries < maxTries; tries++) {
-      const { version, calls } = await read(key);
-      const changed = change(calls);
-      if (version === 0 && changed.length === 0) return;
-      if (await swap(key, version, changed, true)) return;
+      const { version, calls } = await readAll(key);
+      const changed = change(calls.filter(isKept));
+      if (changed.length === calls.length && changed.every((call, at) => call === calls[at])) return;
+      if (await swap(key, version, changed, unhurried)) return;
     }
     throw storageError('unavailable', 'The record of a call is changed by others without a pause.', {
       next: 'Try again.',
     });
   }
 
-  const gather = gathering(changeAll);
+  /** Of one key in the order in which they were asked for. */
+  const changeNext: typeof changeAll = async (key, change, unhurried) => {
+    const leave = await queue.enter(key, never);
+    await changeAll(key, change, unhurried).finally(leave);
+  };
 
   return {
-    read,
+    async read(key) {
+      const { version, calls } = await readAll(key);
+      return { version, calls: calls.filter(isKept) };
+    },
     async add(key, call, { version, calls }, unhurried) {
-      if (await swap(key, version, [...calls, call], unhurried)) return;
+      // Who changes it waits until it is there.
+      const turn = queue.enter(key, never);
+      const isAdded = await swap(key, version, [...calls, call], unhurried).finally(async () => (await turn)());
+      if (isAdded) return;
       await changeAll(key, others => [...others.filter(({ id }) => id !== call.id), call]);
     },
     claim: (key, call, { version, calls }) => swap(key, version, [...calls, call]),
     change: (key, id, change) =>
-      gather(key, calls => calls.flatMap(call => (call.id === id ? (change(call) ?? []) : [call]))),
+      changeNext(key, calls => calls.flatMap(call => (call.id === id ? (change(call) ?? []) : [call]))),
+    forget(key, id) {
+      forgotten.add(id);
+      due.set(id, key);
+    },
+    async settle(unhurried) {
+      const leaving = [...due];
+      due.clear();
+      const settled = leaving.map(([id, key]) =>
+        changeNext(key, calls => calls, unhurried).then(() => forgotten.delete(id)),
+      );
+      await Promise.all(settled);
+    },
   };
 }
 
-type ChangeAll = (calls: readonly CallOperation[]) => CallOperation[];
-
-/**
- * Changes of one key that come in one breath are made as one: a reply that is written at once has arrived by then, and its
- * record goes without ever having held it. Those that come later wait for those before them.
- */
-function gathering(make: (key: Sha256, change: ChangeAll) => Promise<void>): typeof make {
-  const queue = createQueue();
-  const open = new Map<Sha256, { changes: ChangeAll[]; done: Promise<void> }>();
-  const never = new AbortController().signal;
-
-  async function run(key: Sha256, changes: readonly ChangeAll[]): Promise<void> {
-    const leave = await queue.enter(key, never);
-    try {
-      await aBreath();
-      open.delete(key);
-      await make(key, calls => changes.reduce<CallOperation[]>((before, change) => change(before), [...calls]));
-    } finally {
-      leave();
-    }
-  }
-
-  return (key, change) => {
-    const found = open.get(key);
-    if (found) {
-      found.changes.push(change);
-      return found.done;
-    }
-    const changes = [change];
-    const done = run(key, changes);
-    open.set(key, { changes, done });
-    return done;
-  };
-}
-
-/** A transport tells that a reply arrived in the turn after it wrote it. */
-function aBreath(): Promise<void> {
-  return new Promise(resolve => setImmediate(() => setImmediate(resolve)));
-}
+type ChangeAll = (calls: CallOperation[]) => CallOperation[];
 
 export function hashOf(text: string): Sha256 {
   return sha256(createHash('sha256').update(text).digest('hex'));

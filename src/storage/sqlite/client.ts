@@ -5,8 +5,8 @@ import type { Clock } from '../../core/ports.ts';
 import { type FailureMessage, unpackFailure } from './failure.ts';
 import type { SqliteWrites } from './writes.ts';
 
-/** What may wait for others to share their transaction waits no longer than this many milliseconds. */
-const lingerMs = 5;
+/** Milliseconds that an unhurried request waits for another one at most: a tiny question is stored sooner, and its answer. */
+const lingerMs = 50;
 
 type WriteArgs = { [Op in keyof SqliteWrites]: Parameters<SqliteWrites[Op]> };
 
@@ -140,7 +140,7 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
     flush();
   }
 
-  /** `unhurried`: goes along with the next request, in its transaction, or after a few milliseconds by itself. */
+  /** `unhurried`: goes along with the next request, in its transaction, or after `lingerMs` by itself. */
   function send(request: WriteRequest | ControlRequest, unhurried = false): Promise<number> {
     return new Promise((resolve, reject) => {
       outbox.push({ request: { id: ++lastId, now: clock.now(), request }, resolve, reject });

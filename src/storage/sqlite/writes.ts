@@ -41,7 +41,9 @@ export function sqliteWrites(db: DatabaseSync) {
     const { turns = [], blobs = [], exchange, workflow, compaction } = change;
     for (const { sha256, text } of blobs) rows.blob(sha256, text);
     for (const turn of turns) rows.append(thread, { kind: 'turn', thread: id, turn });
-    if (exchange) rows.append(thread, { kind: 'exchange', thread: id, ...exchange });
+    // Without a record it is pending; before the first turn there is none of it.
+    const isKnown = exchange?.status === 'pending' && change.baseSeq === 0;
+    if (exchange && !isKnown) rows.append(thread, { kind: 'exchange', thread: id, ...exchange });
     for (const sha of new Set([...blobs.map(blob => blob.sha256), ...blobsOfTurns(turns)])) rows.reference(thread, sha);
     if (workflow) rows.workflow(thread, id, workflow.tool, seq, workflow.state);
     if (compaction) rows.append(thread, { kind: 'compaction', thread: id, compaction });

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { databaseSize } from '../../../bench/measure/database-size.ts';
 import type { ToolReply, ToolRequest } from '../../../src/core/tool-host.ts';
 import { realClock } from '../../support/clock.ts';
 import { type GitRepository, gitRepository } from '../../support/git-repository.ts';
@@ -107,6 +108,36 @@ describe('the same call after its reply was lost', () => {
   it('is a new call right after a reply that arrived', async () => {
     vendor.script({ answer: '1' }, { answer: '2' }, { answer: '3' });
     for (const content of ['1', '2', '3']) expect((await delivered(question)).content).toBe(content);
+  });
+
+  it('is a new call in another process, too, however soon after the reply arrived', async () => {
+    const other = await start({}, polylogue.home);
+    vendor.script({ answer: '1' }, { answer: '2' }, { answer: '3' });
+    expect((await delivered(question)).content).toBe('1');
+    expect((await delivered(question, { from: other })).content).toBe('2');
+    expect((await delivered(question)).content).toBe('3');
+  });
+
+  it('costs no commit beside that of the question and that of the answer', async () => {
+    const real = realClock();
+    const beatless = {
+      ...real,
+      after: (ms: number, run: () => void) => (ms === 2_000 ? () => {} : real.after(ms, run)),
+    };
+    const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini' };
+    const quiet = await testProduct({ root: project.root, env, clock: beatless });
+    products.push(quiet);
+    const file = join(quiet.home, 'threads.sqlite');
+    const counts: number[] = [];
+    for (let n = 0; n < 8; n++) {
+      const before = databaseSize(file).commits;
+      await delivered({ prompt: `What is ${n}?` }, { from: quiet });
+      counts.push(databaseSize(file).commits - before);
+    }
+    // A machine that stands still for a moment may make a commit more of one of them.
+    expect(Math.min(...counts.slice(1))).toBe(2);
+    await quiet.restart();
+    expect(lastRecord(quiet.home)).toBe(0);
   });
 
   it('joins the call while its vendor thinks, and keeps it alive', async () => {
@@ -346,6 +377,23 @@ describe('a call that nobody comes for', () => {
     expect(transcript).toMatchObject([{ content: question.prompt, status: 'interrupted' }]);
     expect(vendor.requests).toHaveLength(1);
     expect((await delivered(question)).content).toBe('Two.');
+  });
+
+  it('goes on beyond its grace for as long as somebody in another process waits for it', async () => {
+    polylogue = await start({ DETACHED_GRACE_SECONDS: '1' });
+    const other = await start({}, polylogue.home);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.script({ answer: 'A hinge.', when: promise });
+    const first = send(question);
+    await asked(1);
+    const before = lastRecord(polylogue.home);
+    first.lose();
+    await expect.poll(() => lastRecord(polylogue.home)).toBeGreaterThan(before);
+    const second = delivered(question, { from: other });
+    await sleep(2_500);
+    resolve();
+    expect((await second).content).toBe('A hinge.');
+    expect(vendor.requests).toHaveLength(1);
   });
 
   it('has its grace when the server ends, and is interrupted at once when that hurries', async () => {

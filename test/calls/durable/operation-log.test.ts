@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createProcessLease } from '../../../src/calls/durable/jobs.ts';
 import {
   type CallOperation,
   createOperationLog,
   hashOf,
   type OperationLog,
 } from '../../../src/calls/durable/operation-log.ts';
+import { createProcessLease } from '../../../src/calls/durable/process-lease.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { manualClock } from '../../support/clock.ts';
@@ -27,7 +27,7 @@ describe('who runs calls', () => {
     const time = manualClock();
     const store = createMemoryStore();
     const lease = vi.spyOn(store, 'lease');
-    const options = { store, clock: time, emit() {}, onBeat() {} };
+    const options = { store, clock: time, emit() {} };
     const mine = createProcessLease({ ...options, holder: 'mine' });
     const other = createProcessLease({ ...options, holder: 'other' });
     for (let n = 0; n < 3; n++) {
@@ -51,7 +51,7 @@ describe('who runs calls', () => {
   it('counts a call whose lease the store refused, and asks for it again', async () => {
     const store = createMemoryStore();
     const lease = vi.spyOn(store, 'lease').mockRejectedValueOnce(new Error('no disk'));
-    const mine = createProcessLease({ store, clock: manualClock(), emit() {}, onBeat() {}, holder: 'mine' });
+    const mine = createProcessLease({ store, clock: manualClock(), emit() {}, holder: 'mine' });
     await expect(mine.begin()).rejects.toThrow('no disk');
     await mine.begin();
     expect(lease).toHaveBeenCalledTimes(2);
@@ -95,15 +95,31 @@ describe('the log of calls', () => {
     expect(await log.read(key)).toEqual({ version: 0, calls: [] });
   });
 
-  it('makes one change of all that comes in one breath: what arrived at once never stands in the record', async () => {
+  it('makes the changes of a record in their order, and writes none that changes nothing', async () => {
     await log.add(key, callOf('a'), await log.read(key));
     const swap = vi.spyOn(store, 'swapFact');
     const reply = { isError: false, document: { answer: 'four' } };
-    const noted = log.change(key, 'a', call => ({ ...call, status: 'done', reply }));
-    await new Promise(resolve => setImmediate(resolve));
-    await Promise.all([noted, log.change(key, 'a', call => (call.status === 'done' ? undefined : call))]);
+    const ended = log.change(key, 'a', call => ({ ...call, status: 'done', reply }));
+    await Promise.all([ended, log.change(key, 'a', call => (call.status === 'running' ? undefined : call))]);
+    expect(await ids()).toEqual(['a']);
     expect(swap).toHaveBeenCalledOnce();
-    expect(await ids()).toEqual([]);
+  });
+
+  it('leaves out at once what is to be forgotten, and removes it with the next change or when it is settled', async () => {
+    for (const id of ['a', 'b', 'c']) await log.add(key, callOf(id), await log.read(key));
+    const other = createOperationLog(store, clock);
+    const stored = async () => (await other.read(key)).calls.map(({ id }) => id);
+    log.forget(key, 'a');
+    expect(await ids()).toEqual(['b', 'c']);
+    expect(await stored()).toEqual(['a', 'b', 'c']);
+    await log.change(key, 'b', call => ({ ...call, lost: true }));
+    expect(await stored()).toEqual(['b', 'c']);
+    log.forget(key, 'c');
+    await log.add(key, callOf('d'), await log.read(key));
+    expect(await stored()).toEqual(['b', 'd']);
+    log.forget(key, 'b');
+    await log.settle(true);
+    expect(await stored()).toEqual(['d']);
   });
 
   it('forgets what is old, and all but the newest of many', async () => {

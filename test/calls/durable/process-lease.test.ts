@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createProcessLease } from '../../../src/calls/durable/jobs.ts';
+import { createProcessLease } from '../../../src/calls/durable/process-lease.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import { manualClock } from '../../support/clock.ts';
 
@@ -13,7 +13,7 @@ it('is seen by others from the beginning of a job on, also right after the store
     if (isGone) throw new Error('gone');
     return whole.lease(...args);
   };
-  const parts = { store: { ...whole, lease }, clock, emit() {}, onBeat() {} };
+  const parts = { store: { ...whole, lease }, clock, emit() {} };
   const holding = createProcessLease({ ...parts, holder: 'one' });
   const other = createProcessLease({ ...parts, store: whole, holder: 'two' });
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { createJobs } from '../../../src/calls/durable/jobs.ts';
 import { detachLong } from '../../../src/calls/durable/long-calls.ts';
+import { createOperations } from '../../../src/calls/durable/operations.ts';
 import type { JobReply } from '../../../src/core/job.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../../src/core/tool-host.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
@@ -56,7 +56,15 @@ const annotations = { readOnlyHint: true, destructiveHint: false, idempotentHint
 /** A host with the product's own jobs, and tools of the conformance suite in the place of the product's. */
 export function fixtureHost(): ToolHost {
   const store = createMemoryStore();
-  const jobs = createJobs({ store, clock, random: seededRandom(7), emit: () => {} });
+  const options = {
+    store,
+    clock,
+    random: seededRandom(7),
+    emit: () => {},
+    replyFormat: 'json',
+    detachedGraceSeconds: 0,
+  } as const;
+  const { jobs } = createOperations(options);
   const call: ToolHost['call'] = async (request, signal) => {
     const run = tools[request.name];
     const reply = run ? await run(request, signal).catch(error => failed(String(error))) : failed('unknown tool');

@@ -1,0 +1,39 @@
+import type { Clock, Emit, Random } from '../../core/ports.ts';
+import type { Store } from '../../storage/store.ts';
+import type { ReplyFormat } from '../format-reply.ts';
+import { createIdempotentCalls, type IdempotentCalls } from './idempotent-calls.ts';
+import { createJobs, type Jobs } from './jobs.ts';
+import { createProcessLease } from './process-lease.ts';
+
+export interface OperationsOptions {
+  store: Store;
+  clock: Clock;
+  random: Random;
+  emit: Emit;
+  replyFormat: ReplyFormat;
+  /** How long work goes on after its caller is gone without a word, or after its process is told to end. */
+  detachedGraceSeconds: number;
+}
+
+/** The work of this process that outlasts its callers, under one lease. */
+export interface Operations {
+  jobs: Jobs;
+  idempotentCalls: IdempotentCalls;
+  /** Gives what runs its grace, or until `hurry` is aborted; then it is interrupted. */
+  close(hurry?: AbortSignal): Promise<void>;
+}
+
+export function createOperations(options: OperationsOptions): Operations {
+  const lease = createProcessLease({ ...options, holder: options.random.uuid() });
+  const jobs = createJobs({ ...options, lease });
+  const graceMs = options.detachedGraceSeconds * 1_000;
+  const idempotentCalls = createIdempotentCalls({ ...options, lease, jobs, graceMs });
+  return {
+    jobs,
+    idempotentCalls,
+    async close(hurry) {
+      await Promise.all([jobs.close(graceMs, hurry), idempotentCalls.close(hurry)]);
+      await lease.close();
+    },
+  };
+}
