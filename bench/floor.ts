@@ -15,6 +15,8 @@ const callsPerRound = 80;
 const callsTogether = 160;
 const together = 32;
 const countedChats = 100;
+/** More, since the log goes into the file once for about 200 of them. */
+const tracedChats = 400;
 const startRounds = Number(process.env.BENCH_ROUNDS ?? 11);
 /** `BENCH_CHATS=10000` looks at the memory after so many chats too. */
 const moreChats = Number(process.env.BENCH_CHATS ?? 0);
@@ -37,6 +39,8 @@ interface Line {
   /** The line to cross: of the ratio where there is one, else of our figure. */
   most?: number;
   least?: number;
+  /** Depends on no machine: the bench fails beyond the line. */
+  checked?: boolean;
 }
 
 /** A chat beside the same work by hand, with the line to cross at each figure. */
@@ -54,6 +58,9 @@ export async function floor(folder: BenchFolder): Promise<Table> {
       title: `floor: a tiny chat beside the same work by hand (${roundCount} rounds; ratios are taken inside of them)`,
       columns: ['what', 'floor', 'ours', 'ratio', 'line', 'crossed'],
       rows: lines.map(rowOf),
+      failed: lines.flatMap(({ what, ours, most, checked }) =>
+        checked && ours > (most ?? Number.POSITIVE_INFINITY) ? `${what}: ${figure(ours)}, at most ${most}` : [],
+      ),
       notes: [
         'By hand: lines of JSON-RPC, one streamed fetch to a vendor that answers at once, two FULL commits in node:sqlite.',
         'Pages and commits: by the index of the write-ahead log. Writes: what strace counts into files of POLYLOGUE_HOME, checkpoints included.',
@@ -150,7 +157,7 @@ async function writes(folder: BenchFolder, vendorUrl: string, yardsticks: Yardst
   const database = yardstick.env.DATABASE ?? '';
   const own = await written(ours, { home, database: join(home, 'threads.sqlite'), trace: folder.fresh('trace') });
   const floors = await written(yardstick, { home: join(database, '..'), database, trace: folder.fresh('trace') });
-  const line = (what: string, name: keyof typeof own, more: Pick<Line, 'most' | 'digits'>): Line => ({
+  const line = (what: string, name: keyof typeof own, more: Pick<Line, 'most' | 'digits' | 'checked'>): Line => ({
     what,
     floor: figure(floors[name], more.digits ?? 1),
     ours: own[name],
@@ -158,10 +165,10 @@ async function writes(folder: BenchFolder, vendorUrl: string, yardsticks: Yardst
     ...more,
   });
   return [
-    line('commits a chat', 'commits', { most: 2, digits: 2 }),
-    line('pages a chat', 'pages', { most: 12 }),
-    line('KB written into files a chat', 'kilobytes', { most: 48 }),
-    line('writes into files a chat', 'writes', { most: 24 }),
+    line('commits a chat', 'commits', { most: 2.05, digits: 2, checked: true }),
+    line('pages a chat', 'pages', { most: 12, checked: true }),
+    line('KB written into files a chat', 'kilobytes', { most: 48, checked: true }),
+    line('writes into files a chat', 'writes', { most: 24, checked: true }),
     line('all write calls a chat', 'allWrites', {}),
     line('all KB written a chat', 'allKilobytes', {}),
   ];
@@ -189,13 +196,13 @@ async function written(launch: Launch, { home, database, trace }: Places) {
     }
     const after = session.written();
     const counted = await fileWrites(session.pid, home, join(trace, 'writes'), async () => {
-      for (let chats = 0; chats < countedChats; chats++) await chat(session);
+      for (let chats = 0; chats < tracedChats; chats++) await chat(session);
     });
     return {
       commits: commits / countedChats,
       pages: pages / countedChats,
-      kilobytes: (counted?.bytes ?? Number.NaN) / countedChats / 1_024,
-      writes: (counted?.calls ?? Number.NaN) / countedChats,
+      kilobytes: (counted?.bytes ?? Number.NaN) / tracedChats / 1_024,
+      writes: (counted?.calls ?? Number.NaN) / tracedChats,
       allWrites: (after.calls - before.calls) / countedChats,
       allKilobytes: (after.bytes - before.bytes) / countedChats / 1_024,
     };

@@ -49,6 +49,8 @@ try {
     if (wanted.length > 0 && !wanted.includes(name)) continue;
     const table = await part(folder);
     if (table) console.log(`\n${printable(table)}`);
+    for (const line of table?.failed ?? []) console.error(`${name}: ${line}`);
+    if (table?.failed?.length) process.exitCode = 1;
     else if (wanted.length > 0) console.error('Set BENCH_BASELINE to another built checkout.');
   }
 } catch (error) {

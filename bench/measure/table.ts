@@ -4,6 +4,8 @@ export interface Table {
   rows: readonly (readonly string[])[];
   /** What a reader must know to judge the figures. */
   notes?: readonly string[];
+  /** Figures beyond a line that must hold. */
+  failed?: readonly string[];
 }
 
 /** The first column to the left, figures to the right. */
