@@ -64,6 +64,15 @@ interface Waiting {
 
 const program = new URL(import.meta.url.endsWith('.ts') ? './writer.ts' : './sqlite-writer.js', import.meta.url);
 
+function startThread(options: WriterOptions): Worker {
+  return new Worker(options.program === undefined ? program : new URL(options.program), {
+    workerData: options,
+    execArgv: [],
+    // What it reads and writes is gone at once: a young generation as large as this process's would hold 10 MB for nothing.
+    resourceLimits: { maxYoungGenerationSizeMb: 4 },
+  });
+}
+
 /** The near side of the writer's thread, which it starts with the first request and again when it died. */
 export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (message: string) => void) {
   const waiting = new Map<number, Waiting>();
@@ -91,10 +100,7 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   }
 
   function start(): Worker {
-    const started = new Worker(options.program === undefined ? program : new URL(options.program), {
-      workerData: options,
-      execArgv: [],
-    });
+    const started = startThread(options);
     const died = (cause?: unknown) => {
       if (worker !== started) return;
       worker = undefined;
