@@ -54,19 +54,13 @@ export async function floor(folder: BenchFolder): Promise<Table> {
       ...(await memory(folder, vendor.url, yardsticks)),
       ...(await starts(folder, vendor.url, yardsticks)),
     ];
-    for (const line of lines.filter(each => each.checked && verdictOf(each) === 'no')) {
-      console.error(
-        `floor: "${line.what}" is ${figure(line.ours, line.digits ?? 2)}, behind a line that was crossed before.`,
-      );
-      process.exitCode = 1;
-    }
     return {
       title: `floor: a tiny chat beside the same work by hand (${roundCount} rounds; ratios are taken inside of them)`,
       columns: ['what', 'floor', 'ours', 'ratio', 'line', 'crossed'],
       rows: lines.map(rowOf),
-      failed: lines.flatMap(({ what, ours, most, checked }) =>
-        checked && ours > (most ?? Number.POSITIVE_INFINITY) ? `${what}: ${figure(ours)}, at most ${most}` : [],
-      ),
+      failed: lines
+        .filter(each => each.checked && verdictOf(each) === 'no')
+        .map(({ what, ours, digits }) => `${what}: ${figure(ours, digits ?? 2)}, behind a line that was crossed before`),
       notes: [
         'By hand: lines of JSON-RPC, one streamed fetch to a vendor that answers at once, two FULL commits in node:sqlite.',
         'Pages and commits: by the index of the write-ahead log. Writes: what strace counts into files of POLYLOGUE_HOME, checkpoints included.',

@@ -71,37 +71,30 @@ export async function composeProduct(
   front: Front,
 ): Promise<Product> {
   const values = config.values.app;
-  const { clock, random, homeDir: home } = environment;
+  const { clock, random, homeDir: home, extensions = {} } = environment;
   const { telemetry, found, root, place, besides } = front;
   const { emit, recent, mask, logExchange } = telemetry;
   const { isPrivate } = place;
-  const { providers: extraProviders, tools: extraTools } = environment.extensions ?? {};
-  const store = await openStore({ ...place, clock, random, emit });
-  const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
+  const { roots } = found;
+  const { providers: extraProviders, tools: extraTools } = extensions;
+  const ports = { clock, random, emit };
+  const store = await openStore({ ...place, ...ports });
+  const threads = createThreads({ ...ports, store, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const surroundings = { ...environment, root, roots: found.roots, emit };
-  const { cliRegistry: clis, cliRunner } = composeExternalClis(config, surroundings);
-  const models = await composeModels(config, {
-    clock,
-    random,
-    emit,
-    logExchange,
-    state,
-    isPrivate,
-    extraProviders,
-    cliRunner,
-  });
-  const services = composeVendorServices(config, { clock, state, emit, extraProviders });
-  const embedder = composeEmbedder(services, { values, models, store, clock, random, emit });
+  const { cliRegistry: clis, cliRunner } = composeExternalClis(config, { ...environment, root, roots, emit });
+  const modelContext = { ...ports, logExchange, state, isPrivate, extraProviders, cliRunner };
+  const models = await composeModels(config, modelContext);
+  const services = composeVendorServices(config, modelContext);
+  const embedder = composeEmbedder(services, { ...ports, values, models, store });
   const { noEmbedder } = services;
-  const files = composeFiles(config, { ...environment, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
-  const operations = createOperations({ ...values, store, clock, random, emit });
-  const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
-  const facts = { version, nodeVersion: environment.nodeVersion, platform: environment.platform, store: place.name };
-  const running = { store, state, files, mask, random, clock, emit, home, services, threads, recent, transfer };
-  const fileContext = { ...environment, mask };
-  const placed = { ...running, ...operations, clis, config, models, facts, fileContext, extraTools, besides };
-  const hosts = createHosts(placed, front);
+    const files = composeFiles(config, { ...environment, roots, mask, isPrivate, embedder, noEmbedder });
+    const operations = createOperations({ ...ports, ...values, store });
+    const transfer = createTransfer({ ...ports, threads, mask: maskFor(values, mask) });
+    const facts = { version, nodeVersion: environment.nodeVersion, platform: environment.platform, store: place.name };
+    const running = { ...ports, ...operations, store, state, files, mask, home, services, models, clis, threads };
+    const fileContext = { ...environment, mask };
+    const placed = { ...running, recent, transfer, config, facts, fileContext, extraTools, besides };
+    const hosts = createHosts(placed, front);
   const { host, instructions, explain, ask } = hosts.own;
   const observed = composeObservability(telemetry, { ...models, ask }, random);
   return {
@@ -113,7 +106,7 @@ export async function composeProduct(
     warned: telemetry.warned,
     explainRoute: (question, signal) => explain(question, root, signal),
     converse: hosts.own.converse,
-    commandSandbox: async () => (await composeCommandSandbox(config, environment, found.roots)).describe(root),
+    commandSandbox: async () => (await composeCommandSandbox(config, environment, roots)).describe(root),
     inspectStore: store.inspect,
     async projectOf(listed) {
       const found = await hosts.of({ permissions: unlimited, listed, free: true, isAlone: true });
@@ -127,7 +120,7 @@ export async function composeProduct(
     openDaemon: async options => {
       const { composeDaemon } = await import('./compose-daemon.ts');
       const seen = { threads, transfer, models, observed, calls: telemetry.calls, know: telemetry.know };
-      return composeDaemon({ ...seen, config, hosts, store, version, clock, random, emit, isPrivate }, options);
+      return composeDaemon({ ...ports, ...seen, config, hosts, store, version, isPrivate }, options);
     },
     async close(hurry) {
       await hosts.settle();
