@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { CallFrame, FrameRules, ResultFrame } from './protocol.ts';
@@ -96,14 +96,10 @@ export function sameCall({ name, arguments: args, stream }: CallFrame): string {
   const text = JSON.stringify([toolNameOf(name), args ?? {}, stream === true], (_key, value: unknown) =>
     isRecord(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
   );
-  return hashOf(text);
+  return hash('sha256', text);
 }
 
 /** What the host knows a call by, so that it is not made again when it is sent again. */
 export function nameOfCall(parts: readonly string[]): string {
-  return `ws ${hashOf(JSON.stringify(parts))}`;
-}
-
-function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
+  return `ws ${hash('sha256', JSON.stringify(parts))}`;
 }

@@ -169,7 +169,7 @@ export function openLiveSocket(
       clock.after(seconds * 1_000, () => reading.pause('fast', false));
     }
     try {
-      listener(textOf(data));
+      listener(data.toString());
     } catch (error) {
       // One client's message must not end the server for all.
       onError(asError(error));
@@ -246,9 +246,4 @@ function keepAlive(
   };
   wait();
   return () => stop();
-}
-
-function textOf(data: RawData): string {
-  if (Array.isArray(data)) return Buffer.concat(data).toString('utf8');
-  return Buffer.isBuffer(data) ? data.toString('utf8') : Buffer.from(data).toString('utf8');
 }

@@ -290,9 +290,7 @@ export function refusedFrame({ class: kind, message, id, tool, isCall }: Refused
 }
 
 /** What is wrong with a message, in the schema's words; none of it is quoted. */
-export function issueIn(
-  error: { issues: readonly { path: readonly PropertyKey[]; message: string }[] } | undefined,
-): string {
+export function issueIn(error: z.ZodError | undefined): string {
   const [issue] = error?.issues ?? [];
   return issue ? `${issue.path.join('.') || 'the message'}: ${issue.message}` : 'This is no message of the protocol.';
 }
