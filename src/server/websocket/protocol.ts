@@ -230,45 +230,22 @@ function codeOf(code: string, kind: string): Code {
   return code === 'API_ERROR' ? 'PROVIDER_ERROR' : 'EXEC_ERROR';
 }
 
-interface Own {
-  code: Code;
-  class: string;
-  message: string;
-  next: string;
-  tool?: string;
-  retryAfterSeconds?: number;
-}
+type OwnError = Pick<FrameError, 'code' | 'error_class' | 'message' | 'retry_after'> & { tool?: string | undefined };
 
 /** An error that this endpoint itself has to report. */
-export function ownError({ code, class: kind, message, next, tool, retryAfterSeconds }: Own): FrameError {
-  return {
-    code,
-    error_class: kind,
-    message,
-    tool: tool ?? null,
-    detail: { next },
-    ...(retryAfterSeconds !== undefined && { retry_after: retryAfterSeconds }),
-  };
+export function ownError({ tool, ...error }: OwnError, next: string): FrameError {
+  return { ...error, tool: tool || null, detail: { next } };
 }
 
 export function timedOut(tool: string, seconds: number): FrameError {
-  return ownError({
-    code: 'TIMEOUT',
-    class: 'ceiling',
-    tool,
-    message: `The call took longer than ${seconds} s and was ended.`,
-    next: 'Ask for less at once, or send "timeout" (seconds) with the call.',
-  });
+  const message = `The call took longer than ${seconds} s and was ended.`;
+  const next = 'Ask for less at once, or send "timeout" (seconds) with the call.';
+  return ownError({ code: 'TIMEOUT', error_class: 'ceiling', message, tool }, next);
 }
 
 export function cancelled(tool: string): FrameError {
-  return ownError({
-    code: 'CANCELLED',
-    class: 'cancelled',
-    tool,
-    message: 'The call was cancelled.',
-    next: 'Send the call again when it is wanted after all.',
-  });
+  const next = 'Send the call again when it is wanted after all.';
+  return ownError({ code: 'CANCELLED', error_class: 'cancelled', message: 'The call was cancelled.', tool }, next);
 }
 
 export interface RefusedText {
@@ -283,7 +260,7 @@ export interface RefusedText {
 /** The answer to a message that is none of the protocol's. */
 export function refusedFrame({ class: kind, message, id, tool, isCall }: RefusedText): ServerFrame {
   const next = 'Correct the message and send it again; docs/frame-protocol.md has an example of each.';
-  const error = ownError({ code: 'INVALID_REQUEST', class: kind, message, next, ...(tool && { tool }) });
+  const error = ownError({ code: 'INVALID_REQUEST', error_class: kind, message, tool }, next);
   if (id && isCall)
     return { op: 'call_tool_res', request_id: id, outputs: [{ type: 'text', text: '' }], text: '', error };
   return { op: 'error', ...(id && { request_id: id }), message, error };

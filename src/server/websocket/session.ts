@@ -131,7 +131,7 @@ export class FrameSession {
     }
     const message = `The request_id "${requestId}" is that of a call that still runs.`;
     const next = 'Wait for its call_tool_res, cancel it, or give this call an id of its own.';
-    const error = ownError({ code: 'DUPLICATE', class: 'running', message, next, tool: name });
+    const error = ownError({ code: 'DUPLICATE', error_class: 'running', message, tool: name }, next);
     void this.#send({ op: 'error', request_id: requestId, message, error });
   }
 
@@ -198,14 +198,9 @@ export class FrameSession {
   }
 
   #busy(requestId: string, tool: string): ResultFrame {
-    const error = ownError({
-      code: 'OVER_CAPACITY',
-      class: 'over_capacity',
-      tool,
-      message: 'This session has too many requests under way, or too large ones.',
-      next: 'Send the same call again once some of them are over.',
-      retryAfterSeconds: 5,
-    });
+    const message = 'This session has too many requests under way, or too large ones.';
+    const facts = { code: 'OVER_CAPACITY', error_class: 'over_capacity', message, tool, retry_after: 5 } as const;
+    const error = ownError(facts, 'Send the same call again once some of them are over.');
     const { compatText } = this.#options.rules;
     const outputs = [{ type: 'text' as const, text: '' }];
     return { op: 'call_tool_res', request_id: requestId, outputs, ...(compatText && { text: '' }), error };
