@@ -184,14 +184,14 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
     clock,
     warn,
     log: message => settings.log?.(message),
-    keepOwn({ secret }) {
-      try {
-        if (secret !== undefined) kept?.replace(secret);
-      } catch (error) {
-        warn(`A rotated token holds until the next start: ${String(error)}`);
-      }
-    },
     onSecrets: parts.know,
+  });
+  live.tokens.onRotation(({ secret }) => {
+    try {
+      if (secret !== undefined) kept?.replace(secret);
+    } catch (error) {
+      warn(`A rotated token holds until the next start: ${String(error)}`);
+    }
   });
   const half = Math.ceil(values.maxSessions / 2);
   const perCaller = () => values.sessionsPerToken ?? (live.tokens.count() > 1 ? half : values.maxSessions);

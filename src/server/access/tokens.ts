@@ -42,15 +42,8 @@ export interface Tokens {
   replace(change: (held: readonly TokenEntry[]) => readonly TokenEntry[]): TokenChange;
   /** Calls `listener` each time that they were replaced. */
   onChange(listener: (change: TokenChange) => void): void;
-  /** Calls `listener` with the name of each token that was rotated. */
-  onRotation(listener: (name: string) => void): void;
-}
-
-export interface TokenHooks {
-  /** Hears of each token that came in the place of another, so that it can be kept. */
-  onRotated?(entry: TokenEntry): void;
-  /** Hears of all that are to be masked, each time that there are others. */
-  onSecrets?(secrets: readonly string[]): void;
+  /** Calls `listener` with each token that came in the place of another by `rotate`. */
+  onRotation(listener: (entry: TokenEntry) => void): void;
 }
 
 /** Shorter ones could be guessed. */
@@ -58,14 +51,15 @@ export const shortestToken = 16;
 
 const maxTokenLength = 4_096;
 
+/** `onSecrets` hears of all that are to be masked, each time that there are others. */
 export function createTokens(
   given: readonly TokenEntry[],
   operator: Caller,
-  { onRotated, onSecrets }: TokenHooks = {},
+  onSecrets?: (secrets: readonly string[]) => void,
 ): Tokens {
   let entries: readonly TokenEntry[] = [];
   const listeners: ((change: TokenChange) => void)[] = [];
-  const ofRotation: ((name: string) => void)[] = [];
+  const ofRotation: ((entry: TokenEntry) => void)[] = [];
 
   function hold(next: readonly TokenEntry[]): void {
     entries = next;
@@ -100,8 +94,7 @@ export function createTokens(
       if (!before || !isToken(replacement) || entryOf(replacement)) return false;
       const after = { ...before, digest: digestOf(replacement), secret: replacement };
       hold(entries.map(entry => (entry === before ? after : entry)));
-      onRotated?.(after);
-      for (const listener of ofRotation) listener(after.caller.name);
+      for (const listener of ofRotation) listener(after);
       return true;
     },
     now: caller =>

@@ -173,7 +173,7 @@ function createOpenAnswers(tokens: RouteServices['tokens']): RouterParts['onCall
   };
   tokens.onChange(({ ended }) => end(name => ended.has(name)));
   // Whoever else has the old token must not go on listening by it.
-  tokens.onRotation(rotated => end(name => name === rotated));
+  tokens.onRotation(({ caller }) => end(name => name === caller.name));
   return ({ name }, outgoing) => {
     open.set(outgoing, name);
     outgoing.once('close', () => open.delete(outgoing));

@@ -9,7 +9,6 @@ import {
   repeated,
   type TokenChange,
   type TokenEntry,
-  type TokenHooks,
   type Tokens,
   withToken,
 } from '../access/tokens.ts';
@@ -68,14 +67,14 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-interface LiveTokensOptions extends Pick<TokenHooks, 'onSecrets'> {
-  /** Keeps the operator's own token, where another came in its place and there is no file of tokens. */
-  keepOwn?: TokenHooks['onRotated'];
+interface LiveTokensOptions {
   /** The operator's file of tokens, where there is one. */
   path: string | undefined;
   /** The operator's own token, where one is set. */
   own: TokenEntry | undefined;
   clock: Pick<Clock, 'after'>;
+  /** Hears of all that are to be masked, each time that there are others. */
+  onSecrets?(secrets: readonly string[]): void;
   /** Hears of what is wrong, once, as a sentence. */
   warn(message: string): void;
   /** Hears of what changed, as a sentence. */
@@ -97,10 +96,10 @@ const lookMs = 1_000;
 
 /** Rejects with an `AppError` of kind `config` where the file can't be used. */
 export async function openLiveTokens(options: LiveTokensOptions): Promise<LiveTokens> {
-  const { path, own, onSecrets, keepOwn: onRotated } = options;
+  const { path, own, onSecrets } = options;
   const first = own ? [own] : [];
   if (path === undefined) {
-    const tokens = createTokens(first, operator, { onSecrets, onRotated });
+    const tokens = createTokens(first, operator, onSecrets);
     const reportState = async () =>
       options.log('There is no file of tokens to be read again; settings are read at the start.');
     return { tokens, reload: reportState, problem: () => undefined, close() {} };
@@ -136,8 +135,8 @@ class FollowedFile implements LiveTokens {
     this.#seen = seen;
     this.#digests = digestsOf(file);
     const { own, onSecrets } = options;
-    const onRotated = (entry: TokenEntry) => void this.#keep(entry);
-    this.tokens = createTokens([...(own ? [own] : []), ...file.entries], operator, { onRotated, onSecrets });
+    this.tokens = createTokens([...(own ? [own] : []), ...file.entries], operator, onSecrets);
+    this.tokens.onRotation(entry => void this.#keep(entry));
     this.#warn(file.warning);
     this.#look();
   }
