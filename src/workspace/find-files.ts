@@ -133,14 +133,19 @@ function nameExpression(glob: string): RegExp {
 }
 
 function placeExpression(char: string): string {
-  return char === '?' ? '.' : char.replace(/[\\^$.*+?()[\]{}|]/, '\\$&');
+  return char === '?' ? '.' : escaped(char);
 }
 
 /** `[a-z]` and `[!a-z]`. A range that goes backwards has nothing. */
 function classExpression(place: string): string {
   const not = /^\[[!^]/.test(place);
-  const ranges = place.slice(not ? 2 : 1, -1).replace(/(.)-(.)/gs, (range, from, to) => (from <= to ? range : ''));
-  return `[${not ? '^' : ''}${ranges.replace(/[\\[\]^]/g, '\\$&')}]`;
+  const ranges = place.slice(not ? 2 : 1, -1).match(/.-.|./gs) ?? [];
+  const forwards = ranges.map(([from = '', , to = from]) => (from <= to ? `${escaped(from)}-${escaped(to)}` : ''));
+  return `[${not ? '^' : ''}${forwards.join('')}]`;
+}
+
+function escaped(char: string): string {
+  return char.replace(/[\\^$.*+?()[\]{}|-]/, '\\$&');
 }
 
 /** Where in the path each step may begin: `**` lets it begin at every name from there on that has no dot before it. */
