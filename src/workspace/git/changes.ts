@@ -196,16 +196,18 @@ async function diff(
   area: ChangedFile['area'],
   args: readonly string[],
 ): Promise<ChangedFile[]> {
-  const entries = await well(run, place, ['diff', '--raw', '--numstat', '-z', ...diffOptions, ...args, '--']);
-  const patches = await well(run, place, ['diff', '--patch', ...diffOptions, ...args, '--']);
-  if (!entries.complete || !patches.complete) notes.push(`The ${area} changes are too large to be read whole.`);
-  const byPath = splitPatches(patches.stdout, patches.complete);
+  const parts = ['--raw', '--numstat', '-z', '--patch'];
+  const { stdout, complete } = await well(run, place, ['diff', ...parts, ...diffOptions, ...args, '--']);
+  if (!complete) notes.push(`The ${area} changes are too large to be read whole.`);
+  // Two NUL part what is said of files from their patches.
+  const end = `${stdout}\0\0`.indexOf('\0\0');
+  const byPath = splitPatches(stdout.slice(end + 2), complete);
   // Once more with all of each file around its changes, by which they are judged; what is too long for that is judged alone.
   const around =
     byPath.size === 0 ? undefined : await run(['diff', '--patch', ...diffOptions, allLines, ...args, '--']);
   const wholes = splitPatches(around?.stdout ?? '', around?.complete === true);
   const files: ChangedFile[] = [];
-  for (const entry of parseEntries(entries.stdout)) {
+  for (const entry of parseEntries(stdout.slice(0, end))) {
     const patch = byPath.get(entry.path);
     // Git tells which commit it is at, wherever its data is.
     if (entry.submodule) await placeOf(options, join(place.top, entry.path));
@@ -228,16 +230,10 @@ async function shown(
   patch: string | undefined,
   whole?: string,
 ): Promise<ChangedFile> {
-  const withheld = file.secretFile
-    ? heldBack
-    : file.binary
-      ? 'binary'
-      : patch === undefined
-        ? 'too large, or in conflict'
-        : undefined;
-  if (withheld !== undefined || patch === undefined) return { ...file, secrets: [], withheld };
-  const masked = await maskPatch(patch, mask, scope, whole);
-  return { ...file, patch: masked.patch, secrets: masked.secrets };
+  if (file.secretFile) return { ...file, secrets: [], withheld: heldBack };
+  if (file.binary) return { ...file, secrets: [], withheld: 'binary' };
+  if (patch === undefined) return { ...file, secrets: [], withheld: 'too large, or in conflict' };
+  return { ...file, ...(await maskPatch(patch, mask, scope, whole)) };
 }
 
 /** Read as any other file is: through the sandbox. */
@@ -256,11 +252,12 @@ async function newFiles(
   for (const path of names.slice(0, maxUntracked)) {
     const secretFile = isSecret(place, { path });
     const file = { path, area: 'untracked', status: 'added', binary: false, submodule: false, secretFile } as const;
-    const read = secretFile
-      ? undefined
-      : await readFile(options.sandbox, join(place.top, path), { maxBytes: untrackedBytes, signal });
-    if (!read) files.push({ ...file, secrets: [], withheld: heldBack });
-    else if (isSkip(read)) {
+    if (secretFile) {
+      files.push(await shown(options, scope, file, undefined));
+      continue;
+    }
+    const read = await readFile(options.sandbox, join(place.top, path), { maxBytes: untrackedBytes, signal });
+    if (isSkip(read)) {
       files.push({ ...file, binary: read.code === 'binary', secrets: [], withheld: read.code.replaceAll('_', ' ') });
     } else if (read.text.length > left) files.push({ ...file, secrets: [], withheld: 'too large' });
     else {
