@@ -180,20 +180,22 @@ async function bringIn(
     indexed += waiting.length;
     waiting = [];
   };
-  const take = (path: string, file: ReadBytes | Skip) => {
-    if (isSkip(file)) return skipped.push(file);
+  /** What is to be put of a file, or why it is left out; undefined: its text is as it was. */
+  const take = (path: string, file: ReadBytes | Skip): FileToPut | Skip | undefined => {
+    if (isSkip(file)) return file;
     bytes += file.bytes.length;
     if (bytes > maxTotalBytes)
-      return skipped.push(skip(path, 'over_budget', `The index takes ${maxTotalBytes} bytes of files together.`));
+      return skip(path, 'over_budget', `The index takes ${maxTotalBytes} bytes of files together.`);
     const digest = sha256(hash('sha256', file.bytes));
     const { mtimeMs } = file;
     const size = file.bytes.length;
     if (known.has(path) && into.isSame(path, digest)) {
       into.touch(path, size, mtimeMs);
-      return seen.add(path);
+      seen.add(path);
+      return undefined;
     }
     const text = decodeText(file.bytes);
-    if (text === undefined) return skipped.push(notText(path));
+    if (text === undefined) return notText(path);
     const name = path.slice(root.length + 1);
     const kind = classifyFile(name, text);
     const terms = counter.termsOf([
@@ -201,27 +203,29 @@ async function bringIn(
       { text: isUtf8(file.bytes) ? file.bytes : Buffer.from(text), weight: 1, headings: kind === 'doc' },
     ]);
     seen.add(path);
-    return waiting.push({ path, size, mtimeMs, sha256: digest, weight: weights[kind], terms });
+    return { path, size, mtimeMs, sha256: digest, weight: weights[kind], terms };
   };
-  let done = 0;
+  const changed: string[] = [];
+  for (const path of paths) {
+    const file = known.get(path);
+    if (!file || bytes + file.size > maxTotalBytes || !isSame(path, file)) changed.push(path);
+    else {
+      bytes += file.size;
+      seen.add(path);
+    }
+  }
+  let done = paths.length - changed.length;
   try {
-    for (const [folder, inFolder] of Map.groupBy(paths, path => dirname(path))) {
+    for (const [folder, inFolder] of Map.groupBy(changed, path => dirname(path))) {
       for (let at = 0; at < inFolder.length; at += turnFiles) {
-        const turn = inFolder.slice(at, at + turnFiles);
-        done += turn.length;
-        const changed: string[] = [];
-        for (const path of turn) {
-          const file = known.get(path);
-          if (!file || bytes + file.size > maxTotalBytes || !isSame(path, file)) changed.push(basename(path));
-          else {
-            bytes += file.size;
-            seen.add(path);
-          }
+        const names = inFolder.slice(at, at + turnFiles).map(path => basename(path));
+        done += names.length;
+        const read = await sandbox.readIn(folder, names, maxBytes);
+        for (const [name, file] of isSkip(read) ? [[folder, read] as const] : read) {
+          const taken = take(join(folder, name), file);
+          if (taken && isSkip(taken)) skipped.push(taken);
+          else if (taken) waiting.push(taken);
         }
-        if (changed.length === 0) continue;
-        const read = await sandbox.readIn(folder, changed, maxBytes);
-        if (isSkip(read)) skipped.push(read);
-        else for (const [name, file] of read) take(join(folder, name), file);
         if (waiting.length >= storeFiles) {
           put();
           tell(done, paths.length);
