@@ -2,7 +2,6 @@ import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createQueue } from '../core/concurrency.ts';
 import { bugError } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
 import type { Clock, KeptTexts, Random, SharedState } from '../core/ports.ts';
 import { refuseContended } from './records.ts';
 import type { Fact, Store } from './store.ts';
@@ -45,39 +44,10 @@ export function createKeptTexts({ folder, random }: { folder: string; random: Ra
   };
 }
 
-interface Kept {
-  value: JsonObject;
-  /** Epoch milliseconds. */
-  expiresAt: number;
-}
-
-/** Shared state of one process alone: for stores that no other process sees. Values are copied in and out. */
-export function createLocalState(clock: Clock): SharedState {
-  const values = new Map<string, Kept>();
-  const live = (key: string): JsonObject | undefined => {
-    const kept = values.get(key);
-    if (kept && kept.expiresAt <= clock.now()) values.delete(key);
-    return kept && kept.expiresAt > clock.now() ? structuredClone(kept.value) : undefined;
-  };
-  return {
-    get: async key => live(key),
-    async list(prefix) {
-      const found = [...values.keys()].filter(key => key.startsWith(prefix)).map(key => [key, live(key)] as const);
-      return new Map(found.flatMap(([key, value]) => (value === undefined ? [] : [[key, value] as const])));
-    },
-    async change(key, ttlMs, change) {
-      const value = change(live(key));
-      if (value === undefined) values.delete(key);
-      else values.set(key, { value: structuredClone(value), expiresAt: clock.now() + ttlMs });
-      return value;
-    },
-  };
-}
-
 const maxTries = 200;
 
 /**
- * Shared state of all processes on one store. Nothing is held here: each read sees what the last change of any process
+ * Shared state of all processes on one store, or of this one alone where the store is. Nothing is held here: each read sees what the last change of any process
  * left, and a change takes effect only on the value that it was made from.
  */
 export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFact'>, clock: Clock): SharedState {
@@ -112,9 +82,4 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
       }
     },
   };
-}
-
-/** Shared as far as the store is. */
-export function openState(store: Store, clock: Clock): SharedState {
-  return store.kind === 'memory' ? createLocalState(clock) : createStoredState(store, clock);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createRateLimits } from '../../src/calls/call-limits.ts';
-import { createLocalState } from '../../src/storage/shared-state.ts';
 import { manualClock } from '../support/clock.ts';
+import { createLocalState } from '../support/local-state.ts';
 
 describe('rate limits', () => {
   const limits = new Map([['chat', 2]]);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/storage/memory/memory.ts';
-import { createStoredState, openState } from '../../src/storage/shared-state.ts';
+import { createStoredState } from '../../src/storage/shared-state.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { sharedStateSuite } from '../contracts/shared-state-suite.ts';
 import { start } from '../contracts/store-fixtures.ts';
@@ -64,13 +64,11 @@ describe('a stored state', () => {
     expect(await next).toEqual({ n: 1 });
   });
 
-  it('stays in the process where the store does', async () => {
+  it('is kept as a fact', async () => {
     const clock = manualClock(start);
-    const memory = createMemoryStore();
-    await openState(memory, clock).change('a', 1_000, () => ({ n: 1 }));
-    expect((await memory.facts('', clock.now())).size).toBe(0);
-    const sqlite = place.open();
-    await openState(sqlite, clock).change('a', 1_000, () => ({ n: 1 }));
-    expect((await sqlite.facts('', clock.now())).size).toBe(1);
+    for (const store of [createMemoryStore(), place.open()]) {
+      await createStoredState(store, clock).change('a', 1_000, () => ({ n: 1 }));
+      expect((await store.facts('', clock.now())).size).toBe(1);
+    }
   });
 });

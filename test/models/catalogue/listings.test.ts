@@ -3,8 +3,8 @@ import type { AppEvent } from '../../../src/core/events.ts';
 import type { SharedState } from '../../../src/core/ports.ts';
 import { createListings } from '../../../src/models/catalogue/vendor-lists.ts';
 import { type Connection, defineProvider, type LiveModel } from '../../../src/models/provider.ts';
-import { createLocalState } from '../../../src/storage/shared-state.ts';
 import { manualClock } from '../../support/clock.ts';
+import { createLocalState } from '../../support/local-state.ts';
 
 const vendor = defineProvider({
   id: 'alpha',

@@ -8,8 +8,8 @@ import {
   type CountedFault,
   createBreakerRegistry,
 } from '../../../src/models/resilience/breaker-registry.ts';
-import { createLocalState } from '../../../src/storage/shared-state.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
+import { createLocalState } from '../../support/local-state.ts';
 import { seededRandom } from '../../support/random.ts';
 
 const upstream: Upstream = { provider: 'alpha', endpoint: 'alpha', key: 'k1' };

@@ -4,8 +4,8 @@ import { textOf } from '../../../src/core/message.ts';
 import type { ModelAnswer, ModelQuestion } from '../../../src/models/ask-model.ts';
 import { createClassifier } from '../../../src/models/routing/classifier.ts';
 import type { ModelRequest, RoutingPolicy } from '../../../src/models/routing/roster.ts';
-import { createLocalState } from '../../../src/storage/shared-state.ts';
 import { realClock } from '../../support/clock.ts';
+import { createLocalState } from '../../support/local-state.ts';
 import { resolve } from '../routing-fixtures.ts';
 
 const flash = expect.stringMatching(/^zhipu:glm-.*flash$/);

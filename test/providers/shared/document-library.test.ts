@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { moonshotEndpoint } from '../../../src/providers/moonshot/api.ts';
 import { createMoonshotFiles } from '../../../src/providers/moonshot/files.ts';
 import { accountOf, createDocumentLibrary } from '../../../src/providers/shared/document-library.ts';
-import { createLocalState } from '../../../src/storage/shared-state.ts';
 import { realClock } from '../../support/clock.ts';
+import { createLocalState } from '../../support/local-state.ts';
 import { type FakeMoonshot, type MoonshotOptions, startMoonshot } from '../../support/vendors/start-moonshot.ts';
 
 const clock = realClock();
