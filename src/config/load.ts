@@ -72,7 +72,7 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
     values[id] = Object.fromEntries([...found].map(([name, { value }]) => [name, value]));
   }
   if (problems.length > 0) throw unusable(problems);
-  if (!areValuesOf(sources.tables, values)) throw bugError('A default does not fit the type of its option.');
+  if (!areValuesOf(sources.tables, values)) throw bugError('A table of options has no values.');
   return {
     home,
     values,
