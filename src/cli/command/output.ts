@@ -14,36 +14,23 @@ export interface Styled {
 
 type Piece = string | Styled;
 
-/**
- * Where a command says things: results on stdout, remarks for a person on stderr. All text is taken for a stranger's: what
- * would steer a terminal is shown instead of sent, on a pipe as well, since `less -R`, `tee` and logs lead to a terminal.
- */
-export interface Output {
-  /** `--json`: documents are printed, and nothing else of these; without it documents are not. */
-  json: boolean;
-  line(...pieces: Piece[]): void;
-  /** A part of a longer text, without a line end. Something else that is printed ends the text. */
-  text(text: string): void;
-  /** A file's content in pieces: unchanged unless it goes to a terminal. Waits for whoever reads slowly. */
-  pieces(text: AsyncIterable<string>): Promise<void>;
-  document(document: JsonObject): void;
-  /** On stderr, and only when a person is there to read it. */
-  remark(text: string): void;
-  /** On stderr, in place of the one before; empty text clears it. Only when a person watches. */
-  status(text: string): void;
-  /** For `line`: colored on a terminal. */
-  style(style: Style, text: string): Styled;
-}
+export type Output = ReturnType<typeof createOutput>;
 
 const clearLine = '\r\u001b[2K';
 
-/** `styleText` looks at the stream and at NO_COLOR by itself. */
-export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStream, json: boolean): Output {
+/**
+ * Where a command says things: results on stdout, remarks for a person on stderr. All text is taken for a stranger's: what
+ * would steer a terminal is shown instead of sent, on a pipe as well, since `less -R`, `tee` and logs lead to a terminal.
+ * `styleText` looks at the stream and at NO_COLOR by itself.
+ */
+export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStream, json: boolean) {
   const watched = stderr.isTTY === true;
   const running = createPrintable();
   let shown = false;
   const write = (text: string) => void stdout.write(`${running.end()}${text}`);
-  const print = (text: string) => (json ? undefined : write(text));
+  const print = (text: string) => {
+    if (!json) write(text);
+  };
   const status = (text: string) => {
     if (!watched || (text === '' && !shown)) return;
     const width = Math.max(20, stderr.columns ?? 80);
@@ -56,23 +43,33 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
       ? printableText(piece)
       : styleText(piece.style, printableText(piece.text), { stream: stdout });
   return {
+    /** `--json`: documents are printed, and nothing else of these; without it documents are not. */
     json,
-    line: (...pieces) => print(`${pieces.map(painted).join('')}\n`),
-    text: text => void (json || stdout.write(running.add(text))),
-    async pieces(text) {
+    line: (...pieces: Piece[]) => print(`${pieces.map(painted).join('')}\n`),
+    /** A part of a longer text, without a line end. Something else that is printed ends the text. */
+    text: (text: string): void => {
+      if (!json) stdout.write(running.add(text));
+    },
+    /** A file's content in pieces: unchanged unless it goes to a terminal. Waits for whoever reads slowly. */
+    async pieces(text: AsyncIterable<string>): Promise<void> {
       const send = async (piece: string) => {
         if (!stdout.write(piece)) await once(stdout, 'drain');
       };
       for await (const piece of text) await send(stdout.isTTY ? running.add(piece) : piece);
       await send(running.end());
     },
-    document: document => (json ? write(`${printableJson(JSON.stringify(document, undefined, 2))}\n`) : undefined),
-    remark: text => {
+    document: (document: JsonObject): void => {
+      if (json) write(`${printableJson(JSON.stringify(document, undefined, 2))}\n`);
+    },
+    /** On stderr, and only when a person is there to read it. */
+    remark: (text: string): void => {
       status('');
       if (watched) stderr.write(`${styleText('dim', printableText(text), { stream: stderr })}\n`);
     },
+    /** On stderr, in place of the one before; empty text clears it. Only when a person watches. */
     status,
-    style: (style, text) => ({ style, text }),
+    /** For `line`: colored on a terminal. */
+    style: (style: Style, text: string): Styled => ({ style, text }),
   };
 }
 

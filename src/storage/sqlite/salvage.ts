@@ -47,13 +47,9 @@ export function* sqlitePages(file: string): Generator<LastColumns> {
   }
 }
 
-interface PageSource {
-  size: number;
-  count: number;
-  read(number: number): Buffer | undefined;
-}
+type PageSource = ReturnType<typeof pageSource>;
 
-function pageSource(handle: number, file: string): PageSource {
+function pageSource(handle: number, file: string) {
   const bytes = fstatSync(handle).size;
   const size = pageSizeOf(handle);
   const wal = existsSync(`${file}-wal`) ? readFileSync(`${file}-wal`) : Buffer.alloc(0);
@@ -61,7 +57,7 @@ function pageSource(handle: number, file: string): PageSource {
   return {
     size,
     count: Math.max(Math.ceil(bytes / size), ...newer.keys()),
-    read(number) {
+    read(number: number): Buffer | undefined {
       const at = newer.get(number);
       if (at !== undefined) return wal.subarray(at, at + size);
       // A page that was cut off at the end of the file reads as zeros from there.
