@@ -48,8 +48,8 @@ export function documentLayer(folder: string, document: Readonly<Record<string, 
       const raw = isRecord(section) ? own(section, option) : undefined;
       const name = table === 'app' ? option : `${table}.${option}`;
       // The option `offline` and the settings of a provider of that name can share a key; the shape tells them apart.
-      if (!isRecord(raw) && isSet(raw, name, origin, warn)) return { raw: trimmed(raw), name };
-      return findByEnvName(spec, document, origin, warn);
+      const found = isRecord(raw) ? undefined : setValue(raw, name, origin, warn);
+      return found ?? findByEnvName(spec, document, origin, warn);
     },
   };
 }
@@ -62,9 +62,7 @@ export function flagsLayer(folder: string, flags: Flags, warn: Warn): Layer {
     folder,
     find(_table, _option, { flag }) {
       if (flag === undefined) return undefined;
-      const raw = own(flags, flag) ?? own(flags, camelCase(flag));
-      const name = `--${flag}`;
-      return isSet(raw, name, origin, warn) ? { raw: trimmed(raw), name } : undefined;
+      return setValue(own(flags, flag) ?? own(flags, camelCase(flag)), `--${flag}`, origin, warn);
     },
   };
 }
@@ -75,11 +73,7 @@ function findByEnvName(
   origin: Origin,
   warn: Warn,
 ): FoundValue | undefined {
-  const found = spec.env.flatMap(name => {
-    const raw = own(values, name);
-    return isSet(raw, name, origin, warn) ? [{ raw: trimmed(raw), name }] : [];
-  });
-  const [first, ...others] = found;
+  const [first, ...others] = spec.env.flatMap(name => setValue(own(values, name), name, origin, warn) ?? []);
   const other = others.find(({ raw }) => raw !== first?.raw);
   if (first && other) warn(`${first.name} and ${other.name} (${origin}) differ; ${first.name} counts.`);
   return first;
@@ -89,17 +83,14 @@ function own(record: Readonly<Record<string, unknown>>, key: string): unknown {
   return Object.hasOwn(record, key) ? record[key] : undefined;
 }
 
-function trimmed(raw: unknown): unknown {
-  return typeof raw === 'string' ? raw.trim() : raw;
-}
-
-function isSet(raw: unknown, name: string, origin: Origin, warn: Warn): boolean {
-  if (raw === undefined || raw === null) return false;
-  if (typeof raw !== 'string') return true;
+/** What a place sets; undefined where it sets nothing. */
+function setValue(raw: unknown, name: string, origin: Origin, warn: Warn): FoundValue | undefined {
+  if (raw === undefined || raw === null) return undefined;
+  if (typeof raw !== 'string') return { raw, name };
   const text = raw.trim();
-  if (!isPlaceholder(text)) return text !== '';
+  if (!isPlaceholder(text)) return text === '' ? undefined : { raw: text, name };
   warn(`${name} (${origin}) still holds a placeholder and counts as unset.`);
-  return false;
+  return undefined;
 }
 
 /** What sample files have in place of a value (`your_openai_api_key_here`), and a reference that a host left as it was. */

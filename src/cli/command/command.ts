@@ -61,7 +61,7 @@ export interface FlagSpec {
   /** May be given several times. */
   repeat?: boolean;
   /** Allowed words, where there are few. */
-  choices?: readonly string[];
+  choices?: readonly string[] | undefined;
   doc: string;
 }
 

@@ -3,12 +3,11 @@ import { inputError } from '../../core/errors.ts';
 import type { OptionSpec } from '../../core/option.ts';
 import { type CommandDefinition, defineCommand, type FlagSpec } from '../command/command.ts';
 
-/** A flag as completion knows it: with the words that may follow it, where there are few. */
-type CompletionFlag = Required<Pick<FlagSpec, 'name' | 'choices'>>;
+type Flag = Pick<FlagSpec, 'name' | 'choices'>;
 
 /** A command as completion knows it. */
-interface CompletionCommand extends Required<Pick<CommandDefinition, 'name' | 'summary' | 'words'>> {
-  flags: readonly CompletionFlag[];
+interface CompletedCommand extends Pick<CommandDefinition, 'name' | 'summary' | 'words'> {
+  flags: readonly Flag[];
 }
 
 export const shells = ['bash', 'zsh', 'fish'] as const;
@@ -16,8 +15,8 @@ export const shells = ['bash', 'zsh', 'fish'] as const;
 /** The script that teaches a shell the commands and flags. */
 function completionScript(
   shell: (typeof shells)[number],
-  commands: readonly CompletionCommand[],
-  settings: readonly CompletionFlag[],
+  commands: readonly CompletedCommand[],
+  settings: readonly Flag[],
 ): string {
   switch (shell) {
     case 'bash':
@@ -29,15 +28,15 @@ function completionScript(
   }
 }
 
-function dashed(flags: readonly CompletionFlag[]): string {
+function dashed(flags: readonly Flag[]): string {
   return flags.map(({ name }) => `--${name}`).join(' ');
 }
 
-function bash(commands: readonly CompletionCommand[], settings: readonly CompletionFlag[]): string {
+function bash(commands: readonly CompletedCommand[], settings: readonly Flag[]): string {
   const cases = commands.map(
-    ({ name, flags, words }) => `    ${name}) words="${[...words, dashed(flags)].join(' ').trim()}" ;;`,
+    ({ name, flags, words = [] }) => `    ${name}) words="${[...words, dashed(flags)].join(' ').trim()}" ;;`,
   );
-  const choosing = [...commands.flatMap(({ flags }) => flags), ...settings].filter(({ choices }) => choices.length > 0);
+  const choosing = [...commands.flatMap(({ flags }) => flags), ...settings].filter(({ choices }) => choices);
   return [
     '_polylogue() {',
     `  local word="\${COMP_WORDS[COMP_CWORD]}" command="" words="" at`,
@@ -52,7 +51,7 @@ function bash(commands: readonly CompletionCommand[], settings: readonly Complet
     '  esac',
     `  [[ "$word" == -* ]] && words="$words ${dashed(settings)} --help"`,
     `  case "\${COMP_WORDS[COMP_CWORD - 1]}" in`,
-    ...choosing.map(({ name, choices }) => `    --${name}) words="${choices.join(' ')}" ;;`),
+    ...choosing.map(({ name, choices = [] }) => `    --${name}) words="${choices.join(' ')}" ;;`),
     '  esac',
     '  COMPREPLY=($(compgen -W "$words" -- "$word"))',
     '}',
@@ -61,10 +60,10 @@ function bash(commands: readonly CompletionCommand[], settings: readonly Complet
   ].join('\n');
 }
 
-function fish(commands: readonly CompletionCommand[], settings: readonly CompletionFlag[]): string {
+function fish(commands: readonly CompletedCommand[], settings: readonly Flag[]): string {
   const quoted = (text: string) => `'${text.replace(/[\\']/g, '\\$&')}'`;
   return [
-    ...commands.flatMap(({ name, summary, flags, words }) => [
+    ...commands.flatMap(({ name, summary, flags, words = [] }) => [
       `complete -c polylogue -n __fish_use_subcommand -a ${name} -d ${quoted(summary)}`,
       ...words.map(word => `complete -c polylogue -n '__fish_seen_subcommand_from ${name}' -a ${word}`),
       ...flags.map(flag => `complete -c polylogue -n '__fish_seen_subcommand_from ${name}' ${fishFlag(flag)}`),
@@ -74,8 +73,8 @@ function fish(commands: readonly CompletionCommand[], settings: readonly Complet
   ].join('\n');
 }
 
-function fishFlag({ name, choices }: CompletionFlag): string {
-  return choices.length > 0 ? `-l ${name} -x -a '${choices.join(' ')}'` : `-l ${name}`;
+function fishFlag({ name, choices }: Flag): string {
+  return choices ? `-l ${name} -x -a '${choices.join(' ')}'` : `-l ${name}`;
 }
 
 export const completion = defineCommand({
@@ -93,24 +92,13 @@ export const completion = defineCommand({
     if (!shell) {
       throw inputError(`There is no completion for "${wanted}".`, { next: `Name one of ${shells.join(', ')}.` });
     }
-    const known = commands.map(({ name, summary, flags = [], words = [] }) => ({
-      name,
-      summary,
-      words,
-      flags: [...flags.map(completionFlag), { name: 'json', choices: [] }],
-    }));
-    const settings = Object.values(tables).flatMap(table =>
-      Object.values<OptionSpec>(table).flatMap(({ flag, choices }) =>
-        flag === undefined ? [] : [completionFlag({ name: flag, choices })],
-      ),
-    );
+    const known = commands.map(command => ({ ...command, flags: [...(command.flags ?? []), { name: 'json' }] }));
+    const settings = Object.values(tables)
+      .flatMap(table => Object.values<OptionSpec>(table))
+      .flatMap(({ flag, choices }): Flag[] => (flag === undefined ? [] : [{ name: flag, choices }]));
     const script = completionScript(shell, known, settings);
     out.document({ status: 'success', shell, script });
     out.text(script);
     return 0;
   },
 });
-
-function completionFlag({ name, choices = [] }: Pick<FlagSpec, 'name' | 'choices'>): CompletionFlag {
-  return { name, choices };
-}

@@ -24,16 +24,10 @@ function setJson(text: string, path: readonly string[], value: Json, force: bool
   for (const [at, name] of path.entries()) {
     const { property, value: found } = memberOf(object, name) ?? {};
     const inner = path.slice(at + 1);
-    if (!property || !found)
-      return (
-        start +
-        withMember(
-          base,
-          object,
-          name,
-          inner.reduceRight<Json>((nested, key) => ({ [key]: nested }), value),
-        )
-      );
+    if (!property || !found) {
+      const nested = inner.reduceRight<Json>((within, key) => ({ [key]: within }), value);
+      return start + withMember(base, object, name, nested);
+    }
     if (inner.length > 0) {
       if (found.type !== 'object') throw uneditable(`"${name}" is not an object`);
       object = found;
