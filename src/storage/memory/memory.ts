@@ -1,4 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { ThreadId } from '../../core/ids.ts';
 import type { ThreadHead } from '../../core/thread.ts';
 import { closedStore } from '../records.ts';
@@ -87,7 +88,8 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
   const access: SqliteAccess = {
     read: async run => run(held().reads),
     async indexed(name, run) {
-      while (change(() => held().writes.index(name)));
+      // Step by step, so that other calls have their turn.
+      while (change(() => held().writes.index(name))) await turn();
       return run(held().reads);
     },
     async write(request) {
@@ -120,7 +122,10 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
       for (const id of used) if (held().reads.head(id, now).state !== 'live') used.delete(id);
       return gone;
     },
-    mark: async () => String(held() && changes),
+    async mark() {
+      held();
+      return String(changes);
+    },
     async close() {
       closed = true;
       opened?.reads.close();
