@@ -1,6 +1,6 @@
 import { jsonrepair } from 'jsonrepair';
 import { type AppError, bugError, type ErrorCode, type ErrorKind, isAppError } from '../core/errors.ts';
-import { isRecord, type Json, type JsonObject, textsIn } from '../core/json.ts';
+import { isRecord, type Json, type JsonObject, jsonOf, textsIn } from '../core/json.ts';
 import type { Thread, ThreadTotals } from '../core/thread.ts';
 import type { KeptReply, UserQuestion } from '../core/tool-host.ts';
 import {
@@ -254,12 +254,6 @@ export function localMetadata(call: ParsedCall, elapsedMs: number): JsonObject {
 
 function nonEmpty<Item extends Json>(items: readonly Item[]): Item[] | undefined {
   return items.length > 0 ? [...items] : undefined;
-}
-
-/** What is left of a record when it is written as JSON. */
-export function jsonOf(record: object): JsonObject {
-  const copy: JsonObject = JSON.parse(JSON.stringify(record));
-  return copy;
 }
 
 /** Leaves out keys without a value, and objects that are left empty by that. */

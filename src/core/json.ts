@@ -19,6 +19,12 @@ export function parsedJson(text: string): unknown {
   }
 }
 
+/** What is left of a record when it is written as JSON. */
+export function jsonOf(record: object): JsonObject {
+  const copy: JsonObject = JSON.parse(JSON.stringify(record));
+  return copy;
+}
+
 type MapText = (text: string) => Promise<string>;
 
 /** A copy in which `text` has replaced every text; keys stay as they are. */

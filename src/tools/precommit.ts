@@ -8,7 +8,7 @@ import {
   type RepositoryChanges,
   type WorkflowProgress,
 } from '../calls/tool.ts';
-import type { JsonObject } from '../core/json.ts';
+import { type JsonObject, jsonOf } from '../core/json.ts';
 import { printablePath } from '../core/text.ts';
 
 const role = `You are the last reviewer before a commit. You were given the changes themselves (patches, as git tells them) and what the caller found in them. Judge the changes and what they touch, not the rest of the project.
@@ -148,8 +148,7 @@ const maxListed = 100;
 /** What the tool found by itself, at every step: the caller can't look into what only counts. */
 function ownIssues({ issuesFound }: WorkflowProgress): JsonObject {
   const own = issuesFound.filter(({ found_by }) => found_by === 'precommit');
-  const shown: JsonObject[] = JSON.parse(JSON.stringify(own.slice(0, maxListed)));
-  return own.length === 0 ? {} : { issues_found: shown };
+  return own.length === 0 ? {} : { issues_found: own.slice(0, maxListed).map(issue => jsonOf(issue)) };
 }
 
 function evidenceOf(repositories: readonly RepositoryChanges[], notes: readonly string[]): Evidence {

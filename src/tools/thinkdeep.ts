@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { inSteps, webSearchField, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
-import { type JsonObject, textsIn } from '../core/json.ts';
+import { jsonOf, textsIn } from '../core/json.ts';
 import { cutMiddle } from '../core/text.ts';
 
 const role = `You are the colleague to whom the caller brings a line of thought it has worked out step by step. Make it better: extend what is strong, break what is weak, and add what it has not seen.
@@ -71,7 +71,7 @@ export const thinkdeep = defineTool({
           final_confidence: progress.confidence,
           relevant_context: progress.relevantContext,
           key_findings: work.length > 1 ? work.map(text => cutMiddle(text, maxFindingLength)) : [],
-          issues_identified: progress.issuesFound.map(plain),
+          issues_identified: progress.issuesFound.map(issue => jsonOf(issue)),
           files_analyzed: progress.relevantFiles,
         },
         completion_message: `The thinking is done after ${progress.lastStep} steps. Weigh the result before you build on it.`,
@@ -80,11 +80,6 @@ export const thinkdeep = defineTool({
     expert: { role, json: false },
   },
 });
-
-function plain(issue: Record<string, unknown>): JsonObject {
-  const copy: JsonObject = JSON.parse(JSON.stringify(issue));
-  return copy;
-}
 
 const early = [
   'Gather evidence for and against each of your ideas',

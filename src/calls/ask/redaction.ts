@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { AppError } from '../../core/errors.ts';
 import type { FileRecord } from '../../core/file.ts';
-import { type JsonObject, mapTexts, textIn } from '../../core/json.ts';
+import { type JsonObject, jsonOf, mapTexts, textIn } from '../../core/json.ts';
 import { type Message, textOf } from '../../core/message.ts';
 import type { Mask, MaskedPlace } from '../../core/ports.ts';
 import type { Thread } from '../../core/thread.ts';
@@ -16,7 +16,6 @@ import {
   type SecretsByPlaceholder,
 } from '../../workspace/restore-secrets.ts';
 import type { PreparedCall } from '../call-record.ts';
-import { jsonOf } from '../reply.ts';
 import type { CallServices } from './services.ts';
 
 /**

@@ -1,9 +1,8 @@
-import type { JsonObject } from '../../core/json.ts';
+import { type JsonObject, jsonOf } from '../../core/json.ts';
 import type { Mask } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import type { Thread } from '../../core/thread.ts';
 import type { ParsedCall, ThreadedCall } from '../call-record.ts';
-import { jsonOf } from '../reply.ts';
 import { maskArguments } from './redaction.ts';
 import type { CallServices } from './services.ts';
 

@@ -1,10 +1,10 @@
 import { askModelTurn } from '../../calls/ask/ask.ts';
 import type { CallServices } from '../../calls/ask/services.ts';
 import type { ModelTurn, ThreadedCall } from '../../calls/call-record.ts';
-import { jsonOf, type Reply } from '../../calls/reply.ts';
+import type { Reply } from '../../calls/reply.ts';
 import type { ExternalCliMode } from '../../calls/tool.ts';
 import { inputError, securityError } from '../../core/errors.ts';
-import { isRecord, type JsonObject, textsIn } from '../../core/json.ts';
+import { isRecord, type JsonObject, jsonOf, textsIn } from '../../core/json.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
 import type { Thread } from '../../core/thread.ts';
 import { type CliRegistry, guidance } from '../../providers/external-cli/cli-registry.ts';

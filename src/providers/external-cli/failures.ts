@@ -31,7 +31,10 @@ export function failureOf(cli: CliDefinition, output: CliOutput, exit: CliExit, 
     stdout: withoutKeys(cutMiddle((output.text || output.noise).trim(), shown)),
     stderr: withoutKeys(cutMiddle(exit.stderr.trim(), shown)),
   };
-  if (exit.failure !== undefined) return notStarted(cli, exit.failure);
+  if (exit.failure !== undefined) {
+    const why = `${cli.executable} could not be started: ${withoutKeys(exit.failure)}`;
+    return notRun(cli.name, why, 'not_started', 'Check that the file is a program that this user may run.');
+  }
   if (resumed && lost.test(said)) {
     const next = 'Send the call again; it begins a new session.';
     return failed(`${cli.title} does not know its session any more.`, { class: sessionLost, next, data: details });
@@ -88,17 +91,11 @@ function kindOf(said: string): { class: string; next: string } {
 }
 
 export function notInstalled({ name, title, executable }: CliDefinition): AppError {
-  return configError(`CLI '${name}' execution failed: Executable '${executable}' not found in PATH.`, {
-    class: 'not_installed',
-    next: `Install ${title} where this server runs, put it into PATH, or name another CLI.`,
-    data: { cli_name: name, return_code: null },
-  });
+  const next = `Install ${title} where this server runs, put it into PATH, or name another CLI.`;
+  return notRun(name, `Executable '${executable}' not found in PATH.`, 'not_installed', next);
 }
 
-function notStarted({ name, executable }: CliDefinition, why: string): AppError {
-  return configError(`CLI '${name}' execution failed: ${executable} could not be started: ${withoutKeys(why)}`, {
-    class: 'not_started',
-    next: 'Check that the file is a program that this user may run.',
-    data: { cli_name: name, return_code: null },
-  });
+function notRun(name: string, why: string, kind: string, next: string): AppError {
+  const data = { cli_name: name, return_code: null };
+  return configError(`CLI '${name}' execution failed: ${why}`, { class: kind, next, data });
 }

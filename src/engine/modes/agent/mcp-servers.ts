@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { jsonOf } from '../../../calls/reply.ts';
-import { isRecord, type JsonObject, parsedJson } from '../../../core/json.ts';
+import { isRecord, type JsonObject, jsonOf, parsedJson } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import { type ChildEnv, programNamed } from '../../../workspace/programs.ts';
 import type { Sandbox } from '../../../workspace/sandbox.ts';

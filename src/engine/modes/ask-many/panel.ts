@@ -1,16 +1,9 @@
 import { inExchange } from '../../../calls/ask/ask.ts';
 import { fileTokens } from '../../../calls/ask/route-call.ts';
-import {
-  continuationOffer,
-  jsonOf,
-  type Reply,
-  readControlStatus,
-  successReply,
-  wishIn,
-} from '../../../calls/reply.ts';
+import { continuationOffer, type Reply, readControlStatus, successReply, wishIn } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { type AppError, limitError, throwIfAborted } from '../../../core/errors.ts';
-import type { JsonObject } from '../../../core/json.ts';
+import { type JsonObject, jsonOf } from '../../../core/json.ts';
 import type { Candidates } from '../../../core/model.ts';
 import type { Thread } from '../../../core/thread.ts';
 import { estimateTokens } from '../../../core/tokens.ts';

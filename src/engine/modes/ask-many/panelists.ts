@@ -286,18 +286,11 @@ export interface PanelProgress {
   heard: HeardPanelist[];
 }
 
-/** The model that a step asks, as its place in the agenda, or whose verdict it brings once more. */
-interface PanelPlace {
-  progress: PanelProgress;
-  at: number;
-  warnings: string[];
-}
-
 /**
  * The agenda as it is before this step. Step 1 begins a new one, unless it says again what the open one began with. Any other
- * step asks the next model, or, where its own one was asked, brings that verdict: nobody is paid twice.
+ * step asks the next model, or, where its own one was asked, brings that verdict: nobody is paid twice. `at` is that model's place.
  */
-export function readPanelProgress(call: StepCall, state: WorkflowState | undefined, threadGiven: boolean): PanelPlace {
+export function readPanelProgress(call: StepCall, state: WorkflowState | undefined, threadGiven: boolean) {
   const { stepNumber, models, files = [], images = [] } = call;
   const known = readAgenda(state);
   const next = known?.heard.length ?? 0;

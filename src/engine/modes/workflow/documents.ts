@@ -1,6 +1,6 @@
-import { jsonOf, objectIn, readControlStatus, wishIn } from '../../../calls/reply.ts';
+import { objectIn, readControlStatus, wishIn } from '../../../calls/reply.ts';
 import type { Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
-import type { JsonObject } from '../../../core/json.ts';
+import { type JsonObject, jsonOf } from '../../../core/json.ts';
 import type { Thread } from '../../../core/thread.ts';
 import { levelOf } from './step-progress.ts';
 
@@ -89,13 +89,14 @@ export function summaryOf({ step, progress, work }: Facts): JsonObject {
 }
 
 /** The reply to the last step when the caller's own certainty was enough. */
-export function skippedDocument(mode: Definition, { step, progress }: Facts, summary: JsonObject): JsonObject {
+export function skippedDocument(mode: Definition, facts: Facts): JsonObject {
+  const { step, progress } = facts;
   const words = mode.words.skipped ?? { status: 'local_work_complete', reason: 'skipped' };
   return {
     status: words.status,
     [mode.words.complete]: true,
     [mode.words.summary]: {
-      ...summary,
+      ...summaryOf(facts),
       final_analysis: step.hypothesis ?? step.findings,
       confidence_level: words.level ?? progress.confidence,
     },

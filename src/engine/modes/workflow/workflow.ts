@@ -3,10 +3,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { askModelTurn, type Finish, recordLocalTurn } from '../../../calls/ask/ask.ts';
 import { maskArguments, maskDocument } from '../../../calls/ask/redaction.ts';
 import type { AnsweredCall, LocalTurn, ModelTurn, ThreadedCall } from '../../../calls/call-record.ts';
-import { jsonOf, type Reply, readControlStatus } from '../../../calls/reply.ts';
+import { type Reply, readControlStatus } from '../../../calls/reply.ts';
 import type { Evidence, Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
 import { inputError } from '../../../core/errors.ts';
-import type { JsonObject } from '../../../core/json.ts';
+import { type JsonObject, jsonOf } from '../../../core/json.ts';
 import type { StoredTurn } from '../../../core/thread.ts';
 import { createTracer } from '../../../workspace/call-graph/tracer.ts';
 import { listSourceFiles, missingPaths } from '../../../workspace/find-files.ts';
@@ -160,7 +160,7 @@ async function endWithoutExpert(
     });
   const certain = mode.certain?.(step, call.args, facts.progress.settings) ?? false;
   if (certain && mode.words.skipped && !services.workflow.expertAtCertain) {
-    return local(stepCall, { ...skippedDocument(mode, facts, summaryOf(facts)), ...mode.verdict?.(facts) });
+    return local(stepCall, { ...skippedDocument(mode, facts), ...mode.verdict?.(facts) });
   }
   const answer = before?.ended ? await answerBefore(stepCall, before, services) : undefined;
   return answer && answeredAgain(stepCall, answer, services.workflow);

@@ -1,10 +1,9 @@
 import { dirname, join, relative, resolve } from 'node:path';
 import { z } from 'zod';
 import type { FileShortener } from '../../../../calls/ask/shorten-files.ts';
-import { jsonOf } from '../../../../calls/reply.ts';
 import { inputError, securityError } from '../../../../core/errors.ts';
 import type { Skip } from '../../../../core/file.ts';
-import type { JsonObject } from '../../../../core/json.ts';
+import { type JsonObject, jsonOf } from '../../../../core/json.ts';
 import type { Clock, Emit, Mask } from '../../../../core/ports.ts';
 import { printablePath } from '../../../../core/text.ts';
 import type { Git, GitHistory } from '../../../../workspace/git/git.ts';
