@@ -22,7 +22,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { AppEvent } from '../core/events.ts';
-import { isRecord, textIn } from '../core/json.ts';
+import { isRecord, recordsIn, textIn } from '../core/json.ts';
 import type { ExchangeNote, LogExchange, Mask } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { CallerTrace } from '../core/tool-host.ts';
@@ -229,7 +229,7 @@ function createSpanContent(mask: Mask) {
   });
 
   const inputOf = async (payload: object): Promise<Attributes> => {
-    const messages = isRecord(payload) && Array.isArray(payload.messages) ? payload.messages.filter(isRecord) : [];
+    const messages = isRecord(payload) ? recordsIn(payload.messages) : [];
     const shown = await Promise.all(
       messages.map(async ({ role, parts }) => ({ role, parts: await Promise.all(textsOf(parts).map(part)) })),
     );
@@ -264,9 +264,7 @@ function createSpanContent(mask: Mask) {
 }
 
 function textsOf(parts: unknown): string[] {
-  return Array.isArray(parts)
-    ? parts.filter(isRecord).flatMap(({ text }) => (typeof text === 'string' ? [text] : []))
-    : [];
+  return recordsIn(parts).flatMap(({ text }) => (typeof text === 'string' ? [text] : []));
 }
 
 export interface TraceSettings {

@@ -179,18 +179,15 @@ async function asWritten({ sandbox, root }: Place, path: string): Promise<string
 type Sources = ReadonlyMap<string, readonly { path: string; own: string }[]>;
 
 async function sourcesOf({ sandbox, root, home, signal }: Place): Promise<Sources> {
-  const byName = new Map<string, { path: string; own: string }[]>();
   try {
-    for (const path of await listSourceFiles(sandbox, [root], { root, home, maxFiles: maxListed, signal })) {
-      const named = byName.get(basename(path)) ?? [];
-      named.push({ path, own: relative(root, path).split(sep).join('/') });
-      byName.set(basename(path), named);
-    }
+    const paths = await listSourceFiles(sandbox, [root], { root, home, maxFiles: maxListed, signal });
+    const named = paths.map(path => ({ path, own: relative(root, path).split(sep).join('/') }));
+    return Map.groupBy(named, ({ path }) => basename(path));
   } catch (error) {
     // A project too large to be searched: only places that are written as they are count.
     if (!isAppError(error) || error.kind !== 'limit') throw error;
+    return new Map();
   }
-  return byName;
 }
 
 function byEnd({ path, folder }: Frame, sources: Sources): string | undefined {

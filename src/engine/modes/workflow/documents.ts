@@ -28,12 +28,8 @@ export function stepDocument(tool: string, mode: Definition, step: Step, progres
 }
 
 function bySeverity(issues: readonly Record<string, unknown>[]): JsonObject {
-  const counts = new Map<string, number>();
-  for (const { severity } of issues) {
-    const key = String(severity ?? 'unrated').toLowerCase();
-    counts.set(key, (counts.get(key) ?? 0) + 1);
-  }
-  return Object.fromEntries(counts);
+  const groups = Map.groupBy(issues, ({ severity }) => String(severity ?? 'unrated').toLowerCase());
+  return Object.fromEntries([...groups].map(([severity, { length }]) => [severity, length]));
 }
 
 const endOrExtend =

@@ -158,10 +158,10 @@ export interface ProcessOutput {
 const lingerMs = 500;
 
 /** Runs a program without a shell, in a process group of its own, all of which ends with the time limit or the signal. */
-export function runProcess(run: ProcessRun): Promise<ProcessOutput> {
+export async function runProcess(run: ProcessRun): Promise<ProcessOutput> {
   throwIfAborted(run.signal);
   const [program, ...args] = run.argv;
-  return new Promise((resolve, reject) => {
+  const output = await new Promise<ProcessOutput>((resolve, reject) => {
     const child = spawn(program, args, {
       cwd: run.cwd,
       env: run.mark === undefined ? run.env : { ...run.env, [markName]: run.mark },
@@ -205,16 +205,11 @@ export function runProcess(run: ProcessRun): Promise<ProcessOutput> {
       // What it left behind has lost its parent, but neither its group nor its mark.
       killGroup(child.pid);
       await endFamily(run, child.pid);
-      if (run.signal.aborted) {
-        try {
-          return throwIfAborted(run.signal);
-        } catch (error) {
-          return reject(error);
-        }
-      }
       resolve({ exitCode: exitCode ?? undefined, output: kept.text(), late });
     });
   });
+  throwIfAborted(run.signal);
+  return output;
 }
 
 function createKept(limit: number) {
