@@ -20,7 +20,7 @@ export function questionWords(question: string): string[] {
   return [...words];
 }
 
-/** The words of a text that say something, lower-case: also the parts of names, and pairs of characters where nothing separates words. */
+/** The words of a text that say something, as `wordsOf` gives them. */
 export function* tellingWords(text: string): Generator<string> {
   for (const word of wordsOf(text)) if (isTelling(word)) yield word;
 }
@@ -40,7 +40,8 @@ export function stem(word: string): string {
   return cut.length > 3 ? cut.replace(/e$/, '').replace(/y$/, 'i') : cut;
 }
 
-function* wordsOf(text: string): Generator<string> {
+/** The words of a text, lower-case: also the parts of names, and pairs of characters where nothing separates words. */
+export function* wordsOf(text: string): Generator<string> {
   for (const [word] of text.matchAll(wordPattern)) {
     const pairs = [...word.matchAll(unspaced)].flatMap(([run]) => pairsOf(run));
     if (pairs.length > 0) yield* pairs;

@@ -7,6 +7,7 @@ import { estimateTokens } from '../../core/tokens.ts';
 import { covers } from '../../threads/transcript.ts';
 import type { CollectedFile } from '../../workspace/collect-files.ts';
 import { classifyFile, classRank } from '../../workspace/walk.ts';
+import { questionWords } from '../../workspace/words.ts';
 import type { FoundSymbol } from '../../workspace/workers/run-job.ts';
 import {
   costOf,
@@ -20,6 +21,7 @@ import {
   skipForRoom,
   take,
 } from './included-files.ts';
+import { type RangeRoom, relevantRanges } from './relevant-ranges.ts';
 import type { FoundFile } from './search-files.ts';
 import { mostThatFit } from './shorten-files.ts';
 
@@ -89,77 +91,6 @@ export function fileRelevance(words: readonly string[], path: string, text: stri
   return relevance(words, path.toLowerCase()) * 3 + relevance(words, text.toLowerCase());
 }
 
-/** Longer stretches are looked at in windows of this many lines. */
-const windowLines = 40;
-
-const maxSymbolLength = 80;
-
-const maxCandidates = 3_000;
-
-/** Once so many in a row had no room, there is none. */
-const maxRefused = 20;
-
-/** Stretches of one file that are shown. */
-const maxRanges = 24;
-
-/** Stretches this near to each other are shown as one. */
-const nearby = 3;
-
-/**
- * The lines of a file that speak of what is asked for, the most telling first, as long as `fits` says that there is room for
- * all of them together. In the order of the file; empty when nothing in it does.
- */
-export async function relevantRanges(
-  text: string,
-  symbols: readonly FoundSymbol[] | undefined,
-  words: readonly string[],
-  fits: (ranges: readonly LineRange[]) => boolean,
-): Promise<LineRange[]> {
-  if (words.length === 0) return [];
-  const lines = text.toLowerCase().split('\n');
-  if (lines.at(-1) === '') lines.pop();
-  const scored: { range: LineRange; score: number }[] = [];
-  for (const [index, range] of candidates(lines.length, symbols).entries()) {
-    if (index % 100 === 99) await nextTurn();
-    const score = relevance(words, lines.slice(range.from - 1, range.to).join('\n'));
-    if (score > 0) scored.push({ range, score });
-  }
-  scored.sort((a, b) => b.score - a.score || a.range.from - b.range.from);
-  const best = scored[0]?.score ?? 0;
-  let chosen: LineRange[] = [];
-  let refused = 0;
-  for (const { range, score } of scored) {
-    if (score < best / 2 || refused >= maxRefused) break;
-    const next = merged([...chosen, range]);
-    if (next.length <= maxRanges && fits(next)) {
-      chosen = next;
-      refused = 0;
-    } else refused++;
-  }
-  return chosen;
-}
-
-function candidates(count: number, symbols: readonly FoundSymbol[] | undefined): LineRange[] {
-  const named = (symbols ?? []).filter(({ from, to }) => to - from < maxSymbolLength && to <= count);
-  if (named.length > 0) return named.slice(0, maxCandidates).map(({ from, to }) => ({ from, to }));
-  const windows: LineRange[] = [];
-  for (let from = 1; from <= count && windows.length < maxCandidates; from += windowLines) {
-    windows.push({ from, to: Math.min(count, from + windowLines - 1) });
-  }
-  return windows;
-}
-
-function merged(ranges: readonly LineRange[]): LineRange[] {
-  const out: LineRange[] = [];
-  for (const range of ranges.toSorted((a, b) => a.from - b.from)) {
-    const last = out.at(-1);
-    if (last && range.from <= last.to + nearby)
-      out[out.length - 1] = { from: last.from, to: Math.max(last.to, range.to) };
-    else out.push(range);
-  }
-  return out;
-}
-
 /** A part of a file is only worth sending from this many lines on. */
 const leastLines = 20;
 
@@ -225,9 +156,10 @@ async function allFit(request: FileInclusion, out: IncludedFiles, files: readonl
 
 /** In the order in which they are to have what room there is. */
 async function byWorth(
-  { words, root, signal }: FileInclusion,
+  { question, root, signal }: FileInclusion,
   files: readonly CollectedFile[],
 ): Promise<CollectedFile[]> {
+  const words = questionWords(question);
   const judged: { file: CollectedFile; rank: number; worth: number }[] = [];
   for (const file of files) {
     await nextTurn();
@@ -272,9 +204,9 @@ async function placeShort(
   const form = file.range ? undefined : await placeCondensed(request, out, file, shown, share * outlineShare);
   const parts = await placeParts(request, out, file, shown, {
     end,
-    symbols:
-      form &&
-      (await request.fileShortener.symbols({ path: file.path, hash: shown.base, text: shown.text }, request.signal)),
+    symbols: file.range
+      ? undefined
+      : await request.fileShortener.symbols({ path: file.path, hash: shown.base, text: shown.text }, request.signal),
   });
   if (form || parts.length > 0) countMasked(out, shown.found);
   if (parts.length > 0) out.report.embedded.push(printablePath(file.path));
@@ -289,44 +221,34 @@ async function placeParts(
   out: IncludedFiles,
   file: CollectedFile,
   { base, text }: MaskedText,
-  { end, symbols }: { end: number; symbols?: Parameters<typeof relevantRanges>[1] },
+  { end, symbols }: { end: number; symbols?: readonly FoundSymbol[] },
 ): Promise<LineRange[]> {
   const blobs = new Map([[base, text]]);
   const overhead = costOf(request, recordOf(file, 'range', base, { from: 1, to: 1 }), blobs) + seamTokens;
-  const costs = rangeCosts(text, { max: end - out.tokens, overhead, factor: request.factor });
-  const fits = (ranges: readonly LineRange[]) =>
-    out.tokens + ranges.reduce((sum, range) => sum + costs(range), 0) <= end;
-  const chosen = file.range ? [] : await relevantRanges(text, symbols, request.words, fits);
-  const first = chosen.length === 0 ? firstLines(file.range ?? { from: 1, to: countLines(text) }, fits) : undefined;
+  const tokens = end - out.tokens;
+  const room = { tokens, overhead, costOf: rangeCosts(text, tokens, request.factor) };
+  const chosen = file.range ? [] : await relevantRanges(text, symbols, request.question, room);
+  const first = chosen.length === 0 ? firstLines(file.range ?? { from: 1, to: countLines(text) }, room) : undefined;
   return (first ? [first] : chosen).filter(range =>
     take(request, out, recordOf(file, 'range', base, range), blobs, end - out.tokens),
   );
 }
 
 /** What ranges of a text cost, about; more than `max` where their length alone tells. */
-function rangeCosts(
-  text: string,
-  { max, overhead, factor }: { max: number; overhead: number; factor: number },
-): (range: LineRange) => number {
+function rangeCosts(text: string, max: number, factor: number): RangeRoom['costOf'] {
   const lines = text.split('\n');
   const ends: number[] = [0];
   for (const line of lines) ends.push((ends.at(-1) ?? 0) + line.length + 1);
-  const known = new Map<string, number>();
   return ({ from, to }) => {
     const chars = (ends[Math.min(to, lines.length)] ?? 0) - (ends[from - 1] ?? 0);
     if (chars / charsPerToken > max) return Number.POSITIVE_INFINITY;
-    const key = `${from}-${to}`;
-    const cost =
-      known.get(key) ??
-      Math.ceil(estimateTokens(numberLines(lines.slice(from - 1, to).join('\n'), from)) * factor + overhead);
-    known.set(key, cost);
-    return cost;
+    return Math.ceil(estimateTokens(numberLines(lines.slice(from - 1, to).join('\n'), from)) * factor);
   };
 }
 
 /** The first lines of the file, or of the range that was asked for, that still fit. */
-function firstLines({ from, to }: LineRange, fits: (ranges: LineRange[]) => boolean): LineRange | undefined {
-  const count = mostThatFit(to - from + 1, lines => fits([{ from, to: from + lines - 1 }]));
+function firstLines({ from, to }: LineRange, { tokens, overhead, costOf }: RangeRoom): LineRange | undefined {
+  const count = mostThatFit(to - from + 1, lines => costOf({ from, to: from + lines - 1 }) + overhead <= tokens);
   return count >= leastLines ? { from, to: from + count - 1 } : undefined;
 }
 

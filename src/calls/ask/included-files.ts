@@ -25,8 +25,8 @@ export interface FileInclusion {
   sandbox: Sandbox;
   pool: WorkPool;
   fileShortener: FileShortener;
-  /** Words of the question: what has no room whole is shown where it speaks of them. */
-  words: readonly string[];
+  /** What has no room whole is shown where it speaks of what is asked. */
+  question: string;
   /** Where relative paths start. */
   root: string;
   maxBytes: number;

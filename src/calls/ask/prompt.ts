@@ -30,7 +30,6 @@ import {
 import type { CollectedFile, Collection } from '../../workspace/collect-files.ts';
 import { isSkip } from '../../workspace/paths.ts';
 import { checkDocument, checkFile, readImage } from '../../workspace/read-file.ts';
-import { questionWords } from '../../workspace/words.ts';
 import type { FileReport, RoutedCall } from '../call-record.ts';
 import type { EvidencePiece } from '../tool.ts';
 import { fitNewFiles } from './fit-files.ts';
@@ -350,7 +349,7 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
     sandbox: services.sandbox,
     pool: services.pool,
     fileShortener: services.fileShortener,
-    words: questionWords(plan.contribution),
+    question: plan.contribution,
     root: call.request.principal.root,
     maxBytes: services.maxFileBytes,
     budget: budget.rest - historyUsed,

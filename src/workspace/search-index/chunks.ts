@@ -70,14 +70,18 @@ const maxChunkLines = 90;
 
 const maxChunkChars = 8_000;
 
-/** A file has no more chunks than this: what comes after is data. */
-const maxChunks = 400;
+/** A file in the index has no more chunks than this: what comes after is data. */
+const indexedChunks = 400;
 
 /**
  * Cuts a file where its declarations end, each with the comment before it; a long class at its members. Prose is cut at its
  * headings. Every line that says something is in just one chunk.
  */
-export function chunksOf(text: string, symbols: readonly FoundSymbol[] | undefined): Chunk[] {
+export function chunksOf(
+  text: string,
+  symbols: readonly FoundSymbol[] | undefined,
+  maxChunks = indexedChunks,
+): Chunk[] {
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
   const ranges = symbols && symbols.length > 0 ? bySymbol(symbols, lines.length) : bySection(text);
