@@ -104,8 +104,10 @@ export interface ModelTurn {
   aboutFiles?: boolean;
   /** Ids of documents that were uploaded before. */
   fileIds?: readonly string[];
-  /** The provider whose models answer unless the caller names one, and that reads the documents. */
+  /** The provider whose models answer first unless the caller names one, and that reads the documents. */
   provider?: string;
+  /** Models of others may answer instead where none of that provider's holds all of it. */
+  anyProvider?: boolean;
   /** What the tool found out by itself; as much as has room becomes part of the turn. */
   evidence?: readonly EvidencePiece[];
   /** For a program that answers. */

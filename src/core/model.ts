@@ -83,3 +83,15 @@ export interface Candidate {
 
 /** At least one, best first. */
 export type Candidates = readonly [Candidate, ...Candidate[]];
+
+/** From this window on a larger part goes to content: the answer no longer needs 40 %. */
+const wideWindow = 300_000;
+
+export function isWide(window: number): boolean {
+  return window >= wideWindow;
+}
+
+/** Tokens of a model's window that are kept for its answer. */
+export function answerTokens({ window, maxOutput }: Pick<ModelInfo, 'window' | 'maxOutput'>): number {
+  return Math.min(maxOutput, Math.floor(window * (isWide(window) ? 0.2 : 0.4)));
+}

@@ -1,6 +1,6 @@
 import { type AppError, isAppError, limitError } from '../core/errors.ts';
 import { type Message, textOf } from '../core/message.ts';
-import type { Candidate, ModelInfo } from '../core/model.ts';
+import { answerTokens, type Candidate, type ModelInfo } from '../core/model.ts';
 import { estimateTokens, imageTokens, tokenFactor, tokensPerMessage } from '../core/tokens.ts';
 import { addUsage, dollars, noUsage, ratesFor, roundedUsd, type Usage } from '../core/usage.ts';
 import type { ModelQuestion, Waste, WebSearch } from './ask-model.ts';
@@ -132,13 +132,15 @@ export function quote(
     return fixed + Math.min(answer, model.maxOutput) * perToken;
   };
   const sent = Math.min(wanted, room);
+  // What the prompt is given there, beside the answer that is planned for.
+  const given = Math.min(wanted, model.window - answerTokens(model));
   // An answer may be shorter before files have to be.
   const answer = usdFor(leastPrompt, max) <= limit / 2 && usdFor(sent, least) > limit ? max : least;
   const usd = model.price || isFree(model, pricing) ? usdFor(sent, usualAnswer) : undefined;
-  if (usdFor(room, answer) <= limit) return { usd, holds: sent / wanted };
+  if (usdFor(room, answer) <= limit) return { usd, holds: given / wanted };
   const maxPrompt = Math.floor(greatestWithin(room, prompt => usdFor(prompt, answer) <= limit) * estimateMargin);
   const held = usdFor(sent, least) <= limit ? sent : Math.min(sent, maxPrompt);
-  return { usd, maxPrompt, holds: maxPrompt < leastPrompt * estimateMargin ? 0 : held / wanted };
+  return { usd, maxPrompt, holds: maxPrompt < leastPrompt * estimateMargin ? 0 : Math.min(held, given) / wanted };
 }
 
 function greatestWithin(most: number, fits: (count: number) => boolean): number {

@@ -1,12 +1,10 @@
 import { limitError } from '../core/errors.ts';
 import type { FileRecord } from '../core/file.ts';
+import { answerTokens, isWide } from '../core/model.ts';
 import { cutMiddle, printablePath, safeCut } from '../core/text.ts';
 import type { Compaction, StoredTurn, Thread, Trim } from '../core/thread.ts';
 import { estimateTokens, tokensPerMessage } from '../core/tokens.ts';
 import { renderTurn, type Selection } from './transcript.ts';
-
-/** From this window on a larger part goes to content: the answer no longer needs 40 %. */
-const wideWindow = 300_000;
 
 export interface BudgetRequest {
   /** The model's window in tokens. */
@@ -32,8 +30,8 @@ export interface Budget extends Omit<BudgetRequest, 'maxOutput' | 'maxPrompt'> {
 
 /** Divides a window. Throws LIMIT with the numbers when the reserved parts alone are too much. */
 export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: BudgetRequest): Budget {
-  const wide = window >= wideWindow;
-  const answer = Math.min(maxOutput, Math.floor(window * (wide ? 0.2 : 0.4)));
+  const wide = isWide(window);
+  const answer = answerTokens({ window, maxOutput });
   const room = window - answer - reserved;
   if (room < 0) {
     throw limitError(

@@ -1,5 +1,5 @@
 import { AppError, inputError, isAppError } from '../../core/errors.ts';
-import { type Candidate, efforts, type ModelInfo } from '../../core/model.ts';
+import { type Candidate, efforts } from '../../core/model.ts';
 import type { Emit } from '../../core/ports.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
 import { estimateTokens, imageTokens } from '../../core/tokens.ts';
@@ -193,7 +193,7 @@ export async function routeCall(
     left: await services.leftToSpend(call.reqId, { owner: call.request.principal.owner, thread: thread.id }),
     ...(used !== undefined &&
       remembered === undefined && { before: { model: used, tokens: cachedTokens(services, thread, last) } }),
-    ...(plan.provider !== undefined && { avoid: (model: ModelInfo) => model.provider !== plan.provider }),
+    ...(plan.provider !== undefined && { from: { provider: plan.provider, always: plan.anyProvider !== true } }),
   };
   const planned = choose ?? planCall(services, call, task);
   // The default model may belong to another provider than the plan requires, so one is chosen.

@@ -66,6 +66,8 @@ export interface DocumentSubject {
   images: string[];
   /** Absent: any model will do. */
   provider?: string;
+  /** Any model may read it as well. */
+  anyProvider?: boolean;
 }
 
 const pictures = /\.(png|jpe?g|gif|webp)$/i;
@@ -93,12 +95,9 @@ export async function documentSubject(
       ...(provider !== undefined && { provider }),
     };
   }
-  const wanted =
-    provider !== undefined ||
-    fileIds.length > 0 ||
-    files.some(path => documents.reads(path)) ||
-    isLongContext((await bytesOf(files, call, services)) / bytesPerToken);
-  return { ...subject, ...(wanted && { provider: documents.provider }) };
+  const wanted = provider !== undefined || fileIds.length > 0 || files.some(path => documents.reads(path));
+  const long = !wanted && isLongContext((await bytesOf(files, call, services)) / bytesPerToken);
+  return { ...subject, ...((wanted || long) && { provider: documents.provider, anyProvider: long }) };
 }
 
 /** Bytes of the files that exist. Missing files are reported when they are read. */
@@ -140,7 +139,7 @@ async function ask(mode: Definition, call: ThreadedCall, services: CallServices)
     ...(mode.generatesCode && directory && { codeTail: generationProtocol }),
     files,
     aboutFiles: subject !== undefined,
-    ...(subject && { fileIds: subject.fileIds, provider: subject.provider }),
+    ...(subject && { fileIds: subject.fileIds, provider: subject.provider, anyProvider: subject.anyProvider }),
     images: [...textsIn(args.images), ...(subject?.images ?? [])],
     category: mode.category,
     effort: mode.effort,

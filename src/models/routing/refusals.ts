@@ -131,7 +131,7 @@ function restrictedError(eligible: EligibleModels, name: string, model: ModelInf
 /** Models are there, but the operator's lists leave none for an automatic choice. */
 export function nothingAllowedError(eligible: EligibleModels): AppError {
   if (!hasProvider(eligible)) return noProviderError(eligible);
-  if (eligible.avoids) {
+  if (eligible.avoids || eligible.request.from) {
     return notFound(
       'None of the models that may be used can do this.',
       'unmet_needs',

@@ -42,6 +42,7 @@ import {
   type RosterProvider,
   type RoutingPolicy,
   spreadOverProviders,
+  wantedProvider,
 } from './roster.ts';
 
 /** Which models may answer a call, and how that was decided. */
@@ -235,24 +236,27 @@ function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort
   const seeing = vision ? open.filter(model => model.input.includes('image')) : open;
   if (seeing.length === 0) throw noVisionError(eligible);
   const offers = seeing.map(model => offerOf(eligible, model, effort));
-  const able = payable(offers);
+  const isWide = ({ model, holds }: Offer) => model.window >= window && holds >= 1;
+  const wanted = wantedProvider(request, offers, isWide);
+  if (wanted.length === 0) throw nothingAllowedError(eligible);
+  const able = payable(wanted);
   const best = Math.max(...able.filter(isCurrent).map(({ model }) => model.score));
   const decent = able.filter(({ model }) => model.score >= best - decentScores);
-  const wide = able.filter(({ model, holds }) => model.window >= window && holds >= 1);
   const near = decent.length > 0 ? decent : able;
   const most = Math.max(...near.map(({ holds }) => holds));
-  const roomy = near.some(offer => wide.includes(offer)) ? wide : near.filter(({ holds }) => holds >= most * nearlyAll);
+  const roomy = near.some(isWide) ? able.filter(isWide) : near.filter(({ holds }) => holds >= most * nearlyAll);
   // An answer without a search is better than none: whoever asks says so in the reply.
   const searching = search ? roomy.filter(({ model }) => eligible.searches(model)) : [];
   const fitting = searching.length > 0 ? searching : roomy;
   const current = fitting.filter(isCurrent);
   const pool = current.length > 0 ? current : fitting;
-  const alike = searching.length > 0 ? able.filter(({ model }) => eligible.searches(model)) : able;
-  const [first, ...others] = choose(eligible, pool, alike);
+  const others = payable(offers);
+  const alike = searching.length > 0 ? others.filter(({ model }) => eligible.searches(model)) : others;
+  const [first, ...following] = choose(eligible, pool, alike);
   if (!first) throw nothingAllowedError(eligible);
   const asked = (offer: Offer) => autoCandidate(offer, autoReason(offer, request));
   const fallbacks =
-    request.allowFallback === false ? others.filter(({ model }) => sameModel(first.model, model)) : others;
+    request.allowFallback === false ? following.filter(({ model }) => sameModel(first.model, model)) : following;
   const widest = Math.max(...seeing.map(model => model.window));
   const tooMuch =
     widest < window ? `No model that may be used holds ${window} tokens; the widest holds ${widest}.` : '';

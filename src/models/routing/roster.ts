@@ -19,6 +19,11 @@ export interface ModelRequest {
     /** The web is to be searched. */
     search?: boolean;
   };
+  /**
+   * The provider whose models an automatic choice takes; those of others only follow them. Where it need not be one of its own
+   * `always`, others take their place when none of its own holds the whole prompt.
+   */
+  from?: { provider: string; always: boolean };
   /** Models that are not to be chosen; one that is named is taken all the same. */
   avoid?(model: ModelInfo): boolean;
   /** Models that fail at this moment: chosen only after all others. */
@@ -369,4 +374,14 @@ function matches(entry: Entry, model: ModelInfo, moreKeys: readonly string[]): b
   const [maker, other] = [makerOf(entry.name), makerOf(plainId(model))];
   if (maker !== '' && other !== '' && maker !== other) return false;
   return [modelKey(model.id), ...moreKeys].some(key => entry.keys.has(key));
+}
+
+/** The offers of the provider that a request is for; all where any will do. */
+export function wantedProvider<Offer extends { model: ModelInfo }>(
+  { from }: ModelRequest,
+  offers: readonly Offer[],
+  isWide: (offer: Offer) => boolean,
+): readonly Offer[] {
+  const own = offers.filter(({ model }) => model.provider === from?.provider);
+  return from && (from.always || own.some(isWide) || !offers.some(isWide)) ? own : offers;
 }

@@ -4,6 +4,7 @@ import { tokenFactor } from '../../../src/core/tokens.ts';
 import { estimateCost, quote, usefulAnswer } from '../../../src/models/budget.ts';
 import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
 import { type Category, isQuick } from '../../../src/models/routing/roster.ts';
+import { planBudget } from '../../../src/threads/compaction.ts';
 import { resolve, rosterOf, type Situation } from '../routing-fixtures.ts';
 
 const pricing = { isLocal: (id: string) => ['custom', 'ollama'].includes(id), allowUnpriced: false };
@@ -123,6 +124,32 @@ describe('what an automatic choice costs', () => {
   });
 
   const chosen = (situation: Situation) => resolve('auto', { policy, category: 'extended_reasoning', ...situation });
+
+  it('asks for a long file a model that holds it whole beside the answer that is planned for, where one does', () => {
+    const cut: string[] = [];
+    for (const configured of sets)
+      for (const category of categories)
+        for (const tokens of [60_000, 110_000, 150_000, 190_000, 233_000, 400_000, 700_000]) {
+          const holds = (model: ModelInfo) =>
+            tokens * tokenFactor(model.id) <=
+            planBudget({ window: model.window, maxOutput: model.maxOutput, reserved: 0 }).rest;
+          const found = resolve('auto', { configured, category, policy, promptTokens: tokens });
+          const [first] = found.candidates;
+          const open = loadCatalogue().filter(
+            ({ provider, status }) => configured.includes(provider) && status === 'active',
+          );
+          const quoteOf = (model: ModelInfo) => quote({ model, reason: '' }, tokens, pricing, { limit });
+          const able = open.filter(model => {
+            const { usd: price, maxPrompt } = quoteOf(model);
+            return price !== undefined && maxPrompt === undefined && holds(model) && model.score >= first!.model.score;
+          });
+          if (!holds(first!.model) && able.length > 0)
+            cut.push(
+              `${configured.join('+')} ${tokens} ${category}: ${first!.model.id} for ${able.map(({ id }) => id)}`,
+            );
+        }
+    expect(cut).toEqual([]);
+  });
 
   it('shortens what no window holds, for the model that is as wide and thirty times cheaper', () => {
     const { candidates } = chosen({ configured: ['openai'], promptTokens: 2_700_000 });
