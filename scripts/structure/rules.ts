@@ -203,6 +203,8 @@ const packages: StructureRules['packages'] = {
   '@ai-sdk/*': ['providers'],
   '@openrouter/*': ['providers/openrouter.ts'],
   'fastest-levenshtein': ['calls/arguments.ts', 'models/routing'],
+  fflate: ['workspace/workers/document-text.ts'],
+  unpdf: ['workspace/workers/document-text.ts'],
   'gpt-tokenizer': ['workspace/workers/count-tokens.ts'],
   '@redis/client': ['storage/redis'],
   '@modelcontextprotocol/client': ['engine/modes/agent/mcp-servers.ts'],

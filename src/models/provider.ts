@@ -236,6 +236,8 @@ export interface ProviderDefinition {
   listDecides?: boolean;
   /** What it caches is sent to it once more: in one call a prompt may be paid to be kept, and to be read. */
   cachesApart?(settings: ProviderSettings): boolean;
+  /** It takes documents: all its current models do, or it gives the text of what was uploaded. */
+  readsDocuments?: boolean;
   /** On this machine or network: its time limits are wider. */
   local?(settings: ProviderSettings): boolean;
   /**

@@ -112,6 +112,7 @@ export const anthropic = defineProvider({
     ),
   },
   configured: settings => settings.apiKey !== undefined,
+  readsDocuments: true,
   connect,
   searches: anthropicSearches,
 });

@@ -184,6 +184,22 @@ export async function* readPieces({ handle }: Opened, path: string): AsyncGenera
   }
 }
 
+/** Documents whose text is read on this machine. */
+export type DocumentFormat = 'pdf' | 'docx' | 'pptx' | 'xlsx';
+
+const formats: Readonly<Record<string, DocumentFormat>> = {
+  pdf: 'pdf',
+  ...{ docx: 'docx', docm: 'docx', dotx: 'docx', dotm: 'docx' },
+  ...{ pptx: 'pptx', pptm: 'pptx', ppsx: 'pptx', potx: 'pptx' },
+  ...{ xlsx: 'xlsx', xlsm: 'xlsx', xltx: 'xlsx' },
+};
+
+/** By the name of a file; undefined for what is none or can't be read here. */
+export function documentFormat(path: string): DocumentFormat | undefined {
+  const extension = /\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? '';
+  return Object.hasOwn(formats, extension) ? formats[extension] : undefined;
+}
+
 /** An image that a model may be shown. */
 export interface ImageFile {
   /** Absolute path, or `data:` for one that came in the call. */

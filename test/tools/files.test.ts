@@ -1,6 +1,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { pdfFile } from '../support/office-files.ts';
 import { type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import { type FakeMoonshot, startMoonshot } from '../support/vendors/start-moonshot.ts';
@@ -99,6 +100,52 @@ describe('three documents', () => {
     expect(canonical[1]!.startsWith(canonical[0]!)).toBe(true);
     expect(kimi.requests[2]!.messages.filter(({ text }) => text.includes('Alpha says yes.'))).toHaveLength(1);
     expect(kimi.violations).toEqual([]);
+  });
+});
+
+describe('documents that Kimi does not answer for', () => {
+  const down = { fault: 'status', status: 503 } as const;
+  const asked = { prompt: 'Who says what?', files: ['a.pdf'] };
+
+  it('are asked about at another provider, with the text that Kimi read', async () => {
+    kimi.byDefault(down);
+    const reply = await product.call('kimi_multi_file_chat', asked);
+    expect(reply).toMatchObject({ isError: false, metadata: { provider_used: 'zhipu' } });
+    expect(glm.requests[0]!.messages.map(({ text }) => text).join('\n')).toContain('Alpha says yes.');
+    expect(kimi.files.uploads).toEqual(['a.pdf']);
+  });
+
+  it('are not where the caller wants no other', async () => {
+    kimi.byDefault(down);
+    const reply = await product.call('kimi_multi_file_chat', { ...asked, allow_fallback: false });
+    expect(reply.isError).toBe(true);
+    expect(glm.requests).toEqual([]);
+  });
+
+  it('are found in the thread by their ids after they were deleted there', async () => {
+    const upload = await product.call('kimi_upload_and_extract', { files: ['a.pdf'] });
+    const fileId = upload.files?.[0]?.file_id ?? JSON.stringify(upload).match(/file-\d+/)![0];
+    const first = await product.call('kimi_multi_file_chat', { prompt: 'Who?', file_ids: [fileId] });
+    kimi.files.kept.clear();
+    const { continuation_id: id } = first.continuation_offer;
+    const again = await product.call('kimi_multi_file_chat', {
+      prompt: 'Really?',
+      file_ids: [fileId],
+      continuation_id: id,
+    });
+    expect(again.isError, JSON.stringify(again)).toBe(false);
+    expect(again.metadata.files.unchanged).toEqual([expect.stringContaining('a.pdf')]);
+  });
+
+  it('are read here where it can’t read them, and the reply says so', async () => {
+    await writeFile(join(project.root, 'real.pdf'), pdfFile('Delta agrees.'));
+    await product.close();
+    const env = { ...vendorEnv({ moonshot: kimi.url, zhipu: glm.url }), MOONSHOT_API_KEY: 'wrong-key' };
+    product = await testProduct({ root: project.root, env });
+    const reply = await product.call('kimi_multi_file_chat', { prompt: 'Who?', files: ['real.pdf'] });
+    expect(reply).toMatchObject({ isError: false, metadata: { provider_used: 'zhipu' } });
+    expect(reply.metadata.warnings).toContainEqual(expect.stringContaining('so its text was read here'));
+    expect(glm.requests[0]!.messages.map(({ text }) => text).join('\n')).toContain('Delta agrees.');
   });
 });
 

@@ -91,6 +91,10 @@ describe('the tools of operation', () => {
     const [openai] = reply.providers.filter((each: Document) => each.provider === 'openai');
     expect(openai).toMatchObject({ configured: true, keys: { OPENAI_API_KEY: 'set' }, endpoints: [vendor.url] });
     expect(openai.can).toEqual(expect.arrayContaining(['vision', 'thinking', 'caching']));
+    const readers = reply.providers.filter((each: Document) => each.can.includes('documents'));
+    expect(readers.map((each: Document) => each.provider)).toEqual(
+      expect.arrayContaining(['anthropic', 'google', 'moonshot', 'openai']),
+    );
     const [anthropic] = reply.providers.filter((each: Document) => each.provider === 'anthropic');
     expect(anthropic).toMatchObject({ configured: false, keys: { ANTHROPIC_API_KEY: 'not set' } });
     const one: Document = await polylogue.call('provider_capabilities', { provider: 'Custom' });

@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
+import { basename } from 'node:path';
 import { inParallel } from '../../core/concurrency.ts';
 import { type AppError, isAppError, limitError } from '../../core/errors.ts';
-import type { Skip } from '../../core/file.ts';
+import type { FileRecord, Skip } from '../../core/file.ts';
 import { type Sha256, sha256 } from '../../core/ids.ts';
 import { countLines } from '../../core/text.ts';
+import { documentsAmong } from '../../models/routing/requirements.ts';
 import type { DocumentLibrary } from '../../models/vendor-services.ts';
 import type { CollectedFile, Collection } from '../../workspace/collect-files.ts';
 import { isSkip, parsePathReference, skip } from '../../workspace/paths.ts';
-import { clampRange, locateReference, readBytes } from '../../workspace/read-file.ts';
+import { clampRange, documentFormat, locateReference, readBytes } from '../../workspace/read-file.ts';
 import type { RoutedCall } from '../call-record.ts';
 import type { CallServices } from './services.ts';
 
@@ -19,40 +21,44 @@ export interface CollectedDocuments {
   others: string[];
   /** What kept the vendor from reading a document. */
   failures: AppError[];
+  warnings: string[];
 }
 
-/** Uploads at the same time. */
+/** Documents that are read at the same time. */
 const maxConcurrent = 3;
 
+/** Bytes of a document that is read here. */
+const maxBytes = 100 * 1024 * 1024;
+
 /**
- * Has a vendor read the documents that a call names, where its first candidate (or the tool's own provider) is that vendor's.
- * Anything else stays with the files.
+ * Reads the documents that a call names: by a vendor, where its first candidate (or the tool's own provider) is that vendor's;
+ * else, and where the vendor fails, PDF and Office files are read here. Anything else stays with the files.
  */
 export async function collectDocuments(services: CallServices, call: RoutedCall): Promise<CollectedDocuments> {
   const { documents } = services;
   const { plan, candidates } = call;
-  const served =
-    documents && (candidates[0].model.provider === documents.provider || plan.provider === documents.provider);
-  if (!documents || (!served && !plan.fileIds?.length))
-    return { files: [], skipped: [], others: [...plan.files], failures: [] };
-  const named = [...new Set(plan.files)];
-  const isDocument = (input: string) => served === true && documents.reads(input.replace(/:\d+(-\d+)?$/, ''));
-  const inputs = named.filter(isDocument);
-  const ids = [...new Set(plan.fileIds ?? [])];
-  refuseTooMany(inputs.length + ids.length, services.maxNamedFiles);
-  const out: CollectedDocuments = {
-    files: [],
-    skipped: [],
-    others: named.filter(input => !isDocument(input)),
-    failures: [],
+  const served = candidates[0].model.provider === documents?.provider || plan.provider === documents?.provider;
+  const library = served ? documents : undefined;
+  const isDocument = (input: string) => {
+    const name = input.replace(/:\d+(-\d+)?$/, '');
+    return documentFormat(name) !== undefined || library?.reads(name) === true;
   };
-  const read = await inParallel(inputs, maxConcurrent, input => readDocument(services, documents, call, input));
-  const fetched = await inParallel(ids, maxConcurrent, id => fetchDocument(documents, call, id));
+  const named = [...new Set(plan.files)];
+  const inputs = named.filter(isDocument);
+  const ids = documents ? [...new Set(plan.fileIds ?? [])] : [];
+  refuseTooMany(inputs.length + ids.length, services.maxNamedFiles);
+  const others = named.filter(input => !isDocument(input));
+  const out: CollectedDocuments = { files: [], skipped: [], others, failures: [], warnings: [] };
+  const read = await inParallel(inputs, maxConcurrent, input => readDocument(services, library, call, input));
+  const fetched = documents
+    ? await inParallel(ids, maxConcurrent, id => fetchDocument(services, documents, call, id))
+    : [];
   for (const outcome of [...read, ...fetched]) {
     if (outcome === undefined) continue;
     if ('file' in outcome) out.files.push(outcome.file);
     else out.skipped.push(outcome.skip);
     if ('failure' in outcome && outcome.failure) out.failures.push(outcome.failure);
+    if ('warning' in outcome && outcome.warning) out.warnings.push(outcome.warning);
   }
   out.others.push(...inputs.filter((_input, index) => read[index] === undefined));
   const unique = new Map(out.files.map(file => [file.path, file]));
@@ -62,35 +68,39 @@ export async function collectDocuments(services: CallServices, call: RoutedCall)
 
 /**
  * Documents and files as one collection. When the vendor failed and nothing else can be read, its own error says more than a
- * list of what is missing. What only a vendor could read is named with the way to it.
+ * list of what is missing. What could be read in another way is named with it.
  */
 export function withDocuments(
-  { documents }: CallServices,
+  services: CallServices,
   { files, skipped, failures }: CollectedDocuments,
   found: Collection,
 ): Collection {
   const [failure] = failures;
   if (failure && files.length + found.files.length === 0) throw failure;
-  const advised = found.skipped.map(each =>
-    documents && each.code === 'binary' && documents.reads(each.path)
-      ? {
-          ...each,
-          reason: `${each.reason} A model of ${documents.provider} reads documents: name one, or call smart_file_query.`,
-        }
-      : each,
+  const advised = [...skipped, ...found.skipped].map(each =>
+    each.code === 'binary' ? { ...each, reason: `${each.reason}${wayToRead(services, each.path)}` } : each,
   );
-  return { files: [...files, ...found.files], skipped: [...skipped, ...advised] };
+  return { files: [...files, ...found.files], skipped: advised };
 }
 
-type Outcome = { file: CollectedFile } | { skip: Skip; failure?: AppError };
+function wayToRead({ documents }: CallServices, path: string): string {
+  if (documents?.reads(path))
+    return ` A model of ${documents.provider} reads documents: name one, or call smart_file_query.`;
+  if (documentFormat(path))
+    return ' Name a document itself to have its text read; send pages that are pictures as images.';
+  return documentsAmong([path], '').length > 0 ? ' Save it as PDF, DOCX, PPTX or XLSX, whose text can be read.' : '';
+}
 
-/** Undefined: it is none of the vendor's, such as a directory that is named like a document. */
+type Outcome = { file: CollectedFile; warning?: string } | { skip: Skip; failure?: AppError };
+
+/** Undefined: it is no document, such as a directory that is named like one. */
 async function readDocument(
-  { sandbox, home, store, maxFileBytes }: CallServices,
-  documents: DocumentLibrary,
+  services: CallServices,
+  library: DocumentLibrary | undefined,
   { request: { principal }, signal, thread }: RoutedCall,
   input: string,
 ): Promise<Outcome | undefined> {
+  const { sandbox, home, maxFileBytes } = services;
   const reference = parsePathReference(input, principal.root, home);
   if (isSkip(reference)) return { skip: reference };
   const located = await locateReference(sandbox, reference);
@@ -99,19 +109,21 @@ async function readDocument(
   const opened = await sandbox.open(located.path);
   if (isSkip(opened)) return { skip: opened };
   const { path, stats } = opened;
-  const bytes = await readBytes(opened, input, { maxBytes: documents.maxBytes, signal });
+  const reader = library?.reads(path) ? library : undefined;
+  const bytes = await readBytes(opened, input, { maxBytes: reader?.maxBytes ?? maxBytes, signal });
   if (!Buffer.isBuffer(bytes)) return { skip: bytes };
   const hash = sha256(createHash('sha256').update(bytes).digest('hex'));
   try {
-    const text =
-      (await shownBefore({ store }, thread, hash)) ??
-      (await documentText(documents, { path, bytes, hash, owner: principal.owner }, signal));
+    const shown = await shownBefore(services, thread, file => file.sha256 === hash);
+    const read = shown ?? (await textOf(services, reader, { path, bytes, hash, owner: principal.owner }, signal));
+    if ('problem' in read) return { skip: skip(input, 'binary', read.problem) };
+    const { text, warning } = read;
     if (text.length > maxFileBytes) throw tooLong(input, text.length, maxFileBytes);
     const lines = countLines(text);
     const range = located.range && clampRange(input, located.range, lines);
     if (range && isSkip(range)) return { skip: range };
     const facts = { path, text, lines, size: bytes.length, mtimeMs: stats.mtimeMs, sha256: hash };
-    return { file: { ...facts, named: true, document: true, ...(range && { range }) } };
+    return { file: { ...facts, named: true, document: true, ...(range && { range }) }, warning };
   } catch (error) {
     return failed(input, error);
   }
@@ -124,42 +136,64 @@ interface Bytes {
   owner: string;
 }
 
-async function documentText(
-  documents: DocumentLibrary,
+/** Read by the vendor where there is one, else here. */
+async function textOf(
+  { pool }: CallServices,
+  library: DocumentLibrary | undefined,
   { path, bytes, hash, owner }: Bytes,
   signal: AbortSignal,
-): Promise<string> {
-  const name = path.split(/[\\/]/).at(-1) ?? path;
-  const { text } = await documents.read({ name, bytes, sha256: hash, owner }, signal);
-  return plain(text);
+): Promise<{ text: string; warning?: string } | { problem: string }> {
+  const name = basename(path);
+  const format = documentFormat(path);
+  const here = async () => {
+    const read = format ? await pool.document({ format, bytes }, signal) : { problem: 'It is no text.' };
+    return 'text' in read ? { text: plain(read.text) } : read;
+  };
+  if (!library) return here();
+  try {
+    const { text } = await library.read({ name, bytes, sha256: hash, owner }, signal);
+    return { text: plain(text) };
+  } catch (error) {
+    const read = format && isAppError(error) && error.kind !== 'cancelled' ? await here() : { problem: '' };
+    if (!('text' in read)) throw error;
+    const why = isAppError(error) ? error.message : '';
+    return { ...read, warning: `${library.provider} could not read ${name}, so its text was read here. ${why}` };
+  }
 }
 
-/** The text that this very document had in this thread: the same bytes again, and no vendor is asked. */
+/** The text that this very document had in this thread: the same one again, and no vendor is asked. */
 async function shownBefore(
   { store }: Pick<CallServices, 'store'>,
   thread: RoutedCall['thread'],
-  hash: Sha256,
-): Promise<string | undefined> {
+  isSame: (file: FileRecord) => boolean,
+): Promise<{ text: string; path: string; warning?: string } | undefined> {
   const records = thread.turns.filter(turn => turn.status === 'done').flatMap(turn => turn.files);
-  const base = records.findLast(file => file.document && file.sha256 === hash && file.base !== undefined)?.base;
-  return base && (await store.blobs([base])).get(base);
+  const record = records.findLast(file => file.document && file.base !== undefined && isSame(file));
+  const text = record?.base && (await store.blobs([record.base])).get(record.base);
+  return record && text !== undefined ? { text, path: record.path } : undefined;
 }
 
+/** What the vendor gives no more is taken from the thread, where it was shown there. */
 async function fetchDocument(
+  services: CallServices,
   documents: DocumentLibrary,
-  { request: { principal }, signal }: RoutedCall,
+  { request: { principal }, signal, thread }: RoutedCall,
   id: string,
 ): Promise<Outcome> {
+  const folder = `${documents.provider}:${id}/`;
   try {
-    const { filename, text: content } = await documents.readById(id, principal.owner, signal);
-    const text = plain(content);
-    const hash = sha256(createHash('sha256').update(text).digest('hex'));
-    const path = `${documents.provider}:${id}/${filename}`;
-    const facts = { path, text, lines: countLines(text), size: Buffer.byteLength(text), mtimeMs: 0, sha256: hash };
-    return { file: { ...facts, named: true, document: true } };
+    const { filename, text } = await documents.readById(id, principal.owner, signal);
+    return { file: uploaded(`${folder}${filename}`, plain(text)) };
   } catch (error) {
-    return failed(id, error);
+    const shown = await shownBefore(services, thread, ({ path }) => path.startsWith(folder));
+    return shown ? { file: uploaded(shown.path, shown.text) } : failed(id, error);
   }
+}
+
+function uploaded(path: string, text: string): CollectedFile {
+  const hash = sha256(createHash('sha256').update(text).digest('hex'));
+  const facts = { path, text, lines: countLines(text), size: Buffer.byteLength(text), mtimeMs: 0, sha256: hash };
+  return { ...facts, named: true, document: true };
 }
 
 /** As files are read here: line ends are plain, and nothing ends a text early. */

@@ -55,6 +55,7 @@ export async function prepareContext(services: CallServices, call: RoutedCall): 
     warnings: [
       ...call.warnings,
       ...searched.warnings,
+      ...documents.warnings,
       ...(missing.length > 0 ? [`Not found, so the model did not see: ${missing.slice(0, 20).join(', ')}.`] : []),
     ],
     turn: prompt.turn,

@@ -51,7 +51,7 @@ export function capabilitiesOf(
     models: models.length,
     can: {
       vision: some(({ input }) => input.includes('image')),
-      documents: some(({ input }) => input.includes('pdf')),
+      documents: definition.readsDocuments === true || some(({ input }) => input.includes('pdf')),
       search: some(model => definition.searches?.(model, settings) ?? false),
       thinking: some(({ reasoning }) => reasoning),
       caching: some(({ price }) => price?.cacheRead !== undefined),

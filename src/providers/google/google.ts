@@ -127,6 +127,7 @@ export const google = defineProvider({
   },
   configured: settings => settings.apiKey !== undefined,
   cachesApart: settings => settings.cache !== 'off',
+  readsDocuments: true,
   connect,
   searches: googleSearches,
 });

@@ -65,6 +65,7 @@ export const moonshot = defineProvider({
     }),
   },
   configured: settings => settings.apiKey !== undefined,
+  readsDocuments: true,
   connect,
   searches: canSearch,
 });

@@ -2,6 +2,8 @@ import type { TracedSources, TraceInput } from '../call-graph/trace-sources.ts';
 import { unifiedDiff } from '../diff.ts';
 import type { Language, Outline, SymbolKind } from '../outline/outline.ts';
 import { readOutline } from '../outline/read-outline.ts';
+import type { DocumentFormat } from '../read-file.ts';
+import { type DocumentText, documentText } from './document-text.ts';
 
 /** What the kinds of jobs are given: work on the processor that may take longer than the other calls of a process should wait. */
 export interface JobInputs {
@@ -9,6 +11,7 @@ export interface JobInputs {
   diff: { path: string; before: string; after: string };
   count: readonly string[];
   trace: TraceInput;
+  document: { format: DocumentFormat; bytes: Uint8Array };
 }
 
 export type JobKind = keyof JobInputs;
@@ -33,6 +36,7 @@ export interface JobResults {
   /** Tokens by o200k, or a few more. */
   count: number;
   trace: TracedSources;
+  document: DocumentText;
 }
 
 /** A job as it is sent to a thread: plain values, of which it gets copies. */
@@ -48,6 +52,7 @@ const jobs: { readonly [Kind in JobKind]: (input: JobInputs[Kind]) => Promise<Jo
   diff: async ({ path, before, after }) => unifiedDiff(path, before, after),
   count: async texts => (await import('./count-tokens.ts')).countO200k(texts),
   trace: async input => (await import('../call-graph/trace-sources.ts')).traceSources(input),
+  document: ({ format, bytes }) => documentText(format, bytes),
 };
 
 /** Does one job in this thread. */

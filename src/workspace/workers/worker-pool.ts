@@ -12,6 +12,8 @@ const smallChars = 24_000;
 const threadMegabytes = 1_024;
 /** A thread that had nothing to do for this long ends. */
 const idleMs = 10_000;
+/** A document that takes longer is made to, or is too long to be asked about. */
+const documentMs = 60_000;
 
 export type WorkPool = ReturnType<typeof createPool>;
 
@@ -76,6 +78,17 @@ export function createPool(options: PoolOptions) {
         input.sources.reduce((sum, { text }) => sum + text.length, 0),
         signal,
       ),
+    /** The text of a document. In a thread however small it is: it was made elsewhere, and may be made to take all there is. */
+    async document(input: JobInputs['document'], signal?: AbortSignal) {
+      const late = new AbortController();
+      const stop = options.clock.after(documentMs, () => late.abort(tooSlow()));
+      try {
+        const both = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
+        return await run({ kind: 'document', input }, Number.POSITIVE_INFINITY, both);
+      } finally {
+        stop();
+      }
+    },
     close: threads.close,
   };
 }
@@ -150,6 +163,11 @@ function createThreads({ size, clock }: PoolOptions) {
 
 function ending(): Error {
   return cancelledError('The process is ending.');
+}
+
+function tooSlow(): Error {
+  const next = 'Split the document, or send the part that matters.';
+  return limitError('size', `Reading the document took more than ${documentMs / 1_000} s.`, { next });
 }
 
 /** Has a thread do a job. It keeps the process alive meanwhile. */

@@ -1,0 +1,217 @@
+import type { DocumentFormat } from '../read-file.ts';
+
+/** The text of a document, or why there is none. */
+export type DocumentText = { text: string } | { problem: string };
+
+/** Reads a document. The parsers are loaded with the first one. */
+export async function documentText(format: DocumentFormat, bytes: Uint8Array): Promise<DocumentText> {
+  try {
+    const text = format === 'pdf' ? await pdfText(bytes) : await officeText(format, bytes);
+    if (/\S/.test(text.replace(partTitle, ''))) return { text };
+    return { problem: 'No text stands in it; its pages may be pictures.' };
+  } catch (error) {
+    const { name, message } = error instanceof Error ? error : new Error(String(error));
+    if (name === 'PasswordException') return { problem: 'It is protected by a password.' };
+    return { problem: `It can't be read as ${format.toUpperCase()} (${message}).` };
+  }
+}
+
+/** Heads a page, slide or sheet; the files' outlines know it for a heading. */
+const titleOf = (what: string) => `=== ${what} ===`;
+
+const partTitle = /^=== .* ===$/gm;
+
+async function pdfText(bytes: Uint8Array): Promise<string> {
+  const { extractText, getDocumentProxy } = await import('unpdf');
+  // Warnings of the parser would be written to the output, where a protocol is spoken.
+  const pdf = await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 });
+  const { text } = await extractText(pdf);
+  return text.map((page, index) => `${titleOf(`Page ${index + 1}`)}\n${page.trim()}`).join('\n\n');
+}
+
+/** Of all parts of a document together, unpacked: what grows beyond that is made to. */
+const maxUnpacked = 256 * 1024 * 1024;
+
+/** The parts of an Office document by their names. */
+type Parts = Readonly<Record<string, string>>;
+
+async function officeText(format: Exclude<DocumentFormat, 'pdf'>, bytes: Uint8Array): Promise<string> {
+  const { strFromU8, unzipSync } = await import('fflate');
+  let unpacked = 0;
+  const files = unzipSync(bytes, {
+    filter: ({ name, originalSize }) => {
+      if (!/\.(?:xml|rels)$/.test(name)) return false;
+      unpacked += originalSize;
+      if (unpacked > maxUnpacked) throw new Error(`it unpacks to more than ${maxUnpacked} bytes`);
+      return true;
+    },
+  });
+  const parts = Object.fromEntries(Object.entries(files).map(([name, data]) => [name, strFromU8(data)]));
+  if (format === 'xlsx') return sheetsText(parts);
+  return format === 'pptx' ? slidesText(parts) : wordText(parts);
+}
+
+function wordText(parts: Parts): string {
+  const main = parts['word/document.xml'];
+  if (main === undefined) throw new Error('it has no main part');
+  const notes = ['word/footnotes.xml', 'word/endnotes.xml', 'word/comments.xml'].map(name =>
+    flowText(parts[name] ?? ''),
+  );
+  return [flowText(main), ...notes.filter(Boolean)].join('\n\n');
+}
+
+function slidesText(parts: Parts): string {
+  const numbers = Object.keys(parts).flatMap(name => Number(/^ppt\/slides\/slide(\d+)\.xml$/.exec(name)?.[1]) || []);
+  return numbers
+    .sort((a, b) => a - b)
+    .map(number => {
+      const texts = ['slides/slide', 'notesSlides/notesSlide'].map(name =>
+        flowText(parts[`ppt/${name}${number}.xml`] ?? ''),
+      );
+      return [titleOf(`Slide ${number}`), ...texts.filter(Boolean)].join('\n');
+    })
+    .join('\n\n');
+}
+
+/** Tags by their names without prefix, and what stands between them. */
+const markup = /<(\/?)(?:\w+:)?(\w+)((?:"[^"]*"|'[^']*'|[^>"'])*?)(\/?)>|([^<]+)/g;
+
+const headingStyle = /"(?:heading|berschrift|titre|titolo|t.tulo|kop)\s?(\d)"/i;
+
+/** Running text: a line for each paragraph and each row of a table, whose cells are apart by tabs. */
+function flowText(xml: string): string {
+  let out = '';
+  const open = { t: false, r: false, tc: false, Fallback: false };
+  for (const [, close, name = '', attributes = '', empty, text] of xml.matchAll(markup)) {
+    const opens = !close && !empty;
+    if (text !== undefined) out += open.t && !open.Fallback ? decoded(text) : '';
+    else if (name === 't' || name === 'r' || name === 'tc' || name === 'Fallback') open[name] = opens;
+    else if (name === 'pStyle') out += '#'.repeat(Number(headingStyle.exec(attributes)?.[1] ?? 0));
+    else if (name === 'tab' && open.r) out += '\t';
+    else if (name === 'br') out += '\n';
+    else if (name === 'p' && close) out += open.tc ? ' ' : '\n';
+    else if (name === 'tr' && close) out += '\n';
+    if (name === 'pStyle' && out.endsWith('#')) out += ' ';
+    if (name === 'tc' && close) out = `${out.trimEnd()}\t`;
+  }
+  return out
+    .replace(/[ \t]+$/gm, '')
+    .replace(/\n{3,}/g, '\n\n')
+    .trim();
+}
+
+const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+
+function decoded(text: string): string {
+  return text.replace(/&(?:#x([\da-f]{1,6})|#(\d{1,7})|(\w+));/gi, (whole, hex, decimal, name) => {
+    if (name !== undefined) return entities[name] ?? whole;
+    const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
+    return code > 0 && code <= 0x10_ff_ff ? String.fromCodePoint(code) : '';
+  });
+}
+
+function attribute(name: string, attributes: string): string | undefined {
+  const value = new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(attributes)?.[1];
+  return value === undefined ? undefined : decoded(value);
+}
+
+/** Attributes and content of all elements of a name that do not stand in each other. */
+function elements(name: string, xml: string): { attributes: string; content: string }[] {
+  const pattern = new RegExp(`<(?:\\w+:)?${name}(?=[\\s/>])([^>]*?)(?:/>|>([\\s\\S]*?)</(?:\\w+:)?${name}>)`, 'g');
+  return [...xml.matchAll(pattern)].map(([, attributes = '', content = '']) => ({ attributes, content }));
+}
+
+/** Each sheet with its name, a line for each row: its number, and its cells apart by tabs. */
+function sheetsText(parts: Parts): string {
+  const workbook = parts['xl/workbook.xml'] ?? '';
+  const targets = new Map(
+    elements('Relationship', parts['xl/_rels/workbook.xml.rels'] ?? '').map(({ attributes }) => [
+      attribute('Id', attributes),
+      (attribute('Target', attributes) ?? '').replace(/^\/?(?:xl\/)?/, 'xl/'),
+    ]),
+  );
+  const shared = elements('si', parts['xl/sharedStrings.xml'] ?? '').map(({ content }) => stringIn(content));
+  const cells: CellFormats = {
+    shared,
+    dated: datedStyles(parts['xl/styles.xml'] ?? ''),
+    // Serial numbers count days from the year 1900, or in old files of the Macintosh from 1904.
+    epoch: Date.UTC(1899, 11, /date1904="(?:1|true)"/.test(workbook) ? 30 + 1_462 : 30),
+  };
+  return elements('sheet', workbook)
+    .map(({ attributes }) => {
+      const xml = parts[targets.get(attribute('r:id', attributes)) ?? ''] ?? '';
+      return [titleOf(`Sheet ${attribute('name', attributes) ?? ''}`), ...rowsOf(xml, cells)].join('\n');
+    })
+    .join('\n\n');
+}
+
+interface CellFormats {
+  shared: readonly string[];
+  /** Which styles of cells show a date. */
+  dated: readonly boolean[];
+  /** Milliseconds of day 0. */
+  epoch: number;
+}
+
+/** Phonetic guides repeat what stands there. */
+function stringIn(xml: string): string {
+  const own = xml.replace(/<(?:\w+:)?rPh\b[\s\S]*?<\/(?:\w+:)?rPh>/g, '');
+  return decoded(
+    elements('t', own)
+      .map(({ content }) => content)
+      .join(''),
+  ).replace(/\s+/g, ' ');
+}
+
+function datedStyles(xml: string): boolean[] {
+  const codes = new Map(
+    elements('numFmt', xml).map(({ attributes }) => [
+      Number(attribute('numFmtId', attributes)),
+      (attribute('formatCode', attributes) ?? '').replace(/"[^"]*"|\[[^\]]*\]|\\./g, ''),
+    ]),
+  );
+  const [used] = elements('cellXfs', xml);
+  return elements('xf', used?.content ?? '').map(({ attributes }) => {
+    const id = Number(attribute('numFmtId', attributes));
+    return (id >= 14 && id <= 22) || (id >= 45 && id <= 47) || /[dmyhs]/i.test(codes.get(id) ?? '');
+  });
+}
+
+/** A gap of more empty cells than this is not shown. */
+const maxGap = 64;
+
+function rowsOf(xml: string, formats: CellFormats): string[] {
+  return elements('row', xml).flatMap(({ attributes, content }, index) => {
+    const shown: string[] = [];
+    for (const cell of elements('c', content)) {
+      const column = columnOf(attribute('r', cell.attributes) ?? '');
+      for (let gap = 0; shown.length < column && gap < maxGap; gap++) shown.push('');
+      shown.push(cellText(cell, formats));
+    }
+    const line = shown.join('\t').trimEnd();
+    return line === '' ? [] : [`${attribute('r', attributes) ?? index + 1}: ${line}`];
+  });
+}
+
+/** `C7` is in column 2. */
+function columnOf(reference: string): number {
+  let column = 0;
+  for (const letter of /^[A-Z]{1,3}/.exec(reference)?.[0] ?? '') column = column * 26 + letter.charCodeAt(0) - 64;
+  return column - 1;
+}
+
+function cellText(
+  { attributes, content }: { attributes: string; content: string },
+  { shared, dated, epoch }: CellFormats,
+): string {
+  const type = attribute('t', attributes);
+  const value = elements('v', content)[0]?.content ?? '';
+  if (type === 's') return shared[Number(value)] ?? '';
+  if (type === 'inlineStr') return stringIn(content);
+  if (type === 'b') return value === '1' ? 'TRUE' : 'FALSE';
+  const days = Number(value);
+  if (type !== undefined && type !== 'n') return decoded(value);
+  if (value === '' || !dated[Number(attribute('s', attributes) ?? -1)] || !(days > 0 && days < 2_958_466)) return value;
+  const date = new Date(Math.round((epoch + days * 86_400_000) / 1_000) * 1_000).toISOString();
+  return days < 1 ? date.slice(11, 19) : days % 1 === 0 ? date.slice(0, 10) : date.slice(0, 19).replace('T', ' ');
+}

@@ -1,0 +1,121 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { documentFormat } from '../../../src/workspace/read-file.ts';
+import { documentText } from '../../../src/workspace/workers/document-text.ts';
+import { createPool } from '../../../src/workspace/workers/worker-pool.ts';
+import { manualClock } from '../../support/clock.ts';
+import { paragraph, pdfFile, sheetFile, slideFile, textCell, wordFile } from '../../support/office-files.ts';
+
+const textOf = async (...asked: Parameters<typeof documentText>) => {
+  const read = await documentText(...asked);
+  return 'text' in read ? read.text : read;
+};
+
+describe('the text of a PDF', () => {
+  it('is told page by page, line by line', async () => {
+    const pdf = pdfFile('Orders rose.\nBy 12 percent (net).', 'The end.');
+    expect(await textOf('pdf', pdf)).toBe(
+      '=== Page 1 ===\nOrders rose.\nBy 12 percent (net).\n\n=== Page 2 ===\nThe end.',
+    );
+  });
+
+  it('is missing where pages are pictures, and where it is none', async () => {
+    expect(await documentText('pdf', pdfFile('', ''))).toMatchObject({ problem: expect.stringContaining('pictures') });
+    expect(await documentText('pdf', Buffer.from('%PDF-1.7\nAlpha\0'))).toMatchObject({
+      problem: expect.stringContaining("can't be read as PDF"),
+    });
+  });
+});
+
+describe('the text of a Word document', () => {
+  it('has headings, rows of tables, breaks and notes, and nothing twice', async () => {
+    const cell = (text: string) => `<w:tc>${paragraph(text)}</w:tc>`;
+    const box = '<mc:Choice><w:t>Boxed</w:t></mc:Choice><mc:Fallback><w:t>Boxed</w:t></mc:Fallback>';
+    const word = wordFile(
+      [
+        paragraph('Retention', 'Heading2'),
+        paragraph('Kept for <7> years & a day.'),
+        `<w:tbl><w:tr>${cell('Item')}${cell('Price')}</w:tr><w:tr>${cell('Nut')}${cell('3')}</w:tr></w:tbl>`,
+        '<w:p><w:r><w:t>one</w:t><w:tab/><w:t>two</w:t><w:br/><w:t>&#x2713;</w:t></w:r></w:p>',
+        `<w:p><w:r><mc:AlternateContent>${box}</mc:AlternateContent></w:r></w:p>`,
+        '<w:p><w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p>',
+      ].join(''),
+      { 'word/footnotes.xml': `<w:footnotes>${paragraph('See page 9.')}</w:footnotes>` },
+    );
+    expect(await textOf('docx', word)).toBe(
+      '## Retention\nKept for <7> years & a day.\nItem\tPrice\nNut\t3\none\ttwo\n✓\nBoxed\n\nSee page 9.',
+    );
+  });
+
+  it('is missing where the archive is none, and where it unpacks to more than there is room for', async () => {
+    expect(await documentText('docx', Buffer.from('PK'))).toMatchObject({ problem: expect.stringContaining('DOCX') });
+    // What the archive says of a part: 300 MB.
+    const bomb = wordFile('');
+    bomb.writeUInt32LE(300 * 1024 * 1024, bomb.indexOf('PK\x01\x02', 0, 'latin1') + 24);
+    expect(await documentText('docx', bomb)).toMatchObject({ problem: expect.stringContaining('unpacks to more') });
+  });
+});
+
+describe('the text of a workbook', () => {
+  it('names its sheets and rows, and shows strings, numbers, dates and gaps', async () => {
+    const formats =
+      '<styleSheet><numFmts><numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd"/><numFmt numFmtId="165" formatCode="0.0&quot; days&quot;"/></numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="22"/><xf numFmtId="165"/></cellXfs></styleSheet>';
+    const book = sheetFile(
+      {
+        'Sales & more': [
+          '<c r="A1" t="s"><v>0</v></c><c r="C1" t="s"><v>1</v></c>',
+          '<c r="A2" s="1"><v>45992</v></c><c r="C2"><v>12.5</v></c><c r="D2" t="b"><v>1</v></c>',
+          '<c r="A3" s="2"><v>45992.75</v></c><c r="B3" s="3"><v>4</v></c><c r="C3" t="e"><v>#DIV/0!</v></c>',
+          '',
+        ],
+        Notes: [textCell('A1', 'Nothing else')],
+      },
+      { strings: ['Day', 'Sum'], formats },
+    );
+    expect(await textOf('xlsx', book)).toBe(
+      [
+        '=== Sheet Sales & more ===',
+        '1: Day\t\tSum',
+        '2: 2025-12-01\t\t12.5\tTRUE',
+        '3: 2025-12-01 18:00:00\t4\t#DIV/0!',
+        '',
+        '=== Sheet Notes ===',
+        '1: Nothing else',
+      ].join('\n'),
+    );
+  });
+});
+
+it('reads slides in their order', async () => {
+  const slides = Array.from({ length: 11 }, (_, n) => `Point ${n + 1}`);
+  expect(await textOf('pptx', slideFile(...slides))).toMatch(/Slide 2 ===\nPoint 2[\s\S]*Slide 11 ===\nPoint 11$/);
+});
+
+it('knows documents by their names', () => {
+  expect(['a.PDF', 'b.docm', 'c.xlsx', 'd.txt', 'pdf', 'e.constructor'].map(documentFormat)).toEqual([
+    'pdf',
+    'docx',
+    'xlsx',
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+describe('a thread', () => {
+  const clock = manualClock();
+  const pool = createPool({ size: 1, clock });
+  afterAll(() => pool.close());
+
+  it('reads a document', async () => {
+    expect(await pool.document({ format: 'pdf', bytes: pdfFile('Hello.') })).toEqual({
+      text: '=== Page 1 ===\nHello.',
+    });
+  });
+
+  it('is ended where one takes more than a minute', async () => {
+    const reading = pool.document({ format: 'docx', bytes: wordFile(paragraph('x').repeat(200_000)) });
+    const failed = expect(reading).rejects.toMatchObject({ kind: 'limit' });
+    clock.advance(60_000);
+    await failed;
+  });
+});
