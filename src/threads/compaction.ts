@@ -30,7 +30,6 @@ export interface Budget extends Omit<BudgetRequest, 'maxOutput' | 'maxPrompt'> {
 
 /** Divides a window. Throws LIMIT with the numbers when the reserved parts alone are too much. */
 export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: BudgetRequest): Budget {
-  const wide = isWide(window);
   const answer = answerTokens({ window, maxOutput });
   const room = window - answer - reserved;
   if (room < 0) {
@@ -44,6 +43,7 @@ export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: 
     );
   }
   const rest = Math.max(0, Math.min(room, maxPrompt - reserved));
+  const wide = isWide(window);
   return {
     window,
     answer,
@@ -123,8 +123,8 @@ function weightOf(line: string): number {
   return (weighty.test(line) ? 2 : 0) + (pathLike.test(line) ? 1 : 0) + (/\d/.test(line) ? 0.5 : 0);
 }
 
-/** A compaction cuts to this part of the budget at once, so that the prompt's beginning stays put for long afterwards. */
-const cutTo = 0.6;
+/** A compaction cuts to this part of the budget at once: each loses the vendor's cache, so that there are to be few. */
+const cutTo = 0.3;
 
 /** Of what is kept: the most that the summary, first request included, may take. */
 const summaryShare = 0.25;

@@ -227,8 +227,8 @@ export const threadOptions = {
   },
   maxConversationTurns: {
     ...setting('Threads', 'MAX_CONVERSATION_TURNS'),
-    ...number({ default: 100, min: 2, max: 100_000 }),
-    doc: 'Turns after which the older part of a thread is summed up; a thread is never refused for its length.',
+    ...number({ default: 1_000, min: 2, max: 100_000 }),
+    doc: 'Turns after which the older part of a thread is summed up, though the window of its model has room; a thread is never refused for its length.',
   },
   compactionModel: {
     ...operatorSetting('Threads', 'COMPACTION_MODEL'),

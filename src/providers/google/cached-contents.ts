@@ -12,13 +12,15 @@ export interface GooglePrefix {
 export interface CreatedCache {
   name: string;
   tokens: number;
+  /** Milliseconds for which the vendor keeps it; undefined: it did not say. */
+  keptMs: number | undefined;
 }
 
 /** The `cachedContents` of the Gemini interface. Each method throws when the vendor refuses or does not answer. */
 export interface CachedContents {
   create(prefix: GooglePrefix, ttlSeconds: number, signal: AbortSignal): Promise<CreatedCache>;
-  /** Sets the time that it has left. */
-  renew(name: string, ttlSeconds: number, signal: AbortSignal): Promise<void>;
+  /** Sets the time that it has left, and tells what was granted. */
+  renew(name: string, ttlSeconds: number, signal: AbortSignal): Promise<CreatedCache['keptMs']>;
   remove(name: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -32,6 +34,13 @@ const namePattern = /^cachedContents\/[\w-]{1,200}$/;
 
 export function isCacheName(name: string): boolean {
   return namePattern.test(name);
+}
+
+/** Between two times of the vendor: its clock need not agree with ours. */
+function keptIn(cache: unknown): number | undefined {
+  const { expireTime, updateTime } = isRecord(cache) ? cache : {};
+  const ms = Date.parse(String(expireTime)) - Date.parse(String(updateTime));
+  return ms > 0 ? ms : undefined;
 }
 
 export function cachedContents({ baseUrl, headers }: GoogleAddress): CachedContents {
@@ -62,10 +71,10 @@ export function cachedContents({ baseUrl, headers }: GoogleAddress): CachedConte
       const { name, usageMetadata } = isRecord(made) ? made : {};
       const tokens = isRecord(usageMetadata) ? usageMetadata.totalTokenCount : undefined;
       if (typeof name !== 'string' || !isCacheName(name)) throw new Error('The cache that was made has no name.');
-      return { name, tokens: typeof tokens === 'number' && tokens > 0 ? tokens : 0 };
+      return { name, tokens: typeof tokens === 'number' && tokens > 0 ? tokens : 0, keptMs: keptIn(made) };
     },
     async renew(name, ttlSeconds, signal) {
-      await send('PATCH', `${name}?updateMask=ttl`, { ttl: `${ttlSeconds}s` }, signal);
+      return keptIn(await send('PATCH', `${name}?updateMask=ttl`, { ttl: `${ttlSeconds}s` }, signal));
     },
     async remove(name, signal) {
       await send('DELETE', name, undefined, signal);

@@ -141,7 +141,8 @@ export async function withDeadline<Result>(
   }
 }
 
-const ttlSeconds = 3_600;
+/** Asked for; the vendor may grant less. */
+const ttlMs = 3_600_000;
 
 /** From this part of its time on, a cache that is used is renewed. */
 const renewAt = 0.9;
@@ -274,13 +275,18 @@ function builder({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
     const tokens = tokensOf(prompt);
     if (tokens < Math.max(leastTokens(model), refused.get(key) ?? 0)) return undefined;
     try {
-      const made = await withDeadline(clock, patienceMs, both => vendor.create(prompt, ttlSeconds, both), signal);
+      const { keptMs = ttlMs, ...made } = await withDeadline(
+        clock,
+        patienceMs,
+        both => vendor.create(prompt, ttlMs / 1_000, both),
+        signal,
+      );
       const created = clock.now();
-      const facts = { ...beginningOf(prompt), files: filesOf(prompt), created, expires: created + ttlSeconds * 1_000 };
+      const facts = { ...beginningOf(prompt), files: filesOf(prompt), created, expires: created + keptMs };
       await records.keep({ provider, model, thread, ...made, ...facts });
       if (before) records.part(before.name);
       const written = made.tokens || tokens;
-      return { name: made.name, messages: contents.length, written, stored: (written * ttlSeconds) / 3_600 };
+      return { name: made.name, messages: contents.length, written, stored: (written * keptMs) / 3_600_000 };
     } catch {
       // A cache only saves money: the call goes on without one, and the next try waits for a prompt that is worth more.
       if (refused.size >= maxRemembered) refused.clear();
@@ -294,10 +300,10 @@ function renewer({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
   /** Answers the storage that was bought, in tokens times hours. */
   return async (cache: VendorCache, signal: AbortSignal): Promise<number> => {
     const now = clock.now();
-    if (now < cache.created + ttlSeconds * 1_000 * renewAt) return 0;
+    if (now < cache.created + (cache.expires - cache.created) * renewAt) return 0;
     try {
-      await withDeadline(clock, patienceMs, both => vendor.renew(cache.name, ttlSeconds, both), signal);
-      const expires = now + ttlSeconds * 1_000;
+      const kept = await withDeadline(clock, patienceMs, both => vendor.renew(cache.name, ttlMs / 1_000, both), signal);
+      const expires = now + (kept ?? ttlMs);
       await records.keep({ ...cache, created: now, expires });
       return (cache.tokens * (expires - cache.expires)) / 3_600_000;
     } catch {

@@ -149,6 +149,28 @@ describe('the beginning of a thread with Gemini', () => {
     expect([...vendor.violations, ...vendor.caches.refused]).toEqual([]);
   });
 
+  it('is known for as long as the vendor says that it keeps it', async () => {
+    await start();
+    vendor.caches.keepFor(600);
+    await chat('Read the gate.', gate());
+    await chat('Two.');
+    const [cache] = await polylogue.product.models.caches();
+    expect(cache!.expires - cache!.created).toBe(600_000);
+    ahead = 9.5 * minutes;
+    await chat('Three.');
+    ahead = 15 * minutes;
+    await chat('Four.');
+    ahead = 30 * minutes;
+    vendor.caches.lose('cachedContents/fake1');
+    await chat('Five, when its time is over.');
+    expect(vendor.caches.log).toEqual([
+      'create cachedContents/fake1',
+      'renew cachedContents/fake1',
+      'create cachedContents/fake2',
+    ]);
+    expect([...vendor.violations, ...vendor.caches.refused]).toEqual([]);
+  });
+
   it('is made anew once where the vendor does not know it any more, without the caller noticing', async () => {
     await start();
     await chat('Read the gate.', gate());

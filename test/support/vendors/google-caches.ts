@@ -32,6 +32,8 @@ export interface GoogleCaches {
   lose(name: string): void;
   /** Every request to create one is answered with this status from now on; undefined: as usual. */
   failCreation(status: number | undefined): void;
+  /** Keeps no cache for longer than so many seconds, whatever is asked for. */
+  keepFor(seconds: number): void;
 }
 
 export interface CacheDesk extends GoogleCaches {
@@ -63,6 +65,7 @@ export function cacheDesk(tokenize: (text: string) => readonly number[]): CacheD
   const log: string[] = [];
   const refused: string[] = [];
   let failing: number | undefined;
+  let longest = Number.POSITIVE_INFINITY;
   let made = 0;
 
   function create(body: Body): FakeCache | Refusal {
@@ -76,7 +79,7 @@ export function cacheDesk(tokenize: (text: string) => readonly number[]): CacheD
     if (tokens < least)
       return googleRefusal(`Cached content is too small. total_token_count=${tokens}, min_total_token_count=${least}`);
     const name = `cachedContents/fake${++made}`;
-    const cache = { name, model: stringOf(model), content, tokens, ttl: seconds(ttl) ?? 3_600 };
+    const cache = { name, model: stringOf(model), content, tokens, ttl: Math.min(longest, seconds(ttl) ?? 3_600) };
     caches.set(name, cache);
     return cache;
   }
@@ -87,7 +90,7 @@ export function cacheDesk(tokenize: (text: string) => readonly number[]): CacheD
     if (mask !== null && mask !== 'ttl') return googleRefusal(`Invalid update mask: ${mask}`);
     const ttl = seconds(body.ttl);
     if (ttl === undefined) return badField(`Invalid value at 'cached_content.ttl', ${JSON.stringify(body.ttl)}`, 'ttl');
-    cache.ttl = ttl;
+    cache.ttl = Math.min(longest, ttl);
     return cache;
   }
 
@@ -108,6 +111,9 @@ export function cacheDesk(tokenize: (text: string) => readonly number[]): CacheD
     log,
     refused,
     lose: name => void caches.delete(name),
+    keepFor(seconds) {
+      longest = seconds;
+    },
     failCreation(status) {
       failing = status;
     },
