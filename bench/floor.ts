@@ -60,7 +60,9 @@ export async function floor(folder: BenchFolder): Promise<Table> {
       rows: lines.map(rowOf),
       failed: lines
         .filter(each => each.checked && verdictOf(each) === 'no')
-        .map(({ what, ours, digits }) => `${what}: ${figure(ours, digits ?? 2)}, behind a line that was crossed before`),
+        .map(
+          ({ what, ours, digits }) => `${what}: ${figure(ours, digits ?? 2)}, behind a line that was crossed before`,
+        ),
       notes: [
         'By hand: lines of JSON-RPC, one streamed fetch to a vendor that answers at once, two FULL commits in node:sqlite.',
         'Pages and commits: by the index of the write-ahead log. Writes: what strace counts into files of POLYLOGUE_HOME, checkpoints included.',
