@@ -129,7 +129,7 @@ export async function fitNewFiles(
 ): Promise<void> {
   if (await allFit(request, out, files)) {
     for (const file of files) if (!(await placeWhole(request, out, file))) await placeShort(request, out, file, 1);
-    await fitSearchResults(request, out, request.found);
+    if (request.found.length > 0) await fitSearchResults(request, out, request.found);
     return;
   }
   const named = files.filter(file => file.named);

@@ -10,7 +10,7 @@ import { type CollectedFile, collectFiles } from '../../workspace/collect-files.
 import type { ParsedCall, PreparedCall, RoutedCall } from '../call-record.ts';
 import { collectDocuments, withDocuments } from './documents.ts';
 import { buildPrompt, collectImages, type Prompt, type PromptParts, refuseIfNothingReadable } from './prompt.ts';
-import { searchFiles } from './search-files.ts';
+import { nothingSearched, searchFiles } from './search-files.ts';
 import type { CallServices } from './services.ts';
 import { compactHistory } from './summarise-history.ts';
 
@@ -37,7 +37,7 @@ export async function prepareContext(services: CallServices, call: RoutedCall): 
   const skipped = [...collected.skipped, ...images.skipped];
   refuseIfNothingReadable(call, collected.files.length + images.records.length, skipped);
   const missing = skipped.filter(({ code }) => code === 'not_found').map(({ path }) => path);
-  const searched = await searchFiles(services, call);
+  const searched = call.common.useSearch ? await searchFiles(services, call) : nothingSearched;
   const parts = { draft, images, collected, found: searched.found };
   const fitting = await fittingPrompt(services, call, parts);
   refuseIfNoneFits(call, fitting, collected.files);

@@ -21,11 +21,10 @@ export interface Searched {
 const maxHits = 24;
 /** Places this near to each other are shown as one. */
 const nearby = 3;
-const nothing: Searched = { found: [], warnings: [] };
+export const nothingSearched: Searched = { found: [], warnings: [] };
 
-/** What the workspace's index knows about the question, where the call asks for it. A search that fails is no reason to fail. */
+/** What the workspace's index knows about the question. A search that fails is no reason to fail. */
 export async function searchFiles(services: CallServices, call: RoutedCall): Promise<Searched> {
-  if (!call.common.useSearch) return nothing;
   const { signal, progress, plan, request, thread } = call;
   const payer = { owner: request.principal.owner, thread: thread.id };
   try {

@@ -303,7 +303,7 @@ async function askVendor(run: CallContext, candidate: Candidate): Promise<Attemp
     const logOutcome = logRequest(run, candidate, call);
     const outcome = await attempt(input);
     const { failure, uses, told: _told, accepted: _accepted, ...asked } = outcome;
-    const fees = feesOf(model, uses, asked.costUsd !== undefined);
+    const fees = uses.length > 0 ? feesOf(model, uses, asked.costUsd !== undefined) : undefined;
     const rest = { ...asked, usage: billedUsage(question, candidate, outcome, fees) };
     const error = failure === undefined ? undefined : errorOf(run, candidate, failure);
     logOutcome?.(rest, error);
