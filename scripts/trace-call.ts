@@ -183,17 +183,21 @@ async function traceCalls(folder: string): Promise<{ chat: Ran; debug: Ran }> {
 }
 
 /** Prints one call and returns which of its budgets are exceeded. */
-function report(name: string, ran: Ran, budget: { files: number; folders?: number }, list: boolean): string[] {
+function report(name: string, ran: Ran, budget: typeof rules.traceBudget.chat, list: boolean): string[] {
   const paths = [...ran.keys()].sort();
-  const folders = new Set(paths.map(path => dirname(path))).size;
-  const functions = [...ran.values()].reduce((sum, names) => sum + names.length, 0);
-  console.log(`${name}: ${paths.length} files, ${folders} folders, ${functions} functions`);
-  if (list) for (const path of paths) console.log(`  ${path}`);
-  const { files: most, folders: mostFolders = folders } = budget;
-  return [
-    ...(paths.length > most ? [`${name} runs through ${paths.length} files, limit ${most}`] : []),
-    ...(folders > mostFolders ? [`${name} runs through ${folders} folders, limit ${mostFolders}`] : []),
-  ];
+  const counts = {
+    files: paths.length,
+    folders: new Set(paths.map(path => dirname(path))).size,
+    functions: [...ran.values()].reduce((sum, names) => sum + names.length, 0),
+  };
+  console.log(`${name}: ${counts.files} files, ${counts.folders} folders, ${counts.functions} functions`);
+  if (list) {
+    const namesOf = (path: string) => (ran.get(path) ?? []).map(each => each.replace(/:\d+$/, '') || '(no name)');
+    for (const path of paths) console.log(`  ${path}: ${namesOf(path).join(', ')}`);
+  }
+  return (['files', 'folders', 'functions'] as const).flatMap(what =>
+    counts[what] > budget[what] ? [`${name} runs through ${counts[what]} ${what}, limit ${budget[what]}`] : [],
+  );
 }
 
 const { values } = parseArgs({ options: { list: { type: 'boolean', default: false } } });
@@ -206,7 +210,7 @@ try {
   ];
   for (const message of exceeded) {
     console.error(
-      `${message}. Compare the files of --list with those of an older commit, or raise traceBudget in ${rules.file}.`,
+      `${message}. Compare what --list prints with that of an older commit, or raise traceBudget in ${rules.file}.`,
     );
   }
   if (exceeded.length > 0) process.exitCode = 1;
