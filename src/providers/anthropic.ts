@@ -37,26 +37,12 @@ export function anthropicSearchTools({ webSearch }: CallParams): LanguageModelV4
   return [{ type: 'provider', id: 'anthropic.web_search_20250305', name: 'web_search', args }];
 }
 
-/**
- * The model with what the package leaves in corners: how old a page is, the words that were quoted of it, and that the vendor
- * paused a long search instead of ending the answer.
- */
+/** The model with what the package leaves in corners: how old a page is, and the words that were quoted of it. */
 export function withQuotes(model: LanguageModelV4): LanguageModelV4 {
-  const quoting = mappedParts(model, () => part => {
+  return mappedParts(model, () => part => {
     if (part.type === 'source') return [dated(part)];
     return part.type === 'text-end' ? [part, ...quotes(part)] : [part];
   });
-  return mappedParts(quoting, withPauses);
-}
-
-/** `pause_turn`: what came is no whole answer. With a text it can be gone on with; without one it has to be asked for again. */
-function withPauses(): (part: LanguageModelV4StreamPart) => LanguageModelV4StreamPart[] {
-  let written = false;
-  return part => {
-    if (part.type === 'text-delta') written ||= part.delta.trim() !== '';
-    if (part.type !== 'finish' || part.finishReason.raw !== 'pause_turn') return [part];
-    return [{ ...part, finishReason: { unified: written ? 'length' : 'interrupted', raw: part.finishReason.raw } }];
-  };
 }
 
 type Source = Extract<LanguageModelV4StreamPart, { type: 'source' }>;

@@ -11,7 +11,7 @@ import {
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { withInterruptedEnds, withThoughtsApart } from './shared/stream-transforms.ts';
+import { withThoughtsApart } from './shared/stream-transforms.ts';
 
 const ownBaseUrl = 'https://api.deepseek.com';
 
@@ -43,7 +43,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'DEEPSEEK_BASE_URL');
   const vendor = createDeepSeek({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   return {
-    languageModel: ({ id }) => withThoughtsApart(withInterruptedEnds(vendor.chat(id))),
+    languageModel: ({ id }) => withThoughtsApart(vendor.chat(id)),
     providerOptions: params => ({ deepseek: thinkingOptions(params) }),
     sendsStrings: () => true,
     tailRole: () => 'user',

@@ -27,8 +27,8 @@ import { answerFetch } from './shared/non-streaming.ts';
 import { changedModel, mappedParts } from './shared/stream-transforms.ts';
 
 /**
- * The package's model with what it leaves out: a stream that ends without a reason is told as interrupted, the upstream
- * provider's own words stand in errors, and what the call cost is in the metadata as `costUsd`.
+ * The package's model with what it leaves out: the upstream provider's own words stand in errors, and what the call cost is in
+ * the metadata as `costUsd`.
  */
 export function withCostAndErrors(model: LanguageModelV4): LanguageModelV4 {
   const mapped = mappedParts(model, () => part => [mappedPart(part)]);
@@ -60,15 +60,8 @@ function source(part: Source): Source {
 type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
 
 function finish(part: Finish): Finish {
-  const { unified, raw } = part.finishReason;
-  // `error` is the vendor's word for an answer that its upstream broke off.
-  const broken = unified === 'other' && (raw === undefined || raw === 'error');
   const costUsd = costOf(part.usage, part.providerMetadata);
-  return {
-    ...part,
-    finishReason: broken ? { unified: 'interrupted', raw } : part.finishReason,
-    ...(costUsd === undefined ? {} : { providerMetadata: { openrouter: { costUsd } } }),
-  };
+  return { ...part, ...(costUsd === undefined ? {} : { providerMetadata: { openrouter: { costUsd } } }) };
 }
 
 /** With a key of the user's own at the upstream provider, that one's bill comes on top of OpenRouter's share. */

@@ -20,7 +20,7 @@ import {
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { changedModel, withInterruptedEnds } from './shared/stream-transforms.ts';
+import { changedModel } from './shared/stream-transforms.ts';
 
 /** From the fourth generation on. */
 export function xaiSearches({ id }: ModelInfo): boolean {
@@ -152,7 +152,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const vendor = createXai({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   const echoed = createEchoedThoughts('xai');
   return {
-    languageModel: ({ id }) => echoed(withInterruptedEnds(vendor.responses(id))),
+    languageModel: ({ id }) => echoed(vendor.responses(id)),
     providerOptions: params => ({ xai: { ...vendorOptions(params), ...xaiSearchOptions(params) } }),
     vendorTools: xaiSearchTools,
     usesIn: xaiUses,

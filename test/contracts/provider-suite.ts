@@ -14,6 +14,7 @@ import {
   multibyteAnswer,
   type StatusStep,
 } from '../support/vendors/fake-vendor.ts';
+import { recordedErrors } from '../support/vendors/recorded-errors.ts';
 import { waitedTime } from '../support/waited-time.ts';
 
 export interface ProviderCase {
@@ -262,8 +263,27 @@ export function providerSuite(provider: ProviderCase): void {
           text: 'As far as it went',
           partial: false,
           finish: { kind: finish },
+          warnings: finish === 'length' ? [] : [expect.stringMatching(/stopped the answer/)],
         });
       });
+
+      it.skipIf(!provider.path.includes('chat/completions'))(
+        'to its end, where `[DONE]` is all that tells of it',
+        async () => {
+          const chunk = (delta: object) =>
+            `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta }] })}\n\n`;
+          const headers = { 'content-type': 'text/event-stream' };
+          const body = `${chunk({ role: 'assistant', content: 'All ' })}${chunk({ content: '"finish_reason":"stop"' })}data: [DONE]\n\n`;
+          vendor.script({ fault: 'status', status: 200, headers, body });
+          const answer = await (await open())();
+          expect(answer).toMatchObject({
+            text: 'All "finish_reason":"stop"',
+            partial: false,
+            finish: { kind: 'stop' },
+          });
+          expect(vendor.requests).toHaveLength(1);
+        },
+      );
 
       it.each(['crlf', 'split_utf8', 'comments_first', 'plain_json'] as const)('with %s', async fault => {
         vendor.script({ fault });
@@ -327,6 +347,15 @@ export function providerSuite(provider: ProviderCase): void {
         expect(vendor.requests).toHaveLength(attempts);
         expect(error.message).not.toMatch(/test-key|<html>/);
         expect(error.details.next).toBeTruthy();
+        await quiet();
+      });
+
+      const recorded = recordedErrors.filter(row => row.provider === provider.definition.id);
+      it.each(recorded)('at once with $class, $name', async ({ class: kind, step }) => {
+        vendor.byDefault(step);
+        const error = await failing();
+        expect(error.details).toMatchObject({ class: kind, retryable: false, next: expect.stringMatching(/^[A-Z]/) });
+        expect(vendor.requests).toHaveLength(1);
         await quiet();
       });
 
@@ -445,9 +474,13 @@ export function providerSuite(provider: ProviderCase): void {
         await quiet();
       });
 
-      it('for blank answers too', async () => {
-        vendor.script({ answer: ' \n ' }, { answer: '' }, { answer: 'Here.' });
-        expect((await (await open())()).text).toBe('Here.');
+      it('for blank answers too, which are bought twice at the most', async () => {
+        vendor.script({ answer: ' \n ' }, { answer: 'Here.' });
+        const ask = await open();
+        expect((await ask()).text).toBe('Here.');
+        vendor.script({ answer: '' }, { answer: ' ' }, { answer: 'Late.' });
+        await expect(ask()).rejects.toMatchObject({ details: { class: 'bad_upstream' } });
+        expect(vendor.requests).toHaveLength(4);
       });
 
       const moments: [string, Parameters<FakeVendor['byDefault']>[0]][] = [

@@ -208,10 +208,10 @@ describe('a search that Anthropic paused', () => {
     return { vendor, ask: () => ask(known('anthropic', 'claude-sonnet-4-5'), asked) };
   }
 
-  it('is told as cut, so that it is gone on with', async () => {
+  it('is told as paused: it is not cut in the middle of a word', async () => {
     const { vendor: fake, ask } = await setUp();
     fake.script({ answer: 'First I look at', finds: pages, finish: 'pause' });
-    expect(await ask()).toMatchObject({ text: 'First I look at', finish: { kind: 'length', raw: 'pause_turn' } });
+    expect(await ask()).toMatchObject({ text: 'First I look at', finish: { kind: 'other', raw: 'pause_turn' } });
   });
 
   it('is asked for again where it brought no text', async () => {

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
+import { startAnthropic } from '../support/vendors/start-anthropic.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
 
 const png = Buffer.from(
@@ -234,4 +235,20 @@ it('keeps what it replaced out of the project when nothing was generated', async
   await writeFile(project.path('keep.txt'), 'kept');
   await chat({ working_directory_absolute_path: project.root });
   await expect(readFile(project.path('polylogue_generated.code'))).rejects.toThrow('ENOENT');
+});
+
+describe('an answer that Anthropic ended', () => {
+  it('is not continued where the window is full, or a search was paused', async () => {
+    const anthropic = await startAnthropic();
+    await start({ ...vendorEnv({ anthropic: anthropic.url }), DEFAULT_MODEL: 'claude-sonnet-4-5' });
+    for (const finish of ['full', 'pause'] as const) {
+      anthropic.script({ answer: 'As far as it went', finish });
+      const before = anthropic.requests.length;
+      const reply = await chat({});
+      expect(reply).toMatchObject({ status: 'partial', content: 'As far as it went' });
+      expect(reply.metadata.warnings.join()).toMatch(finish === 'full' ? /is full/ : /paused its search/);
+      expect(anthropic.requests).toHaveLength(before + 1);
+    }
+    await anthropic.close();
+  });
 });

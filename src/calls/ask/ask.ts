@@ -5,7 +5,7 @@ import type { Candidate } from '../../core/model.ts';
 import type { Turn } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
 import { addUsage } from '../../core/usage.ts';
-import type { AskModel, ModelAnswer, ModelQuestion } from '../../models/ask-model.ts';
+import { type AskModel, fullWindow, type ModelAnswer, type ModelQuestion } from '../../models/ask-model.ts';
 import type { Addition } from '../../threads/threads.ts';
 import { said, turnTokens } from '../../threads/transcript.ts';
 import type {
@@ -40,7 +40,8 @@ export async function continueTruncated(
   answer: ModelAnswer,
   usedTokens: number,
 ): Promise<ModelAnswer> {
-  if (answer.finish.kind !== 'length' || answer.partial || answer.text.trim() === '') return answer;
+  const { finish, partial, text } = answer;
+  if (finish.kind !== 'length' || finish.raw === fullWindow || partial || text.trim() === '') return answer;
   const written = Math.ceil(estimateTokens(answer.text) * tokenFactor(answer.model.id));
   const room = answer.model.window - usedTokens - written - estimateTokens(goOn) - 2 * tokensPerMessage;
   const maxOutputTokens = Math.min(question.maxOutputTokens, room);

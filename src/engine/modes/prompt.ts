@@ -6,6 +6,7 @@ import { type Reply, readControlStatus, wishIn } from '../../calls/reply.ts';
 import type { DocumentQuestion, PromptMode } from '../../calls/tool.ts';
 import { inputError, isAppError } from '../../core/errors.ts';
 import { type JsonObject, textsIn } from '../../core/json.ts';
+import { isCut } from '../../models/ask-model.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import { locateReference, readTextFile } from '../../workspace/read-file.ts';
 import { maskedLines } from '../../workspace/restore-secrets.ts';
@@ -153,7 +154,7 @@ async function ask(mode: Definition, call: ThreadedCall, services: CallServices)
 function conclude({ answer, files: { skipped }, plan }: AnsweredCall, text: string): JsonObject {
   const special = readControlStatus(text);
   const missing = skipped.some(({ code }) => plan.aboutFiles || code !== 'not_found');
-  const cut = answer.partial || answer.finish.kind === 'length' || missing;
+  const cut = isCut(answer) || missing;
   return {
     status: special?.status ?? (cut ? 'partial' : 'continuation_available'),
     content: text,

@@ -14,7 +14,7 @@ import type { SaidPart } from '../../core/message.ts';
 import { safeCut } from '../../core/text.ts';
 import type { Citation } from '../../core/thread.ts';
 import type { Usage } from '../../core/usage.ts';
-import type { ModelAnswer } from '../ask-model.ts';
+import { fullWindow, type ModelAnswer, pausedTurn } from '../ask-model.ts';
 import type { Use, UsesIn } from '../fees.ts';
 import { badUpstream } from '../resilience/errors.ts';
 import type { AttemptTimeouts } from '../resilience/limiter.ts';
@@ -283,7 +283,8 @@ export function usageIn(chunk: unknown): Partial<Usage> {
 
 /** Absent numbers are computed from their parts; absent at all when the vendor told nothing. */
 function usageOf({ inputTokens, outputTokens, raw }: LanguageModelV4Usage): Usage | undefined {
-  if (inputTokens.total === undefined && outputTokens.total === undefined) return undefined;
+  // No prompt has no tokens: counts of zero stand for none.
+  if (!inputTokens.total && !outputTokens.total) return undefined;
   const cacheRead = count(inputTokens.cacheRead);
   const cacheWrite = count(inputTokens.cacheWrite);
   const reasoning = count(outputTokens.reasoning);
@@ -318,9 +319,24 @@ function costOf(metadata: SharedV4ProviderMetadata[string] | undefined): number 
   return typeof cost === 'number' && Number.isFinite(cost) && cost >= 0 ? cost : undefined;
 }
 
-/** Undefined for an end that is none. */
+/** Vendors' words for an end that their packages do not know, or take for another one. */
+const ends: Readonly<Record<string, ModelAnswer['finish']['kind'] | 'broken'>> = {
+  [fullWindow]: 'length',
+  [pausedTurn]: 'other',
+  refusal: 'content_filter',
+  sensitive: 'content_filter',
+  LANGUAGE: 'content_filter',
+  MODEL_ARMOR: 'content_filter',
+  error: 'broken',
+  network_error: 'broken',
+  insufficient_system_resource: 'broken',
+};
+
+/** Undefined for an end that is none: broken off at the vendor, or without a reason. */
 function finishOf({ unified, raw: reason }: LanguageModelV4FinishReason): ModelAnswer['finish'] | undefined {
   const raw = reason === undefined ? undefined : safeCut(reason, maxFinishReasonLength);
+  const own = raw !== undefined && Object.hasOwn(ends, raw) ? ends[raw] : undefined;
+  if (own) return own === 'broken' ? undefined : { kind: own, raw };
   switch (unified) {
     case 'stop':
     case 'length':
@@ -333,13 +349,13 @@ function finishOf({ unified, raw: reason }: LanguageModelV4FinishReason): ModelA
     case 'interrupted':
       return undefined;
     default:
-      return { kind: 'other', raw };
+      return raw === undefined ? undefined : { kind: 'other', raw };
   }
 }
 
 /** What is wrong with a stream that ended without an error. */
 function shortcoming(
-  { saying }: AttemptInput,
+  { call, saying }: AttemptInput,
   outcome: AttemptOutcome,
   contentType: string | undefined,
 ): AppError | undefined {
@@ -357,9 +373,16 @@ function shortcoming(
     const message = `The provider refused to answer (${finish.raw ?? 'content filter'}).`;
     return new AppError('model', message, { code: 'API_ERROR', class: 'content_filter', retryable: false });
   }
+  if (finish.raw === fullWindow) {
+    const message = `The prompt left no room for an answer (${fullWindow}).`;
+    return new AppError('model', message, { code: 'API_ERROR', class: 'context_length', retryable: false });
+  }
   if (finish.kind === 'length') {
     const next = 'Ask with a lower thinking effort or a smaller budget, or name another model.';
     return badUpstream('The model used all of its output for thinking and wrote no answer.', false, next);
   }
-  return badUpstream('The answer was empty.');
+  // Who ends for a reason of its own, or has nothing to add to what its tools brought, would end like this again.
+  const named = finish.kind !== 'stop' && finish.raw !== pausedTurn ? finish.raw : undefined;
+  const settled = named !== undefined || call.prompt.at(-1)?.role === 'tool';
+  return badUpstream(`The answer was empty${named === undefined ? '' : ` (${named})`}.`, !settled);
 }

@@ -5,7 +5,14 @@ import type { Clock, Emit, ExchangeNote, LogExchange, Random } from '../../core/
 import type { Citation } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import { costOf, type Fees, noUsage, type Usage } from '../../core/usage.ts';
-import type { AttemptRecord, CallLimits, ModelAnswer, ModelQuestion } from '../ask-model.ts';
+import {
+  type AttemptRecord,
+  type CallLimits,
+  fullWindow,
+  type ModelAnswer,
+  type ModelQuestion,
+  pausedTurn,
+} from '../ask-model.ts';
 import { promptTokens } from '../budget.ts';
 import { type Connection, plainModel } from '../provider.ts';
 import type { Resilience } from '../resilience/policy.ts';
@@ -91,6 +98,7 @@ export function answerOf(run: CallContext, last: AttemptContext): ModelAnswer {
     warnings.add(`${model.provider} ${counts} estimated.`);
   }
   if (error) warnings.add(`The answer broke off: ${error.message}`);
+  else if (last.finish) for (const remark of remarksOn(last.finish, candidate)) warnings.add(remark);
   for (const { details } of run.failures) {
     if (details.provider === model.provider && details.model === model.id) continue;
     warnings.add(
@@ -115,6 +123,15 @@ export function answerOf(run: CallContext, last: AttemptContext): ModelAnswer {
     warnings: [...warnings],
     ...(last.providerMetadata && { providerMetadata: last.providerMetadata }),
   };
+}
+
+/** What is to be known of an end that the answer itself does not show. */
+function remarksOn({ kind, raw }: ModelAnswer['finish'], { model: { provider, id } }: Candidate): string[] {
+  if (kind === 'content_filter')
+    return [`${provider} stopped the answer (${raw ?? 'content filter'}); what came before is all there is.`];
+  if (raw === fullWindow)
+    return [`The window of ${id} is full, so the answer ends there; start a new thread, or name a wider model.`];
+  return raw === pausedTurn ? [`${provider} paused its search before the answer was whole; ask again to go on.`] : [];
 }
 
 /** What the model quoted comes first; of the rest as much as a search was to bring. */

@@ -127,7 +127,7 @@ function othersLeft(run: CallContext, last: AttemptContext, left: Candidate[]): 
 function limitRequests(run: CallContext, last: AttemptContext): void {
   if (last.skipped || last.unasked) return;
   if (run.requestsLeft !== undefined) run.requestsLeft -= 1;
-  else if (last.text.trim() !== '' || last.reasoningChars + last.callChars > 0) run.requestsLeft = 1;
+  else if (last.finish || last.text.trim() !== '' || last.reasoningChars + last.callChars > 0) run.requestsLeft = 1;
   if (isUseful(run.question, last)) run.requestsLeft = 0;
 }
 

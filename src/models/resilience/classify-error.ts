@@ -20,21 +20,41 @@ export interface VendorError {
   systemCode?: string;
 }
 
+/** The numbers that vendors put where others have words, by provider; the status alone misleads. */
+const numbered: Readonly<Record<string, Readonly<Record<string, readonly number[]>>>> = {
+  zhipu: {
+    authentication: [1000, 1001, 1002, 1003, 1004, 1110, 1111, 1112, 1121],
+    insufficient_balance: [1113],
+    not_found: [1211],
+    permission: [1220],
+    context_length: [1261],
+    content_filter: [1301],
+    rate_limit: [1302, 1303, 1305],
+    insufficient_quota: [1304, 1308, 1309, 1310, 1313],
+  },
+};
+
+/** The word for a vendor's number among its words. */
+function wordFor(words: readonly string[], provider: string): string[] {
+  const meanings = Object.entries(numbered[provider] ?? {});
+  return meanings.flatMap(([word, numbers]) => (numbers.some(number => words.includes(`${number}`)) ? [word] : []));
+}
+
 /**
  * Reads AI SDK errors (by shape, so that no vendor package is loaded for it), error parts of a stream, bodies of all
  * vendors' kinds (`{error: {…}}`, `{error: "…"}`, `[{error}]`, `{detail}`, HTML, text, a bare string) and network errors.
  */
-export function readVendorError(error: unknown): VendorError {
+export function readVendorError(error: unknown, provider = ''): VendorError {
   if (!isRecord(error)) {
     return { name: '', words: '', message: asText(error) ?? 'no reason was given', headers: {}, body: undefined };
   }
   const text = asText(error.responseBody);
   const body = parsedJson(text ?? '') ?? error.data;
-  const objects = [error, ...errorObjects(body)];
+  const words = [error, ...errorObjects(body)].flatMap(wordsOf);
   return {
     name: error instanceof Error ? error.name : '',
     status: statusOf(error),
-    words: objects.flatMap(wordsOf).join(' ').toLowerCase(),
+    words: [...words, ...wordFor(words, provider)].join(' ').toLowerCase(),
     message: firstText(messageOf(body), readable(text), ownMessage(error)) ?? 'no reason was given',
     headers: headersOf(error.responseHeaders),
     body,
@@ -144,16 +164,18 @@ export interface Verdict {
   class: FailureClass;
   /** Whether the very same request may succeed if it is sent again. */
   retryable: boolean;
+  /** What to do, where the class alone does not tell it. */
+  next?: string;
+  /** A limit of the account was in the way, which other providers do not have. */
+  elsewhere?: boolean;
 }
 
-interface Rule {
-  class: FailureClass;
-  retryable: boolean;
+interface Rule extends Verdict {
   status?: readonly number[];
   /** Matches the vendor's machine words. */
   words?: RegExp;
-  /** Matches what it said to people: some vendors answer 400 for all. Not looked at when the status is one of `unless`. */
-  message?: RegExp;
+  /** Match what it said to people: some vendors answer 400 for all. Not looked at when the status is one of `unless`. */
+  messages?: readonly RegExp[];
   unless?: readonly number[];
 }
 
@@ -162,38 +184,60 @@ const rules: readonly Rule[] = [
   {
     class: 'context_length',
     retryable: false,
+    elsewhere: true,
+    next: "Send fewer or smaller files, raise the account's limit of tokens per minute at the provider, or name a model of another provider.",
+    messages: [/request too large\b.{0,300}\bper (min|day)/is],
+  },
+  {
+    class: 'context_length',
+    retryable: false,
     status: [413],
-    words: /context_length|context_window|request_too_large/,
-    message:
-      /maximum (context|prompt) length|context window|prompt is too long|input (is )?too long|too many (input )?tokens|token count .{0,40}exceeds/i,
+    words:
+      /context_?(length|window|size|exceeded)|(request|payload)_too_large|string_(above_max|too_long)|truncate_prompt/,
+    messages: [
+      /\b(prompt|input|context|conversation|message)s?\b( \w+){0,3} too (long|large)\b/i,
+      /\bcontext (window|length|size|limit)\b/i,
+      /\bmax(imum)? (context|prompt|model|input|sequence|allowed input) length\b|too large for model\b/i,
+      /\b(input|prompt|total|requested)[ _]tokens?\b.{0,60}\b(exceed|must be)|\btoken count\b.{0,60}\bexceeds/i,
+      /model token limit|max_seq_len|max_new_tokens\W{0,3}must be|\bn_keep\b|too many (input )?tokens/i,
+      /reduce the length of the (messages|prompt)|range of input length|prompt exceeds max|string too long/i,
+      /超长|长度超/,
+    ],
     unless: [429],
   },
   {
     class: 'content_filter',
     retryable: false,
-    words: /content_filter|content_policy|contentfilter|moderation|safety|prohibited_content/,
-    message: /content (management |filtering )?policy|safety system|flagged (as|for)/i,
+    words: /content_?filter|content_policy|moderation|safety|prohibited_content|data_inspection/,
+    messages: [
+      /content (management |filtering )?policy|safety system|flagged (as|for)|inappropriate content|new_sensitive/i,
+      /violat\w+ (\w+ ){0,2}(usage|content) (guideline|polic)|content exists risk|considered high risk/i,
+    ],
   },
   {
     class: 'quota',
     retryable: false,
-    words: /insufficient_quota|quota_exceeded/,
-    message: /exceeded your current quota|monthly (usage )?limit|usage limit/i,
+    words: /insufficient_quota|quota_exceeded|exceeded_current_quota/,
+    messages: [/exceeded your current quota|usage limit|key limit exceeded/i],
   },
   {
     class: 'balance',
     retryable: false,
     status: [402],
     words: /insufficient_balance|insufficient_credits|billing|payment_required/,
-    message: /credit balance|insufficient (account )?(balance|credits?|funds)/i,
+    messages: [
+      /credit balance|balance is (insufficient|too low)|insufficient (account )?(balance|credits?|funds)/i,
+      /spend(ing)? limit|(all|any) (available )?credits\b|credits? (is|are) (depleted|required)/i,
+    ],
   },
   {
     class: 'auth',
     retryable: false,
     status: [401, 403],
     words: /authentication|invalid_api_key|api_key_invalid|unauthenticated|unauthorized|permission/,
-    message:
+    messages: [
       /(invalid|incorrect|missing|expired|no|valid) (x-)?api[ -]?key|api[ -]?key (is )?(not valid|invalid|missing|expired)/i,
+    ],
   },
   { class: 'rate_limit', retryable: true, status: [429], words: /rate_limit|too_many_requests|throttl/ },
   { class: 'bad_upstream', retryable: true, words: /overloaded|unavailable/ },
@@ -224,11 +268,10 @@ export function classify(error: VendorError, hasRetryAfter: boolean): Verdict {
   const answered = status !== undefined && status >= 400;
   if (!answered && systemCode !== undefined) return networkVerdict(systemCode);
   const rule = rules.find(candidate => matches(candidate, error));
-  // Google says "quota" for limits of a minute too, but then it names the wait.
-  if (rule?.class === 'quota' && hasRetryAfter && status === 429 && !/insufficient_quota/.test(error.words)) {
-    return { class: 'rate_limit', retryable: true };
-  }
-  if (rule) return { class: rule.class, retryable: rule.retryable };
+  // Google says "quota" for limits of a minute too, and OpenRouter "payment" for what runs there now; then they name the wait.
+  const waits = status === (rule?.class === 'quota' ? 429 : 402) && !/insufficient_quota/.test(error.words);
+  if (waits && hasRetryAfter) return { class: 'rate_limit', retryable: true };
+  if (rule) return rule;
   if (answered)
     return status >= 500 ? { class: 'bad_upstream', retryable: true } : { class: 'bad_request', retryable: false };
   if (error.name === 'TimeoutError') return { class: 'timeout', retryable: true };
@@ -241,7 +284,7 @@ export function classify(error: VendorError, hasRetryAfter: boolean): Verdict {
 function matches(rule: Rule, { status, words, message }: VendorError): boolean {
   if (status !== undefined && rule.status?.includes(status)) return true;
   if (status !== undefined && rule.unless?.includes(status)) return false;
-  return rule.words?.test(words) === true || rule.message?.test(message) === true;
+  return rule.words?.test(words) === true || rule.messages?.some(said => said.test(message)) === true;
 }
 
 function networkVerdict(code: string): Verdict {

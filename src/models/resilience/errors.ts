@@ -80,7 +80,7 @@ const maxMessageLength = 300;
 export function toModelError(error: unknown, origin: FailureOrigin): AppError {
   const { provider, model, attempt } = origin;
   if (isAppError(error)) return located(error, origin);
-  const vendor = readVendorError(error);
+  const vendor = readVendorError(error, provider);
   const wait = retryAfterSeconds({ headers: vendor.headers, body: vendor.body, now: origin.now });
   const verdict = classify(vendor, wait !== undefined);
   const answered = vendor.status === undefined ? 'failed' : `answered ${vendor.status}`;
@@ -88,7 +88,7 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
   return new AppError('model', `${provider} ${answered} for ${model}: ${cutMiddle(said, maxMessageLength)}`, {
     code: 'API_ERROR',
     class: verdict.class,
-    next: adviceFor(verdict.class, origin, { status: vendor.status, wait }),
+    next: verdict.next ?? adviceFor(verdict.class, origin, { status: vendor.status, wait }),
     provider,
     model,
     attempt,
@@ -96,6 +96,7 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
     retryAfterSeconds: wait,
     status: vendor.status,
     fault: faultOfVendor(vendor, verdict, model),
+    ...(verdict.elsewhere && { data: { elsewhere: true } }),
   });
 }
 

@@ -7,13 +7,15 @@ import { createLimiter, type Limiter, type LimiterRules } from './limiter.ts';
 
 /**
  * Who may still be asked. Refused content is not carried from vendor to vendor; a prompt that is too long goes only to wider
- * windows; a request that one vendor calls malformed is our mistake, but for a model or an interface that it does not have (404, 405, 501).
+ * windows, and one that is too long for the account only to other providers; a request that one vendor calls malformed is our mistake, but for a model or an interface that it does not have (404, 405, 501).
  */
 export function othersAfter(error: AppError, failed: Candidate, left: Candidate[]): Candidate[] {
+  const elsewhere = () => left.filter(candidate => candidate.model.provider !== failed.model.provider);
   switch (error.details.class) {
     case 'content_filter':
       return [];
     case 'context_length':
+      if (error.details.data?.elsewhere === true) return elsewhere();
       return left.filter(candidate => candidate.model.window > failed.model.window);
     case 'timeout':
       // Not retryable is the total limit: no time is left for anyone.
@@ -26,7 +28,7 @@ export function othersAfter(error: AppError, failed: Candidate, left: Candidate[
       // The key is refused or spent, not the model: its provider's other models have the same one.
       // Unless it is this model alone that the key may not use.
       if (error.details.fault?.scope === 'key_model') return left;
-      return left.filter(candidate => candidate.model.provider !== failed.model.provider);
+      return elsewhere();
     case 'over_capacity':
       return [];
     default:

@@ -3,7 +3,7 @@ import { type AccountBalance, checkedBaseUrl, type ProviderSettings } from '../.
 import { badUpstream } from '../../models/resilience/errors.ts';
 import type { ReadingVendorFiles } from '../../models/vendor-services.ts';
 import { filesApi, isFileId } from '../shared/file-uploads.ts';
-import { type CodeOf, type VendorEndpoint, vendorJson, vendorRequest } from '../shared/http.ts';
+import { type VendorEndpoint, vendorJson, vendorRequest } from '../shared/http.ts';
 
 const timeoutMs = 15_000;
 
@@ -20,13 +20,6 @@ function amount(value: unknown): number {
   return typeof value === 'number' ? value : 0;
 }
 
-/** What Moonshot says in its own words, in those that the classifier knows. */
-export const moonshotErrorCode: CodeOf = ({ words, message }) => {
-  if (/exceeded_current_quota/.test(words)) return 'insufficient_quota';
-  if (/input token length too long|exceeded model token limit/i.test(message)) return 'context_length';
-  return undefined;
-};
-
 /** Moonshot itself; in China the same stands at api.moonshot.cn. */
 const moonshotBaseUrl = 'https://api.moonshot.ai/v1';
 
@@ -38,7 +31,6 @@ export function moonshotEndpoint({ apiKey = '', baseUrl, trace }: ProviderSettin
     headers: { authorization: `Bearer ${apiKey}`, ...(trace === 'true' && { 'msh-trace-mode': 'on' }) },
     keyName: 'MOONSHOT_API_KEY',
     now,
-    codeOf: moonshotErrorCode,
   };
 }
 

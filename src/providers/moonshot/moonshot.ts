@@ -17,8 +17,7 @@ import { postJson, reportedCount, requestBody } from '../shared/http.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
 import { chatUsage } from '../shared/openai-dialect.ts';
-import { codedModel } from '../shared/stream-transforms.ts';
-import { moonshotBalance, moonshotEndpoint, moonshotErrorCode } from './api.ts';
+import { moonshotBalance, moonshotEndpoint } from './api.ts';
 import { createMoonshotCaching } from './caching.ts';
 import { createMoonshotFormula, webSearchFormula } from './formula.ts';
 import { type SearchWords, searchingModel, webSearchTool } from './web-search.ts';
@@ -89,7 +88,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const formula = createMoonshotFormula(endpoint, webSearchFormula);
   return {
     languageModel: model => {
-      const plain = searchingModel(codedModel(vendor.chatModel(model.id), moonshotErrorCode), searchWords, formula);
+      const plain = searchingModel(vendor.chatModel(model.id), searchWords, formula);
       return isFirstFamily(model) ? caching.cached(plain) : plain;
     },
     providerOptions: params => ({ moonshot: { ...thinking(params), ...cacheKey(params), ...search(params) } }),

@@ -11,20 +11,7 @@ export async function ollamaFailure(response: Response): Promise<Error> {
     statusCode: response.status,
     responseHeaders: Object.fromEntries(response.headers),
     responseBody: text,
-    ...codeFor(text),
   });
-}
-
-/** An error that came as a line of a stream under a 200. */
-export function ollamaStreamFailure(message: string): Error {
-  return Object.assign(new Error(message), codeFor(message));
-}
-
-/** Ollama has no codes; what it says of a prompt that is too long depends on the engine below it. */
-const tooLong = /exceeds? the (available |maximum )?context (length|size|window)|exceed_context_size|prompt too long/i;
-
-function codeFor(message: string): { code?: string } {
-  return tooLong.test(message) ? { code: 'context_length_exceeded' } : {};
 }
 
 /** Where an Ollama server is, and what it wants to see first. */

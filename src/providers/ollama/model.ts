@@ -10,7 +10,7 @@ import { isRecord, type JsonObject, parsedJson } from '../../core/json.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { vendorFetch } from '../shared/http.ts';
 import { streamingModel } from '../shared/stream-transforms.ts';
-import { type OllamaServer, ollamaFailure, ollamaStreamFailure } from './list-models.ts';
+import { type OllamaServer, ollamaFailure } from './list-models.ts';
 
 /** Far above any real line; without a line end the memory would fill. */
 const maxLineLength = 4_000_000;
@@ -115,7 +115,7 @@ export function ollamaParts(warnings: SharedV4Warning[]): TransformStream<Line, 
     transform(line, controller) {
       if (done) return;
       if (line.error !== undefined) {
-        throw ollamaStreamFailure(typeof line.error === 'string' ? line.error : JSON.stringify(line.error));
+        throw new Error(typeof line.error === 'string' ? line.error : JSON.stringify(line.error));
       }
       const { thinking, content, tool_calls: called } = isRecord(line.message) ? line.message : {};
       blocks.add('reasoning', thinking, controller);

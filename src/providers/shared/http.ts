@@ -1,7 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import { isRecord, type JsonObject, parsedJson } from '../../core/json.ts';
-import { readVendorError, type VendorError } from '../../models/resilience/classify-error.ts';
 import { badUpstream, toModelError } from '../../models/resilience/errors.ts';
 
 /** The one way in which providers speak HTTP: Node's own fetch, without its time limits. */
@@ -159,21 +158,6 @@ export async function requestBody(
   throw new Error('the package sent something past its fetch');
 }
 
-/** Finds the word that the classifier knows for a vendor's own code or sentence; undefined: it needs none. */
-export type CodeOf = (error: VendorError) => string | undefined;
-
-/**
- * The same failure with a code that the classifier understands beside the vendor's own, which may be a number or a word of
- * its own. What is no error object stays as it is.
- */
-export function codedError(error: unknown, codeOf: CodeOf): unknown {
-  if (!isRecord(error) || isAppError(error)) return error;
-  const code = codeOf(readVendorError(error));
-  if (code === undefined) return error;
-  const { name, statusCode, responseHeaders, responseBody, message } = error;
-  return Object.assign(new Error(String(message)), { name, statusCode, responseHeaders, responseBody, code });
-}
-
 /** Where a vendor's services beside its chat are asked, and as whom. */
 export interface VendorEndpoint {
   /** Id of the provider, for errors. */
@@ -185,7 +169,6 @@ export interface VendorEndpoint {
   keyName: string;
   /** Epoch milliseconds, for waits that a vendor gives as a date. */
   now(): number;
-  codeOf?: CodeOf;
 }
 
 export interface VendorRequest {
@@ -245,8 +228,7 @@ export async function vendorRequest(endpoint: VendorEndpoint, request: VendorReq
   } catch (error) {
     throwIfAborted(signal);
     const { provider, keyName } = endpoint;
-    const coded = endpoint.codeOf ? codedError(error, endpoint.codeOf) : error;
-    throw toModelError(coded, { provider, model: what, now: endpoint.now(), keyName });
+    throw toModelError(error, { provider, model: what, now: endpoint.now(), keyName });
   }
 }
 

@@ -1,11 +1,4 @@
-import type {
-  LanguageModelV4,
-  LanguageModelV4CallOptions,
-  LanguageModelV4FinishReason,
-  LanguageModelV4StreamPart,
-  LanguageModelV4Usage,
-} from '@ai-sdk/provider';
-import { type CodeOf, codedError } from './http.ts';
+import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 
 type Part = LanguageModelV4StreamPart;
 
@@ -64,53 +57,7 @@ export function mappedParts(
   });
 }
 
-/** The same model, whose failures carry codes that the classifier understands. */
-export function codedModel(model: LanguageModelV4, codeOf: CodeOf): LanguageModelV4 {
-  const coded = async <Result>(asked: PromiseLike<Result>): Promise<Result> => {
-    try {
-      return await asked;
-    } catch (error) {
-      throw codedError(error, codeOf);
-    }
-  };
-  const inStream = mappedParts(model, () => part => [
-    part.type === 'error' ? { ...part, error: codedError(part.error, codeOf) } : part,
-  ]);
-  return changedModel(model, {
-    doGenerate: options => coded(model.doGenerate(options)),
-    doStream: options => coded(inStream.doStream(options)),
-  });
-}
-
-/**
- * The same model, for packages that tell the end of a stream that was cut as an end like any other: without a reason from the
- * vendor, or with the one that is none, it is told as interrupted.
- */
-export function withInterruptedEnds(model: LanguageModelV4): LanguageModelV4 {
-  return mappedParts(model, () => part => [part.type === 'finish' ? markInterrupted(part) : part]);
-}
-
 type Controller = TransformStreamDefaultController<Part>;
-
-type Finish = Extract<Part, { type: 'finish' }>;
-
-function markInterrupted({ finishReason, usage, ...part }: Finish): Finish {
-  return { ...part, finishReason: endOf(finishReason), usage: usage.inputTokens.total ? usage : unknownUsage };
-}
-
-/** No prompt has no tokens: counts of zero stand for none. */
-const none = { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined };
-
-const unknownUsage: LanguageModelV4Usage = {
-  inputTokens: none,
-  outputTokens: { total: undefined, text: undefined, reasoning: undefined },
-};
-
-/** DeepSeek ends an answer for which its machines had no room left in words of its own. */
-function endOf({ unified, raw }: LanguageModelV4FinishReason): LanguageModelV4FinishReason {
-  const cut = (unified === 'other' && raw === undefined) || raw === 'insufficient_system_resource';
-  return { unified: cut ? 'interrupted' : unified, raw };
-}
 
 const opening = '<think>';
 

@@ -2,27 +2,7 @@ import { isRecord } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
 import { checkedBaseUrl, type ProviderSettings } from '../../models/provider.ts';
 import type { SearchHit } from '../../models/vendor-services.ts';
-import type { CodeOf, VendorEndpoint } from '../shared/http.ts';
-
-/** The numbers that Z.ai and BigModel put into error bodies, in words that the classifier knows; the status alone misleads. */
-const codes: Readonly<Record<string, readonly number[]>> = {
-  authentication: [1000, 1001, 1002, 1003, 1004, 1110, 1111, 1112, 1121],
-  insufficient_balance: [1113],
-  not_found: [1211],
-  permission: [1220],
-  context_length: [1261],
-  content_filter: [1301],
-  rate_limit: [1302, 1303, 1305],
-  insufficient_quota: [1304, 1308, 1309, 1310, 1313],
-};
-
-const wordOf = new Map(Object.entries(codes).flatMap(([word, numbers]) => numbers.map(number => [`${number}`, word])));
-
-export const zhipuErrorCode: CodeOf = ({ words, message }) => {
-  const number = words.split(' ').find(word => wordOf.has(word));
-  if (number !== undefined) return wordOf.get(number);
-  return /prompt exceeds max length|exceeds the max(imum)? context/i.test(message) ? 'context_length' : undefined;
-};
+import type { VendorEndpoint } from '../shared/http.ts';
 
 /** The engine that is searched with: as set, else what the vendor at this address has. */
 export function searchEngineOf({ searchEngine }: ProviderSettings, baseUrl: string): string {
@@ -84,6 +64,5 @@ export function zhipuEndpoint({ apiKey = '', baseUrl }: ProviderSettings, now: (
     headers: { authorization: `Bearer ${apiKey}` },
     keyName: 'ZHIPUAI_API_KEY',
     now,
-    codeOf: zhipuErrorCode,
   };
 }

@@ -14,15 +14,14 @@ import {
 } from '../../models/provider.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
-import { adjustedModel, codedModel, mappedParts } from '../shared/stream-transforms.ts';
-import { hitsOf, hitsToAsk, searchEngineOf, zhipuEndpoint, zhipuErrorCode } from './api.ts';
+import { adjustedModel, mappedParts } from '../shared/stream-transforms.ts';
+import { hitsOf, hitsToAsk, searchEngineOf, zhipuEndpoint } from './api.ts';
 
 /**
- * GLM as its package gives it, with what that leaves out: hits of a search as sources, the vendor's own words for how an answer
- * ended, its numbers in errors, and that it searched with this engine.
+ * GLM as its package gives it, with what that leaves out: hits of a search as sources, and that it searched with this engine.
  */
 export function zhipuModel(model: LanguageModelV4, engine: string): LanguageModelV4 {
-  const asking = adjustedModel(codedModel(model, zhipuErrorCode), options => ({ ...options, includeRawChunks: true }));
+  const asking = adjustedModel(model, options => ({ ...options, includeRawChunks: true }));
   return mappedParts(asking, ({ providerOptions }) => {
     const search = { kind: 'web_search', amount: 1, of: engine } as const;
     // Hits may come in several chunks; they are of one search.
@@ -40,8 +39,7 @@ export function zhipuModel(model: LanguageModelV4, engine: string): LanguageMode
 }
 
 function expandPart(part: LanguageModelV4StreamPart): LanguageModelV4StreamPart[] {
-  if (part.type === 'raw') return [...sourcesOf(part.rawValue), part];
-  return part.type === 'finish' ? [finish(part)] : [part];
+  return part.type === 'raw' ? [...sourcesOf(part.rawValue), part] : [part];
 }
 
 function sourcesOf(chunk: unknown): LanguageModelV4StreamPart[] {
@@ -53,20 +51,6 @@ function sourcesOf(chunk: unknown): LanguageModelV4StreamPart[] {
     title,
     providerMetadata: { zhipu: { ...(snippet && { snippet }), ...(date && { date }) } },
   }));
-}
-
-type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
-
-const ends: Readonly<Record<string, Finish['finishReason']['unified']>> = {
-  sensitive: 'content-filter',
-  network_error: 'interrupted',
-  model_context_window_exceeded: 'length',
-};
-
-function finish(part: Finish): Finish {
-  const { raw } = part.finishReason;
-  const unified = raw !== undefined && Object.hasOwn(ends, raw) ? ends[raw] : undefined;
-  return unified === undefined ? part : { ...part, finishReason: { unified, raw } };
 }
 
 export const zhipu = defineProvider({

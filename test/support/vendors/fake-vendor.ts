@@ -55,8 +55,8 @@ export interface AnswerStep extends StepScope {
   /** Shown where the request asked for it and counted in the usage always. */
   reasoning?: string;
   usage?: Partial<ReportedUsage>;
-  /** `pause`: Anthropic's word for a search that it broke off; other vendors have none and end. */
-  finish?: 'stop' | 'length' | 'content_filter' | 'pause';
+  /** `pause`, `full`: Anthropic's words for a search that it broke off and for a full window; others have none and end. */
+  finish?: 'stop' | 'length' | 'content_filter' | 'pause' | 'full';
   /** Tools that it calls; the text is empty then unless `answer` gives one. Where the request offers no tools, it calls none. */
   calls?: CallSteps;
   /** Pages that the vendor's own search finds, where the request lets the model search. */

@@ -6,7 +6,13 @@ import { recordOf } from './wire-values.ts';
 
 type Value = Record<string, unknown>;
 
-const finishReasons = { stop: 'STOP', length: 'MAX_TOKENS', content_filter: 'SAFETY', pause: 'STOP' };
+const finishReasons = {
+  stop: 'STOP',
+  length: 'MAX_TOKENS',
+  content_filter: 'SAFETY',
+  pause: 'STOP',
+  full: 'MAX_TOKENS',
+};
 const harmful = [{ category: 'HARM_CATEGORY_DANGEROUS_CONTENT', probability: 'HIGH', blocked: true }];
 
 /**

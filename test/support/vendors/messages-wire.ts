@@ -13,7 +13,13 @@ export interface WrittenFor {
   long: number;
 }
 
-const stopReasons = { stop: 'end_turn', length: 'max_tokens', content_filter: 'refusal', pause: 'pause_turn' };
+const stopReasons = {
+  stop: 'end_turn',
+  length: 'max_tokens',
+  content_filter: 'refusal',
+  pause: 'pause_turn',
+  full: 'model_context_window_exceeded',
+};
 
 /** An answer of POST /v1/messages to the request with this body. */
 export function messagesWire(body: Value, reply: Reply, written: WrittenFor): Wire {

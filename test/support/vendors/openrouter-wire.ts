@@ -10,6 +10,7 @@ const nativeFinishes: Readonly<Record<Reply['finish'], string>> = {
   length: 'max_tokens',
   content_filter: 'refusal',
   pause: 'pause_turn',
+  full: 'length',
 };
 
 /** Credits that a token costs here, cached or not; enough to tell costs apart. */

@@ -16,7 +16,7 @@ export interface Reply {
   /** The text in the pieces of a stream; empty for an empty text. */
   chunks: string[];
   reasoning: string;
-  finish: 'stop' | 'length' | 'content_filter' | 'pause';
+  finish: 'stop' | 'length' | 'content_filter' | 'pause' | 'full';
   usage: ReportedUsage;
   /** What its search found; empty where it did not search. */
   pages: readonly FoundPage[];

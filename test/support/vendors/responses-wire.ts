@@ -170,7 +170,13 @@ export function padding(body: Value, piece: string): Value {
 }
 
 function responseObject(body: Value, reply: Reply, status: string, output: Value[]): Value {
-  const reasons = { stop: undefined, pause: undefined, length: 'max_output_tokens', content_filter: 'content_filter' };
+  const reasons = {
+    stop: undefined,
+    pause: undefined,
+    length: 'max_output_tokens',
+    full: 'max_output_tokens',
+    content_filter: 'content_filter',
+  };
   const reasoning = recordOf(body.reasoning);
   return {
     id: `resp_${reply.id}`,

@@ -5,7 +5,7 @@ import type { Candidate, ModelInfo } from '../../../core/model.ts';
 import { cutMiddle } from '../../../core/text.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';
 import { addUsage, noUsage } from '../../../core/usage.ts';
-import type { ModelAnswer } from '../../../models/ask-model.ts';
+import { type ModelAnswer, pausedTurn } from '../../../models/ask-model.ts';
 import { thinksInAnswer } from '../../../models/budget.ts';
 import { said } from '../../../threads/transcript.ts';
 import {
@@ -219,7 +219,7 @@ function closingOf({ rounds, limits, conversation, all }: Run): Closing | undefi
 }
 
 function stopOf({ partial, finish }: ModelAnswer): AgentStop {
-  if (partial) return 'interrupted';
+  if (partial || finish.raw === pausedTurn) return 'interrupted';
   return finish.kind === 'length' || finish.kind === 'content_filter' ? finish.kind : 'done';
 }
 

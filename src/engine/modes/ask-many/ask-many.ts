@@ -6,7 +6,7 @@ import { AppError, type ErrorDetails, inputError, isAppError, throwIfAborted } f
 import type { JsonObject } from '../../../core/json.ts';
 import type { Candidate, Candidates } from '../../../core/model.ts';
 import { addUsage, roundedUsd, type Usage } from '../../../core/usage.ts';
-import type { ModelAnswer } from '../../../models/ask-model.ts';
+import { isCut, type ModelAnswer } from '../../../models/ask-model.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
 import type { ModeServices } from '../mode.ts';
@@ -165,9 +165,10 @@ export function costOf(usd: number | undefined): number | undefined {
 }
 
 /** What an answer took, and whether it is whole. */
-export function answerFacts({ partial, finish, latencyMs, usage, costUsd }: ModelAnswer): JsonObject {
+export function answerFacts(answer: ModelAnswer): JsonObject {
+  const { latencyMs, usage, costUsd } = answer;
   return {
-    partial: partial || finish.kind === 'length' ? true : undefined,
+    partial: isCut(answer) ? true : undefined,
     latency_ms: Math.round(latencyMs),
     tokens: { input: usage.input, output: usage.output },
     cost_usd: costOf(costUsd),
