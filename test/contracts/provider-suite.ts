@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { type Message, tailHeading } from '../../src/core/message.ts';
+import { type Message, type SaidPart, tailHeading } from '../../src/core/message.ts';
 import type { Candidate, ModelInfo } from '../../src/core/model.ts';
 import type { ModelQuestion } from '../../src/models/ask-model.ts';
 import { createAskModel } from '../../src/models/call/call.ts';
@@ -291,6 +291,33 @@ export function providerSuite(provider: ProviderCase): void {
         expect(answer).toMatchObject({ text: multibyteAnswer, partial: false, finish: { kind: 'stop' } });
         expect(answer.usage.input).toBe(vendor.requests[0]?.tokens);
         expect(vendor.requests).toHaveLength(1);
+      });
+
+      it('alike in events and in one JSON document, with thoughts and calls of tools', async () => {
+        const step = {
+          answer: 'I look.',
+          reasoning: 'Where is it?',
+          calls: [{ name: 'look', args: { path: 'a.ts' } }],
+        };
+        vendor.script(step, { ...step, json: true });
+        const ask = await open();
+        const inputSchema = { type: 'object' as const, properties: { path: { type: 'string' } } };
+        const tools = [{ name: 'look', description: 'Looks.', inputSchema }];
+        const effort = provider.model.efforts.find(word => word !== 'none');
+        const said = async () => {
+          const answer = await ask({ tools }, effort === undefined ? {} : { effort });
+          // Ids end with the number of the answer; Gemini's stream seals a text in a part of its own.
+          const texts = (part: SaidPart) => (part.type === 'text' ? { type: part.type, text: part.text } : part);
+          const parts = answer.said!.map(texts).filter(part => !('text' in part) || part.text !== '');
+          const unnumbered = JSON.stringify(parts)
+            .replace(/0000000\d/g, 'N')
+            .replace(/"id":"[^"]*"/, '"id":"x"');
+          return { finish: answer.finish, output: answer.usage.output, said: JSON.parse(unnumbered) };
+        };
+        const [streamed, whole] = [await said(), await said()];
+        expect(streamed.said).toContainEqual(expect.objectContaining({ type: 'call', args: { path: 'a.ts' } }));
+        expect(whole).toEqual(streamed);
+        expect(vendor.requests).toHaveLength(2);
       });
 
       const connected = async () => {

@@ -115,10 +115,21 @@ function isCandidates(value: unknown): value is Event {
 }
 
 function chatChunk(body: Body, choices: readonly unknown[]): Event {
-  const chunks = choices.filter(isRecord).map(({ message, ...choice }) => ({ ...choice, delta: message }));
+  const chunks = choices.filter(isRecord).map(({ message, ...choice }, index) => ({
+    index,
+    ...choice,
+    delta: isRecord(message) ? { ...message, ...indexed(message.tool_calls) } : message,
+    // What came in one piece is whole.
+    finish_reason: choice.finish_reason ?? 'stop',
+  }));
   // Groq's streams tell the usage in a place of their own.
   const x_groq = isRecord(body.x_groq) ? { ...body.x_groq, usage: body.usage } : undefined;
   return { ...body, object: 'chat.completion.chunk', choices: chunks, x_groq };
+}
+
+/** In a stream each call says which one it is. */
+function indexed(calls: unknown): Body {
+  return Array.isArray(calls) ? { tool_calls: calls.filter(isRecord).map((call, index) => ({ index, ...call })) } : {};
 }
 
 function responseEvents(body: Body, output: readonly unknown[]): Event[] {
@@ -130,13 +141,43 @@ function responseEvents(body: Body, output: readonly unknown[]): Event[] {
   ];
 }
 
-function itemEvents(item: Body, index: number): Event[] {
-  const place = { item_id: item.id, output_index: index };
-  const texts = Array.isArray(item.content) ? item.content.filter(isRecord) : [];
+function itemEvents(item: Body, output_index: number): Event[] {
+  const place = { item_id: item.id, output_index };
+  const parts = Array.isArray(item.content) ? item.content.filter(isRecord) : [];
+  const summary = Array.isArray(item.summary) ? item.summary.filter(isRecord) : [];
+  const called = typeof item.arguments === 'string';
   return [
-    { type: 'response.output_item.added', output_index: index, item: { ...item, content: [] } },
-    ...texts.map(({ text }, at) => ({ type: 'response.output_text.delta', ...place, content_index: at, delta: text })),
-    { type: 'response.output_item.done', output_index: index, item },
+    {
+      type: 'response.output_item.added',
+      output_index,
+      item: { ...item, ...(called && { arguments: '' }), content: [], summary: [] },
+    },
+    ...summary.flatMap(({ text }, summary_index) => [
+      {
+        type: 'response.reasoning_summary_part.added',
+        ...place,
+        summary_index,
+        part: { type: 'summary_text', text: '' },
+      },
+      { type: 'response.reasoning_summary_text.delta', ...place, summary_index, delta: text },
+    ]),
+    ...parts.flatMap((part, content_index) => partEvents(part, { ...place, content_index })),
+    ...(called ? [{ type: 'response.function_call_arguments.delta', ...place, delta: item.arguments }] : []),
+    { type: 'response.output_item.done', output_index, item },
+  ];
+}
+
+function partEvents({ type, text, refusal, annotations }: Body, place: Body): Event[] {
+  if (type === 'refusal') return [{ type: 'response.refusal.delta', ...place, delta: refusal }];
+  const notes = Array.isArray(annotations) ? annotations.filter(isRecord) : [];
+  return [
+    { type: 'response.output_text.delta', ...place, delta: text },
+    ...notes.map((annotation, annotation_index) => ({
+      type: 'response.output_text.annotation.added',
+      ...place,
+      annotation_index,
+      annotation,
+    })),
   ];
 }
 
@@ -150,12 +191,35 @@ function messageEvents({ content: _, ...body }: Body, blocks: readonly unknown[]
   ];
 }
 
+/** What of a block a stream tells piece by piece; the rest of it, or all of another kind, comes with its start. */
+const pieces: Readonly<Record<string, (block: Body) => { empty: Body; deltas: Body[] }>> = {
+  text: ({ text, citations }) => ({
+    empty: { text: '' },
+    deltas: [
+      { type: 'text_delta', text },
+      ...(Array.isArray(citations) ? citations : []).map(citation => ({ type: 'citations_delta', citation })),
+    ],
+  }),
+  thinking: ({ thinking, signature }) => ({
+    empty: { thinking: '', signature: '' },
+    deltas: [
+      { type: 'thinking_delta', thinking },
+      ...(typeof signature === 'string' ? [{ type: 'signature_delta', signature }] : []),
+    ],
+  }),
+  tool_use: calledWith,
+  server_tool_use: calledWith,
+};
+
+function calledWith({ input }: Body): { empty: Body; deltas: Body[] } {
+  return { empty: { input: {} }, deltas: [{ type: 'input_json_delta', partial_json: JSON.stringify(input ?? {}) }] };
+}
+
 function blockEvents(block: Body, index: number): Event[] {
-  const kind = block.type === 'thinking' ? 'thinking' : 'text';
-  const delta = { type: `${kind}_delta`, [kind]: block[kind] };
+  const { empty, deltas } = pieces[String(block.type)]?.(block) ?? { empty: {}, deltas: [] };
   return [
-    { type: 'content_block_start', index, content_block: { ...block, [kind]: '' } },
-    { type: 'content_block_delta', index, delta },
+    { type: 'content_block_start', index, content_block: { ...block, ...empty } },
+    ...deltas.map(delta => ({ type: 'content_block_delta', index, delta })),
     { type: 'content_block_stop', index },
   ];
 }

@@ -55,4 +55,80 @@ describe('answerFetch', () => {
     const { text } = await answered('{"choices":[null,3,{"message":{"content":"x"},"index":0}]}');
     expect(JSON.parse(text.slice('data: '.length))).toMatchObject({ choices: [{ index: 0, delta: { content: 'x' } }] });
   });
+
+  const events = (text: string) =>
+    text
+      .split('\n\n')
+      .filter(Boolean)
+      .map(event => JSON.parse(event.slice('data: '.length)));
+
+  it('keeps all blocks of an Anthropic answer: thoughts with their seal, sealed ones, searches, calls and quotes', async () => {
+    const content = [
+      { type: 'thinking', thinking: 'Hm.', signature: 'seal' },
+      { type: 'redacted_thinking', data: 'sealed' },
+      { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'x' } },
+      { type: 'web_search_tool_result', tool_use_id: 's', content: [] },
+      { type: 'text', text: 'Yes.', citations: [{ type: 'web_search_result_location', url: 'https://a.test' }] },
+      { type: 'tool_use', id: 't', name: 'look', input: { path: 'a' } },
+    ];
+    const found = events((await answered(JSON.stringify({ type: 'message', content, stop_reason: 'tool_use' }))).text);
+    const deltas = found.filter(({ type }) => type === 'content_block_delta').map(({ index, delta }) => [index, delta]);
+    expect(deltas).toEqual([
+      [0, { type: 'thinking_delta', thinking: 'Hm.' }],
+      [0, { type: 'signature_delta', signature: 'seal' }],
+      [2, { type: 'input_json_delta', partial_json: '{"query":"x"}' }],
+      [4, { type: 'text_delta', text: 'Yes.' }],
+      [4, { type: 'citations_delta', citation: { type: 'web_search_result_location', url: 'https://a.test' } }],
+      [5, { type: 'input_json_delta', partial_json: '{"path":"a"}' }],
+    ]);
+    const starts = found.filter(({ type }) => type === 'content_block_start').map(event => event.content_block);
+    expect(starts[1]).toEqual(content[1]);
+    expect(starts[3]).toEqual(content[3]);
+    expect(starts[5]).toEqual({ ...content[5], input: {} });
+  });
+
+  it('keeps refusals, quotes and summaries of a Responses answer', async () => {
+    const note = { type: 'url_citation', url: 'https://a.test', title: 'A', start_index: 0, end_index: 1 };
+    const output = [
+      { type: 'reasoning', id: 'r', summary: [{ type: 'summary_text', text: 'Hm.' }] },
+      {
+        type: 'message',
+        id: 'm',
+        content: [
+          { type: 'output_text', text: 'Yes.', annotations: [note] },
+          { type: 'refusal', refusal: 'No.' },
+        ],
+      },
+    ];
+    const found = events((await answered(JSON.stringify({ object: 'response', status: 'completed', output }))).text);
+    expect(found.map(({ type, delta, annotation }) => [type, delta ?? annotation])).toEqual([
+      ['response.created', undefined],
+      ['response.output_item.added', undefined],
+      ['response.reasoning_summary_part.added', undefined],
+      ['response.reasoning_summary_text.delta', 'Hm.'],
+      ['response.output_item.done', undefined],
+      ['response.output_item.added', undefined],
+      ['response.output_text.delta', 'Yes.'],
+      ['response.output_text.annotation.added', note],
+      ['response.refusal.delta', 'No.'],
+      ['response.output_item.done', undefined],
+      ['response.completed', undefined],
+    ]);
+  });
+
+  const chunk = (choice: object) => `data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\n`;
+  const hello = chunk({ delta: { content: 'Hi' } });
+  it.each([
+    [
+      'puts a reason before a lone end',
+      `${hello}data: [DONE]\n\n`,
+      `${hello}${chunk({ delta: {}, finish_reason: 'stop' })}data: [DONE]\n\n`,
+    ],
+    ['leaves a reason', `${hello}${chunk({ finish_reason: 'length' })}data: [DONE]\n\n`, undefined],
+    ['leaves a stream that was cut', hello, undefined],
+    ['leaves what is no chat', 'data: {"a":1}\n\ndata: [DONE]\n\n', undefined],
+    ['leaves words of the answer', `${chunk({ delta: { content: '\ndata: [DONE]' } })}`, undefined],
+  ])('%s', async (_name, body, expected = body) => {
+    expect((await answered(body, 'POST', 'text/event-stream')).text).toBe(expected);
+  });
 });

@@ -57,6 +57,8 @@ export interface AnswerStep extends StepScope {
   usage?: Partial<ReportedUsage>;
   /** `pause`, `full`: Anthropic's words for a search that it broke off and for a full window; others have none and end. */
   finish?: 'stop' | 'length' | 'content_filter' | 'pause' | 'full';
+  /** As one JSON document, whatever was asked for, as servers send it that don't stream. */
+  json?: true;
   /** Tools that it calls; the text is empty then unless `answer` gives one. Where the request offers no tools, it calls none. */
   calls?: CallSteps;
   /** Pages that the vendor's own search finds, where the request lets the model search. */

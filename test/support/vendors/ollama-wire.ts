@@ -34,7 +34,14 @@ export function ollamaWire(body: Value, reply: Reply): Wire {
     fail: () => [{ data: { error: 'an error was encountered while running the model' } }],
     whole: () => ({
       ...common,
-      message: { role: 'assistant', content: reply.text, ...(shown && { thinking: shown }) },
+      message: {
+        role: 'assistant',
+        content: reply.text,
+        ...(shown && { thinking: shown }),
+        ...(reply.calls.length > 0 && {
+          tool_calls: reply.calls.map(({ name, args }) => ({ function: { name, arguments: args } })),
+        }),
+      },
       ...end,
     }),
   };

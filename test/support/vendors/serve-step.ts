@@ -27,7 +27,7 @@ export async function giveAnswer(delivery: Delivery, step: AnswerStep): Promise<
   await untilGone(delivery.response, async (wait, gone) => {
     if (step.when) await Promise.race([step.when, gone]);
     await wait(step.delayMs ?? 0);
-    if (!delivery.stream) return sendJson(delivery, 200, delivery.wire.whole());
+    if (!delivery.stream || step.json) return sendJson(delivery, 200, delivery.wire.whole());
     start(delivery);
     await sendText(delivery, delivery.reply.chunks, step.chunkDelayMs ?? 0, wait);
     send(delivery, delivery.wire.close());
