@@ -1,9 +1,12 @@
+import type { JSONObject } from '@ai-sdk/provider';
 import { configError } from '../core/errors.ts';
 import type { ModelInfo } from '../core/model.ts';
 import {
   addressSetting,
+  type CallParams,
   type Connection,
   checkedBaseUrl,
+  closestEffort,
   defineProvider,
   keySetting,
   type ProviderSettings,
@@ -12,7 +15,7 @@ import {
 } from '../models/provider.ts';
 import type { Fetch } from './shared/http.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { chatOptions, responsesOptions } from './shared/openai-dialect.ts';
+import { chatModel, chatOptions, responsesOptions } from './shared/openai-dialect.ts';
 
 export interface AzureSettings {
   endpoint: string;
@@ -69,12 +72,19 @@ export function deploymentModels(
 ): ModelInfo[] {
   const thinkers = new Set(entriesOf(reasoning));
   const models = new Map<string, ModelInfo>();
-  for (const entry of [...entriesOf(list), ...thinkers]) {
-    const [name = '', model = name] = entry.split('=').map(text => text.trim());
+  for (const [name, model] of [...namedDeployments(list), ...namedDeployments(reasoning)]) {
     if (name === '' || models.has(name)) continue;
-    models.set(name, deployed(name, model === '' ? name : model, thinkers.has(name), known));
+    models.set(name, deployed(name, model, thinkers.has(name), known));
   }
   return [...models.values()];
+}
+
+/** Each deployment of the list with its model, as `name=model` or the name alone where they are the same. */
+function namedDeployments(list: string | undefined): [name: string, model: string][] {
+  return entriesOf(list).map(entry => {
+    const [name = '', model = ''] = entry.split('=').map(text => text.trim());
+    return [name, model === '' ? name : model];
+  });
 }
 
 function entriesOf(list: string | undefined): string[] {
@@ -106,6 +116,7 @@ export const azure = defineProvider({
       'It serves the deployments that the operator names (AZURE_OPENAI_DEPLOYMENTS); its interface lists the models of a region, not them.',
       "What a deployment can do, the catalogue's row of OpenAI's model tells; others that think are named in AZURE_OPENAI_REASONING_DEPLOYMENTS.",
       'The key goes into the header `api-key`.',
+      "Deployments of other vendors' models (DeepSeek, Mistral, Grok…) are asked through chat unless AZURE_OPENAI_API_STYLE says otherwise, without OpenAI's own parameters.",
     ],
     source: 'https://learn.microsoft.com/azure/ai-foundry/openai/reference',
   },
@@ -146,16 +157,41 @@ export const azure = defineProvider({
 async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createOpenAI } = await import('@ai-sdk/openai');
   const { apiKey = '', endpoint = '', apiVersion, apiStyle } = settings;
-  const address = azureAddress({ endpoint, apiVersion, apiStyle });
-  const fetch = azureFetch(apiKey, address.query);
-  const vendorFor = (deployment: string) => createOpenAI({ apiKey, baseURL: address.baseUrl(deployment), fetch });
+  // The first of a name counts, as among the models.
+  const models = new Map(namedDeployments(settings.deployments).toReversed());
+  const modelOf = (deployment: string) => models.get(deployment) ?? deployment;
+  const addresses = {
+    own: azureAddress({ endpoint, apiVersion, apiStyle }),
+    // Responses there knows little of what other vendors' models take.
+    others: azureAddress({ endpoint, apiVersion, apiStyle: apiStyle ?? 'chat' }),
+  };
+  const addressOf = (deployment: string) => addresses[others.test(modelOf(deployment)) ? 'others' : 'own'];
+  const fetch = azureFetch(apiKey, addresses.own.query);
   return {
-    languageModel: ({ id }) => (address.chat ? vendorFor(id).chat(id) : vendorFor(id).responses(id)),
-    providerOptions: params => ({ openai: address.chat ? chatOptions(params) : responsesOptions(params) }),
-    sendsStrings: () => address.chat,
+    languageModel(model) {
+      const { id } = model;
+      const { chat, baseUrl } = addressOf(id);
+      const vendor = createOpenAI({ apiKey, baseURL: baseUrl(id), fetch });
+      return chat ? chatModel(vendor.chat(id), modelOf(id), model) : vendor.responses(id);
+    },
+    providerOptions: params => ({
+      openai: optionsFor(params, modelOf(params.model.id), addressOf(params.model.id).chat),
+    }),
+    sendsStrings: ({ id }) => addressOf(id).chat,
     tailRole: () => 'system',
     // No list: the interface names the models of the region, never the deployments.
   };
+}
+
+/** Models of other vendors, by the names under which Azure deploys them. */
+const others =
+  /^(?:deepseek|mi(?:ni)?stral|codestral|(?:meta-)?llama|phi|grok|kimi|cohere|command|qwen|jamba|jais|mai|minimax|glm|gpt-oss)/i;
+
+/** Other vendors' models refuse what is OpenAI's alone: the key of the cache, and to store nothing. */
+function optionsFor(params: CallParams, model: string, chat: boolean): JSONObject {
+  if (!others.test(model)) return chat ? chatOptions(params) : responsesOptions(params);
+  const effort = closestEffort(params.effort, params.model.efforts);
+  return { systemMessageMode: 'system', ...(effort !== undefined && effort !== 'none' && { reasoningEffort: effort }) };
 }
 
 /** Azure has its key in a header of its own, and the version behind the address. */

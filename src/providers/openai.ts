@@ -17,7 +17,7 @@ import { badUpstream } from '../models/resilience/errors.ts';
 import { addressRemark, noSuchPath, vendorFetch, versionedFetch } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { chatOptions, responsesOptions } from './shared/openai-dialect.ts';
+import { chatModel, chatOptions, responsesOptions } from './shared/openai-dialect.ts';
 import { changedModel } from './shared/stream-transforms.ts';
 
 /** The families that the vendor's documents name for its search; the small ones of older generations can't. */
@@ -105,7 +105,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
       },
     });
   return {
-    languageModel: ({ id }) => (chat ? vendor.chat(id) : responses(id)),
+    languageModel: model => (chat ? chatModel(vendor.chat(model.id), model.id, model) : responses(model.id)),
     providerOptions: params => ({
       openai: chat
         ? chatOptions(params)

@@ -121,6 +121,50 @@ describe('azure', () => {
     }
   });
 
+  it.each([
+    [{}, '/openai/v1/chat/completions'],
+    [{ apiVersion: '2025-04-01-preview' }, '/openai/deployments/seek/chat/completions?api-version=2025-04-01-preview'],
+  ])("asks another vendor's deployment through chat, with nothing of OpenAI's: %j", async (more, path) => {
+    const vendor = await startAzure({ seek: 'DeepSeek-V4-Pro', prod: 'gpt-5.1' });
+    try {
+      const settings = {
+        apiKey: 'test-key',
+        endpoint: vendor.url,
+        deployments: 'seek=DeepSeek-V4-Pro,prod=gpt-5.1',
+        reasoningDeployments: 'seek',
+        ...more,
+      };
+      const [seek, own] = azure.models(settings, loadCatalogue());
+      await askProvider(azure, settings, seek!, { effort: 'high' });
+      await askProvider(azure, settings, own!, {});
+      expect(vendor.violations).toEqual([]);
+      expect(vendor.requests[0]).toMatchObject({ path, body: { reasoning_effort: 'high' } });
+      expect(vendor.requests[0]?.body).not.toHaveProperty('prompt_cache_key');
+      expect(vendor.requests[1]?.body).toMatchObject({ store: false });
+    } finally {
+      await vendor.close();
+    }
+  });
+
+  it.each([
+    ['gpt-5.6-terra', 'none'],
+    ['gpt-5.1', 'high'],
+  ])('in chat style gives %s functions with the effort %s', async (model, effort) => {
+    const vendor = await startAzure({ prod: model });
+    try {
+      const settings = { apiKey: 'test-key', endpoint: vendor.url, deployments: `prod=${model}`, apiStyle: 'chat' };
+      const [deployed] = azure.models(settings, loadCatalogue());
+      const tools = [{ name: 'look', description: 'Looks.', inputSchema: { type: 'object' as const } }];
+      await askProvider(azure, settings, deployed!, { effort: 'high', tools });
+      expect(vendor.violations).toEqual([]);
+      expect(vendor.requests[0]?.body).toMatchObject({ reasoning_effort: effort });
+      await askProvider(azure, settings, deployed!, { effort: 'high' });
+      expect(vendor.requests[1]?.body).toMatchObject({ reasoning_effort: 'high' });
+    } finally {
+      await vendor.close();
+    }
+  });
+
   it('says which setting is wrong', async () => {
     const connect = (settings: object) =>
       azure.connect({ apiKey: 'k', endpoint: 'https://x.openai.azure.com', ...settings });

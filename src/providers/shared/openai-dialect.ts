@@ -1,4 +1,5 @@
-import type { JSONObject, LanguageModelV4Usage } from '@ai-sdk/provider';
+import type { JSONObject, LanguageModelV4, LanguageModelV4Usage } from '@ai-sdk/provider';
+import type { ModelInfo } from '../../core/model.ts';
 import type { OptionSpec } from '../../core/option.ts';
 import {
   addressSetting,
@@ -14,6 +15,7 @@ import {
 import { addressRemark, versionedFetch } from './http.ts';
 import { liveList } from './list-models.ts';
 import { answerFetch } from './non-streaming.ts';
+import { adjustedModel } from './stream-transforms.ts';
 
 interface ReportedUsage {
   prompt_tokens?: number | null;
@@ -66,6 +68,21 @@ export function chatOptions(params: CallParams): JSONObject {
   const known = params.model.efforts.filter(effort => effort !== 'max');
   // `system` is what every server knows; OpenAI reads it as its developer role.
   return { ...sharedOptions(params, known), systemMessageMode: 'system' };
+}
+
+/** From these on OpenAI's models think by themselves, and refuse calls of functions in Chat Completions while they do. */
+const callsWithoutThought = /^gpt-(?:5\.[2-9]|[6-9]|\d\d)/;
+
+/** The model behind Chat Completions, which does not think where it is given functions and refuses both together. `id` is OpenAI's. */
+export function chatModel(model: LanguageModelV4, id: string, { efforts }: ModelInfo): LanguageModelV4 {
+  if (!callsWithoutThought.test(id)) return model;
+  return adjustedModel(model, options => {
+    const { tools = [], providerOptions } = options;
+    if (!tools.some(({ type }) => type === 'function')) return options;
+    const { reasoningEffort: _, ...rest } = providerOptions?.openai ?? {};
+    const openai = efforts.includes('none') ? { ...rest, reasoningEffort: 'none' } : rest;
+    return { ...options, providerOptions: { ...providerOptions, openai } };
+  });
 }
 
 function sharedOptions({ model, effort, cacheKey }: CallParams, known: CallParams['model']['efforts']): JSONObject {

@@ -57,9 +57,21 @@ export function checkChat(body: Record<string, unknown>): Refusal | undefined {
   return (
     checkFieldsAndModel(body, fields, field => openAiRefusal(`Unrecognized request argument supplied: ${field}`)) ??
     checkReasoning(body) ??
+    checkThinkingCalls(body) ??
     checkOutput(body) ??
     checkChatMessages(body.messages) ??
     chatTools(body)
+  );
+}
+
+/** The newest models call functions here only while they do not think, which they do unless they are told not to. */
+function checkThinkingCalls({ model, tools, reasoning_effort: effort }: Record<string, unknown>): Refusal | undefined {
+  const name = stringOf(model);
+  const calls = Array.isArray(tools) && tools.some(tool => recordOf(tool).type === 'function');
+  if (!calls || effort === 'none' || !/^gpt-(?:5\.[4-9]|[6-9])/.test(name)) return undefined;
+  return openAiRefusal(
+    `Function tools with reasoning_effort are not supported for ${name} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`,
+    { param: 'reasoning_effort' },
   );
 }
 

@@ -35,6 +35,10 @@ function refusal(status: number, message?: string, code?: string): Refusal {
   return { status, message: said, body: { error: { code: code ?? known, message: said } } };
 }
 
+/** Models of other vendors, which know nothing of what is OpenAI's alone. */
+const isOthers = (model: string) => !/^(?:gpt-\d|o\d)/.test(model);
+const ownFields = ['prompt_cache_key', 'prompt_cache_retention', 'store', 'include', 'thinking'];
+
 const dated = /^\d{4}-\d{2}-\d{2}(-preview)?$/;
 const addresses: readonly [RegExp, string][] = [
   [/^\/v1\/(responses|chat\/completions)$/, 'v1'],
@@ -77,6 +81,11 @@ export function startAzure(deployments: Deployments, options: FakeVendorOptions 
       const model = deployments[named(body, address)];
       if (model === undefined) return refusal(404);
       const told = { ...body, model };
+      const foreign = isOthers(model) && ownFields.find(field => body[field] !== undefined);
+      if (foreign)
+        return refusal(400, `Unrecognized request argument supplied: ${foreign}`, 'unrecognized_request_argument');
+      if (isOthers(model) && dialect === 'responses' && body.reasoning !== undefined)
+        return refusal(400, "Unsupported parameter: 'reasoning.effort' is not supported with this model.");
       const refused = dialect === 'responses' ? checkResponses(told) : checkChat(told);
       return refused && refusal(400, refused.message, 'invalid_request_error');
     },
