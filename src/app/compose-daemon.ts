@@ -31,7 +31,7 @@ export interface DashboardSources {
   config: AppConfig;
   threads: Threads;
   transfer: Transfer;
-  models: Pick<ModelService, 'capabilities' | 'health' | 'caches' | 'forget'>;
+  models: Pick<ModelService, 'capabilities' | 'health' | 'caches' | 'forget' | 'lookAhead'>;
   calls: WatchedCalls;
   clock: Clock;
   version: string;
@@ -170,6 +170,8 @@ export interface DaemonParts extends DashboardSources {
 export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<DaemonService> {
   const { config, hosts, store, version, clock, random, emit, observed } = parts;
   const values = config.values.app;
+  // Not awaited: nobody has asked for a model yet.
+  void parts.models.lookAhead().catch(() => undefined);
   const bind = { host: settings.host ?? values.serveHost, port: settings.port ?? values.servePort };
   const warn = (message: string) => emit({ type: 'warning', where: 'daemon', message });
   const given = settings.token ?? values.token;

@@ -84,7 +84,7 @@ export async function composeModels(
     maxThinkingTokens,
     concurrency: { ...atOnce, perProvider: { [cliProviderId]: maxConcurrentClis, ...atOnce.perProvider } },
     lastAnswer: values.localLastAnswer,
-    sources: { files, kept, factsUrl: values.modelsDevUrl },
+    sources: { files, kept, factsUrl: values.modelsDevUrl, listsAhead: values.modelLists === 'auto' },
     ...context,
   });
   const all = [...own.warnings, ...warnings, ...models.warnings];

@@ -64,6 +64,8 @@ export interface ModelInfo {
   score: number;
   allowCodeGeneration: boolean;
   status: 'active' | 'deprecated' | 'retired';
+  /** Its vendor's own list, which was fetched, does not name it: it is asked by name alone. */
+  unlisted?: true;
   life?: ModelLife;
 }
 

@@ -126,6 +126,8 @@ export interface LiveModel {
   input?: readonly InputKind[];
   /** Whether it thinks before it answers, when the listing says so. */
   reasoning?: boolean;
+  /** The efforts that it takes, when the listing says so. */
+  efforts?: readonly Effort[];
 }
 
 /** Sizes as they travel, in base64. */

@@ -7,8 +7,8 @@ import type {
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider';
 import { configError } from '../core/errors.ts';
-import { isRecord } from '../core/json.ts';
-import type { ModelInfo } from '../core/model.ts';
+import { isRecord, textsIn } from '../core/json.ts';
+import { efforts, type ModelInfo } from '../core/model.ts';
 import { countedSearches } from '../models/fees.ts';
 import {
   accessOf,
@@ -18,11 +18,12 @@ import {
   closestEffort,
   defineProvider,
   keySetting,
+  type LiveModel,
   type ProviderSettings,
   setting,
 } from '../models/provider.ts';
 import type { Fetch } from './shared/http.ts';
-import { liveList } from './shared/list-models.ts';
+import { type LiveListSource, listPage } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { changedModel, mappedParts } from './shared/stream-transforms.ts';
 
@@ -112,6 +113,36 @@ export function openRouterSearchTools({ webSearch }: CallParams): LanguageModelV
   return [{ type: 'provider', id: 'openrouter.web_search', name: 'web_search', args: { parameters } }];
 }
 
+/** The models of `GET {baseUrl}/models` with what OpenRouter tells of each. Throws like `liveList`. */
+export async function openRouterList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
+  const body = await listPage(source, '', signal);
+  const rows = Array.isArray(body.data) ? body.data.filter(isRecord) : [];
+  return rows.flatMap(row => {
+    const { id, context_length: window, architecture, supported_parameters: takes } = row;
+    if (typeof id !== 'string' || id === '') return [];
+    const read = textsIn(isRecord(architecture) ? architecture.input_modalities : undefined);
+    return [
+      {
+        id,
+        ...(typeof window === 'number' && { window }),
+        ...(read.length > 0 && { input: read.includes('image') ? (['text', 'image'] as const) : (['text'] as const) }),
+        ...(Array.isArray(takes) && thinkingOf(textsIn(takes).includes('reasoning'), row.reasoning)),
+      },
+    ];
+  });
+}
+
+const usualEfforts = ['low', 'medium', 'high'];
+
+/** OpenRouter brings any of the usual efforts to what a model takes, and `none` to all that need not think. */
+function thinkingOf(reasoning: boolean, told: unknown): Pick<LiveModel, 'reasoning' | 'efforts'> {
+  if (!reasoning) return { reasoning, efforts: [] };
+  const { mandatory, supported_efforts: supported } = isRecord(told) ? told : {};
+  const named = textsIn(supported);
+  const taken = named.length > 0 ? named : usualEfforts;
+  return { reasoning, efforts: efforts.filter(word => (word === 'none' ? mandatory !== true : taken.includes(word))) };
+}
+
 const ownBaseUrl = 'https://openrouter.ai/api/v1';
 
 /** The least that vendors behind OpenRouter take for thinking, and what an answer needs beside it. */
@@ -170,7 +201,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     sendsStrings: model => !wantsMarks(model),
     cacheMark: { openrouter: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',
-    list: signal => liveList({ provider: 'openrouter', baseUrl, headers: bearer }, signal),
+    list: signal => openRouterList({ provider: 'openrouter', baseUrl, headers: bearer }, signal),
   };
 }
 

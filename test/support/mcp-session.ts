@@ -34,6 +34,7 @@ export function serverCommand({ root, home, env, args = [], nodeArgs = [], progr
       PATH: process.env.PATH ?? '',
       HOME: root,
       POLYLOGUE_HOME: home,
+      MODEL_LISTS: 'off',
       PROJECT_ROOT: root,
       POLYLOGUE_TOOLSETS: usualToolsets,
       ...env,

@@ -76,7 +76,8 @@ export async function testProduct({
   const configured = () =>
     loadConfig({
       tables,
-      env: { POLYLOGUE_HOME: home, PROJECT_ROOT: root, POLYLOGUE_TOOLSETS: usualToolsets, ...env },
+      // Tests count what vendors are asked.
+      env: { POLYLOGUE_HOME: home, PROJECT_ROOT: root, POLYLOGUE_TOOLSETS: usualToolsets, MODEL_LISTS: 'off', ...env },
       argvFlags: {},
       homeDir: homeDir ?? home,
       platform: 'linux',
@@ -124,6 +125,7 @@ export function vendorEnv(urls: {
   minimax?: string;
 }): Record<string, string> {
   return {
+    MODEL_LISTS: 'off',
     ...(urls.google && { GEMINI_API_KEY: 'test-key', GEMINI_BASE_URL: urls.google }),
     ...(urls.openai && { OPENAI_API_KEY: 'test-key', OPENAI_BASE_URL: urls.openai }),
     ...(urls.anthropic && { ANTHROPIC_API_KEY: 'test-key', ANTHROPIC_BASE_URL: urls.anthropic }),

@@ -173,6 +173,13 @@ export const modelSourceOptions = {
     type: 'path',
     doc: 'A JSON or YAML file with such lists for any providers, each under its id: `{"groq": {"models": […]}}`; it wins over the others.',
   },
+  modelLists: {
+    ...operatorSetting('Models', 'MODEL_LISTS'),
+    type: 'string',
+    choices: ['auto', 'off'],
+    default: 'auto',
+    doc: 'Whether vendors are asked for their lists of models in the background: `auto`: once a day, and what a vendor does not list is not chosen. `off`: for names that are not known alone.',
+  },
   modelsDevUrl: {
     ...operatorSetting('Models', 'MODELS_DEV_URL'),
     type: 'url',

@@ -154,6 +154,8 @@ export interface ModelService {
   load(): Load;
   /** Loads what the first question needs, and asks no vendor for anything. */
   warm(): Promise<void>;
+  /** Has vendors asked for their lists where those at hand are old, as a first call would; waits for servers of one's own alone. */
+  lookAhead(): Promise<void>;
   /** What is kept at vendors for the threads of this store, by whichever process; nothing where there is no shared state. */
   caches(): Promise<VendorCache[]>;
   /** Has vendors drop what they keep for a thread that was removed, without waiting for them. */
@@ -220,6 +222,7 @@ export function createModelService(options: ModelServiceOptions): ModelService {
       return sources.explain({ ailing, ...request });
     },
     warm: () => warm(sources, connection),
+    lookAhead: async () => void (await sources.roster()),
     async route(request) {
       await resilience.refresh();
       const resolution = await sources.route({ ...request, ailing: request.ailing ?? ailing });
@@ -295,8 +298,8 @@ function survey(
         const present = await definition.present?.();
         const setting = settingFor(definition);
         // Of what is advised against only those are sure to be there that have their end ahead.
-        const isServed = ({ status, life }: ModelInfo) =>
-          status === 'active' || (status !== 'retired' && life?.retired);
+        const isServed = ({ status, life, unlisted }: ModelInfo) =>
+          !unlisted && (status === 'active' || (status !== 'retired' && life?.retired));
         const own = models.filter(model => model.provider === id && isServed(model) && mayBeAsked(model));
         return {
           id,

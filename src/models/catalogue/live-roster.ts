@@ -6,7 +6,7 @@ import {
   plainModel,
   usualWindow,
 } from '../provider.ts';
-import { sameModel } from '../routing/names.ts';
+import { makerOf, sameModel, undatedKey } from '../routing/names.ts';
 import type { Roster } from '../routing/roster.ts';
 import { priorityOf } from '../routing/roster.ts';
 import type { ConfiguredProvider } from './connections.ts';
@@ -22,12 +22,14 @@ export interface LiveRosterParts {
   finish?(models: readonly ModelInfo[]): readonly ModelInfo[];
   /** Whether a vendor may be asked for its list; false where nothing may leave this machine. */
   mayAsk?(definition: ProviderDefinition): boolean;
+  /** Vendors are asked in the background for a list that is not there yet; absent: only for one that has grown old. */
+  listsAhead?: boolean;
 }
 
 /**
  * Everything there is to choose from now: the catalogue, what settings bring along, and what servers list. Servers whose
  * models nobody else knows are waited for until they listed them once, and where models come and go whenever their list is
- * old; otherwise an old list counts and is renewed while the call goes on. With `only`, the one provider that is meant, no
+ * old; otherwise an old list counts, or none, and is renewed while the call goes on. With `only`, the one provider that is meant, no
  * other is asked for anything.
  */
 export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Promise<Roster> {
@@ -41,7 +43,7 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
     if (!isMeant || !mayAsk(definition) || listings.isFresh(definition, known)) return known;
     if (definition.listDecides || (definition.models && !known)) return listings.current(definition);
     // Not awaited; a failure is kept with the list and told as a warning.
-    if (known) void listings.current(definition);
+    if (known || parts.listsAhead) listings.renew(definition);
     return known;
   }
 
@@ -104,18 +106,36 @@ function additionOf(
 }
 
 /**
- * A vendor's own list: what it names anew is there to be asked for by name, its windows count, and what it still names on the
- * day of its announced end, or later, has not ended.
+ * A vendor's own list, which is believed: what it does not name, under no date either, is asked by name alone. What it names
+ * anew is there to be asked for by name, what it tells counts, and what it still names on the day of its announced end, or
+ * later, has not ended.
  */
 function listed(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[], at = 0): ModelInfo[] {
-  const windows = new Set(live.filter(({ window }) => window !== undefined).map(({ id }) => id));
-  const ids = new Set(live.map(({ id }) => id));
-  const isServed = ({ id, life }: ModelInfo) => ids.has(id) && at >= Date.parse(life?.retired ?? '');
+  const own = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
+  const reported = new Map(live.map(model => [model.id, model]));
+  const undated = new Set(live.map(({ id }) => undatedKey(id)));
   return overlayListing(models, { provider, models: live, exhaustive: false }).map(model => {
     if (model.provider !== provider) return model;
-    if (isServed(model)) return revived(model);
-    return models.includes(model) || windows.has(model.id) ? model : { ...model, windowAssumed: true };
+    const facts = reported.get(model.id);
+    if (!facts) return undated.has(undatedKey(model.id)) ? model : { ...model, unlisted: true as const };
+    const ended = at >= Date.parse(model.life?.retired ?? '');
+    if (own.has(model.id)) return withEfforts(ended ? revived(model) : model, facts);
+    const { id, window, score } = model;
+    const like = makerOf(id) === '' ? undefined : sameElsewhere(models, id);
+    const known =
+      like && plainModel({ ...like, provider, id, aliases: [], score, status: 'active', life: undefined, window });
+    const { input = known?.input ?? model.input } = facts;
+    return withEfforts(
+      { ...(known ?? model), input, ...(facts.window === undefined && { windowAssumed: true }) },
+      facts,
+    );
   });
+}
+
+/** With the efforts that the vendor tells; a budget in tokens says more. */
+function withEfforts(model: ModelInfo, { reasoning, efforts }: LiveModel): ModelInfo {
+  if (efforts === undefined || model.thinkingBudget) return model;
+  return { ...model, efforts, reasoning: reasoning ?? model.reasoning };
 }
 
 /** What the server has, and nothing else of this provider; with what it tells of each. */
@@ -147,7 +167,10 @@ function makersRow(
   models: readonly ModelInfo[],
   id: string,
 ): ModelInfo | undefined {
-  if (!servesOthers) return undefined;
+  return servesOthers ? sameElsewhere(models, id) : undefined;
+}
+
+function sameElsewhere(models: readonly ModelInfo[], id: string): ModelInfo | undefined {
   const like = models.filter(model => model.id === id || sameModel(model, { ...model, id }));
   return like.toSorted((a, b) => priorityOf(a.provider) - priorityOf(b.provider))[0];
 }

@@ -119,6 +119,8 @@ export interface SourceOptions {
   kept?: KeptTexts;
   /** Where facts are fetched from, when the operator asks for it. */
   factsUrl?: string;
+  /** Vendors are asked for their lists in the background, before a name needs them. */
+  listsAhead?: boolean;
 }
 
 export interface SourceParts extends SourceOptions {
@@ -185,7 +187,7 @@ export function createModelSources(parts: SourceParts): ModelSources {
     }
     return today.models;
   };
-  const rosterParts = { providers, listings, catalogue, finish };
+  const rosterParts = { providers, listings, catalogue, finish, listsAhead: parts.listsAhead };
   const roster = createLiveRoster({ ...rosterParts, mayAsk });
   const rosterAtHand = createLiveRoster({ ...rosterParts, mayAsk: isLocal });
   const year = () => new Date(clock.now()).getUTCFullYear();

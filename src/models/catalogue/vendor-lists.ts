@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { orAbort } from '../../core/concurrency.ts';
 import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
+import { efforts } from '../../core/model.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
 import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
 
@@ -12,6 +13,8 @@ const freshMs = 24 * 3_600_000;
 const decidingFreshMs = 60_000;
 /** A listing that failed is asked for again sooner. */
 const failedFreshMs = 60_000;
+/** Where nobody waits for it, a listing that failed is left alone for longer: some servers have none. */
+const renewAfterMs = 3_600_000;
 /** A vendor that does not list its models in this time is used by name alone. */
 const patienceMs = 3_000;
 /** Aggregators list some hundred. */
@@ -46,6 +49,8 @@ export interface Listings {
   isFresh(definition: ProviderDefinition, listing: Listing | undefined): boolean;
   /** What is known if it is fresh; else the vendor is asked, for 3 s at the most. Calls that come meanwhile share one try. */
   current(definition: ProviderDefinition): Promise<Listing>;
+  /** Asks the vendor for a list that is old, while the call goes on; one that failed within the hour is let be. */
+  renew(definition: ProviderDefinition): void;
 }
 
 interface State {
@@ -82,16 +87,23 @@ export function createListings(parts: ListingParts): Listings {
     return state.listing && isFresh(definition, state.listing) ? state.listing : ask(parts, definition, state);
   };
 
+  const current = async (definition: ProviderDefinition): Promise<Listing> => {
+    const state = await stateOf(definition);
+    if (state.listing && isFresh(definition, state.listing)) return state.listing;
+    state.asking ??= renewed(definition, state).finally(() => {
+      state.asking = undefined;
+    });
+    return state.asking;
+  };
+
   return {
     isFresh,
     known: async definition => (await stateOf(definition)).listing,
-    async current(definition) {
-      const state = await stateOf(definition);
-      if (state.listing && isFresh(definition, state.listing)) return state.listing;
-      state.asking ??= renewed(definition, state).finally(() => {
-        state.asking = undefined;
-      });
-      return state.asking;
+    current,
+    renew(definition) {
+      const { triedAt, listing } = states.get(definition.id) ?? {};
+      const failed = triedAt !== undefined && listing?.complete === false;
+      if (!failed || parts.clock.now() - triedAt >= renewAfterMs) void current(definition);
     },
   };
 }
@@ -137,6 +149,7 @@ const keptSchema = z.object({
       window: z.int().positive().optional(),
       input: z.array(z.enum(['text', 'image', 'pdf', 'audio', 'video'])).optional(),
       reasoning: z.boolean().optional(),
+      efforts: z.array(z.enum(efforts)).optional(),
     }),
   ),
 });
@@ -172,12 +185,13 @@ async function keep({ state: shared, settings, emit }: ListingParts, definition:
   }
 }
 
-function toJson({ id, window, input, reasoning }: LiveModel): JsonObject {
+function toJson({ id, window, input, reasoning, efforts: taken }: LiveModel): JsonObject {
   return {
     id,
     ...(window === undefined ? {} : { window }),
     ...(input === undefined ? {} : { input: [...input] }),
     ...(reasoning === undefined ? {} : { reasoning }),
+    ...(taken === undefined ? {} : { efforts: [...taken] }),
   };
 }
 

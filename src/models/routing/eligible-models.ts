@@ -186,7 +186,7 @@ function sceneOf(roster: Roster, policy: RoutingPolicy) {
     searches,
     pricing: { isLocal, cachesApart, searches, allowUnpriced: policy.allowUnpriced ?? false },
     cost: (model: ModelInfo) => averagePrice(model) ?? (isLocal(model.provider) ? 0 : Number.POSITIVE_INFINITY),
-    permitted: roster.models.filter(model => mayOpen(model) && refusal(model) === undefined),
+    permitted: roster.models.filter(model => mayOpen(model) && !model.unlisted && !refusal(model)),
     /** All that are permitted, by category, as far as one was asked for. */
     ranked: new Map<Category, Pick<EligibleModels, 'open' | 'meanings'>>(),
   };

@@ -33,12 +33,15 @@ export function makerOf(id: string): string {
   return nameKey(id.slice(0, Math.max(0, id.lastIndexOf('/'))));
 }
 
-/** Makers whose name at aggregators differs from our provider's id. */
-const makers = new Map([
-  ['x-ai', 'xai'],
-  ['moonshotai', 'moonshot'],
-  ['z-ai', 'zhipu'],
+/** What OpenRouter puts before the models of a maker, by our provider's id. */
+export const makerSlugs: ReadonlyMap<string, string> = new Map([
+  ...['openai', 'anthropic', 'google', 'deepseek', 'minimax'].map(id => [id, id] as const),
+  ['xai', 'x-ai'],
+  ['moonshot', 'moonshotai'],
+  ['zhipu', 'z-ai'],
 ]);
+
+const makers = new Map([...makerSlugs].map(([id, slug]) => [slug, id]));
 
 /** Whether a typed `maker/` can mean this row: rows without a maker of their own are their provider's. */
 export function madeBy(maker: string, model: ModelInfo): boolean {

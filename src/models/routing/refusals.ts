@@ -2,7 +2,7 @@ import { AppError, configError, inputError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { plainModel } from '../provider.ts';
 import { type EligibleModels, interpretationsOf, nearestNames } from './eligible-models.ts';
-import { knownSuffixes, type Suffixed, sameModel, splitSuffix } from './names.ts';
+import { knownSuffixes, makerSlugs, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import {
   isOffline,
   isRestriction,
@@ -78,7 +78,7 @@ export function unconfiguredError(
 ): AppError {
   if (!hasProvider(eligible)) return noProviderError(eligible);
   const setting = settingOf(provider);
-  const twin = eligible.open.find(model => rows.some(row => sameModel(row, model)));
+  const twin = eligible.open.find(model => rows.some(row => sameModel(row, model))) ?? atAggregator(eligible, rows);
   const other = twin ? `"${twin.provider}:${twin.id}", the same model elsewhere` : bestOpen(eligible);
   return notFound(
     `"${name}" is served by ${provider}, which is not configured.`,
@@ -263,6 +263,18 @@ export function passThrough(
     ...(suffix ? { suffix } : {}),
     warning: `"${id}" is not in the list of ${provider.id} known here; it is passed on as typed, with a window of ${assumed.window} tokens assumed.`,
   };
+}
+
+/** A known model whose maker has no key here, as OpenRouter names it, which serves nearly all; undefined without its key. */
+export function atAggregator(eligible: EligibleModels, rows: readonly ModelInfo[]): ModelInfo | undefined {
+  const row = rows.find(model => eligible.refusal(model) === 'no_key' && makerSlugs.has(model.provider));
+  const provider = eligible.provider('openrouter');
+  if (!row || !provider?.configured) return undefined;
+  const named = row.id.toLowerCase().replace(/-20\d{6}$/, '');
+  // Anthropic writes versions with a dash, OpenRouter with a dot.
+  const id = `${makerSlugs.get(row.provider)}/${row.provider === 'anthropic' ? named.replace(/-(\d)-(\d)$/, '-$1.$2') : named}`;
+  const model = plainModel({ ...row, provider: provider.id, id, aliases: [], status: 'active', life: undefined });
+  return eligible.refusal(model) ? undefined : model;
 }
 
 /** `vendor/model` is an aggregator's way of naming; it needs no prefix. */

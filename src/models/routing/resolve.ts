@@ -18,9 +18,11 @@ import {
 } from './eligible-models.ts';
 import { type ResolvedEffort, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import {
+  atAggregator,
   malformedNameError,
   nothingAllowedError,
   noVisionError,
+  type Passed,
   passedOnReason,
   passThrough,
   refusedError,
@@ -163,6 +165,8 @@ function resolveMatch(
   reason: string,
 ): Resolution {
   if (!first) {
+    const model = scope ? undefined : atAggregator(eligible, rows);
+    if (model) return passOn(eligible, name, { model, suffix, warning: '' });
     throw scope && rows.some(model => eligible.refusal(model) === 'no_key')
       ? unconfiguredError(eligible, name, scope.id, rows)
       : refusedError(eligible, name, rows);
@@ -189,20 +193,18 @@ function resolveUnknown(eligible: EligibleModels, name: string): Resolution {
   const { scope, rest } = splitProvider(eligible, name);
   if (scope && !scope.configured) throw unconfiguredError(eligible, name, scope.id);
   const passed = passThrough(eligible, rest, scope);
-  if (passed) {
-    const why = eligible.refusal(passed.model);
-    if (why) throw refusedError(eligible, name, [passed.model]);
-    const settled = settleFor(eligible, passed.model, passed.suffix);
-    return {
-      candidates: [candidate(passed.model, settled, passedOnReason)],
-      requested: name,
-      warnings: [passed.warning, ...(settled.warning ? [settled.warning] : []), ...unmetNeeds(eligible, passed.model)],
-    };
-  }
+  if (passed && eligible.refusal(passed.model)) throw refusedError(eligible, name, [passed.model]);
+  if (passed) return passOn(eligible, name, passed);
   const unheard = unknownProviderPrefix(eligible, name);
   if (!scope && unheard !== undefined) throw unknownProviderError(eligible, unheard);
   if (eligible.open.length === 0) throw nothingAllowedError(eligible);
   throw unknownModelError(eligible, rest, scope?.id);
+}
+
+function passOn(eligible: EligibleModels, requested: string, { model, suffix, warning }: Passed): Resolution {
+  const settled = settleFor(eligible, model, suffix);
+  const warnings = [warning, settled.warning ?? '', ...unmetNeeds(eligible, model)].filter(Boolean);
+  return { candidates: [candidate(model, settled, passedOnReason)], requested, warnings };
 }
 
 /** Other models that may answer for a named one, where the caller allows it. */

@@ -149,3 +149,57 @@ describe('an old list', () => {
     await expect.poll(() => lists(vendor)).toBe(2);
   });
 });
+
+describe("a vendor's list that is asked for in the background", () => {
+  const ahead = (vendor: FakeVendor, more: Record<string, string> = {}) =>
+    product({ ...vendorEnv({ openai: vendor.url }), MODEL_LISTS: 'auto', ...more });
+  const settled = (vendor: FakeVendor) => expect.poll(() => lists(vendor)).toBe(1);
+  /** The list is there a moment after it was asked for. */
+  const chosen = (polylogue: Awaited<ReturnType<typeof product>>) =>
+    expect.poll(async () => (await polylogue.call('chat', { prompt: 'Hi', model: 'auto' })).metadata.model_used);
+
+  it('is asked for by the first call, which does not wait for it, and is believed', async () => {
+    const vendor = await openAi({
+      models: [{ id: 'gpt-4.1' }, { id: 'gpt-6.1-terra' }, { id: 'gpt-9-nova' }],
+    });
+    const polylogue = await ahead(vendor);
+    await polylogue.call('chat', { prompt: 'Hi', model: 'gpt-4.1' });
+    await settled(vendor);
+    // A stranger is there to be named.
+    await chosen(polylogue).toBe('gpt-6.1-terra');
+    const names = JSON.stringify(await polylogue.call('listmodels'));
+    expect(names).toContain('gpt-4.1');
+    expect(names).toContain('gpt-6.1-terra');
+    expect(names).not.toMatch(/gpt-6-|gpt-5/);
+    expect(lists(vendor)).toBe(1);
+  });
+
+  it('keeps nobody from naming what it leaves out', async () => {
+    const vendor = await openAi({ models: [{ id: 'gpt-4.1' }, { id: 'gpt-6.1-terra' }] });
+    const polylogue = await ahead(vendor);
+    await polylogue.call('chat', { prompt: 'Hi', model: 'gpt-4.1' });
+    await settled(vendor);
+    await chosen(polylogue).toBe('gpt-6.1-terra');
+    await polylogue.call('chat', { prompt: 'Hi', model: 'gpt-5.1' });
+    expect(vendor.requests.at(-1)?.body).toMatchObject({ model: 'gpt-5.1' });
+  });
+
+  it('is neither asked for again nor told of where the vendor has none', async () => {
+    const vendor = await openAi();
+    vendor.byDefault({ on: 'models', fault: 'status', status: 404 });
+    const polylogue = await ahead(vendor);
+    for (let call = 0; call < 3; call++) {
+      const reply = await polylogue.call('chat', { prompt: 'Hi', model: 'gpt-5.2' });
+      expect(reply.metadata.warnings ?? []).toEqual([]);
+      await settled(vendor);
+    }
+  });
+
+  it('is asked for when the daemon starts', async () => {
+    const vendor = await openAi({ models: listed });
+    const polylogue = await ahead(vendor);
+    const daemon = await polylogue.product.openDaemon({ port: 0 });
+    open.push(daemon);
+    await settled(vendor);
+  });
+});

@@ -15,7 +15,16 @@ const catalogue: ModelInfo[] = [
   modelInfo({ provider: 'other', id: 'not-pulled' }),
 ];
 
-function roster(lists: (LiveModel[] | Error)[], settings: Record<string, string> = { host: 'x' }) {
+interface More {
+  known?: ModelInfo[];
+  listDecides?: boolean;
+}
+
+function roster(
+  lists: (LiveModel[] | Error)[],
+  settings: Record<string, string> = { host: 'x' },
+  { known = catalogue, listDecides = true }: More = {},
+) {
   const events: AppEvent[] = [];
   const clock = manualClock();
   let asked = 0;
@@ -36,20 +45,21 @@ function roster(lists: (LiveModel[] | Error)[], settings: Record<string, string>
     options: {},
     configured: ({ host }) => host !== undefined,
     connect: async () => connection,
-    listDecides: true,
+    listDecides,
+  });
+  const listings = createListings({
+    connection: async () => connection,
+    settings: () => settings,
+    clock,
+    emit: event => events.push(event),
   });
   const get = createLiveRoster({
     providers: configureProviders([box], { box: settings }),
-    listings: createListings({
-      connection: async () => connection,
-      settings: () => settings,
-      clock,
-      emit: event => events.push(event),
-    }),
-    catalogue: () => catalogue,
+    listings,
+    catalogue: () => known,
   });
   const own = async () => (await get()).models.filter(model => model.provider === 'box');
-  return { get, own, clock, events, asked: () => asked };
+  return { get, own, clock, events, asked: () => asked, listings: () => listings.current(box) };
 }
 
 describe('a provider whose list decides', () => {
@@ -103,5 +113,45 @@ describe('a provider whose list decides', () => {
   it('serves nothing that may be chosen by itself when it never answered', async () => {
     const { own } = roster([new Error('no server')]);
     expect(await own()).toEqual([]);
+  });
+});
+
+describe("a vendor's list", () => {
+  const known = [
+    modelInfo({ provider: 'box', id: 'old-1', efforts: ['low'] }),
+    modelInfo({ provider: 'box', id: 'dated-2', life: { retired: '2020-01-01' }, status: 'retired' }),
+    modelInfo({ provider: 'box', id: 'gone-3' }),
+    modelInfo({
+      provider: 'maker',
+      id: 'star-4',
+      window: 70_000,
+      maxOutput: 9_000,
+      reasoning: true,
+      efforts: ['high'],
+    }),
+  ];
+  const live: LiveModel[] = [
+    { id: 'old-1', window: 5_000, reasoning: true, efforts: ['none', 'high'] },
+    { id: 'dated-2-20251201' },
+    { id: 'maker/star-4', efforts: ['none', 'low'], reasoning: true },
+    { id: 'new-5', input: ['text', 'image'] },
+  ];
+
+  it('is believed: what it leaves out is asked by name alone, a date behind the name is no other model', async () => {
+    const { get, listings } = roster([live], { host: 'x' }, { known, listDecides: false });
+    await listings();
+    const { models } = await get();
+    expect(models.map(({ id, unlisted = false }) => [id, unlisted])).toEqual([
+      ['old-1', false],
+      ['dated-2', false],
+      ['gone-3', true],
+      ['star-4', false],
+      ['dated-2-20251201', false],
+      ['maker/star-4', false],
+      ['new-5', false],
+    ]);
+    expect(models[0]).toMatchObject({ window: 5_000, efforts: ['none', 'high'], reasoning: true });
+    expect(models[5]).toMatchObject({ provider: 'box', maxOutput: 9_000, efforts: ['none', 'low'], score: 1 });
+    expect(models[6]).toMatchObject({ input: ['text', 'image'], windowAssumed: true });
   });
 });

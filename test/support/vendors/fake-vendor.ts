@@ -142,6 +142,8 @@ export interface ListedModel {
   window?: number;
   /** In the vendor's own words, where it tells them. */
   capabilities?: string[];
+  /** What else the vendor's row says of it. */
+  row?: Record<string, unknown>;
   /** Run by another server, to which this one forwards. */
   remote?: boolean;
 }

@@ -48,7 +48,7 @@ export function startOpenRouter(options: FakeVendorOptions = {}): Promise<FakeVe
       return { read, written: short + long, wire };
     },
     listing: models => ({
-      data: models.map(({ id, window }) => ({
+      data: models.map(({ id, window, row }) => ({
         id,
         canonical_slug: id,
         name: id,
@@ -56,6 +56,7 @@ export function startOpenRouter(options: FakeVendorOptions = {}): Promise<FakeVe
         context_length: window ?? null,
         architecture: { modality: 'text->text', input_modalities: ['text'], output_modalities: ['text'] },
         pricing: { prompt: '0.000002', completion: '0.000002' },
+        ...row,
       })),
     }),
     headers: id => ({ 'x-generation-id': `gen-${id}` }),
