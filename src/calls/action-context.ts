@@ -7,6 +7,7 @@ import type { Principal } from '../core/tool-host.ts';
 import type { SpendRow } from '../core/usage.ts';
 import type { ProviderState } from '../models/call/models.ts';
 import type { ProviderCapabilities } from '../models/catalogue/capabilities.ts';
+import type { Health } from '../models/resilience/breaker.ts';
 import type { KeptDocument, SearchHit, SearchRequest, VendorCache } from '../models/vendor-services.ts';
 import type { ExportFormat } from '../threads/transfer/transfer.ts';
 
@@ -96,6 +97,8 @@ export interface OpsActions {
   runningJobs(): Promise<Job[]>;
   recent(query: { words: readonly string[]; limit: number }): RecentEvent[];
   capabilities(): Promise<ProviderCapabilities[]>;
+  /** How providers and models do, as far as is known here and where the store is shared. */
+  health(): Promise<Health[]>;
   /** Beginnings of the caller's threads that are kept at vendors, the newest first. */
   caches(): Promise<VendorCache[]>;
 }

@@ -1,4 +1,4 @@
-import { defineTool, type VendorCache } from '../calls/tool.ts';
+import { defineTool, type Health, type VendorCache } from '../calls/tool.ts';
 import type { Job } from '../core/job.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { SpendRow } from '../core/usage.ts';
@@ -14,12 +14,14 @@ export const status = defineTool({
   mode: {
     kind: 'action',
     async run(_args, { ops, product, principal, models, jobs }) {
-      const [providers, spent, running, caches] = await Promise.all([
+      const [providers, spent, running, caches, health] = await Promise.all([
         ops.capabilities(),
         ops.spentToday(),
         ops.runningJobs(),
         ops.caches(),
+        ops.health(),
       ]);
+      const notAsked = (id: string) => health.filter(({ provider, why }) => provider === id && why !== undefined);
       const { rates, perRequest, perThread, perDay } = ops.limits;
       return {
         status: 'success',
@@ -31,7 +33,12 @@ export const status = defineTool({
         default_model: models.defaultModel,
         providers: providers
           .filter(({ configured }) => configured)
-          .map(({ id, models: count, local }) => ({ id, models: count, local: local || undefined })),
+          .map(({ id, models: count, local }) => ({
+            id,
+            models: count,
+            local: local || undefined,
+            not_asked: notAsked(id).length > 0 ? notAsked(id).map(blockDocument) : undefined,
+          })),
         spent_today: spentDocument(spent),
         running_jobs: running.map(job => jobDocument(job, jobs.stage(job))),
         vendor_caches: caches.length > 0 ? caches.map(cacheDocument) : undefined,
@@ -45,6 +52,16 @@ export const status = defineTool({
     },
   },
 });
+
+function blockDocument({ model, why, since, state, retryAfterSeconds }: Health): JsonObject {
+  return {
+    model,
+    why,
+    since: new Date(since).toISOString(),
+    again_in_s: retryAfterSeconds,
+    until: state === 'quarantined' ? 'the key is changed, or polylogue doctor finds it valid' : undefined,
+  };
+}
 
 function cacheDocument({ created, expires, ...cache }: VendorCache): JsonObject {
   return { ...cache, created: new Date(created).toISOString(), expires: new Date(expires).toISOString() };

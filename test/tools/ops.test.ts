@@ -6,6 +6,7 @@ import { status } from '../../src/tools/status.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
+import { startAnthropic } from '../support/vendors/start-anthropic.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
 
 let vendor: FakeVendor;
@@ -101,5 +102,43 @@ describe('the tools of operation', () => {
     expect(one.providers).toMatchObject([{ provider: 'custom', endpoints: ['https://models.example.org/v1'] }]);
     const unknown: Document = await polylogue.call('provider_capabilities', { provider: 'nobody' });
     expect(unknown.error).toMatchObject({ code: 'PROVIDER_NOT_FOUND', next: expect.stringContaining('openai') });
+  });
+});
+
+describe('who is not asked', () => {
+  it('is told by status, by the error and by the reply of another that answered: why, and when it is asked again', async () => {
+    const [openAi, anthropic, place] = await Promise.all([startOpenAi(), startAnthropic(), tempProject()]);
+    const env = { ...vendorEnv({ openai: openAi.url, anthropic: anthropic.url }), POLYLOGUE_TOOLSETS: 'core,ops' };
+    const product = await testProduct({ root: place.root, env: { ...env, ANTHROPIC_API_KEY: 'wrong-key-1234567' } });
+    try {
+      openAi.byDefault({ fault: 'status', status: 503, headers: { 'x-should-retry': 'false' } });
+      const ask = (model: string, more = {}) => product.call('chat', { prompt: 'Is it?', model, ...more });
+      for (let call = 0; call < 5; call++) await ask('openai:gpt-4.1');
+      await ask('anthropic:claude-sonnet-4-5');
+      const { providers } = await product.call('status');
+      const of = (wanted: string) => providers.find(({ id }: Document) => id === wanted);
+      expect(of('openai').not_asked).toEqual([
+        {
+          model: 'gpt-4.1',
+          why: 'it failed 5 times in a row (bad_upstream)',
+          since: expect.stringMatching(/^20/),
+          again_in_s: expect.any(Number),
+        },
+      ]);
+      expect(of('anthropic').not_asked).toMatchObject([
+        { why: 'it refused the key', until: expect.stringMatching(/key/) },
+      ]);
+      const refused = await ask('openai:gpt-4.1');
+      expect(refused.error.message).toMatch(
+        /openai:gpt-4.1 is not asked for the next \d+ s: it failed 5 times in a row/,
+      );
+      expect(refused.error.next).toMatch(/again in \d+ s/);
+      expect((await ask('anthropic:claude-sonnet-4-5')).error.message).toBe(
+        'anthropic is not asked: it refused the key.',
+      );
+    } finally {
+      await product.close();
+      await Promise.all([openAi.close(), anthropic.close(), place.dispose()]);
+    }
   });
 });

@@ -24,7 +24,8 @@ export interface ActionParts {
   /** Milliseconds that a client waits for a call. */
   patience(client: string | undefined): number;
   clock: Clock;
-  models: ModelActions & Pick<OpsActions, 'capabilities' | 'caches'> & { forget(thread: string): Promise<void> };
+  models: ModelActions &
+    Pick<OpsActions, 'capabilities' | 'caches' | 'health'> & { forget(thread: string): Promise<void> };
   /** What the calls of this process did lately. */
   recent: Recent;
   limits: OpsActions['limits'];
@@ -87,6 +88,7 @@ function opsActions(parts: ActionParts, { owner }: Principal): OpsActions {
     runningJobs: async () => (await jobs.list(owner, maxJobs)).filter(({ status }) => status === 'running'),
     recent: query => recent({ ...query, owner }),
     capabilities: models.capabilities,
+    health: models.health,
     async caches() {
       const all = await models.caches();
       const ids = all.map(({ thread }) => thread).filter(isThreadId);

@@ -99,11 +99,11 @@ export function answerOf(run: CallContext, last: AttemptContext): ModelAnswer {
   }
   if (error) warnings.add(`The answer broke off: ${error.message}`);
   else if (last.finish) for (const remark of remarksOn(last.finish, candidate)) warnings.add(remark);
-  for (const { details } of run.failures) {
+  for (const { details, message } of run.failures) {
     if (details.provider === model.provider && details.model === model.id) continue;
-    warnings.add(
-      `${details.provider}:${details.model} gave no answer (${details.class}); ${model.provider}:${model.id} did.`,
-    );
+    const other = `${model.provider}:${model.id}`;
+    const gaveNone = `${details.provider}:${details.model} gave no answer (${details.class}); ${other} did.`;
+    warnings.add(details.data?.breaker === undefined ? gaveNone : `${message} ${other} answered.`);
   }
   return {
     text,

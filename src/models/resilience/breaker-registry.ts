@@ -1,7 +1,7 @@
 import type { FaultScope } from '../../core/errors.ts';
 import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
 import type { BreakerState, Health } from './breaker.ts';
-import { Breaker, type BreakerScope, breakerNames, breakerRules, type Upstream } from './breaker.ts';
+import { Breaker, type BreakerScope, breakerNames, breakerRules, notAskedBecause, type Upstream } from './breaker.ts';
 import { SharedBreakers } from './shared-breakers.ts';
 
 /** In this order they are looked at: the widest first. */
@@ -324,6 +324,7 @@ function healthOf({ provider, model, scope, breaker }: BreakerScope, now: number
     opens,
     ...(latencyMs !== undefined && { latencyMs: Math.round(latencyMs) }),
     ...(cause !== undefined && { class: cause }),
+    ...(state !== 'closed' && { why: notAskedBecause(state, cause ?? 'unknown', consecutive) }),
     since,
     ...(Number.isFinite(waitMs) && waitMs > 0 && { retryAfterSeconds: Math.ceil(waitMs / 1_000) }),
   };

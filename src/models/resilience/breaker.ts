@@ -115,7 +115,7 @@ export interface Health {
   /** Attempts that ended within the last 30 s, and how many of them failed in a way that counts here. */
   calls: number;
   failures: number;
-  /** Failures since the last success. */
+  /** Failures since the last success; of what another process found, those that it counted. */
   consecutive: number;
   /** How often it opened since it last worked. */
   opens: number;
@@ -127,6 +127,15 @@ export interface Health {
   since: number;
   /** Seconds until it may be asked again; absent when it may, and for a quarantine. */
   retryAfterSeconds?: number;
+  /** Why it is not asked, as a sentence without its end; absent when it is. */
+  why?: string;
+}
+
+export function notAskedBecause(state: BreakerState, cause: string, failures: number): string {
+  if (state === 'quarantined') return 'it refused the key';
+  if (state === 'half_open') return 'another call is trying whether it works again';
+  const often = failures === 0 ? '' : failures === 1 ? ' once' : ` ${failures} times in a row`;
+  return `it failed${often} (${cause})`;
 }
 
 export const breakerRules = {

@@ -1,7 +1,7 @@
 import { AppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
-import { type Health, RollingCounts, type Upstream } from './breaker.ts';
+import { type Health, notAskedBecause, RollingCounts, type Upstream } from './breaker.ts';
 import { type BreakerBlock, type BreakerPermit, createBreakerRegistry } from './breaker-registry.ts';
 import { createLimiter, type Limiter, type LimiterRules } from './limiter.ts';
 
@@ -133,18 +133,15 @@ function refusalOf({ provider, id }: ModelInfo, block: BreakerBlock, keyName: st
   const data = { breaker: block.state };
   const details = { code: 'API_ERROR', class: block.cause, provider, model: id, fault, data } as const;
   const what = block.scope === 'model' || block.scope === 'key_model' ? `${provider}:${id}` : provider;
+  const why = notAskedBecause(block.state, block.cause, block.failures);
   if (block.state === 'quarantined') {
     const next =
       keyName === undefined
         ? `Change the settings of ${provider}, or run "polylogue doctor" once they are right; or name a model of another provider.`
         : `Set ${keyName} to a valid key; if it is valid by now, run "polylogue doctor". Or name a model of another provider.`;
-    return new AppError('model', `${what} is not asked: it refused the key.`, { ...details, next, retryable: false });
+    return new AppError('model', `${what} is not asked: ${why}.`, { ...details, next, retryable: false });
   }
   const seconds = Math.max(1, Math.ceil(block.waitMs / 1_000));
-  const why =
-    block.state === 'half_open'
-      ? 'another call is trying whether it works again'
-      : `it failed ${block.failures === 1 ? 'once' : `${block.failures} times in a row`} (${block.cause})`;
   return new AppError('model', `${what} is not asked for the next ${seconds} s: ${why}.`, {
     ...details,
     next: `Call again in ${seconds} s, or name a model of another provider.`,

@@ -11,6 +11,8 @@ export interface BreakerRecord {
   /** The pause lasts until then. */
   until: number;
   cause: string;
+  /** Failures in a row that opened it; 0 where an older release wrote it. */
+  failures: number;
   /** The process that tries whether it works again, and for how long the others leave that to it. */
   probe?: { by: string; until: number };
 }
@@ -25,10 +27,18 @@ export function recordToJson({ probe, ...rest }: BreakerRecord): JsonObject {
 /** Undefined for what is no record: another version's, or damaged. */
 export function recordFromJson(value: JsonObject | undefined): BreakerRecord | undefined {
   if (!value) return undefined;
-  const { state, opens, since, until, cause, probe } = value;
+  const { state, opens, since, until, cause, failures, probe } = value;
   if (state !== 'open' && state !== 'quarantined') return undefined;
   if (typeof opens !== 'number' || typeof since !== 'number' || typeof until !== 'number') return undefined;
-  return { state, opens, since, until, cause: typeof cause === 'string' ? cause : 'unknown', probe: probeOf(probe) };
+  return {
+    state,
+    opens,
+    since,
+    until,
+    cause: typeof cause === 'string' ? cause : 'unknown',
+    failures: typeof failures === 'number' ? failures : 0,
+    probe: probeOf(probe),
+  };
 }
 
 function probeOf(value: unknown): BreakerRecord['probe'] {
@@ -148,10 +158,10 @@ export class SharedBreakers {
 
   opened(place: BreakerScope): Promise<void> {
     const { clock, self } = this.#parts;
-    const { opens, since, readyAt, cause = 'unknown' } = place.breaker;
+    const { opens, since, readyAt, cause = 'unknown', consecutive: failures } = place.breaker;
     const until = clock.now() + Math.max(0, readyAt - clock.monotonic());
     const state = place.breaker.state === 'quarantined' ? 'quarantined' : 'open';
-    const own: BreakerRecord = { state, opens, since, until, cause };
+    const own: BreakerRecord = { state, opens, since, until, cause, failures };
     return this.#write(place, before => {
       if (!before || before.probe?.by === self || state === 'quarantined') return own;
       if (before.state === 'quarantined') return before;
@@ -184,11 +194,13 @@ export class SharedBreakers {
     const probing = record.probe !== undefined && record.probe.until > now;
     const to = record.state === 'quarantined' ? 'quarantined' : probing ? 'half_open' : 'open';
     breaker.cause = record.cause;
+    breaker.consecutive = Math.max(breaker.consecutive, record.failures);
     breaker.opens = record.opens;
     if (breaker.state === to && breaker.readyAt > clock.monotonic()) return;
     const until = probing && record.probe ? record.probe.until : record.until;
     breaker.readyAt = clock.monotonic() + Math.min(Math.max(0, until - now), breakerRules.maxPauseMs);
     if (breaker.state !== to) turn(place, to);
+    breaker.since = record.since;
   }
 
   async #load(state: SharedState): Promise<void> {

@@ -106,6 +106,8 @@ export interface HealthView {
   latencyMs?: number;
   /** Class of the last failure. */
   class?: string;
+  /** Why it is not asked; absent when it is. */
+  why?: string;
   /** Epoch milliseconds of the last change of `state`. */
   since: number;
   retryAfterSeconds?: number;

@@ -100,9 +100,10 @@ const stateWords = {
   quarantined: 'quarantined: key refused',
 } as const;
 
-function pause({ since, retryAfterSeconds }: HealthView, now: number): Child {
-  const again = retryAfterSeconds === undefined ? undefined : `; again in ${duration(retryAfterSeconds * 1_000)}`;
-  return [ago(since, now), again];
+function pause({ since, state, why, retryAfterSeconds }: HealthView, now: number): Child {
+  const until = state === 'quarantined' ? '; until the key is changed or found valid' : undefined;
+  const again = retryAfterSeconds === undefined ? until : `; again in ${duration(retryAfterSeconds * 1_000)}`;
+  return [ago(since, now), why === undefined ? undefined : [': ', line(why, 120)], again];
 }
 
 function cacheTable(caches: readonly CacheView[], now: number): Markup {

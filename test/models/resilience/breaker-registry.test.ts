@@ -228,6 +228,7 @@ describe('a breaker', () => {
       consecutive: 5,
       opens: 1,
       class: 'rate_limit',
+      why: 'it failed 5 times in a row (rate_limit)',
       since: clock.now() - 1_500,
       retryAfterSeconds: 29,
     });
@@ -260,7 +261,7 @@ describe('breakers of two processes on one state', () => {
     await one.fail(5);
     await settle(clock);
     await other.board.refresh();
-    expect(await other.admit()).toMatchObject({ state: 'open', cause: 'bad_upstream' });
+    expect(await other.admit()).toMatchObject({ state: 'open', cause: 'bad_upstream', failures: 5 });
     await settle(clock, 30_000);
     (await other.passed()).succeeded(5);
     await settle(clock);
@@ -304,8 +305,16 @@ describe('breakers of two processes on one state', () => {
     await one.fail(5, down, 'a/b:c');
     await one.fail(1, { scope: 'key', cause: 'auth', lasting: true });
     await settle(clock);
+    const [opened] = one.board.health([upstream]).filter(({ scope }) => scope === 'model');
+    await settle(clock, 4_000);
     const late = setUp(clock, state, 3);
     await late.board.refresh();
+    expect(late.board.health([upstream]).find(({ scope }) => scope === 'model')).toMatchObject({
+      consecutive: 5,
+      since: opened?.since,
+      why: 'it failed 5 times in a row (bad_upstream)',
+      retryAfterSeconds: 25,
+    });
     expect(late.states().sort()).toEqual(['key quarantined', 'model open']);
     expect(late.board.health([upstream]).find(({ scope }) => scope === 'model')?.model).toBe('a/b:c');
     expect(late.board.health([{ ...upstream, key: 'k2' }]).map(({ scope }) => scope)).not.toContain('nothing');
@@ -328,6 +337,7 @@ describe('breakers of two processes on one state', () => {
           since: expect.any(Number),
           until: expect.any(Number),
           cause: 'bad_upstream',
+          failures: 5,
           probe: undefined,
         },
       ],

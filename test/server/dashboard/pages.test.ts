@@ -232,7 +232,9 @@ describe('a consensus', () => {
 describe('providers', () => {
   it('show breakers, latency, errors and spend, the ailing ones first', async () => {
     const page = await read('/providers');
-    expect(page).toMatch(/OpenAI ! in part .*gpt-5-mini ✕ open: not asked \d+ ms 5 of \d+ 5 bad upstream/);
+    expect(page).toMatch(
+      /OpenAI ! in part .*gpt-5-mini ✕ open: not asked \d+ ms 5 of \d+ 5 bad upstream .*: it failed 5 times in a row \(bad_upstream\); again in/,
+    );
     expect(page).toMatch(/Anthropic ✓ well .*Questions \d+ Cost \$0\.\d+/);
     expect(page.indexOf('OpenAI')).toBeLessThan(page.indexOf('Anthropic'));
   });
