@@ -218,7 +218,7 @@ const rules: readonly Rule[] = [
     class: 'quota',
     retryable: false,
     words: /insufficient_quota|quota_exceeded|exceeded_current_quota/,
-    messages: [/exceeded your current quota|usage limit|key limit exceeded/i],
+    messages: [/exceeded your current quota|(usage|monthly) limit|key limit exceeded/i],
   },
   {
     class: 'balance',
