@@ -14,7 +14,7 @@ import {
   multibyteAnswer,
   type StatusStep,
 } from '../support/vendors/fake-vendor.ts';
-import { recordedErrors } from '../support/vendors/recorded-errors.ts';
+import { recordedErrorsOf } from '../support/vendors/recorded-errors.ts';
 import { waitedTime } from '../support/waited-time.ts';
 
 export interface ProviderCase {
@@ -377,7 +377,7 @@ export function providerSuite(provider: ProviderCase): void {
         await quiet();
       });
 
-      const recorded = recordedErrors.filter(row => row.provider === provider.definition.id);
+      const recorded = recordedErrorsOf(provider.definition.id);
       it.each(recorded)('at once with $class, $name', async ({ class: kind, step }) => {
         vendor.byDefault(step);
         const error = await failing();

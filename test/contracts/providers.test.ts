@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
 import { providers } from '../../src/providers/index.gen.ts';
+import { recordedErrorsOf } from '../support/vendors/recorded-errors.ts';
 import { derivedCase } from './derived-case.ts';
 import { providerSuite } from './provider-suite.ts';
 
@@ -27,6 +28,19 @@ describe('every provider is run through the suite', () => {
     expect(source).toContain('providerSuite({');
     expect(source).toMatch(new RegExp(`definition: ${inCamelCase(id)}\\b`));
   });
+
+  it.each(asked.map(({ id }) => id))(
+    '%s with what its vendor says of prompts that are too long, of credit and of filters',
+    id => {
+      const rows = recordedErrorsOf(id);
+      const classes = new Set(rows.map(({ class: kind }) => (kind === 'quota' ? 'balance' : kind)));
+      // Ollama filters nothing.
+      const wanted = ['balance', 'content_filter', 'context_length'].filter(
+        kind => id !== 'ollama' || kind !== 'content_filter',
+      );
+      expect([...classes].sort()).toEqual(wanted);
+    },
+  );
 
   it('and each has its options, its title and its short names for itself', () => {
     const names = vendors.flatMap(({ id, names: short }) => [id, ...short]);

@@ -674,3 +674,9 @@ export const recordedErrors: readonly RecordedError[] = [
     rows.map(([name, step]) => ({ provider, name: `filtered: ${name}`, class: 'content_filter' as const, step })),
   ),
 ];
+
+/** The rows of a provider; one without any is held to say what servers of OpenAI's dialect say. */
+export function recordedErrorsOf(id: string): RecordedError[] {
+  const own = recordedErrors.filter(({ provider }) => provider === id);
+  return own.length > 0 ? own : recordedErrors.filter(({ provider }) => provider === 'custom');
+}
