@@ -8,6 +8,7 @@ import type { FakeVendor, RecordedRequest } from './vendors/fake-vendor.ts';
 import { startAnthropic } from './vendors/start-anthropic.ts';
 import { startGoogle } from './vendors/start-google.ts';
 import { startOpenAi } from './vendors/start-open-ai.ts';
+import { waitUntil } from './wait-until.ts';
 
 export const models = { google: 'gemini-2.5-flash', openai: 'gpt-5-mini', anthropic: 'claude-sonnet-4-5' } as const;
 
@@ -77,11 +78,14 @@ export async function startDashboardWorld(): Promise<DashboardWorld> {
     call: (name, args) => polylogue.call(name, args, { owner: 'alice' }),
     begin(prompt) {
       google.script({ fault: 'hang_before_headers' });
+      const before = google.requests.length;
       const gone = new AbortController();
       const options = { owner: 'alice', signal: gone.signal };
       const reply = polylogue.call('chat', { prompt, model: models.google }, options);
       return {
-        cancel() {
+        async cancel() {
+          // A request that never came would leave its fault to the next call.
+          await waitUntil('the vendor was asked', () => google.requests.length > before);
           gone.abort();
           return reply;
         },
