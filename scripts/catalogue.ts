@@ -117,12 +117,12 @@ function inputOf(fact: Fact): InputKind[] {
 function priceOf(fact: Fact): Price | undefined {
   const given = fact.usdPerMTok;
   if (!given || (given.in === 0 && /highspeed/i.test(fact.id))) return undefined;
-  const ofMaker = (rates: Rates) => ratesOf(rates, fact.provider === 'anthropic');
+  const ofMaker = (rates: Rates) => ratesOf(rates, ['anthropic', 'moonshot'].includes(fact.provider));
   const tiers = given.tiers?.map(({ above, ...rates }) => ({ above, ...ofMaker(rates) }));
   return { ...ofMaker(given), ...(tiers ? { tiers: tiers.toSorted((a, b) => a.above - b.above) } : {}) };
 }
 
-/** Anthropic alone sells a cache that lasts for an hour, for twice the price of input. */
+/** Anthropic, and Moonshot from K3 on, sell a cache that lasts for an hour, for twice the price of input. */
 function ratesOf(rates: Rates, sellsHour: boolean): Rates {
   return {
     in: rates.in,

@@ -11,7 +11,7 @@ import { budgetFor } from './provider.ts';
 export interface Pricing {
   /** Nobody is paid for models on this machine or network. */
   isLocal(providerId: string): boolean;
-  /** Whether a prompt may be paid twice there in one call: to be kept in a cache, and to be read from it. */
+  /** Whether a prompt may be paid twice there in one call: to be kept in a cache, maybe for an hour, and to be read from it. */
   cachesApart?(providerId: string): boolean;
   /** Whether a model would search where it may; absent: whoever has a price for it would. */
   searches?(model: ModelInfo): boolean;
@@ -46,9 +46,10 @@ export function estimateCost(
     fixed = Math.max(fixed, fees);
     if (!price) continue;
     const rates = ratesFor(price, tokens);
+    const apart = pricing.cachesApart?.(provider);
     // Of what goes in, all may have to be written to the vendor's cache.
-    const dearest = Math.max(rates.in, rates.cacheWrite ?? 0);
-    const read = pricing.cachesApart?.(provider) ? (rates.cacheRead ?? rates.in) : 0;
+    const dearest = Math.max(rates.in, rates.cacheWrite ?? 0, (apart && rates.cacheWriteHour) || 0);
+    const read = apart ? (rates.cacheRead ?? rates.in) : 0;
     const paid = tokens * (dearest + read) + thinkingTokens(candidate) * rates.out;
     fixed = Math.max(fixed, paid / 1_000_000 + fees);
     perToken = Math.max(perToken, rates.out / 1_000_000);

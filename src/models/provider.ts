@@ -236,7 +236,7 @@ export interface ProviderDefinition {
   fallbackWindow?(settings: ProviderSettings): { tokens: number; assumed: boolean };
   /** Only what its live list names exists there: the catalogue's other models of this provider are left out. */
   listDecides?: boolean;
-  /** What it caches is sent to it once more: in one call a prompt may be paid to be kept, and to be read. */
+  /** It is asked to keep prompts: in one call one may be paid to be kept, for as long as that costs most, and to be read. */
   cachesApart?(settings: ProviderSettings): boolean;
   /** It takes documents: all its current models do, or it gives the text of what was uploaded. */
   readsDocuments?: boolean;

@@ -23,7 +23,7 @@ function amount(value: unknown): number {
 /** Moonshot itself; in China the same stands at api.moonshot.cn. */
 const moonshotBaseUrl = 'https://api.moonshot.ai/v1';
 
-/** Where Moonshot is asked for files, caches and balances: where it is asked for answers. */
+/** Where Moonshot is asked for files and balances: where it is asked for answers. */
 export function moonshotEndpoint({ apiKey = '', baseUrl, trace }: ProviderSettings, now: () => number): VendorEndpoint {
   return {
     provider: 'moonshot',

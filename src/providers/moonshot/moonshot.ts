@@ -1,4 +1,4 @@
-import type { JSONObject } from '@ai-sdk/provider';
+import type { JSONObject, LanguageModelV4Usage } from '@ai-sdk/provider';
 import { isRecord } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { passedUse } from '../../models/fees.ts';
@@ -17,8 +17,8 @@ import { postJson, reportedCount, requestBody } from '../shared/http.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
 import { chatUsage } from '../shared/openai-dialect.ts';
+import { mappedParts } from '../shared/stream-transforms.ts';
 import { moonshotBalance, moonshotEndpoint } from './api.ts';
-import { createMoonshotCaching } from './caching.ts';
 import { createMoonshotFormula, webSearchFormula } from './formula.ts';
 import { type SearchWords, searchingModel, webSearchTool } from './web-search.ts';
 
@@ -31,7 +31,7 @@ export const moonshot = defineProvider({
     quirks: [
       'It searches by its built-in tool `$web_search`, whose calls go back to it as they came; models that always think, by the tool of its platform (`/formulas/moonshot/web-search:latest`), whose sealed results go back to it as they came.',
       'PDF, Office and pictures of text are uploaded once (`/files`), and their text is kept in the thread.',
-      'Kimi models keep the beginning of a prompt in a cache by themselves; moonshot-v1 models have a paid one.',
+      'Kimi models cache the beginning of a prompt automatically; from K3 on for 5 minutes, or for an hour (`prompt_cache_options`).',
       'It counts tokens itself (`/tokenizers/estimate-token-count`), which decides where an estimate comes near the window.',
       '`polylogue doctor` tells what the account has left (`/users/me/balance`).',
     ],
@@ -53,7 +53,7 @@ export const moonshot = defineProvider({
     ),
     cacheSeconds: setting(
       ['MOONSHOT_CACHE_SECONDS'],
-      'How long moonshot-v1 models keep a long beginning of a prompt in a paid cache after its last use; 0: not at all. Kimi models cache by themselves.',
+      'Seconds that Kimi K3 and later cache the beginning of a prompt after its use. Up to 300: the 5 minutes that Kimi always caches; above 300: 1 hour, and what is written to the cache costs twice as much as other input. Older Kimi models always decide this alone.',
       { type: 'number', default: 0, min: 0, max: 3_600 },
     ),
     filesMaxMb: setting(['KIMI_FILES_MAX_SIZE_MB'], 'The largest document that is uploaded to Kimi, in megabytes.', {
@@ -65,6 +65,7 @@ export const moonshot = defineProvider({
   },
   configured: settings => settings.apiKey !== undefined,
   readsDocuments: true,
+  cachesApart: asksForAnHour,
   connect,
   searches: canSearch,
 });
@@ -73,7 +74,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   // A wait that a cache asks for as a date is not waited for.
   const endpoint = moonshotEndpoint(settings, () => 0);
-  const caching = createMoonshotCaching(endpoint, cacheSecondsOf(settings));
+  const hour = asksForAnHour(settings);
   const speaking = (fetch: Fetch) =>
     createOpenAICompatible({
       name: 'moonshot',
@@ -88,10 +89,15 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const formula = createMoonshotFormula(endpoint, webSearchFormula);
   return {
     languageModel: model => {
-      const plain = searchingModel(vendor.chatModel(model.id), searchWords, formula);
-      return isFirstFamily(model) ? caching.cached(plain) : plain;
+      const searching = searchingModel(vendor.chatModel(model.id), searchWords, formula);
+      if (!hour || !sellsAnHour(model)) return searching;
+      return mappedParts(searching, () => part => [
+        part.type === 'finish' ? { ...part, usage: writtenForAnHour(part.usage) } : part,
+      ]);
     },
-    providerOptions: params => ({ moonshot: { ...thinking(params), ...cacheKey(params), ...search(params) } }),
+    providerOptions: params => ({
+      moonshot: { ...thinking(params), ...caching(params, hour), ...search(params) },
+    }),
     usesIn: passedUse,
     // Only documents are known to be taken as system messages; instructions after the conversation are not.
     sendsStrings: () => true,
@@ -119,14 +125,26 @@ function byFormula(model: ModelInfo): boolean {
   return !isFirstFamily(model) && model.reasoning && !model.efforts.includes('none');
 }
 
-/** It has the paid cache and no thinking; the later ones cache by themselves. */
+/** It neither thinks nor caches. */
 function isFirstFamily({ id }: ModelInfo): boolean {
   return id.startsWith('moonshot-v1');
 }
 
-function cacheSecondsOf({ cacheSeconds }: ProviderSettings): number {
-  const seconds = Number(cacheSeconds ?? 0);
-  return Number.isFinite(seconds) && seconds > 0 ? Math.min(3_600, seconds) : 0;
+/** The first five minutes are the vendor's own, without being asked for. */
+function asksForAnHour({ cacheSeconds }: ProviderSettings): boolean {
+  return Number(cacheSeconds ?? 0) > 300;
+}
+
+function sellsAnHour({ price }: ModelInfo): boolean {
+  return price?.cacheWriteHour !== undefined;
+}
+
+/** The vendor tells only what it read from its cache. The rest is written there, and paid as that. */
+function writtenForAnHour(usage: LanguageModelV4Usage): LanguageModelV4Usage {
+  const { total, cacheRead = 0 } = usage.inputTokens;
+  const cacheWrite = Math.max(0, (total ?? 0) - cacheRead);
+  const raw = { cache_creation: { ephemeral_1h_input_tokens: cacheWrite } };
+  return { ...usage, inputTokens: { total, noCache: 0, cacheRead, cacheWrite }, raw };
 }
 
 /** K2 models only switch it on and off; from K3 on it has levels and can't be switched off. */
@@ -139,8 +157,11 @@ function thinking({ model, effort, webSearch }: CallParams): JSONObject {
   return { reasoningEffort: sent };
 }
 
-function cacheKey({ model, cacheKey: key }: CallParams): JSONObject {
-  return key === undefined || isFirstFamily(model) ? {} : { prompt_cache_key: key };
+function caching({ model, cacheKey: key }: CallParams, hour: boolean): JSONObject {
+  return {
+    ...(key !== undefined && !isFirstFamily(model) && { prompt_cache_key: key }),
+    ...(hour && sellsAnHour(model) && { prompt_cache_options: { ttl: '1h' } }),
+  };
 }
 
 const maxRounds = 3;

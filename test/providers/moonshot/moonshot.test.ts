@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ModelInfo } from '../../../src/core/model.ts';
+import { costOf } from '../../../src/core/usage.ts';
 import { isLongContext } from '../../../src/engine/modes/prompt.ts';
 import type { ModelQuestion, Waste } from '../../../src/models/ask-model.ts';
+import { estimateCost } from '../../../src/models/budget.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
 import { createConnections } from '../../../src/models/catalogue/connections.ts';
 import type { ProviderSettings } from '../../../src/models/provider.ts';
@@ -281,45 +283,60 @@ describe('a long prompt', () => {
   });
 });
 
-describe('the paid cache of moonshot-v1', () => {
+describe('the cache of Kimi', () => {
   const preamble = {
-    ...say('user', 'A rule of the house. '.repeat(600)),
+    ...say('user', 'A rule of the house. '.repeat(1_000)),
     role: 'system' as const,
     section: 'preamble' as const,
   };
-  const messages = [preamble, say('user', 'x')];
-  const header = (at: number) => vendor.requests[at]?.headers['x-msh-context-cache'];
+  const turns = [preamble, say('user', 'First?'), say('assistant', 'Yes.')];
+  const sent = () => vendor.requests.map(({ body }) => (body as Record<string, unknown>).prompt_cache_options);
 
-  it('is made once for a long beginning, used from then on, and made anew when its time ended', async () => {
-    const ask = asking([v1], { cacheSeconds: '300' });
-    await ask({ messages });
-    await ask({ messages });
-    expect([header(0), header(1)]).toEqual(['cache-1', 'cache-1']);
-    expect(vendor.requests[1]?.headers['x-msh-context-cache-reset-ttl']).toBe('300');
-    expect(vendor.services.asked.filter(line => line === 'POST /caching')).toHaveLength(1);
-    vendor.services.caches.clear();
-    expect((await ask({ messages })).text).toMatch(/^Answer/);
-    await ask({ messages });
-    expect(header(vendor.requests.length - 1)).toBe('cache-1');
-    expect(vendor.services.asked.filter(line => line === 'POST /caching')).toHaveLength(2);
+  it('is kept for an hour where that is asked for, and finds the whole beginning again', async () => {
+    const ask = asking([k3], { cacheSeconds: '3600' });
+    const first = await ask({ messages: turns.slice(0, 2), cacheKey: 'thread-1' });
+    const second = await ask({ messages: [...turns, say('user', 'Second?')], cacheKey: 'thread-1' });
+    expect(sent()).toEqual([{ ttl: '1h' }, { ttl: '1h' }]);
+    expect(vendor.violations).toEqual([]);
+    expect(vendor.requests.map(({ body }) => body)).toMatchObject([
+      { prompt_cache_key: 'thread-1' },
+      { prompt_cache_key: 'thread-1' },
+    ]);
+    const [before, after] = vendor.requests.map(({ canonical }) => canonical);
+    expect(after!.startsWith(before!)).toBe(true);
+    expect(second.usage.cacheRead).toBeGreaterThan(4_000);
+    const written = second.usage.input - second.usage.cacheRead;
+    expect(second.usage).toMatchObject({ cacheWrite: written, cacheWriteHour: written });
+    // What goes there costs twice as much as input.
+    const { input, output } = first.usage;
+    expect(costOf(first.usage, k3.price)).toBeCloseTo((input * 6 + output * 15) / 1_000_000, 9);
   });
 
-  it('waits until it is ready, and is done without meanwhile', async () => {
-    vendor.services.status = 'pending';
-    const ask = asking([v1], { cacheSeconds: '300' });
-    await ask({ messages });
-    expect(header(0)).toBeUndefined();
-    vendor.services.caches.get('cache-1')!.status = 'ready';
-    await ask({ messages });
-    expect(header(1)).toBe('cache-1');
+  it('is left to the vendor where its own five minutes do, and for models that sell no hour', async () => {
+    await asking([k3])({ messages: turns });
+    await asking([k3], { cacheSeconds: '300' })({ messages: turns });
+    await asking([k26], { cacheSeconds: '3600' })({ messages: turns });
+    const again = await asking([k26])({ messages: [...turns, say('user', 'Second?')] });
+    expect(sent()).toEqual([undefined, undefined, undefined, undefined]);
+    expect(again.usage).toMatchObject({ cacheRead: expect.toSatisfy(tokens => tokens > 4_000), cacheWrite: 0 });
+    expect(vendor.violations).toEqual([]);
   });
 
-  it('is left alone unless it is asked for, for short prompts and for models that cache by themselves', async () => {
-    await asking([v1])({ messages });
-    await asking([v1], { cacheSeconds: '300' })({ messages: [say('user', 'x')] });
-    await asking([k26], { cacheSeconds: '300' })({ messages });
-    expect(vendor.services.asked).toEqual([]);
-    expect(vendor.requests).toHaveLength(3);
+  it('is paid with all rounds of a search', async () => {
+    Object.assign(vendor.searches, { wanted: 1, thinks: 'I should search.' });
+    const { usage } = await asking([k3], { cacheSeconds: '3600' })({ messages: turns, webSearch });
+    expect(vendor.requests).toHaveLength(2);
+    expect(usage.cacheWriteHour).toBe(usage.input - usage.cacheRead);
+  });
+
+  it('is reserved at its price before anyone is asked', () => {
+    const estimate = (hour: boolean) =>
+      estimateCost([{ model: k3, reason: 'test', effort: 'low' }], 100_000, {
+        isLocal: () => false,
+        cachesApart: () => moonshot.cachesApart?.(hour ? { cacheSeconds: '3600' } : {}) ?? false,
+        allowUnpriced: false,
+      }).fixed;
+    expect(estimate(true) - estimate(false)).toBeCloseTo(0.1 * (6 - 3 + 0.3), 9);
   });
 });
 

@@ -40,7 +40,7 @@ export interface MoonshotOptions extends FakeVendorOptions {
   maxFileBytes?: number;
 }
 
-/** Moonshot: OpenAI's chat with thinking and a search of its own, and its files, caches, balance and counter of tokens. */
+/** Moonshot: OpenAI's chat with thinking and a search of its own, and its files, balance and counter of tokens. */
 export async function startMoonshot(options: MoonshotOptions = {}): Promise<FakeMoonshot> {
   const refuse = (status: number, message: string) => {
     const { body } = moonshotRefusal(status, message);
@@ -70,7 +70,7 @@ export async function startMoonshot(options: MoonshotOptions = {}): Promise<Fake
     root: '/v1',
     fields,
     refusal: moonshotRefusal,
-    check: (body, headers) => check(body) ?? searches.check(body) ?? services.check(body, headers),
+    check: body => check(body) ?? searches.check(body),
     takesThoughts: true,
     thoughtsField: () => 'reasoning_content',
     wire: (body, reply) => searches.wire(body, reply),
@@ -106,6 +106,7 @@ const fields: ChatDialect['fields'] = {
   n: ['integer'],
   presence_penalty: ['number'],
   prompt_cache_key: ['string'],
+  prompt_cache_options: ['object'],
   reasoning_effort: ['string'],
   response_format: ['object'],
   safety_identifier: ['string'],
@@ -126,7 +127,7 @@ const levels = /^kimi-k3/;
 
 function check(body: Record<string, unknown>): Refusal | undefined {
   const model = stringOf(body.model);
-  const { thinking, reasoning_effort: effort, temperature, max_tokens: old } = body;
+  const { thinking, reasoning_effort: effort, temperature, max_tokens: old, prompt_cache_options: caching } = body;
   const type = recordOf(thinking).type;
   if (old != null) return moonshotRefusal(400, 'Invalid request: max_tokens is deprecated, use max_completion_tokens');
   if (temperature != null && /^kimi-k(2\.[5-9]|3)/.test(model))
@@ -135,6 +136,10 @@ function check(body: Record<string, unknown>): Refusal | undefined {
     return moonshotRefusal(400, 'Invalid request: thinking is not supported with this model');
   if (thinking != null && type !== 'enabled' && type !== 'disabled')
     return moonshotRefusal(400, 'Invalid request: thinking.type must be enabled or disabled');
+  if (caching != null && !levels.test(model))
+    return moonshotRefusal(400, 'Invalid request: prompt_cache_options is not supported with this model');
+  if (caching != null && !['5m', '1h'].includes(stringOf(recordOf(caching).ttl)))
+    return moonshotRefusal(400, 'Invalid request: prompt_cache_options.ttl must be 5m or 1h');
   if (effort == null) return undefined;
   if (!levels.test(model))
     return moonshotRefusal(400, 'Invalid request: reasoning_effort is not supported with this model');
