@@ -137,6 +137,18 @@ describe('documents that Kimi does not answer for', () => {
     expect(again.metadata.files.unchanged).toEqual([expect.stringContaining('a.pdf')]);
   });
 
+  it('are still known in the thread when it is down and has lost them', async () => {
+    const first = await product.call('kimi_multi_file_chat', asked);
+    kimi.files.kept.clear();
+    kimi.byDefault(down);
+    const { continuation_id: id } = first.continuation_offer;
+    const again = await product.call('kimi_multi_file_chat', { ...asked, continuation_id: id });
+    expect(again).toMatchObject({ isError: false, metadata: { provider_used: 'zhipu' } });
+    expect(again.metadata.files.unchanged).toEqual([expect.stringContaining('a.pdf')]);
+    expect(glm.requests[0]!.messages.map(({ text }) => text).join('\n')).toContain('Alpha says yes.');
+    expect(kimi.files.uploads).toEqual(['a.pdf']);
+  });
+
   it('are read here where it can’t read them, and the reply says so', async () => {
     await writeFile(join(project.root, 'real.pdf'), pdfFile('Delta agrees.'));
     await product.close();
