@@ -101,6 +101,26 @@ describe('three documents', () => {
     expect(kimi.requests[2]!.messages.filter(({ text }) => text.includes('Alpha says yes.'))).toHaveLength(1);
     expect(kimi.violations).toEqual([]);
   });
+
+  it('and files and turns before them stay as they were sent, so that Kimi has them in its cache', async () => {
+    await product.close();
+    const env = { ...vendorEnv({ moonshot: kimi.url }), MOONSHOT_CACHE_SECONDS: '3600' };
+    product = await testProduct({ root: project.root, env });
+    await writeFile(join(project.root, 'long.ts'), 'export const a = 1;\n'.repeat(600));
+    await writeFile(join(project.root, 'd.pdf'), pdf('Delta agrees. '.repeat(800)));
+    const chat = { prompt: 'What is it?', absolute_file_paths: ['long.ts'], model: 'k3' };
+    const first = await product.call('chat', chat);
+    const thread = { model: 'k3', continuation_id: first.continuation_offer.continuation_id };
+    const second = await product.call('kimi_multi_file_chat', { prompt: 'And this?', files: ['d.pdf'], ...thread });
+    const third = await product.call('chat', { prompt: 'Sure?', ...thread });
+    const [one, two, three] = [first, second, third].map(({ metadata }) => metadata.usage);
+    expect(two.cache_read).toBeGreaterThan(0.9 * one.input);
+    expect(three.cache_read).toBeGreaterThan(0.9 * two.input);
+    expect(three.cache_write).toBe(three.input - three.cache_read);
+    const ttls = kimi.requests.map(({ body }) => (body as Record<string, unknown>).prompt_cache_options);
+    expect(ttls).toEqual(Array(3).fill({ ttl: '1h' }));
+    expect(kimi.violations).toEqual([]);
+  });
 });
 
 describe('documents that Kimi does not answer for', () => {
