@@ -64,7 +64,7 @@ describe('values', () => {
     expect(values.app).toMatchObject({
       defaultModel: 'auto',
       maxThinkingTokens: 32_768,
-      maxConversationTurns: 100,
+      maxConversationTurns: 1_000,
       maxMcpOutputTokens: 25_000,
       toolsets: ['core', 'code', 'files'],
       store: 'sqlite',
