@@ -49,6 +49,7 @@ const program = defineConfig({
   plugins: [syncSchemas],
   copy: [
     { from: 'src/core/vocabulary.gen.bin', to: 'dist' },
+    { from: 'src/models/routing/freshness.gen.bin', to: 'dist' },
     { from: 'node_modules/web-tree-sitter/web-tree-sitter.wasm', to: 'dist/grammars' },
     ...grammars.map(name => ({
       from: `node_modules/@vscode/tree-sitter-wasm/wasm/tree-sitter-${name}.wasm`,

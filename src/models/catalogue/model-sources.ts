@@ -22,8 +22,6 @@ export interface RouteParts {
   definitions: readonly ProviderDefinition[];
   policy: RoutingPolicy;
   mayAsk(definition: ProviderDefinition): boolean;
-  /** For questions about the present year. */
-  year(): number;
 }
 
 /** The provider that a name begins with. */
@@ -43,7 +41,7 @@ export function createRoute(parts: RouteParts): (request: ModelRequest) => Promi
   const resolve = async (request: ModelRequest, roster: Roster): Promise<Outcome> => {
     try {
       const eligible = eligibleModels(request, roster, policy);
-      const steered = applyRequirements(eligible, policy, parts.year());
+      const steered = applyRequirements(eligible, policy);
       const resolution = resolveIn({ ...eligible, request: steered }, policy);
       return { resolution: { ...resolution, ...(steered.plan && { plan: steered.plan }) } };
     } catch (error) {
@@ -190,8 +188,7 @@ export function createModelSources(parts: SourceParts): ModelSources {
   const rosterParts = { providers, listings, catalogue, finish, listsAhead: parts.listsAhead };
   const roster = createLiveRoster({ ...rosterParts, mayAsk });
   const rosterAtHand = createLiveRoster({ ...rosterParts, mayAsk: isLocal });
-  const year = () => new Date(clock.now()).getUTCFullYear();
-  const route = createRoute({ roster, listings, definitions, policy, mayAsk, year });
+  const route = createRoute({ roster, listings, definitions, policy, mayAsk });
 
   return {
     roster,
@@ -202,7 +199,7 @@ export function createModelSources(parts: SourceParts): ModelSources {
         mayAsk: () => false,
       })(),
     route,
-    explain: async request => explainRoute(request, await rosterAtHand(), policy, year()),
+    explain: async request => explainRoute(request, await rosterAtHand(), policy),
     warnings: files.length === 0 ? [] : overlayFiles(loadCatalogue(), files, providerIds).warnings,
     async listings(fresh) {
       const usable = providers.filter(

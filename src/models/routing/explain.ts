@@ -41,14 +41,9 @@ export interface RouteExplanation {
 }
 
 /** Routes a request and says why each other model was left out. Pure. */
-export function explainRoute(
-  request: ModelRequest,
-  roster: Roster,
-  policy: RoutingPolicy,
-  year: number,
-): RouteExplanation {
+export function explainRoute(request: ModelRequest, roster: Roster, policy: RoutingPolicy): RouteExplanation {
   const seen = eligibleModels(request, roster, policy);
-  const steered = applyRequirements(seen, policy, year);
+  const steered = applyRequirements(seen, policy);
   const eligible = { ...seen, request: steered };
   const { resolution, failure } = attempt(eligible, policy);
   const candidates = resolution?.candidates ?? [];

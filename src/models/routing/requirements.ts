@@ -104,8 +104,6 @@ export interface ManagerRequest extends TaskProfile {
   isUnwell?(provider: string): boolean;
   /** `auto`: questions about now search too; `asked`: only calls that say so; `off`: none. */
   webSearch: 'auto' | 'asked' | 'off';
-  /** For questions about the present year. */
-  year: number;
 }
 
 /** One rule, and what it said to the task. */
@@ -238,13 +236,13 @@ function factsOf(request: ManagerRequest): Facts {
 }
 
 function searchFacts({ request, affinity }: Facts): Pick<Facts, 'searchWhy' | 'openWhy'> {
-  const { useWebsearch, webSearch, told, files, text, year } = request;
+  const { useWebsearch, webSearch, told, files, text } = request;
   if (webSearch === 'off' || useWebsearch === false) return {};
   if (useWebsearch) return { searchWhy: 'use_websearch' };
   if (webSearch === 'asked') return {};
   if (affinity === 'search') return { searchWhy: `${request.tool} is about what is new` };
   const narrow = affinity === 'code' || affinity === 'agent' || files.length > 0;
-  const { verdict, because } = freshnessOf(text, { narrow, year });
+  const { verdict, because } = freshnessOf(text, { narrow });
   if (verdict === 'yes') return { searchWhy: `the question ${because}` };
   if (verdict === 'no') return {};
   if (told === 'search') return { searchWhy: 'a model took the question for one about now' };

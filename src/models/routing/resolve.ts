@@ -377,7 +377,7 @@ function retirement({ id, status, life = {} }: ModelInfo): string[] {
 }
 
 /** The request with the manager's plan, where there is a task to plan. The plan only ever orders and narrows what is open. */
-export function applyRequirements(eligible: EligibleModels, policy: RoutingPolicy, year: number): ModelRequest {
+export function applyRequirements(eligible: EligibleModels, policy: RoutingPolicy): ModelRequest {
   const { request } = eligible;
   const { task } = request;
   if (!task) return request;
@@ -388,7 +388,6 @@ export function applyRequirements(eligible: EligibleModels, policy: RoutingPolic
     searches: eligible.searches,
     isUnwell: id => models.every(model => model.provider !== id || request.ailing?.(model) === true),
     webSearch: policy.webSearch ?? 'auto',
-    year,
   });
   return { ...request, plan };
 }

@@ -6,7 +6,7 @@ import { noPolicy, rosterOf } from '../routing-fixtures.ts';
 const task = { tool: 'chat', text: 'Name three birds', files: [], images: 0, estimatedTokens: 50 };
 const request: ModelRequest = { category: 'fast_response', needs: {}, task };
 const roster = rosterOf(['google', 'zhipu']);
-const explain = (more: Partial<ModelRequest> = {}) => explainRoute({ ...request, ...more }, roster, noPolicy, 2026);
+const explain = (more: Partial<ModelRequest> = {}) => explainRoute({ ...request, ...more }, roster, noPolicy);
 const isGlm = ({ provider }: { provider: string }) => provider === 'zhipu';
 
 describe('an explanation', () => {
