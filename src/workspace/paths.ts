@@ -75,7 +75,7 @@ export function isSkip<Other extends object>(outcome: Other | Skip): outcome is 
   return 'code' in outcome && 'reason' in outcome;
 }
 
-/** Whether a path is a folder or lies in it, by their segments: `/work/app-evil` is not in `/work/app`. */
+/** Whether a path is a folder or lies in it, by their segments: `/srv/app-evil` is not in `/srv/app`. */
 export function isIn(path: string, folder: string): boolean {
   const way = relative(folder, path);
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
