@@ -119,8 +119,8 @@ What is known of the vendors' models: prices in US dollars for a million tokens,
 model, advises against it, and retires it. A retired model is not offered or chosen, and the error that its name gets says what
 took its place. A model that its vendor still lists on that day keeps working, with a warning.
 
-Rows without a source were not found in the vendor's documents; \`npm run catalogue\` lists them, and those that nobody looked at
-for ${maxAgeDays} days.
+Each row has a source, and the day on which it was looked at. \`npm run catalogue\` fails without a source, and lists the rows that
+nobody looked at for ${maxAgeDays} days.
 
 ## Prices beside tokens
 

@@ -1,6 +1,7 @@
 /**
  * Makes src/models/catalogue/catalogue.gen.json and docs/reference/models.md from scripts/data/model-facts.jsonl, and reports
- * rows without a source and rows that nobody looked at for 90 days:  npm run catalogue
+ * rows that nobody looked at for 90 days:  npm run catalogue
+ * Ends with 1 where a row has no source, and names it.
  * With `-- --changes https://models.dev/api.json` (or a file) it writes nothing, but lists what is otherwise there, as the body of
  * an issue, and ends with 1 where there is such a thing: a nightly job opens it.
  * One fact sheet a line. Which rows stay, how they are scored and what they are called is decided here and beside.
@@ -285,7 +286,9 @@ if (import.meta.main) {
   const text = readFileSync(at('scripts/data/model-facts.jsonl'), 'utf8');
   const today = new Date().toISOString().slice(0, 10);
   if (values.changes === undefined) {
-    console.log(reportOf(readFacts(text), today).text);
+    const report = reportOf(readFacts(text), today);
+    console.log(report.text);
+    if (report.unsourced.length > 0) process.exitCode = 1;
     for (const [path, made] of catalogueFiles(text)) writeFileSync(at(path), made);
   } else {
     const isFile = !/^https?:/.test(values.changes);

@@ -51,7 +51,8 @@ describe('the catalogue', () => {
       .filter(line => line.includes('"legacy":true'));
     expect(legacy).toHaveLength(28);
     for (const line of legacy) expect(row(JSON.parse(line).id), line).toBeDefined();
-    for (const id of ['whisper-large-v3', 'text-embedding-3-large', 'gpt-image-1-mini', 'gemini-2.5-flash-image']) {
+    for (const id of ['o3-deep-research', 'gpt-image-1-mini', 'gemini-3-pro-image-preview']) {
+      expect(facts()).toContain(`"id":"${id}"`);
       expect(row(id)).toBeUndefined();
     }
     expect(models.filter(model => /guard|:batch|embedding/.test(model.id))).toEqual([]);
