@@ -58,8 +58,11 @@ export interface CallSession {
    * One signal for each client: what comes with the same one comes from the same client.
    */
   gone: AbortSignal;
-  /** Whether the caller can send nothing more: it waits for its reply and could not come back for a job. Absent: it can. */
-  inputEnded?(): boolean;
+  /**
+   * Aborted when the caller can send nothing more here: it could not come back for a job, and whether it reads its reply is
+   * unknown, so that whoever sends the same call may have it. Absent: it can.
+   */
+  inputEnded?: AbortSignal | undefined;
   /** Aborted when the reply has no way to the client any more although the client is not gone; absent: the two are one. */
   cut?: AbortSignal | undefined;
   /** Names the program that the client is, however often it connects. Absent: it is not known. */

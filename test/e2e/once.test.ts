@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Era, type McpSession, startSession } from '../support/mcp-session.ts';
 import { type Document, vendorEnv } from '../support/product.ts';
@@ -52,19 +53,35 @@ const review = { name: 'chat', arguments: { prompt: 'Review the notes.', absolut
 /** More of them where somebody asks for it: scripts/torture.ts. */
 const rounds = Number(process.env.TORTURE_ROUNDS ?? 8);
 const asked = (times: number) => expect.poll(() => vendor.requests.length).toBe(times);
+/** The records of calls, as other processes see them. */
+function records(): string {
+  const db = new DatabaseSync(home.path('threads.sqlite'), { readOnly: true });
+  try {
+    return db
+      .prepare("SELECT body FROM facts WHERE key LIKE 'call/%'")
+      .all()
+      .map(({ body }) => body)
+      .join();
+  } finally {
+    db.close();
+  }
+}
+
 const again = (session: McpSession): Promise<Document> => session.call(review.name, review.arguments);
 
 describe('a call that is sent again to a new server', () => {
   it('after its stream was cut before the vendor answered: one request, and its answer', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    vendor.script({ answer: 'Fine.', when: promise, delayMs: 400 });
+    vendor.script({ answer: 'Fine.', when: promise });
     const first = await startRaw();
     void first.request(2, 'tools/call', review);
     await asked(1);
     first.end();
+    await expect.poll(records).toMatch(/lost\W+true/);
+    const reply = again(await start());
+    await expect.poll(records).toContain('wantedAt');
     resolve();
-    const reply = await again(await start());
-    expect(reply).toMatchObject({ isError: false, content: 'Fine.', metadata: { replayed: true } });
+    expect(await reply).toMatchObject({ isError: false, content: 'Fine.', metadata: { replayed: true } });
     expect(await first.ended).toMatchObject({ code: 0 });
     expect(vendor.requests).toHaveLength(1);
   });

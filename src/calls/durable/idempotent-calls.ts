@@ -279,7 +279,7 @@ class IdempotentCallService implements IdempotentCalls {
       return this.call(request, signal, traits, executor);
     }
     const onThread: ToolRequest['onThread'] = ({ id: thread, seq: baseSeq }) => {
-      own.call = { ...call, thread, baseSeq };
+      own.call = { ...own.call, thread, baseSeq };
       if (logged) return void this.#note(fingerprint, id, found => ({ ...found, thread, baseSeq }));
       logged = true;
       lease.begin(true).catch(this.#warn);
@@ -287,7 +287,10 @@ class IdempotentCallService implements IdempotentCalls {
       // Not waited for: the store does what it is asked in order, and the question, which comes behind this, takes it along.
       this.#log.add(key, own.call, seen, true).catch(this.#warn);
     };
-    const mark = (lost: boolean) => void (logged && this.#note(fingerprint, id, found => ({ ...found, lost })));
+    const mark = (lost: boolean) => {
+      own.call = { ...own.call, lost };
+      if (logged) void this.#note(fingerprint, id, found => ({ ...found, lost }));
+    };
     const sharing = {
       clock,
       graceMs,

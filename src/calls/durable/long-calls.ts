@@ -195,7 +195,7 @@ class SharedExecution implements Execution {
     const { client } = this.#request.principal;
     const ms = this.#request.detach === 'task' ? Math.min(taskAfterMs, patience(client)) : patience(client);
     do await settledWithin(clock, this.#result, ms);
-    while (!this.#isOver && (!this.isAwaited() || this.#request.session?.inputEnded?.()));
+    while (!this.#isOver && (!this.isAwaited() || this.#request.session?.inputEnded?.aborted));
     if (this.#isOver) return this.#result;
     try {
       const job = await jobs.adopt({

@@ -10,8 +10,8 @@ import type { readMessages } from './messages.ts';
 
 /** A transport that keeps what comes before there is somebody to serve it. */
 export interface KeepingTransport extends Transport {
-  /** Whether the client can send nothing more. */
-  inputEnded(): boolean;
+  /** Aborted when the client can send nothing more. */
+  inputEnded: AbortSignal;
   /** Hands over what was kept, and from now on each message as it comes. */
   serve(read: typeof readMessages): void;
 }
@@ -65,8 +65,8 @@ function endedIn(message: JSONRPCMessage): unknown {
 export interface Connection {
   /** Aborted when the client is gone, before the requests that are under way hear of it. */
   gone: AbortSignal;
-  /** Whether the client can send nothing more, though it may still read. Absent: unknown. */
-  inputEnded?(): boolean;
+  /** Aborted when the client can send nothing more: nobody knows whether it still reads what is written then. */
+  inputEnded?: AbortSignal;
   /** Calls `then` once the answer to a request was written, unless the request is cancelled before. */
   onAnswered(id: RequestId, cancelled: AbortSignal, then: () => void): void;
   /** Aborted when the stream for the answer to a request broke. Absent: an answer takes the way that all others take. */
@@ -94,7 +94,7 @@ export function watchConnection(
   function arrived(id: unknown): void {
     const then = awaited.get(id);
     awaited.delete(id);
-    if (!gone.signal.aborted) then?.();
+    if (!gone.signal.aborted && !inputEnded?.aborted) then?.();
   }
   const { onclose, onmessage } = transport;
   transport.onmessage = (message, extra) => {

@@ -302,7 +302,7 @@ async function hostCall(
   if (!connection) return host.call(request, signal);
   const key = _meta?.idempotencyKey;
   const { gone, inputEnded } = connection;
-  const cut = connection.cutOf?.(id);
+  const cut = connection.cutOf?.(id) ?? inputEnded;
   const session = { gone, clientId, inputEnded, cut, ...(typeof key === 'string' && { idempotencyKey: key }) };
   const reply = await host.call({ ...request, session }, cancelOf(signal, connection));
   if (reply.delivered) connection.onAnswered(id, signal, reply.delivered);

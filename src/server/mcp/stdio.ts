@@ -58,7 +58,7 @@ export class StdioTransport implements KeepingTransport {
   #answeredEarly: RequestId | undefined;
   #started = false;
   #takesBatches = false;
-  #inputEnded = false;
+  readonly #inputEnded = new AbortController();
   #stopProbes: (() => void) | undefined;
   #closed = false;
   /** Pending while the output takes nothing. */
@@ -126,14 +126,14 @@ export class StdioTransport implements KeepingTransport {
     }
     const isRequest = 'method' in message && 'id' in message;
     if (isRequest) this.#asked.add(message.id);
-    if (isRequest && this.#inputEnded) return void setImmediate(() => this.#failAsked());
+    if (isRequest && this.inputEnded.aborted) return void setImmediate(() => this.#failAsked());
     const written = this.#write(message);
     // Not when it is read: a client that reads nothing must not keep the connection.
     if (!('method' in message) && message.id !== undefined) this.#done(message.id);
     await written;
   }
 
-  inputEnded = (): boolean => this.#inputEnded;
+  readonly inputEnded: AbortSignal = this.#inputEnded.signal;
 
   async close(): Promise<void> {
     if (this.#closed) return;
@@ -157,10 +157,10 @@ export class StdioTransport implements KeepingTransport {
   };
 
   readonly #onEnd = (): void => {
-    if (this.#inputEnded || this.#closed) return;
+    if (this.inputEnded.aborted || this.#closed) return;
     // Scripts often leave out the end of their last line.
     this.#split(lineEnd);
-    this.#inputEnded = true;
+    this.#inputEnded.abort();
     this.#failAsked();
     const timer = setInterval(() => void this.#write(stillRunning).catch(() => undefined), probeMs);
     this.#stopProbes = () => clearInterval(timer);
@@ -181,7 +181,7 @@ export class StdioTransport implements KeepingTransport {
   }
 
   #closeWhenAnswered(): void {
-    const isAnswered = () => this.#inputEnded && this.#accepted.size === 0 && !(this.#kept && this.#isWanted);
+    const isAnswered = () => this.inputEnded.aborted && this.#accepted.size === 0 && !(this.#kept && this.#isWanted);
     // Answers of one moment are written together; the last one is on its way then.
     if (isAnswered()) setImmediate(() => isAnswered() && void this.close());
   }

@@ -184,6 +184,15 @@ describe('the same call after its reply was lost', () => {
     await expect.poll(async () => (await delivered(question)).content).toBe('A hole.');
   });
 
+  it('waits for it, too, where its caller was gone before it was recorded', async () => {
+    vendor.script({ answer: 'A hinge.', delayMs: 1_000 }, { answer: 'A hole.' });
+    const other = await start({}, polylogue.home);
+    send(question).lose();
+    await asked(1);
+    expect((await delivered(question, { from: other })).content).toBe('A hinge.');
+    expect(vendor.requests).toHaveLength(1);
+  });
+
   it('goes on in its thread as the first one would have', async () => {
     vendor.script({ answer: 'One.' }, { answer: 'Two.' }, { answer: 'Three.' });
     const { continuation_offer } = await delivered(question);

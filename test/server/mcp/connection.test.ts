@@ -54,6 +54,22 @@ describe('a connection', () => {
     expect(arrived).toEqual([]);
   });
 
+  it('says nothing of an answer that was written after the client ended its input', async () => {
+    const { transport, writes } = slowTransport();
+    const end = new AbortController();
+    const connection = watchConnection(transport, { inputEnded: end.signal });
+    const arrived: number[] = [];
+    for (const id of [1, 2]) connection.onAnswered(id, new AbortController().signal, () => arrived.push(id));
+    void transport.send(answer(1));
+    writes[0]!.resolve();
+    await turn();
+    end.abort();
+    void transport.send(answer(2));
+    writes[1]!.resolve();
+    await turn();
+    expect(arrived).toEqual([1]);
+  });
+
   it('tells a client that is gone from one that cancels, and counts nothing that was written to nobody', async () => {
     const { transport, writes } = slowTransport();
     const ended: string[] = [];
