@@ -64,7 +64,7 @@ export interface OperationLog {
   change(key: Sha256, id: string, change: (call: CallOperation) => CallOperation | undefined): Promise<void>;
   /** To this process the call is not there any more. Its record goes with the next change of it, or is settled. */
   forget(key: Sha256, id: string): void;
-  /** Removes the records of calls that are to be forgotten. `unhurried`: what is stored next takes it along. */
+  /** Removes the records of calls that are to be forgotten; those that the store refuses, with the next try. `unhurried`: what is stored next takes it along. */
   settle(unhurried?: boolean): Promise<void>;
 }
 
@@ -138,7 +138,13 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
       const leaving = [...due];
       due.clear();
       const settled = leaving.map(([id, key]) =>
-        changeNext(key, calls => calls, unhurried).then(() => forgotten.delete(id)),
+        changeNext(key, calls => calls, unhurried).then(
+          () => forgotten.delete(id),
+          error => {
+            due.set(id, key);
+            throw error;
+          },
+        ),
       );
       await Promise.all(settled);
     },

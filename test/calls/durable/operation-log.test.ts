@@ -122,6 +122,16 @@ describe('the log of calls', () => {
     expect(await stored()).toEqual(['d']);
   });
 
+  it('tries again what the store refused to settle', async () => {
+    await log.add(key, callOf('a'), await log.read(key));
+    log.forget(key, 'a');
+    vi.spyOn(store, 'swapFact').mockRejectedValueOnce(new Error('full'));
+    await expect(log.settle()).rejects.toThrow('full');
+    expect(await ids()).toEqual([]);
+    await log.settle();
+    expect((await createOperationLog(store, clock).read(key)).calls).toEqual([]);
+  });
+
   it('forgets what is old, and all but the newest of many', async () => {
     for (let n = 0; n < 12; n++) await log.add(key, callOf(`${n}`), await log.read(key));
     expect(await ids()).toEqual(['4', '5', '6', '7', '8', '9', '10', '11']);
