@@ -412,7 +412,7 @@ describe('a call that nobody comes for', () => {
     first.lose();
     await polylogue.restart();
     expect((await delivered(question)).content).toBe('A hinge.');
-    const second = send({ prompt: 'And a window?' });
+    const second = send({ prompt: 'What is a window?' });
     await asked(2);
     second.lose();
     const hurry = new AbortController();
@@ -422,7 +422,7 @@ describe('a call that nobody comes for', () => {
     expect(performance.now() - began).toBeLessThan(15_000);
     await vendor.requests[1]!.aborted;
     const next = await start({}, polylogue.home);
-    expect(await send({ prompt: 'And a window?' }, { from: next }).reply).toMatchObject({ content: 'A pane.' });
+    expect(await send({ prompt: 'What is a window?' }, { from: next }).reply).toMatchObject({ content: 'A pane.' });
     expect(vendor.requests).toHaveLength(3);
   });
 
