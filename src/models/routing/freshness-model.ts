@@ -107,8 +107,12 @@ function readWeights(): Weights {
   };
 }
 
+/** A shorter text says too little for a sum of weights: "Go on." */
+const minChars = 12;
+
 /** How likely a text asks for what is true now in the world, from 0 to 1, by a linear model over its features and signs. */
 export function likelyAboutNow(text: string): number {
+  if (text.length < minChars && !unspaced.test(text)) return 0;
   weights ??= readWeights();
   const features = featuresOf(text);
   let sum = 0;
