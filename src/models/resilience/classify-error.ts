@@ -49,12 +49,17 @@ export function readVendorError(error: unknown, provider = ''): VendorError {
     return { name: '', words: '', message: asText(error) ?? 'no reason was given', headers: {}, body: undefined };
   }
   const text = asText(error.responseBody);
-  const body = parsedJson(text ?? '') ?? error.data;
+  // In a stream it is the vendor's own object, or a chunk that the adapter could not read.
+  const body = parsedJson(text ?? '') ?? error.data ?? error.value ?? (error instanceof Error ? undefined : error);
   const words = [error, ...errorObjects(body)].flatMap(wordsOf);
   return {
     name: error instanceof Error ? error.name : '',
     status: statusOf(error),
-    words: [...words, ...wordFor(words, provider)].join(' ').toLowerCase(),
+    // Some write their codes in camel case.
+    words: [...words, ...wordFor(words, provider)]
+      .join(' ')
+      .replace(/([a-z])([A-Z])/g, '$1_$2')
+      .toLowerCase(),
     message: firstText(messageOf(body), readable(text), ownMessage(error)) ?? 'no reason was given',
     headers: headersOf(error.responseHeaders),
     body,
@@ -65,7 +70,8 @@ export function readVendorError(error: unknown, provider = ''): VendorError {
 /** Node's fetch says why only in the cause. */
 function ownMessage(error: Record<string, unknown>): string | undefined {
   const cause = isRecord(error.cause) ? asText(error.cause.message) : undefined;
-  return error.message === 'fetch failed' ? (cause ?? 'fetch failed') : asText(error.message);
+  // What follows is the chunk itself: a piece of an answer, whose words mean nothing here.
+  return error.message === 'fetch failed' ? (cause ?? 'fetch failed') : asText(error.message)?.split(': Value: ')[0];
 }
 
 function asText(value: unknown): string | undefined {
@@ -97,12 +103,13 @@ function errorObjects(body: unknown): Record<string, unknown>[] {
   const first = Array.isArray(body) ? body[0] : body;
   if (!isRecord(first)) return [];
   const response = isRecord(first.response) ? first.response : undefined;
-  return [first.error, response?.error, first].filter(isRecord);
+  const inner = isRecord(first.error) ? first.error.innererror : undefined;
+  return [first.error, response?.error, inner, first.base_resp, first].filter(isRecord);
 }
 
 function wordsOf(error: Record<string, unknown>): string[] {
-  const details = Array.isArray(error.details) ? error.details.filter(isRecord) : [];
-  const reasons = details.map(detail => detail.reason);
+  const details = [error.details].flat().filter(isRecord);
+  const reasons = details.flatMap(detail => [detail.reason, detail.error_code]);
   return [error.code, error.type, error.status, ...reasons].filter(word => typeof word === 'string');
 }
 
@@ -113,6 +120,7 @@ function messageOf(body: unknown): string | undefined {
       asText(error.message),
       asText(error.error),
       asText(error.detail),
+      asText(error.status_msg),
       validationOf(error.detail),
     );
     if (said !== undefined) return said;
@@ -181,6 +189,12 @@ interface Rule extends Verdict {
 
 /** In this order, because a later rule would take what an earlier one knows better. */
 const rules: readonly Rule[] = [
+  // What it says quotes a value of the request, whose words mean nothing here.
+  {
+    class: 'bad_request',
+    retryable: false,
+    words: /\b(invalid_(value|type|function_parameters)|json_validate_failed)\b/,
+  },
   {
     class: 'context_length',
     retryable: false,
@@ -192,42 +206,49 @@ const rules: readonly Rule[] = [
     class: 'context_length',
     retryable: false,
     status: [413],
-    words:
-      /context_?(length|window|size|exceeded)|(request|payload)_too_large|string_(above_max|too_long)|truncate_prompt/,
+    words: /context_?(length|window|size|exceeded)|(request|payload)_too_large|truncate_prompt/,
     messages: [
       /\b(prompt|input|context|conversation|message)s?\b( \w+){0,3} too (long|large)\b/i,
       /\bcontext (window|length|size|limit)\b/i,
       /\bmax(imum)? (context|prompt|model|input|sequence|allowed input) length\b|too large for model\b/i,
       /\b(input|prompt|total|requested)[ _]tokens?\b.{0,60}\b(exceed|must be)|\btoken count\b.{0,60}\bexceeds/i,
       /model token limit|max_seq_len|max_new_tokens\W{0,3}must be|\bn_keep\b|too many (input )?tokens/i,
-      /reduce the length of the (messages|prompt)|range of input length|prompt exceeds max|string too long/i,
-      /超长|长度超/,
+      /reduce the length of the (messages|prompt)|range of input length|prompt exceeds max|payload size exceeds/i,
+      /string too long.{0,60} \d{6}|max input characters|ContextWindowExceeded/i,
+      /超长|长度超|超过.{0,12}长度/,
     ],
     unless: [429],
   },
   {
     class: 'content_filter',
     retryable: false,
-    words: /content_?filter|content_policy|moderation|safety|prohibited_content|data_inspection/,
+    words:
+      /(content|prohibited|risk)_(filter|policy|content|detection)|contentfilter|moderation|safety|data_inspection|sensitive_content|policy_?violation/,
     messages: [
       /content (management |filtering )?policy|safety system|flagged (as|for)|inappropriate content|new_sensitive/i,
       /violat\w+ (\w+ ){0,2}(usage|content) (guideline|polic)|content exists risk|considered high risk/i,
+      /sensitive (content|information)|for safety reasons|ContentPolicyViolation|敏感/i,
     ],
+    unless: [401, 503],
   },
+  // OpenAI calls both of these a quota as well.
+  { class: 'balance', retryable: false, words: /credit_balance|spend_limit/ },
   {
     class: 'quota',
     retryable: false,
-    words: /insufficient_quota|quota_exceeded|exceeded_current_quota/,
-    messages: [/exceeded your current quota|(usage|monthly) limit|key limit exceeded/i],
+    words:
+      /insufficient_(user_)?quota|quota_exceeded|exceeded_current_quota|usage_limit|budget_exceeded|free_tier_only/,
+    messages: [/exceeded your current quota|(usage|monthly) limit|key limit exceeded|额度(不足|已用尽)/i],
   },
   {
     class: 'balance',
     retryable: false,
     status: [402],
-    words: /insufficient_balance|insufficient_credits|billing|payment_required/,
+    words: /insufficient_balance|insufficient_credits|billing|payment_required|arrearage|overdue/,
     messages: [
       /credit balance|balance is (insufficient|too low)|insufficient (account )?(balance|credits?|funds)/i,
       /spend(ing)? limit|(all|any) (available )?credits\b|credits? (is|are) (depleted|required)/i,
+      /overdue balance|余额不足|欠费/i,
     ],
   },
   {
@@ -237,8 +258,11 @@ const rules: readonly Rule[] = [
     words: /authentication|invalid_api_key|api_key_invalid|unauthenticated|unauthorized|permission/,
     messages: [
       /(invalid|incorrect|missing|expired|no|valid) (x-)?api[ -]?key|api[ -]?key (is )?(not valid|invalid|missing|expired)/i,
+      /organization has been disabled/i,
     ],
   },
+  // The proxy's own answer, not the vendor's.
+  { class: 'network', retryable: false, status: [407] },
   { class: 'rate_limit', retryable: true, status: [429], words: /rate_limit|too_many_requests|throttl/ },
   { class: 'bad_upstream', retryable: true, words: /overloaded|unavailable/ },
   { class: 'timeout', retryable: true, status: [408, 504], words: /timeout|deadline_exceeded/ },

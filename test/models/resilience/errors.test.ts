@@ -160,9 +160,107 @@ describe('toModelError', () => {
     ],
     ['our own mistake', new TypeError('x is not a function'), 'unknown', false],
     ['a thrown text', 'what', 'unknown', false],
+    ['OpenAI credit', apiError(429, openAi('x', 'credit_balance_exhausted', 'insufficient_quota')), 'balance', false],
+    [
+      'OpenAI spending',
+      apiError(429, openAi('x', 'project_spend_limit_exceeded', 'insufficient_quota')),
+      'balance',
+      false,
+    ],
+    ['OpenAI usage', apiError(429, openAi('x', 'organization_usage_limit_exceeded', 'y')), 'quota', false],
+    [
+      'Anthropic spending',
+      apiError(429, {
+        error: { type: 'rate_limit_error', message: 'x', details: { error_code: 'enforced_spend_limit_reached' } },
+      }),
+      'balance',
+      false,
+    ],
+    ['Ark overdue', apiError(403, { error: { code: 'AccountOverdueError', message: 'x' } }), 'balance', false],
+    ['Alibaba free', apiError(403, { error: { code: 'AllocationQuota.FreeTierOnly', message: 'x' } }), 'quota', false],
+    [
+      'a gateway in Chinese',
+      apiError(403, { error: { message: '用户额度不足, 剩余额度: 0.00', code: '' } }),
+      'quota',
+      false,
+    ],
+    ['a balance in Chinese', apiError(403, { error: { message: '账户余额不足,请充值' } }), 'balance', false],
+    ['a key that is sensitive', apiError(401, openAi('A key is sensitive information.')), 'auth', false],
+    ['a filter that is down', apiError(503, openAi('Later.', 'moderation_unavailable')), 'bad_upstream', true],
+    ['a proxy that wants a password', apiError(407, '<html>Proxy Authentication Required</html>'), 'network', false],
+    [
+      'an envelope in a stream',
+      { type: 'error', error: { code: 'context_length_exceeded', message: 'Too much.' } },
+      'context_length',
+      false,
+    ],
+    [
+      'a filter in a chunk that could not be read',
+      Object.assign(new Error('x'), {
+        name: 'AI_TypeValidationError',
+        value: { choices: null, base_resp: { status_code: 1027, status_msg: 'output new_sensitive' } },
+      }),
+      'content_filter',
+      false,
+    ],
+    [
+      'a piece of an answer that could not be read',
+      Object.assign(new Error('Type validation failed: Value: {"x":"the context window"}'), {
+        name: 'AI_TypeValidationError',
+        value: { x: 'the context window' },
+      }),
+      'bad_upstream',
+      true,
+    ],
     ['nothing at all', undefined, 'unknown', false],
   ])('%s', (_name, error, kind, retryable) => {
     expect(verdict(error)).toEqual([kind, retryable]);
+  });
+
+  it.each([
+    ['a value that quotes', openAi("Invalid value: 'the context window is broken'.", 'invalid_value'), 'bad_request'],
+    [
+      'arguments that quote',
+      openAi('Failed: {"q":"is my prompt too long?"}', 'invalid_function_parameters'),
+      'bad_request',
+    ],
+    [
+      'a long name',
+      openAi(
+        "Invalid 'tools[0].name': string too long. Expected a string with maximum length 64.",
+        'string_above_max_length',
+      ),
+      'bad_request',
+    ],
+    ['safety', openAi("We've limited access to this content for safety reasons.", 'invalid_prompt'), 'content_filter'],
+    [
+      'an inner code of Azure',
+      { error: { code: 'x', message: 'Refused.', innererror: { code: 'ResponsibleAIPolicyViolation' } } },
+      'content_filter',
+    ],
+    [
+      'a camel of Ark',
+      { error: { code: 'InputTextSensitiveContentDetected', message: 'The request failed.' } },
+      'content_filter',
+    ],
+    ['Chinese for a filter', { error: { code: 'OperationDenied', message: '内容包含敏感信息' } }, 'content_filter'],
+    ['Chinese for too long', { error: { message: '输入的tokens数量超过模型最大长度限制' } }, 'context_length'],
+    ['Qianfan', openAi('the max input characters is 24000', 'invalid_argument'), 'context_length'],
+    [
+      'the bytes of Google',
+      { error: { code: 400, message: 'Request payload size exceeds the limit: 20971520 bytes.' } },
+      'context_length',
+    ],
+    ['LiteLLM', openAi('litellm.ContextWindowExceededError: too much'), 'context_length'],
+    ["LiteLLM's budget", openAi('Budget has been exceeded!', null, 'budget_exceeded'), 'quota'],
+    [
+      'arrears of Alibaba',
+      { error: { code: 'Arrearage', message: 'Access denied, keep your account in good standing.' } },
+      'balance',
+    ],
+    ['an organization of Anthropic', claude('invalid_request_error', 'This organization has been disabled.'), 'auth'],
+  ] as const)('a 400 with %s', (_name, body, kind) => {
+    expect(verdict(apiError(400, body))).toEqual([kind, false]);
   });
 
   it('says who failed, with which status, and what the vendor said', () => {
