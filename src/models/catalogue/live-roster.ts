@@ -6,7 +6,7 @@ import {
   plainModel,
   usualWindow,
 } from '../provider.ts';
-import { makerOf, sameModel, undatedKey } from '../routing/names.ts';
+import { isChatId, makerOf, sameModel, undatedKey } from '../routing/names.ts';
 import type { Roster } from '../routing/roster.ts';
 import { priorityOf } from '../routing/roster.ts';
 import type { ConfiguredProvider } from './connections.ts';
@@ -106,18 +106,23 @@ function additionOf(
 }
 
 /**
- * A vendor's own list, which is believed: what it does not name, under no date either, is asked by name alone. What it names
+ * A vendor's own list, which is believed: what it does not name, under no date or alias either, is asked by name alone. What it names
  * anew is there to be asked for by name, what it tells counts, and what it still names on the day of its announced end, or
  * later, has not ended.
  */
 function listed(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[], at = 0): ModelInfo[] {
   const own = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
   const reported = new Map(live.map(model => [model.id, model]));
-  const undated = new Set(live.map(({ id }) => undatedKey(id)));
+  // A gateway that puts the maker in front wants it there; Google's `models/` is no maker.
+  const keyOf = (id: string) => `${makerOf(id.replace(/^models\//, ''))}/${undatedKey(id)}`;
+  const named = new Set(live.map(({ id }) => keyOf(id)));
+  // A list without one model to converse with tells nothing of those.
+  const silent = !live.some(({ id }) => isChatId(id));
+  const isListed = ({ id, aliases }: ModelInfo) => silent || [id, ...aliases].some(name => named.has(keyOf(name)));
   return overlayListing(models, { provider, models: live, exhaustive: false }).map(model => {
     if (model.provider !== provider) return model;
     const facts = reported.get(model.id);
-    if (!facts) return undated.has(undatedKey(model.id)) ? model : { ...model, unlisted: true as const };
+    if (!facts) return isListed(model) ? model : { ...model, unlisted: true as const };
     const ended = at >= Date.parse(model.life?.retired ?? '');
     if (own.has(model.id)) return withEfforts(ended ? revived(model) : model, facts);
     const { id, window, score } = model;

@@ -154,4 +154,17 @@ describe("a vendor's list", () => {
     expect(models[5]).toMatchObject({ provider: 'box', maxOutput: 9_000, efforts: ['none', 'low'], score: 1 });
     expect(models[6]).toMatchObject({ input: ['text', 'image'], windowAssumed: true });
   });
+
+  it('knows a model under its alias but not under another maker, and tells nothing where it has no model for chats', async () => {
+    const renamed = [modelInfo({ provider: 'box', id: 'star-4', aliases: ['star-4-latest'] }), ...known.slice(2, 3)];
+    const unlisted = async (list: LiveModel[]) => {
+      const { own, listings } = roster([list], { host: 'x' }, { known: renamed, listDecides: false });
+      await listings();
+      return (await own()).filter(model => model.unlisted).map(({ id }) => id);
+    };
+    expect(await unlisted([{ id: 'star-4-latest' }])).toEqual(['gone-3']);
+    expect(await unlisted([{ id: 'models/star-4' }])).toEqual(['gone-3']);
+    expect(await unlisted([{ id: 'maker/star-4' }])).toEqual(['star-4', 'gone-3']);
+    expect(await unlisted([{ id: 'text-embedding-3-small' }, { id: 'whisper-1' }])).toEqual([]);
+  });
 });
