@@ -322,6 +322,7 @@ function costOf(metadata: SharedV4ProviderMetadata[string] | undefined): number 
 /** Vendors' words for an end that their packages do not know, or take for another one. */
 const ends: Readonly<Record<string, ModelAnswer['finish']['kind'] | 'broken'>> = {
   [fullWindow]: 'length',
+  max_tokens: 'length',
   [pausedTurn]: 'other',
   refusal: 'content_filter',
   sensitive: 'content_filter',
@@ -330,6 +331,7 @@ const ends: Readonly<Record<string, ModelAnswer['finish']['kind'] | 'broken'>> =
   error: 'broken',
   network_error: 'broken',
   insufficient_system_resource: 'broken',
+  abort: 'broken',
 };
 
 /** Undefined for an end that is none: broken off at the vendor, or without a reason. */

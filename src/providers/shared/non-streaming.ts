@@ -1,4 +1,5 @@
 import { isRecord, parsedJson } from '../../core/json.ts';
+import { badUpstream } from '../../models/resilience/errors.ts';
 import { type Fetch, limitedText, maxBytes, vendorFetch } from './http.ts';
 
 type Body = Record<string, unknown>;
@@ -16,6 +17,11 @@ export const answerFetch: Fetch = async (input, init) => {
   if (!response.ok || init?.method !== 'POST') return response;
   if (stream && /^text\/event-stream\b/i.test(type))
     return new Response(stream.pipeThrough(withReason()), { status: kept, headers: withoutLength(response.headers) });
+  if (/^text\/html\b/i.test(type)) {
+    await stream?.cancel();
+    const next = 'Check the base URL of this provider and what stands between, such as a proxy; or name another model.';
+    throw badUpstream(`The answer was no stream of events, but a page (${type.slice(0, 60)}).`, true, next);
+  }
   if (!/^application\/json\b/i.test(type)) return response;
   const text = await limitedText(response, `The answer did not end after ${maxBytes} bytes.`);
   const body = parsedJson(text);
@@ -93,7 +99,8 @@ function said(body: unknown, text: string): string {
 function failureStatus(body: Body): number | undefined {
   const code = isRecord(body.base_resp) ? Number(body.base_resp.status_code ?? 0) : 0;
   if (code !== 0) return numbered[code] ?? 500;
-  const { error } = body;
+  const bare = [body.message, body.detail, body.msg].some(said => typeof said === 'string') && !eventsOf(body);
+  const error = body.error || (bare && body);
   if (!error) return undefined;
   const status = isRecord(error) ? Number(error.status_code ?? error.code) : Number.NaN;
   return Number.isInteger(status) && status >= 400 && status <= 599 ? status : 500;

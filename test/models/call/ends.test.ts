@@ -50,6 +50,7 @@ describe('the end of an answer', () => {
     ['MODEL_ARMOR', 'other', 'content_filter', true, /stopped the answer \(MODEL_ARMOR\)/],
     ['end_turn', 'stop', 'stop', false, undefined],
     ['eos', 'other', 'other', false, undefined],
+    ['max_tokens', 'other', 'length', true, undefined],
   ] as const)('%s is told as what it is, with the text that came', async (raw, unified, kind, cut, remark) => {
     const { answer, calls } = asked([[text('As far as it went'), ending(raw, unified)]]);
     const given = await answer;
@@ -59,7 +60,7 @@ describe('the end of an answer', () => {
     expect(calls).toHaveLength(1);
   });
 
-  it.each([['error'], ['network_error'], ['insufficient_system_resource'], [undefined]])(
+  it.each([['error'], ['network_error'], ['insufficient_system_resource'], ['abort'], [undefined]])(
     'is none where the vendor broke off: %s',
     async raw => {
       const { answer } = asked([

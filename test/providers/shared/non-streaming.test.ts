@@ -29,6 +29,9 @@ describe('answerFetch', () => {
     ['{"error":"no"}', 500],
     ['{"error":{"message":"no","code":200}}', 500],
     ['{"base_resp":{"status_code":1008,"status_msg":"no"}}', 402],
+    ['{"code":20015,"message":"no","data":null}', 500],
+    ['{"success":false,"message":"no","code":401}', 401],
+    ['{"detail":"no"}', 500],
     ['{"object":"response","status":"failed","error":{"code":"server_error","message":"no"},"output":[]}', 500],
   ])('gives the error %s the status that it should have had', async (body, status) => {
     expect(await answered(body)).toMatchObject({ status, text: expect.stringContaining('no') });
@@ -114,6 +117,13 @@ describe('answerFetch', () => {
       ['response.output_item.done', undefined],
       ['response.completed', undefined],
     ]);
+  });
+
+  it('says of a page what to check', async () => {
+    await expect(answered('<html>Log in</html>', 'POST', 'text/html')).rejects.toMatchObject({
+      message: 'The answer was no stream of events, but a page (text/html).',
+      details: { class: 'bad_upstream', next: expect.stringContaining('base URL') },
+    });
   });
 
   const chunk = (choice: object) => `data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\n`;
