@@ -10,7 +10,7 @@ const maxGram = 5;
 export const buckets = 1 << 16;
 
 /** The closed classes of words in twenty languages: times, releases, prices and so on, and what speaks against the present. */
-const classes = Object.values(lists);
+const classes = [...Object.values(lists.now), ...Object.values(lists.other)];
 
 /** Signs are numbered: first each class of words, then each two of them. */
 export const signs = (classes.length * (classes.length + 1)) / 2;
@@ -105,6 +105,11 @@ function readWeights(): Weights {
     signs: Array.from({ length: signs }, (_, at) => data.readFloatLE(head + at * sign)),
     buckets: new Int8Array(data.buffer, data.byteOffset + head + signs * sign, buckets),
   };
+}
+
+/** Whether a text has words of the present: of times, releases, prices and so on. */
+export function speaksOfNow(text: string): boolean {
+  return signsOf(text).some(sign => sign < Object.keys(lists.now).length);
 }
 
 /** A shorter text says too little for a sum of weights: "Go on." */

@@ -1,4 +1,4 @@
-import { likelyAboutNow } from './freshness-model.ts';
+import { likelyAboutNow, speaksOfNow } from './freshness-model.ts';
 
 /** What a text may hold. It becomes a regular expression with its first use: that takes its time, and few calls come to all. */
 interface Phrases {
@@ -305,7 +305,8 @@ export function freshnessOf(text: string, { narrow }: { narrow: boolean }): Fres
   const byRules = asks.test(plain) ? judgeQuestion(plain) : bareTopic(plain);
   if (byRules?.verdict === 'yes' || (byRules?.verdict === 'no' && likely < sure)) return byRules;
   if (likely >= sure) return yes('sounds like one about what is true now');
-  return byRules ?? (likely >= doubtful ? maybe('may be about the present') : no);
+  const isOpen = likely >= doubtful && speaksOfNow(plain);
+  return byRules ?? (isOpen ? maybe('may be about the present') : no);
 }
 
 /** Undefined: the rules have nothing to say. */
