@@ -138,7 +138,7 @@ interface Bytes {
 
 /** Read by the vendor where there is one, else here. */
 async function textOf(
-  { pool }: CallServices,
+  { pool, maxFileBytes }: CallServices,
   library: DocumentLibrary | undefined,
   { path, bytes, hash, owner }: Bytes,
   signal: AbortSignal,
@@ -146,7 +146,9 @@ async function textOf(
   const name = basename(path);
   const format = documentFormat(path);
   const here = async () => {
-    const read = format ? await pool.document({ format, bytes }, signal) : { problem: 'It is no text.' };
+    if (!format) return { problem: 'It is no text.' };
+    const read = await pool.document({ format, bytes, maxChars: maxFileBytes }, signal);
+    if ('tooLong' in read) throw tooLong(name, read.tooLong, maxFileBytes);
     return 'text' in read ? { text: plain(read.text) } : read;
   };
   if (!library) return here();

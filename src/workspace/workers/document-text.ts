@@ -1,12 +1,17 @@
 import type { DocumentFormat } from '../read-file.ts';
 
-/** The text of a document, or why there is none. */
-export type DocumentText = { text: string } | { problem: string };
+/** The text of a document, or how many characters it has beyond the limit, or why there is none. */
+export type DocumentText = { text: string } | { tooLong: number } | { problem: string };
 
 /** Reads a document. The parsers are loaded with the first one. */
-export async function documentText(format: DocumentFormat, bytes: Uint8Array): Promise<DocumentText> {
+export async function documentText(
+  format: DocumentFormat,
+  bytes: Uint8Array,
+  maxChars = Number.POSITIVE_INFINITY,
+): Promise<DocumentText> {
   try {
     const text = format === 'pdf' ? await pdfText(bytes) : await officeText(format, bytes);
+    if (text.length > maxChars) return { tooLong: text.length };
     if (/\S/.test(text.replace(partTitle, ''))) return { text };
     return { problem: 'No text stands in it; its pages may be pictures.' };
   } catch (error) {
@@ -22,11 +27,20 @@ const titleOf = (what: string) => `=== ${what} ===`;
 const partTitle = /^=== .* ===$/gm;
 
 async function pdfText(bytes: Uint8Array): Promise<string> {
-  const { extractText, getDocumentProxy } = await import('unpdf');
+  const { getDocumentProxy } = await import('unpdf');
   // Warnings of the parser would be written to the output, where a protocol is spoken.
   const pdf = await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 });
-  const { text } = await extractText(pdf);
-  return text.map((page, index) => `${titleOf(`Page ${index + 1}`)}\n${page.trim()}`).join('\n\n');
+  const pages: string[] = [];
+  // One after the other: what the parser keeps of a page is given back before the next.
+  for (let number = 1; number <= pdf.numPages; number++) {
+    const page = await pdf.getPage(number);
+    const { items } = await page.getTextContent();
+    const text = items.map(item => ('str' in item ? item.str + (item.hasEOL ? '\n' : '') : '')).join('');
+    pages.push(`${titleOf(`Page ${number}`)}\n${text.trim()}`);
+    page.cleanup();
+  }
+  await pdf.loadingTask.destroy();
+  return pages.join('\n\n');
 }
 
 /** Of all parts of a document together, unpacked: what grows beyond that is made to. */
@@ -80,22 +94,26 @@ const headingStyle = /"(?:heading|berschrift|titre|titolo|t.tulo|kop)\s?(\d)"/i;
 
 /** Running text: a line for each paragraph and each row of a table, whose cells are apart by tabs. */
 function flowText(xml: string): string {
-  let out = '';
+  const lines: string[] = [];
+  let line = '';
   const open = { t: false, r: false, tc: false, Fallback: false };
   for (const [, close, name = '', attributes = '', empty, text] of xml.matchAll(markup)) {
     const opens = !close && !empty;
-    if (text !== undefined) out += open.t && !open.Fallback ? decoded(text) : '';
+    const ends = name === 'br' || (close && (name === 'tr' || (name === 'p' && !open.tc)));
+    if (text !== undefined) line += open.t && !open.Fallback ? decoded(text) : '';
     else if (name === 't' || name === 'r' || name === 'tc' || name === 'Fallback') open[name] = opens;
-    else if (name === 'pStyle') out += '#'.repeat(Number(headingStyle.exec(attributes)?.[1] ?? 0));
-    else if (name === 'tab' && open.r) out += '\t';
-    else if (name === 'br') out += '\n';
-    else if (name === 'p' && close) out += open.tc ? ' ' : '\n';
-    else if (name === 'tr' && close) out += '\n';
-    if (name === 'pStyle' && out.endsWith('#')) out += ' ';
-    if (name === 'tc' && close) out = `${out.trimEnd()}\t`;
+    else if (name === 'pStyle') line += '#'.repeat(Number(headingStyle.exec(attributes)?.[1] ?? 0));
+    else if (name === 'tab' && open.r) line += '\t';
+    else if (name === 'p' && close && open.tc) line += ' ';
+    if (name === 'pStyle' && line.endsWith('#')) line += ' ';
+    if (name === 'tc' && close) line = `${line.trimEnd()}\t`;
+    if (ends) {
+      lines.push(line.trimEnd());
+      line = '';
+    }
   }
-  return out
-    .replace(/[ \t]+$/gm, '')
+  return [...lines, line.trimEnd()]
+    .join('\n')
     .replace(/\n{3,}/g, '\n\n')
     .trim();
 }

@@ -11,7 +11,7 @@ export interface JobInputs {
   diff: { path: string; before: string; after: string };
   count: readonly string[];
   trace: TraceInput;
-  document: { format: DocumentFormat; bytes: Uint8Array };
+  document: { format: DocumentFormat; bytes: Uint8Array; maxChars?: number };
 }
 
 export type JobKind = keyof JobInputs;
@@ -52,7 +52,7 @@ const jobs: { readonly [Kind in JobKind]: (input: JobInputs[Kind]) => Promise<Jo
   diff: async ({ path, before, after }) => unifiedDiff(path, before, after),
   count: async texts => (await import('./count-tokens.ts')).countO200k(texts),
   trace: async input => (await import('../call-graph/trace-sources.ts')).traceSources(input),
-  document: ({ format, bytes }) => documentText(format, bytes),
+  document: ({ format, bytes, maxChars }) => documentText(format, bytes, maxChars),
 };
 
 /** Does one job in this thread. */

@@ -12,8 +12,11 @@ const smallChars = 24_000;
 const threadMegabytes = 1_024;
 /** A thread that had nothing to do for this long ends. */
 const idleMs = 10_000;
-/** A document that takes longer is made to, or is too long to be asked about. */
+/** A document that takes longer or more is made to, or is too long to be asked about. */
 const documentMs = 60_000;
+/** What a parser unpacks is outside the memory that a thread is limited to, so it is looked at while it works. */
+const documentBytes = 768 * 1024 * 1024;
+const lookMs = 200;
 
 export type WorkPool = ReturnType<typeof createPool>;
 
@@ -32,6 +35,8 @@ interface Thread {
 /** Threads for work on the processor. An abort ends the work at once. */
 export function createPool(options: PoolOptions) {
   const threads = createThreads(options);
+  // A document may hold its thread for a minute, for which nothing else should wait.
+  const readers = createThreads(options);
 
   async function run<Kind extends JobKind>(
     job: JobMessage<Kind>,
@@ -41,23 +46,27 @@ export function createPool(options: PoolOptions) {
     throwIfAborted(signal);
     // Most processes never need what this takes, so it is loaded late.
     if (chars <= smallChars) return (await import('./run-job.ts')).doJob(job);
-    const thread = await threads.take(job.kind === 'trace', signal);
+    const isDocument = job.kind === 'document';
+    const from = isDocument ? readers : threads;
+    const thread = await from.take(job.kind === 'trace', signal);
+    const guard = isDocument ? guarded(thread.worker, options.clock, signal) : undefined;
     let sound = false;
     try {
-      const done = await ask(thread.worker, job, signal);
+      const done = await ask(thread.worker, job, guard?.signal ?? signal);
       sound = true;
       return done;
     } finally {
+      guard?.stop();
       // Whatever an aborted thread still does is nobody's any more.
-      if (sound) threads.giveBack(thread);
-      else await threads.end(thread);
+      if (sound) from.giveBack(thread);
+      else await from.end(thread);
     }
   }
 
   return {
     /** Threads that there are now, working or idle. */
     get threads(): number {
-      return threads.all.size;
+      return threads.all.size + readers.all.size;
     },
     /** What a source file declares, in the order of the source. */
     symbols: (input: JobInputs['symbols'], signal?: AbortSignal) =>
@@ -79,17 +88,11 @@ export function createPool(options: PoolOptions) {
         signal,
       ),
     /** The text of a document. In a thread however small it is: it was made elsewhere, and may be made to take all there is. */
-    async document(input: JobInputs['document'], signal?: AbortSignal) {
-      const late = new AbortController();
-      const stop = options.clock.after(documentMs, () => late.abort(tooSlow()));
-      try {
-        const both = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
-        return await run({ kind: 'document', input }, Number.POSITIVE_INFINITY, both);
-      } finally {
-        stop();
-      }
+    document: (input: JobInputs['document'], signal?: AbortSignal) =>
+      run({ kind: 'document', input }, Number.POSITIVE_INFINITY, signal),
+    async close() {
+      await Promise.all([threads.close(), readers.close()]);
     },
-    close: threads.close,
   };
 }
 
@@ -165,9 +168,34 @@ function ending(): Error {
   return cancelledError('The process is ending.');
 }
 
-function tooSlow(): Error {
+/** A signal that also ends work which takes too long, from now on, or too much memory. */
+function guarded(worker: Worker, clock: PoolOptions['clock'], signal: AbortSignal | undefined) {
+  const over = new AbortController();
+  const stopTime = clock.after(documentMs, () => over.abort(tooMuch(`more than ${documentMs / 1_000} s`)));
+  let stopLook = look();
+
+  function look(): () => void {
+    return clock.after(lookMs, async () => {
+      const used = await worker.getHeapStatistics().catch(() => undefined);
+      if (!used || over.signal.aborted) return;
+      if (used.external_memory > documentBytes) over.abort(tooMuch(`more than ${documentBytes} bytes of memory`));
+      else stopLook = look();
+    });
+  }
+
+  return {
+    signal: signal ? AbortSignal.any([signal, over.signal]) : over.signal,
+    stop() {
+      over.abort();
+      stopTime();
+      stopLook();
+    },
+  };
+}
+
+function tooMuch(what: string, cause?: unknown): Error {
   const next = 'Split the document, or send the part that matters.';
-  return limitError('size', `Reading the document took more than ${documentMs / 1_000} s.`, { next });
+  return limitError('size', `Reading the document took ${what}.`, { next, cause });
 }
 
 /** Has a thread do a job. It keeps the process alive meanwhile. */
@@ -197,6 +225,7 @@ async function ask<Kind extends JobKind>(
 
 function threadError(error: unknown, kind: JobKind): Error {
   if (errorCode(error) !== 'ERR_WORKER_OUT_OF_MEMORY') return bugError('A thread failed.', error);
+  if (kind === 'document') return tooMuch('more memory than there is for it', error);
   return kind === 'trace'
     ? limitError('size', 'The files are too much to trace at once.', {
         next: 'Name fewer files or folders in relevant_files.',

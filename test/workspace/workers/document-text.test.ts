@@ -1,8 +1,9 @@
+import { constants, deflateRawSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
 import { documentFormat } from '../../../src/workspace/read-file.ts';
 import { documentText } from '../../../src/workspace/workers/document-text.ts';
 import { createPool } from '../../../src/workspace/workers/worker-pool.ts';
-import { manualClock } from '../../support/clock.ts';
+import { manualClock, realClock } from '../../support/clock.ts';
 import { paragraph, pdfFile, sheetFile, slideFile, textCell, wordFile } from '../../support/office-files.ts';
 
 const textOf = async (...asked: Parameters<typeof documentText>) => {
@@ -53,6 +54,19 @@ describe('the text of a Word document', () => {
     bomb.writeUInt32LE(300 * 1024 * 1024, bomb.indexOf('PK\x01\x02', 0, 'latin1') + 24);
     expect(await documentText('docx', bomb)).toMatchObject({ problem: expect.stringContaining('unpacks to more') });
   });
+});
+
+it('takes no longer for long runs of spaces and many headings', async () => {
+  const many = paragraph('One of many', 'Heading1').repeat(20_000);
+  const read = await textOf('docx', wordFile(`${paragraph(`a${' '.repeat(1_000_000)}b`)}${many}`));
+  expect(read).toHaveLength(1_000_002 + 20_000 * '\n# One of many'.length);
+});
+
+it('has only its length where it is longer than what is taken', async () => {
+  // A string that many cells name is kept once.
+  const cells = '<c t="s"><v>0</v></c>'.repeat(1_000);
+  const book = sheetFile({ A: [cells] }, { strings: ['y'.repeat(100_000)] });
+  expect(await documentText('xlsx', book, 1_000_000)).toEqual({ tooLong: expect.any(Number) });
 });
 
 describe('the text of a workbook', () => {
@@ -112,10 +126,29 @@ describe('a thread', () => {
     });
   });
 
-  it('is ended where one takes more than a minute', async () => {
-    const reading = pool.document({ format: 'docx', bytes: wordFile(paragraph('x').repeat(200_000)) });
-    const failed = expect(reading).rejects.toMatchObject({ kind: 'limit' });
-    clock.advance(60_000);
+  it('is ended where one takes more than a minute, for which no other work waits', async () => {
+    const reading = pool.document({ format: 'docx', bytes: wordFile(`${'<a '.repeat(1_000_000)}"`) });
+    const failed = expect(reading).rejects.toMatchObject({ kind: 'limit', message: expect.stringContaining('60 s') });
+    const next = pool.document({ format: 'pdf', bytes: pdfFile('Hello.') });
+    expect(await pool.count(['Hello.'])).toBeGreaterThan(0);
+    await clock.advance(60_000);
     await failed;
+    expect(await next).toMatchObject({ text: expect.stringContaining('Hello.') });
   });
+
+  it('is ended where one unpacks to more than there is memory for', async () => {
+    const zeros = deflateRawSync(Buffer.alloc(32 * 1024 * 1024), { finishFlush: constants.Z_FULL_FLUSH });
+    const packed = Buffer.concat([Buffer.from([0x78, 0x9c]), ...Array.from({ length: 64 }, () => zeros)]);
+    const bomb = pdfFile('STREAM')
+      .toString('latin1')
+      .replace(/<< \/Length \d+ >>\nstream\n[\s\S]*?\nendstream/, () => {
+        return `<< /Length ${packed.length} /Filter /FlateDecode >>\nstream\n${packed.toString('latin1')}\nendstream`;
+      });
+    const real = createPool({ size: 1, clock: realClock() });
+    await expect(real.document({ format: 'pdf', bytes: Buffer.from(bomb, 'latin1') })).rejects.toMatchObject({
+      kind: 'limit',
+      message: expect.stringContaining('of memory'),
+    });
+    await real.close();
+  }, 60_000);
 });
