@@ -1,4 +1,4 @@
-import { closeSync, createReadStream, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { createReadStream, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -86,8 +86,8 @@ async function run({ main, args, cwd, env, input, terminal = false }: WarmRun): 
     process.exitCode = undefined;
     for (const signal of signals) process.removeAllListeners(signal);
     process.stdout.removeAllListeners('error');
+    // It closes its file. A second close could hit another file that has got the number by then.
     given?.stream.destroy();
-    if (given) closeSync(given.fd);
   }
 }
 
