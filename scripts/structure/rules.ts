@@ -304,9 +304,9 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 1 },
-  budgets: { files: 470, lines: 78_114 },
+  budgets: { files: 470, lines: 78_168 },
   traceBudget: {
-    chat: { files: 98, folders: 20, functions: 850 },
-    debug: { files: 101, folders: 20, functions: 927 },
+    chat: { files: 98, folders: 21, functions: 850 },
+    debug: { files: 101, folders: 21, functions: 927 },
   },
 };

@@ -1,6 +1,8 @@
 import { loadConfig } from '../config/load.ts';
 import type { Clock } from '../core/ports.ts';
+import type { ToolHost } from '../core/tool-host.ts';
 import { version } from '../core/version.ts';
+import type { Gate } from '../server/access/admission.ts';
 import type { FoundDaemon } from '../server/daemon/health-file.ts';
 import { createEarlyAnswers } from '../server/mcp/early-answers.ts';
 import type { StdioStreams } from '../server/mcp/stdio.ts';
@@ -67,11 +69,19 @@ export async function serveStdio(
   };
   // Stores with an address or from outside can be set up badly, which is to be told at the start.
   if (place.redis || place.own) await open();
+  let gate: Gate | undefined;
   const serve = async () => {
     const { host, instructions, projectOf } = await open();
     const { clock, parentProcess: clientId } = environment;
-    const listed = followsClientRoots(config, found) ? { clock, productOf: projectOf } : undefined;
-    return { host, version, instructions, principal: { owner: 'local', root }, clientId, listed };
+    const admission = await import('../server/access/admission.ts');
+    gate ??= admission.createGate(undefined, clock);
+    const gated = (each: ToolHost) => gate?.before(each, 'stdio') ?? each;
+    const productOf = async (addresses: readonly string[]) => {
+      const { host, root } = await projectOf(addresses);
+      return { host: gated(host), root };
+    };
+    const listed = followsClientRoots(config, found) ? { clock, productOf } : undefined;
+    return { host: gated(host), version, instructions, principal: { owner: 'local', root }, clientId, listed };
   };
   const early = offer && createEarlyAnswers({ ...offer, version });
   const warm = async () => (await open()).warm();
@@ -79,6 +89,7 @@ export async function serveStdio(
   return {
     closed: Promise.race([connection.closed, failed]),
     async close(hurry) {
+      if (hurry?.aborted) await gate?.shut(0);
       await connection.close();
       // A product that could not be made is told of by `closed`, and leaves nothing else to close.
       const made = await product?.catch(() => undefined);

@@ -125,6 +125,11 @@ export function cancelledError(message = 'The call was cancelled.', details: Par
   return new AppError('cancelled', message, { code: 'CANCELLED', class: 'cancelled', ...details });
 }
 
+/** The work was ended from outside before its answer came; the same call may be sent again. */
+export function interruptedError(message: string, details: Partial<ErrorDetails> = {}): AppError {
+  return new AppError('cancelled', message, { code: 'INTERRUPTED', class: 'interrupted', retryable: true, ...details });
+}
+
 export function bugError(message: string, cause?: unknown): AppError {
   return new AppError('bug', message, { code: 'INTERNAL_SERVER_ERROR', class: 'bug', cause });
 }

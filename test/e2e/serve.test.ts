@@ -207,14 +207,16 @@ describe('polylogue serve', () => {
     expect(await lost).toBeInstanceOf(Error);
   });
 
-  it('cuts calls off that outlast the time to end', async () => {
+  it('answers calls that outlast the time to end with an error that says to come again', async () => {
     const daemon = await start(await newHome(), { POLYLOGUE_DRAIN_SECONDS: '1' });
     const before = vendor.requests.length;
     vendor.script({ fault: 'hang_after_headers' });
-    const lost = post(daemon.url, 'Hang on.').catch(error => error);
+    const ended = post(daemon.url, 'Hang on.');
     await expect.poll(() => vendor.requests.length).toBe(before + 1);
     daemon.signal('SIGTERM');
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
-    expect(await lost).toBeInstanceOf(Error);
+    const reply = await ended;
+    const error = { class: 'shutting_down', retryable: true, retry_after_s: 5 };
+    expect([reply.status, await reply.json()]).toMatchObject([503, { error }]);
   });
 });

@@ -1,5 +1,5 @@
 import { createQueue } from '../../core/concurrency.ts';
-import { cancelledError, isAppError } from '../../core/errors.ts';
+import { abortError, isAppError } from '../../core/errors.ts';
 import type { Sha256 } from '../../core/ids.ts';
 import type { JobReply } from '../../core/job.ts';
 import type { Clock, Emit, Random } from '../../core/ports.ts';
@@ -252,9 +252,7 @@ class IdempotentCallService implements IdempotentCalls {
         // Its process died, or it came to nothing for a caller that had left it: this question is still there.
         return await this.call(request, stop, traits, { ...executor, detach: undefined });
       } catch (error) {
-        return this.#rendered(
-          this.#failed(request, stop.aborted ? cancelledError(undefined, { cause: error }) : error),
-        );
+        return this.#rendered(this.#failed(request, stop.aborted ? abortError(stop) : error));
       }
     };
     const reply = await abortOnDisconnect(request, signal, detachLong(executor.detach, wait));
@@ -345,7 +343,7 @@ class IdempotentCallService implements IdempotentCalls {
 
   async #join(work: Execution, id: string, { request, signal, fingerprint }: Asked, again = false): Promise<ToolReply> {
     const reply = await work.join(request, signal);
-    if (reply === 'cancelled') return this.#rendered(this.#failed(request, cancelledError()));
+    if (reply === 'cancelled') return this.#rendered(this.#failed(request, abortError(signal)));
     if (again && !reply.isError) return this.#shown({ ...replayedReply(reply), job: reply.job }, id, fingerprint);
     return { ...reply, delivered: () => this.#delivered(fingerprint, id) };
   }

@@ -1,4 +1,5 @@
-import { type AppError, isAppError, limitError } from '../../core/errors.ts';
+import { setImmediate as aTurn } from 'node:timers/promises';
+import { type AppError, interruptedError, isAppError, limitError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolHost, ToolReply } from '../../core/tool-host.ts';
 import type { Capacity } from './limits.ts';
@@ -9,14 +10,22 @@ export interface Gate {
   before(host: ToolHost, client: string): ToolHost;
   /** Counts something that has to end before the gate is empty; the result ends it. */
   hold(): () => void;
+  /** Aborted when the calls that still run are ended, with the error for their callers. */
+  ended: AbortSignal;
   isShut(): boolean;
   /** Calls that run, that wait for their turn, and that may run at the same time. */
   load(): { running: number; waiting: number; max: number };
-  /** Lets no call in any more; resolves when none runs, or after `ms`. */
+  /** Lets no call in any more; resolves when none runs. Calls that still run after `ms` are ended, and have a moment to be answered. */
   shut(ms: number): Promise<void>;
 }
 
-export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>): Gate {
+/** Milliseconds in which a call that was ended tells how far it came, and as many in which that is written. */
+const lastWordMs = 1_000;
+
+/** `capacity` undefined: all calls run at once. */
+export function createGate(capacity: Capacity | undefined, clock: Pick<Clock, 'after'>): Gate {
+  const end = new AbortController();
+  const overdue = new AbortController();
   let shut = false;
   let held = 0;
   const { promise: empty, resolve } = Promise.withResolvers<void>();
@@ -34,19 +43,30 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>): Gat
   };
   return {
     hold,
+    ended: end.signal,
     isShut: () => shut,
-    load: () => ({ running: capacity.running(), waiting: capacity.waiting(), max: capacity.max() }),
+    load: () => ({
+      running: capacity?.running() ?? held,
+      waiting: capacity?.waiting() ?? 0,
+      max: capacity?.max() ?? 0,
+    }),
     before: (host, client) => ({
       ...host,
-      async call(request, signal) {
+      async call(request, cancelled) {
         if (shut) return refused(request.name, shuttingDown());
         const release = hold();
+        const signal = AbortSignal.any([cancelled, end.signal]);
         try {
-          const leave = await capacity.enter(client, signal);
+          const leave = await capacity?.enter(client, signal);
+          const { promise, resolve, reject } = Promise.withResolvers<ToolReply>();
+          const onOverdue = () => resolve(refused(request.name, stopped()));
+          overdue.signal.addEventListener('abort', onOverdue, { once: true });
+          host.call(request, signal).then(resolve, reject);
           try {
-            return await host.call(request, signal);
+            return await promise;
           } finally {
-            leave();
+            overdue.signal.removeEventListener('abort', onOverdue);
+            leave?.();
           }
         } catch (error) {
           // A turn that never came is a reply like any other failure.
@@ -60,9 +80,17 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>): Gat
     async shut(ms) {
       shut = true;
       settle();
-      const stop = clock.after(ms, resolve);
+      let stop = clock.after(ms, () => {
+        stop = clock.after(lastWordMs, () => {
+          stop = clock.after(lastWordMs, resolve);
+          overdue.abort();
+        });
+        end.abort(stopped());
+      });
       await empty;
       stop();
+      // The last answers are on their way to their sockets.
+      await aTurn();
     },
   };
 }
@@ -72,6 +100,14 @@ function shuttingDown(): AppError {
     retryable: true,
     retryAfterSeconds: 5,
     next: 'Send the same call again once it is back, or to another server on the same store.',
+  });
+}
+
+function stopped(): AppError {
+  return interruptedError('This server stopped before the answer came.', {
+    class: 'shutting_down',
+    retryAfterSeconds: 5,
+    next: 'Send the same call again once it is back, or to another server on the same store; the model is asked anew.',
   });
 }
 

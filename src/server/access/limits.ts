@@ -1,4 +1,4 @@
-import { cancelledError, limitError } from '../../core/errors.ts';
+import { abortError, limitError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type Refusal, refusalFor } from './caller.ts';
 
@@ -95,7 +95,7 @@ export function createCapacity({ perCaller, inAll, queued }: CapacityRules): Cap
     max: () => inAll,
     callers: running.names,
     async enter(caller, signal) {
-      if (signal.aborted) throw cancelledError();
+      if (signal.aborted) throw abortError(signal);
       if (begun < startsPerTurn && isFree(caller)) return begin(caller);
       if (line.length >= queued && !isFree(caller)) throw overCapacity(line.length);
       return new Promise((resolve, reject) => {
@@ -109,7 +109,7 @@ export function createCapacity({ perCaller, inAll, queued }: CapacityRules): Cap
         const onAbort = () => {
           const at = line.indexOf(waiting);
           if (at >= 0) line.splice(at, 1);
-          reject(cancelledError());
+          reject(abortError(signal));
         };
         signal.addEventListener('abort', onAbort, { once: true });
         line.push(waiting);

@@ -72,7 +72,7 @@ export interface Daemon {
   load(): { sessions: number; callsRunning: number; callsWaiting: number };
   /** Tells at once how it is, where it tells of itself. */
   report(): Promise<void>;
-  /** Takes no more calls; resolves when none runs, or after `ms`. */
+  /** Takes no more calls; resolves when none runs. Those that still run after `ms` are ended, and their clients told. */
   drain(ms: number): Promise<void>;
   /** Ends all streams and sessions at once; calls of lost sessions go on as after any loss. */
   close(): Promise<void>;

@@ -68,6 +68,7 @@ const statuses: Readonly<Record<string, number>> = {
 /** Where the class says more than the code: what is too large stays so, however often it comes. */
 const statusesOfClasses: Readonly<Record<string, number>> = {
   over_capacity: 503,
+  shutting_down: 503,
   size: 413,
   files: 413,
   tokens: 413,
@@ -76,7 +77,8 @@ const statusesOfClasses: Readonly<Record<string, number>> = {
 function jsonOf({ isError, document }: ToolReply): Response {
   const { error } = document;
   const details = isRecord(error) ? error : {};
-  const ofClass = details.code === 'LIMIT' ? statusesOfClasses[String(details.class)] : undefined;
+  const ofClass =
+    details.code === 'LIMIT' || details.code === 'INTERRUPTED' ? statusesOfClasses[String(details.class)] : undefined;
   const status = ofClass ?? statuses[String(details.code)] ?? 500;
   return Response.json(document, {
     status: isError ? status : 200,

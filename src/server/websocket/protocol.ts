@@ -225,7 +225,8 @@ export function errorOfReply({ document }: ToolReply, tool: string): FrameError 
 function codeOf(code: string, kind: string): Code {
   if (code === 'TOOL_NOT_FOUND' || code === 'CANCELLED') return code;
   if (invalid.has(code)) return 'INVALID_REQUEST';
-  // Too much at once, or too often: the same call succeeds later.
+  // Too much at once, too often, or by a server that ends: the same call succeeds later.
+  if (kind === 'shutting_down') return 'OVER_CAPACITY';
   if (code === 'LIMIT' && (kind === 'over_capacity' || kind === 'rate')) return 'OVER_CAPACITY';
   return code === 'API_ERROR' ? 'PROVIDER_ERROR' : 'EXEC_ERROR';
 }

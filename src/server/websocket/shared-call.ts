@@ -113,7 +113,8 @@ export class SharedCall {
         },
       }),
     };
-    call(request, this.#stop.signal).then(
+    // Whoever came back while it runs is not behind the gate any more.
+    call(request, AbortSignal.any([this.#stop.signal, this.#options.gate.ended])).then(
       reply => this.#over(reply),
       error => {
         this.#options.onError(asError(error));
