@@ -12,6 +12,8 @@ export interface TcpProxy {
   hangs: boolean;
   /** Refuses new connections. */
   refuses: boolean;
+  /** Milliseconds for which the first answer of a connection is kept back, as on a busy machine. */
+  firstAnswerAfterMs: number;
   /** Connections that were made. */
   connections: number;
   cutAll(): void;
@@ -30,6 +32,10 @@ export async function startProxy(target: number): Promise<TcpProxy> {
       return;
     }
     const far = connect(self.target, '127.0.0.1');
+    if (self.firstAnswerAfterMs > 0) {
+      far.pause();
+      setTimeout(() => far.resume(), self.firstAnswerAfterMs);
+    }
     near.add(client);
     for (const socket of [client, far]) {
       open.add(socket);
@@ -63,6 +69,7 @@ export async function startProxy(target: number): Promise<TcpProxy> {
     left: Number.POSITIVE_INFINITY,
     hangs: false,
     refuses: false,
+    firstAnswerAfterMs: 0,
     connections: 0,
     cutAll() {
       for (const socket of open) socket.destroy();

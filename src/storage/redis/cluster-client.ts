@@ -26,8 +26,9 @@ function redisTopology(options: RedisLinkOptions) {
     return link;
   }
 
-  async function map(node: string, deadline: number): Promise<void> {
+  async function map(node: string): Promise<void> {
     mappedAt = clock.monotonic();
+    const deadline = mappedAt + patienceMs;
     const ranges = partsOf(await linkTo(node).ask({ args: ['CLUSTER', 'SLOTS'], deadline }));
     for (const range of ranges) {
       const [from, to, primary] = partsOf(range);
@@ -37,7 +38,8 @@ function redisTopology(options: RedisLinkOptions) {
     }
   }
 
-  async function discover(deadline: number): Promise<boolean> {
+  async function discover(): Promise<boolean> {
+    const deadline = clock.monotonic() + patienceMs;
     const info = await linkTo(address)
       .ask({ args: ['INFO', 'cluster'], deadline })
       .catch(error => {
@@ -46,7 +48,7 @@ function redisTopology(options: RedisLinkOptions) {
         throw error;
       });
     if (!/cluster_enabled:1/.test(String(info))) return false;
-    await map(address, deadline);
+    await map(address);
     return true;
   }
 
@@ -57,8 +59,8 @@ function redisTopology(options: RedisLinkOptions) {
     nodeOf: (key: string) => slots.get(slotOf(key)) ?? address,
     nodes: () => (slots.size === 0 ? [address] : [...new Set(slots.values())]),
     /** Whether it is a cluster, as far as that got. */
-    discover(deadline: number): Promise<boolean> {
-      discovery ??= discover(deadline).catch(error => {
+    discover(): Promise<boolean> {
+      discovery ??= discover().catch(error => {
         discovery = undefined;
         throw error;
       });
@@ -78,10 +80,9 @@ function redisTopology(options: RedisLinkOptions) {
     mapAgain(except: string): void {
       if (slots.size === 0 || clock.monotonic() - mappedAt < mapEveryMs) return;
       mappedAt = clock.monotonic();
-      const deadline = clock.monotonic() + patienceMs;
       for (const node of new Set([...slots.values(), address])) {
         // Whoever answers last: they agree, or the next command is redirected.
-        if (node !== except) map(node, deadline).catch(() => undefined);
+        if (node !== except) map(node).catch(() => undefined);
       }
     },
     close(): void {
@@ -166,10 +167,10 @@ export function redisClient({ onWarning, ...options }: RedisClientOptions) {
 
   async function routed(key: string, args: readonly string[], { bulk, kind = 'reads' }: Manner): Promise<unknown> {
     const bytes = args.reduce((sum, arg) => sum + arg.length, 0);
-    const deadline = clock.monotonic() + patienceMs * (bulk ? bulkFactor : 1) + bytes / bytesPerMs;
     let node = address;
     try {
-      await topology.discover(clock.monotonic() + patienceMs);
+      await topology.discover();
+      const deadline = clock.monotonic() + patienceMs * (bulk ? bulkFactor : 1) + bytes / bytesPerMs;
       node = topology.nodeOf(key);
       for (let asking = false, redirects = 0; ; ) {
         try {
@@ -220,9 +221,9 @@ export function redisClient({ onWarning, ...options }: RedisClientOptions) {
       bulk ? afterShort(keys[0] ?? '', () => run(script, keys, args, true)) : run(script, keys, args, false),
     /** Asks each server that holds keys. */
     async everywhere(args: readonly string[]): Promise<unknown[]> {
-      const deadline = clock.monotonic() + patienceMs;
       try {
-        await topology.discover(deadline);
+        await topology.discover();
+        const deadline = clock.monotonic() + patienceMs;
         return await Promise.all(topology.nodes().map(node => topology.linkTo(node).ask({ args, deadline })));
       } catch (error) {
         throw failed(error, address);
@@ -230,7 +231,7 @@ export function redisClient({ onWarning, ...options }: RedisClientOptions) {
     },
     async isCluster(): Promise<boolean> {
       try {
-        return await topology.discover(clock.monotonic() + patienceMs);
+        return await topology.discover();
       } catch (error) {
         throw failed(error, address);
       }

@@ -189,11 +189,11 @@ export function redisLink(options: RedisLinkOptions) {
         await live();
       } catch (error) {
         reason = error;
-        if (isHopeless(reason)) {
-          // Whoever waits hears of it now.
-          connecting.resolve();
-          connecting = Promise.withResolvers();
-        }
+        // Only the first attempt has more time than a command.
+        hopeUntil = Math.min(hopeUntil, clock.monotonic() + patienceMs);
+        // Whoever waits looks again.
+        connecting.resolve();
+        connecting = Promise.withResolvers();
       }
       // A server that reads its data after a start says so, and is asked more often.
       const maxPauseMs =
@@ -206,7 +206,7 @@ export function redisLink(options: RedisLinkOptions) {
   async function connected(deadline: number): Promise<RedisSession> {
     if (!running) {
       running = true;
-      hopeUntil = clock.monotonic() + patienceMs;
+      hopeUntil = clock.monotonic() + Math.max(handshakeMs, patienceMs);
       void keepConnected();
     }
     for (;;) {
@@ -223,19 +223,22 @@ export function redisLink(options: RedisLinkOptions) {
 
   return {
     /**
-     * Rejects with `Unreachable`, or with what the server answered. A command whose connection was lost is sent again: all of
-     * them have to bear that.
+     * Rejects with `Unreachable`, or with what the server answered. Connecting has a patience of its own. A command whose
+     * connection was lost is sent again: all of them have to bear that.
      */
     async ask(ask: RedisAsk): Promise<unknown> {
+      const asked = clock.monotonic();
+      await connected(Number.POSITIVE_INFINITY);
+      const deadline = ask.deadline + clock.monotonic() - asked;
       for (;;) {
-        const current = await connected(ask.deadline);
+        const current = await connected(deadline);
         try {
-          return await current.ask(ask);
+          return await current.ask({ ...ask, deadline });
         } catch (error) {
           if (replyCode(error) !== '' || error instanceof Unreachable) throw error;
           lose(current, error);
           current.end(error);
-          if (clock.monotonic() >= ask.deadline) throw new Unreachable(reasonText(error), error);
+          if (clock.monotonic() >= deadline) throw new Unreachable(reasonText(error), error);
         }
       }
     },

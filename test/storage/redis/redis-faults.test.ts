@@ -138,6 +138,17 @@ describe('a Redis that is not there', () => {
   });
 });
 
+describe('a Redis that is slow to connect', () => {
+  it('is waited for by the first command, whose own time begins with the connection', async () => {
+    await open();
+    proxy.firstAnswerAfterMs = 3 * patienceMs;
+    const head = headOf();
+    await store.create(head);
+    expect((await store.head(head.id, start)).state).toBe('live');
+    expect(warnings).toEqual([]);
+  });
+});
+
 describe('a Redis that is silent', () => {
   it('is given up in time, and gone on with when it wakes', async () => {
     await open();
