@@ -143,6 +143,18 @@ export function refuseNotLive(id: ThreadId): never {
   throw storageError('conflict', `Thread ${id} is not there any more, or never was.`, { next: notLiveNext });
 }
 
+/** Its lease lapsed while it was stopped or asleep, and somebody else works on the thread now. */
+export function refuseTakenOver(id: ThreadId): never {
+  throw storageError(
+    'conflict',
+    `Thread ${id} was taken over by another process, since this one did not renew its lock.`,
+    {
+      retryable: true,
+      next: 'Resend the call: it continues from what the other process stored.',
+    },
+  );
+}
+
 /** Answers what the head becomes; throws when the change does not fit the thread as it is. */
 export function changedHead<Head extends Omit<ThreadHead, 'initialContext'>>(head: Head, change: ThreadChange): Head {
   const { id, seq, expiresAt, totals } = head;
@@ -156,6 +168,7 @@ export function changedHead<Head extends Omit<ThreadHead, 'initialContext'>>(hea
       'conflict',
       `Thread ${id} stands at turn ${seq}, not ${change.baseSeq}: another call changed it.`,
       {
+        retryable: true,
         next: 'Read the thread again and repeat the call.',
         data: { seq },
       },

@@ -20,6 +20,8 @@ export type Lookup<Found> =
 export interface ThreadChange {
   /** The thread's `seq` that the change was made on; another one is refused with STORAGE, class `conflict`. */
   baseSeq: number;
+  /** Who makes the change: it is refused like one of another `baseSeq` while somebody else holds the thread's lease. */
+  holder?: string;
   /** New turns; their `seq` runs from `baseSeq + 1` without a gap. */
   turns?: Turn[];
   /** Sets the status of an exchange, new or old. */

@@ -179,11 +179,12 @@ export type Threads = ReturnType<typeof createThreads>;
 export function createThreads({ store, clock, random, emit, timeoutHours }: ThreadsOptions) {
   const lifetimeMs = (timeoutHours ?? store.defaultTimeoutHours) * 3_600_000;
   const retention = createRetention({ store, clock, emit });
+  const holder = random.uuid();
   const load = (id: ThreadId, owner: string) => loadThread(store, id, owner, clock.now());
 
-  function touch(thread: Thread): Pick<ThreadChange, 'baseSeq' | 'updatedAt' | 'expiresAt'> {
+  function touch(thread: Thread): Pick<ThreadChange, 'baseSeq' | 'holder' | 'updatedAt' | 'expiresAt'> {
     const now = clock.now();
-    return { baseSeq: thread.seq, updatedAt: now, expiresAt: now + lifetimeMs };
+    return { baseSeq: thread.seq, holder, updatedAt: now, expiresAt: now + lifetimeMs };
   }
 
   function newHead(
@@ -198,7 +199,7 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     store,
     /** Milliseconds that a thread lives after its last use. */
     lifetimeMs,
-    exclusively: createThreadLocks({ store, clock, emit, holder: random.uuid() }),
+    exclusively: createThreadLocks({ store, clock, emit, holder }),
     newExchange: () => exchangeId(random.uuid()),
 
     /** A new thread; nothing is stored before its first exchange. */

@@ -646,6 +646,28 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
     });
 
     describe('leases', () => {
+      it('refuse changes of a holder from whom another one took the thread, until he gave it back', async () => {
+        const { id } = await threadWith(store, ['a', 'b']);
+        await store.lease(id, 'one', 1000, start);
+        const byOne = (baseSeq: number, updatedAt: number) =>
+          store.commit(id, changeOf(baseSeq, { holder: 'one', turns: [turnOf(baseSeq + 1)], updatedAt }));
+        expect(await byOne(2, start + 1)).toBe(3);
+        // It lapsed, and nobody took it.
+        expect(await byOne(3, start + 1000)).toBe(4);
+        await store.lease(id, 'two', 1000, start + 1000);
+        await expect(byOne(4, start + 1500)).rejects.toMatchObject({
+          ...refusal('conflict'),
+          message: expect.stringContaining('taken over'),
+          details: { retryable: true, next: expect.stringContaining('Resend') },
+        });
+        expect((await live(store, id)).turns).toHaveLength(4);
+        const byTwo = { holder: 'two', turns: [turnOf(5)], updatedAt: start + 1500 };
+        expect(await store.commit(id, changeOf(4, byTwo))).toBe(5);
+        await store.release(id, 'two');
+        await expect(byOne(4, start + 1600)).rejects.toMatchObject({ details: { class: 'conflict', retryable: true } });
+        expect(await byOne(5, start + 1600)).toBe(6);
+      });
+
       it('go to one holder at a time', async () => {
         const id = newThreadId();
         expect(await store.lease(id, 'one', 1000, start)).toBe(true);

@@ -6,17 +6,22 @@
  *   fill FILE COUNT                 adds turns to a new thread until COUNT were refused, a moment later once more each time;
  *                                   prints the thread, every seq, and "refused CLASS"
  *   lease FILE ID                   takes a lease for an hour and keeps it; prints whether it got it
+ *   work FILE THREAD                asks a question on the thread under its lock and says "working"; continued after a stop it adds
+ *                                   the answer; prints "stored", or "refused CLASS RETRYABLE"
  *   hold FILE MS                    holds the file's write lock; prints "held" and "freed"
  * For all but the last, FILE may be a Redis, too: redis://host:port#prefix
  */
+import { once } from 'node:events';
 import { writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemEnvironment } from '../../src/app/system-environment.ts';
 import { isAppError } from '../../src/core/errors.ts';
 import { threadId } from '../../src/core/ids.ts';
 import { createStoredState } from '../../src/storage/shared-state.ts';
 import { createSqliteStore } from '../../src/storage/sqlite/sqlite.ts';
 import type { Store } from '../../src/storage/store.ts';
+import { createThreads } from '../../src/threads/threads.ts';
 import { changeOf, newExchangeId, start, threadWith, turnOf } from '../contracts/store-fixtures.ts';
 import { manualClock, realClock } from './clock.ts';
 
@@ -93,6 +98,34 @@ async function fill(store: Store, [count]: string[]): Promise<void> {
   }
 }
 
+async function work(store: Store, [thread = '']: string[]): Promise<void> {
+  const { clock, random } = systemEnvironment();
+  const threads = createThreads({ store, clock, random, emit: () => undefined });
+  const id = threadId(thread);
+  await threads.exclusively(id, { signal: new AbortController().signal }, async () => {
+    const { seq } = await threads.refresh({ id, owner: 'local' });
+    const exchange = threads.newExchange();
+    const add = async (at: number, status: 'pending' | 'done') => {
+      const before = await threads.find(id, { owner: 'local', workspace: '' });
+      return threads.add({ ...before, seq: at }, exchange, { turns: [turnOf(at + 1, { exchange })], status });
+    };
+    await add(seq, 'pending');
+    const continued = once(process, 'SIGCONT');
+    // A signal that is waited for keeps no process alive.
+    const alive = setInterval(() => undefined, 1_000);
+    say('working');
+    await continued;
+    clearInterval(alive);
+    try {
+      await add(seq + 1, 'done');
+      say('stored');
+    } catch (error) {
+      if (!isAppError(error)) throw error;
+      say(`refused ${error.details.class} ${error.details.retryable}`);
+    }
+  });
+}
+
 if (mode === 'hold') {
   const db = new DatabaseSync(file, { timeout: 5000 });
   db.exec('BEGIN IMMEDIATE');
@@ -106,6 +139,7 @@ if (mode === 'hold') {
   if (mode === 'append') await append(store, rest);
   else if (mode === 'add') await add(store, rest);
   else if (mode === 'fill') await fill(store, rest);
+  else if (mode === 'work') await work(store, rest);
   else if (mode === 'lease') {
     say(String(await store.lease(rest[0] ?? '', 'child', 3_600_000, start)));
     await sleep(60_000);

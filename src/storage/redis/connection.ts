@@ -173,14 +173,11 @@ export function redisLink(options: RedisLinkOptions) {
     return current.ended.finally(() => lose(current, reason));
   }
 
-  function pause(ms: number): Promise<void> {
-    return new Promise(resolve => {
-      const stop = clock.after(ms, resolve);
-      stopPause = () => {
-        stop();
-        resolve();
-      };
-    });
+  async function pause(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    stopPause = resolve;
+    clock.after(ms, resolve);
+    await promise;
   }
 
   async function keepConnected(): Promise<void> {
@@ -189,9 +186,8 @@ export function redisLink(options: RedisLinkOptions) {
         await live();
       } catch (error) {
         reason = error;
-        // Only the first attempt has more time than a command.
+        // Only the first attempt has more time than a command. Whoever waits looks again.
         hopeUntil = Math.min(hopeUntil, clock.monotonic() + patienceMs);
-        // Whoever waits looks again.
         connecting.resolve();
         connecting = Promise.withResolvers();
       }

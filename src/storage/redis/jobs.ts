@@ -1,6 +1,6 @@
 import type { ThreadId } from '../../core/ids.ts';
 import type { Job } from '../../core/job.ts';
-import { markedHolder, processMarks, stateOfHolder } from '../process-mark.ts';
+import { markedHolder, stateOfHolder } from '../process-mark.ts';
 import { damagedJob, endedJob, refuseExistingJob } from '../records.ts';
 import type { Store } from '../store.ts';
 import { ownerHash } from './keys.ts';
@@ -36,8 +36,7 @@ return 1
  * A lease falls when its time is over by the clock of whoever asks, or by the server's own; that of a process that was killed
  * on this machine falls at once, where the system can tell.
  */
-export function redisLeases({ client, keys }: RedisParts): Pick<Store, 'lease' | 'release'> {
-  const marks = processMarks();
+export function redisLeases({ client, keys, marks }: RedisParts): Pick<Store, 'lease' | 'release'> {
   return {
     async lease(id, holder, ttlMs, now) {
       const name = keys.lease(id);

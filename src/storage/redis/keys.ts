@@ -21,7 +21,8 @@ export function redisKeys(prefix: string) {
     /** The text and who refers to it. */
     blob: (sha: string) => [`${prefix}{blob:${sha}}`, `${prefix}{blob:${sha}}:users`] as const,
     job: (id: string) => `${prefix}{job:${id}}`,
-    lease: (id: string) => `${prefix}{lease:${id}}`,
+    /** In the slot of the thread of that id, whose changes look at it. */
+    lease: (id: string) => `${prefix}{${id}}:lease`,
     /** What an owner has: an index by the last use, by the end, of ids that are gone, of jobs, and of one workspace. */
     owner(owner: string) {
       const begin = `${prefix}{owner:${owner}}`;

@@ -1,5 +1,6 @@
 import { createQueue } from '../../core/concurrency.ts';
 import { storageError } from '../../core/errors.ts';
+import { processMarks } from '../process-mark.ts';
 import { closedStore, skipWarning } from '../records.ts';
 import { lastingTimeoutHours, type Store, type StoreInspection } from '../store.ts';
 import { type RedisClient, redisClient } from './cluster-client.ts';
@@ -98,7 +99,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
   const client = redisClient({ ...options, onWarning });
   const { clock, random } = options;
   const keys = redisKeys(prefix);
-  const parts = { client, keys, clock, random };
+  const parts = { client, keys, clock, random, marks: processMarks() };
   const blobs = redisBlobs(client, keys);
   const index = redisIndex(client, keys, skipWarning('in Redis', onWarning));
   const threads = redisThreads(parts, blobs, index);

@@ -21,8 +21,9 @@ return 1
 );
 
 /**
- * ARGV: nonce, v, exp, head, texts, life of the head, life of the rest, then the parts of the change, each with its name first.
- * Answers 0 when the thread is another one by now, else 1 and the blobs to which it referred before.
+ * KEYS: those, then the lease. ARGV: nonce, v, exp, head, texts, life of the head, life of the rest, who makes the change (may be
+ * empty), now, then the parts of the change, each with its name first. Answers 0 when the thread is another one by now, 2 when
+ * somebody else holds the lease, else 1 and the blobs to which it referred before.
  */
 export const commitThread = redisScript(
   'writes',
@@ -31,10 +32,12 @@ local seen = redis.call('HMGET', KEYS[1], 's', 'v', 'n')
 if seen[1] ~= 'live' then return {0} end
 if string.find(seen[3], ARGV[1], 1, true) then return {1} end
 if seen[2] ~= ARGV[2] then return {0} end
+local lease = redis.call('HMGET', KEYS[9], 'holder', 'end')
+if lease[1] and ARGV[8] ~= '' and lease[1] ~= ARGV[8] and tonumber(lease[2]) > tonumber(ARGV[9]) then return {2} end
 redis.call('HSET', KEYS[1], 'exp', ARGV[3], 'head', ARGV[4], 'texts', ARGV[5], 'v', tonumber(ARGV[2]) + 1,
   'n', string.sub(ARGV[1] .. seen[3], 1, 300))
 local answer = {1}
-local at = 8
+local at = 10
 while ARGV[at] do
   local part, one, two = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   if part == 'turn' then redis.call('RPUSH', KEYS[2], one)

@@ -9,7 +9,16 @@ import {
   type ThreadHead,
   type WorkflowState,
 } from '../../core/thread.ts';
-import { changedHead, refuseContended, refuseExisting, refuseNotLive, splitHead, tombstoneLifeMs } from '../records.ts';
+import { markedHolder, type ProcessMarks } from '../process-mark.ts';
+import {
+  changedHead,
+  refuseContended,
+  refuseExisting,
+  refuseNotLive,
+  refuseTakenOver,
+  splitHead,
+  tombstoneLifeMs,
+} from '../records.ts';
 import { foldWords } from '../search-words.ts';
 import type { Lookup, ThreadChange } from '../store.ts';
 import type { RedisClient } from './cluster-client.ts';
@@ -149,6 +158,7 @@ export interface RedisParts {
   keys: RedisKeys;
   clock: Clock;
   random: Random;
+  marks: ProcessMarks;
 }
 
 export type RedisThreads = ReturnType<typeof redisThreads>;
@@ -156,7 +166,7 @@ export type RedisThreads = ReturnType<typeof redisThreads>;
 const maxTries = 100;
 
 export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisIndex) {
-  const { client, keys, clock, random } = parts;
+  const { client, keys, clock, random, marks } = parts;
   const keeping = redisKeeping(client, keys, blobs);
 
   const find = (id: ThreadId) => findHead(client, keys, id);
@@ -178,9 +188,12 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
     const facts = [nonce, stored.version, String(head.expiresAt), packRecord({ kind: 'head', head }), String(until)];
     const rest = changeParts(id, head.seq, change, referred, nonce);
     try {
-      const args = [...facts, ...lives(lifeMs), ...rest];
-      const [written, ...known] = textsOf(await client.run(commitThread, keys.thread(id).all, args));
+      const holder = change.holder === undefined ? '' : markedHolder(marks, change.holder);
+      const args = [...facts, ...lives(lifeMs), holder, String(now), ...rest];
+      const names = [...keys.thread(id).all, keys.lease(id)];
+      const [written, ...known] = textsOf(await client.run(commitThread, names, args));
       await undo(written === '1' ? known.filter(sha => sha !== undefined) : referred);
+      if (written === '2') return refuseTakenOver(id);
       return written === '1' ? head.seq : undefined;
     } catch (error) {
       // Where it is not known whether the change was made, the texts stay until their time is over.

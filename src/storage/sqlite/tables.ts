@@ -208,7 +208,7 @@ const clockSlackMs = 60_000;
  * Leases in the store. Each carries the mark of its process, so that the lease of one that was killed falls at once, where
  * the system can tell, and not only when its time is over.
  */
-export function sqliteLeases(db: DatabaseSync): AtOnce<'lease' | 'release'> {
+export function sqliteLeases(db: DatabaseSync) {
   const marks = processMarks();
   const take = db.prepare(
     `INSERT INTO leases (thread, holder, expires_at) VALUES (?, ?, ?)
@@ -225,7 +225,12 @@ export function sqliteLeases(db: DatabaseSync): AtOnce<'lease' | 'release'> {
   }
 
   return {
-    lease(id, holder, ttlMs, now) {
+    /** Whether somebody else holds it at that time. */
+    isTaken(id: string, holder: string, now: number): boolean {
+      const row = find.get(id);
+      return row !== undefined && row.holder !== markedHolder(marks, holder) && Number(row.expires_at) > now;
+    },
+    lease(id: string, holder: string, ttlMs: number, now: number): boolean {
       const taken = () => take.run(id, markedHolder(marks, holder), now + ttlMs, now).changes === 1;
       if (taken()) return true;
       const row = find.get(id);
@@ -234,6 +239,6 @@ export function sqliteLeases(db: DatabaseSync): AtOnce<'lease' | 'release'> {
       giveBack.run(id, current);
       return taken();
     },
-    release: (id, holder) => void giveBack.run(id, markedHolder(marks, holder)),
+    release: (id: string, holder: string) => void giveBack.run(id, markedHolder(marks, holder)),
   };
 }

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ThreadId } from '../../core/ids.ts';
 import { blobsOfTurns, type ThreadHead } from '../../core/thread.ts';
-import { changedHead, refuseExisting, refuseNotLive, splitHead, tombstoneLifeMs } from '../records.ts';
+import { changedHead, refuseExisting, refuseNotLive, refuseTakenOver, splitHead, tombstoneLifeMs } from '../records.ts';
 import type { AtOnce, ThreadChange } from '../store.ts';
 import { ended, endedParameters } from './read-threads.ts';
 import { sqliteSpend } from './spend.ts';
@@ -33,6 +33,7 @@ export function sqliteWrites(db: DatabaseSync) {
   const { createJob, endJob, ...jobs } = sqliteJobs(db);
   const { swapFact, dropExpiredFacts } = sqliteFacts(db);
   const { addSpend, holdSpend, pruneSpend } = sqliteSpend(db);
+  const { isTaken, ...leases } = sqliteLeases(db);
   const newest = newestRecord(db);
   const findTombstone = db.prepare('SELECT 1 FROM tombstones WHERE id = ?');
   const dropTombstone = db.prepare('DELETE FROM tombstones WHERE id = ?');
@@ -65,6 +66,8 @@ export function sqliteWrites(db: DatabaseSync) {
       if (!row) return refuseNotLive(id);
       const old = recordOf(row, 'head')?.head;
       if (old?.id !== id) return damaged(id, 'its head');
+      const { holder, updatedAt } = change;
+      if (holder !== undefined && isTaken(id, holder, updatedAt)) return refuseTakenOver(id);
       const head = changedHead(old, change);
       append(thread, id, head.seq, change);
       rows.head(thread, head, Number(row.n));
@@ -94,7 +97,7 @@ export function sqliteWrites(db: DatabaseSync) {
     swapFact,
     addSpend,
     holdSpend,
-    ...sqliteLeases(db),
+    ...leases,
   };
 }
 
