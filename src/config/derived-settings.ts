@@ -117,12 +117,21 @@ export function rateLimits({ rateLimits: words = [] }: Values): { limits: Map<st
   return { limits, unknown };
 }
 
-type StoreValues = Pick<Values, 'private' | 'store' | 'redisUrl' | 'redisCaFile' | 'redisPrefix' | 'redisTimeoutMs'>;
+type StoreValues = Pick<
+  Values,
+  'private' | 'store' | 'redisUrl' | 'redisCaFile' | 'redisPrefix' | 'redisTimeoutMs' | 'redisDurability'
+>;
 
 /** Where threads live, in the form in which the store takes it: a file, a server, or neither. */
 export interface StorePlace {
   file?: string;
-  redis?: { url: string; caFile?: string | undefined; prefix: string; patienceMs: number };
+  redis?: {
+    url: string;
+    caFile?: string | undefined;
+    prefix: string;
+    patienceMs: number;
+    durability?: 'server' | 'always';
+  };
   /** Nothing is kept on this machine's disk. */
   isPrivate: boolean;
   /** For people, without credentials. */
@@ -135,10 +144,16 @@ export function storePlace(values: StoreValues, home: string): StorePlace {
     const file = join(home, 'threads.sqlite');
     return { file, isPrivate: false, name: file };
   }
-  const { redisUrl: url, redisCaFile: caFile, redisPrefix: prefix, redisTimeoutMs: patienceMs } = values;
+  const {
+    redisUrl: url,
+    redisCaFile: caFile,
+    redisPrefix: prefix,
+    redisTimeoutMs: patienceMs,
+    redisDurability: durability,
+  } = values;
   const name = `Redis at ${URL.parse(url)?.host ?? 'REDIS_URL'}`;
   // Threads live elsewhere: logs, caches and indexes can be done without.
-  return { redis: { url, caFile, prefix, patienceMs }, isPrivate: homeProblem(home) !== undefined, name };
+  return { redis: { url, caFile, prefix, patienceMs, durability }, isPrivate: homeProblem(home) !== undefined, name };
 }
 
 /**

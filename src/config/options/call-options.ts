@@ -212,7 +212,12 @@ export const threadOptions = {
   redisTimeoutMs: {
     ...operatorSetting('Threads', 'REDIS_TIMEOUT_MS'),
     ...number({ default: 250, min: 50, max: 60_000 }),
-    doc: 'Milliseconds after which a Redis that does not answer counts as gone for now; raise it when it is far away.',
+    doc: 'Milliseconds after which a Redis that does not answer counts as gone for now; raise it when it is far away. The first connection may take 2,000.',
+  },
+  redisDurability: {
+    ...operatorSetting('Threads', 'REDIS_DURABILITY'),
+    ...oneOf(['server', 'always'], 'server'),
+    doc: 'When Redis acknowledges a change. `server`: as the server is configured; with `appendfsync everysec` its death can lose the last two seconds. `always`: once the change is on its disk; sets `appendfsync always` on the server, for all its users, which must have `appendonly yes`.',
   },
   private: {
     ...operatorSetting('Threads', 'POLYLOGUE_PRIVATE'),

@@ -1,7 +1,8 @@
 import { createClient } from '@redis/client';
-import { isAppError } from '../../core/errors.ts';
+import { isAppError, storageError } from '../../core/errors.ts';
 import type { Clock, Random } from '../../core/ports.ts';
 import { readAuthorities, replyCode, tlsAdvice, Unreachable } from './failure.ts';
+import { textsOf } from './script.ts';
 
 export interface RedisAsk {
   args: readonly string[];
@@ -21,6 +22,8 @@ export interface RedisSessionOptions {
   /** File of the authorities (PEM) that are trusted for `rediss://`; absent: those of this machine. */
   caFile?: string | undefined;
   clock: Clock;
+  /** `always`: the server has each change on its disk before it acknowledges it. Absent: as it is configured. */
+  durability?: 'server' | 'always';
   /** Milliseconds after which a server that does not answer counts as gone, for now. */
   patienceMs: number;
 }
@@ -41,7 +44,7 @@ interface Client {
 
 /** Connects. What goes wrong later ends the session: it is never mended, only replaced. */
 export async function openSession(options: RedisSessionOptions): Promise<RedisSession> {
-  const { url, clock, caFile } = options;
+  const { url, clock, caFile, durability } = options;
   // Read anew for each connection: a replaced file needs no restart.
   const tls = url.startsWith('rediss:')
     ? ({ tls: true, ...(caFile !== undefined && { ca: await readAuthorities(caFile) }) } as const)
@@ -60,6 +63,7 @@ export async function openSession(options: RedisSessionOptions): Promise<RedisSe
   const tooLong = clock.after(handshakeMs, () => end(new Error(noAnswer)));
   try {
     await Promise.race([client.connect().then(() => client.sendCommand(['PING'])), ended]);
+    if (durability === 'always') await Promise.race([syncEachChange(client), ended]);
   } catch (error) {
     end(error);
     throw error;
@@ -67,6 +71,21 @@ export async function openSession(options: RedisSessionOptions): Promise<RedisSe
     tooLong();
   }
   return session(client, options, ended, end);
+}
+
+/** With each connection, because a server that was started again has forgotten it. */
+async function syncEachChange(client: Client): Promise<void> {
+  let why = 'it keeps no append-only file';
+  try {
+    const [, isKept] = textsOf(await client.sendCommand(['CONFIG', 'GET', 'appendonly']));
+    if (isKept === 'yes') return void (await client.sendCommand(['CONFIG', 'SET', 'appendfsync', 'always']));
+  } catch (error) {
+    if (replyCode(error) === '') throw error;
+    why = `it refused CONFIG: ${reasonText(error)}`;
+  }
+  throw storageError('unavailable', `REDIS_DURABILITY is "always", which this Redis cannot do: ${why}.`, {
+    next: 'Set "appendonly yes" on the server and let the user run CONFIG, or set REDIS_DURABILITY to "server".',
+  });
 }
 
 /** One connection, from the moment the server answers until it ends. */
@@ -173,13 +192,6 @@ export function redisLink(options: RedisLinkOptions) {
     return current.ended.finally(() => lose(current, reason));
   }
 
-  async function pause(ms: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    stopPause = resolve;
-    clock.after(ms, resolve);
-    await promise;
-  }
-
   async function keepConnected(): Promise<void> {
     while (!closed) {
       try {
@@ -195,7 +207,10 @@ export function redisLink(options: RedisLinkOptions) {
       const maxPauseMs =
         replyCode(reason) === 'LOADING' ? 200 : Math.min(maxReconnectPauseMs, 10 * 2 ** Math.min(tries, 10));
       tries++;
-      if (!closed) await pause(maxPauseMs * (0.5 + random.fraction() / 2));
+      const { promise: paused, resolve: goOn } = Promise.withResolvers<void>();
+      stopPause = goOn;
+      clock.after(maxPauseMs * (0.5 + random.fraction() / 2), goOn);
+      if (!closed) await paused;
     }
   }
 

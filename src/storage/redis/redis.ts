@@ -10,6 +10,7 @@ import { redisJobs, redisLeases } from './jobs.ts';
 import { redisKeys } from './keys.ts';
 import { redisPrune } from './prune.ts';
 import { publicHead, redisBlobs } from './records.ts';
+import { textsOf } from './script.ts';
 import { redisSpend } from './spend.ts';
 import { redisIndex } from './thread-index.ts';
 import { redisThreads } from './threads.ts';
@@ -28,11 +29,14 @@ export async function redisInspection(client: RedisClient): Promise<StoreInspect
       next: `Update it to Redis ${oldest} or newer, or Valkey.`,
     });
   }
+  // A user may not be allowed to ask for it.
+  const policies = await client.everywhere(['CONFIG', 'GET', 'appendfsync']).catch(() => []);
+  const isSynced = policies.every(policy => textsOf(policy)[1] === 'always');
   const kind = isCluster ? `a cluster of ${infos.length} primaries` : 'a single server';
-  return { text: `${name} ${version} at ${client.address}, ${kind}`, warnings: warningsFor(infos) };
+  return { text: `${name} ${version} at ${client.address}, ${kind}`, warnings: warningsFor(infos, isSynced) };
 }
 
-function warningsFor(infos: readonly ReadonlyMap<string, string>[]): string[] {
+function warningsFor(infos: readonly ReadonlyMap<string, string>[], isSynced: boolean): string[] {
   const some = (test: (info: ReadonlyMap<string, string>) => boolean) => infos.some(test);
   const warnings: string[] = [];
   if (some(info => info.get('role') === 'slave'))
@@ -40,6 +44,10 @@ function warningsFor(infos: readonly ReadonlyMap<string, string>[]): string[] {
   if (some(info => info.get('aof_enabled') !== '1')) {
     warnings.push(
       'It keeps no append-only file: a crash loses what came after its last snapshot. Set "appendonly yes".',
+    );
+  } else if (!isSynced) {
+    warnings.push(
+      'It acknowledges changes before they are on its disk: when it dies, it can lose those of the last two seconds. Set "appendfsync always", or REDIS_DURABILITY=always.',
     );
   }
   if (some(info => Number(info.get('maxmemory') ?? 0) > 0 && info.get('maxmemory_policy') !== 'noeviction')) {

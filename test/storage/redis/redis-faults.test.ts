@@ -138,6 +138,51 @@ describe('a Redis that is not there', () => {
   });
 });
 
+describe('a Redis that is to have each change on its disk', () => {
+  it('loses nothing that was acknowledged when it is killed, although it is configured to wait for a second', async () => {
+    await open(['--appendfsync', 'everysec'], patientMs);
+    const safe = redisStore(server.url, { prefix, durability: 'always', patienceMs: 1_500 });
+    const heads = await Promise.all(Array.from({ length: 10 }, () => threadWith(safe, [])));
+    const acknowledged: string[] = [];
+    const write = async (id: ThreadId) => {
+      const found = await eventually(() => safe.head(id, start));
+      for (let seq = found.state === 'live' ? found.value.seq : Number.NaN; ; ) {
+        seq = await safe.commit(id, changeOf(seq, { turns: [turnOf(seq + 1)] }));
+        acknowledged.push(`${id} ${seq}`);
+      }
+    };
+    for (let round = 0; round < 4; round++) {
+      const enough = acknowledged.length + 100;
+      const writing = Promise.allSettled(heads.map(({ id }) => write(id)));
+      await waitUntil('turns were acknowledged', () => acknowledged.length >= enough, { everyMs: 1 });
+      expect(Object.values(Object(await server.command('CONFIG', 'GET', 'appendfsync')))).toContain('always');
+      await server.kill();
+      for (const end of await writing) expect(end).toMatchObject({ reason: refused('unavailable') });
+      await server.start();
+    }
+    await store.close();
+    store = safe;
+    const kept = await Promise.all(heads.map(async ({ id }) => (await seqs(id)).map(seq => `${id} ${seq}`)));
+    const known = new Set(kept.flat());
+    expect(acknowledged.filter(turn => !known.has(turn))).toEqual([]);
+    expect(acknowledged.length).toBeGreaterThanOrEqual(400);
+  });
+
+  it.each([
+    ['it keeps no append-only file', ['--appendonly', 'no']],
+    ['it refused CONFIG', ['--rename-command', 'CONFIG', '']],
+  ])('is refused at once, with what to do, where that cannot be: %s', async (why, settings) => {
+    await open(settings, patientMs);
+    const safe = redisStore(server.url, { prefix, durability: 'always' });
+    await expect(safe.create(headOf())).rejects.toMatchObject({
+      ...refused('unavailable'),
+      message: expect.stringContaining(why),
+      details: { next: expect.stringContaining('REDIS_DURABILITY') },
+    });
+    await safe.close();
+  });
+});
+
 describe('a Redis that is slow to connect', () => {
   it('is waited for by the first command, whose own time begins with the connection', async () => {
     await open();

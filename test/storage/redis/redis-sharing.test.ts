@@ -190,6 +190,9 @@ describe('the server', () => {
     const inspection = await one.inspect!();
     expect(inspection.text).toMatch(/^Redis 7\.\d+\.\d+ at 127\.0\.0\.1:\d+, a single server$/);
     expect(inspection.warnings).toEqual([]);
+    await server.command('CONFIG', 'SET', 'appendfsync', 'everysec');
+    expect((await one.inspect!()).warnings).toEqual([expect.stringContaining('REDIS_DURABILITY=always')]);
+    await server.command('CONFIG', 'SET', 'appendfsync', 'always');
     await server.command('CONFIG', 'SET', 'appendonly', 'no');
     await server.command('CONFIG', 'SET', 'maxmemory', '1gb');
     await server.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
