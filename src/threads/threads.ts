@@ -1,10 +1,10 @@
-import { createQueue } from '../core/concurrency.ts';
-import { AppError, inputError, isAppError, throwIfAborted } from '../core/errors.ts';
+import { AppError, inputError, isAppError } from '../core/errors.ts';
 import { type ExchangeId, exchangeId, isThreadId, type ThreadId, threadId } from '../core/ids.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { Compaction, ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../core/thread.ts';
 import type { Lookup, Store, ThreadChange } from '../storage/store.ts';
+import { createThreadLocks, type WithThreadLock, warnFrom } from './locks.ts';
 
 /** Whose thread, and where it lives. */
 export interface ThreadScope {
@@ -127,6 +127,54 @@ function notFound(id: ThreadId, why = ''): AppError {
   });
 }
 
+/** How often, in milliseconds, a store is tried that failed, how many times, and how many answers wait for it at most. */
+const lateEveryMs = 2_000;
+const lateTries = 1_800;
+const maxLate = 100;
+
+/** Answers that a store could not take, in memory until it can: at most one of each thread, whose next call waits for it. */
+function createLateAnswers(clock: Clock, emit: Emit, exclusively: WithThreadLock) {
+  const waiting = new Map<ThreadId, () => Promise<unknown>>();
+  const { signal } = new AbortController();
+
+  /** Expects to run under the thread's lock. Rejects where the store still fails. */
+  async function flush(id: ThreadId, isLast = false): Promise<void> {
+    const store = waiting.get(id);
+    if (!store) return;
+    let outcome = 'is stored now.';
+    try {
+      await store();
+    } catch (error) {
+      if (isPassing(error) && !isLast) throw error;
+      outcome = `cannot be stored: ${isAppError(error) ? error.message : String(error)}`;
+    }
+    waiting.delete(id);
+    emit({ type: 'warning', where: 'store', message: `An answer in thread ${id} that was not persisted ${outcome}` });
+  }
+
+  function flushLater(id: ThreadId, tries: number): void {
+    clock.after(lateEveryMs, () => {
+      if (tries === 0) return void flush(id, true);
+      exclusively(id, { signal }, () => flush(id)).catch(() => flushLater(id, tries - 1));
+    });
+  }
+
+  return {
+    flush,
+    /** False where it cannot be kept. */
+    keep(id: ThreadId, error: unknown, store: () => Promise<unknown>): boolean {
+      if (!isPassing(error) || waiting.has(id) || waiting.size >= maxLate) return false;
+      waiting.set(id, store);
+      flushLater(id, lateTries);
+      return true;
+    },
+  };
+}
+
+function isPassing(error: unknown): boolean {
+  return isAppError(error) && ['unavailable', 'storage_full'].includes(error.details.class);
+}
+
 /** Not with the first write, which somebody waits for. */
 const firstAfterMs = 30_000;
 
@@ -137,14 +185,9 @@ export function createRetention({ store, clock, emit }: Omit<ThreadsOptions, 'ra
   let begun = false;
 
   function pruneIn(ms: number): void {
-    clock.after(ms, () => {
-      store.prune(clock.now()).then(
-        () => pruneIn(everyMs),
-        error => {
-          emit({ type: 'warning', where: 'prune', message: isAppError(error) ? error.message : String(error) });
-          pruneIn(everyMs);
-        },
-      );
+    clock.after(ms, async () => {
+      await store.prune(clock.now()).catch(warnFrom(emit, 'prune'));
+      pruneIn(everyMs);
     });
   }
 
@@ -180,11 +223,17 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
   const lifetimeMs = (timeoutHours ?? store.defaultTimeoutHours) * 3_600_000;
   const retention = createRetention({ store, clock, emit });
   const holder = random.uuid();
+  const exclusively = createThreadLocks({ store, clock, emit, holder });
+  const late = createLateAnswers(clock, emit, exclusively);
   const load = (id: ThreadId, owner: string) => loadThread(store, id, owner, clock.now());
 
-  function touch(thread: Thread): Pick<ThreadChange, 'baseSeq' | 'holder' | 'updatedAt' | 'expiresAt'> {
+  function touch(thread: Pick<Thread, 'seq'>): Pick<ThreadChange, 'baseSeq' | 'holder' | 'updatedAt' | 'expiresAt'> {
     const now = clock.now();
     return { baseSeq: thread.seq, holder, updatedAt: now, expiresAt: now + lifetimeMs };
+  }
+
+  function changeOf(seq: number, id: ExchangeId, { status, ...rest }: Addition): ThreadChange {
+    return { ...touch({ seq }), ...rest, exchange: { id, status } };
   }
 
   function newHead(
@@ -199,7 +248,7 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     store,
     /** Milliseconds that a thread lives after its last use. */
     lifetimeMs,
-    exclusively: createThreadLocks({ store, clock, emit, holder }),
+    exclusively,
     newExchange: () => exchangeId(random.uuid()),
 
     /** A new thread; nothing is stored before its first exchange. */
@@ -226,6 +275,7 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
 
     /** Reads a thread, as it is now under its lease, and closes exchanges that a dead process left open. */
     async refresh(thread: Pick<ThreadHead, 'id' | 'owner'>): Promise<Thread> {
+      await late.flush(thread.id);
       const current = await load(thread.id, thread.owner);
       const open = new Set(current.turns.filter(turn => turn.status === 'pending').map(turn => turn.exchange));
       for (const id of open) {
@@ -235,13 +285,23 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     },
 
     /** Stores an addition; resolves once it is durable. Answers the thread as it is then. */
-    async add(thread: Thread, exchange: ExchangeId, { turns, status, ...rest }: Addition): Promise<Thread> {
-      const change: ThreadChange = { ...touch(thread), ...rest, turns, exchange: { id: exchange, status } };
+    async add(thread: Thread, exchange: ExchangeId, addition: Addition): Promise<Thread> {
+      const change = changeOf(thread.seq, exchange, addition);
       // Sent together, so that a store that gathers its writes waits for the disk once.
       const created = isNew(thread) ? store.create(headOf(thread)) : undefined;
       const [seq] = await Promise.all([store.commit(thread.id, change), created]);
       retention.begin();
       return withChange(thread, change, seq);
+    },
+
+    /** Adds it once a store works again that refused it, to the thread as it was. False where that will not happen. */
+    addLater({ id, owner, seq }: Thread, exchange: ExchangeId, addition: Addition, error: unknown): boolean {
+      return late.keep(id, error, async () => {
+        const { turns } = await load(id, owner);
+        // The store may have taken it, and only its word got lost.
+        if (turns.some(turn => turn.exchange === exchange && turn.status === addition.status)) return;
+        await store.commit(id, changeOf(seq, exchange, addition));
+      });
     },
 
     /** A new thread that begins with the turns up to `upToSeq` of another one; its own turns are numbered on from there. */
@@ -282,86 +342,5 @@ function withChange(thread: Thread, change: ThreadChange, seq: number): Thread {
       tokens: thread.totals.tokens + (change.tokens ?? 0),
       costUsd: thread.totals.costUsd + (change.costUsd ?? 0),
     },
-  };
-}
-
-export interface LeaseOptions {
-  store: Store;
-  clock: Clock;
-  emit: Emit;
-  /** Names this process among those that share the store. */
-  holder: string;
-}
-
-export interface ExclusiveOptions {
-  signal: AbortSignal;
-  /** Called once when the thread is taken and the call has to wait. */
-  onWait?: () => void;
-}
-
-/** Runs work on a thread while no other call, of this or another process, does. */
-export type WithThreadLock = <Result>(
-  id: ThreadId,
-  options: ExclusiveOptions,
-  work: () => Promise<Result>,
-) => Promise<Result>;
-
-/** A process that died holds a thread for this long at the most. */
-const leaseMs = 6_000;
-const renewEveryMs = 2_000;
-const pollMs = 50;
-
-/** Within the process calls queue in the order they came; between processes a lease in the store decides. */
-export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions): WithThreadLock {
-  const queue = createQueue();
-  const warn = (error: unknown) =>
-    emit({ type: 'warning', where: 'thread lease', message: isAppError(error) ? error.message : String(error) });
-
-  async function take(id: ThreadId, { signal, onWait }: ExclusiveOptions): Promise<void> {
-    for (let tries = 0; !(await store.lease(id, holder, leaseMs, clock.now())); tries++) {
-      if (tries === 0) onWait?.();
-      throwIfAborted(signal);
-      await clock.sleep(pollMs, signal);
-    }
-  }
-
-  function keep(id: ThreadId): () => void {
-    let stop = () => {};
-    const renewLater = () => {
-      stop = clock.after(renewEveryMs, () => {
-        store.lease(id, holder, leaseMs, clock.now()).catch(error => {
-          // The exchange goes on: the commit's own check tells whether somebody came between.
-          warn(error);
-        });
-        renewLater();
-      });
-    };
-    renewLater();
-    return () => stop();
-  }
-
-  async function giveBack(id: ThreadId): Promise<void> {
-    try {
-      await store.release(id, holder);
-    } catch (error) {
-      // It lapses by itself, and what the work brought must not be lost for it.
-      warn(error);
-    }
-  }
-
-  return async (id, options, work) => {
-    const leave = await queue.enter(id, options.signal, options.onWait);
-    try {
-      await take(id, options);
-      const stop = keep(id);
-      try {
-        return await work();
-      } finally {
-        stop();
-        await giveBack(id);
-      }
-    } finally {
-      leave();
-    }
   };
 }

@@ -3,7 +3,7 @@ import { systemEnvironment } from '../../src/app/system-environment.ts';
 import { cancelledError, storageError } from '../../src/core/errors.ts';
 import { threadId } from '../../src/core/ids.ts';
 import { createMemoryStore } from '../../src/storage/memory/memory.ts';
-import { createThreadLocks } from '../../src/threads/threads.ts';
+import { createThreadLocks } from '../../src/threads/locks.ts';
 import { type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';

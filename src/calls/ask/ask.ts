@@ -296,8 +296,10 @@ export async function storeAnswer(
   try {
     return { turn: answer, thread: await services.threads.add(thread, turn.exchange, addition), sent, warnings: [] };
   } catch (error) {
-    const warnings = [`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`];
-    return { turn: answer, thread, sent, warnings };
+    const later = services.threads.addLater(thread, turn.exchange, addition, error);
+    const why = isAppError(error) ? error.message : 'the store failed';
+    const warning = `not_persisted: ${why}${later ? ' The answer is stored when the store works again.' : ''}`;
+    return { turn: answer, thread, sent, warnings: [warning] };
   }
 }
 

@@ -1,0 +1,89 @@
+import { createQueue } from '../core/concurrency.ts';
+import { isAppError, throwIfAborted } from '../core/errors.ts';
+import type { ThreadId } from '../core/ids.ts';
+import type { Clock, Emit } from '../core/ports.ts';
+import type { Store } from '../storage/store.ts';
+
+export function warnFrom(emit: Emit, where: string): (error: unknown) => void {
+  return error => emit({ type: 'warning', where, message: isAppError(error) ? error.message : String(error) });
+}
+
+export interface LeaseOptions {
+  store: Store;
+  clock: Clock;
+  emit: Emit;
+  /** Names this process among those that share the store. */
+  holder: string;
+}
+
+export interface ExclusiveOptions {
+  signal: AbortSignal;
+  /** Called once when the thread is taken and the call has to wait. */
+  onWait?: () => void;
+}
+
+/** Runs work on a thread while no other call, of this or another process, does. */
+export type WithThreadLock = <Result>(
+  id: ThreadId,
+  options: ExclusiveOptions,
+  work: () => Promise<Result>,
+) => Promise<Result>;
+
+/** A process that died holds a thread for this long at the most. */
+const leaseMs = 6_000;
+const renewEveryMs = 2_000;
+const pollMs = 50;
+
+/** Within the process calls queue in the order they came; between processes a lease in the store decides. */
+export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions): WithThreadLock {
+  const queue = createQueue();
+  const warn = warnFrom(emit, 'thread lease');
+
+  async function take(id: ThreadId, { signal, onWait }: ExclusiveOptions): Promise<void> {
+    for (let tries = 0; !(await store.lease(id, holder, leaseMs, clock.now())); tries++) {
+      if (tries === 0) onWait?.();
+      throwIfAborted(signal);
+      await clock.sleep(pollMs, signal);
+    }
+  }
+
+  function keep(id: ThreadId): () => void {
+    let stop = () => {};
+    const renewLater = () => {
+      stop = clock.after(renewEveryMs, () => {
+        store.lease(id, holder, leaseMs, clock.now()).catch(error => {
+          // The exchange goes on: the commit's own check tells whether somebody came between.
+          warn(error);
+        });
+        renewLater();
+      });
+    };
+    renewLater();
+    return () => stop();
+  }
+
+  async function giveBack(id: ThreadId): Promise<void> {
+    try {
+      await store.release(id, holder);
+    } catch (error) {
+      // It lapses by itself, and what the work brought must not be lost for it.
+      warn(error);
+    }
+  }
+
+  return async (id, options, work) => {
+    const leave = await queue.enter(id, options.signal, options.onWait);
+    try {
+      await take(id, options);
+      const stop = keep(id);
+      try {
+        return await work();
+      } finally {
+        stop();
+        await giveBack(id);
+      }
+    } finally {
+      leave();
+    }
+  };
+}
