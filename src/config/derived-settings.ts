@@ -117,43 +117,29 @@ export function rateLimits({ rateLimits: words = [] }: Values): { limits: Map<st
   return { limits, unknown };
 }
 
-type StoreValues = Pick<
-  Values,
-  'private' | 'store' | 'redisUrl' | 'redisCaFile' | 'redisPrefix' | 'redisTimeoutMs' | 'redisDurability'
->;
+type StoreKey = 'private' | 'store' | `redis${'Url' | 'CaFile' | 'Prefix' | 'TimeoutMs' | 'Durability'}`;
 
 /** Where threads live, in the form in which the store takes it: a file, a server, or neither. */
 export interface StorePlace {
   file?: string;
-  redis?: {
-    url: string;
-    caFile?: string | undefined;
-    prefix: string;
-    patienceMs: number;
-    durability?: 'server' | 'always';
-  };
+  redis?: { url: string; caFile?: string | undefined; prefix: string; patienceMs: number; syncs?: boolean };
   /** Nothing is kept on this machine's disk. */
   isPrivate: boolean;
   /** For people, without credentials. */
   name: string;
 }
 
-export function storePlace(values: StoreValues, home: string): StorePlace {
+export function storePlace(values: Pick<Values, StoreKey>, home: string): StorePlace {
   if (values.private || values.store === 'memory') return { isPrivate: true, name: 'memory, until this process ends' };
   if (values.store === 'sqlite') {
     const file = join(home, 'threads.sqlite');
     return { file, isPrivate: false, name: file };
   }
-  const {
-    redisUrl: url,
-    redisCaFile: caFile,
-    redisPrefix: prefix,
-    redisTimeoutMs: patienceMs,
-    redisDurability: durability,
-  } = values;
+  const { redisUrl: url, redisCaFile: caFile, redisPrefix: prefix, redisTimeoutMs: patienceMs } = values;
   const name = `Redis at ${URL.parse(url)?.host ?? 'REDIS_URL'}`;
   // Threads live elsewhere: logs, caches and indexes can be done without.
-  return { redis: { url, caFile, prefix, patienceMs, durability }, isPrivate: homeProblem(home) !== undefined, name };
+  const redis = { url, caFile, prefix, patienceMs, syncs: values.redisDurability === 'always' };
+  return { redis, isPrivate: homeProblem(home) !== undefined, name };
 }
 
 /**

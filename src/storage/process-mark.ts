@@ -44,6 +44,17 @@ export function stateOfHolder(marks: ProcessMarks, holder: string): ProcessState
   return marks.stateOf(holder.slice(holder.indexOf(' ') + 1));
 }
 
+/** The process with an exclusive lock on a byte of a file, and what keeps it from going on; undefined where nobody can tell. */
+export function lockHolder(file: string, byte: number): { pid: string; isStopped: boolean } | undefined {
+  try {
+    const lock = new RegExp(` WRITE (\\d+) \\S+:${statSync(file).ino} ${byte} `);
+    const [, pid] = lock.exec(readFileSync('/proc/locks', 'utf8')) ?? [];
+    return pid === undefined ? undefined : { pid, isStopped: /[Tt]/.test(processStat('/proc', pid)?.state ?? '') };
+  } catch {
+    return undefined;
+  }
+}
+
 function split(mark: string): (string | undefined)[] {
   const [, place, pid, started] = /^(.+) (\d+) (\d+)$/.exec(mark) ?? [];
   return [place, pid, started];

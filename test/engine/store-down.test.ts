@@ -109,4 +109,33 @@ describe('a store that is down', () => {
       await holder.ended;
     }
   });
+
+  it('waits once for a process that was stopped while it wrote, names it, and goes on when it does', async () => {
+    vendor.script({ answer: 'One.' }, { answer: 'Two.' });
+    await polylogue.call('chat', { prompt: 'First?' });
+    const holder: SqliteProcess = startSqliteProcess('hold', file(), '5000');
+    try {
+      await holder.said(line => line === 'held');
+      holder.child.kill('SIGSTOP');
+      const refusals = [];
+      for (const prompt of ['Second?', 'Third?', 'Fourth?']) {
+        const waited = waitedTime();
+        const { error } = await polylogue.call('chat', { prompt });
+        refusals.push({ error, waitedMs: waited() });
+      }
+      for (const { error } of refusals) {
+        expect(error).toMatchObject({ code: 'STORAGE', class: 'unavailable', retryable: true });
+        expect(error.message).toContain(`Process ${holder.child.pid}, which is stopped, has held the lock`);
+        expect(error.next).toContain(`kill -CONT ${holder.child.pid}`);
+      }
+      // Less than the wait of the first one, of ten seconds.
+      expect(refusals.slice(1).map(({ waitedMs }) => waitedMs < 8_000)).toEqual([true, true]);
+      holder.child.kill('SIGCONT');
+      await holder.ended;
+      expect(await polylogue.call('chat', { prompt: 'Fifth?' })).toMatchObject({ content: 'Two.' });
+    } finally {
+      holder.child.kill('SIGKILL');
+      await holder.ended;
+    }
+  });
 });

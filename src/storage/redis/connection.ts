@@ -22,8 +22,8 @@ export interface RedisSessionOptions {
   /** File of the authorities (PEM) that are trusted for `rediss://`; absent: those of this machine. */
   caFile?: string | undefined;
   clock: Clock;
-  /** `always`: the server has each change on its disk before it acknowledges it. Absent: as it is configured. */
-  durability?: 'server' | 'always';
+  /** The server is to have each change on its disk before it acknowledges it. Absent: as it is configured. */
+  syncs?: boolean;
   /** Milliseconds after which a server that does not answer counts as gone, for now. */
   patienceMs: number;
 }
@@ -44,7 +44,7 @@ interface Client {
 
 /** Connects. What goes wrong later ends the session: it is never mended, only replaced. */
 export async function openSession(options: RedisSessionOptions): Promise<RedisSession> {
-  const { url, clock, caFile, durability } = options;
+  const { url, clock, caFile, syncs } = options;
   // Read anew for each connection: a replaced file needs no restart.
   const tls = url.startsWith('rediss:')
     ? ({ tls: true, ...(caFile !== undefined && { ca: await readAuthorities(caFile) }) } as const)
@@ -63,7 +63,7 @@ export async function openSession(options: RedisSessionOptions): Promise<RedisSe
   const tooLong = clock.after(handshakeMs, () => end(new Error(noAnswer)));
   try {
     await Promise.race([client.connect().then(() => client.sendCommand(['PING'])), ended]);
-    if (durability === 'always') await Promise.race([syncEachChange(client), ended]);
+    if (syncs) await Promise.race([syncEachChange(client), ended]);
   } catch (error) {
     end(error);
     throw error;

@@ -1,8 +1,10 @@
 import { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
+import { storageError } from '../../core/errors.ts';
+import { lockHolder } from '../process-mark.ts';
 import { perform, type WriteRequest, type WriterAnswer, type WriterOptions, type WriterRequest } from './client.ts';
-import { isDamage, packFailure, sqliteFailure } from './failure.ts';
-import { type Connect, inodeOf, sqliteOpen } from './open.ts';
+import { isDamage, packFailure, passesSoon, sqliteFailure } from './failure.ts';
+import { type Connect, inodeOf, lockWaitMs, sqliteOpen } from './open.ts';
 import { type SqliteWrites, sqliteWrites } from './writes.ts';
 
 export type Outcome = { value: number } | { error: unknown };
@@ -52,6 +54,12 @@ function inSavepoint({ db, writes }: Transaction, request: WriteRequest): Outcom
 /** The most requests that share one transaction: the first of them waits for the last. */
 const batchSize = 256;
 
+/** How long a writer waits for a lock for which it has waited in vain just before. */
+const nextWaitMs = 200;
+
+/** Where writers lock the shared-memory file of a database. */
+const writeLockByte = 120;
+
 /** How often the file may be replaced under one batch before that counts as a failure. */
 const maxReopens = 3;
 
@@ -75,6 +83,8 @@ class Writer {
   #held: Held | undefined;
   /** Damage that a full check does not find again would be looked for without an end. */
   #inspected = false;
+  /** The lock was waited for in vain. */
+  #isShort = false;
 
   constructor(options: WriterOptions, connect: Connect, reply: Reply, end: () => void) {
     this.#options = options;
@@ -132,13 +142,41 @@ class Writer {
   #begin(now: number): Held {
     for (let tries = 0; tries < maxReopens; tries++) {
       const held = this.#held ?? this.#open(now, false).held;
-      held.db.exec('BEGIN IMMEDIATE');
+      this.#lock(held.db);
       // Somebody replaced the file, or deleted it: what went into the old one would be lost.
       if (inodeOf(this.#options.file) === held.inode) return held;
       held.db.exec('ROLLBACK');
       this.#drop();
     }
     throw new Error(`${this.#options.file} is replaced again and again`);
+  }
+
+  /** One long wait for whoever holds the lock: the next ones are short until it is free. */
+  #lock(db: DatabaseSync): void {
+    try {
+      db.exec('BEGIN IMMEDIATE');
+      if (this.#isShort) db.exec(`PRAGMA busy_timeout = ${lockWaitMs}`);
+      this.#isShort = false;
+    } catch (error) {
+      const { file } = this.#options;
+      if (!passesSoon(error)) throw error;
+      this.#isShort = true;
+      db.exec(`PRAGMA busy_timeout = ${nextWaitMs}`);
+      const holder = lockHolder(`${file}-shm`, writeLockByte);
+      if (!holder) throw error;
+      const { pid, isStopped } = holder;
+      const seconds = lockWaitMs / 1_000;
+      throw storageError(
+        'unavailable',
+        `Process ${pid}${isStopped ? ', which is stopped,' : ''} has held the lock of ${file} for over ${seconds} s.`,
+        {
+          cause: error,
+          retryable: true,
+          next: `${isStopped ? `Continue it with "kill -CONT ${pid}", or end` : 'Wait for it, or end'} it; then resend the call.`,
+          data: { pid: Number(pid), isStopped },
+        },
+      );
+    }
   }
 
   #open(now: number, thorough: boolean): { held: Held; repaired: boolean } {

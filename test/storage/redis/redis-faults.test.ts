@@ -141,7 +141,7 @@ describe('a Redis that is not there', () => {
 describe('a Redis that is to have each change on its disk', () => {
   it('loses nothing that was acknowledged when it is killed, although it is configured to wait for a second', async () => {
     await open(['--appendfsync', 'everysec'], patientMs);
-    const safe = redisStore(server.url, { prefix, durability: 'always', patienceMs: 1_500 });
+    const safe = redisStore(server.url, { prefix, syncs: true, patienceMs: 1_500 });
     const heads = await Promise.all(Array.from({ length: 10 }, () => threadWith(safe, [])));
     const acknowledged: string[] = [];
     const write = async (id: ThreadId) => {
@@ -173,7 +173,7 @@ describe('a Redis that is to have each change on its disk', () => {
     ['it refused CONFIG', ['--rename-command', 'CONFIG', '']],
   ])('is refused at once, with what to do, where that cannot be: %s', async (why, settings) => {
     await open(settings, patientMs);
-    const safe = redisStore(server.url, { prefix, durability: 'always' });
+    const safe = redisStore(server.url, { prefix, syncs: true });
     await expect(safe.create(headOf())).rejects.toMatchObject({
       ...refused('unavailable'),
       message: expect.stringContaining(why),
