@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CallExplanation, RouteQuestion } from '../calls/ask/explain-call.ts';
 import { createOperations } from '../calls/durable/operations.ts';
+import { estimateTokens } from '../core/tokens.ts';
 import type { ToolHost } from '../core/tool-host.ts';
 import type { SpendRow } from '../core/usage.ts';
 import { version } from '../core/version.ts';
@@ -112,7 +113,13 @@ export async function composeProduct(
       const found = await hosts.of({ permissions: unlimited, listed, free: true, isAlone: true });
       return { host: found.services.host, root: found.root };
     },
-    warm: () => inSlices([async () => void new Headers(), () => mask('A text.', 'warm'), models.warm]),
+    warm: () =>
+      inSlices([
+        () => fetch('data:,').then(reply => reply.text()),
+        async () => void estimateTokens('A text of some words.'),
+        () => mask('A text.', 'warm'),
+        models.warm,
+      ]),
     searchIndex: files.indexes.of,
     transfer,
     ...observed,
