@@ -1,0 +1,71 @@
+export interface MutatedModule {
+  /** Source files, relative to the root. */
+  files: readonly string[];
+  /** Patterns of the test files that cover them. Tests in programs of their own, and long ones, are left out: they add nothing. */
+  tests: readonly string[];
+}
+
+const inFolder = (folder: string, names: string) => names.split(' ').map(name => `${folder}/${name}.ts`);
+
+/** The code whose mistakes cost money, data or secrets. */
+export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
+  retry: {
+    files: inFolder('src/models/resilience', 'policy limiter'),
+    tests: [
+      'test/models/resilience/{call-policy,clocks,limiter,retry-budget,retry}.test.ts',
+      'test/models/call/{call,ends,broken-streams}.test.ts',
+    ],
+  },
+  breaker: {
+    files: inFolder('src/models/resilience', 'breaker breaker-registry shared-breakers classify-error'),
+    tests: [
+      'test/models/resilience/{breaker-registry,errors,fault,retry,call-policy,retry-budget}.test.ts',
+      'test/models/call/{call,ends}.test.ts',
+    ],
+  },
+  sandbox: {
+    files: [
+      ...inFolder('src/workspace', 'sandbox'),
+      ...inFolder('src/engine/modes/agent/local-tools', 'command-policy command-sandbox command-tool'),
+    ],
+    tests: [
+      'test/workspace/{sandbox,sandbox-race,read,write-inside,collect,list-source-files,secret-files,file-address,file-name}.test.ts',
+      'test/engine/modes/agent/local-tools/*.test.ts',
+    ],
+  },
+  redaction: {
+    files: [
+      ...inFolder('src/observability', 'private-keys remembered-secrets secret-contexts secret-masking secret-tokens'),
+      'src/calls/ask/redaction.ts',
+    ],
+    tests: [
+      'test/observability/{canaries,redact,secrets,spans,exchange-log}.test.ts',
+      'test/calls/ask/masked-stream.test.ts',
+      'test/workspace/restore-secrets.test.ts',
+      'test/security/{secret-sweep,secrets-in-fields,secrets-of-files,put-back}.test.ts',
+    ],
+  },
+  budget: {
+    files: inFolder('src/models', 'budget spend-meter'),
+    tests: [
+      'test/models/{spend-meter,reservations,paid-services,paid-services-broken}.test.ts',
+      'test/models/routing/prices.test.ts',
+      'test/storage/memory/memory-spend.test.ts',
+    ],
+  },
+  store: {
+    files: [
+      ...inFolder(
+        'src/storage/sqlite',
+        'client failure open read-threads reader salvage schema spend sqlite tables thread-index writer writes',
+      ),
+      'src/storage/records.ts',
+      'src/storage/memory/memory.ts',
+    ],
+    tests: [
+      'test/storage/memory/*.test.ts',
+      'test/storage/{retention,stored-state}.test.ts',
+      'test/storage/sqlite/{seen-rows,sqlite,sqlite-damage,sqlite-faults,sqlite-file,sqlite-migration,sqlite-seen-turns,sqlite-sharing,sqlite-spend,sqlite-writes}.test.ts',
+    ],
+  },
+};
