@@ -9,6 +9,7 @@ const needs: Need[] = [
   { program: 'bwrap', aptPackage: 'bubblewrap', purpose: 'commands of an agent are run in a real sandbox' },
   { program: 'redis-server', aptPackage: 'redis-server', purpose: 'the Redis store is tested against a real Redis' },
   { program: 'haproxy', probe: ['-v'], aptPackage: 'haproxy', purpose: 'deploy/ puts one before several daemons' },
+  { program: 'strace', aptPackage: 'strace', purpose: 'what a store writes is recorded, to replay a power loss' },
   { program: 'chromium', aptPackage: 'chromium', purpose: 'pages are opened in a real browser' },
 ];
 

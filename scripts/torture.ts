@@ -1,13 +1,44 @@
-/** Kills processes at random moments of their writes and calls, 200 times each, or as often as the argument says. */
-import { spawnSync } from 'node:child_process';
+/** Breaks the product on purpose: `npm run torture -- --help`. */
+import { printable } from '../bench/measure/table.ts';
+import { type PartName, readArguments, type TortureArguments } from './torture/arguments.ts';
+import type { Part } from './torture/part.ts';
 
-const rounds = Number(process.argv[2] ?? 200);
-if (!Number.isInteger(rounds) || rounds < 1) {
-  process.stderr.write('Name a number of rounds, or nothing for 200.\n');
-  process.exit(2);
+const parts: Record<PartName, () => Promise<Part>> = {
+  kills: async () => (await import('./torture/kills.ts')).kills,
+  calls: async () => (await import('./torture/calls.ts')).calls,
+  power: async () => (await import('./torture/power/power.ts')).power,
+};
+
+/** Lines of what was broken that are printed of each part. */
+const shown = 20;
+
+async function run(given: TortureArguments): Promise<number> {
+  if ('help' in given) {
+    process.stdout.write(given.help);
+    return 0;
+  }
+  let broken = 0;
+  for (const name of given.parts) {
+    const part = await parts[name]();
+    const table = await part(given.options);
+    const failed = table.failed ?? [];
+    const lines = failed.slice(0, shown).map(what => `  FAILED ${what}`);
+    if (failed.length > shown) lines.push(`  FAILED ${failed.length - shown} more`);
+    process.stdout.write(`${[printable(table), ...lines].join('\n')}\n\n`);
+    broken += failed.length;
+  }
+  process.stdout.write(broken === 0 ? 'All promises held.\n' : `${broken} promises were broken.\n`);
+  return broken === 0 ? 0 : 1;
 }
-const files = ['test/storage/sqlite/sqlite-crash.test.ts', 'test/e2e/once.test.ts'];
-const vitest = new URL('../node_modules/vitest/vitest.mjs', import.meta.url).pathname;
-const env = { ...process.env, TORTURE_ROUNDS: String(rounds) };
-const { status } = spawnSync(process.execPath, [vitest, 'run', ...files], { env, stdio: 'inherit' });
-process.exit(status ?? 1);
+
+function read(): TortureArguments | undefined {
+  try {
+    return readArguments(process.argv.slice(2));
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : error}\nSee npm run torture -- --help.\n`);
+    return undefined;
+  }
+}
+
+const given = read();
+process.exitCode = given ? await run(given) : 2;
