@@ -7,6 +7,7 @@ const parts: Record<PartName, () => Promise<Part>> = {
   kills: async () => (await import('./torture/kills.ts')).kills,
   calls: async () => (await import('./torture/calls.ts')).calls,
   power: async () => (await import('./torture/power/power.ts')).power,
+  soak: async () => (await import('./torture/soak/soak.ts')).soak,
 };
 
 /** Lines of what was broken that are printed of each part. */

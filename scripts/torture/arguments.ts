@@ -6,6 +6,7 @@ const parts = {
   kills: 'kill -9 of processes that write to SQLite; --rounds: kills (default: 1000)',
   calls: 'kill -9 of servers during calls; --rounds: kills (default: 200)',
   power: 'a power loss after every write of a store; --rounds: steps of the store (default: 120)',
+  soak: 'mixed load on a daemon; --minutes: how long (default: 60)',
 } as const;
 
 export type PartName = keyof typeof parts;

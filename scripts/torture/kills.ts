@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { quantile } from '../../bench/measure/statistics.ts';
 import { figure, type Table } from '../../bench/measure/table.ts';
@@ -33,7 +34,9 @@ type Moment = (typeof moments)[number];
 
 /** So many files are tortured at once: most of a round is a process that starts, or a disk that is waited for. */
 const lanes = 3;
-const widths = [1, 8, 64, 200];
+const widths = [1, 16, 64, 200];
+/** A writer of one thread waits for the disk with each write; so long after its first one it is killed. */
+const patienceMs = 3_000;
 /** Acknowledged writes of all rounds, for each kill. */
 const writesPerKill = 1_000;
 
@@ -89,13 +92,22 @@ function openVictim(file: string, seed: number) {
     next += 100_000;
     const noted = new Ledger(seed);
     const enough = random.fraction() * 2 * writes;
+    const first = Promise.withResolvers<void>();
     const reached = child.until(line => {
       noted.note(line);
+      if (noted.writes > 0) first.resolve();
       if (moment === 'migration') return line === 'opening';
       return moment !== 'start' && noted.writes >= enough;
     });
-    await Promise.race([moment === 'start' ? undefined : reached, child.ended]);
-    await new Promise(resolve => setTimeout(resolve, random.fraction() * (moment === 'start' ? 300 : 40)));
+    if (moment === 'migration') await Promise.race([reached, child.ended]);
+    else if (moment !== 'start') {
+      await Promise.race([first.promise, child.ended]);
+      const late = new AbortController();
+      const patience = wait(random.fraction() * patienceMs, undefined, { signal: late.signal }).catch(() => undefined);
+      await Promise.race([reached, child.ended, patience]);
+      late.abort();
+    }
+    await wait(random.fraction() * (moment === 'start' ? 300 : 40));
     const early = child.process.exitCode !== null;
     child.process.kill('SIGKILL');
     return { ...(await child.ended), early };

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readArguments } from '../../scripts/torture/arguments.ts';
+import { kills } from '../../scripts/torture/kills.ts';
 import { Ledger, textOf, threadOf } from '../../scripts/torture/ledger.ts';
 import { Disk, type DiskEvent, type Loss } from '../../scripts/torture/power/disk.ts';
 import { losePower } from '../../scripts/torture/power/power.ts';
@@ -18,7 +19,7 @@ describe('the command line of the torture', () => {
   });
 
   it('says what is wrong and what is allowed', () => {
-    expect(() => readArguments(['kill'])).toThrow('Unknown part "kill". Parts: kills, calls, power');
+    expect(() => readArguments(['kill'])).toThrow('Unknown part "kill". Parts: kills, calls, power, soak.');
     expect(() => readArguments(['--rounds', '0'])).toThrow('Invalid --rounds "0". Give a whole number from 1.');
     expect(() => readArguments(['--seed', '1e3'])).toThrow('Invalid --seed "1e3"');
     expect(() => readArguments(['--often'])).toThrow("Unknown option '--often'");
@@ -52,6 +53,17 @@ describe('the ledger of what was acknowledged', () => {
     } finally {
       await place.dispose();
     }
+  });
+});
+
+describe('processes that are killed while they write', () => {
+  it('lose nothing that was acknowledged, nor damage their files', async () => {
+    const { rows, failed } = await kills({ seed: 9, rounds: 6, minutes: 1 });
+    expect(failed).toEqual([]);
+    const figures = new Map(rows.map(([what, figure]) => [what, Number(figure)]));
+    expect(figures.get('kills during migration')).toBe(3);
+    expect(figures.get('kills during turns')).toBe(3);
+    expect(figures.get('acknowledged writes')).toBeGreaterThan(0);
   });
 });
 

@@ -1,0 +1,126 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Random } from '../../../src/core/ports.ts';
+import type { DoorClient } from '../../../test/support/doors.ts';
+import type { Document } from '../../../test/support/product.ts';
+
+/** A caller's thread is deleted after so many chats, so that what is stored does not grow. */
+const chatsOfThread = 6;
+/** So many callers in ten forget a thread instead, which expires. */
+const forgetful = 0.1;
+
+export interface Counts {
+  chats: number;
+  cancels: number;
+  vendorFailures: number;
+  otherTools: number;
+  reconnects: number;
+  deleted: number;
+}
+
+export interface CallerOptions {
+  /** Each door has the client of its kind. */
+  connect(): Promise<DoorClient>;
+  /** A share of its actions; a bridge is a process, which costs more to start. */
+  reconnects: number;
+  random: Random;
+  signal: AbortSignal;
+  counts: Counts;
+  /** A chat that succeeded, in ms. */
+  onChat(ms: number): void;
+  /** Something that should not have been. */
+  onProblem(what: string): void;
+}
+
+/** Calls one thing after the other through one door, with pauses, until it is told to stop. */
+export async function runCaller(options: CallerOptions): Promise<void> {
+  const { random, signal, counts, onProblem } = options;
+  let client = await options.connect();
+  const caller = callerOf(() => client, options);
+  while (!signal.aborted) {
+    try {
+      if (random.fraction() < options.reconnects) {
+        await client.close();
+        client = await options.connect();
+        counts.reconnects++;
+      }
+      await caller.act();
+    } catch (error) {
+      onProblem(error instanceof Error ? error.message : String(error));
+    }
+    await wait(40 + random.fraction() * 120);
+  }
+  await client.close();
+}
+
+const step = { step: 'Look.', findings: 'The notes have a line.', total_steps: 2, step_number: 1 };
+
+function callerOf(client: () => DoorClient, { random, counts, onChat, onProblem }: CallerOptions) {
+  let thread: string | undefined;
+  let chats = 0;
+
+  async function expectDone(name: string, args: Record<string, unknown>): Promise<Document> {
+    const reply = await client().call(name, args);
+    if (reply.isError) onProblem(`${name}: ${JSON.stringify(reply).slice(0, 300)}`);
+    return reply;
+  }
+
+  async function chat(): Promise<void> {
+    const began = performance.now();
+    const files = random.fraction() < 0.3 ? { absolute_file_paths: ['notes.md'] } : {};
+    const prompt = `Question ${random.uuid()}: why?`;
+    const reply = await expectDone('chat', { prompt, ...files, ...(thread && { continuation_id: thread }) });
+    if (reply.isError) return;
+    onChat(performance.now() - began);
+    counts.chats++;
+    thread = String(reply.continuation_offer?.continuation_id);
+    if (++chats < chatsOfThread) return;
+    if (random.fraction() >= forgetful) {
+      await expectDone('threads', { action: 'delete', continuation_id: thread, confirm: true });
+      counts.deleted++;
+    }
+    thread = undefined;
+    chats = 0;
+  }
+
+  /** In a thread of its own, which expires: an interrupted exchange takes no place in the caller's. */
+  async function cancel(): Promise<void> {
+    const stop = new AbortController();
+    const call = client().call('chat', { prompt: `Slow ${random.uuid()}.` }, { signal: stop.signal });
+    const ended = call.then(
+      () => undefined,
+      () => undefined,
+    );
+    await wait(random.fraction() * 150);
+    stop.abort();
+    await ended;
+    counts.cancels++;
+  }
+
+  async function failAtVendor(): Promise<void> {
+    const reply = await client().call('chat', { prompt: `Fail ${random.uuid()}.`, model: 'deepseek-flash' });
+    if (!reply.isError) onProblem('an answer of a vendor that only fails');
+    counts.vendorFailures++;
+  }
+
+  async function otherTool(): Promise<void> {
+    const tools: (() => Promise<Document>)[] = [
+      () => expectDone('listmodels', {}),
+      () => expectDone('threads', { action: 'list' }),
+      () => expectDone('threads', { action: 'search', query: 'question' }),
+      () => expectDone('analyze', { ...step, next_step_required: true, relevant_files: ['notes.md'] }),
+      () => expectDone('consensus', { prompt: `Keep ${random.uuid()}?`, models: ['gpt-5-mini', 'gpt-5'] }),
+    ];
+    await tools[Math.floor(random.fraction() * tools.length)]?.();
+    counts.otherTools++;
+  }
+
+  return {
+    act(): Promise<void> {
+      const choice = random.fraction();
+      if (choice < 0.68) return chat();
+      if (choice < 0.76) return cancel();
+      if (choice < 0.8) return failAtVendor();
+      return otherTool();
+    },
+  };
+}
