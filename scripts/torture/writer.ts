@@ -19,8 +19,19 @@ const [seed = 0, first = 0, width = 0, steps = Number.POSITIVE_INFINITY] = rest.
 const output = rest[4] === undefined ? 1 : openSync(rest[4], 'w');
 const random = seededRandom(seed + first);
 
-/** Straight to the descriptor: what was read was said before the kill. */
-const say = (said: Said | 'opening', ...numbers: number[]) => writeSync(output, `${[said, ...numbers].join(' ')}\n`);
+/** Straight to the descriptor: what was read was said before the kill. A reader that is busy is waited for. */
+function say(said: Said | 'opening', ...numbers: number[]): void {
+  const line = `${[said, ...numbers].join(' ')}\n`;
+  for (;;) {
+    try {
+      writeSync(output, line);
+      return;
+    } catch (error) {
+      if (!(error instanceof Error) || !('code' in error) || error.code !== 'EAGAIN') throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    }
+  }
+}
 
 const programs: Record<string, string> = {
   checkpoints: './small-log.ts',

@@ -48,7 +48,7 @@ describe('the judge of a soak', () => {
     ['resident memory', at => ({ rssMb: 200 * (1 + (0.03 * at) / 60) })],
     ['p99 of a chat / yardstick', at => ({ p99: 100 + at })],
     ['descriptors, last quarter − first', at => ({ descriptors: 40 + Math.floor(at / 5) })],
-    ['database, largest, MB', at => ({ databaseMb: 10 + at * 2 })],
+    ['database, largest, MB', at => ({ databaseMb: 10 + at * 3 })],
   ])('finds what grows: %s', (what, change) => {
     expect(judge(hour(change)).failed).toEqual([expect.stringContaining(`${what}: `)]);
   });

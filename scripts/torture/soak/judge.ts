@@ -50,7 +50,8 @@ export const limits = {
   /** Percent an hour, where 0 is not within the confidence. */
   latency: 5,
   descriptors: 2,
-  databaseMb: 64,
+  /** Notes of threads that went and the ledger of costs are kept for long: about 1 KB for each thread. */
+  databaseMb: 128,
 } as const;
 
 /** Minutes in which caches fill and code is compiled; they are not judged. */

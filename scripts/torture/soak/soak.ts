@@ -96,13 +96,28 @@ export async function soak({ seed, minutes }: PartOptions): Promise<Table> {
 
 /** Eight callers: four over HTTP and two each over WebSocket and the bridge, of both eras. */
 function doorsTo(url: string, { root, home }: ServerPlace) {
-  const http = (era: 'legacy' | 'modern') => (): Promise<DoorClient> => connectHttp(url, era);
+  const http = (era: 'legacy' | 'modern') => () => connectOverHttp(url, era);
   const socket = (era: 'legacy' | 'modern') => () => connectWebSocket(`${url.replace('http', 'ws')}/ws`, era);
   const bridge = (era: 'legacy' | 'modern') => () =>
     startSession({ root, home, env: { HOME: root }, args: ['connect', '--url', url] }, era);
   return [http('legacy'), http('modern'), http('legacy'), http('modern'), socket('legacy'), socket('modern')]
     .map(connect => ({ connect, reconnects: 0.02 }))
     .concat([bridge('legacy'), bridge('modern')].map(connect => ({ connect, reconnects: 0.002 })));
+}
+
+/** A client that ends its session when it goes, as the protocol asks; one that does not is kept until it was idle for long. */
+async function connectOverHttp(url: string, era: 'legacy' | 'modern'): Promise<DoorClient> {
+  const session = await connectHttp(url, era);
+  return {
+    call: session.call,
+    async close() {
+      const id = session.sessionId();
+      await session.close();
+      if (id === undefined) return;
+      const { status } = await fetch(`${url}/mcp`, { method: 'DELETE', headers: { 'mcp-session-id': id } });
+      if (status >= 300) throw new Error(`a session could not be ended: ${status}`);
+    },
+  };
 }
 
 /** Empties what the fake remembers, so that this process does not grow either. */
