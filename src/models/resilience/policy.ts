@@ -1,7 +1,7 @@
 import { AppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
-import { type Health, notAskedBecause, RollingCounts, type Upstream } from './breaker.ts';
+import { type Health, notAskedBecause, type Upstream } from './breaker.ts';
 import { type BreakerBlock, type BreakerPermit, createBreakerRegistry } from './breaker-registry.ts';
 import { createLimiter, type Limiter, type LimiterRules } from './limiter.ts';
 
@@ -36,37 +36,47 @@ export function othersAfter(error: AppError, failed: Candidate, left: Candidate[
   }
 }
 
-const windowMs = 60_000;
+/** Calls for each retry. */
+const callsPerRetry = 10;
 
-const share = 0.1;
-
-/** So many are allowed however few calls there are. */
+/** So many are allowed however few calls there are: a share holds from `callsPerRetry` times as many calls on. */
 const least = 3;
 
-/** Keeps retries a small part of what a vendor gets: in trouble, everybody's second and third tries are what breaks it for good. */
+/** Whoever calls so seldom that a retry is this old is no load for a vendor. */
+const forgottenMs = 3_600_000;
+
+/**
+ * Keeps retries a small part of what a vendor gets: in trouble, everybody's second and third tries are what breaks it for good. Of
+ * any 30 or more calls in a row at an upstream within an hour, at most a tenth is retried, wherever the row begins and ends.
+ */
 export interface RetryBudget {
-  /** A call begins at this upstream. `now` in monotonic milliseconds. */
-  called(upstream: string, now: number): void;
-  /** True when one more retry fits into the last minute's; it is counted then. */
+  /** A call begins at this upstream. */
+  called(upstream: string): void;
+  /** True when one more retry fits; it is counted then. `now` in monotonic milliseconds. */
   take(upstream: string, now: number): boolean;
 }
 
 export function createRetryBudget(): RetryBudget {
-  // Marked: retries.
-  const byUpstream = new Map<string, RollingCounts>();
+  /** Of each upstream its calls, and of the latest retries how many calls came before and when. */
+  const byUpstream = new Map<string, { calls: number; retries: { after: number; at: number }[] }>();
   const of = (upstream: string) => {
-    const counts = byUpstream.get(upstream) ?? new RollingCounts(windowMs);
+    const counts = byUpstream.get(upstream) ?? { calls: 0, retries: [] };
     byUpstream.set(upstream, counts);
     return counts;
   };
   return {
-    called: (upstream, now) => of(upstream).add(now, 1, 0),
+    called(upstream) {
+      of(upstream).calls++;
+    },
     take(upstream, now) {
       const counts = of(upstream);
-      const { all: calls, marked: retries } = counts.sum(now);
-      if (retries + 1 > Math.max(least, share * calls)) return false;
-      counts.add(now, 0, 1);
-      return true;
+      const { calls } = counts;
+      // A longer row is made of rows that are short enough to have no more retries than these.
+      const recent = counts.retries.filter(({ at }) => now - at < forgottenMs).slice(1 - 2 * least);
+      const needed = (index: number) => callsPerRetry * (recent.length - index + 1);
+      const fits = recent.every(({ after }, index) => needed(index) <= Math.max(least * callsPerRetry, calls - after));
+      counts.retries = fits ? [...recent, { after: calls, at: now }] : recent;
+      return fits;
     },
   };
 }
@@ -119,7 +129,7 @@ export function createResilience(parts: ResilienceParts): Resilience {
       const answer = await board.admit(upstreamOf(model.provider), model.id, probeMs, reqId);
       return 'waitMs' in answer ? refusal(model, answer) : answer;
     },
-    called: model => budget.called(upstreamOf(model.provider).endpoint, clock.monotonic()),
+    called: model => budget.called(upstreamOf(model.provider).endpoint),
     mayRetry: model => budget.take(upstreamOf(model.provider).endpoint, clock.monotonic()),
     keyWorks: provider => board.release(upstreamOf(provider)),
     settled: () => board.settled(),
