@@ -304,9 +304,9 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 1 },
-  budgets: { files: 470, lines: 78_168 },
+  budgets: { files: 471, lines: 78_334 },
   traceBudget: {
-    chat: { files: 98, folders: 21, functions: 850 },
-    debug: { files: 101, folders: 21, functions: 927 },
+    chat: { files: 99, folders: 21, functions: 852 },
+    debug: { files: 102, folders: 21, functions: 927 },
   },
 };
