@@ -304,9 +304,9 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 1 },
-  budgets: { files: 471, lines: 78_334 },
+  budgets: { files: 490, lines: 81_500 },
   traceBudget: {
-    chat: { files: 99, folders: 21, functions: 852 },
-    debug: { files: 102, folders: 21, functions: 927 },
+    chat: { files: 104, folders: 22, functions: 890 },
+    debug: { files: 107, folders: 22, functions: 965 },
   },
 };
