@@ -17,15 +17,18 @@ import {
   plural,
   table,
 } from './html.ts';
-import type { Page, Visit } from './page.ts';
+import { noProvider, type Page, type Visit } from './page.ts';
+
+export const outcomes = ['running', 'done', 'fell back', 'needs approval', 'failed', 'cancelled'] as const;
 
 /** What the events of a call come to. */
 export interface CallFacts {
   /** What it is at, in its own words. */
   stage: string;
   mood: Mood;
-  /** How it ended, in a word. */
-  outcome: string;
+  outcome: (typeof outcomes)[number];
+  /** What failed, or who answered instead. */
+  why?: string;
   /** As `provider:model`, in the order in which they were asked first. */
   models: string[];
   attempts: number;
@@ -36,14 +39,13 @@ export interface CallFacts {
 }
 
 export function factsOf({ startedAt, endedAt, events }: WatchedCall, now: number): CallFacts {
-  const attempts = events.flatMap(({ event }) =>
-    event.type === 'model.attempt' && event.outcome !== 'skipped' ? [event] : [],
-  );
+  const tried = events.flatMap(({ event }) => (event.type === 'model.attempt' ? [event] : []));
+  const attempts = tried.filter(({ outcome }) => outcome !== 'skipped');
   const stages = events.flatMap(({ event }) => (event.type === 'call.stage' ? [event.stage] : []));
   const end = events.findLast(({ event }) => event.type === 'call.end')?.event;
   return {
     stage: stages.at(-1) ?? 'begins',
-    ...(end?.type === 'call.end' ? endOf(end) : { mood: 'busy', outcome: 'running' }),
+    ...(end?.type === 'call.end' ? endOf(end, tried) : { mood: 'busy', outcome: 'running' }),
     models: [...new Set(attempts.map(({ provider, model }) => `${provider}:${model}`))],
     attempts: attempts.length,
     tokens: attempts.reduce((sum, { usage }) => sum + (usage ? usage.input + usage.output : 0), 0),
@@ -52,14 +54,30 @@ export function factsOf({ startedAt, endedAt, events }: WatchedCall, now: number
   };
 }
 
-type Ended = Extract<AppEvent, { type: 'call.end' }>;
+type Attempt = Extract<AppEvent, { type: 'model.attempt' }>;
 
-function endOf({ code, status }: Ended): Pick<CallFacts, 'mood' | 'outcome'> {
+/** How a call ended, in words: what a reader has to do something about is told apart from what is done. */
+function endOf(
+  { code, status }: Extract<AppEvent, { type: 'call.end' }>,
+  attempts: readonly Attempt[],
+): Pick<CallFacts, 'mood' | 'outcome' | 'why'> {
+  const last = attempts.at(-1);
   if (code === 'CANCELLED') return { mood: 'warn', outcome: 'cancelled' };
-  if (code !== undefined) return { mood: 'bad', outcome: line(code.toLowerCase().replaceAll('_', ' '), 40) };
-  // What every tool says when all went well tells nothing.
-  const isUsual = status === 'success' || status === 'continuation_available';
-  return { mood: 'good', outcome: isUsual ? 'done' : line(status.replaceAll('_', ' '), 40) };
+  if (code !== undefined) {
+    const { class: why = '', provider } = last && last.outcome !== 'ok' ? last : { class: code, provider: '' };
+    return { mood: 'bad', outcome: 'failed', why: line([words(why), provider].filter(Boolean).join(', '), 80) };
+  }
+  if (status === 'approval_required') return { mood: 'warn', outcome: 'needs approval' };
+  const fallback = attempts.findLast(({ outcome, next = 'none' }) => outcome !== 'ok' && !/^(none|retry)$/.test(next));
+  return fallback
+    ? { mood: 'warn', outcome: 'fell back', why: line(`to ${fallback.next}`, 80) }
+    : { mood: 'good', outcome: 'done' };
+}
+
+const words = (name: string) => name.toLowerCase().replaceAll('_', ' ');
+
+function outcomePill({ mood, outcome, why }: CallFacts): Markup {
+  return pill(mood, why ? `${outcome} (${why})` : outcome);
 }
 
 /** A clock that goes on in the browser. */
@@ -86,7 +104,7 @@ export function callPage(visit: Visit, call: WatchedCall): Page {
 export function callPart({ now }: Visit, call: WatchedCall): Markup {
   const sum = factsOf(call, now);
   return html`${facts([
-    ['Outcome', pill(sum.mood, sum.outcome)],
+    ['Outcome', outcomePill(sum)],
     ['Began (UTC)', clockTime(call.startedAt)],
     ['Took', call.endedAt === undefined ? runningClock(sum.tookMs) : duration(sum.tookMs)],
     call.client === undefined ? undefined : ['Client', line(call.client, 80)],
@@ -189,8 +207,8 @@ async function tiles({ own, now }: Visit, running: number): Promise<Markup> {
 ${tile('Running', String(running), running === 1 ? 'call' : 'calls')}
 ${tile('Spent today', dollars(costUsd), `${plural(calls, 'question')}${unpriced > 0 ? `, ${amount(unpriced)} unpriced` : ''}`)}
 ${tile('Tokens today', amount(usage.input + usage.output), `${cached} % of the input from caches`)}
-${tile('Providers', `${ready.length - ailing.length} of ${ready.length}`, ailing.length > 0 ? html`<a href="/providers">${plural(ailing.length, 'needs a look', 'need a look')}</a>` : 'all well')}
-</ul>`;
+${tile('Providers', `${ready.length - ailing.length} of ${ready.length}`, ailing.length > 0 ? html`<a href="/providers">${plural(ailing.length, 'needs a look', 'need a look')}</a>` : ready.length > 0 ? 'all well' : html`<a href="/providers">none is set up</a>`)}
+</ul>${ready.length === 0 && noProvider}`;
 }
 
 function tile(name: string, value: string, note: Child): Markup {
@@ -211,7 +229,7 @@ function card(call: WatchedCall, now: number): Markup {
   const facts = factsOf(call, now);
   const asked = facts.attempts > 0 && `${plural(facts.attempts, 'attempt')}: ${facts.models.join(', ')}`;
   const parts = [call.client !== undefined && `by ${line(call.client, 60)}`, asked && line(asked, 200)].filter(Boolean);
-  return html`<article class="card call"><div><h3><a href="/calls/${call.reqId}">${line(call.tool, 60)}</a> ${pill(facts.mood, facts.outcome)}</h3>
+  return html`<article class="card call"><div><h3><a href="/calls/${call.reqId}">${line(call.tool, 60)}</a> ${outcomePill(facts)}</h3>
 <p class="stage bidi">${line(facts.stage, 200)}</p><p class="soft">${parts.join(' · ')}</p></div>
 <p class="clock">${runningClock(facts.tookMs)}</p></article>`;
 }
@@ -222,7 +240,7 @@ function latest(calls: readonly WatchedCall[], now: number): Markup {
     return [
       clockTime(call.startedAt),
       html`<a href="/calls/${call.reqId}">${line(call.tool, 60)}</a>`,
-      pill(facts.mood, facts.outcome),
+      outcomePill(facts),
       duration(facts.tookMs),
       facts.models.length > 0 ? line(facts.models.join(', '), 90) : '–',
       facts.tokens > 0 ? amount(facts.tokens) : '–',

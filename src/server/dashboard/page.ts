@@ -211,6 +211,12 @@ export function problemOf(error: unknown): Page | undefined {
   return problemPage(statuses[kind], kind === 'security' ? 'Not allowed' : 'That did not work', message, details.next);
 }
 
+/** What to do where no model can be asked. */
+export const noProvider = html`<section class="notice bad"><p><strong>No provider is set up, so no model can answer.</strong> Set an API key where the server runs, or run Ollama, then restart the server:</p>
+<pre tabindex="0">export GEMINI_API_KEY=…   # or OPENAI_API_KEY, ANTHROPIC_API_KEY, OLLAMA_HOST
+polylogue doctor           # shows what is missing
+polylogue serve</pre></section>`;
+
 export const notFoundPage = problemPage(
   404,
   'Nothing here',

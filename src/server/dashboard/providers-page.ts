@@ -17,7 +17,7 @@ import {
   plural,
   table,
 } from './html.ts';
-import type { Page, Visit } from './page.ts';
+import { noProvider, type Page, type Visit } from './page.ts';
 
 const spendDays = 30;
 const dayMs = 86_400_000;
@@ -35,7 +35,7 @@ export async function providersPage({ own, now }: Visit): Promise<Page> {
     title: 'Providers',
     place: '/providers',
     body: html`<h1>Providers</h1><p class="lede">Who can be asked, how they do, and what your questions to them cost in ${spendDays} days.</p>
-${ready.length > 0 ? html`<div class="stack">${ready.map(provider => card(provider, spent, now))}</div>` : empty('No provider is set up.', html`Set a key such as <code>GEMINI_API_KEY</code> or <code>OPENAI_API_KEY</code>, or run Ollama; <code>polylogue doctor</code> tells what is missing.`)}
+${ready.length > 0 ? html`<div class="stack">${ready.map(provider => card(provider, spent, now))}</div>` : noProvider}
 <section aria-labelledby="caches"><h2 id="caches">Kept at vendors</h2>${caches.length > 0 ? cacheTable(caches, now) : empty('No cache is kept at a vendor now.', 'Where it saves money, the beginning of a long thread is kept at a vendor that rents out room for it; it shows here for as long as it is paid for. Caches that vendors keep by themselves show as “from cache” in transcripts.')}</section>
 ${others.length > 0 && html`<section aria-labelledby="unused"><h2 id="unused">Not set up</h2><ul class="columns plainlist">${others.map(unused)}</ul></section>`}`,
   };

@@ -11,6 +11,7 @@ import {
   startDashboardWorld,
   tokens,
 } from '../../support/dashboard-world.ts';
+import { testProduct } from '../../support/product.ts';
 
 let world: DashboardWorld;
 let alice: DashboardClient;
@@ -58,8 +59,8 @@ describe('the live page', () => {
     expect(page).toMatch(/Spent today \$0\.0\d+/);
     expect(page).toMatch(/Providers 2 of 3 1 needs a look/);
     expect(page).toContain('All quiet.');
-    expect(page).toMatch(/consensus ✓ consensus complete/);
-    expect(page).toMatch(/chat ✕ api error/);
+    expect(page).toMatch(/consensus ✓ done/);
+    expect(page).toMatch(/chat ✕ failed \(bad upstream, openai\)/);
     expect(page).toContain(`anthropic:${models.anthropic}`);
   });
 
@@ -70,6 +71,26 @@ describe('the live page', () => {
     await call.cancel();
     const ended = await follow('/live', 'cancelled');
     expect(readable(ended.at(-1) ?? '')).toMatch(/All quiet\..*chat ! cancelled/);
+  });
+
+  it('says who answered in the place of a model that failed', async () => {
+    world.vendors.anthropic.byDefault({ fault: 'status', status: 503 });
+    await world.call('chat', { prompt: 'Who answers now?', model: models.anthropic, allow_fallback: true });
+    world.vendors.anthropic.byDefault({});
+    expect(await read('/')).toMatch(/chat ! fell back \(to openai:gpt[^)]*\)/);
+  });
+
+  it('says what to run where no provider is set up, and never that all is well', async () => {
+    const bare = await testProduct({ root: world.project.root });
+    const daemon = await bare.product.openDaemon({ host: '127.0.0.1', port: 0 });
+    const client = dashboardClient(daemon.url, {});
+    for (const path of ['/', '/providers']) {
+      const page = readable(await client.page(path));
+      expect(page).toMatch(/No provider is set up, so no model can answer\..*export GEMINI_API_KEY.*polylogue doctor/);
+      expect(page).not.toContain('all well');
+    }
+    await daemon.close();
+    await bare.close();
   });
 
   it('teaches who has nothing yet', async () => {
