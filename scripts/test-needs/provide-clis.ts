@@ -14,6 +14,15 @@ export interface TestCli {
   binary?: string;
 }
 
+/** Other versions of Node, in which programs that use the library are run: what the package `node` installs on this machine. */
+export const otherNodes = { 20: nodeCli('20.20.2'), 22: nodeCli('22.23.3') } as const;
+
+function nodeCli(version: string): TestCli {
+  const name = process.platform === 'win32' ? 'node.exe' : 'node';
+  const npmPackage = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
+  return { program: 'node', npmPackage, version, binary: join(npmPackage, 'bin', name) };
+}
+
 export const testClis: readonly TestCli[] = [
   { program: 'gemini', npmPackage: '@google/gemini-cli', version: '0.61.0' },
   { program: 'codex', npmPackage: '@openai/codex', version: '0.169.0', platforms: true },

@@ -176,7 +176,9 @@ async function sendOne(
 ): Promise<SendMessageResult> {
   if (request.message.trim() === '') throw nothingToSend();
   const { root, signal, conversation } = request;
-  await services.sandbox.assertWithin(root);
+  // Where no folder may be read, a message without one is sent all the same; files that it names are skipped, with the reason.
+  if (services.sandbox.roots.length > 0 || request.search || request.localTools.length > 0)
+    await services.sandbox.assertWithin(root);
   const mask = async (text: string) => (await services.mask(text, conversation)).text;
   const shown = await readShown(services, { ...request, scope: conversation });
   emitFiles(services, reqId, shown);
