@@ -101,7 +101,7 @@ function threadsOf(sources: DashboardSources, { owner, permissions }: Caller): T
           return threads.fork(thread, seq, `${thread.title} (fork at turn ${seq})`);
         },
         async remove({ id }, signal) {
-          await threads.exclusively(id, { signal }, () => store.remove(id, clock.now()));
+          await threads.exclusively(id, { signal }, () => threads.remove(id));
           // It is removed; what a vendor still keeps of it ends by itself within the hour.
           await models.forget(id).catch(() => undefined);
         },

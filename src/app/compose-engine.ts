@@ -183,7 +183,7 @@ function composeAgent(parts: EngineParts, services: AgentServices): ComposedAgen
 }
 
 async function openRunner(
-  { config, values, meter, files: { git }, childEnv, platform, version }: EngineParts,
+  { config, values, meter, state, files: { git }, childEnv, platform, version }: EngineParts,
   services: AgentServices,
 ): Promise<ComposedAgent> {
   const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');
@@ -199,7 +199,7 @@ async function openRunner(
   const { isPrivate } = storePlace(values, config.home);
   const runner: RunnerParts = {
     ...services,
-    ...{ meter, git, childEnv, version },
+    ...{ meter, state, git, childEnv, version },
     history: createGitHistory({ clock, childEnv, sandbox, homeDir: home, mask }),
     backups: join(isPrivate ? tmpdir() : config.home, isPrivate ? 'polylogue-backups' : 'backups'),
     commands: values.agentCommands,

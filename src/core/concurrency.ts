@@ -61,6 +61,7 @@ export function createQueue(): Queue {
 }
 
 async function orAborted(turn: Promise<void>, signal: AbortSignal): Promise<void> {
+  throwIfAborted(signal);
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(abortError(signal));
   signal.addEventListener('abort', onAbort, { once: true });

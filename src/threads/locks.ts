@@ -1,6 +1,5 @@
 import { createQueue } from '../core/concurrency.ts';
 import { isAppError, throwIfAborted } from '../core/errors.ts';
-import type { ThreadId } from '../core/ids.ts';
 import type { Clock, Emit } from '../core/ports.ts';
 import type { Store } from '../storage/store.ts';
 
@@ -22,9 +21,9 @@ export interface ExclusiveOptions {
   onWait?: () => void;
 }
 
-/** Runs work on a thread while no other call, of this or another process, does. */
+/** Runs work on a thread, or on a run that waits in one, while no other call, of this or another process, does. */
 export type WithThreadLock = <Result>(
-  id: ThreadId,
+  id: string,
   options: ExclusiveOptions,
   work: () => Promise<Result>,
 ) => Promise<Result>;
@@ -39,7 +38,7 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions):
   const queue = createQueue();
   const warn = warnFrom(emit, 'thread lease');
 
-  async function take(id: ThreadId, { signal, onWait }: ExclusiveOptions): Promise<void> {
+  async function take(id: string, { signal, onWait }: ExclusiveOptions): Promise<void> {
     for (let tries = 0; !(await store.lease(id, holder, leaseMs, clock.now())); tries++) {
       if (tries === 0) onWait?.();
       throwIfAborted(signal);
@@ -47,7 +46,7 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions):
     }
   }
 
-  function keep(id: ThreadId): () => void {
+  function keep(id: string): () => void {
     let stop = () => {};
     const renewLater = () => {
       stop = clock.after(renewEveryMs, () => {
@@ -62,7 +61,7 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions):
     return () => stop();
   }
 
-  async function giveBack(id: ThreadId): Promise<void> {
+  async function giveBack(id: string): Promise<void> {
     try {
       await store.release(id, holder);
     } catch (error) {

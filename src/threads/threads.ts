@@ -175,6 +175,9 @@ function isPassing(error: unknown): boolean {
   return isAppError(error) && ['unavailable', 'storage_full'].includes(error.details.class);
 }
 
+/** Where the shared state has what waits for an answer in a thread: the keys go on with the thread's id. */
+export const runPrefixes = ['run/', 'run-body/'] as const;
+
 /** Not with the first write, which somebody waits for. */
 const firstAfterMs = 30_000;
 
@@ -302,6 +305,18 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
         if (turns.some(turn => turn.exchange === exchange && turn.status === addition.status)) return;
         await store.commit(id, changeOf(seq, exchange, addition));
       });
+    },
+
+    /** Removes a thread with what waits in it; false when it was not live. Under its lease. */
+    async remove(id: ThreadId): Promise<boolean> {
+      const now = clock.now();
+      const removed = await store.remove(id, now);
+      for (const prefix of runPrefixes) {
+        for (const [key, { version }] of await store.facts(prefix + id, now)) {
+          await store.swapFact({ key, version, expiresAt: now, now });
+        }
+      }
+      return removed;
     },
 
     /** A new thread that begins with the turns up to `upToSeq` of another one; its own turns are numbered on from there. */

@@ -114,7 +114,7 @@ function threadActions(
     search: ({ everywhere, limit, text }) => store.search({ ...scope(everywhere), limit, text }),
     fork: (thread, upToSeq) => threads.fork(thread, upToSeq, `${thread.title} (fork at turn ${upToSeq})`),
     async remove(thread) {
-      const removed = await threads.exclusively(thread.id, { signal }, () => store.remove(thread.id, clock.now()));
+      const removed = await threads.exclusively(thread.id, { signal }, () => threads.remove(thread.id));
       // It is removed; what a vendor still keeps of it ends by itself within the hour.
       await models.forget(thread.id).catch(() => undefined);
       return removed;

@@ -61,6 +61,9 @@ export interface PendingCall {
 /** What the gate says: the call is made as it is or with other arguments (checked again), or is not made, and the model is told why. */
 export type GateVerdict = { action: 'allow'; args?: Record<string, unknown> } | { action: 'deny'; reason: string };
 
+/** `wait`: who decides is not here now, so that the run stops before this call. */
+type Decision = GateVerdict | { action: 'wait' };
+
 /** A call of a run, once it is over. */
 export interface AgentToolCall {
   /** The round it was made in, from 1. */
@@ -132,7 +135,7 @@ export interface AgentInput {
   promptFor?: ((candidate: Candidate) => Promise<Pick<AgentInput, 'history' | 'message'>>) | undefined;
   tools: readonly AgentTool[];
   /** Asked for each call whose arguments are sound. Absent: all are allowed. */
-  onToolCall?(call: PendingCall): GateVerdict | Promise<GateVerdict>;
+  onToolCall?(call: PendingCall): Decision | Promise<Decision>;
   /** Text of the model as it arrives, masked; with it, a request that broke off is not repeated. */
   onText?: (delta: string) => void;
   /** Of text and thoughts as they come, for progress alone. */

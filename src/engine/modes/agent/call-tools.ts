@@ -25,25 +25,38 @@ interface Round {
   limits: AgentLimits;
 }
 
-/** The calls of one round. Those that only read run at the same time, the others one by one; results come in call order. */
+/** Of each call of a round, in their order; null: it was not made yet. */
+export type RoundOutcomes = (CallOutcome | null)[];
+
+/**
+ * The calls of one round that have no outcome yet. Those that only read run at the same time, the others one by one. Where the gate
+ * lets one wait, those behind it are not made either.
+ */
 export async function callTools(
   parts: AgentParts,
   input: AgentInput,
   calls: readonly ToolCall[],
   round: Round,
-): Promise<CallOutcome[]> {
-  const outcomes: CallOutcome[] = [];
-  let batch: ToolCall[] = [];
+  earlier: RoundOutcomes,
+): Promise<RoundOutcomes> {
+  const outcomes = calls.map((_, index) => earlier[index] ?? null);
+  let batch: [index: number, call: ToolCall][] = [];
+  let waits = false;
   const flush = async () => {
-    outcomes.push(...(await Promise.all(batch.map(call => callTool(parts, input, call, round, calls.length)))));
+    const made = async ([index, call]: (typeof batch)[number]) => {
+      outcomes[index] = await callTool(parts, input, call, round, calls.length);
+      waits ||= outcomes[index] === null;
+    };
+    if (!waits) await Promise.all(batch.map(made));
     batch = [];
   };
   for (const [index, call] of calls.entries()) {
+    if (outcomes[index]) continue;
     const { effect = 'read' } = input.tools.find(({ name }) => name === call.name) ?? {};
     const alone = effect === 'write' || effect === 'run';
     if (alone || batch.length >= round.limits.parallel) await flush();
-    if (index >= round.limits.callsARound) outcomes.push(tooMany(call, round));
-    else batch.push(call);
+    if (index >= round.limits.callsARound) outcomes[index] = tooMany(call, round);
+    else batch.push([index, call]);
     if (alone) await flush();
   }
   await flush();
@@ -75,12 +88,13 @@ async function callTool(
   call: ToolCall,
   round: Round,
   calls: number,
-): Promise<CallOutcome> {
+): Promise<CallOutcome | null> {
   throwIfAborted(input.signal);
   const { number } = round;
   const began = parts.clock.monotonic();
   input.onEvent?.({ type: 'tool_call', round: number, id: call.id, name: call.name, args: call.broken ?? call.args });
   const judged = await judge(input, call);
+  if (judged === 'wait') return null;
   const outcome =
     'problem' in judged
       ? refusal(call, judged.args, number, judged.outcome, await hidden(parts, input, judged.problem))
@@ -95,7 +109,7 @@ type Judged =
   | { outcome: 'refused' | 'invalid'; problem: string; args: unknown };
 
 /** Whether the call may be run at all: it names a tool, its arguments are sound, and the gate lets it. */
-async function judge(input: AgentInput, call: ToolCall): Promise<Judged> {
+async function judge(input: AgentInput, call: ToolCall): Promise<Judged | 'wait'> {
   const tool = input.tools.find(({ name }) => name === call.name);
   const invalid = (problem: string): Judged => ({ outcome: 'invalid', problem, args: call.broken ?? call.args });
   if (!tool) {
@@ -127,6 +141,7 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged> {
   });
   const verdict = (await answered) ?? { action: 'allow' };
   throwIfAborted(input.signal);
+  if (verdict.action === 'wait') return verdict.action;
   if (verdict.action === 'deny') return refused(verdict.reason, sound.args);
   if (!verdict.args) return { tool, args: sound.args };
   const edited = check(tool, verdict.args);

@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import { createMaskedStream } from '../../../calls/ask/redaction.ts';
-import { throwIfAborted } from '../../../core/errors.ts';
+import { bugError, throwIfAborted } from '../../../core/errors.ts';
 import { type Message, type SaidPart, type ToolCall, type ToolResult, textOf } from '../../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../../core/model.ts';
 import { cutMiddle } from '../../../core/text.ts';
@@ -21,7 +22,7 @@ import {
   refreshHeading,
   stripForgedMarks,
 } from './agent.ts';
-import { callTools } from './call-tools.ts';
+import { callTools, type RoundOutcomes } from './call-tools.ts';
 
 /** One round: what the model said, and what came of its calls, in their order. */
 export interface Exchange {
@@ -40,7 +41,7 @@ export interface Conversation {
   task: Message;
   exchanges: readonly Exchange[];
   /** What changed in files, told with the results of the newest exchange that it was found at. */
-  refresh?: { after: Exchange; text: string };
+  refresh?: { after: Exchange; text: string } | undefined;
 }
 
 /**
@@ -174,17 +175,69 @@ interface Run {
   spoke: boolean;
 }
 
+/** A run that stopped before a call, for which its gate waits: plain data from which it goes on, in whichever process. */
+export interface StoppedRun
+  extends Pick<Run, 'conversation' | 'all' | 'candidates' | 'rounds' | 'usage' | 'costUsd' | 'spoke'> {
+  warnings: string[];
+  /** The round that is not over. */
+  round: OpenRound;
+}
+
+interface OpenRound {
+  said: readonly SaidPart[];
+  outcomes: RoundOutcomes;
+}
+
+/** A run whose gate lets no call wait. */
+export async function runAgent(parts: AgentParts, input: AgentInput): Promise<AgentResult> {
+  const result = await runUntilStopped(parts, input);
+  if ('stopped' in result) throw bugError('A run stopped that nobody can continue.');
+  return result;
+}
+
 /**
  * Lets a model work with tools until it has nothing more to call: at most `rounds` rounds, then one closing answer without
- * tools. Throws what `ask` throws, and the signal's reason; what the tools did until then is told by `onEvent`.
+ * tools; or until a call has to wait. Throws what `ask` throws, and the signal's reason; what the tools did until then is told
+ * by `onEvent`.
  */
-export async function runAgent(parts: AgentParts, input: AgentInput): Promise<AgentResult> {
+export async function runUntilStopped(
+  parts: AgentParts,
+  input: AgentInput,
+  earlier?: StoppedRun,
+): Promise<AgentResult | { stopped: StoppedRun }> {
+  const run = earlier ? resumedRun(parts, input, earlier) : newRun(parts, input);
+  for (let open = earlier?.round; ; open = undefined) {
+    if (!open) {
+      const closing = closingOf(run);
+      const answer = await askRound(run, closing);
+      if (closing || callsIn(answer).length === 0) return conclude(run, answer, closing ?? stopOf(answer));
+      open = { said: answer.said ?? [], outcomes: [] };
+    }
+    const round = { ...open, outcomes: await work(run, open) };
+    if (round.outcomes.includes(null)) return { stopped: stoppedRun(run, round) };
+  }
+}
+
+function stoppedRun({ parts: _parts, input: _input, limits: _limits, ...run }: Run, round: OpenRound): StoppedRun {
+  return { ...run, warnings: [...run.warnings], round };
+}
+
+function resumedRun(parts: AgentParts, input: AgentInput, { warnings, round: _round, ...earlier }: StoppedRun): Run {
+  const { conversation, costUsd } = earlier;
+  // The exchange itself, which a copy of it no longer is.
+  const after = conversation.exchanges.find(each => isDeepStrictEqual(each, conversation.refresh?.after));
+  const refresh = after && conversation.refresh && { ...conversation.refresh, after };
+  const run = { ...newRun(parts, input), ...earlier, costUsd, warnings: new Set(warnings) };
+  return { ...run, conversation: { ...conversation, refresh } };
+}
+
+function newRun(parts: AgentParts, input: AgentInput): Run {
   const { mark, history = [] } = input;
   const task = said('user', 'turn', input.message);
   // Behind the preamble, so that what runs have in common stays their beginning.
   const notice = input.tools.length > 0 ? [said('system', 'preamble', noticeOf(mark))] : [];
   const preamble = [...input.preamble, ...notice];
-  const run: Run = {
+  return {
     parts,
     input,
     limits: { ...agentLimits, ...input.limits },
@@ -198,13 +251,6 @@ export async function runAgent(parts: AgentParts, input: AgentInput): Promise<Ag
     warnings: new Set(),
     spoke: false,
   };
-  for (;;) {
-    const closing = closingOf(run);
-    const answer = await askRound(run, closing);
-    const calls = callsIn(answer);
-    if (closing || calls.length === 0) return conclude(run, answer, closing ?? stopOf(answer));
-    await work(run, answer, calls);
-  }
 }
 
 type Closing = 'max_rounds' | 'max_bytes';
@@ -299,25 +345,29 @@ function record(run: Run, answer: ModelAnswer, round: number): void {
   run.input.onEvent?.({ type: 'response', round, text, calls: callsIn(answer).length, usage });
 }
 
-function callsIn({ said: parts = [] }: ModelAnswer): ToolCall[] {
+function callsIn({ said: parts = [] }: Pick<ModelAnswer, 'said'>): ToolCall[] {
   return parts.filter(part => part.type === 'call');
 }
 
-async function work(run: Run, answer: ModelAnswer, calls: readonly ToolCall[]): Promise<void> {
+/** Makes the calls of a round that are left; it is over once all have an outcome. */
+async function work(run: Run, open: OpenRound): Promise<RoundOutcomes> {
   const { parts, input, limits } = run;
   const number = run.rounds;
-  const outcomes = await callTools(parts, input, calls, { number, limits });
+  const made = await callTools(parts, input, callsIn(open), { number, limits }, open.outcomes);
+  const outcomes = made.filter(outcome => outcome !== null);
+  if (outcomes.length < made.length) return made;
   run.toolCalls.push(...outcomes.map(({ record }) => record));
-  const exchange = { said: answer.said ?? [], results: outcomes.map(({ result }) => result) };
+  const exchange = { said: open.said, results: outcomes.map(({ result }) => result) };
   run.all = [...run.all, exchange];
   run.conversation = { ...run.conversation, exchanges: [...run.conversation.exchanges, exchange] };
-  if (!parts.refresh) return;
+  if (!parts.refresh) return made;
   const changes = await parts.refresh.changes(input.signal);
   for (const path of outcomes.flatMap(({ seen }) => seen)) await parts.refresh.saw(path);
-  if (changes.length === 0) return;
+  if (changes.length === 0) return made;
   const text = changes.map(change => stripForgedMarks(change.text)).join('\n\n');
   run.conversation = { ...run.conversation, refresh: { after: exchange, text } };
   input.onEvent?.({ type: 'refresh', round: number, files: changes.map(({ path }) => path) });
+  return made;
 }
 
 async function conclude(run: Run, answer: ModelAnswer, stopReason: AgentStop): Promise<AgentResult> {

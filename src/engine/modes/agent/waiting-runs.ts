@@ -1,193 +1,297 @@
-import type { ParsedCall, PendingExchange } from '../../../calls/call-record.ts';
-import type { Reply } from '../../../calls/reply.ts';
-import { cancelledError, inputError, isAppError, limitError } from '../../../core/errors.ts';
-import type { RequestId } from '../../../core/ids.ts';
-import type { Clock } from '../../../core/ports.ts';
-import type { UserAnswer, UserQuestion } from '../../../core/tool-host.ts';
-import type { Threads } from '../../../threads/threads.ts';
+import type { PendingExchange, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
+import { hashOf } from '../../../calls/durable/operation-log.ts';
+import { AppError, configError, inputError, limitError, storageError } from '../../../core/errors.ts';
+import type { ThreadId } from '../../../core/ids.ts';
+import { isRecord, type JsonObject, mapTexts, textIn } from '../../../core/json.ts';
+import type { Clock, Mask, SharedState } from '../../../core/ports.ts';
+import { runPrefixes, type Threads } from '../../../threads/threads.ts';
+import type { KnownFile } from '../../../workspace/read-file.ts';
+import type { OpenServers } from './mcp-servers.ts';
+import type { Gate, OpenQuestion, RunRecord } from './plan-run.ts';
+import type { StoppedRun } from './run-agent.ts';
 
 /**
  * Brings a question back to the end of its thread, which was let go of while somebody was asked. Where others came between, it
  * was closed by them and stands again behind what they said: a thread only ever grows at its end. Under the thread's lease.
  */
-export async function restoreRun(threads: Threads, pending: PendingExchange): Promise<void> {
-  const { id, owner, workspace } = pending.thread;
-  try {
-    const found = await threads.find(id, { owner, workspace });
-    const own = found.turns.find(({ exchange }) => exchange === pending.turn.exchange);
-    if (own?.status === 'pending' && found.seq === pending.turn.seq) {
-      pending.thread = found;
-      return;
-    }
-    const now = await threads.refresh(found);
-    const turn = { ...pending.turn, seq: now.seq + 1, exchange: threads.newExchange() };
-    pending.thread = await threads.add(now, turn.exchange, { turns: [turn], status: 'pending' });
-    pending.turn = turn;
-  } catch (error) {
-    // Whoever deleted the thread did not end the work: it is answered, with the word that no thread has it.
-    if (!isAppError(error) || error.kind !== 'input') throw error;
-  }
+export async function restoreRun(threads: Threads, { thread, turn, sent }: PendingExchange): Promise<PendingExchange> {
+  const { id, owner, workspace } = thread;
+  const found = await threads.find(id, { owner, workspace });
+  const own = found.turns.find(({ exchange }) => exchange === turn.exchange);
+  if (own?.status === 'pending' && found.seq === turn.seq) return { thread: found, turn, sent };
+  const now = await threads.refresh(found);
+  const again = { ...turn, seq: now.seq + 1, exchange: threads.newExchange() };
+  return { thread: await threads.add(now, again.exchange, { turns: [again], status: 'pending' }), turn: again, sent };
 }
 
-/**
- * A run that may have to wait for a person between two calls of its tool: its client is answered with the question, and comes
- * again with the answer. The call that is here just now stands for it: events are that call's, and its cancelling ends the run.
- */
-export class WaitingRun {
-  readonly id: string;
-  readonly owner: string;
-  readonly signal: AbortSignal;
-  /** What the first call said that all of it may cost. */
-  readonly maxCostUsd: unknown;
-  /** US dollars, by all of its calls. */
-  spentUsd = 0;
-  /** Once its question is in a thread. */
-  pending: PendingExchange | undefined;
-  readonly #stop = new AbortController();
-  #call: ParsedCall;
-  #leave: () => void = () => {};
-  #asked = 0;
-  #question: { question: UserQuestion; resolve: (answer: UserAnswer | undefined) => void } | undefined;
-  #turn = Promise.withResolvers<void>();
-  #reply: Promise<Reply> | undefined;
-
-  constructor(id: string, call: ParsedCall) {
-    this.id = id;
-    this.owner = call.request.principal.owner;
-    this.signal = this.#stop.signal;
-    this.maxCostUsd = call.args.max_cost_usd;
-    this.#call = call;
-    this.attach(call);
-  }
-
-  /** The call that the run works for at this moment. */
-  get call(): ParsedCall {
-    return this.#call;
-  }
-
-  get reqId(): RequestId {
-    return this.#call.reqId;
-  }
-
-  get question(): UserQuestion | undefined {
-    return this.#question?.question;
-  }
-
-  attach(call: ParsedCall): void {
-    this.#leave();
-    this.#call = call;
-    const onAbort = () => this.abort(call.signal.reason);
-    call.signal.addEventListener('abort', onAbort, { once: true });
-    this.#leave = () => call.signal.removeEventListener('abort', onAbort);
-    if (call.signal.aborted) onAbort();
-  }
-
-  start(work: Promise<Reply>): void {
-    this.#reply = work;
-    const over = () => this.#turn.resolve();
-    work.then(over, over);
-  }
-
-  abort(reason: unknown): void {
-    this.#stop.abort(reason);
-    this.#question?.resolve(undefined);
-  }
-
-  /** Undefined where nobody can be asked, or was asked too often in one call. */
-  async ask(question: UserQuestion): Promise<UserAnswer | undefined> {
-    const { request } = this.#call;
-    if (request.ask) return request.ask(question);
-    if (!request.answers || this.#asked >= maxQuestions) return undefined;
-    this.#asked++;
-    return new Promise(resolve => {
-      this.#question = { question, resolve };
-      this.#turn.resolve();
-    });
-  }
-
-  /** False: it was not asked this. */
-  answer(key: string, answer: UserAnswer): boolean {
-    if (this.#question?.question.key !== key) return false;
-    const { resolve } = this.#question;
-    this.#question = undefined;
-    this.#turn = Promise.withResolvers<void>();
-    resolve(answer);
-    return true;
-  }
-
-  /** Resolves when the work is over, and what became of it is stored. */
-  async ended(): Promise<void> {
-    // Who waits for the reply gets the error.
-    await this.#reply?.catch(() => undefined);
-  }
-
-  /** What the call that is here is to be answered: the end of the run, or a question. */
-  async next(): Promise<Reply | 'asks'> {
-    await this.#turn.promise;
-    if (this.#question && !this.signal.aborted) {
-      this.#leave();
-      return 'asks';
-    }
-    if (!this.#reply) throw new TypeError('the run was not started');
-    const reply = await this.#reply;
-    this.#leave();
-    return reply;
-  }
+/** A run over all of its calls. */
+export interface Run {
+  id: string;
+  gate: Gate;
+  record: RunRecord;
+  /** Borne by the blocks that are really ours. */
+  mark: string;
+  /** US dollars, and what the first call said that all of it may cost. */
+  spentUsd: number;
+  maxCostUsd: unknown;
+  /** Milliseconds that it worked. */
+  elapsedMs: number;
 }
 
-/** Clients give up after eight such answers to one call. */
-const maxQuestions = 7;
+/** What belongs to one call, or to the process. */
+type Live = Exclude<keyof ThreadedCall, 'args' | 'common' | 'warnings'> | 'plan' | 'messages' | 'blobs';
+
+/** A run as it waits: all that it needs to go on in another process. */
+export interface StoredRun {
+  run: Run;
+  call: Omit<PreparedCall, Live | 'compaction'>;
+  /** Turns of the thread that were sent. */
+  sent: number;
+  /** Names of the tools that its model may call. */
+  tools: string[];
+  /** Files that the model has seen. */
+  watched: KnownFile[];
+  stopped: StoppedRun;
+}
+
+/** What others may know of a run without what was said in it. */
+export interface WaitingRun {
+  id: string;
+  owner: string;
+  thread: ThreadId;
+  /** `running`: an answer was used. */
+  state: 'waiting' | 'running' | 'ended';
+  /** Of the question that it asked last, and of the call that this was about. */
+  key: string;
+  call: string;
+}
 
 const patienceMs = 600_000;
 
+/** No run takes longer. */
+const runningMs = 24 * 3_600_000;
+
 const maxWaiting = 20;
 
-export type WaitingRuns = ReturnType<typeof createWaitingRuns>;
+const idPattern = /^[0-9a-f-]{36}-[0-9a-f]{8}$/;
 
-/** The runs of one process that wait for an answer. Nobody finds another owner's. */
-export function createWaitingRuns({ clock }: { clock: Clock }) {
-  const waiting = new Map<string, { run: WaitingRun; stopTimer: () => void }>();
-  const end = (run: WaitingRun, message: string) => {
-    waiting.delete(run.id);
-    run.abort(cancelledError(message));
-  };
-  return {
-    /** A run by its id, or by the question that one of the answers is to. */
-    find(owner: string, id: string | undefined, keys: Iterable<string>): WaitingRun | undefined {
-      const wanted = new Set(keys);
-      const all = [...waiting.values()].map(({ run }) => run).filter(run => run.owner === owner);
-      const found = all.find(run => run.id === id || (run.question && wanted.has(run.question.key)));
-      if (!found) {
-        if (id === undefined) return undefined;
-        throw inputError(`No run ${id} waits for an answer.`, {
-          next: 'It may have ended, or waited for longer than ten minutes: start it anew with "task".',
-          validationErrors: [{ field: 'run_id', error: 'no such run' }],
-        });
-      }
-      waiting.get(found.id)?.stopTimer();
-      waiting.delete(found.id);
-      return found;
-    },
-    /** Until it is found, or nobody came for ten minutes: then it is ended. */
-    keep(run: WaitingRun): void {
-      const own = [...waiting.values()].filter(each => each.run.owner === run.owner);
-      if (own.length >= maxWaiting) {
-        end(run, 'Too many runs wait for an answer.');
-        throw limitError('over_capacity', `${maxWaiting} runs wait for an answer already.`, {
-          next: 'Answer one of them, or wait until they end by themselves.',
-        });
-      }
-      const stopTimer = clock.after(patienceMs, () => end(run, 'Nobody answered within ten minutes.'));
-      waiting.set(run.id, { run, stopTimer });
-    },
-    /** Ends them all; resolves when they have come to their end. */
-    async close(): Promise<void> {
-      const all = [...waiting.values()];
-      for (const { run, stopTimer } of all) {
-        stopTimer();
-        end(run, 'The server was stopped.');
-      }
-      await Promise.all(all.map(({ run }) => run.ended()));
-    },
-  };
+const [headPrefix, bodyPrefix] = runPrefixes;
+
+export interface WaitingParts {
+  state: SharedState;
+  threads: Threads;
+  clock: Clock;
+  mask: Mask;
+}
+
+/**
+ * The runs that wait for an answer, in the store: any process on it may take one, once. Nobody finds another owner's. A process
+ * has to itself the servers that it started, and what the model of a run made up that looks like a secret: the store keeps none.
+ */
+export class WaitingRuns {
+  readonly #parts: WaitingParts;
+  readonly #here = new Map<string, { key: string; body: string; servers: OpenServers; stopTimer: () => void }>();
+
+  constructor(parts: WaitingParts) {
+    this.#parts = parts;
+  }
+
+  /** A run by its id, or by the question that one of the answers is to. */
+  async find(owner: string, id: string | undefined, keys: Iterable<string>): Promise<WaitingRun | undefined> {
+    const ids = id === undefined ? [...keys].map(key => key.slice(0, key.lastIndexOf(':'))) : [id];
+    for (const each of ids.filter(text => idPattern.test(text))) {
+      const found = await this.#read(each);
+      if (found?.owner === owner) return found;
+    }
+    if (id === undefined) return undefined;
+    throw noSuchRun(id);
+  }
+
+  /** All of a run that waits, for ten more minutes. */
+  async open({ id, key }: WaitingRun): Promise<StoredRun> {
+    await this.#change(id, patienceMs, head => {
+      if (head?.state !== 'waiting') throw head ? answered(head) : noSuchRun(id);
+      return head;
+    });
+    const own = this.#here.get(id);
+    const stored = await this.#parts.state.change(bodyPrefix + id, patienceMs, value => value);
+    const body = own?.key === key ? own.body : bodyOf(stored);
+    if (body === undefined) throw cannotContinue(id, unstored);
+    const run: StoredRun = JSON.parse(body, (_key, value) =>
+      isBytes(value) ? Buffer.from(value.data, 'base64') : value,
+    );
+    return run;
+  }
+
+  /** Runs `work` unless a process works for the run already. */
+  alone<Result>(run: WaitingRun, signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+    const taken = new AbortController();
+    const options = { signal: AbortSignal.any([signal, taken.signal]), onWait: () => taken.abort(answered(run)) };
+    return this.#parts.threads.exclusively(run.id, options, async () => {
+      const now = await this.#read(run.id);
+      if (!now) throw noSuchRun(run.id);
+      if (now.state === 'running') throw interrupted(now);
+      if (now.state === 'ended' || now.key !== run.key) throw answered(now);
+      return work();
+    });
+  }
+
+  /** Uses the answer up, before anything is done for it. */
+  async claim({ id, key }: WaitingRun): Promise<void> {
+    await this.#change(id, runningMs, head => {
+      if (head?.state !== 'waiting' || head.key !== key) throw head ? answered(head) : noSuchRun(id);
+      return { ...head, state: 'running' };
+    });
+    this.#here.get(id)?.stopTimer();
+    this.#here.delete(id);
+    await this.#parts.state.change(bodyPrefix + id, 0, () => undefined);
+  }
+
+  serversOf(id: string): OpenServers | undefined {
+    return this.#here.get(id)?.servers;
+  }
+
+  /** Until it is taken, or nobody came for ten minutes. */
+  async keep(
+    run: Pick<WaitingRun, 'id' | 'owner' | 'thread'>,
+    stored: StoredRun,
+    { question, call }: OpenQuestion,
+    servers: OpenServers,
+  ): Promise<void> {
+    const { state } = this.#parts;
+    const all = [...(await state.list(headPrefix)).values()].map(headIn);
+    if (all.filter(head => head?.owner === run.owner && head.state === 'waiting').length >= maxWaiting) {
+      throw limitError('over_capacity', `${maxWaiting} runs wait for an answer already.`, {
+        next: 'Answer one of them, or wait until they end by themselves.',
+      });
+    }
+    const body = JSON.stringify(stored, (_key, value) =>
+      value?.type === 'Buffer' && Array.isArray(value.data)
+        ? { bytes: true, data: Buffer.from(value.data).toString('base64') }
+        : value,
+    );
+    if (!(await this.#holdsSecrets(body, run.thread))) {
+      await state.change(bodyPrefix + run.id, patienceMs, () => ({ body, seal: hashOf(body) }));
+    }
+    const head: WaitingRun = { ...run, state: 'waiting', key: question.key, call };
+    await this.#change(run.id, patienceMs, () => head);
+    this.#here.set(run.id, { key: head.key, body, servers, stopTimer: () => {} });
+    this.#expireIn(head, patienceMs);
+  }
+
+  /** Its answers are used up; who sends one is told so for ten minutes. */
+  async end(id: string): Promise<void> {
+    await this.#change(id, patienceMs, head => head && { ...head, state: 'ended' });
+  }
+
+  /** Lets go of what this process has; the runs wait on. */
+  async close(): Promise<void> {
+    const all = [...this.#here.values()];
+    this.#here.clear();
+    for (const { stopTimer } of all) stopTimer();
+    await Promise.all(all.map(({ servers }) => servers.close()));
+  }
+
+  async #read(id: string): Promise<WaitingRun | undefined> {
+    return headIn(await this.#parts.state.get(headPrefix + id));
+  }
+
+  async #change(
+    id: string,
+    ttlMs: number,
+    next: (head: WaitingRun | undefined) => WaitingRun | undefined,
+  ): Promise<WaitingRun | undefined> {
+    const changed = await this.#parts.state.change(headPrefix + id, ttlMs, value => {
+      const head = next(headIn(value));
+      return head && { head: JSON.stringify(head) };
+    });
+    return headIn(changed);
+  }
+
+  /** Ends what this process has of a run that nobody answered, and the question in its thread. */
+  async #expire(run: WaitingRun): Promise<void> {
+    const head = await this.#read(run.id);
+    // It was shown once more, or timers are not exact.
+    if (head?.state === 'waiting' && head.key === run.key) return this.#expireIn(run, 5_000);
+    await this.serversOf(run.id)?.close();
+    this.#here.delete(run.id);
+    if (head) return;
+    const { threads } = this.#parts;
+    const { signal } = new AbortController();
+    await threads.exclusively(run.thread, { signal }, () => threads.refresh({ id: run.thread, owner: run.owner }));
+  }
+
+  #expireIn(run: WaitingRun, ms: number): void {
+    const own = this.#here.get(run.id);
+    // A thread that went has no question any more, and one that can't be written now is closed by its next use.
+    if (own) own.stopTimer = this.#parts.clock.after(ms, () => void this.#expire(run).catch(() => undefined));
+  }
+
+  async #holdsSecrets(body: string, scope: string): Promise<boolean> {
+    // What vendors sealed, and images, can't be told from random bytes.
+    const texts: unknown = JSON.parse(body, (key, value) => (key === 'vendor' || isBytes(value) ? undefined : value));
+    let found = false;
+    await mapTexts(texts, async text => {
+      const whole = text.toWellFormed();
+      if ((await this.#parts.mask(whole, scope, 'model')).text !== whole) found = true;
+      return text;
+    });
+    return found;
+  }
+}
+
+function headIn(value: JsonObject | undefined): WaitingRun | undefined {
+  if (!value) return undefined;
+  const head: WaitingRun = JSON.parse(textIn(value.head));
+  return head;
+}
+
+function bodyOf(value: JsonObject | undefined): string | undefined {
+  const body = textIn(value?.body);
+  if (!value || hashOf(body) === value.seal) return value && body;
+  throw storageError('corrupt', 'The stored state of the run is damaged, and it is not continued.', {
+    next: 'Start a new run with "task".',
+  });
+}
+
+function isBytes(value: unknown): value is { bytes: true; data: string } {
+  return isRecord(value) && value.bytes === true && typeof value.data === 'string';
+}
+
+function noSuchRun(id: string): AppError {
+  return inputError(`No run ${id} waits for an answer.`, {
+    next: 'It may have ended, or waited for longer than ten minutes: start a new run with "task".',
+    validationErrors: [{ field: 'run_id', error: 'no such run' }],
+  });
+}
+
+function answered({ id, thread }: WaitingRun): AppError {
+  return inputError(`The question of run ${id} was answered already: one answer is used once.`, {
+    class: 'answered',
+    next: 'Do not answer it again: the result goes to the caller that did, and into the thread (continuation_id). To see what the run asks now, call "agent" with the run_id alone.',
+    validationErrors: [{ field: 'run_id', error: 'answered already' }],
+    data: { run_id: id, continuation_id: thread },
+  });
+}
+
+function interrupted({ id, thread, call }: WaitingRun): AppError {
+  const message = `The server ended after ${call} of run ${id} was answered: whether it took effect, and what came after it, is unknown. Nothing is repeated.`;
+  return new AppError('cancelled', message, {
+    code: 'INTERRUPTED',
+    class: 'interrupted',
+    next: 'Check the files, then start a new run with "task" for what is left to do.',
+    replyStatus: 'interrupted',
+    data: { run_id: id, continuation_id: thread },
+  });
+}
+
+const unstored =
+  'it holds what looks like a secret, which the store does not keep, so that only the server that asked can continue it';
+
+/** Why this process can't take a run that goes on waiting. */
+export function cannotContinue(id: string, what: string): AppError {
+  return configError(`Cannot continue run ${id} here: ${what}. The run still waits.`, {
+    class: 'run_elsewhere',
+    next: 'Answer it at a server with the configuration that it began with, or start a new run with "task".',
+  });
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createApprovals } from '../../../../src/engine/modes/agent/runner.ts';
+import { createApprovals } from '../../../../src/engine/modes/agent/plan-run.ts';
 import { agentOn, callLook, look, loopVendors, type VendorRun } from './agent-on-vendor.ts';
 
 let on: VendorRun;

@@ -34,6 +34,8 @@ export interface Approval {
   asked?: string;
   /** What the model can do where it is asked about and nobody approves it. */
   instead?: string;
+  /** Names what the call would be made on, such as the files as they are: another one, and it is not what was approved. */
+  basis?: string;
   /** What is shown with the call besides its arguments. */
   notes?: readonly string[];
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { join, relative } from 'node:path';
 import { z } from 'zod';
 import { inputError, isAppError } from '../../../../core/errors.ts';
@@ -101,13 +102,16 @@ async function prepared({ sandbox, root }: LocalToolServices, made: readonly Mad
   return { changes: made.map(({ change }) => change), guarded, places };
 }
 
-function approvalOf(tool: string, { guarded, places }: Prepared): Approval {
+function approvalOf(tool: string, { changes, guarded, places }: Prepared): Approval {
+  const hash = createHash('sha256');
+  for (const { path, before, text } of changes) hash.update(JSON.stringify([path, before?.toString('base64'), text]));
+  const basis = hash.digest('hex');
   const told = `Secrets are written back where they stood, in ${safeCut(places.join(', '), 1_000)}.`;
   const notes = places.length > 0 ? [told] : [];
-  if (guarded.size === 0) return { ...everyCall(tool), notes };
+  if (guarded.size === 0) return { ...everyCall(tool), basis, notes };
   const asked = `It changes what makes other programs run or obey something without being started for it: ${[...guarded.values()].join(', ')}. That needs an approval of its own, also under AGENT_APPROVE=all.`;
   const instead = 'Leave these files as they are, and say in your answer what the user should change in them.';
-  return { asked, instead, notes: [asked, ...notes] };
+  return { asked, instead, basis, notes: [asked, ...notes] };
 }
 
 function unfit(why: string): Error {
