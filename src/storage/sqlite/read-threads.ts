@@ -31,7 +31,7 @@ export function seenRows<Value>(capacity: number) {
       kept.set(key, found);
       return found.value;
     },
-    /** `size` is what it takes in memory, about, in characters. One that is larger than the whole is not kept. */
+    /** `size` is what it takes in memory, about, in the unit of `capacity`. One that is larger than the whole is not kept. */
     keep(key: string, value: Value, size: number): void {
       drop(key);
       if (size > capacity) return;
@@ -91,8 +91,11 @@ export function sqlitePrunable(db: DatabaseSync): (now: number, unused?: Unused)
   };
 }
 
-/** Characters of turns that are remembered, over all threads. */
-const rememberedChars = 16_000_000;
+/**
+ * Bytes of records that are remembered, over all threads; in memory they take about as many. Deleted threads are among them
+ * until others take their place.
+ */
+const rememberedBytes = 4_000_000;
 
 /** A thread's records as they were read and found whole; the turns are frozen, since calls share them. */
 interface SeenThread {
@@ -104,7 +107,7 @@ interface SeenThread {
   turns: readonly StoredTurn[];
   statuses: ReadonlyMap<ExchangeId, ExchangeStatus>;
   compactions: readonly Compaction[];
-  chars: number;
+  bytes: number;
 }
 
 /**
@@ -117,21 +120,21 @@ export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, thread:
     "SELECT n, kind, body, seal FROM records WHERE thread = ? AND n > ? AND kind <> 'head' ORDER BY n",
   );
   const workflows = db.prepare('SELECT tool, body, seal FROM workflows WHERE thread = ? ORDER BY n');
-  const seen = seenRows<SeenThread>(rememberedChars);
+  const seen = seenRows<SeenThread>(rememberedBytes);
 
   function begin({ id }: ThreadHead, thread: number): SeenThread {
     const row = origin.get(thread);
     const before = seen.get(id);
     if (before && before.seal === row?.seal) return before;
     const startSeq = recordOf(row, 'origin')?.origin.startSeq ?? damaged(id, 'its origin');
-    const nothing = { turns: [], statuses: new Map(), compactions: [], chars: 0 };
+    const nothing = { turns: [], statuses: new Map(), compactions: [], bytes: 0 };
     return { seal: String(row?.seal), startSeq, last: Number(row?.n), ...nothing };
   }
 
   function refresh(head: ThreadHead, thread: number): SeenThread {
     const { id } = head;
     const before = begin(head, thread);
-    let { last, chars } = before;
+    let { last, bytes } = before;
     const found: Turn[] = [];
     const statuses = new Map(before.statuses);
     const compactions = [...before.compactions];
@@ -143,7 +146,7 @@ export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, thread:
       else if (record?.kind === 'compaction' && record.thread === id) compactions.push(record.compaction);
       else if (row.kind !== 'turn') return damaged(id, 'one of its records');
       last = Number(row.n);
-      chars += String(row.body).length;
+      bytes += Buffer.byteLength(String(row.body));
     }
     // Those that were saved from a damaged file stand there in another order.
     const added = found.toSorted((a, b) => a.seq - b.seq);
@@ -161,8 +164,8 @@ export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, thread:
     };
     const turns = before.turns.map(turn => withStatus(turn, turn.status) ?? turn);
     turns.push(...added.flatMap(turn => withStatus(turn) ?? []));
-    const now = { ...before, last, turns, statuses, compactions, chars };
-    seen.keep(id, now, chars);
+    const now = { ...before, last, turns, statuses, compactions, bytes };
+    seen.keep(id, now, bytes);
     return now;
   }
 

@@ -1,5 +1,9 @@
+import { DatabaseSync } from 'node:sqlite';
 import { expect, it } from 'vitest';
+import type { ThreadHead } from '../../../src/core/thread.ts';
 import { seenRows } from '../../../src/storage/sqlite/read-threads.ts';
+import { start, threadWith } from '../../contracts/store-fixtures.ts';
+import { sqlitePlace } from '../../support/sqlite-temp.ts';
 
 it('rows that were seen are kept while they fit, those that were not asked for the longest go first', () => {
   const seen = seenRows<string>(10);
@@ -17,4 +21,25 @@ it('rows that were seen are kept while they fit, those that were not asked for t
   seen.drop('a');
   seen.keep('e', 'E', 10);
   expect(seen.get('e')).toBe('E');
+});
+
+it('threads that were read are remembered up to 4 MB, those that were not asked for the longest are read again', async () => {
+  const place = await sqlitePlace();
+  const store = place.open();
+  const heads: ThreadHead[] = [];
+  // A letter of two bytes: what counts is what they take, not how many characters they have.
+  for (let made = 0; made < 5; made++) heads.push(await threadWith(store, ['я'.repeat(500_000), 'So.']));
+  for (const { id } of heads) await store.read(id, start);
+  const db = new DatabaseSync(place.file);
+  db.exec("UPDATE records SET seal = 'broken' WHERE kind = 'turn'");
+  db.close();
+  const isRemembered = ({ id }: ThreadHead) =>
+    store.read(id, start).then(
+      () => true,
+      () => false,
+    );
+  const found: boolean[] = [];
+  for (const head of heads.toReversed()) found.push(await isRemembered(head));
+  expect(found).toEqual([true, true, true, false, false]);
+  await place.dispose();
 });
