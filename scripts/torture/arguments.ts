@@ -3,7 +3,7 @@ import type { PartOptions } from './part.ts';
 
 /** Part → what it does, for the help. */
 const parts = {
-  kills: 'kill -9 of processes that write to SQLite; --rounds: kills (default: 1000)',
+  kills: 'kill -9 of processes that write to SQLite; --rounds: kills (default: 1000), and 1,000 writes for each',
   calls: 'kill -9 of servers during calls; --rounds: kills (default: 200)',
   power: 'a power loss after every write of a store; --rounds: steps of the store (default: 120)',
   soak: 'mixed load on a daemon; --minutes: how long (default: 60)',
