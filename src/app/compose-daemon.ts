@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { exposurePolicy } from '../config/derived-settings.ts';
 import { configError, inputError } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';
-import type { Clock, Emit, Random, WatchedCalls } from '../core/ports.ts';
+import type { Clock, Emit, Random, WatchedCall, WatchedCalls } from '../core/ports.ts';
 import { endsExchange, type Thread } from '../core/thread.ts';
 import { narrowExposure } from '../engine/exposure.ts';
 import type { ModelService } from '../models/call/models.ts';
@@ -48,17 +48,21 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
     stretches: splitFences,
     of(caller) {
       const { owner } = caller;
+      const mayRead = mayUseThreads(sources, caller);
+      // What was said is in threads: who may not use those does not see it here either.
+      const shown = (call: WatchedCall): WatchedCall => (mayRead ? call : { ...call, about: undefined });
+      const found = (call: WatchedCall | undefined) => call && shown(call);
       const own: OwnData = {
         calls: {
-          list: () => calls.list(owner),
-          find: reqId => calls.find(owner, reqId),
+          list: () => calls.list(owner).map(shown),
+          find: reqId => found(calls.find(owner, reqId)),
           subscribe: (listener, signal) => calls.subscribe(owner, listener, signal),
         },
         providers: () => providersOf(models),
         caches: () => cachesOf(sources, owner),
         spend: from => threads.store.spend.rows({ owner, from }),
       };
-      return mayUseThreads(sources, caller) ? { ...own, threads: threadsOf(sources, caller) } : own;
+      return mayRead ? { ...own, threads: threadsOf(sources, caller) } : own;
     },
   };
 }

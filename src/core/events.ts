@@ -5,6 +5,19 @@ import type { Usage } from './usage.ts';
 /** What happened, told to whoever watches. Texts are masked before any sink writes them. */
 export type AppEvent =
   | { type: 'call.start'; reqId: string; tool: string; owner: string; client?: string; trace?: CallerTrace }
+  | {
+      /** What a call is about, once its arguments are understood, and again once its thread is known. Not for log files. */
+      type: 'call.about';
+      reqId: string;
+      tool: string;
+      /** The beginning of what is asked; empty where a tool asks nothing. */
+      text: string;
+      /** Absolute path of the project. */
+      workspace: string;
+      /** With `seq`, the thread's newest turn before the call's own. */
+      thread?: string;
+      seq?: number;
+    }
   | { type: 'call.stage'; reqId: string; tool: string; stage: string }
   | {
       type: 'call.end';

@@ -102,6 +102,8 @@ export interface WatchedCall {
   startedAt: number;
   /** Absent while it runs. */
   endedAt?: number;
+  /** Absent: its arguments were not understood (yet), or its reader may not use threads. */
+  about?: Pick<Extract<AppEvent, { type: 'call.about' }>, 'text' | 'workspace' | 'thread' | 'seq'>;
   /** Its events, oldest first; of a call with very many, the newest are left out, but never the last one of all. */
   events: readonly RecentEvent[];
   /** How many were left out. */

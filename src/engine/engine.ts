@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { fieldAsWritten, parseArguments } from '../calls/arguments.ts';
 import { maskDocument } from '../calls/ask/redaction.ts';
-import { withThread } from '../calls/ask/with-thread.ts';
+import { requestText, withThread } from '../calls/ask/with-thread.ts';
 import { type Admit, assertArgumentLengths, assertArgumentShape } from '../calls/call-limits.ts';
 import { createProgress, type ParsedCall, type Progress, type Report } from '../calls/call-record.ts';
 import { continuationId, hiddenFields, modelField } from '../calls/fields.ts';
@@ -101,7 +101,18 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
       await services.admit(request);
       const progress = createProgress(clock, stagesOf(emit, { reqId, tool: toolName }, request));
       meter.begin(reqId, args.max_cost_usd, createCostNotice(progress));
-      const parsed = { reqId, request, signal, progress, startedAt, tool, args, common: commonOf(args), warnings };
+      const asked = observed(emit, { reqId, tool: toolName, text: safeCut(requestText(args), aboutChars) }, request);
+      const parsed = {
+        reqId,
+        request: asked,
+        signal,
+        progress,
+        startedAt,
+        tool,
+        args,
+        common: commonOf(args),
+        warnings,
+      };
       reply = await execute(tool.mode.kind, tool.mode, parsed, { ...services, replyTokens });
     } catch (error) {
       if (!isAppError(error)) emit({ type: 'warning', reqId, where: toolName, message: stackOf(error) });
@@ -121,6 +132,22 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
   }
 
   return { list: () => listings, call };
+}
+
+/** More than is shown of it, so that no secret is cut into halves that are not recognized. */
+const aboutChars = 2_000;
+
+/** Tells the observers what a call is about: at once, and with its thread when that is known. */
+function observed(emit: Emit, call: { reqId: string; tool: string; text: string }, request: ToolRequest): ToolRequest {
+  const about = { type: 'call.about', ...call, workspace: request.principal.root } as const;
+  emit(about);
+  return {
+    ...request,
+    onThread(thread) {
+      emit({ ...about, thread: thread.id, seq: thread.seq });
+      request.onThread?.(thread);
+    },
+  };
 }
 
 /** An error whose fields are named as `written` names them. */

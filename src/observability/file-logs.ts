@@ -305,12 +305,13 @@ function auditLines({ at, event }: Observation, call: OpenCall<undefined> | unde
   }
 }
 
-/** `breadcrumbs.jsonl`: every event with its `type` and its own fields. */
+/** `breadcrumbs.jsonl`: every event with its `type` and its own fields, but for what is asked. */
 export function createBreadcrumbs(rules: LogRules): Sink {
   const log = createRotatingLog('breadcrumbs', rules);
   return {
     name: 'breadcrumbs',
-    write: observations => log.append(observations.map(({ at, event }) => ({ at, fields: event }))),
+    write: observations =>
+      log.append(observations.flatMap(({ at, event }) => (event.type === 'call.about' ? [] : [{ at, fields: event }]))),
     close: log.close,
   };
 }

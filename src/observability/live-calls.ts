@@ -27,6 +27,12 @@ export function createLiveCallsSink(
 
   function add(call: Followed, observation: RecentEvent): void {
     const { at, event } = observation;
+    if (event.type === 'call.about') {
+      const { type: _, reqId: _id, tool: _tool, ...about } = event;
+      grow(call, about.text.length - (call.about?.text.length ?? 0));
+      call.about = about;
+      return;
+    }
     const isLast = event.type === 'call.end';
     if (isLast) call.endedAt = at;
     if (call.events.length >= limits.eventsOfCall) {

@@ -30,6 +30,7 @@ export function createStderr({ write, level }: StderrParts): Sink {
 function levelOf(event: AppEvent): Exclude<LogLevel, 'silent'> {
   switch (event.type) {
     case 'call.start':
+    case 'call.about':
     case 'call.stage':
     case 'program.step':
       return 'debug';
@@ -65,6 +66,8 @@ function sentence(event: AppEvent): string {
   switch (event.type) {
     case 'call.start':
       return `${event.tool}: called${event.client === undefined ? '' : ` by ${event.client}`}`;
+    case 'call.about':
+      return `${event.tool}: project ${event.workspace}${note(event.thread)}`;
     case 'call.stage':
       return `${event.tool}: ${event.stage}`;
     case 'call.end':

@@ -24,6 +24,15 @@ describe('the calls of this process', () => {
     expect(ended?.events.map(({ event }) => event.type)).toEqual(['call.start', 'call.stage', 'call.end']);
   });
 
+  it('say what they are about, in the newest words', async () => {
+    const sink = createLiveCallsSink();
+    const about = { text: 'Why?', workspace: '/w' };
+    await sink.write([at(begin('a')), at({ type: 'call.about', reqId: 'a', tool: 'chat', ...about })]);
+    expect(sink.calls.find('alice', 'a')?.about).toEqual(about);
+    await sink.write([at({ type: 'call.about', reqId: 'a', tool: 'chat', ...about, thread: 't', seq: 4 })]);
+    expect(sink.calls.find('alice', 'a')?.about).toEqual({ ...about, thread: 't', seq: 4 });
+  });
+
   it('are each owner’s own, to list, to find and to hear of', async () => {
     const sink = createLiveCallsSink();
     const heard: string[] = [];

@@ -44,11 +44,14 @@ export async function maskCall(mask: Mask, parsed: ParsedCall, scope: string): P
   return { ...parsed, args, warnings, common: { ...parsed.common, model } };
 }
 
+/** What the caller asks, in its own words; empty where the tool asks nothing. */
+export function requestText({ prompt, step, task }: Record<string, unknown>): string {
+  return String(prompt || step || task || '');
+}
+
 /** The first 80 characters of the caller's request, on one line. */
 function titleOf({ args, tool }: ParsedCall): string {
-  const text = String(args.prompt || args.step || args.task || tool.title)
-    .replace(/\s+/g, ' ')
-    .trim();
+  const text = (requestText(args) || tool.title).replace(/\s+/g, ' ').trim();
   return text.length <= 80 ? text : `${safeCut(text, 79)}…`;
 }
 

@@ -98,7 +98,7 @@ const ground = `
 * { box-sizing: border-box; }
 html { font: 15px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; -webkit-text-size-adjust: 100%; }
 body { margin: 0; background: var(--paper); color: var(--ink); min-height: 100vh; display: flex; flex-direction: column; overflow-wrap: anywhere; }
-main { width: 100%; max-width: 72rem; margin: 0 auto; padding: 1.75rem 1.25rem 3rem; flex: 1; }
+main { width: 100%; max-width: 80rem; margin: 0 auto; padding: 1.75rem 1.25rem 3rem; flex: 1; }
 main:focus { outline: none; }
 main.narrow { max-width: 26rem; padding-top: 12vh; }
 footer { border-top: 1px solid var(--line); color: var(--soft); font-size: .8rem; text-align: center; padding: .75rem 1rem; }
@@ -145,7 +145,7 @@ const parts = `
 .tile .note { color: var(--soft); font-size: .8rem; margin: 0; }
 .stack { display: grid; gap: .75rem; grid-template-columns: minmax(0, 1fr); }
 .columns { display: grid; gap: .9rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 19rem), 1fr)); align-items: start; }
-.pill { display: inline-flex; align-items: baseline; gap: .3em; padding: .06rem .5rem; border-radius: 1rem; font-size: .8rem; font-weight: 600; max-width: 100%; background: var(--raised); color: var(--soft); } td .pill { white-space: nowrap; }
+.pill { display: inline-flex; align-items: baseline; gap: .3em; padding: .06rem .5rem; border-radius: .7rem; font-size: .8rem; font-weight: 600; max-width: 100%; background: var(--raised); color: var(--soft); } .about { display: block; min-width: 15rem; }
 .pill.good { background: var(--good-tint); color: var(--good); } .pill.bad { background: var(--bad-tint); color: var(--bad); }
 .pill.warn { background: var(--warn-tint); color: var(--warn); } .pill.busy { background: var(--accent-tint); color: var(--accent); }
 .tag { display: inline-block; padding: .02rem .45rem; border: 1px solid var(--line); border-radius: .3rem; font-size: .8rem; color: var(--soft); }

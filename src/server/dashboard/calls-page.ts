@@ -1,5 +1,6 @@
 import type { AppEvent } from '../../core/events.ts';
 import type { RecentEvent, WatchedCall } from '../../core/ports.ts';
+import type { StoredTurn } from '../../core/thread.ts';
 import { dayOf, dollars, spendTotal } from '../../core/usage.ts';
 import { span } from './chart.ts';
 import {
@@ -18,6 +19,8 @@ import {
   table,
 } from './html.ts';
 import { noProvider, type Page, type Visit } from './page.ts';
+import { lastPart } from './thread-page.ts';
+import { cutTo, said } from './turn-parts.ts';
 
 export const outcomes = ['running', 'done', 'fell back', 'needs approval', 'failed', 'cancelled'] as const;
 
@@ -74,6 +77,8 @@ function endOf(
     : { mood: 'good', outcome: 'done' };
 }
 
+const isAttempt = ({ event }: RecentEvent) => event.type === 'model.attempt';
+
 const words = (name: string) => name.toLowerCase().replaceAll('_', ' ');
 
 function outcomePill({ mood, outcome, why }: CallFacts): Markup {
@@ -90,21 +95,23 @@ export function runningClock(ms: number): Markup {
 const shownPaths = 12;
 
 /** One call from its beginning to its end. */
-export function callPage(visit: Visit, call: WatchedCall): Page {
+export async function callPage(visit: Visit, call: WatchedCall): Promise<Page> {
   const isRunning = call.endedAt === undefined;
   return {
     title: `${line(call.tool, 60)} call`,
     place: '/',
     body: html`<p class="small"><a href="/">← Live calls</a></p>
 <div class="row apart"><h1>${line(call.tool, 60)}</h1>${isRunning && html`<span class="connection" data-connection="off" role="status">not live</span>`}</div>
-<div${isRunning && html` data-live="/calls/${call.reqId}/live"`}>${callPart(visit, call)}</div>`,
+<div${isRunning && html` data-live="/calls/${call.reqId}/live"`}>${await callPart(visit, call)}</div>`,
   };
 }
 
-export function callPart({ now }: Visit, call: WatchedCall): Markup {
+export async function callPart(visit: Visit, call: WatchedCall): Promise<Markup> {
+  const { now } = visit;
   const sum = factsOf(call, now);
   return html`${facts([
     ['Outcome', outcomePill(sum)],
+    call.about && ['Project', projectOf(call.about)],
     ['Began (UTC)', clockTime(call.startedAt)],
     ['Took', call.endedAt === undefined ? runningClock(sum.tookMs) : duration(sum.tookMs)],
     call.client === undefined ? undefined : ['Client', line(call.client, 80)],
@@ -113,9 +120,50 @@ export function callPart({ now }: Visit, call: WatchedCall): Markup {
     ['Cost', dollars(sum.costUsd)],
     ['Request', html`<code>${call.reqId}</code>`],
   ])}
+${await exchangePart(visit, call)}
 <section aria-labelledby="timeline"><h2 id="timeline">Timeline</h2>
 <ol class="steps card">${call.events.map(each => step(each, call, sum.tookMs))}</ol>
 ${call.omitted > 0 && html`<p class="soft">${plural(call.omitted, 'event')} of this call ${call.omitted === 1 ? 'was' : 'were'} left out here; breadcrumbs.jsonl has them.</p>`}</section>`;
+}
+
+const shownChars = 2_000;
+
+/** What was asked and answered, as it is in the thread; before it is there, what is known of the question. */
+async function exchangePart(
+  { own, data }: Visit,
+  { about, startedAt, endedAt = Infinity }: WatchedCall,
+): Promise<Child> {
+  if (!about || about.text === '') return undefined;
+  const { thread: id, seq: before = 0, text } = about;
+  const thread = id === undefined ? undefined : await own.threads?.read(id).catch(() => undefined);
+  const isOwn = ({ seq, timestamp }: StoredTurn) => seq > before && timestamp >= startedAt && timestamp <= endedAt;
+  const turns = thread?.turns.filter(isOwn) ?? [];
+  const part = (name: string, turn: StoredTurn | undefined, words: string) => {
+    const address = turn ? `/threads/${id}/turns/${turn.seq}` : '';
+    const cut = cutTo(words, shownChars, address);
+    const link =
+      turn &&
+      html` <a class="small" href="/threads/${id}?from=${turn.seq}#turn-${turn.seq}">turn ${turn.seq} of its thread</a>`;
+    return html`<section class="card" aria-label="${name}"><h2>${name}${link}</h2>${said(data.stretches, cut.text)}${turn && cut.note}</section>`;
+  };
+  const question = turns.find(({ role }) => role === 'user');
+  const answer = turns.findLast(({ role }) => role === 'assistant');
+  return [part('Question', question, question?.content ?? text), answer && part('Answer', answer, answer.content)];
+}
+
+/** The beginning of what a call asks, with its project and its thread. */
+function aboutCell({ about, events }: WatchedCall, chars = 100): Child {
+  if (!about) return '–';
+  const { text, seq } = about;
+  // A call that fails before a model is asked leaves no new thread.
+  const isStored =
+    seq || !events.some(({ event }) => event.type === 'call.end' && event.code) || events.some(isAttempt);
+  const thread = isStored ? about.thread : undefined;
+  return html`<span class="about bidi">${line(text, chars) || '–'}</span><span class="soft small">${projectOf(about)}${thread !== undefined && html` · <a href="/threads/${thread}">thread</a>`}</span>`;
+}
+
+function projectOf({ workspace }: NonNullable<WatchedCall['about']>): Markup {
+  return html`<span class="bidi" title="${line(workspace)}">${line(lastPart(workspace), 60)}</span>`;
 }
 
 function step({ at, event }: RecentEvent, call: WatchedCall, wholeMs: number): Markup {
@@ -230,7 +278,7 @@ function card(call: WatchedCall, now: number): Markup {
   const asked = facts.attempts > 0 && `${plural(facts.attempts, 'attempt')}: ${facts.models.join(', ')}`;
   const parts = [call.client !== undefined && `by ${line(call.client, 60)}`, asked && line(asked, 200)].filter(Boolean);
   return html`<article class="card call"><div><h3><a href="/calls/${call.reqId}">${line(call.tool, 60)}</a> ${outcomePill(facts)}</h3>
-<p class="stage bidi">${line(facts.stage, 200)}</p><p class="soft">${parts.join(' · ')}</p></div>
+<p class="stage bidi">${line(facts.stage, 200)}</p>${call.about && html`<p>${aboutCell(call, 200)}</p>`}<p class="soft">${parts.join(' · ')}</p></div>
 <p class="clock">${runningClock(facts.tookMs)}</p></article>`;
 }
 
@@ -240,6 +288,7 @@ function latest(calls: readonly WatchedCall[], now: number): Markup {
     return [
       clockTime(call.startedAt),
       html`<a href="/calls/${call.reqId}">${line(call.tool, 60)}</a>`,
+      aboutCell(call),
       outcomePill(facts),
       duration(facts.tookMs),
       facts.models.length > 0 ? line(facts.models.join(', '), 90) : '–',
@@ -247,5 +296,9 @@ function latest(calls: readonly WatchedCall[], now: number): Markup {
       facts.attempts > 0 ? dollars(facts.costUsd) : '–',
     ];
   });
-  return table('Latest calls', ['Began (UTC)', 'Tool', 'Outcome', 'Took', 'Models', 'Tokens', 'Cost'], rows);
+  return table(
+    'Latest calls',
+    ['Began (UTC)', 'Tool', 'Question', 'Outcome', 'Took', 'Models', 'Tokens', 'Cost'],
+    rows,
+  );
 }

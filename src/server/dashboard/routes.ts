@@ -66,7 +66,7 @@ export const routes: readonly Route[] = [
   post('/theme', chooseTheme),
 ];
 
-function showCall({ visit, parts: [id = ''] }: Asked): Answer {
+async function showCall({ visit, parts: [id = ''] }: Asked): Promise<Answer> {
   const call = visit.own.calls.find(id);
   return call && callPage(visit, call);
 }
@@ -76,7 +76,7 @@ function followCall({ visit, parts: [id = ''], follow }: Asked): Answer {
   let last: Markup | undefined;
   return follow(id, async now => {
     const call = now.own.calls.find(id);
-    if (call) last = callPart(now, call);
+    if (call) last = await callPart(now, call);
     // What is forgotten meanwhile stays as it was seen last.
     return { part: last ?? notFoundPage.body, isOver: call?.endedAt !== undefined || !call };
   });

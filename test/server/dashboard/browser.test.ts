@@ -143,13 +143,13 @@ describe('in a browser', () => {
     const call = world.begin('How long?');
     const card = page.locator('article.call');
     await card.getByText('asking google:gemini-2.5-flash').waitFor();
-    await card.getByRole('link').focus();
-    const href = await card.getByRole('link').getAttribute('href');
+    await card.locator('h3 a').focus();
+    const href = await card.locator('h3 a').getAttribute('href');
     await expect.poll(() => card.locator('[data-elapsed]').innerText()).toMatch(/^0:\d\d$/);
     await call.cancel();
     await page.getByText('All quiet.').waitFor();
     expect(await page.evaluate('document.activeElement.getAttribute("href")')).toBe(href);
-    expect(await page.locator('tbody tr').first().innerText()).toMatch(/chat\s+!\s+cancelled/);
+    expect(await page.locator('tbody tr').first().innerText()).toMatch(/chat\s+How long\?[\s\S]*!\s+cancelled/);
     expect(faults).toEqual([]);
     await context.close();
   });
@@ -158,7 +158,7 @@ describe('in a browser', () => {
     const { context, page, faults } = await open({ width: 1280, colorScheme: 'light' });
     await signIn(page);
     const call = world.begin('And now?');
-    await page.locator('article.call a').click();
+    await page.locator('article.call h3 a').click();
     await page.locator('[data-connection=on]').waitFor();
     await call.cancel();
     await page.getByText('complete', { exact: true }).waitFor();

@@ -138,6 +138,7 @@ const call: WatchedCall = {
   tool: bad,
   owner: 'local',
   client: bad,
+  about: { text: bad + wide, workspace: `/w/${bad}`, thread: id, seq: 0 },
   startedAt: now,
   events: events.map(event => ({ at: now, event })),
   omitted: 3,

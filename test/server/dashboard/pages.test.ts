@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dayOf } from '../../../src/core/usage.ts';
 import { htmlText } from '../../../src/server/dashboard/html.ts';
@@ -59,25 +60,39 @@ describe('the live page', () => {
     expect(page).toMatch(/Spent today \$0\.0\d+/);
     expect(page).toMatch(/Providers 2 of 3 1 needs a look/);
     expect(page).toContain('All quiet.');
-    expect(page).toMatch(/consensus ✓ done/);
-    expect(page).toMatch(/chat ✕ failed \(bad upstream, openai\)/);
+    expect(page).toMatch(/consensus Should .* ✓ done/);
+    expect(page).toMatch(/thread ✕ failed \(bad upstream, openai\)/);
     expect(page).toContain(`anthropic:${models.anthropic}`);
   });
 
   it('tells of a call while it runs: its stage, its model, its end', async () => {
     const running = follow('/live', 'asking google');
     const call = world.begin('How slowly?');
-    expect(readable((await running).at(-1) ?? '')).toMatch(/Running 1 call .*chat ● running asking google:gemini/);
+    expect(readable((await running).at(-1) ?? '')).toMatch(
+      /Running 1 call .*chat ● running asking google:gemini.* How slowly\?/,
+    );
     await call.cancel();
     const ended = await follow('/live', 'cancelled');
-    expect(readable(ended.at(-1) ?? '')).toMatch(/All quiet\..*chat ! cancelled/);
+    expect(readable(ended.at(-1) ?? '')).toMatch(/All quiet\..*chat How slowly\? .* thread ! cancelled/);
+  });
+
+  it('tells calls apart by question, project and thread, but not to who may not use threads', async () => {
+    const page = await alice.page('/');
+    const project = basename(world.project.root);
+    expect(readable(page)).toMatch(
+      new RegExp(`consensus Should the session table move from files to SQLite\\? ${project} · thread ✓ done`),
+    );
+    expect(page).toContain(`<a href="/threads/${ids.panel}">thread</a>`);
+    const [path = ''] = await callsOf('consensus');
+    const toolless = dashboardClient(world.daemon.url, { token: tokens.toolless });
+    for (const each of ['/', path]) expect(await toolless.page(each)).not.toMatch(/session table|\/threads\//);
   });
 
   it('says who answered in the place of a model that failed', async () => {
     world.vendors.anthropic.byDefault({ fault: 'status', status: 503 });
     await world.call('chat', { prompt: 'Who answers now?', model: models.anthropic, allow_fallback: true });
     world.vendors.anthropic.byDefault({});
-    expect(await read('/')).toMatch(/chat ! fell back \(to openai:gpt[^)]*\)/);
+    expect(await read('/')).toMatch(/chat Who answers now\? .* thread ! fell back \(to openai:gpt[^)]*\)/);
   });
 
   it('says what to run where no provider is set up, and never that all is well', async () => {
@@ -110,6 +125,9 @@ describe('one call', () => {
     expect(page).toContain('asking 3 models');
     expect(page).toContain('bringing 3 verdicts together');
     expect(page).toContain('Ended: consensus_complete');
+    expect(page).toMatch(
+      /Question turn 1 of its thread .*Should the session table move .* Answer turn 2 of its thread/,
+    );
     expect(await alice.page(path)).not.toContain('data-live');
   });
 
