@@ -173,6 +173,7 @@ const lazy: StructureRules['lazy'] = {
   'app/compose-daemon.ts': [],
   'app/compose-product.ts': [],
   'app/extensions.ts': [],
+  'cli/command/markdown.ts': [],
   'cli/program.ts': [],
   'cli/run-command-line.ts': [],
   'engine/conversation.ts': [],
@@ -218,6 +219,7 @@ const packages: StructureRules['packages'] = {
   '@opentelemetry/*': ['observability/tracing.ts'],
   'js-yaml': ['config/definition-files.ts'],
   commander: ['cli/run-command-line.ts'],
+  markdansi: ['cli/command/markdown.ts'],
   'jsonc-parser': ['cli/init/edit-config.ts'],
   'toml-eslint-parser': ['cli/init/edit-toml.ts'],
 };

@@ -34,17 +34,20 @@ export async function runProxy(config: AppConfig, settings: ProxySettings): Prom
     import('../server/daemon/health-file.ts'),
   ]);
   const { isPrivate } = storePlace(config.values.app, config.home);
+  const findDaemons = () => daemons.findDaemons(daemons.healthFolder(config.home), clock);
+  const running = (await findDaemons()).filter(({ state }) => state === 'running');
+  // Without a configured port, the daemon of this data directory is used on whichever port it listens.
+  const isUsual = isNamed || config.sourceOf('app', 'servePort') !== 'default';
+  const there = isUsual ? undefined : (running.find(({ port }) => port === servePort) ?? running[0]);
+  const port = there?.port ?? servePort;
   const isOurs = async () => {
     // A daemon that writes nothing to disk tells nothing of itself either.
     if (isPrivate) return true;
-    const found = await daemons.findDaemons(daemons.healthFolder(config.home), clock);
-    return found.some(({ port, state }) => port === servePort && state !== 'gone');
+    return (await findDaemons()).some(each => each.port === port && each.state !== 'gone');
   };
   // A daemon of this data directory that made its token itself tells where it is, by whatever name it is called.
-  const url = settings.url === undefined ? localUrl(serveHost, servePort) : addressOf(settings.url);
-  const found =
-    isNamed && token === undefined ? await daemons.findDaemons(daemons.healthFolder(config.home), clock) : [];
-  const file = found.find(each => each.url === url && each.state === 'running')?.token_file;
+  const url = settings.url === undefined ? (there?.url ?? localUrl(serveHost, port)) : addressOf(settings.url);
+  const file = running.find(each => each.url === url)?.token_file;
   const shown = token ?? (file === undefined ? undefined : createKeptToken(file).read());
   const ofProject = new Set<string>(projectOptions.flatMap(({ env }) => [...env]));
   const env = Object.entries({ ...settings.childEnv, POLYLOGUE_HOME: config.home });
@@ -58,7 +61,8 @@ export async function runProxy(config: AppConfig, settings: ProxySettings): Prom
     daemon: starts
       ? {
           command: launch.node,
-          args: [launch.program, 'serve', ...launch.args],
+          // Should the one that was found end, the next one starts where this client looks for it.
+          args: [launch.program, 'serve', ...launch.args, ...(there ? ['--port', String(port)] : [])],
           cwd: config.home,
           env: Object.fromEntries(env.filter(([name]) => !ofProject.has(name))),
           log: join(config.home, 'logs', 'daemon.log'),

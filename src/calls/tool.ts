@@ -347,6 +347,8 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   fields: Fields;
   /** Where the tool writes only by these fields: a read-only server offers it without them. */
   writesBy?: readonly string[];
+  /** The fields of a tool with a part that only reads, as a read-only server offers it: their values allow nothing else. */
+  readingFields?: z.ZodRawShape;
   /** Accepted, but not advertised. */
   accepts?: z.ZodRawShape;
   /** Older names of fields → theirs. */

@@ -67,8 +67,10 @@ export function exposeTools(tools: readonly ToolDefinition[], policy: ExposurePo
 
 /** A tool as a read-only server offers it: as it is, without the fields by which it writes, or not at all. */
 export function withoutWrites(tool: ToolDefinition): ToolDefinition[] {
-  const { effects, writesBy, fields } = tool;
+  const { effects, writesBy, fields, readingFields } = tool;
   if (!effects.writes && !effects.destroys) return [tool];
+  if (readingFields)
+    return [{ ...tool, fields: readingFields, effects: { ...effects, writes: false, destroys: false } }];
   if (!writesBy || effects.destroys) return [];
   const kept = Object.fromEntries(Object.entries(fields).filter(([name]) => !writesBy.includes(name)));
   return [{ ...tool, fields: kept, effects: { ...effects, writes: false } }];

@@ -10,7 +10,7 @@ import type { ExposedTools } from './exposure.ts';
 import type { Withheld } from './offer.ts';
 
 /** Raised by hand when a tool changes: major when callers must change, minor when they may. */
-export const release = '1.12.0';
+export const release = '1.13.0';
 
 /** Version of the tools as callers see them: `1.1.0+` and eight characters of a hash over their schemas. */
 export function catalogueVersion(tools: readonly ToolListing[]): string {

@@ -13,6 +13,7 @@ export const clink = defineTool({
     /** Empty: prompt.txt among the files is the question. */
     prompt: z.string(),
     cli_name: z.string().describe('gemini, codex, claude, agy, opencode or your own').optional(),
+    model: z.string().describe('Its model; absent: its own choice').optional(),
     role: z.string().describe('default, planner, codereviewer or your own').optional(),
     absolute_file_paths: z.array(z.string()).describe('Named to it, not included').optional(),
     allow_writes: z.boolean().describe('If the operator allows it').optional(),

@@ -23,6 +23,7 @@ export const kimiManageFiles = defineTool({
     dry_run: z.boolean().optional(),
     confirm: z.boolean().optional(),
   },
+  readingFields: { operation: z.enum(['list']) },
   accepts: { limit: z.int().min(1).max(1_000).optional() },
   mode: {
     kind: 'action',

@@ -14,16 +14,22 @@ const pageShare = 0.8;
 const turnTokens = 150;
 const maxListed = 50;
 
-const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete', 'delete_all'] as const;
+const reading = ['list', 'search', 'read', 'sent'] as const;
+const actions = [...reading, 'fork', 'delete', 'delete_all'] as const;
 
-const fields = {
-  action: z.enum(actions),
+const readingFields = {
+  action: z.enum(reading),
   continuation_id: continuationId,
   query: z.string().describe('search: words').optional(),
   cursor: z.string().describe('list, read: next_cursor of the page before').optional(),
+  everywhere: z.boolean().describe('list, search: all projects').optional(),
+};
+
+const fields = {
+  ...readingFields,
+  action: z.enum(actions),
   turn: z.int().min(1).describe('fork: last turn to keep').optional(),
   confirm: z.boolean().describe('delete: must be true').optional(),
-  everywhere: z.boolean().describe('list, search: all projects').optional(),
 };
 
 export const threads = defineTool({
@@ -34,6 +40,7 @@ export const threads = defineTool({
   toolset: 'core',
   effects: { writes: true, destroys: true, network: false, idempotent: false },
   fields,
+  readingFields,
   mode: {
     kind: 'action',
     run: (args, context) => handlers[args.action](context, args),

@@ -53,6 +53,7 @@ const kinds: readonly (readonly [kind: string, text: string])[] = [
   ['tag characters', `${[...'rm -rf'].map(each => char(0xe0000 + (each.codePointAt(0) ?? 0))).join('')}`],
   ['variation selectors in a row', `a${char(0xfe01, 0xfe02, 0xe0101, 0xe0102)}`],
   ['separators of lines and paragraphs', `a${char(0x2028)}b${char(0x2029)}c`],
+  ['entities of HTML', 'a&#27;[2Jb&#x1b;]0;owned&#7;c&#155;2J&#x202e;d&#8203;e'],
   ['shorthand and annotation controls', `${char(0xfff9)}a${char(0xfffa)}b${char(0xfffb)}${char(0x1bca0)}`],
 ];
 
@@ -71,10 +72,12 @@ const controls = [
 const said = (texts: readonly string[]) => texts.map((text, at) => `<${at}>${text}</${at}>`).join('\n');
 const attack = said(kinds.map(([, text]) => text));
 const plain = said(controls);
+/** As Markdown, where a tab at the beginning of a line within a paragraph means nothing. */
+const shown = plain.replace('\n\t', '\n');
 const answer = `${attack}\n${plain}\nend.`;
 
 /** What this program itself sends to a terminal: its colors, and the line of progress on stderr. */
-const own = new RegExp(`${esc}\\[(?:1|2|22|31|32|33|36|39)m`, 'g');
+const own = new RegExp(`${esc}\\[(?:1|2|3|4|22|23|24|31|32|33|34|36|39)m`, 'g');
 const progress = `\r${esc}[2K`;
 const steering = new RegExp(
   '[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u061c\\u200b\\u200e\\u2028-\\u202e\\u2060-\\u206f\\u3164\\u115f\\u00ad\\u034f' +
@@ -124,13 +127,13 @@ describe('what a model says, on a terminal', () => {
     expectHarmless(printed);
     expect(printed.out).toContain('\\u{1b}]52;c;cm0gLXJmIH4=\\u{7}');
     for (const at of kinds.keys()) expect(printed.out).toMatch(new RegExp(`<${at}>[^]*\\\\u\\{[^]*</${at}>`));
-    expect(printed.out).toContain(plain);
+    expect(printed.out).toContain(shown);
     expect(printed.out.endsWith('end.\n')).toBe(true);
   });
 
   it('keeps each character of ordinary text where it is cut anywhere', async () => {
     vendor.script({ answer: plain, chunks: 1_000 });
-    expect(await run(['ask', 'What?'])).toMatchObject({ code: 0, out: `${plain}\n` });
+    expect(await run(['ask', 'What?'])).toMatchObject({ code: 0, out: `${shown}\n` });
   });
 
   const commands: [name: string, args: string[], options?: Partial<RunOptions>][] = [

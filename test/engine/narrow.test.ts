@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { narrowExposure } from '../../src/engine/exposure.ts';
 import type { ExposurePolicy } from '../../src/engine/offer.ts';
 import { tools } from '../../src/tools/index.gen.ts';
@@ -39,6 +40,17 @@ describe('narrow', () => {
     expect(destroying(names({}, full).listed)).toBe(true);
     expect(destroying(names({ readOnly: true }, full).listed)).toBe(false);
     expect(destroying(names({}, { ...full, readOnly: true }).listed)).toBe(false);
+  });
+
+  it.each([
+    ['threads', 'action', ['list', 'search', 'read', 'sent']],
+    ['kimi_manage_files', 'operation', ['list']],
+  ])('leaves the part of %s that only reads', (name, field, values) => {
+    const full: ExposurePolicy = { ...standard, profile: 'full', configured: ['moonshot'] };
+    const { tools: listed } = narrowExposure(tools, full, { readOnly: true });
+    const { effects, fields } = listed.find(tool => tool.name === name)!;
+    expect(effects).toMatchObject({ writes: false, destroys: false });
+    expect(z.toJSONSchema(z.object(fields)).properties?.[field]).toMatchObject({ enum: values });
   });
 
   it('leads from the one tool of a lean profile to nothing that is refused', () => {

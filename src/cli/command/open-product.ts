@@ -18,7 +18,7 @@ export interface OpenProduct {
   call(
     name: string,
     args: Record<string, unknown>,
-    watch?: Pick<ToolRequest, 'onProgress' | 'onText' | 'ask'>,
+    watch?: Pick<ToolRequest, 'onProgress' | 'onText' | 'ask'> & { signal?: AbortSignal },
   ): Promise<ToolReply>;
 }
 
@@ -38,8 +38,8 @@ export async function openProduct<Result>(
       product,
       place: { owner: principal.owner, workspace: product.root },
       signal: interrupt.signal,
-      call: (name, args, watch = {}) =>
-        product.host.call({ name, arguments: args, principal, ...watch }, interrupt.signal),
+      call: (name, args, { signal = interrupt.signal, ...watch } = {}) =>
+        product.host.call({ name, arguments: args, principal, ...watch }, signal),
     });
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);

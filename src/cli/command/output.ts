@@ -16,6 +16,9 @@ type Piece = string | Styled;
 
 export type Output = ReturnType<typeof createOutput>;
 
+/** Columns that rendered text takes at most. */
+const maxWidth = 120;
+
 const clearLine = '\r\u001b[2K';
 
 /**
@@ -46,9 +49,27 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
     /** `--json`: documents are printed, and nothing else of these; without it documents are not. */
     json,
     line: (...pieces: Piece[]) => print(`${pieces.map(painted).join('')}\n`),
-    /** A part of a longer text, without a line end. Something else that is printed ends the text. */
-    text: (text: string): void => {
-      if (!json) stdout.write(running.add(text));
+    /** Shows an answer as it arrives: Markdown is rendered on a terminal and unchanged elsewhere. It ends with a line end. */
+    async answer() {
+      if (json) return { add: () => {}, end: () => {} };
+      const width = Math.min(stdout.columns || 80, maxWidth);
+      const markdown =
+        stdout.isTTY && (await import('./markdown.ts')).createMarkdown(width, stdout.hasColors?.() ?? false);
+      let last = '\n';
+      const show = (text: string) => {
+        if (text === '') return;
+        stdout.write(text);
+        last = text.slice(-1);
+      };
+      const add = (text: string) => show(markdown ? markdown.add(text) : text);
+      return {
+        add: (delta: string) => add(running.add(delta)),
+        end() {
+          add(running.end());
+          if (markdown) show(markdown.end());
+          if (last !== '\n') show('\n');
+        },
+      };
     },
     /** A file's content in pieces: unchanged unless it goes to a terminal. Waits for whoever reads slowly. */
     async pieces(text: AsyncIterable<string>): Promise<void> {

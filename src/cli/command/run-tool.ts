@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
-import { isRecord, type JsonObject, textsIn } from '../../core/json.ts';
-import type { UserAnswer, UserQuestion } from '../../core/tool-host.ts';
+import { isRecord, type JsonObject, recordsIn, textsIn } from '../../core/json.ts';
+import type { ToolReply, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import { usdText } from '../../core/usage.ts';
 import { type CommandContext, listFlag } from './command.ts';
-import { openProduct, showFailure } from './open-product.ts';
+import { type OpenProduct, openProduct, showFailure } from './open-product.ts';
 
 /** What was written after the command, and what was piped in; empty where there is neither. */
 export async function writtenText({ args, readInput }: CommandContext): Promise<string> {
@@ -29,40 +29,53 @@ export function pathsFlag({ flags, environment }: CommandContext, name: string):
 export interface ToolRun {
   /** One more group of tools that it needs. */
   toolset?: string;
-  /** Prints text as it arrives. */
+  /** Shows the answer as it arrives. */
   streams?: boolean;
   ask?: ((question: UserQuestion, signal: AbortSignal) => Promise<UserAnswer>) | undefined;
-  /** Prints a reply of which nothing was printed yet. */
-  print(document: JsonObject): void;
+  /** Prints a reply of which nothing was shown yet; absent: its content is shown as an answer. */
+  print?(document: JsonObject): void;
   /** Tells what else there is to tell; answers the exit code. */
   finish(document: JsonObject): number;
 }
 
-/** Calls one tool and shows its reply: as a whole with `--json`, as the command shows it without; answers the exit code. */
+/** Calls one tool and shows its reply: as a document with `--json`, as the command shows it without; answers the exit code. */
 export function runTool(context: CommandContext, tool: string, args: Record<string, unknown>, run: ToolRun) {
-  const { out } = context;
-  const { ask, streams = false, toolset } = run;
-  const work: Parameters<typeof openProduct<number>>[1] = async ({ call, signal }) => {
-    const shown = { any: false, endsLine: true };
-    const onText = (delta: string) => {
-      out.status('');
-      out.text(delta);
-      shown.any = true;
-      shown.endsLine = delta.endsWith('\n');
-    };
-    const reply = await call(tool, args, {
-      onProgress: ({ message }) => void (shown.any || out.status(message)),
-      ...(streams && !out.json && { onText }),
-      ...(ask && { ask: question => ask(question, signal) }),
-    });
-    out.status('');
-    if (!shown.endsLine) out.text('\n');
-    if (reply.isError) return showFailure(context, reply);
-    out.document(reply.document);
-    if (!shown.any) run.print(reply.document);
-    return run.finish(reply.document);
+  const work: Parameters<typeof openProduct<number>>[1] = async open => {
+    const reply = await showCall(context, open, tool, args, run);
+    return reply.isError ? showFailure(context, reply) : run.finish(reply.document);
   };
-  return openProduct(context, work, toolset);
+  return openProduct(context, work, run.toolset);
+}
+
+/** Calls one tool and shows its progress and its answer; a failed reply is left to the caller. */
+export async function showCall(
+  { out }: CommandContext,
+  open: OpenProduct,
+  tool: string,
+  args: Record<string, unknown>,
+  { ask, print, streams = false }: Pick<ToolRun, 'ask' | 'print' | 'streams'>,
+  signal = open.signal,
+): Promise<ToolReply> {
+  const answer = streams || !print ? await out.answer() : undefined;
+  let isShown = false;
+  const onText = (delta: string) => {
+    out.status('');
+    answer?.add(delta);
+    isShown = true;
+  };
+  const reply = await open.call(tool, args, {
+    signal,
+    onProgress: ({ message }) => void (isShown || out.status(message)),
+    ...(streams && !out.json && { onText }),
+    ...(ask && { ask: question => ask(question, signal) }),
+  });
+  out.status('');
+  if (!reply.isError && !isShown && !print) answer?.add(String(reply.document.content ?? ''));
+  answer?.end();
+  if (reply.isError) return reply;
+  out.document(reply.document);
+  if (!isShown) print?.(reply.document);
+  return reply;
 }
 
 /** Writes what a reply warns of. */
@@ -76,10 +89,20 @@ export function costText({ cost_usd: usd }: Record<string, unknown>, separator =
 }
 
 /** Who answered, what it took, and how to go on. */
-export function closingRemark({ metadata }: JsonObject, facts: string): string {
+export function closingRemark({ metadata }: JsonObject, facts: string, next = '; go on with --continue last'): string {
   const told = recordIn(metadata);
   const who = `${String(told.provider_used)}:${String(told.model_used)}`;
-  return `${who}, ${facts}${costText(told)}; go on with --continue last`;
+  return `${who}, ${facts}${costText(told)}${next}`;
+}
+
+/** Shows which named files an answer did not see, its warnings, and in the last line the model, tokens and cost. */
+export function showAnswerFacts(context: CommandContext, document: JsonObject, next?: string): void {
+  const { files, usage } = recordIn(document.metadata);
+  for (const { path, reason } of recordsIn(recordIn(files).skipped))
+    context.environment.writeError(`polylogue: not sent: ${String(path)}: ${String(reason)}\n`);
+  showWarnings(context, document);
+  const { input, output } = recordIn(usage);
+  context.out.remark(closingRemark(document, `${String(input)} tokens in, ${String(output)} out`, next));
 }
 
 /** A record where one should stand in a reply, else an empty one. */

@@ -31,7 +31,6 @@ export const agent = defineCommand({
     return runTool(context, 'agent', args, {
       toolset: 'agent',
       ask: watched ? (question, signal) => askUser(context, question, signal) : undefined,
-      print: ({ content }) => out.line(String(content ?? '')),
       finish(document) {
         showWarnings(context, document);
         out.remark(closingRemark(document, workOf(document)));

@@ -1,6 +1,5 @@
-import { type JsonObject, recordsIn } from '../../core/json.ts';
 import { continueFlag, defineCommand, modelFlag, textFlag } from '../command/command.ts';
-import { closingRemark, neededText, pathsFlag, recordIn, runTool, showWarnings } from '../command/run-tool.ts';
+import { neededText, pathsFlag, runTool, showAnswerFacts } from '../command/run-tool.ts';
 
 export const ask = defineCommand({
   name: 'ask',
@@ -23,7 +22,7 @@ export const ask = defineCommand({
     ['polylogue ask "Name three risks" --model claude --json', 'the whole reply, for programs'],
   ],
   async run(context) {
-    const { out, flags } = context;
+    const { flags } = context;
     const next = 'Write it after the command, as in: polylogue ask "What does this project do?", or pipe it in.';
     const args = {
       prompt: await neededText(context, 'There is no question.', next),
@@ -33,25 +32,10 @@ export const ask = defineCommand({
     };
     return runTool(context, 'chat', args, {
       streams: true,
-      print: ({ content }) => out.line(String(content ?? '')),
       finish(document) {
-        for (const line of skippedFiles(document)) context.environment.writeError(`polylogue: ${line}\n`);
-        showWarnings(context, document);
-        out.remark(closingRemark(document, tokensOf(document)));
+        showAnswerFacts(context, document);
         return 0;
       },
     });
   },
 });
-
-/** What was named and not sent, with the reason: the answer was given without it. */
-function skippedFiles({ metadata }: JsonObject): string[] {
-  const { skipped } = recordIn(recordIn(metadata).files);
-  return recordsIn(skipped).map(({ path, reason }) => `not sent: ${String(path)}: ${String(reason)}`);
-}
-
-/** What it took, by the vendor's account. */
-function tokensOf({ metadata }: JsonObject): string {
-  const { input, output } = recordIn(recordIn(metadata).usage);
-  return `${String(input)} tokens in, ${String(output)} out`;
-}

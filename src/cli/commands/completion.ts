@@ -98,7 +98,7 @@ export const completion = defineCommand({
       .flatMap(({ flag, choices }): Flag[] => (flag === undefined ? [] : [{ name: flag, choices }]));
     const script = completionScript(shell, known, settings);
     out.document({ status: 'success', shell, script });
-    out.text(script);
+    out.line(script.trimEnd());
     return 0;
   },
 });

@@ -2,12 +2,17 @@ import { isRecord, type JsonObject, recordsIn } from '../../core/json.ts';
 import { type CommandContext, defineCommand, numberFlag, textFlag, wordsFlag } from '../command/command.ts';
 import { costText, neededText, pathsFlag, recordIn, runTool, showWarnings } from '../command/run-tool.ts';
 
+const stances = ['for', 'against', 'neutral'] as const;
+
 export const consensus = defineCommand({
   name: 'consensus',
   summary: 'have several models judge a proposal, each by itself, and print their verdicts and what they come to',
   usage: '[proposal...]',
   flags: [
     { name: 'models', value: 'list', repeat: true, doc: 'The panel, between commas; else three of different vendors.' },
+    { name: 'for', value: 'list', repeat: true, doc: 'Models that argue for the proposal' },
+    { name: 'against', value: 'list', repeat: true, doc: 'Models that argue against the proposal' },
+    { name: 'neutral', value: 'list', repeat: true, doc: 'Models that weigh both sides, as those of --models do' },
     { name: 'file', value: 'path', repeat: true, doc: 'A file or directory that all of them see. Repeatable.' },
     { name: 'rounds', value: 'number', choices: ['1', '2'], doc: 'With 2 they see the other verdicts and may revise.' },
     { name: 'synthesizer', value: 'name', doc: 'The model that brings the verdicts together.' },
@@ -18,13 +23,16 @@ export const consensus = defineCommand({
     ['polylogue consensus "Should we move sessions to Redis?"', 'three models of different vendors'],
     ['polylogue consensus "Split the parser?" --file src/parse.ts --rounds 2', 'about a file, in two rounds'],
     ['polylogue consensus "Adopt gRPC?" --models o3,opus,flash --max-cost 0.50', 'a panel and a limit'],
+    ['polylogue consensus "Adopt gRPC?" --for o3 --against opus --neutral flash', 'models with given sides'],
   ],
   async run(context) {
     const { flags } = context;
     const next = 'Write it after the command, as in: polylogue consensus "Should we move sessions to Redis?"';
+    const sided = stances.flatMap(stance => (wordsFlag(flags, stance) ?? []).map(model => ({ model, stance })));
+    const panelists = [...(wordsFlag(flags, 'models') ?? []), ...sided];
     const args = {
       prompt: await neededText(context, 'There is no proposal.', next),
-      models: wordsFlag(flags, 'models'),
+      models: panelists.length > 0 ? panelists : undefined,
       relevant_files: pathsFlag(context, 'file'),
       rounds: numberFlag(flags, 'rounds', { min: 1, max: 2 }),
       max_cost_usd: numberFlag(flags, 'max-cost', { min: 0, fractional: true }),

@@ -68,11 +68,12 @@ async function replayWith(
 }
 
 async function sendAgain(out: Output, kept: Replay, found: ExchangeRecord, signal: AbortSignal): Promise<void> {
-  const { text, calls, usage, costUsd, latencyMs } = await kept.send(found, { signal, onText: out.text });
+  const answer = await out.answer();
+  const { text, calls, usage, costUsd, latencyMs } = await kept.send(found, { signal, onText: answer.add });
+  answer.end();
   const { provider, model } = found;
   const cost = { usage: { ...usage }, cost_usd: costUsd, elapsed_ms: latencyMs };
   out.document({ status: 'success', provider, model, text, ...(calls.length > 0 && { calls }), ...cost });
-  out.line('');
   for (const call of calls) out.line(`(calls ${call})`);
 }
 

@@ -1,7 +1,7 @@
 import { type FoundDaemon, findDaemons } from '../../app/app.ts';
 import { requireHome } from '../../config/home.ts';
 import type { JsonObject } from '../../core/json.ts';
-import { type CommandContext, defineCommand } from '../command/command.ts';
+import { type CommandContext, defineCommand, numberFlag } from '../command/command.ts';
 
 /** What a daemon itself says when it is asked. */
 type Answer = 'ready' | 'draining' | 'not_ready' | 'unreachable';
@@ -12,12 +12,17 @@ export const status = defineCommand({
   name: 'status',
   summary: 'whether a daemon runs on this data folder, and how it does',
   usage: '',
+  flags: [{ name: 'port', value: 'number', doc: 'Only the daemon on this port, of any data directory' }],
   examples: [
     ['polylogue status', 'the daemons that "polylogue serve" started; 0 when one is ready, else 1'],
+    ['polylogue status --port 9000', 'the one on this port'],
     ['polylogue status --json', 'the same for programs'],
   ],
   async run(context) {
-    const found = await findDaemons(context.config, context.environment.clock);
+    const port = numberFlag(context.flags, 'port', { min: 1, max: 65_535 });
+    const all = await findDaemons(context.config, context.environment.clock);
+    const found = all.filter(daemon => port === undefined || daemon.port === port);
+    if (port !== undefined && found.length === 0) return showUnknown(context, `http://127.0.0.1:${port}`);
     // Whoever only looks need not be able to write: as long as there is something to see.
     if (found.length === 0)
       requireHome(context.config.home, 'Set POLYLOGUE_HOME to the data folder that the daemon uses.');
@@ -28,9 +33,19 @@ export const status = defineCommand({
   },
 });
 
+/** Shows a daemon that did not register in this data directory, of which only its own answer is known. */
+async function showUnknown({ out }: CommandContext, url: string): Promise<number> {
+  const answer = await answerOf({ url, state: 'running' });
+  out.document({ status: 'success', daemons: answer === 'unreachable' ? [] : [{ url, answer }] });
+  if (answer === 'unreachable')
+    out.line(`No daemon answers at ${url}. "polylogue serve --port ${new URL(url).port}" starts one.`);
+  else out.line(out.style('bold', url), `  ${answer.replace('_', ' ')} (not registered in this data directory)`);
+  return answer === 'ready' ? 0 : 1;
+}
+
 const answerMs = 3_000;
 
-async function answerOf({ url, state }: FoundDaemon): Promise<Answer> {
+async function answerOf({ url, state }: Pick<FoundDaemon, 'url' | 'state'>): Promise<Answer> {
   if (state === 'gone') return 'unreachable';
   try {
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(answerMs) });

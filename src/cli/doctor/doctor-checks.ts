@@ -105,6 +105,9 @@ function asked({ id, title, models }: Provider): Finding {
   return { state: 'note', what: title, text: `found; ask ${models.map(model => `${id}:${model.id}`).join(', ')}` };
 }
 
+/** How servers answer that serve models and do not list them. */
+const withoutList = new Set([404, 405, 501]);
+
 async function ping(service: Models, { id, title, env, models }: Provider): Promise<Finding> {
   const what = title;
   const signal = AbortSignal.timeout(patienceMs);
@@ -128,6 +131,12 @@ async function ping(service: Models, { id, title, env, models }: Provider): Prom
       return { state: 'fail', what, text, next: 'Check the network and HTTPS_PROXY, and the address if you set one.' };
     }
     if (!isAppError(error)) throw error;
+    // Many compatible servers answer questions and have no list of models.
+    if (withoutList.has(error.details.status ?? 0)) {
+      const text = `it answers, but has no list of models; ${models.length} are known here`;
+      if (models.length > 0) return { state: 'ok', what, text };
+      return { state: 'warn', what, text, next: 'Name its models in config.json, or a default in CUSTOM_MODEL_NAME.' };
+    }
     return { state: 'fail', what, text: error.message, next: nextAfter(error.details.class, env) };
   }
 }

@@ -8,7 +8,7 @@ import { isRecord, type JsonObject, jsonOf, textsIn } from '../../core/json.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
 import type { Thread } from '../../core/thread.ts';
 import { type CliRegistry, guidance } from '../../providers/external-cli/cli-registry.ts';
-import { cliProviderId } from '../../providers/external-cli/contract.ts';
+import { cliProviderId, splitCliId } from '../../providers/external-cli/contract.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import type { Mode, ModeServices } from './mode.ts';
 import { questionOf } from './prompt.ts';
@@ -72,7 +72,9 @@ async function ask(services: ModeServices, call: ThreadedCall): Promise<Reply> {
     cli: { role, mayWrite },
   };
   // The CLI is named explicitly, so no other model may replace it.
-  const common = { ...call.common, model: `${cliProviderId}:${cli.name}`, allowFallback: false };
+  const model = textOr(args.model);
+  const id = model === undefined || model.toLowerCase() === 'auto' ? cli.name : `${cli.name}/${model}`;
+  const common = { ...call.common, model: `${cliProviderId}:${id}`, allowFallback: false };
   return askModelTurn(services, { ...call, common }, turn, ({ answer: { text, providerMetadata } }) => {
     const capped = capOutput(text, cli.title);
     return {
@@ -93,7 +95,7 @@ function lastAsked({ turns }: Thread, tool: string, { names }: CliRegistry): str
     ({ role, toolName, modelProvider, status }) =>
       role === 'assistant' && status === 'done' && toolName === tool && modelProvider === cliProviderId,
   );
-  return names.find(name => name === last?.modelName);
+  return names.find(name => name === splitCliId(last?.modelName ?? '').name);
 }
 
 function unknownRole(role: string, cli: string, known: readonly string[]) {

@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { vendorEnv } from '../../support/product.ts';
 import { freePort, startRedis } from '../../support/redis-server.ts';
@@ -79,6 +82,24 @@ describe('polylogue doctor', () => {
       text: expect.stringContaining('home folder'),
     });
     expect(required.code).toBe(1);
+  });
+
+  it('takes a server that lists no models as usable where its model is named', async () => {
+    const server = createServer((_request, response) => void response.writeHead(404).end('{"error": "not found"}'));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const env = { CUSTOM_API_URL: `http://127.0.0.1:${port}/v1` };
+    const named = await doctor({ ...env, CUSTOM_MODEL_NAME: 'mine' });
+    const nameless = await doctor(env);
+    server.close();
+    expect([named.code, named.find('A server of your own')]).toMatchObject([
+      0,
+      { state: 'ok', text: 'it answers, but has no list of models; 1 are known here' },
+    ]);
+    expect(nameless.find('A server of your own')).toMatchObject({
+      state: 'warn',
+      next: expect.stringContaining('CUSTOM_MODEL_NAME'),
+    });
   });
 
   it('gives no advice about what nobody asked for', async () => {

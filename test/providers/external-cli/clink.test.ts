@@ -39,6 +39,21 @@ describe('clink', () => {
     expect(call?.prompt).not.toContain('export {}');
   });
 
+  it('asks the model that the caller names, and goes on with the same CLI afterwards', async () => {
+    const rig = await cliRig({ clis: ['gemini', 'codex'], steps: geminiAnswers('Alpha is one.') });
+    const first = await rig.call({ prompt: 'What is alpha?', cli_name: 'gemini', model: 'gemini-3-flash' });
+    expect([first.isError, rig.calls()[0]?.args.join(' ')]).toEqual([
+      false,
+      expect.stringContaining('--model gemini-3-flash'),
+    ]);
+    rig.script(geminiAnswers('Beta is two.'));
+    const second = await rig.call({ prompt: 'And beta?', continuation_id: first.continuation_offer.continuation_id });
+    expect(second.metadata).toMatchObject({ cli_name: 'gemini' });
+    const refused = await rig.call({ prompt: 'What?', cli_name: 'gemini', model: '--yolo' });
+    expect(refused).toMatchObject({ isError: true, error: { class: 'validation' } });
+    expect(rig.calls()).toHaveLength(2);
+  });
+
   it('is among the models that are listed and offered, by its whole name, while it is installed', async () => {
     const rig = await cliRig({ clis: ['gemini'], steps: [] });
     const listed = await rig.call({}, { tool: 'listmodels' });
