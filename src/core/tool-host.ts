@@ -65,6 +65,8 @@ export interface CallSession {
   inputEnded?: AbortSignal | undefined;
   /** Aborted when the reply has no way to the client any more although the client is not gone; absent: the two are one. */
   cut?: AbortSignal | undefined;
+  /** Monotonic milliseconds at which a stream that resumes the cut one was last open: now while there is one; never where there was none. */
+  resumedAt?: (() => number) | undefined;
   /** Names the program that the client is, however often it connects. Absent: it is not known. */
   clientId?: string | undefined;
   /** The caller's own name for this call (`_meta.idempotencyKey`): for ten minutes, the same name means the same call. */

@@ -226,10 +226,10 @@ export async function outcomeOf(
 /** How often the call is looked at, and how often its process is told that somebody waits. */
 const pollMs = 250;
 
-const wantedMs = 5_000;
+const wantedMs = 1_000;
 
 /** For how long that is believed. */
-export const wantedFreshMs = 10_000;
+export const wantedFreshMs = 4_000;
 
 /** Waits for a call of another process. Resolves with its record once it ended; undefined when nobody works on it any more. */
 export async function awaitElsewhere(

@@ -68,8 +68,8 @@ export interface CallExecutor extends IdentifyOptions, InputCheckOptions, Recove
 export interface IdempotentCalls {
   /** Runs a call, or hands out what an earlier one came to whose reply did not arrive. Never throws. */
   call(request: ToolRequest, signal: AbortSignal, traits: IdempotencyTraits, way: CallExecutor): Promise<ToolReply>;
-  /** Gives calls whose callers are gone their grace, or until `hurry` is aborted; then they are interrupted. */
-  close(hurry?: AbortSignal): Promise<void>;
+  /** Gives calls that somebody waits for this long, others what is left of their grace, or until `hurry` is aborted; then they are interrupted. */
+  close(graceMs: number, hurry?: AbortSignal): Promise<void>;
 }
 
 /** No call runs for longer. */
@@ -174,7 +174,7 @@ class IdempotentCallService implements IdempotentCalls {
     return reply;
   }
 
-  async close(hurry?: AbortSignal): Promise<void> {
+  async close(graceMs: number, hurry?: AbortSignal): Promise<void> {
     // What came just before the end begins, and has its grace like the others: the store is still there for it.
     const starting = () => [...this.#own.values()].flatMap(({ work, started }) => (work ? [] : [started]));
     while (this.#judged.size + starting().length > 0) await Promise.all([...this.#judged, ...starting()]);
@@ -184,7 +184,7 @@ class IdempotentCallService implements IdempotentCalls {
       for (const work of all) work.interrupt();
     };
     // What nobody waits for has a grace of its own, from the moment when it was lost.
-    const stopTimer = this.#options.clock.after(this.#options.graceMs, () => {
+    const stopTimer = this.#options.clock.after(graceMs, () => {
       for (const work of all) if (work.isAwaited()) work.interrupt();
     });
     if (hurry?.aborted) interruptAll();
@@ -295,7 +295,7 @@ class IdempotentCallService implements IdempotentCalls {
       detach: executor.detach,
       onLost: () => mark(true),
       onFound: () => mark(false),
-      isWanted: () => this.#isWanted(fingerprint, id),
+      wantedMs: () => this.#wantedMs(fingerprint, id),
     };
     const work = startExecution(sharing, { ...request, onThread }, executor.run);
     const finished = work.reply.then(reply => (logged ? this.#finish(own, work, reply, asked) : undefined));
@@ -348,10 +348,10 @@ class IdempotentCallService implements IdempotentCalls {
     return { ...reply, delivered: () => this.#delivered(fingerprint, id) };
   }
 
-  async #isWanted({ key }: CallFingerprint, id: string): Promise<boolean> {
+  async #wantedMs({ key }: CallFingerprint, id: string): Promise<number> {
     const { calls } = await this.#log.read(key);
     const wantedAt = calls.find(call => call.id === id)?.wantedAt ?? 0;
-    return wantedAt > this.#options.clock.now() - wantedFreshMs;
+    return wantedAt + wantedFreshMs - this.#options.clock.now();
   }
 
   #shown(reply: JobReply & Pick<ToolReply, 'job'>, id: string, fingerprint: CallFingerprint): ToolReply {

@@ -22,7 +22,7 @@ const taskAfterMs = 250;
 /** Calls that outlast their caller's patience become jobs and go on without him. */
 export function detachLong(detach: DetachOptions | undefined, call: ToolHost['call']): ToolHost['call'] {
   if (!detach) return call;
-  const alone = { clock: detach.clock, graceMs: 0, onLost() {}, onFound() {}, isWanted: async () => false, detach };
+  const alone = { clock: detach.clock, graceMs: 0, onLost() {}, onFound() {}, wantedMs: async () => 0, detach };
   return async (request, signal) => {
     if (!mayDetach(detach, request)) return call(request, signal);
     const execution = startExecution(alone, request, call);
@@ -69,8 +69,8 @@ export interface ExecutionOptions {
   onLost(): void;
   /** Called when somebody waits for it again after that. */
   onFound(): void;
-  /** Whether somebody whom this process can't see waits for it. */
-  isWanted(): Promise<boolean>;
+  /** Milliseconds for which somebody whom this process can't see is believed to wait for it; 0 or less: nobody does. */
+  wantedMs(): Promise<number>;
   /** Absent: it becomes no job. */
   detach?: DetachOptions | undefined;
 }
@@ -156,17 +156,18 @@ class SharedExecution implements Execution {
     const { gone, cut } = caller.session ?? {};
     const left = Promise.withResolvers<'cancelled'>();
     const onCancel = () => {
-      if (this.#leave(caller)) this.#end('cancelled', signal.reason);
+      if (this.#callers.delete(caller) && !this.isAwaited()) this.#end('cancelled', signal.reason);
       else left.resolve('cancelled');
     };
-    const onGone = () => {
-      if (!this.#leave(caller)) return;
-      this.#giveGrace();
-      this.#lose();
-    };
-    // The client may still come back for what it asked, so this is no reason to end the work.
     const onCut = () => {
-      if (!this.#isHeard() && this.#ending === undefined) this.#lose();
+      if (this.#isHeard() || this.#ending !== undefined) return;
+      this.#isLost = true;
+      this.#options.onLost();
+      // Who sends nothing more may still read: what is written to him tells when he is gone.
+      if (![...this.#callers].some(({ session }) => session?.inputEnded?.aborted)) this.#giveGrace();
+    };
+    const onGone = () => {
+      if (this.#callers.delete(caller)) onCut();
     };
     if (this.#isLost) {
       this.#isLost = false;
@@ -221,15 +222,6 @@ class SharedExecution implements Execution {
     return [...this.#callers].some(({ session }) => session?.cut?.aborted !== true);
   }
 
-  #leave(caller: ToolRequest): boolean {
-    return this.#callers.delete(caller) && this.#callers.size === 0 && this.#ending === undefined;
-  }
-
-  #lose(): void {
-    this.#isLost = true;
-    this.#options.onLost();
-  }
-
   #end(how: Ending, reason: unknown): void {
     if (this.#isJob) return;
     this.#ending ??= how;
@@ -237,11 +229,16 @@ class SharedExecution implements Execution {
     this.#stop.abort(isAppError(reason) ? reason : cancelledError(undefined, { cause: reason }));
   }
 
-  #giveGrace(): void {
+  #giveGrace(ms = this.#options.graceMs): void {
     if (this.#isJob || this.#isOver) return;
-    this.#stopGrace = this.#options.clock.after(this.#options.graceMs, () => {
-      this.#options.isWanted().then(
-        wanted => (wanted ? this.#giveGrace() : this.interrupt()),
+    const { clock, graceMs, wantedMs } = this.#options;
+    this.#stopGrace();
+    this.#stopGrace = clock.after(ms, () => {
+      const heardAt = [...this.#callers].map(({ session }) => session?.resumedAt?.() ?? Number.NEGATIVE_INFINITY);
+      const left = Math.max(...heardAt) + graceMs - clock.monotonic();
+      if (left > 0) return this.#giveGrace(left);
+      wantedMs().then(
+        wanted => (wanted > 0 ? this.#giveGrace(wanted) : this.#isLost && this.interrupt()),
         // Nobody can say so while the store is down; what was paid for so far is worth another grace.
         () => this.#giveGrace(),
       );
@@ -256,14 +253,15 @@ async function settledWithin(clock: Clock, work: Promise<unknown>, ms: number): 
   stopTimer();
 }
 
-/** Runs a call that ends with its caller, whether he cancelled it or is merely gone. */
+/** Runs a call that ends with its caller, whether he cancelled it, is merely gone or has no stream any more. */
 export async function abortOnDisconnect(
   request: ToolRequest,
   signal: AbortSignal,
   run: ToolHost['call'],
 ): Promise<ToolReply> {
-  const gone = request.session?.gone;
-  if (!gone) return run(request, signal);
+  if (!request.session) return run(request, signal);
+  const { cut, inputEnded } = request.session;
+  const gone = AbortSignal.any([request.session.gone, ...(cut && cut !== inputEnded ? [cut] : [])]);
   const stop = new AbortController();
   const onCancel = () => stop.abort(signal.reason);
   const onGone = () => stop.abort(cancelledError('The connection was closed.'));

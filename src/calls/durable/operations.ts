@@ -11,9 +11,15 @@ export interface OperationsOptions {
   random: Random;
   emit: Emit;
   replyFormat: ReplyFormat;
-  /** How long work goes on after its caller is gone without a word, or after its process is told to end. */
-  detachedGraceSeconds: number;
+  /** How long work goes on after its caller is gone without a word, or after its process is told to end; absent: as below. */
+  detachedGraceSeconds?: number | undefined;
 }
+
+/** Nobody reads what a call comes to, unless its client sends it again within this time. */
+const callGraceSeconds = 4;
+
+/** The client of a job was told that the work goes on. */
+const jobGraceSeconds = 30;
 
 /** The work of this process that outlasts its callers, under one lease. */
 export interface Operations {
@@ -26,13 +32,15 @@ export interface Operations {
 export function createOperations(options: OperationsOptions): Operations {
   const lease = createProcessLease({ ...options, holder: options.random.uuid() });
   const jobs = createJobs({ ...options, lease });
-  const graceMs = options.detachedGraceSeconds * 1_000;
+  const { detachedGraceSeconds: seconds } = options;
+  const graceMs = (seconds ?? callGraceSeconds) * 1_000;
+  const endMs = (seconds ?? jobGraceSeconds) * 1_000;
   const idempotentCalls = createIdempotentCalls({ ...options, lease, jobs, graceMs });
   return {
     jobs,
     idempotentCalls,
     async close(hurry) {
-      await Promise.all([jobs.close(graceMs, hurry), idempotentCalls.close(hurry)]);
+      await Promise.all([jobs.close(endMs, hurry), idempotentCalls.close(endMs, hurry)]);
       await lease.close();
     },
   };

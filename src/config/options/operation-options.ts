@@ -79,8 +79,8 @@ export const operationOptions = {
   },
   detachedGraceSeconds: {
     ...setting('Operation', 'DETACHED_GRACE_SECONDS'),
-    ...number({ default: 30, min: 0, max: 3_600 }),
-    doc: 'Seconds that calls and jobs have to end after their client left; then they are interrupted.',
+    ...number({ min: 0, max: 3_600 }),
+    doc: 'Seconds that calls and jobs have to end after their client left, then they are interrupted; unset: 4 for a call, 30 for a job.',
   },
 } as const satisfies Record<string, OptionSpec>;
 

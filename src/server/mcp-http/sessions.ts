@@ -103,11 +103,17 @@ function answered(message: JSONRPCMessage): RequestId[] {
 }
 
 /** Knows which answers reached a client: those whose streams were written to their ends. */
-function createArrivals() {
+function createArrivals(clock: Pick<Clock, 'monotonic'>) {
   const gone = new AbortController();
   const awaited = new Map<unknown, () => void>();
   const streams = new Map<RequestId, AbortController>();
-  const connection: Connection = { ...awaiting(awaited, gone.signal), cutOf: id => streams.get(id)?.signal };
+  let resumed = 0;
+  let resumedAt = Number.NEGATIVE_INFINITY;
+  const connection: Connection = {
+    ...awaiting(awaited, gone.signal),
+    cutOf: id => streams.get(id)?.signal,
+    resumedAt: () => (resumed > 0 ? clock.monotonic() : resumedAt),
+  };
   return {
     connection,
     /** These requests are answered on one stream; the result tells that it is over, and whether it was written to its end. */
@@ -117,6 +123,14 @@ function createArrivals() {
       return (whole: boolean) => {
         for (const id of ids) if (streams.get(id) === stream) streams.delete(id);
         if (!whole) stream.abort();
+      };
+    },
+    /** A stream that was cut is open again; the result tells that it is over. */
+    resumed() {
+      resumed++;
+      return () => {
+        resumed--;
+        resumedAt = clock.monotonic();
       };
     },
     /** The answers to these requests were written. */
@@ -155,7 +169,7 @@ export interface SessionOptions {
   id: string;
   mcp: Omit<McpOptions, 'connection' | 'listening'>;
   serverOf: ServerOf | undefined;
-  clock: Pick<Clock, 'after'>;
+  clock: Pick<Clock, 'after' | 'monotonic'>;
   /** What all sessions may keep of what was sent. */
   room: ResultStore;
   onClosed(): void;
@@ -171,7 +185,7 @@ const ownStream = '_GET_stream';
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { id, mcp, serverOf = createMcpServer, clock, room, onClosed, onError } = options;
   const log = createEventLog(room);
-  const { connection, opened, arrived, lose } = createArrivals();
+  const { connection, opened, resumed, arrived, lose } = createArrivals(clock);
   const server = serverOf({ ...mcp, connection }, 'legacy');
   const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id, eventStore: log });
   transport.onerror = onError;
@@ -191,7 +205,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       // The one stream that answers nothing lasts for as long as the client likes, and so does what it is taken up by.
       const listens =
         request.method === 'GET' && (last === null || (await log.getStreamIdForEventId(last)) === ownStream);
-      const over = opened(asked);
+      const over = last === null || listens ? opened(asked) : resumed();
       const response = await transport.handleRequest(request, { parsedBody: body });
       return {
         response,

@@ -71,6 +71,8 @@ export interface Connection {
   onAnswered(id: RequestId, cancelled: AbortSignal, then: () => void): void;
   /** Aborted when the stream for the answer to a request broke. Absent: an answer takes the way that all others take. */
   cutOf?(id: RequestId): AbortSignal | undefined;
+  /** As `CallSession` has it. */
+  resumedAt?(): number;
 }
 
 export interface WatchedConnection extends Connection {

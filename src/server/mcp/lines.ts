@@ -162,7 +162,7 @@ export function lineSplitter(maxBytes: number, listener: LineListener): (piece: 
 }
 
 /** Milliseconds between writes to a client whose input has ended: a pipe that nobody reads is noticed only by writing to it. */
-export const probeMs = 4_000;
+export const probeMs = 500;
 
 /** What is written then. It changes nothing for a client, in any protocol revision. */
 export const stillRunning = {

@@ -301,9 +301,16 @@ async function hostCall(
 ): Promise<ToolReply> {
   if (!connection) return host.call(request, signal);
   const key = _meta?.idempotencyKey;
-  const { gone, inputEnded } = connection;
+  const { gone, inputEnded, resumedAt } = connection;
   const cut = connection.cutOf?.(id) ?? inputEnded;
-  const session = { gone, clientId, inputEnded, cut, ...(typeof key === 'string' && { idempotencyKey: key }) };
+  const session = {
+    gone,
+    clientId,
+    inputEnded,
+    cut,
+    resumedAt,
+    ...(typeof key === 'string' && { idempotencyKey: key }),
+  };
   const reply = await host.call({ ...request, session }, cancelOf(signal, connection));
   if (reply.delivered) connection.onAnswered(id, signal, reply.delivered);
   return reply;

@@ -1,14 +1,22 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createPolylogue } from '../../../src/app/library/polylogue.ts';
 import { type TestDaemon, testDaemon } from '../../support/daemon.ts';
-import { helloFrames } from '../../support/frame-client.ts';
 import { eraVersions } from '../../support/mcp-session.ts';
+import * as doors from '../../support/one-bill-doors.ts';
+import {
+  answerIn,
+  type Client,
+  call,
+  capabilities,
+  documentOf,
+  type Open,
+  posting,
+} from '../../support/one-bill-doors.ts';
 import { pipedClient } from '../../support/piped-client.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
-import { webSocketTransport } from '../../support/web-socket-transport.ts';
 
 let vendor: FakeVendor;
 let project: TempProject;
@@ -33,100 +41,17 @@ afterAll(async () => {
   await Promise.all([vendor.close(), project.dispose()]);
 });
 
-const tokenOf = (name: string) => `${name}-${'t'.repeat(32)}`;
-
-/** One client of a door. */
-interface Client {
-  /** Sends the call; the reply fails once it is cut. */
-  send(args: object, key?: string): { reply: Promise<Document>; cut(): void };
-}
-
-type Open = (at?: TestDaemon, owner?: string) => Promise<Client>;
-
-const documentOf = ({ content, isError = false }: Document): Document => ({ ...JSON.parse(content[0].text), isError });
-
-/** The answer of a POST to `/mcp`: one JSON document, or the last message of a stream. */
-async function answerIn(response: Response): Promise<Document> {
-  const text = await response.text();
-  const messages = text.startsWith('{') ? [text] : [...text.matchAll(/^data: (\{.*)$/gm)].map(([, data = '']) => data);
-  const answer = messages.map(each => JSON.parse(each)).find(message => message.id !== undefined && !message.method);
-  if (!answer?.result) throw new Error(`no result in ${text.slice(0, 500)}`);
-  return answer.result;
-}
-
-function posting(at: TestDaemon, path: string, owner: string) {
-  return (body: object, headers: Record<string, string> = {}) => {
-    const stop = new AbortController();
-    const accept = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-    const init = {
-      method: 'POST',
-      body: JSON.stringify(body),
-      signal: stop.signal,
-      headers: { ...accept, ...headers },
-    };
-    return { response: at.ask(path, { ...init, token: tokenOf(owner) }), cut: () => stop.abort() };
-  };
-}
-
 let ids = 0;
 
-const call = (args: object, meta?: object) => ({
-  jsonrpc: '2.0',
-  id: ++ids,
-  method: 'tools/call',
-  params: { name: 'chat', arguments: args, ...(meta && { _meta: meta }) },
-});
+type OpenHere = (at?: TestDaemon, owner?: string) => Promise<Client>;
+const here =
+  (open: Open): OpenHere =>
+  (at = daemon, owner) =>
+    open(at, owner);
+const [http2025, http2026, api] = [here(doors.http2025), here(doors.http2026), here(doors.api)];
+const [webSocket, frames] = [here(doors.webSocket), here(doors.frames)];
 
-const initialize = {
-  jsonrpc: '2.0',
-  id: 0,
-  method: 'initialize',
-  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'one', version: '1' } },
-};
-
-const http2025: Open = async (at = daemon, owner = 'ann') => {
-  const post = posting(at, '/mcp', owner);
-  const opened = await post(initialize).response;
-  await opened.text();
-  const headers = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
-  await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, headers).response;
-  return {
-    send(args, key) {
-      const { response, cut } = post(call(args, key === undefined ? undefined : { idempotencyKey: key }), headers);
-      return { reply: response.then(answerIn).then(documentOf), cut };
-    },
-  };
-};
-
-const capabilities = (extensions: object) => ({
-  'io.modelcontextprotocol/protocolVersion': eraVersions.modern,
-  'io.modelcontextprotocol/clientInfo': { name: 'one', version: '1' },
-  'io.modelcontextprotocol/clientCapabilities': { extensions },
-});
-
-const http2026: Open = async (at = daemon, owner = 'ann') => {
-  const post = posting(at, '/mcp', owner);
-  const headers = { 'mcp-protocol-version': eraVersions.modern, 'mcp-method': 'tools/call', 'mcp-name': 'chat' };
-  return {
-    send(args, key) {
-      const meta = { ...capabilities({}), ...(key !== undefined && { idempotencyKey: key }) };
-      const { response, cut } = post(call(args, meta), headers);
-      return { reply: response.then(answerIn).then(documentOf), cut };
-    },
-  };
-};
-
-const api: Open = async (at = daemon, owner = 'ann') => {
-  const post = posting(at, '/api/tools/chat', owner);
-  return {
-    send(args, key) {
-      const { response, cut } = post(args, { accept: 'application/json', ...(key && { 'idempotency-key': key }) });
-      return { reply: response.then(async each => ({ ...JSON.parse(await each.text()), isError: !each.ok })), cut };
-    },
-  };
-};
-
-const stdio: Open = async () => {
+const stdio: OpenHere = async () => {
   const client = await pipedClient(product);
   await client.begin();
   return {
@@ -136,46 +61,6 @@ const stdio: Open = async () => {
         reply: client.ask('tools/call', params).then(({ result }) => documentOf(result)),
         cut: () => void client.close(),
       };
-    },
-  };
-};
-
-/** MCP over a WebSocket, as the bridge speaks it. */
-const webSocket: Open = async (at = daemon, owner = 'ann') => {
-  const transport = webSocketTransport(`${at.url.replace('http', 'ws')}/ws`, {
-    authorization: `Bearer ${tokenOf(owner)}`,
-  });
-  const waiting = new Map<unknown, (result: Document) => void>();
-  transport.onmessage = message => 'result' in message && waiting.get(message.id)?.(message.result);
-  await transport.start();
-  const ask = (message: Document) =>
-    new Promise<Document>(resolve => {
-      waiting.set(message.id, resolve);
-      void transport.send(message);
-    });
-  await ask(initialize);
-  await transport.send({ jsonrpc: '2.0', method: 'notifications/initialized' });
-  return {
-    send: (args, key) => ({
-      reply: ask(call(args, key === undefined ? undefined : { idempotencyKey: key })).then(documentOf),
-      cut: () => void transport.close(),
-    }),
-  };
-};
-
-const frames: Open = async (at = daemon, owner = 'ann') => {
-  const url = `${at.url.replace('http', 'ws')}/ws`;
-  let client = await helloFrames(url, { token: tokenOf(owner) });
-  const session = client.ack.session_id;
-  return {
-    send: (args, key = `r${++ids}`) => {
-      const asked = async () => {
-        if (client.socket.readyState !== client.socket.OPEN)
-          client = await helloFrames(url, { token: tokenOf(owner), ...(session && { session }) });
-        client.call(key, 'chat', { ...args });
-        return (await client.result(key)).document;
-      };
-      return { reply: asked(), cut: () => client.socket.terminate() };
     },
   };
 };
@@ -212,7 +97,7 @@ const tasks = async (args: object, key: string): Promise<Document> => {
 };
 
 /** A client without a name for its call is known by its session; where there are none, by the name alone. */
-const doors: [door: string, open: Open, key: string | undefined][] = [
+const ways: [door: string, open: OpenHere, key: string | undefined][] = [
   ['standard input', stdio, undefined],
   ['/mcp of 2025', http2025, undefined],
   ['/mcp of 2025, named', http2025, 'k'],
@@ -222,7 +107,7 @@ const doors: [door: string, open: Open, key: string | undefined][] = [
   ['/api/tools, named', api, 'k'],
 ];
 
-describe.each(doors)('a call through %s', (_door, open, name) => {
+describe.each(ways)('a call through %s', (_door, open, name) => {
   const keyOf = () => (name === undefined ? undefined : `${name}-${++ids}`);
 
   it('that is sent again while the first one runs is one bill', async () => {
@@ -240,7 +125,7 @@ describe.each(doors)('a call through %s', (_door, open, name) => {
   });
 });
 
-describe.each(doors.slice(1))('a call through %s', (_door, open, name) => {
+describe.each(ways.slice(1))('a call through %s', (_door, open, name) => {
   const keyOf = () => (name === undefined ? undefined : `${name}-${++ids}`);
 
   it('that is sent again after its stream broke is one bill', async () => {

@@ -123,6 +123,7 @@ describe.each([
   let one: TestDaemon;
   let other: TestDaemon;
   let impatient: TestDaemon;
+  let hasty: TestDaemon;
 
   beforeAll(async () => {
     const settings = { DEFAULT_MODEL: 'gpt-5-mini', AI_MANAGER: 'rules', DETACHED_GRACE_SECONDS: '20' };
@@ -130,11 +131,12 @@ describe.each([
     one = await testDaemon({ root: project.root, env });
     const POLYLOGUE_HOME = one.home;
     other = await testDaemon({ root: project.root, env: { ...env, POLYLOGUE_HOME } });
+    hasty = await testDaemon({ root: project.root, env: { ...env, POLYLOGUE_HOME, DETACHED_GRACE_SECONDS: '1' } });
     impatient = await testDaemon({ root: project.root, env: { ...env, POLYLOGUE_HOME, CALL_PATIENCE_SECONDS: '1' } });
   });
 
   afterAll(async () => {
-    await Promise.all([impatient.close(), other.close()]);
+    await Promise.all([hasty.close(), impatient.close(), other.close()]);
     await one.close();
   });
 
@@ -172,6 +174,22 @@ describe.each([
     await settle();
     expect((await resume(lastEvent).reply).content).toBe('A hinge.');
     expect(bills(asked)).toBe(1);
+  });
+
+  it('goes on while a stream resumes it, and ends at its vendor once that broke for longer than its grace', async () => {
+    thinking('A hinge.');
+    const asked = question();
+    const { chat, resume } = await client(hasty);
+    const first = chat(asked);
+    await billed(asked);
+    const lastEvent = await first.lastEvent();
+    first.cut();
+    const second = resume(lastEvent);
+    await new Promise(resolve => setTimeout(resolve, 2_500));
+    const [request] = vendor.requests.filter(({ canonical }) => canonical.includes(asked.prompt));
+    expect(request?.wasAborted()).toBe(false);
+    second.cut();
+    await expect.poll(() => request?.wasAborted(), { timeout: 20_000 }).toBe(true);
   });
 
   it('is one bill where it is resumed and sent again', async () => {
