@@ -2,6 +2,7 @@ import { cpus, platform, release } from 'node:os';
 import { builds } from './builds.ts';
 import { consensus } from './consensus.ts';
 import { daemon } from './daemon.ts';
+import { floodsOf } from './floods.ts';
 import { floor } from './floor.ts';
 import { masking } from './masking.ts';
 import { openBenchFolder } from './measure/bench-folder.ts';
@@ -30,6 +31,7 @@ const parts = {
   index: searchIndex,
   daemon,
   streams,
+  floods: floodsOf,
   builds,
 };
 

@@ -33,7 +33,7 @@ export interface Written {
   calls: number;
 }
 
-const patienceMs = 20_000;
+const usualPatienceMs = 20_000;
 
 const hello = {
   protocolVersion: '2025-06-18',
@@ -47,13 +47,16 @@ interface Waiting {
 }
 
 /** Starts a server and lists its tools; `elapsedMs` is the time from the spawn to that list. */
-export async function openSession(launch: Launch): Promise<{ session: Session; elapsedMs: number }> {
+export async function openSession(
+  launch: Launch,
+  patienceMs = usualPatienceMs,
+): Promise<{ session: Session; elapsedMs: number }> {
   const started = performance.now();
   const child = spawn(process.execPath, [launch.program, ...(launch.args ?? [])], {
     env: launch.env,
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  const session = sessionWith(child, launch.program);
+  const session = sessionWith(child, launch.program, patienceMs);
   const greeted = session.request('initialize', hello);
   child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`);
   const [, { tools }] = await Promise.all([greeted, session.request('tools/list', {})]);
@@ -62,7 +65,7 @@ export async function openSession(launch: Launch): Promise<{ session: Session; e
   return { session, elapsedMs };
 }
 
-function sessionWith(child: ChildProcess, program: string): Session {
+function sessionWith(child: ChildProcess, program: string, patienceMs: number): Session {
   const waiting = new Map<number, Waiting>();
   const ended = once(child, 'close');
   let said = '';

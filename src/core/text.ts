@@ -61,7 +61,7 @@ export function cutMiddle(text: string, maxChars: number): string {
 
 /** The first `chars` characters, never half of a surrogate pair. */
 export function safeCut(text: string, chars: number): string {
-  return text.slice(0, isLowSurrogate(text, chars) ? chars - 1 : chars);
+  return text.slice(0, isLowSurrogate(text, chars) ? Math.max(0, chars - 1) : chars);
 }
 
 function isLowSurrogate(text: string, at: number): boolean {

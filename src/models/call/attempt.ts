@@ -150,12 +150,7 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
     case 'text-delta':
     case 'reasoning-delta':
     case 'tool-input-delta':
-      input.clocks.progress(part.delta.length);
-      input.onProgress?.(part.delta);
-      if (part.type === 'text-delta') takeText(part.delta, input, outcome);
-      else if (part.type === 'reasoning-delta') outcome.reasoningChars += part.delta.length;
-      else outcome.callChars += part.delta.length;
-      checkSize(input, outcome);
+      takeDelta(part.type, part.delta, input, outcome);
       return;
     case 'source':
       if (part.sourceType === 'url') takeCitation(part, input.provider, outcome);
@@ -196,10 +191,17 @@ function takeText(delta: string, input: AttemptInput, outcome: AttemptOutcome): 
   }
 }
 
-function checkSize({ call }: AttemptInput, { text, reasoningChars, callChars }: AttemptOutcome): void {
-  const limit = maxChars + maxCharsPerToken * (call.maxOutputTokens ?? 0);
-  if (text.length + reasoningChars + callChars > limit)
-    throw badUpstream(`The answer did not end after ${limit} characters.`, false);
+/** Takes as much of it as an answer may have. */
+function takeDelta(type: string, said: string, input: AttemptInput, outcome: AttemptOutcome): void {
+  const limit = maxChars + maxCharsPerToken * (input.call.maxOutputTokens ?? 0);
+  const room = limit - outcome.text.length - outcome.reasoningChars - outcome.callChars;
+  const delta = said.length > room ? safeCut(said, room) : said;
+  input.clocks.progress(delta.length);
+  input.onProgress?.(delta);
+  if (type === 'text-delta') takeText(delta, input, outcome);
+  else if (type === 'reasoning-delta') outcome.reasoningChars += delta.length;
+  else outcome.callChars += delta.length;
+  if (said.length > room) throw badUpstream(`The answer did not end after ${limit} characters.`, false);
 }
 
 /** Programs tell more than vendors do, and only at their end what they could not do. */

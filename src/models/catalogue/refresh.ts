@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { AppError, configError } from '../../core/errors.ts';
 import type { Clock, KeptTexts } from '../../core/ports.ts';
 import { checkedBaseUrl } from '../provider.ts';
+import { bounded } from '../resilience/bounded-body.ts';
 import { badUpstream, toModelError } from '../resilience/errors.ts';
 import { type FactsByProvider, ourPart, readModelsDev } from './models-dev.ts';
 
 const keptName = 'models-dev.json';
-const maxChars = 30_000_000;
 const maxTagLength = 200;
 const patienceMs = 30_000;
 
@@ -76,12 +76,12 @@ async function fetched(
   const origin = { provider: 'models.dev', model: 'its list of models', now: 0 };
   try {
     const headers = { accept: 'application/json', ...(etag === undefined ? {} : { 'if-none-match': etag }) };
-    const response = await fetch(address, { headers, signal });
+    const response = bounded(await fetch(address, { headers, signal }));
     if (response.status === 304 && etag !== undefined) {
       await response.body?.cancel();
       return 'unchanged';
     }
-    const text = await bounded(response);
+    const text = (await response.text()) || response.statusText;
     if (!response.ok) {
       throw Object.assign(new Error('no list of models'), { statusCode: response.status, responseBody: text });
     }
@@ -93,17 +93,6 @@ async function fetched(
     const { kind, message, details } = toModelError(error, origin);
     throw new AppError(kind, message, { ...details, next: advice });
   }
-}
-
-/** The text of an answer, unless it is larger than the list could ever be. */
-async function bounded({ body, statusText }: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = '';
-  for await (const chunk of body ?? []) {
-    text += decoder.decode(chunk, { stream: true });
-    if (text.length > maxChars) throw badUpstream('The answer does not end.', false, advice);
-  }
-  return text + decoder.decode() || statusText;
 }
 
 function summary(facts: FactsByProvider, changed: boolean): Refreshed {

@@ -1,6 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import { isRecord, type JsonObject, parsedJson } from '../../core/json.ts';
+import { bounded } from '../../models/resilience/bounded-body.ts';
 import { badUpstream, toModelError } from '../../models/resilience/errors.ts';
 
 /** The one way in which providers speak HTTP: Node's own fetch, without its time limits. */
@@ -40,8 +41,8 @@ const patient = {
 };
 
 /**
- * fetch for everything that is asked of a vendor: the caller's signal is its only time limit once it is connected. A
- * redirection is refused: keys travel in headers that fetch would carry along to another host.
+ * fetch for everything that is asked of a vendor; what it answers is `bounded`. The caller's signal is its only time limit once
+ * it is connected. A redirection is refused: keys travel in headers that fetch would carry along to another host.
  */
 export const vendorFetch: Fetch = async (input, init) => {
   // Only the first use of fetch makes the dispatcher; without one there is nothing to be patient with.
@@ -49,7 +50,7 @@ export const vendorFetch: Fetch = async (input, init) => {
   const own = { ...init, redirect: 'manual' as const };
   const response = await fetch(input, currentDispatcher() ? Object.assign(own, { dispatcher: patient }) : own);
   const target = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null;
-  if (target === null) return response;
+  if (target === null) return bounded(response);
   await response.body?.cancel();
   throw redirected(response.status, new URL(target, response.url || undefined));
 };
@@ -192,9 +193,6 @@ export interface VendorResponse {
   text: string;
 }
 
-/** An extracted book fits; what never ends must not fill the memory. */
-export const maxBytes = 64 * 1024 * 1024;
-
 /** Asks once. Throws an `AppError` of kind `model`, or `CANCELLED` when the caller gave up. */
 export async function vendorRequest(endpoint: VendorEndpoint, request: VendorRequest): Promise<VendorResponse> {
   const { path, body, signal, timeoutMs, what } = request;
@@ -214,7 +212,7 @@ export async function vendorRequest(endpoint: VendorEndpoint, request: VendorReq
       body: isForm ? body : body === undefined ? null : JSON.stringify(body),
       signal: limit,
     });
-    const text = await limitedText(response, `The answer has more than ${maxBytes} bytes.`).catch((error: unknown) => {
+    const text = await response.text().catch((error: unknown) => {
       if (!response.ok || isAppError(error) || limit.aborted) throw error;
       throw badUpstream(`The answer about ${what} broke off.`);
     });
@@ -242,16 +240,4 @@ export async function vendorJson(endpoint: VendorEndpoint, request: VendorReques
     model: request.what,
     now: endpoint.now(),
   });
-}
-
-/** The text of an answer. Throws this message where it is longer than any real one. */
-export async function limitedText(response: Response, tooLong: string): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of response.body ?? []) {
-    length += chunk.byteLength;
-    if (length > maxBytes) throw badUpstream(tooLong, false);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

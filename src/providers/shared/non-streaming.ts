@@ -1,75 +1,33 @@
 import { isRecord, parsedJson } from '../../core/json.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
-import { type Fetch, limitedText, maxBytes, vendorFetch } from './http.ts';
+import { type Fetch, vendorFetch } from './http.ts';
 
 type Body = Record<string, unknown>;
 type Event = Body;
 
 /**
  * fetch for the vendors' packages. Servers that don't stream answer with one JSON document all the same: a whole answer
- * becomes the events of the stream that was asked for, and an error under a 200 gets the status that it should have had. A
- * chat that ends with `[DONE]` alone gets the reason that packages miss in it.
+ * becomes the events of the stream that was asked for, and an error under a 200 gets the status that it should have had.
  */
 export const answerFetch: Fetch = async (input, init) => {
   const response = await vendorFetch(input, init);
-  const { body: stream, status: kept } = response;
   const type = response.headers.get('content-type') ?? '';
   if (!response.ok || init?.method !== 'POST') return response;
-  if (stream && /^text\/event-stream\b/i.test(type))
-    return new Response(stream.pipeThrough(withReason()), { status: kept, headers: withoutLength(response.headers) });
   if (/^text\/html\b/i.test(type)) {
-    await stream?.cancel();
+    await response.body?.cancel();
     const next = 'Check the base URL of this provider and what stands between, such as a proxy; or name another model.';
     throw badUpstream(`The answer was no stream of events, but a page (${type.slice(0, 60)}).`, true, next);
   }
   if (!/^application\/json\b/i.test(type)) return response;
-  const text = await limitedText(response, `The answer did not end after ${maxBytes} bytes.`);
+  const { headers } = response;
+  const text = await response.text();
   const body = parsedJson(text);
   const status = isRecord(body) ? failureStatus(body) : undefined;
   const events = status === undefined ? eventsOf(body) : undefined;
-  const headers = withoutLength(response.headers);
   if (!events) return new Response(status === undefined ? text : said(body, text), { status, headers });
   headers.set('content-type', 'text/event-stream');
   return new Response(events.map(event => `data: ${JSON.stringify(event)}\n\n`).join(''), { headers });
 };
-
-const stopped = Buffer.from(
-  `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\n`,
-);
-
-/** The same events, with a `stop` before the `[DONE]` of a chat that has told no reason. Holds back no line but the one under way. */
-function withReason(): TransformStream<Uint8Array, Uint8Array> {
-  let rest: Buffer = Buffer.alloc(0);
-  let chats = false;
-  let ended = false;
-  const pass = (lines: Buffer, controller: TransformStreamDefaultController<Uint8Array>) => {
-    // Each byte is one character, so that places in the text are places in the bytes.
-    const text = lines.toString('latin1');
-    chats ||= text.includes('"choices"');
-    ended ||= /"finish_reason"\s*:\s*"/.test(text);
-    const done = chats && !ended ? text.search(/^data:\s*\[DONE\]/m) : -1;
-    if (done >= 0) {
-      ended = true;
-      controller.enqueue(Buffer.concat([lines.subarray(0, done), stopped, lines.subarray(done)]));
-    } else if (lines.length > 0) controller.enqueue(lines);
-  };
-  return new TransformStream({
-    transform(chunk, controller) {
-      const bytes = rest.length > 0 ? Buffer.concat([rest, chunk]) : Buffer.from(chunk);
-      const end = bytes.lastIndexOf(10) + 1;
-      rest = bytes.subarray(end);
-      pass(bytes.subarray(0, end), controller);
-    },
-    flush: controller => pass(rest, controller),
-  });
-}
-
-/** They describe the bytes that came, and those are read. */
-function withoutLength(headers: Headers): Headers {
-  const kept = new Headers(headers);
-  for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name);
-  return kept;
-}
 
 /** MiniMax's numbers for what went wrong, as statuses; it sends them under a 200. */
 const numbered: Readonly<Record<string, number>> = {

@@ -238,6 +238,13 @@ describe('askModel', () => {
     expect(endless.calls).toHaveLength(1);
   });
 
+  it('keeps no more of one huge piece than an answer may have', async () => {
+    const huge = scriptedConnection([[text('x'.repeat(3_000_000))]]);
+    const { answer } = await setUp({ alpha: huge }).run();
+    expect(answer?.partial).toBe(true);
+    expect(answer?.text.length).toBeLessThan(1_100_000);
+  });
+
   it('keeps a filtered or cut answer that has text', async () => {
     const { answer } = await setUp({ alpha: scriptedConnection([[text('Hel'), finish('length')]]) }).run();
     expect(answer).toMatchObject({ text: 'Hel', partial: false, finish: { kind: 'length' } });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isRecord, type JsonObject, jsonOf, parsedJson } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
+import { bounded } from '../../../models/resilience/bounded-body.ts';
 import { type ChildEnv, programNamed } from '../../../workspace/programs.ts';
 import type { Sandbox } from '../../../workspace/sandbox.ts';
 import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
@@ -130,7 +131,10 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
 async function transportOf({ childEnv, root, sandbox }: ServersParts, server: ServerEntry) {
   if ('url' in server) {
     const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
-    return new StreamableHTTPClientTransport(new URL(server.url), { requestInit: { headers: server.headers } });
+    return new StreamableHTTPClientTransport(new URL(server.url), {
+      requestInit: { headers: server.headers },
+      fetch: async (url, init) => bounded(await fetch(url, init)),
+    });
   }
   const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
   const { file, path } = await programNamed(server.command, { env: childEnv, projects: [...sandbox.roots, root] });

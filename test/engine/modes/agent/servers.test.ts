@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readServerList } from '../../../../src/engine/modes/agent/mcp-servers.ts';
@@ -97,6 +99,28 @@ describe('a server that wishes harm', () => {
     expect(performance.now() - began).toBeLessThan(60_000);
     expect(reply.metadata.warnings.join(' ')).toContain('huge');
     expect(JSON.stringify(vendor.requests[0]).length).toBeLessThan(100_000);
+  });
+
+  it('does not fill the memory over HTTP', async () => {
+    let sent = 0;
+    const piece = Buffer.alloc(65_536, ' ');
+    const server = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const send = () => {
+        for (let full = false; !full && !response.destroyed; sent += piece.length) full = !response.write(piece);
+      };
+      response.on('drain', send);
+      send();
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const address = server.address();
+    await start({ bad: { url: `http://127.0.0.1:${typeof address === 'object' && address?.port}/mcp` } });
+    vendor.script({ answer: 'Done.' });
+    const reply = await product.call('agent', { task: 'Try.', model: 'openai:gpt-5' });
+    server.closeAllConnections();
+    server.close();
+    expect(reply.metadata.warnings.join(' ')).toContain('did not end after 67108864 bytes');
+    expect(sent).toBeLessThan(256 * 1024 * 1024);
   });
 });
 

@@ -1,0 +1,188 @@
+import { setImmediate } from 'node:timers/promises';
+import { badUpstream } from './errors.ts';
+
+/** The most bytes of a body: an extracted book fits. A token of a stream may have an event of its own; an error begins with its cause. */
+const most = { body: 64 * 1024 * 1024, stream: 256 * 1024 * 1024, error: 1024 * 1024 };
+
+/** Handed on at once. */
+const pieceBytes = 16_384;
+
+/** Bodies of which a piece is handed on in one turn of the event loop: other calls have theirs between. */
+const bodiesPerTurn = 4;
+
+/** The last turn that a body waits for, and how many do. Turns follow each other. */
+const turns: { last?: Promise<void> | undefined; bodies: number } = { bodies: 0 };
+
+function nextTurn(): Promise<void> {
+  if (turns.last && turns.bodies++ < bodiesPerTurn) return turns.last;
+  const turn = (turns.last ?? Promise.resolve()).then(async () => {
+    await setImmediate();
+    if (turns.last === turn) turns.last = undefined;
+  });
+  Object.assign(turns, { last: turn, bodies: 1 });
+  return turn;
+}
+
+/** What is handed on of the bytes that came; may hold some back until more come. */
+type ReadBytes = (bytes: Buffer, isLast: boolean) => Buffer;
+
+/**
+ * The answer with a body that is read no faster than it is used and in turns with all others; pieces and events that came
+ * together are one. A body that is longer than any real one ends as bad upstream, a long error is cut, and the connection is closed.
+ */
+export function bounded(response: Response): Response {
+  const { body, ok, status, statusText } = response;
+  if (!body) return response;
+  const headers = new Headers(response.headers);
+  // They describe the bytes that came, and those are read.
+  for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) headers.delete(name);
+  const [isStream, isEvents] = /(event-stream)|ndjson/i.exec(headers.get('content-type') ?? '') ?? [];
+  const limit = ok ? (isStream ? most.stream : most.body) : most.error;
+  const readBytes: ReadBytes = ok && isStream ? joinedEvents(isEvents ? 'events' : 'lines') : bytes => bytes;
+  const source = inTurns(body.getReader(), { limit, cuts: !ok, readBytes });
+  // No Response may have the higher ones that servers invent.
+  return new Response(source, { status: Math.min(status, 599), statusText, headers });
+}
+
+function inTurns(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  { limit, cuts, readBytes }: { limit: number; cuts: boolean; readBytes: ReadBytes },
+): ReadableStream<Uint8Array> {
+  let [pieces, rest, left]: [Uint8Array[], Buffer, number] = [[], Buffer.alloc(0), limit];
+  let [came, taken] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let end: { failure?: unknown } | undefined;
+
+  async function readAhead(): Promise<void> {
+    for (let ahead = 0, next = await reader.read(); !next.done; next = await reader.read()) {
+      const { length } = next.value;
+      if (length > left && !cuts) throw badUpstream(`The answer did not end after ${limit} bytes.`, false);
+      ahead = pieces.push(next.value.subarray(0, left)) === 1 ? length : ahead + length;
+      left -= Math.min(left, length);
+      came.resolve();
+      if (left === 0 && cuts) return reader.cancel();
+      if (ahead >= pieceBytes) await taken.promise;
+    }
+  }
+
+  async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    for (let [isLast, out] = [false, rest.subarray(0, 0)]; out.length === 0 && !isLast; ) {
+      if (rest.length === 0) await came.promise;
+      await nextTurn();
+      if (rest.length === 0) {
+        [rest, pieces] = [Buffer.concat(pieces), []];
+        taken.resolve();
+        [taken, came] = [Promise.withResolvers(), end ? came : Promise.withResolvers()];
+      }
+      isLast = end !== undefined && rest.length === 0;
+      if (isLast && end && 'failure' in end) throw end.failure;
+      out = readBytes(rest.subarray(0, pieceBytes), isLast);
+      rest = rest.subarray(pieceBytes);
+      if (out.length > 0) controller.enqueue(out);
+      if (isLast) controller.close();
+    }
+  }
+
+  const close = (error: unknown) => reader.cancel(error).catch(() => undefined);
+  const ended = (how: { failure?: unknown }) => {
+    end = how;
+    came.resolve();
+  };
+  void readAhead().then(
+    () => ended({}),
+    failure => ended({ failure }),
+  );
+  return new ReadableStream(
+    {
+      pull: controller =>
+        pull(controller).catch(error => {
+          void close(error);
+          throw error;
+        }),
+      cancel: close,
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+const stopped = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}`;
+
+/** No event is longer; nor is what keeps a connection alive between two of them. */
+const maxEventBytes = 8 * 1024 * 1024;
+
+/** Far more than a long answer has of them; each takes a package's time. */
+const maxEventsWithoutText = 250_000;
+
+/** Events that no package uses, and that a schema would compare with all kinds that there are. */
+const unused = /"type": ?"response\.(?:content_part\.(?:added|done)|output_text\.done)"/;
+
+/** In any dialect, an event that tells a piece of a text: what is before the piece, the piece, and what is behind it. */
+const piece =
+  /^((?:(?:event:.*\r?\n)?data: ?)?\{.*"(?:content|text|delta|thinking|reasoning|reasoning_content|partial_json|arguments)": ?")((?:[^"\\]|\\.)*)(".*\})$/;
+
+/** Differs from event to event, and does not make a piece one of another text. */
+const counts =
+  /"(?:sequence_number|created|created_at|\w+TokenCount|\w+_tokens)": ?(?:\d+|"[^"]*")|"obfuscation": ?"[^"]*"/g;
+
+/** What may be beside a piece: an event with another text is left alone. */
+const beside =
+  /"(?:id|item_id|type|object|model|modelVersion|responseId|provider|role|system_fingerprint|service_tier|finish_reason|native_finish_reason|severity)": ?"[^"\\]*"/g;
+
+/** How events follow each other: what ends one, and what goes between two. */
+const framings = { events: [/\r?\n\r?\n/, '\n\n'], lines: [/\r?\n/, '\n'] } as const;
+
+/**
+ * The same events, with a `stop` before the `[DONE]` of a chat that has told no reason, without comments, and with pieces of one
+ * text that came together as one: time goes by events. Holds back nothing but the event under way.
+ */
+function joinedEvents(framing: keyof typeof framings): ReadBytes {
+  const [end, glue] = framings[framing];
+  let [held, tail, silent, bare, chats, ended]: [string[], string, number, number, boolean, boolean] = [
+    [],
+    '',
+    0,
+    0,
+    false,
+    false,
+  ];
+
+  function join(given: readonly string[]): string[] {
+    const events: string[] = [];
+    let [last, said]: [string | undefined, string] = [undefined, ''];
+    for (const event of given) {
+      const isShort = event.length <= 2_000;
+      if (!/^[^:\s]/m.test(event) || (isShort && unused.test(event))) continue;
+      if (chats && !ended && /^data:\s*\[DONE\]/m.test(event)) ended = events.push(stopped) > 0;
+      const [, before, words = '', behind] = (isShort && piece.exec(event)) || [];
+      if (words === '' && ++bare > maxEventsWithoutText)
+        throw badUpstream(`The answer has more than ${maxEventsWithoutText} events without text.`, false);
+      const same = before && `${before}\n${behind}`.replace(counts, '');
+      const goesOn: boolean = same !== undefined && same === last;
+      said = goesOn ? said + words : words;
+      if (goesOn) events[events.length - 1] = before + said + behind;
+      else events.push(event);
+      last = goesOn || (same && !/": ?"[^"\n]/.test(same.replace(beside, ''))) ? same : undefined;
+    }
+    return events;
+  }
+
+  return (bytes, isLast) => {
+    // Each byte is one character.
+    const text = bytes.toString('latin1');
+    const near = tail + text;
+    tail = near.slice(-2);
+    held.push(text);
+    silent += text.length;
+    if (silent > maxEventBytes) throw badUpstream(`No event came in ${silent} bytes of the answer.`, false);
+    if (!isLast && !end.test(near)) return Buffer.alloc(0);
+    const all = held.join('');
+    chats ||= all.includes('"choices"');
+    ended ||= /"finish_reason"\s*:\s*"/.test(all);
+    const given = all.split(end);
+    const rest = given.pop() ?? '';
+    held = [rest];
+    const events = join(isLast ? [...given, rest] : given);
+    if (events.length === 0) return Buffer.alloc(0);
+    silent = 0;
+    return Buffer.from(events.join(glue) + (isLast && rest.trim() !== '' ? '' : glue), 'latin1');
+  };
+}
