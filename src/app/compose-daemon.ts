@@ -101,7 +101,11 @@ function threadsOf(sources: DashboardSources, { owner, permissions }: Caller): T
       change: {
         async fork(thread, seq) {
           const turn = turnOf(thread, seq);
-          if (!turn || !endsExchange(thread, turn)) throw noEnd(seq);
+          if (!turn || !endsExchange(thread, turn))
+            throw inputError(`No exchange ends with turn ${seq}: a fork keeps whole ones.`, {
+              class: 'fork',
+              next: 'Go back and choose an answer that is there.',
+            });
           return threads.fork(thread, seq, `${thread.title} (fork at turn ${seq})`);
         },
         async remove({ id }, signal) {
@@ -116,13 +120,6 @@ function threadsOf(sources: DashboardSources, { owner, permissions }: Caller): T
 
 function turnOf({ turns }: Thread, seq: number): Thread['turns'][number] | undefined {
   return turns.find(turn => turn.seq === seq);
-}
-
-function noEnd(seq: number): Error {
-  return inputError(`No exchange ends with turn ${seq}: a fork keeps whole ones.`, {
-    class: 'fork',
-    next: 'Go back and choose an answer that is there.',
-  });
 }
 
 async function providersOf(models: DashboardSources['models']): Promise<ProviderView[]> {

@@ -23,7 +23,10 @@ export function loadExtensions(names: readonly string[], home: string): Required
     const tools = listIn(name, loaded, 'tools', isTool);
     const providers = listIn(name, loaded, 'providers', isProvider);
     const stores = listIn(name, loaded, 'stores', isStore);
-    if (tools.length + providers.length + stores.length === 0) throw empty(name);
+    if (tools.length + providers.length + stores.length === 0)
+      throw configError(`The extension "${name}" exports no tools, providers or stores.`, {
+        next: 'Export lists under these names, as in: export const tools = [defineTool({ … })].',
+      });
     return { tools, providers, stores };
   });
   return {
@@ -81,10 +84,4 @@ function shapedLike<Definition>(shape: { [Key in keyof Definition]?: 'text' | 'l
     isRecord(value) ? 'record' : Array.isArray(value) ? 'list' : typeof value === 'string' ? 'text' : typeof value;
   return (item: unknown): item is Definition =>
     isRecord(item) && Object.entries(shape).every(([key, kind]) => kindOf(item[key]) === kind);
-}
-
-function empty(name: string): Error {
-  return configError(`The extension "${name}" exports no tools, providers or stores.`, {
-    next: 'Export lists under these names, as in: export const tools = [defineTool({ … })].',
-  });
 }

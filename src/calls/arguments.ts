@@ -63,14 +63,11 @@ function olderTexts(given: Record<string, unknown>, isField: (name: string) => b
   for (const name of [...questionNames, ...evidenceNames]) {
     const value = Object.hasOwn(given, name) ? given[name] : undefined;
     if (value === undefined) continue;
-    const older = name === 'context' ? isProse(value) : !isField(name);
+    const older =
+      name === 'context' ? typeof value === 'string' && !contexts.has(value.trim().toLowerCase()) : !isField(name);
     if (older) texts.set(name, typeof value === 'string' ? value : JSON.stringify(value));
   }
   return texts;
-}
-
-function isProse(value: unknown): boolean {
-  return typeof value === 'string' && !contexts.has(value.trim().toLowerCase());
 }
 
 /** Where a text of the same name is a field of the tool and nothing else was asked. */
@@ -150,7 +147,11 @@ export function parseArguments(
     const property = isField(target) ? schema.properties[target] : undefined;
     if (!property) {
       const near = nearest(name, [...Object.keys(schema.properties), ...olderNames(tool)]);
-      if (near !== undefined) throw misspelt(tool.name, name, near);
+      if (near !== undefined)
+        throw inputError(`${tool.name} has no field "${name}". Did you mean "${near}"?`, {
+          next: `Send the same call with "${near}" instead of "${name}".`,
+          validationErrors: [{ field: name, error: 'unknown field', allowed: [near] }],
+        });
       warnings.push(`"${name.slice(0, 60)}" is no field of ${tool.name}; it was ignored.`);
     } else if (!(target in input) || target === name) {
       input[target] = coerce(value, property);
@@ -182,13 +183,6 @@ function zerosForNothing({ fields, accepts }: ToolDefinition, raw: Record<string
 
 function renamedTo({ renamed }: ToolDefinition, name: string): string {
   return (renamed && Object.hasOwn(renamed, name) ? renamed[name] : undefined) ?? name;
-}
-
-function misspelt(tool: string, given: string, near: string): Error {
-  return inputError(`${tool} has no field "${given}". Did you mean "${near}"?`, {
-    next: `Send the same call with "${near}" instead of "${given}".`,
-    validationErrors: [{ field: given, error: 'unknown field', allowed: [near] }],
-  });
 }
 
 /** The three of `names` that are most like a name. */

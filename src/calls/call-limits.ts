@@ -32,12 +32,27 @@ export function assertArgumentShape(tool: string, args: Record<string, unknown>)
   }
   let values = 0;
   for (const [field, value] of Object.entries(args)) {
-    if (field.length > maxFieldNameLength) throw overlongName(tool, field);
+    if (field.length > maxFieldNameLength)
+      throw inputError(`A field of ${tool} has a name of ${field.length} characters ("${safeCut(field, 40)}…").`, {
+        next: "Send the tool's own fields alone; tools/list has them.",
+      });
     let level: unknown[] = [value];
     for (let depth = 0; level.length > 0; depth++) {
-      if (depth > deepest) throw tooDeep(tool, field);
+      if (depth > deepest)
+        throw inputError(`"${field}" of ${tool} is nested more than ${deepest} levels deep.`, {
+          next: `Send "${field}" with fewer levels; findings and issues are plain lists.`,
+          validationErrors: [{ field, error: 'nested too deep', allowed: [`at most ${deepest} levels`] }],
+        });
       values += level.length;
-      if (values > maxValues) throw tooMany(tool, field);
+      if (values > maxValues)
+        throw limitError(
+          'size',
+          `The arguments of ${tool} have more than ${maxValues} values, most of them in "${field}".`,
+          {
+            next: `Shorten "${field}"; name the directory instead of each of its files.`,
+            validationErrors: [{ field, error: 'too many values', allowed: [`at most ${maxValues}`] }],
+          },
+        );
       level = level.flatMap(inner => (Array.isArray(inner) ? inner : isRecord(inner) ? Object.values(inner) : []));
     }
   }
@@ -85,30 +100,6 @@ function overlong(tool: string, field: string, length: number, limit: number): A
     data: { prompt_size: length, limit, instructions: way },
     validationErrors: [{ field, error: `${length} characters`, allowed: [`at most ${limit} characters`] }],
   });
-}
-
-function overlongName(tool: string, field: string): AppError {
-  return inputError(`A field of ${tool} has a name of ${field.length} characters ("${safeCut(field, 40)}…").`, {
-    next: "Send the tool's own fields alone; tools/list has them.",
-  });
-}
-
-function tooDeep(tool: string, field: string): AppError {
-  return inputError(`"${field}" of ${tool} is nested more than ${deepest} levels deep.`, {
-    next: `Send "${field}" with fewer levels; findings and issues are plain lists.`,
-    validationErrors: [{ field, error: 'nested too deep', allowed: [`at most ${deepest} levels`] }],
-  });
-}
-
-function tooMany(tool: string, field: string): AppError {
-  return limitError(
-    'size',
-    `The arguments of ${tool} have more than ${maxValues} values, most of them in "${field}".`,
-    {
-      next: `Shorten "${field}"; name the directory instead of each of its files.`,
-      validationErrors: [{ field, error: 'too many values', allowed: [`at most ${maxValues}`] }],
-    },
-  );
 }
 
 /** Counts a call before its work begins; throws LIMIT, class `rate`, when there were too many. */

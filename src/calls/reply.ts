@@ -103,7 +103,8 @@ export function errorReply(thrown: unknown, { toolName, reqId, local }: FailureC
     document: pruned({
       ...local,
       status: details.replyStatus ?? 'error',
-      content: details.replyContent ?? errorText(error),
+      // An error as one text: what went wrong, and what to do about it.
+      content: details.replyContent ?? `${error.message} ${error.details.next ?? nextFor(error)}`,
       content_type: 'text',
       tool_name: toolName,
       req_id: reqId,
@@ -144,11 +145,6 @@ export function errorOf(error: AppError): JsonObject {
     validation_errors: details.validationErrors?.map(field => ({ ...field })),
     data: details.data && jsonOf(details.data),
   };
-}
-
-/** An error as one text: what went wrong, and what to do about it. */
-function errorText(error: AppError): string {
-  return `${error.message} ${error.details.next ?? nextFor(error)}`;
 }
 
 /** What to do about an error that says nothing of it itself. */

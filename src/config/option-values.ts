@@ -83,7 +83,8 @@ export function parseValue(spec: OptionSpec, raw: unknown, paths: PathRules): Pa
 
 /** What an option takes, as the end of a sentence. */
 export function allowedText(spec: OptionSpec): string {
-  if (spec.choices) return `${isList(spec) ? 'a list of ' : ''}${spec.choices.join(', ')}`;
+  if (spec.choices)
+    return `${spec.type === 'list' || spec.type === 'paths' ? 'a list of ' : ''}${spec.choices.join(', ')}`;
   if (spec.type === 'number') return `a ${spec.fractional ? '' : 'whole '}number${rangeText(spec)}`;
   return allowedTexts[spec.type];
 }
@@ -101,10 +102,6 @@ const allowedTexts: Record<Exclude<OptionType, 'number'>, string> = {
   url: 'an address that begins with http:// or https://',
   string: 'a text on one line',
 };
-
-function isList(spec: OptionSpec): boolean {
-  return spec.type === 'list' || spec.type === 'paths';
-}
 
 function rangeText({ min, max }: OptionSpec): string {
   if (min !== undefined && max !== undefined) return ` from ${min} to ${max}`;
@@ -142,7 +139,7 @@ function parseNumber(spec: OptionSpec, raw: unknown): ParsedValue {
 function parseWord(spec: OptionSpec, raw: unknown, finish: (word: string) => string): ParsedValue {
   if (typeof raw !== 'string' && typeof raw !== 'number') return refused(spec, raw, 'is not a text');
   const word = String(raw);
-  if (hasControlCharacter(word)) return refused(spec, raw, 'contains a line break or another control character');
+  if (/\p{Cc}/u.test(word)) return refused(spec, raw, 'contains a line break or another control character');
   if (spec.type === 'url' && !isWebAddress(word)) return refused(spec, raw, 'is not an address');
   const chosen = choice(spec, word);
   return chosen === undefined ? refused(spec, raw, 'is not one of its choices') : { ok: true, value: finish(chosen) };
@@ -168,10 +165,6 @@ function choice(spec: OptionSpec, given: string): string | undefined {
   const known = spec.choices.find(word => word.toLowerCase() === lower);
   if (known !== undefined || !spec.synonyms || !Object.hasOwn(spec.synonyms, lower)) return known;
   return spec.synonyms[lower];
-}
-
-function hasControlCharacter(text: string): boolean {
-  return /\p{Cc}/u.test(text);
 }
 
 function isWebAddress(text: string): boolean {

@@ -64,7 +64,8 @@ interface Spent {
 /** The sums of the ledger by what was paid for, answers first; kinds that were not used are left out. */
 export function spendByKind(rows: readonly Spent[]): KindSum[] {
   const fees = rows.reduce<Fees | undefined>((sum, { usage }) => addFees(sum, usage.fees), undefined);
-  const answered = rows.filter(({ usage }) => answersOf(usage));
+  // Whether a model was asked; what else vendors do uses no tokens of a model.
+  const answered = rows.filter(({ usage }) => usage.input + usage.output > 0 || usage.fees === undefined);
   const total = (of: (row: Spent) => number) => answered.reduce((sum, row) => sum + of(row), 0);
   const usd = Math.max(
     0,
@@ -97,11 +98,6 @@ export function kindWords({ amount, unit, unpriced = 0 }: KindSum): string {
   const count = Math.round(amount).toLocaleString('en-US');
   const some = unpriced < amount ? `${Math.round(unpriced).toLocaleString('en-US')} of them not priced` : 'not priced';
   return unpriced > 0 ? `${count} ${unit}, ${some}` : `${count} ${unit}`;
-}
-
-/** Whether a model was asked; what else vendors do uses no tokens of a model. */
-function answersOf({ input, output, fees }: Spent['usage']): boolean {
-  return input + output > 0 || fees === undefined;
 }
 
 /** Tokens of one call. `input` counts everything that was sent, cached or not. */

@@ -7,7 +7,6 @@ import { AppError, inputError, securityError } from '../core/errors.ts';
 import { safeCut } from '../core/text.ts';
 import type { ToolListing, ToolRequest } from '../core/tool-host.ts';
 import type { ExposedTools } from './exposure.ts';
-import type { Withheld } from './offer.ts';
 
 /** Raised by hand when a tool changes: major when callers must change, minor when they may. */
 export const release = '1.13.0';
@@ -45,43 +44,34 @@ export function createToolTable(
   }
 
   function lookUp(request: ToolRequest): Known & { request: ToolRequest } {
-    if (exposed.readOnlyRefused.has(request.name)) throw readOnly(request.name);
+    if (exposed.readOnlyRefused.has(request.name))
+      throw securityError(`${request.name} changes files or threads, and this server is read-only.`, {
+        class: 'read_only',
+        next: 'Do without it, or ask the operator to start Polylogue without --read-only (POLYLOGUE_READ_ONLY).',
+      });
     const found = tools.get(request.name);
     const withheld = exposed.withheld.get(request.name);
-    if (!found && withheld) throw notOffered(request.name, withheld);
+    if (!found && withheld)
+      throw new AppError('config', `${request.name} is not offered: it ${withheld.why}.`, {
+        code: 'TOOL_NOT_FOUND',
+        class: 'validation',
+        next: withheld.next,
+        validationErrors: [{ field: 'name', error: 'not offered' }],
+      });
     if (!found) throw unknownTool(safeCut(request.name, maxToolNameLength), [...tools.keys()]);
     const alias = aliasOf(found.tool);
     if (!alias) return { ...found, request };
     const { by, to } = alias;
     const { [by]: name, ...args } = request.arguments;
-    if (typeof name !== 'string' || !to.includes(name)) throw unknownKind(found.tool.name, by, to);
+    if (typeof name !== 'string' || !to.includes(name))
+      throw inputError(`${found.tool.name} needs ${by}: one of ${to.join(', ')}.`, {
+        next: `Send the same call with "${by}" set to one of them.`,
+        validationErrors: [{ field: by, error: 'missing or unknown', allowed: [...to] }],
+      });
     return lookUp({ ...request, name, arguments: args });
   }
 
   return { listings: exposed.tools.flatMap(({ name }) => tools.get(name)?.schema.listing ?? []), lookUp };
-}
-
-function readOnly(tool: string): AppError {
-  return securityError(`${tool} changes files or threads, and this server is read-only.`, {
-    class: 'read_only',
-    next: 'Do without it, or ask the operator to start Polylogue without --read-only (POLYLOGUE_READ_ONLY).',
-  });
-}
-
-function unknownKind(tool: string, field: string, allowed: readonly string[]): AppError {
-  return inputError(`${tool} needs ${field}: one of ${allowed.join(', ')}.`, {
-    next: `Send the same call with "${field}" set to one of them.`,
-    validationErrors: [{ field, error: 'missing or unknown', allowed: [...allowed] }],
-  });
-}
-
-function notOffered(name: string, { why, next }: Withheld): AppError {
-  return new AppError('config', `${name} is not offered: it ${why}.`, {
-    code: 'TOOL_NOT_FOUND',
-    class: 'validation',
-    next,
-    validationErrors: [{ field: 'name', error: 'not offered' }],
-  });
 }
 
 function unknownTool(name: string, names: readonly string[]): AppError {

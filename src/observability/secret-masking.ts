@@ -75,12 +75,9 @@ function copyFields(
 }
 
 function hide(value: unknown, mask: TextMask, path: readonly object[]): unknown {
-  if (typeof value === 'string') return value === '' || isPlaceholder(value) ? value : mask.whole(value);
+  if (typeof value === 'string')
+    return value === '' || /^\[masked:\w+:[0-9a-f]{8}\]$/.test(value) ? value : mask.whole(value);
   return Array.isArray(value) ? value.map(entry => hide(entry, mask, path)) : copy(value, mask, path);
-}
-
-function isPlaceholder(text: string): boolean {
-  return /^\[masked:\w+:[0-9a-f]{8}\]$/.test(text);
 }
 
 /** An error's own words are not enumerable. */
@@ -149,7 +146,8 @@ const rememberedLength = 64;
 const maxFormer = 64;
 
 export function createMask({ secret, keys }: MaskParts): SecretMask {
-  const own = keyFinder(keys.filter(isSecretEnough));
+  // Local servers take any key, and people give them words (`lm-studio`, `not-needed`) that stand in every other text.
+  const own = keyFinder(keys.filter(key => key.length >= 8 && !/^[a-z]{1,15}(?:[-_ ][a-z]{1,15})*$/.test(key)));
   let knownKeys = keyFinder([]);
   const plain = [own, (text: string) => knownKeys(text), findTokens, findKeys, findContexts];
   const known = withReadable(plain);
@@ -345,11 +343,6 @@ function keyFinder(keys: readonly string[]): Finder {
     needles.flatMap(needle =>
       placesOf(text, needle).map(at => ({ start: at, end: at + needle.length, kind: 'own_key', rank: 0 })),
     );
-}
-
-/** Local servers take any key, and people give them words (`lm-studio`, `not-needed`) that stand in every other text. */
-function isSecretEnough(key: string): boolean {
-  return key.length >= 8 && !/^[a-z]{1,15}(?:[-_ ][a-z]{1,15})*$/.test(key);
 }
 
 /**

@@ -59,7 +59,8 @@ function levelOf(event: AppEvent): Exclude<LogLevel, 'silent'> {
 function line({ at, event }: Observation, level: string): string {
   const time = new Date(at).toISOString();
   const call = event.reqId === undefined ? '' : ` [${event.reqId.slice(0, 8)}]`;
-  return `${time} ${level.padEnd(7)}${call} ${printable(sentence(event))}`;
+  // Names come from outside: they must neither forge a line nor steer the terminal.
+  return `${time} ${level.padEnd(7)}${call} ${printableText(sentence(event)).replace(/[\r\n\t]/g, '\uFFFD')}`;
 }
 
 function sentence(event: AppEvent): string {
@@ -128,9 +129,4 @@ function note(text: string | undefined): string {
 
 function seconds(ms: number): string {
   return `${(ms / 1_000).toFixed(ms < 9_950 ? 1 : 0)} s`;
-}
-
-/** Names come from outside: they must neither forge a line nor steer the terminal. */
-function printable(text: string): string {
-  return printableText(text).replace(/[\r\n\t]/g, '\uFFFD');
 }

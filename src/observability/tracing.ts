@@ -26,7 +26,6 @@ import { isRecord, recordsIn, textIn } from '../core/json.ts';
 import type { ExchangeNote, LogExchange, Mask } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { CallerTrace } from '../core/tool-host.ts';
-import type { Usage } from '../core/usage.ts';
 import { createOpenCalls, forgetOver, type Observation, type OpenCall, type Sink } from './event-bus.ts';
 
 /** What the span of a call is a part of, and what it is linked to. */
@@ -152,7 +151,13 @@ async function recordAttempt(parts: SpanParts, at: number, event: Attempt, call:
     ...(event.thread !== undefined && { 'gen_ai.conversation.id': event.thread }),
     ...(event.finish !== undefined && { 'gen_ai.response.finish_reasons': [finishReason(event.finish)] }),
     ...(event.status !== undefined && { 'http.response.status_code': event.status }),
-    ...(event.usage && tokensOf(event.usage)),
+    ...(event.usage && {
+      'gen_ai.usage.input_tokens': event.usage.input,
+      'gen_ai.usage.output_tokens': event.usage.output,
+      'gen_ai.usage.reasoning.output_tokens': event.usage.reasoning,
+      'gen_ai.usage.cache_read.input_tokens': event.usage.cacheRead,
+      'gen_ai.usage.cache_creation.input_tokens': event.usage.cacheWrite,
+    }),
     ...(event.costUsd !== undefined && { 'polylogue.cost_usd': event.costUsd }),
     'polylogue.attempt': event.attempt,
     'polylogue.outcome': event.outcome,
@@ -185,16 +190,6 @@ const providerNames: Readonly<Record<string, string | undefined>> = {
 function vendorOf({ provider, model }: { provider: string; model?: string }): Attributes {
   const name = Object.hasOwn(providerNames, provider) ? providerNames[provider] : provider;
   return { 'gen_ai.provider.name': name, ...(model !== undefined && { 'gen_ai.request.model': model }) };
-}
-
-function tokensOf({ input, output, reasoning, cacheRead, cacheWrite }: Usage): Attributes {
-  return {
-    'gen_ai.usage.input_tokens': input,
-    'gen_ai.usage.output_tokens': output,
-    'gen_ai.usage.reasoning.output_tokens': reasoning,
-    'gen_ai.usage.cache_read.input_tokens': cacheRead,
-    'gen_ai.usage.cache_creation.input_tokens': cacheWrite,
-  };
 }
 
 /** Calls whose texts wait for the end of their attempts; the oldest go first. */

@@ -166,7 +166,15 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     others: azureAddress({ endpoint, apiVersion, apiStyle: apiStyle ?? 'chat' }),
   };
   const addressOf = (deployment: string) => addresses[others.test(modelOf(deployment)) ? 'others' : 'own'];
-  const fetch = azureFetch(apiKey, addresses.own.query);
+  // Azure has its key in a header of its own, and the version behind the address.
+  const fetch: Fetch = (input, init) => {
+    const url = new URL(input instanceof Request ? input.url : input);
+    for (const [name, value] of Object.entries(addresses.own.query)) url.searchParams.set(name, value);
+    const headers = new Headers(init?.headers);
+    headers.delete('authorization');
+    headers.set('api-key', apiKey);
+    return answerFetch(url, { ...init, headers });
+  };
   return {
     languageModel(model) {
       const { id } = model;
@@ -192,16 +200,4 @@ function optionsFor(params: CallParams, model: string, chat: boolean): JSONObjec
   if (!others.test(model)) return chat ? chatOptions(params) : responsesOptions(params);
   const effort = closestEffort(params.effort, params.model.efforts);
   return { systemMessageMode: 'system', ...(effort !== undefined && effort !== 'none' && { reasoningEffort: effort }) };
-}
-
-/** Azure has its key in a header of its own, and the version behind the address. */
-function azureFetch(apiKey: string, query: Readonly<Record<string, string>>): Fetch {
-  return (input, init) => {
-    const url = new URL(input instanceof Request ? input.url : input);
-    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
-    const headers = new Headers(init?.headers);
-    headers.delete('authorization');
-    headers.set('api-key', apiKey);
-    return answerFetch(url, { ...init, headers });
-  };
 }

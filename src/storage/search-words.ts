@@ -43,7 +43,7 @@ export function matchWords(text: string, words: readonly string[]): WordMatch | 
   let count = 0;
   for (const { 0: token, index } of text.matchAll(/[\p{L}\p{N}\p{M}]+/gu)) {
     if (index > countedChars && missing.size === 0) break;
-    for (const piece of foldToken(token)) {
+    for (const piece of /^[a-z0-9]+$/i.test(token) ? [token.toLowerCase()] : foldWords(token).split(' ')) {
       for (const word of words) {
         if (!piece.startsWith(word)) continue;
         missing.delete(word);
@@ -53,10 +53,6 @@ export function matchWords(text: string, words: readonly string[]): WordMatch | 
     }
   }
   return first === undefined || missing.size > 0 ? undefined : { count, snippet: snippetAt(text, first) };
-}
-
-function foldToken(token: string): string[] {
-  return /^[a-z0-9]+$/i.test(token) ? [token.toLowerCase()] : foldWords(token).split(' ');
 }
 
 function snippetAt(text: string, at: number): string {

@@ -76,7 +76,7 @@ export function extract(turns: readonly StoredTurn[], budget: number): string {
   // Newest first gets its share first; each turn gets half of what is left at the most, so the oldest still get a line.
   for (const turn of turns.toReversed()) {
     const allowance = Math.max(24, Math.min(Math.floor(left / 2), Math.floor((budget / turns.length) * 2)));
-    const line = `- ${labelOf(turn)}: ${digest(turn.content, allowance)}`;
+    const line = `- ${turn.role === 'user' ? `turn ${turn.seq}, ${turn.toolName}` : `answer by ${turn.modelName ?? 'a model'}`}: ${digest(turn.content, allowance)}`;
     const cost = estimateTokens(line) + 1;
     if (cost > left) break;
     left -= cost;
@@ -85,10 +85,6 @@ export function extract(turns: readonly StoredTurn[], budget: number): string {
   const leftOut = turns.length - lines.length;
   const note = leftOut > 0 ? `- (${leftOut} earlier turns are not summarised; they are in the store)\n` : '';
   return `${note}${lines.toReversed().join('\n')}${files}`;
-}
-
-function labelOf(turn: StoredTurn): string {
-  return turn.role === 'user' ? `turn ${turn.seq}, ${turn.toolName}` : `answer by ${turn.modelName ?? 'a model'}`;
 }
 
 /** The files that turns brought along, as the last line of a summary; empty where there were none. */

@@ -291,7 +291,8 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     async add(thread: Thread, exchange: ExchangeId, addition: Addition): Promise<Thread> {
       const change = changeOf(thread.seq, exchange, addition);
       // Sent together, so that a store that gathers its writes waits for the disk once.
-      const created = isNew(thread) ? store.create(headOf(thread)) : undefined;
+      // A thread is stored with its first exchange, so one without a turn is in no store yet.
+      const created = thread.seq === 0 ? store.create(headOf(thread)) : undefined;
       const [seq] = await Promise.all([store.commit(thread.id, change), created]);
       retention.begin();
       return withChange(thread, change, seq);
@@ -327,11 +328,6 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
       return child;
     },
   };
-}
-
-/** A thread is stored with its first exchange, so one without a turn is in no store yet. */
-function isNew(thread: Thread): boolean {
-  return thread.seq === 0;
 }
 
 function headOf({ turns: _turns, compactions: _compactions, workflows: _workflows, ...head }: Thread): ThreadHead {

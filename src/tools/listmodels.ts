@@ -80,7 +80,7 @@ function ageText(seconds: number): string {
 
 function line(model: ModelInfo): string {
   const can = [
-    `${thousands(model.window)} tokens`,
+    `${model.window >= 1_000_000 ? `${Math.round(model.window / 100_000) / 10}M` : `${Math.round(model.window / 1_000)}k`} tokens`,
     `score ${model.score}`,
     model.reasoning ? 'reasons' : '',
     model.input.includes('image') ? 'sees images' : '',
@@ -89,8 +89,4 @@ function line(model: ModelInfo): string {
   ].filter(Boolean);
   const aliases = model.aliases.length > 0 ? ` (${model.aliases.join(', ')})` : '';
   return `- ${model.id}${aliases}: ${can.join(', ')}`;
-}
-
-function thousands(tokens: number): string {
-  return tokens >= 1_000_000 ? `${Math.round(tokens / 100_000) / 10}M` : `${Math.round(tokens / 1_000)}k`;
 }

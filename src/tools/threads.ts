@@ -5,7 +5,7 @@ import { inputError, isAppError, securityError } from '../core/errors.ts';
 import { isThreadId, type ThreadId } from '../core/ids.ts';
 import type { JsonObject } from '../core/json.ts';
 import { printablePath } from '../core/text.ts';
-import { endsExchange, type StoredTurn, type Thread, type ThreadHead } from '../core/thread.ts';
+import { endsExchange, type Thread, type ThreadHead } from '../core/thread.ts';
 import { roundedUsd } from '../core/usage.ts';
 
 /** Of a reply's room: what a page's turns take; the rest is for what stands around them. */
@@ -127,7 +127,18 @@ async function read(thread: Thread, cursor: string | undefined, replyTokens: num
       break;
     }
     const content = prefixWithin(turn.content.slice(skip), Math.max(turnTokens, room - turnTokens));
-    page.push(turnOf(turn, content));
+    page.push({
+      turn: turn.seq,
+      role: turn.role,
+      tool: turn.toolName,
+      model: turn.modelName && `${turn.modelProvider}:${turn.modelName}`,
+      partial: turn.modelMetadata?.finishReason === 'interrupted' || undefined,
+      at: new Date(turn.timestamp).toISOString(),
+      status: turn.status,
+      content,
+      files:
+        turn.files.length > 0 ? turn.files.map(({ path, form }) => ({ path: printablePath(path), form })) : undefined,
+    });
     room -= estimateTokens(JSON.stringify(page.at(-1)));
     if (skip + content.length < turn.content.length) {
       next = `${turn.seq}:${skip + content.length}`;
@@ -136,21 +147,6 @@ async function read(thread: Thread, cursor: string | undefined, replyTokens: num
     skip = 0;
   }
   return { status: 'success', ...headOf(thread), turns: thread.turns.length, transcript: page, next_cursor: next };
-}
-
-function turnOf(turn: StoredTurn, content: string): JsonObject {
-  return {
-    turn: turn.seq,
-    role: turn.role,
-    tool: turn.toolName,
-    model: turn.modelName && `${turn.modelProvider}:${turn.modelName}`,
-    partial: turn.modelMetadata?.finishReason === 'interrupted' || undefined,
-    at: new Date(turn.timestamp).toISOString(),
-    status: turn.status,
-    content,
-    files:
-      turn.files.length > 0 ? turn.files.map(({ path, form }) => ({ path: printablePath(path), form })) : undefined,
-  };
 }
 
 /** Every question of the thread with who got it and which files went along. */

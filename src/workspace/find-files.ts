@@ -123,17 +123,14 @@ function nameExpression(glob: string): RegExp {
   const parts = [''];
   for (const place of glob.match(/\*+|\[(?:[!^].|[^!^])[^\]]*\]|./gs) ?? []) {
     if (place.startsWith('*')) parts.push('');
-    else parts.push(`${parts.pop()}${place.length > 1 ? classExpression(place) : placeExpression(place)}`);
+    else
+      parts.push(`${parts.pop()}${place.length > 1 ? classExpression(place) : place === '?' ? '.' : escaped(place)}`);
   }
   const tail = parts.pop();
   const [head, ...between] = parts;
   const found = between.map((part, index) => `(?=(.*?${part}))\\${index + 1}`).join('');
   const hidden = glob.startsWith('.') ? '' : '(?!\\.)';
   return new RegExp(`^${hidden}${head === undefined ? tail : `${head}${found}.*${tail}`}$`, 's');
-}
-
-function placeExpression(char: string): string {
-  return char === '?' ? '.' : escaped(char);
 }
 
 /** `[a-z]` and `[!a-z]`. A range that goes backwards has nothing. */

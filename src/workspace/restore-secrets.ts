@@ -131,7 +131,13 @@ export async function maskFile({ mask, scopes }: MaskContext, path: string, befo
       for (const { kind, value } of secrets) {
         const parts = [value, ...value.split('\n')].filter(isTelling);
         if (parts.some(part => is.text.split(part).length > was.text.split(part).length))
-          throw unrecognised(path, kind);
+          throw securityError(
+            `With this change a secret of ${printablePath(path)} (${kind}) would not be recognised as one any more.`,
+            {
+              class: 'masked',
+              next: 'Keep the names and the form of the lines around the secret, or say in the answer what the user has to change there.',
+            },
+          );
       }
       return restored;
     },
@@ -237,16 +243,6 @@ function misplaced(path: string, line: number, name: string): Error {
       class: 'masked',
       next: `Write the placeholder only in the line of ${file} that has it, behind the same name. Leave it out elsewhere, and say in the answer where the user has to put the secret.`,
       data: { lines: [line] },
-    },
-  );
-}
-
-function unrecognised(path: string, kind: string): Error {
-  return securityError(
-    `With this change a secret of ${printablePath(path)} (${kind}) would not be recognised as one any more.`,
-    {
-      class: 'masked',
-      next: 'Keep the names and the form of the lines around the secret, or say in the answer what the user has to change there.',
     },
   );
 }

@@ -6,7 +6,6 @@ import type { PaidSearcher } from '../../models/paid-services.ts';
 import type { Threads } from '../../threads/threads.ts';
 import type {
   ActionContext,
-  JobActions,
   ModelActions,
   OpsActions,
   ProductFacts,
@@ -58,7 +57,11 @@ export function createActionContext(parts: ActionParts, { principal, signal, ...
     product: parts.product,
     replyTokens: parts.replyTokens,
     threads: threadActions(parts, principal, signal),
-    jobs: jobActions(parts, principal, signal),
+    jobs: {
+      wait: (id, ms) => parts.jobs.wait(id, principal.owner, Math.min(ms, parts.patience(principal.client)), signal),
+      cancel: id => parts.jobs.cancel(id, principal.owner),
+      stage: job => parts.jobs.workOf(job.id)?.stage(),
+    },
     ops: opsActions(parts, principal),
     transfer: createTransferActions({ ...parts.files, replyTokens: parts.replyTokens, files }, principal, signal),
   };
@@ -66,14 +69,6 @@ export function createActionContext(parts: ActionParts, { principal, signal, ...
 
 function webActions({ provider, search }: PaidSearcher, { owner }: Principal, signal: AbortSignal): WebActions {
   return { provider, search: request => search(request, { owner }, signal) };
-}
-
-function jobActions({ jobs, patience }: ActionParts, { owner, client }: Principal, signal: AbortSignal): JobActions {
-  return {
-    wait: (id, ms) => jobs.wait(id, owner, Math.min(ms, patience(client)), signal),
-    cancel: id => jobs.cancel(id, owner),
-    stage: job => jobs.workOf(job.id)?.stage(),
-  };
 }
 
 /** More jobs than one client lets run. */

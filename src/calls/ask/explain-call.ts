@@ -154,7 +154,7 @@ async function reasons(
   const { category = 'extended_reasoning', effort = 'high' } = asking;
   const names = named.length > 0 ? named : [undefined];
   for (const name of names) {
-    const wanted = effortIn(args) ?? own[tool.name] ?? effort;
+    const wanted = efforts.find(each => each === args.thinking_mode) ?? own[tool.name] ?? effort;
     const { candidates } = await explain({ category, needs: {}, effort: wanted, ...(name && { name }) });
     const [first] = candidates;
     if (first?.model.reasoning && first.effort !== 'none') return true;
@@ -166,8 +166,4 @@ function namesIn({ model, models }: Record<string, unknown>): string[] {
   const list: unknown[] = Array.isArray(models) ? models : [];
   const all = [model, ...list.map(each => (isRecord(each) ? each.model : each))];
   return all.filter(name => typeof name === 'string' && isNamed(name)).slice(0, maxModels);
-}
-
-function effortIn({ thinking_mode: mode }: Record<string, unknown>): Effort | undefined {
-  return efforts.find(each => each === mode);
 }

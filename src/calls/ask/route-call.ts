@@ -217,11 +217,17 @@ export async function routeCall(
       resolution = other;
     }
   }
-  const [first, ...others] = saysHowHard(call)
-    ? resolution.candidates
-    : resolution.candidates.map(candidate => asBefore(thread, candidate));
+  // Whether the caller set the effort, by `thinking_mode` or as a suffix of the model name.
+  const [first, ...others] =
+    call.common.effort !== undefined || splitSuffix(call.common.model ?? '')?.ask !== undefined
+      ? resolution.candidates
+      : resolution.candidates.map(candidate => asBefore(thread, candidate));
   if (!first) throw new AppError('config', 'No model can answer this call.', { code: 'CONFIG', class: 'config' });
-  if ((plan.images ?? []).length > 0 && !first.model.input.includes('image')) throw cannotSee(first);
+  if ((plan.images ?? []).length > 0 && !first.model.input.includes('image'))
+    throw inputError(`${first.model.provider}:${first.model.id} takes no images.`, {
+      next: 'Name a model that sees images ("listmodels" says which), leave model out to have one chosen, or leave the images out.',
+      validationErrors: [{ field: 'images', error: 'the model takes none' }],
+    });
   return {
     ...call,
     plan,
@@ -239,13 +245,6 @@ function lacks({ candidates: [first], searches }: Resolution, sees: boolean, sea
   return search && !searches ? "can't search the web" : undefined;
 }
 
-function cannotSee({ model }: Candidate): AppError {
-  return inputError(`${model.provider}:${model.id} takes no images.`, {
-    next: 'Name a model that sees images ("listmodels" says which), leave model out to have one chosen, or leave the images out.',
-    validationErrors: [{ field: 'images', error: 'the model takes none' }],
-  });
-}
-
 /** What a model last answered to this tool in this thread. A change of it would lose the vendor's prompt cache and the style. */
 function lastAnswerOf(thread: Thread, tool: string): StoredTurn | undefined {
   return thread.turns.findLast(
@@ -257,11 +256,6 @@ function lastAnswerOf(thread: Thread, tool: string): StoredTurn | undefined {
       turn.modelProvider !== undefined &&
       turn.modelName !== undefined,
   );
-}
-
-/** Whether the caller set the effort, by `thinking_mode` or as a suffix of the model name. */
-function saysHowHard({ common }: ThreadedCall): boolean {
-  return common.effort !== undefined || splitSuffix(common.model ?? '')?.ask !== undefined;
 }
 
 /** Keeps the last effort of this model in the thread if the call sets none, because vendors' caches depend on it. */

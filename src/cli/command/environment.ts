@@ -52,7 +52,7 @@ export function serverEnvironment({ config, env, copied, refers }: EnvironmentRe
     const variable = spec.env.find(candidate => env[candidate]?.trim());
     const value = variable === undefined ? undefined : env[variable];
     if (variable === undefined || value === undefined || Object.hasOwn(found.values, variable)) continue;
-    if (!isSecret(spec, value)) found.values[variable] = value;
+    if (!(spec.secret === true || (URL.parse(value)?.password ?? '') !== '')) found.values[variable] = value;
     else if (refers) found.references.push(variable);
     else found.missing.push(variable);
   }
@@ -76,8 +76,4 @@ function* allOptions(): Generator<{ table: string; name: string; spec: OptionSpe
 function flagOf({ flag, type }: OptionSpec, value: string): string[] {
   if (type === 'boolean') return value === 'true' ? [`--${flag}`] : [];
   return [`--${flag}`, value];
-}
-
-function isSecret(spec: OptionSpec, value: string): boolean {
-  return spec.secret === true || (URL.parse(value)?.password ?? '') !== '';
 }

@@ -129,7 +129,7 @@ function show(out: Output, action: string, document: JsonObject): void {
 function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void {
   if (heads.length === 0) out.line('None. (--everywhere looks at all projects.)');
   for (const head of heads) {
-    const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${turnsOf(head.turns)}  ${String(head.tool)}${costText(head, '  ')}`;
+    const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${head.turns === 1 ? '1 turn' : `${String(head.turns)} turns`}  ${String(head.tool)}${costText(head, '  ')}`;
     out.line(out.style('cyan', String(head.continuation_id)), '  ', out.style('dim', facts));
     out.line(`  ${String(head.snippet ?? head.title)}`);
   }
@@ -179,8 +179,4 @@ function ageOf(text: string | undefined): number | undefined {
 
 function sizeOf(bytes: number): string {
   return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
-}
-
-function turnsOf(turns: unknown): string {
-  return turns === 1 ? '1 turn' : `${String(turns)} turns`;
 }

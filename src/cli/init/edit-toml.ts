@@ -61,10 +61,6 @@ function parsed(text: string): AST.TOMLTopLevelTable['body'] {
   }
 }
 
-function lineStart(text: string, at: number): number {
-  return text.lastIndexOf('\n', at - 1) + 1;
-}
-
 function lineEnd(text: string, from: number): number {
   const at = text.indexOf('\n', from);
   return at < 0 ? text.length : at + 1;
@@ -101,7 +97,7 @@ function beginsWith(path: Path, beginning: Path): boolean {
 
 /** Takes a table out with the empty line before it; comments after it belong to what follows. */
 function withoutTable(text: string, { range: [from, to] }: AST.TOMLTable): string {
-  const before = text.slice(0, lineStart(text, from));
+  const before = text.slice(0, text.lastIndexOf('\n', from - 1) + 1);
   return before.replace(/(^|\n)\r?\n$/, '$1') + text.slice(lineEnd(text, to));
 }
 

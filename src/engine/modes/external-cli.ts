@@ -57,9 +57,17 @@ async function ask(services: ModeServices, call: ThreadedCall): Promise<Reply> {
   const cli = clis.find(textOr(args.cli_name) ?? lastAsked(thread, tool.name, clis) ?? usual);
   const role = textOr(args.role) ?? 'default';
   const known = cli.roles.map(({ name }) => name);
-  if (!known.includes(role)) throw unknownRole(role, cli.name, known);
+  if (!known.includes(role))
+    throw inputError(`${cli.name} has no role "${role}".`, {
+      next: `Name one of ${known.join(', ')}.`,
+      validationErrors: [{ field: 'role', error: 'unknown', allowed: [...known] }],
+    });
   const mayWrite = args.allow_writes === true;
-  if (mayWrite && !clis.mayWrite) throw mayNotWrite();
+  if (mayWrite && !clis.mayWrite)
+    throw securityError('CLIs may only read here.', {
+      class: 'read_only',
+      next: 'Leave allow_writes out, or ask the operator to set CLI_ALLOW_WRITES.',
+    });
   const { prompt, warnings } = await clis.rolePrompt(cli, role);
   call.warnings.push(...warnings);
   if (textsIn(args.images).length > 0) call.warnings.push('Images are not handed to CLIs: name their files instead.');
@@ -96,20 +104,6 @@ function lastAsked({ turns }: Thread, tool: string, { names }: CliRegistry): str
       role === 'assistant' && status === 'done' && toolName === tool && modelProvider === cliProviderId,
   );
   return names.find(name => name === splitCliId(last?.modelName ?? '').name);
-}
-
-function unknownRole(role: string, cli: string, known: readonly string[]) {
-  return inputError(`${cli} has no role "${role}".`, {
-    next: `Name one of ${known.join(', ')}.`,
-    validationErrors: [{ field: 'role', error: 'unknown', allowed: [...known] }],
-  });
-}
-
-function mayNotWrite() {
-  return securityError('CLIs may only read here.', {
-    class: 'read_only',
-    next: 'Leave allow_writes out, or ask the operator to set CLI_ALLOW_WRITES.',
-  });
 }
 
 /** The request, with files by name, size and time of their last change: the agent reads them itself. */

@@ -111,13 +111,9 @@ function unknownName(roster: Roster, name: string, provider: string | undefined)
     const [near] = nearestNames(entry.name, candidates, 1);
     return { name, ...(near !== undefined && { near }) };
   }
-  const meant = correctName(entry.name, candidates, cheapest);
+  // Nothing is asked by it: what a model costs does not matter.
+  const meant = correctName(entry.name, candidates, _model => 0);
   return meant && { name, near: meant.id };
-}
-
-/** Nothing is asked by it: what a model costs does not matter. */
-function cheapest(_model: ModelInfo): number {
-  return 0;
 }
 
 /** Whether a provider that is asked may know a name all the same. Programs are not meant by a bare one. */

@@ -56,7 +56,13 @@ export function createConnections(
     const known = open.get(providerId);
     if (known) return known;
     const definition = byId.get(providerId);
-    if (!definition) throw unknownProvider(providerId, [...byId.keys()]);
+    if (!definition)
+      throw new AppError('input', `There is no provider "${providerId}".`, {
+        code: 'PROVIDER_NOT_FOUND',
+        class: 'provider',
+        next: `Name one of ${([...byId.keys()]).join(', ')}.`,
+        provider: providerId,
+      });
     const own = Object.hasOwn(settingsById, providerId) ? settingsById[providerId] : undefined;
     const settings = usableSettings(own ?? {});
     if (!definition.configured(settings)) throw unconfigured(definition, settings);
@@ -92,19 +98,10 @@ async function connect(
     const reason = withoutKeys(error instanceof Error ? error.message : String(error));
     throw configError(`${definition.title} could not be set up: ${reason}`, {
       provider: definition.id,
-      next: `Check the settings of ${definition.title}: ${envNames(definition).join(', ')}.`,
+      next: `Check the settings of ${definition.title}: ${(Object.values(definition.options).flatMap(option => option.env.slice(0, 1))).join(', ')}.`,
       cause: error,
     });
   }
-}
-
-function unknownProvider(providerId: string, known: string[]): AppError {
-  return new AppError('input', `There is no provider "${providerId}".`, {
-    code: 'PROVIDER_NOT_FOUND',
-    class: 'provider',
-    next: `Name one of ${known.join(', ')}.`,
-    provider: providerId,
-  });
 }
 
 function unconfigured(definition: ProviderDefinition, settings: ProviderSettings): AppError {
@@ -125,8 +122,4 @@ function missingNames({ options, configured }: ProviderDefinition, settings: Pro
   return needed.length > 0
     ? needed.map(envOf).join(' and ')
     : (enough.length > 0 ? enough : unset).map(envOf).join(' or ');
-}
-
-function envNames({ options }: ProviderDefinition): string[] {
-  return Object.values(options).flatMap(option => option.env.slice(0, 1));
 }

@@ -97,10 +97,13 @@ function additionOf(
       model.life ? { ...model, status: 'active' as const, life: undefined } : model,
     );
     const more = live.filter(({ id }) => !own.some(known => known.id === id));
+    // The same model at its maker, or at whoever is nearest to it, for servers that pass others' models on.
     return [
       ...models,
       ...own.map(settle),
-      ...more.map(({ id }) => settle(modelFrom(definition, own[0] ?? makersRow(definition, models, id), id))),
+      ...more.map(({ id }) =>
+        settle(modelFrom(definition, own[0] ?? (definition.servesOthers ? sameElsewhere(models, id) : undefined), id)),
+      ),
     ];
   };
 }
@@ -164,15 +167,6 @@ function withFacts(model: ModelInfo, { input, reasoning }: LiveModel, known: boo
     efforts: thinks ? efforts : [],
     maxOutput: Math.max(1, Math.min(model.maxOutput, Math.floor(model.window / 2))),
   };
-}
-
-/** The same model at its maker, or at whoever is nearest to it, for servers that pass others' models on. */
-function makersRow(
-  { servesOthers }: ProviderDefinition,
-  models: readonly ModelInfo[],
-  id: string,
-): ModelInfo | undefined {
-  return servesOthers ? sameElsewhere(models, id) : undefined;
 }
 
 function sameElsewhere(models: readonly ModelInfo[], id: string): ModelInfo | undefined {

@@ -83,7 +83,12 @@ export function correctName(text: string, models: readonly ModelInfo[], costOf: 
     .filter(name => name.numbers === typed.numbers && (typed.date === '' || typed.date === name.date));
   const isVersion = ({ date, key }: Name) => date !== '' && key.replace(/-(preview|latest)$/, '') === typed.key;
   const versions = typed.date === '' ? names.filter(isVersion) : [];
-  const near = names.filter(name => isNear(typed, name));
+  const near = names.filter(
+    name =>
+      typed.letters.length >= leastLetters &&
+      Math.abs(typed.letters.length - name.letters.length) <= maxEdits &&
+      distance(typed.letters, name.letters) <= maxEdits,
+  );
   const choice = newestOf(versions) ?? onlyOne(partsOf(typed, names)) ?? onlyOne(near);
   if (!choice) return undefined;
   const shorter = names.filter(name => typed.key.startsWith(`${name.key}-`));
@@ -105,14 +110,6 @@ function partsOf(typed: Omit<Name, 'model'>, names: readonly Name[]): Name[] {
   if (typed.key.length < leastPart) return [];
   const begun = names.filter(name => name.key.startsWith(typed.key));
   return begun.length > 0 ? begun : names.filter(name => name.key.includes(typed.key));
-}
-
-function isNear(typed: Omit<Name, 'model'>, name: Name): boolean {
-  return (
-    typed.letters.length >= leastLetters &&
-    Math.abs(typed.letters.length - name.letters.length) <= maxEdits &&
-    distance(typed.letters, name.letters) <= maxEdits
-  );
 }
 
 /** The model behind all these names when it is one; of its rows the plain id first, then the newest date. */

@@ -157,7 +157,7 @@ export function resolveSuffix(model: ModelInfo, { suffix, ask }: Suffixed): Reso
   const dropped = (why: string): ResolvedEffort => ({ warning: `":${suffix}" was dropped: ${model.id} ${why}.` });
   if (ask?.budget !== undefined) {
     if (!model.thinkingBudget) return dropped(takes(model));
-    const thinkingBudget = clamp(ask.budget, model.thinkingBudget);
+    const thinkingBudget = Math.min(model.thinkingBudget.max, Math.max(model.thinkingBudget.min, ask.budget));
     if (thinkingBudget === ask.budget) return { thinkingBudget };
     return {
       thinkingBudget,
@@ -183,10 +183,6 @@ export function resolveEffort(model: ModelInfo, effort: Effort | undefined): Res
 function tokensFor(effort: Effort, { thinkingBudget: range }: ModelInfo): number | undefined {
   if (!range || (effort === 'none' && range.min > 0)) return undefined;
   return effort === 'none' ? 0 : budgetFor(effort, range);
-}
-
-function clamp(tokens: number, { min, max }: { min: number; max: number }): number {
-  return Math.min(max, Math.max(min, tokens));
 }
 
 function takes(model: ModelInfo): string {

@@ -204,7 +204,7 @@ export function requirementsOf(request: ManagerRequest): ModelRequirements {
   const window = explicit ? 0 : windowFor(request.estimatedTokens);
   const search = facts.searchWhy !== undefined && (!explicit || request.useWebsearch === true);
   const prefers = explicit ? [] : preferences(facts, { routeClass, window, search });
-  const files = facts.documents.length > 0 && hasModelOf(request, 'moonshot');
+  const files = facts.documents.length > 0 && request.models.some(model => model.provider === 'moonshot');
   return {
     class: routeClass,
     unclear: routeClass === 'chat' && facts.openWhy !== undefined,
@@ -213,7 +213,15 @@ export function requirementsOf(request: ManagerRequest): ModelRequirements {
     tools: { webSearch: search, files },
     context: contextOf(facts, { window, files }),
     stream: request.watched ?? false,
-    reasons: reasonsOf(facts, { routeClass, because: first?.because, search, prefers }),
+    reasons: [
+      `${routeClass}: ${first?.because ?? 'nothing else fits'}`,
+      ...(search && routeClass !== 'search' ? [`searches the web: ${facts.searchWhy}`] : []),
+      ...(facts.documents.length > 0 && routeClass !== 'documents'
+        ? [`reads documents: ${facts.documents.length}`]
+        : []),
+      ...(facts.openWhy !== undefined && routeClass === 'chat' ? [`unclear: ${facts.openWhy}`] : []),
+      ...(prefers.length > 0 ? [`prefers ${prefers.join(', ')}`] : []),
+    ],
     rules: fired.map(({ rule, because }) => ({
       rule: rule.class,
       fired: because !== undefined,
@@ -274,14 +282,10 @@ function codeWhy({ affinity, request, sources }: Facts): string | undefined {
   if (affinity === 'reasoning') return undefined;
   if (request.told === 'code') return 'a model took the question for one about code';
   if (sources.length > 0) return `${sources[0]} is source code`;
-  return holdsCode(request.text) ? 'the text holds code' : undefined;
+  return codeBlock.test(request.text) ? 'the text holds code' : undefined;
 }
 
 const codeBlock = /```|^\s+at \S+ \(?.*:\d+:\d+\)?$|^Traceback \(most recent call last\)|^(?:diff --git|@@ -\d+)/m;
-
-function holdsCode(text: string): boolean {
-  return codeBlock.test(text);
-}
 
 function reasoningWhy({ affinity, request }: Facts): string | undefined {
   if (affinity === 'reasoning') return `${request.tool} thinks something through`;
@@ -302,10 +306,11 @@ interface Wanted {
 /** Providers that have a model for it, in the order of the class; those that are ill come last. */
 function preferences(facts: Facts, { routeClass, window, search }: Wanted): string[] {
   const { request } = facts;
+  // GLM's small and quick models.
   const serves = (model: ModelInfo) =>
     (!search || request.searches(model)) &&
     (routeClass !== 'long_context' || model.window >= window) &&
-    (routeClass !== 'chat' || model.provider !== 'zhipu' || isFlash(model));
+    (routeClass !== 'chat' || model.provider !== 'zhipu' || /flash/i.test(model.id));
   const able = new Set(request.models.filter(serves).map(({ provider }) => provider));
   // Where nobody searches, the class decides alone.
   const found = able.size > 0 ? able : new Set(request.models.map(({ provider }) => provider));
@@ -335,15 +340,6 @@ function listFor({ request, documents }: Facts, routeClass: RouteClass, search: 
   }
 }
 
-/** GLM's small and quick models. */
-function isFlash({ id }: ModelInfo): boolean {
-  return /flash/i.test(id);
-}
-
-function hasModelOf({ models }: ManagerRequest, provider: string): boolean {
-  return models.some(model => model.provider === provider);
-}
-
 function contextOf(
   { request }: Facts,
   { window, files }: { window: number; files: boolean },
@@ -351,22 +347,4 @@ function contextOf(
   if (files) return 'provider_files';
   const widest = request.models.reduce((widest, model) => Math.max(widest, model.window), 0);
   return widest > 0 && window > widest ? 'summarize' : 'inline';
-}
-
-function reasonsOf(
-  { searchWhy, openWhy, documents }: Facts,
-  {
-    routeClass,
-    because,
-    search,
-    prefers,
-  }: { routeClass: RouteClass; because?: string; search: boolean; prefers: string[] },
-): string[] {
-  return [
-    `${routeClass}: ${because ?? 'nothing else fits'}`,
-    ...(search && routeClass !== 'search' ? [`searches the web: ${searchWhy}`] : []),
-    ...(documents.length > 0 && routeClass !== 'documents' ? [`reads documents: ${documents.length}`] : []),
-    ...(openWhy !== undefined && routeClass === 'chat' ? [`unclear: ${openWhy}`] : []),
-    ...(prefers.length > 0 ? [`prefers ${prefers.join(', ')}`] : []),
-  ];
 }

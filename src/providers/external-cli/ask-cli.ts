@@ -109,7 +109,12 @@ const settleMs = 3_000;
 /** Runs one CLI on one question. */
 export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: CliRequest): Promise<CliResponse> {
   throwIfAborted(question.signal);
-  if (parts.childEnv[markName] !== undefined) throw nested();
+  if (parts.childEnv[markName] !== undefined)
+    // A CLI that has this server among its own tools could ask itself for ever.
+    throw securityError('This server was started by a CLI that it is itself asked to start.', {
+      class: 'nested',
+      next: 'Do the work yourself: you are the agent that was asked.',
+    });
   const search = searchOf(parts, question.root);
   const file = await findProgram(cli.executable, search);
   if (file === undefined) throw notInstalled(cli);
@@ -220,7 +225,11 @@ const noName = /^-|\p{Cc}/u;
 
 function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, question: CliRequest) {
   const { model, session, role } = question;
-  if (model !== undefined && noName.test(model)) throw noModel(cli, model);
+  if (model !== undefined && noName.test(model))
+    throw inputError(`${JSON.stringify(safeCut(model, 80))} is the name of no model of ${cli.title}.`, {
+      next: 'Name one of its models, or leave the name out for its own choice.',
+      validationErrors: [{ field: 'model', error: 'an option' }],
+    });
   const mayWrite = allowed && question.mayWrite;
   const roleArgs = cli.roles.find(({ name }) => name === role)?.args ?? [];
   const narrow = (args: readonly string[]) =>
@@ -236,13 +245,6 @@ function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, quest
   const leftOut = [...prefix.leftOut, ...extra.leftOut];
   const warning = `${leftOut.join(' ')} was left out: it lets ${cli.title} do more than read; CLI_ALLOW_WRITES and allow_writes together permit it.`;
   return { args, leftOut: leftOut.length > 0 ? [warning] : [] };
-}
-
-function noModel({ title }: CliDefinition, model: string): AppError {
-  return inputError(`${JSON.stringify(safeCut(model, 80))} is the name of no model of ${title}.`, {
-    next: 'Name one of its models, or leave the name out for its own choice.',
-    validationErrors: [{ field: 'model', error: 'an option' }],
-  });
 }
 
 function argument({ title }: CliDefinition, prompt: string): string {
@@ -281,14 +283,6 @@ function warningsOf(cli: CliDefinition, { errors, warnings }: CliOutput, exit: C
     ? [`${cli.title} was ended: it said more than is kept. What it said until then is the answer.`]
     : [];
   return [...limit, ...code, ...[...errors, ...warnings].map(withoutKeys)].slice(0, 10);
-}
-
-/** A CLI that has this server among its own tools could ask itself for ever. */
-function nested(): AppError {
-  return securityError('This server was started by a CLI that it is itself asked to start.', {
-    class: 'nested',
-    next: 'Do the work yourself: you are the agent that was asked.',
-  });
 }
 
 const shownStderr = 1_000;

@@ -57,7 +57,11 @@ export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredC
   const names = clis.map(({ name }) => name);
   const find = (name: string): ConfiguredCli => {
     const found = clis.find(cli => cli.name === name.trim().toLowerCase());
-    if (!found) throw unknownCli(safeCut(name, 80), names);
+    if (!found)
+      throw inputError(`There is no CLI "${safeCut(name, 80)}".`, {
+        next: `Name one of ${names.join(', ')}; docs/clis.md says how another one is added.`,
+        validationErrors: [{ field: 'cli_name', error: 'unknown', allowed: [...names] }],
+      });
     return found;
   };
   let lookAgainAt = 0;
@@ -121,11 +125,4 @@ async function rolePrompt({ roles }: Pick<ConfiguredCli, 'roles'>, name: string)
       warnings: [`The prompt of the role "${name}" can't be read (${role.promptFile}); the built-in one is used.`],
     };
   }
-}
-
-function unknownCli(name: string, known: readonly string[]) {
-  return inputError(`There is no CLI "${name}".`, {
-    next: `Name one of ${known.join(', ')}; docs/clis.md says how another one is added.`,
-    validationErrors: [{ field: 'cli_name', error: 'unknown', allowed: [...known] }],
-  });
 }

@@ -1,9 +1,4 @@
-import type {
-  JSONObject,
-  LanguageModelV4,
-  LanguageModelV4CallOptions,
-  LanguageModelV4ProviderTool,
-} from '@ai-sdk/provider';
+import type { JSONObject, LanguageModelV4CallOptions, LanguageModelV4ProviderTool } from '@ai-sdk/provider';
 import { isRecord } from '../../core/json.ts';
 import type { Effort, ModelInfo } from '../../core/model.ts';
 import { passedUse, type UsesIn, use } from '../../models/fees.ts';
@@ -145,7 +140,14 @@ async function connect(settings: ProviderSettings, context?: ConnectContext): Pr
       ? cachedModel({ caches, id, fetch: answerFetch, connect: fetch => model(id, fetch) })
       : model(id, answerFetch);
   return {
-    languageModel: info => withRoomForThinking(speaking(info.id), info),
+    // The vendor counts thoughts as output, so that a budget is added to what the answer may take.
+    languageModel: info =>
+      adjustedModel(speaking(info.id), options => {
+        const budget = sentBudget(options);
+        const { maxOutputTokens: answer } = options;
+        if (budget === 0 || answer === undefined) return options;
+        return { ...options, maxOutputTokens: Math.min(Math.max(smallestAnswer, answer) + budget, info.maxOutput) };
+      }),
     providerOptions: params => ({ google: thinkingOptions(params), ...(caches && ofThread(params.cacheKey)) }),
     vendorTools: googleSearchTools,
     usesIn: googleUses,
@@ -201,16 +203,6 @@ function budgetOf(
 
 function wantedFor(effort: Effort, range: { min: number; max: number }): number {
   return effort === 'none' ? 0 : Math.max(smallestThinking, budgetFor(effort, range));
-}
-
-/** The vendor counts thoughts as output, so that a budget is added to what the answer may take. */
-function withRoomForThinking(vendorModel: LanguageModelV4, model: ModelInfo): LanguageModelV4 {
-  return adjustedModel(vendorModel, options => {
-    const budget = sentBudget(options);
-    const { maxOutputTokens: answer } = options;
-    if (budget === 0 || answer === undefined) return options;
-    return { ...options, maxOutputTokens: Math.min(Math.max(smallestAnswer, answer) + budget, model.maxOutput) };
-  });
 }
 
 function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number {

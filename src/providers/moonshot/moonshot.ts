@@ -120,11 +120,6 @@ function canSearch(model: ModelInfo): boolean {
   return isFirstFamily(model) || model.tools;
 }
 
-/** The built-in search needs thinking switched off: models that always think search by the platform's tool. */
-function byFormula(model: ModelInfo): boolean {
-  return !isFirstFamily(model) && model.reasoning && !model.efforts.includes('none');
-}
-
 /** It neither thinks nor caches. */
 function isFirstFamily({ id }: ModelInfo): boolean {
   return id.startsWith('moonshot-v1');
@@ -170,7 +165,8 @@ const maxRounds = 3;
 function search({ model, webSearch, maxOutputTokens, effort }: CallParams): JSONObject {
   if (!webSearch || !canSearch(model)) return {};
   const rounds = Math.max(1, Math.min(maxRounds, webSearch.maxRounds));
-  const formula = byFormula(model);
+  // The built-in search needs thinking switched off: models that always think search by the platform's tool.
+  const formula = !isFirstFamily(model) && model.reasoning && !model.efforts.includes('none');
   const quiet = !formula && model.reasoning && effort !== 'none';
   const note = 'Thinking was switched off: Kimi searches the web only without it.';
   const room = Math.max(0, model.window - maxOutputTokens);

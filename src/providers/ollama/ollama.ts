@@ -85,7 +85,12 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   return {
     languageModel({ id }) {
       // By its name alone it would be asked, and what was meant to stay would leave.
-      if (!cloud && isCloudName(id)) throw cloudRefused(id);
+      if (!cloud && isCloudName(id))
+        throw configError(`${id} does not run on the Ollama server: it is forwarded to ollama.com.`, {
+          provider: 'ollama',
+          model: id,
+          next: 'Name a model that is pulled there, or set OLLAMA_CLOUD_MODELS to true.',
+        });
       return ollamaModel(server, id);
     },
     // The window that the prompt was made for: a smaller one would cut it, a larger one takes memory for nothing.
@@ -124,12 +129,4 @@ function leads(host: string, where: (url: string) => boolean): boolean {
     if (isAppError(error)) return false;
     throw error;
   }
-}
-
-function cloudRefused(id: string) {
-  return configError(`${id} does not run on the Ollama server: it is forwarded to ollama.com.`, {
-    provider: 'ollama',
-    model: id,
-    next: 'Name a model that is pulled there, or set OLLAMA_CLOUD_MODELS to true.',
-  });
 }

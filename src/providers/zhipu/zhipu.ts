@@ -27,7 +27,7 @@ export function zhipuModel(model: LanguageModelV4, engine: string): LanguageMode
     // Hits may come in several chunks; they are of one search.
     let searched = false;
     return part => {
-      const parts = expandPart(part);
+      const parts = part.type === 'raw' ? [...sourcesOf(part.rawValue), part] : [part];
       // It searches before it answers, and tells so at the end.
       if (part.type === 'text-start' && providerOptions?.zhipu?.vendorSearch)
         return [usePart({ ...search, provisional: true }), ...parts];
@@ -36,10 +36,6 @@ export function zhipuModel(model: LanguageModelV4, engine: string): LanguageMode
       return [usePart(search), ...parts];
     };
   });
-}
-
-function expandPart(part: LanguageModelV4StreamPart): LanguageModelV4StreamPart[] {
-  return part.type === 'raw' ? [...sourcesOf(part.rawValue), part] : [part];
 }
 
 function sourcesOf(chunk: unknown): LanguageModelV4StreamPart[] {

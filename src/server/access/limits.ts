@@ -97,7 +97,12 @@ export function createCapacity({ perCaller, inAll, queued }: CapacityRules): Cap
     async enter(caller, signal) {
       if (signal.aborted) throw abortError(signal);
       if (begun < startsPerTurn && isFree(caller)) return begin(caller);
-      if (line.length >= queued && !isFree(caller)) throw overCapacity(line.length);
+      if (line.length >= queued && !isFree(caller))
+        throw limitError('over_capacity', `This server is busy: ${line.length} calls wait already.`, {
+          retryable: true,
+          retryAfterSeconds,
+          next: `Send the same call again in ${retryAfterSeconds} s.`,
+        });
       return new Promise((resolve, reject) => {
         const waiting: Waiting = {
           caller,
@@ -118,14 +123,6 @@ export function createCapacity({ perCaller, inAll, queued }: CapacityRules): Cap
   };
 }
 
-function overCapacity(waiting: number) {
-  return limitError('over_capacity', `This server is busy: ${waiting} calls wait already.`, {
-    retryable: true,
-    retryAfterSeconds,
-    next: `Send the same call again in ${retryAfterSeconds} s.`,
-  });
-}
-
 export interface RateRules {
   /** Requests a minute of one client, on the average. */
   perMinute: number;
@@ -140,7 +137,10 @@ const maxClients = 10_000;
 export function createRates({ perMinute, burst }: RateRules, clock: Pick<Clock, 'monotonic'>) {
   const buckets = new Map<string, { left: number; at: number }>();
   return (client: string, count = 1): Refusal | undefined => {
-    if (count > burst) return tooLarge(burst);
+    if (count > burst)
+      return refusalFor(413, 'batch', `These are more messages in one than the ${burst} that may come at once.`, {
+        next: 'Send them in smaller parts.',
+      });
     const now = clock.monotonic();
     const before = buckets.get(client) ?? { left: burst, at: now };
     const left = Math.min(burst, before.left + ((now - before.at) * perMinute) / 60_000);
@@ -155,12 +155,6 @@ export function createRates({ perMinute, burst }: RateRules, clock: Pick<Clock, 
       retryAfterSeconds,
     });
   };
-}
-
-function tooLarge(burst: number): Refusal {
-  return refusalFor(413, 'batch', `These are more messages in one than the ${burst} that may come at once.`, {
-    next: 'Send them in smaller parts.',
-  });
 }
 
 /** How many of something there may be at the same time. */

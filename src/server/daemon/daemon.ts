@@ -124,7 +124,14 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
 
   const server = createRequestServer(parts, ownPageFor, services, patience);
   server.maxConnections = options.sessions.max * 2 + 256;
-  const { address, port } = await listening(server, bind);
+  const { address, port } = await new Promise<{ address: string; port: number }>((resolve, reject) => {
+    server.once('error', error => reject(cannotListen(bind.host, bind.port, error)));
+    server.listen(bind.port, bind.host, () => {
+      server.removeAllListeners('error');
+      const address = server.address();
+      resolve(typeof address === 'object' && address ? address : { address: bind.host, port: bind.port });
+    });
+  });
   checkOrigin = createAddressGuard({ ...options, bind: bind.host, address, port });
   const url = `http://${nameOf(isLoopback(bind.host) ? address : bind.host)}:${port}`;
   const load = () => {
@@ -264,15 +271,4 @@ function nameOf(host: string): string {
   if (host === '' || host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';
   return hostOf(host);
-}
-
-function listening(server: Server, { host, port }: DaemonOptions['bind']): Promise<{ address: string; port: number }> {
-  return new Promise((resolve, reject) => {
-    server.once('error', error => reject(cannotListen(host, port, error)));
-    server.listen(port, host, () => {
-      server.removeAllListeners('error');
-      const address = server.address();
-      resolve(typeof address === 'object' && address ? address : { address: host, port });
-    });
-  });
 }

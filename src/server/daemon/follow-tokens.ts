@@ -50,7 +50,11 @@ function follow(
   /** The product of the caller as he is now. Rejects with an `AppError` where he may use none any more. */
   async function refresh(): Promise<CallerProduct> {
     const now = tokens.now(caller);
-    if (!now) throw takenBack();
+    if (!now)
+      throw securityError('Your token was taken back.', {
+        class: 'token',
+        next: 'Ask the operator for the token that holds now.',
+      });
     if (now === itsCaller) return newest;
     const product = productOf(now);
     itsCaller = now;
@@ -86,11 +90,4 @@ function follow(
     complete: (argument, typed, principal) => ready.host.complete(argument, typed, principal),
   };
   return { host, refresh };
-}
-
-function takenBack() {
-  return securityError('Your token was taken back.', {
-    class: 'token',
-    next: 'Ask the operator for the token that holds now.',
-  });
 }

@@ -19,7 +19,7 @@ export function createToolApi({ gate, productOf, clock }: Pick<RouteServices, 'g
     const call: ToolRequest = {
       name: tool,
       arguments: body,
-      principal: { owner: caller.owner, root, client: clientOf(request) },
+      principal: { owner: caller.owner, root, client: (request.headers.get('user-agent') ?? 'http').slice(0, 100) },
       rateLimited: true,
       ...callerTrace(undefined, request.headers),
       // Whoever names his call comes again for it when the answer does not arrive; else nobody would.
@@ -85,10 +85,6 @@ function jsonOf({ isError, document }: ToolReply): Response {
     headers:
       typeof details.retry_after_s === 'number' ? { 'Retry-After': String(Math.ceil(details.retry_after_s)) } : {},
   });
-}
-
-function clientOf(request: Request): string {
-  return (request.headers.get('user-agent') ?? 'http').slice(0, 100);
 }
 
 const noObject = refusalFor(400, 'json', 'The body is no JSON object.', {

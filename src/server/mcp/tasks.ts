@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { isAppError } from '../../core/errors.ts';
-import type { Job, JobReply } from '../../core/job.ts';
+import type { Job } from '../../core/job.ts';
 import { isRecord } from '../../core/json.ts';
 import type { HostJobs, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import { type PagedFor, resultOf } from './results.ts';
@@ -145,9 +145,10 @@ async function detailsOf(jobs: HostJobs, job: Job, reader: Omit<PagedFor, 'keep'
     case 'done':
     case 'failed':
       // The protocol's "failed" is for what never became a reply; a tool's own failure is one.
+      // A task's result is kept already: as the job that the task is.
       return {
         ...taskOf(job, 'completed'),
-        ...(job.reply && { result: await taskResult(jobs, job, job.reply, reader) }),
+        ...(job.reply && { result: await resultOf(jobs.show(job.reply), { ...reader, keep: async () => job.id }) }),
       };
     case 'cancelled':
       return taskOf(job, 'cancelled');
@@ -156,9 +157,4 @@ async function detailsOf(jobs: HostJobs, job: Job, reader: Omit<PagedFor, 'keep'
       return { ...taskOf(job, 'failed', message), error: { code: ProtocolErrorCode.InternalError, message } };
     }
   }
-}
-
-/** A task's result is kept already: as the job that the task is. */
-function taskResult(jobs: HostJobs, { id }: Job, reply: JobReply, reader: Omit<PagedFor, 'keep'>) {
-  return resultOf(jobs.show(reply), { ...reader, keep: async () => id });
 }

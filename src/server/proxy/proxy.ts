@@ -111,7 +111,10 @@ function openerOf(options: ProxyOptions): MessageForwarderOptions['open'] {
   const tokenFor = async (signal: AbortSignal) => {
     if ('token' in access) return access.token;
     for (let left = announceMs; !(await access.isOurs()); left -= askEveryMs) {
-      if (left <= 0) throw notOurs(url);
+      if (left <= 0)
+        throw securityError(`The daemon at ${url} is none of this data folder, and may be anybody's.`, {
+          next: 'Set POLYLOGUE_PORT to a port that nobody uses; or, where you trust it, name it with --url, and give POLYLOGUE_TOKEN.',
+        });
       await clock.sleep(askEveryMs, signal);
     }
     return kept.read();
@@ -120,10 +123,4 @@ function openerOf(options: ProxyOptions): MessageForwarderOptions['open'] {
     await reachDaemon({ url, start, clock, onRemark }, again, signal);
     return openWebSocketLink({ ...options, bridge, token: await tokenFor(signal) }, listener, clock);
   };
-}
-
-function notOurs(url: string) {
-  return securityError(`The daemon at ${url} is none of this data folder, and may be anybody's.`, {
-    next: 'Set POLYLOGUE_PORT to a port that nobody uses; or, where you trust it, name it with --url, and give POLYLOGUE_TOKEN.',
-  });
 }

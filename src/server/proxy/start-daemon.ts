@@ -178,7 +178,10 @@ export async function reachDaemon(options: ReachOptions, again: boolean, signal:
       if (state === 'ready') return;
       const waited = clock.monotonic() - began;
       const end = started?.daemon.end();
-      if (end !== undefined) throw ended(end);
+      if (end !== undefined)
+        throw configError(`The daemon that was started ended at once. It said: ${end || 'nothing'}`, {
+          next: 'Run "polylogue serve" to see what it needs.',
+        });
       if (state === 'other' || waited > maxMs) throw unreachable(url, state);
       if (state === 'absent' && !started && (!again || waited > returnMs)) {
         if (!start) throw unreachable(url, state);
@@ -190,12 +193,6 @@ export async function reachDaemon(options: ReachOptions, again: boolean, signal:
   } finally {
     started?.release();
   }
-}
-
-function ended(said: string): AppError {
-  return configError(`The daemon that was started ended at once. It said: ${said || 'nothing'}`, {
-    next: 'Run "polylogue serve" to see what it needs.',
-  });
 }
 
 function unreachable(url: string, state: Readiness): AppError {

@@ -73,7 +73,10 @@ export async function openWebSocketLink(
   listener: LinkListener,
   clock: Pick<Clock, 'after'>,
 ): Promise<Link> {
-  if (token !== undefined && !isToken(token)) throw unsendable();
+  if (token !== undefined && !isToken(token))
+    throw configError('POLYLOGUE_TOKEN is no token that a daemon would take.', {
+      next: `Give it at least ${shortestToken} printable characters without spaces and commas.`,
+    });
   const { promise, resolve, reject } = Promise.withResolvers<Link>();
   const options: ClientOptions = {
     handshakeTimeout: handshakeMs,
@@ -178,12 +181,6 @@ function refusedBy(url: string, status: number, refusal: Refused | undefined): A
   return storageError('unavailable', `The daemon at ${url} takes no client now: ${message}`, {
     retryable: true,
     next: refusal.next,
-  });
-}
-
-function unsendable(): AppError {
-  return configError('POLYLOGUE_TOKEN is no token that a daemon would take.', {
-    next: `Give it at least ${shortestToken} printable characters without spaces and commas.`,
   });
 }
 

@@ -227,7 +227,9 @@ export function redisLink(options: RedisLinkOptions) {
         return session;
       }
       const left = Math.min(deadline, hopeUntil) - clock.monotonic();
-      if (left <= 0 || isHopeless(reason)) throw new Unreachable(reasonText(reason), reason);
+      // It heals by what somebody does, not within the time that a call waits.
+      if (left <= 0 || isAppError(reason) || tlsAdvice(reason) !== undefined || replyCode(reason) === 'WRONGPASS')
+        throw new Unreachable(reasonText(reason), reason);
       await within(clock, left, connecting.promise);
     }
   }
@@ -271,11 +273,6 @@ async function within(clock: Pick<Clock, 'sleep'>, ms: number, sign: Promise<voi
   const over = clock.sleep(ms, enough.signal).catch(() => undefined);
   await Promise.race([sign, over]);
   enough.abort();
-}
-
-/** It heals by what somebody does, not within the time that a call waits. */
-function isHopeless(reason: unknown): boolean {
-  return isAppError(reason) || tlsAdvice(reason) !== undefined || replyCode(reason) === 'WRONGPASS';
 }
 
 /** A host with several addresses fails with all of their errors, and no words of its own. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { escapeHtml, printablePath, safeCut } from '../../core/text.ts';
-import type { Citation, ImageRecord, StoredTurn, Thread } from '../../core/thread.ts';
+import type { Citation, ImageRecord, Thread } from '../../core/thread.ts';
 import type { Exported, ReadBlob } from './export-jsonl.ts';
 import { factsOf, minuteOf, shownFile, speakerOf, splitFences } from './readable.ts';
 
@@ -62,7 +62,11 @@ export async function* exportHtml({ thread, blob }: Exported): AsyncGenerator<st
   for (const turn of thread.turns) {
     const { seq, role, timestamp, content } = turn;
     yield `<article class="${role}" id="turn-${seq}">\n<h2><a href="#turn-${seq}">${seq}.</a> ${escapeHtml(speakerOf(turn))}</h2>\n`;
-    yield `<p class="when">${minuteOf(timestamp)}</p>\n${said(content)}`;
+    yield `<p class="when">${minuteOf(timestamp)}</p>\n${splitFences(content)
+      .map(({ language, text }) =>
+        language === undefined ? `<div class="said">${inline(text.trim())}</div>\n` : code(text),
+      )
+      .join('')}`;
     for (const file of turn.files) {
       const { path, extent, text } = await shownFile(file, blob);
       const name = `<code>${escapeHtml(path)}</code> (${escapeHtml(extent)})`;
@@ -82,14 +86,6 @@ function contents({ turns }: Thread): string {
     return `<li><a href="#turn-${turn.seq}">${turn.seq}. ${escapeHtml(speakerOf(turn))}: ${escapeHtml(words)}</a></li>`;
   });
   return `<nav aria-label="Turns">\n<ol>\n${entries.join('\n')}\n</ol>\n</nav>\n`;
-}
-
-function said(content: StoredTurn['content']): string {
-  return splitFences(content)
-    .map(({ language, text }) =>
-      language === undefined ? `<div class="said">${inline(text.trim())}</div>\n` : code(text),
-    )
-    .join('');
 }
 
 /** Running text, with what stands between backticks as code. */

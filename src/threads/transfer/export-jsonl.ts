@@ -1,6 +1,6 @@
 import { bugError } from '../../core/errors.ts';
 import type { Sha256 } from '../../core/ids.ts';
-import { blobsOfTurns, type StoredTurn, type Thread } from '../../core/thread.ts';
+import { blobsOfTurns, type Thread } from '../../core/thread.ts';
 import { createSumChain } from './read-records.ts';
 import { checkedRecord, type FileRecordLine, formatName, formatVersion } from './records.ts';
 
@@ -28,7 +28,8 @@ export async function* exportJsonl({ thread, blob }: Exported): AsyncGenerator<s
     kind: 'head',
     head: { id, toolName, title, createdAt, updatedAt, totals, startSeq, initialContext },
   });
-  for (const turn of turns) yield line({ kind: 'turn', turn: atRest(turn) });
+  for (const turn of turns) // Where it is read, nobody is answering it any more.
+    yield line({ kind: 'turn', turn: turn.status === 'pending' ? { ...turn, status: 'interrupted' } : turn });
   for (const compaction of thread.compactions) yield line({ kind: 'compaction', compaction });
   for (const tool of Object.keys(thread.workflows).toSorted()) {
     const state = thread.workflows[tool];
@@ -42,11 +43,6 @@ export async function* exportJsonl({ thread, blob }: Exported): AsyncGenerator<s
     blobs++;
   }
   yield line({ kind: 'end', turns: turns.length, blobs });
-}
-
-/** Where it is read, nobody is answering it any more. */
-function atRest(turn: StoredTurn): StoredTurn {
-  return turn.status === 'pending' ? { ...turn, status: 'interrupted' } : turn;
 }
 
 function inOrder(record: FileRecordLine): FileRecordLine {

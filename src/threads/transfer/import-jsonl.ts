@@ -111,7 +111,10 @@ async function writeRecords(
       last = sum;
     }
     throwIfAborted(signal);
-    if (last !== survey.sum) throw changedMeanwhile();
+    if (last !== survey.sum)
+      throw inputError('The file changed while it was read.', {
+        next: 'Import it again when nobody writes to it; nothing was imported.',
+      });
     await writer.finish();
   } catch (error) {
     await writer.undo();
@@ -193,12 +196,6 @@ function createWriter({ store, clock, lifetimeMs }: ImportParts, place: ThreadSc
   };
 }
 
-function changedMeanwhile(): Error {
-  return inputError('The file changed while it was read.', {
-    next: 'Import it again when nobody writes to it; nothing was imported.',
-  });
-}
-
 /** A clock on another machine may be ahead by so much. */
 const aheadMs = 86_400_000;
 
@@ -226,7 +223,10 @@ async function surveyed({ clock, random, mask }: ImportParts, options: ImportOpt
     options.onProgress?.('checking', line);
     if (record.kind === 'head') {
       const { head } = record;
-      if (head.updatedAt > clock.now() + aheadMs) throw fromTheFuture();
+      if (head.updatedAt > clock.now() + aheadMs)
+        throw inputError('The file says that its thread was last used in the future.', {
+          next: "Set this machine's clock, or export the thread again where the clock is right.",
+        });
       const id = options.asNew ? threadId(random.uuid()) : head.id;
       const masks = createRecordMask(mask, id, { renamed: new Map(), pictures: new Set() });
       survey = { id, head, turns: 0, blobs: 0, missing: 0, sum, masks };
@@ -271,10 +271,4 @@ async function makeWay({ store, clock }: ImportParts, { id }: Survey): Promise<v
     });
   }
   if (found.state === 'expired') await store.prune(clock.now());
-}
-
-function fromTheFuture(): Error {
-  return inputError('The file says that its thread was last used in the future.', {
-    next: "Set this machine's clock, or export the thread again where the clock is right.",
-  });
 }

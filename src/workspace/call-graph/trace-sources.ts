@@ -182,7 +182,13 @@ export function reportOf(trace: Trace, root: string): TraceReport {
       file: labels.file(node.outline.path),
       ...(node.declared && { lines: `${node.declared.symbol.from}-${node.declared.symbol.to}` }),
     })),
-    edges: edges.map(edge => edgeJson(edge, labels)),
+    edges: edges.map(edge => ({
+      from: labels.node(edge.from),
+      to: labels.node(edge.to),
+      kind: edge.kind,
+      at: labels.at(edge.from, edge.lines),
+      ...(edge.ambiguous !== undefined && { ambiguous: edge.ambiguous }),
+    })),
     unresolved: trace.openEnds.map(end => openEndJson(end, labels)),
     ...(trace.mode === 'dependencies' && {
       imports: imports.map(({ from, to, line }) => ({
@@ -199,16 +205,6 @@ export function reportOf(trace: Trace, root: string): TraceReport {
 function nodesOf({ targets, outgoing, incoming, relations }: Trace): GraphNode[] {
   const edges = [...outgoing, ...incoming, ...relations];
   return [...new Set([...targets, ...edges.flatMap(({ from, to }) => [from, to])])];
-}
-
-function edgeJson({ from, to, kind, lines, ambiguous }: GraphEdge, labels: Labels): JsonObject {
-  return {
-    from: labels.node(from),
-    to: labels.node(to),
-    kind,
-    at: labels.at(from, lines),
-    ...(ambiguous !== undefined && { ambiguous }),
-  };
 }
 
 function openEndJson({ from, target, kind, line, why }: UnresolvedCall, labels: Labels): JsonObject {

@@ -27,7 +27,9 @@ const maxNear = 8;
  */
 export function findTargets(graph: CallGraph, description: string, hints: readonly string[]): FoundTargets {
   const symbols = graph.nodes.filter(node => node.declared);
-  const words = wordsOf(description)
+  const words = (
+    description.match(/`[^`\s]+`|[\p{L}_$][\p{L}\p{N}_$]*(?:(?:\.|::|#|->)[\p{L}_$][\p{L}\p{N}_$]*)*(?:\(\))?/gu) ?? []
+  )
     .filter(word => !languageOf(bare(word)))
     .slice(0, maxWords);
   const code = [...hints, ...words.filter(word => /[._$]|[a-z][A-Z]|\(\)$|^`/.test(word))].map(bare);
@@ -47,12 +49,6 @@ function resembles(name: string, word: string): boolean {
   return name.includes(word) || (name.length > 2 && word.includes(name));
 }
 
-function wordsOf(description: string): string[] {
-  return (
-    description.match(/`[^`\s]+`|[\p{L}_$][\p{L}\p{N}_$]*(?:(?:\.|::|#|->)[\p{L}_$][\p{L}\p{N}_$]*)*(?:\(\))?/gu) ?? []
-  );
-}
-
 function bare(word: string): string {
   return word
     .replaceAll('`', '')
@@ -67,12 +63,9 @@ function namedBy(symbols: readonly GraphNode[], word: string): GraphNode[] {
   const [last = word, before = ''] = word.split('.').reverse();
   return symbols.filter(
     ({ name, outline }) =>
-      name === last && new RegExp(`(?:^|/)${escaped(before)}(?:/[^/]+|\\.\\w+)$`).test(outline.path),
+      name === last &&
+      new RegExp(`(?:^|/)${before.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}(?:/[^/]+|\\.\\w+)$`).test(outline.path),
   );
-}
-
-function escaped(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
 
 /** Those in a file that the description names, if there are any; no more than can be traced. */

@@ -79,7 +79,10 @@ export function createGit(options: GitOptions) {
     // One after the other: each keeps a disk busy by itself.
     for (const place of places) repositories.push(await readChanges(options, place, request));
     if (request.compareTo !== undefined && repositories.every(({ comparedWith }) => comparedWith === undefined)) {
-      throw unknownRef(request.compareTo);
+      throw inputError(`"${request.compareTo}" names no commit here.`, {
+        next: 'Name a branch, tag or commit that the repository has in compare_to ("git branch -a" lists them), or leave it out.',
+        validationErrors: [{ field: 'compare_to', error: 'no such commit' }],
+      });
     }
     return { repositories, notes };
   }
@@ -97,12 +100,5 @@ function noFolder(path: string, why: string): Error {
   return inputError(`There is nothing to validate at "${path}": ${why}`, {
     next: 'Name the folder of a git repository, or one above several, in "path"; "git init" makes one.',
     validationErrors: [{ field: 'path', error: 'no git repository' }],
-  });
-}
-
-function unknownRef(ref: string): Error {
-  return inputError(`"${ref}" names no commit here.`, {
-    next: 'Name a branch, tag or commit that the repository has in compare_to ("git branch -a" lists them), or leave it out.',
-    validationErrors: [{ field: 'compare_to', error: 'no such commit' }],
   });
 }

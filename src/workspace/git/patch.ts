@@ -35,7 +35,7 @@ const plainHeader = /^new file mode 100(?:644|755)$/;
  * Throws `UnfitPatch` for what does more to a file than change its lines, make it, or where it may, delete it.
  */
 export function parsePatch(text: string, { deletes = false }: { deletes?: boolean } = {}): PatchedFile[] {
-  const lines = unfenced(text).split(/\r?\n/);
+  const lines = (/```(?:diff|patch)?[^\S\n]*\n([\s\S]*?)\n```/.exec(text)?.[1] ?? text).split(/\r?\n/);
   const files: PatchedFile[] = [];
   let at = 0;
   while (at < lines.length) {
@@ -53,10 +53,6 @@ export function parsePatch(text: string, { deletes = false }: { deletes?: boolea
   const names = files.map(({ newPath }) => newPath);
   if (new Set(names).size < names.length) throw new UnfitPatch('it changes a file in two places of the patch');
   return files;
-}
-
-function unfenced(text: string): string {
-  return /```(?:diff|patch)?[^\S\n]*\n([\s\S]*?)\n```/.exec(text)?.[1] ?? text;
 }
 
 function isFileHead(lines: readonly string[], at: number): boolean {

@@ -64,19 +64,16 @@ export async function resolveTarget(
   const { name: model } = request;
   try {
     const { candidates, corrected, warnings } = await route(request);
-    if (request.needs.vision && !candidates[0].model.input.includes('image')) throw cannotSee(candidates[0]);
+    if (request.needs.vision && !candidates[0].model.input.includes('image'))
+      throw inputError(`${modelName(candidates[0])} takes no images.`, {
+        next: 'Name a model that sees images ("listmodels" says which) in its place, or leave the images out.',
+      });
     return { model, who: { candidates, corrected }, warnings };
   } catch (error) {
     // The others can still be asked: what is wrong with this one is told in its place.
     if (!isAppError(error) || error.kind === 'bug') throw error;
     return { model, who: { failure: error }, warnings: [] };
   }
-}
-
-function cannotSee(candidate: Candidate): AppError {
-  return inputError(`${modelName(candidate)} takes no images.`, {
-    next: 'Name a model that sees images ("listmodels" says which) in its place, or leave the images out.',
-  });
 }
 
 /** Asks one model. Never throws for a model that fails; a call that was cancelled does. */

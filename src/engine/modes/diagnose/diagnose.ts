@@ -29,7 +29,11 @@ async function applyDiagnosis(call: ThreadedCall, services: ModeServices): Promi
   const { thread, signal, reqId, tool } = call;
   const { root } = call.request.principal;
   const proposed = lastPatch(call);
-  if (proposed === undefined) throw nothingToApply();
+  if (proposed === undefined)
+    throw inputError('There is no patch to apply: the last diagnosis of this thread has none.', {
+      next: 'Send the error output in "stderr" first, then continuation_id of that reply with "apply": true.',
+      validationErrors: [{ field: 'apply', error: 'no patch in this thread' }],
+    });
   const tell = (paths: readonly string[], code?: ErrorCode) => {
     for (const path of paths)
       services.emit({ type: 'files.written', reqId, tool: tool.name, path, ...(code && { code }) });
@@ -39,14 +43,22 @@ async function applyDiagnosis(call: ThreadedCall, services: ModeServices): Promi
     if (backups === undefined) throw noBackups();
     const request = { patch: proposed, root, signal, secrets: await maskedAs(services, thread) };
     const checked = await git.checkPatch(request);
-    if (!checked.ok) throw stale(checked.reason);
+    if (!checked.ok)
+      throw inputError(`The patch does not apply any more: ${checked.reason}.`, {
+        class: 'conflict',
+        next: 'Send the error output again with the same continuation_id for a new one.',
+      });
     paths = checked.files.map(({ path }) => join(checked.place.top, path));
     const shown = await maskPatch(checked.patch, services.mask, thread.id);
     call.progress.stage('waiting for approval');
     const question = questionOf(shown.patch, notesOf(checked));
     const answer = await answerTo(call, question);
     if (answer === 'later') return waiting(question);
-    if (answer.action !== 'accept' || answer.content.approve !== true) throw declined();
+    if (answer.action !== 'accept' || answer.content.approve !== true)
+      throw securityError('The user did not approve the patch; nothing was changed.', {
+        class: 'approval',
+        next: 'Ask him what to do instead.',
+      });
     const backup = join(backups, reqId);
     const { files } = await git.applyPatch({ ...request, backup });
     tell(files);
@@ -119,7 +131,11 @@ function questionOf(patch: string, notes: readonly string[]): UserQuestion {
 /** `later`: the call comes again with the answer. */
 async function answerTo({ request }: ThreadedCall, question: UserQuestion): Promise<UserAnswer | 'later'> {
   if (request.ask) return request.ask(question);
-  if (!request.answers) throw nobodyToAsk();
+  if (!request.answers)
+    throw securityError('A patch is applied only when the user approves, and this client can ask nobody.', {
+      class: 'approval',
+      next: 'Show the patch to the user and apply it with your own tools, or have him run "polylogue diagnose --continue ID --apply".',
+    });
   return request.answers.get(question.key) ?? 'later';
 }
 
@@ -129,38 +145,10 @@ function waiting(question: UserQuestion): Reply {
   return { ...reply, questions: [question] };
 }
 
-function nothingToApply(): Error {
-  return inputError('There is no patch to apply: the last diagnosis of this thread has none.', {
-    next: 'Send the error output in "stderr" first, then continuation_id of that reply with "apply": true.',
-    validationErrors: [{ field: 'apply', error: 'no patch in this thread' }],
-  });
-}
-
-function stale(reason: string): Error {
-  return inputError(`The patch does not apply any more: ${reason}.`, {
-    class: 'conflict',
-    next: 'Send the error output again with the same continuation_id for a new one.',
-  });
-}
-
 function noBackups(): Error {
   return securityError('Nothing is written to disk here, so there is no backup, and no patch is applied without one.', {
     class: 'approval',
     next: 'Apply the patch with "git apply", or start Polylogue without --private.',
-  });
-}
-
-function nobodyToAsk(): Error {
-  return securityError('A patch is applied only when the user approves, and this client can ask nobody.', {
-    class: 'approval',
-    next: 'Show the patch to the user and apply it with your own tools, or have him run "polylogue diagnose --continue ID --apply".',
-  });
-}
-
-function declined(): Error {
-  return securityError('The user did not approve the patch; nothing was changed.', {
-    class: 'approval',
-    next: 'Ask him what to do instead.',
   });
 }
 
@@ -222,7 +210,12 @@ export const diagnose: Mode<DiagnoseMode> = {
 
 async function askForDiagnosis(definition: DiagnoseMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const { stderr, command, absolute_file_paths: named, patch } = call.args;
-  if (typeof stderr !== 'string' || stderr.trim() === '') throw nothingToRead();
+  if (typeof stderr !== 'string' || stderr.trim() === '')
+    throw inputError('diagnose needs the error output in "stderr".', {
+      code: 'MISSING_PARAMETER',
+      next: 'Send what the failing command wrote, whole; or continuation_id and "apply": true to apply the patch of an earlier diagnosis.',
+      validationErrors: [{ field: 'stderr', error: 'missing' }],
+    });
   const place = placeOf(services, call);
   call.progress.stage('finding the files that the error speaks of');
   const found = await findFrames(place, readFrames(stderr));
@@ -263,14 +256,6 @@ async function finish(services: ModeServices, wanted: boolean, answered: Answere
   const patch = proposed === undefined ? {} : await checkShownPatch(services, answered, proposed);
   const status = diagnosis.canTell ? (answer.partial ? 'partial' : 'diagnosed') : 'cannot_tell';
   return { text: '', document: () => ({ status, ...document, ...patch }) };
-}
-
-function nothingToRead(): Error {
-  return inputError('diagnose needs the error output in "stderr".', {
-    code: 'MISSING_PARAMETER',
-    next: 'Send what the failing command wrote, whole; or continuation_id and "apply": true to apply the patch of an earlier diagnosis.',
-    validationErrors: [{ field: 'stderr', error: 'missing' }],
-  });
 }
 
 /** What a model makes of an error, before anything of it was checked. */
@@ -320,19 +305,15 @@ function readDiagnosis(text: string): Diagnosis | undefined {
     canTell,
     summary,
     rootCause: canTell ? rootCause : '',
-    evidence: evidenceIn(object.evidence),
+    evidence: recordsIn(object.evidence)
+      .map(({ file, line, text }) => ({ file: textIn(file).trim(), line: Number(line), text: textIn(text).trim() }))
+      .filter(({ file, line }) => file !== '' && Number.isInteger(line) && line > 0)
+      .slice(0, maxEvidence),
     impact: textIn(object.impact).trim(),
     recommendation: textIn(object.recommendation).trim(),
     needs: listIn(object.needs),
     ...(canTell && patch !== '' && patch !== 'PATCH' && { patch: textIn(object.patch) }),
   };
-}
-
-function evidenceIn(value: unknown): Diagnosis['evidence'] {
-  return recordsIn(value)
-    .map(({ file, line, text }) => ({ file: textIn(file).trim(), line: Number(line), text: textIn(text).trim() }))
-    .filter(({ file, line }) => file !== '' && Number.isInteger(line) && line > 0)
-    .slice(0, maxEvidence);
 }
 
 function listIn(value: unknown): string[] {

@@ -139,7 +139,8 @@ function collect(out: CliOutput, listener: OutputListener) {
 }
 
 function takeFact(out: CliOutput, event: CliEvent): void {
-  if (event.type === 'session' && isSessionId(event.id)) out.session = event.id;
+  // It becomes an argument of the next call: nothing that could be a flag, a path or more than one word.
+  if (event.type === 'session' && /^[A-Za-z0-9][\w.:-]{0,199}$/.test(event.id)) out.session = event.id;
   else if (event.type === 'model' && event.name !== '') out.model = safeCut(clean(event.name), 200);
   else if (event.type === 'cost') out.costUsd = (out.costUsd ?? 0) + event.usd;
   else if (event.type === 'end') out.failed = !event.ok;
@@ -147,11 +148,6 @@ function takeFact(out: CliOutput, event: CliEvent): void {
     out.usage = out.usage ? addUsage(out.usage, event.usage) : event.usage;
     if (event.ofSession) out.usageOfSession = true;
   }
-}
-
-/** It becomes an argument of the next call: nothing that could be a flag, a path or more than one word. */
-function isSessionId(id: string): boolean {
-  return /^[A-Za-z0-9][\w.:-]{0,199}$/.test(id);
 }
 
 /** Without escape sequences and control characters, which terminals act upon. */
