@@ -1,0 +1,108 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { getStaticTOMLValue, parseTOML } from 'toml-eslint-parser';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { commands } from '../../src/cli/commands/index.gen.ts';
+import type { ErrorCode } from '../../src/core/errors.ts';
+import { isRecord } from '../../src/core/json.ts';
+import { tools } from '../../src/tools/index.gen.ts';
+import { startSession } from '../support/mcp-session.ts';
+import { type TempProject, tempProject } from '../support/temp-project.ts';
+
+const repository = fileURLToPath(new URL('../../', import.meta.url));
+const textOf = (page: string) => readFileSync(`${repository}${page}`, 'utf8');
+const pages = [
+  'README.md',
+  ...readdirSync(`${repository}docs`)
+    .filter(name => name.endsWith('.md'))
+    .map(name => `docs/${name}`),
+];
+
+/** The blocks of a page in one language. */
+const blocksOf = (page: string, language: string) =>
+  [...textOf(page).matchAll(new RegExp(`^ *\`\`\`${language}\\n([\\s\\S]*?)^ *\`\`\`$`, 'gm'))].map(
+    ([, code = '']) => code,
+  );
+
+const codes: Record<ErrorCode, true> = {
+  API_ERROR: true,
+  CANCELLED: true,
+  CONFIG: true,
+  INTERNAL_SERVER_ERROR: true,
+  INTERRUPTED: true,
+  INVALID_INPUT_FORMAT: true,
+  LIMIT: true,
+  MISSING_PARAMETER: true,
+  MODEL_NOT_FOUND: true,
+  PROVIDER_NOT_FOUND: true,
+  SECURITY: true,
+  STORAGE: true,
+  THREAD_EXPIRED: true,
+  THREAD_NOT_FOUND: true,
+  TOOL_NOT_FOUND: true,
+};
+
+/** What a host would start by an entry for it. */
+interface Entry {
+  program: string[];
+  env: Record<string, string>;
+}
+
+/** The entry named polylogue, wherever it is in a host's file. */
+function entryOf(value: unknown): Entry | undefined {
+  if (!isRecord(value)) return undefined;
+  const { polylogue } = value;
+  if (!isRecord(polylogue))
+    return Object.values(value)
+      .map(entryOf)
+      .find(found => found !== undefined);
+  const { command, args = [], env, environment } = polylogue;
+  return { program: [command, args].flat(2).map(String), env: Object(env ?? environment ?? {}) };
+}
+
+const entries = ['README.md', 'docs/hosts.md'].flatMap(page => [
+  ...blocksOf(page, 'json').map(code => ({ page, entry: entryOf(JSON.parse(code)) })),
+  ...blocksOf(page, 'toml').map(code => ({ page, entry: entryOf(getStaticTOMLValue(parseTOML(code))) })),
+]);
+
+let project: TempProject;
+beforeAll(async () => {
+  project = await tempProject();
+});
+afterAll(() => project.dispose());
+
+describe('the documentation', () => {
+  it('begins with a README of at most 600 words and the two commands that try it', () => {
+    const readme = textOf('README.md');
+    expect(readme.split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(600);
+    expect(blocksOf('README.md', 'sh').slice(0, 2)).toEqual(['npm ci && npm run demo\n', 'npm ci && npm test\n']);
+  });
+
+  it.each(entries)('has a configuration on $page that starts the server ($#)', async ({ entry }) => {
+    expect(entry?.program).toEqual(['node', '/path/to/polylogue/dist/main.js']);
+    const session = await startSession({ root: project.root, home: project.path('.home'), env: entry?.env ?? {} });
+    expect((await session.call('version')).isError).toBe(false);
+    await session.close();
+  });
+
+  it('names commands that there are, and each of them', () => {
+    const known = new Set(commands.map(({ name }) => name));
+    const used = pages.flatMap(page =>
+      [...textOf(page).matchAll(/(?:^|`|\| |; )(?:npx )?polylogue ([a-z]+)\b(?! is| that)/gm)].map(
+        ([, name = '']) => `${page}: ${name}`,
+      ),
+    );
+    expect(used.length).toBeGreaterThan(20);
+    expect(used.filter(use => !known.has(use.split(': ')[1] ?? ''))).toEqual([]);
+    const told = textOf('docs/command-line.md');
+    expect([...known].filter(name => name !== 'stdio' && !told.includes(`\`${name}\``))).toEqual([]);
+  });
+
+  it('lists each tool, and what to do for each code of an error', () => {
+    const told = textOf('docs/tools.md');
+    const offered = tools.filter(({ tier }) => tier !== 'internal').map(({ name }) => name);
+    expect(offered.filter(name => !told.includes(`\`${name}\``))).toEqual([]);
+    const headings = [...textOf('docs/troubleshooting.md').matchAll(/^## (.*)$/gm)].map(([, heading]) => heading);
+    expect(headings).toEqual(Object.keys(codes).toSorted());
+  });
+});
