@@ -188,7 +188,7 @@ async function sendOne(
   const layerTexts = layers.filter(text => text.trim() !== '');
   const preamble = await Promise.all(layerTexts.map(async text => said('system', 'preamble', await mask(text))));
   const { tools, onToolCall } = await toolsFor(localTools, request, reqId);
-  const candidates = await candidatesFor(services, { ...request, tools }, [...preamble, ...request.history], message);
+  const candidates = await candidatesFor(services, { ...request, tools }, preamble, message);
   const refreshing = tools.length > 0;
   const overhead = {
     sandbox: services.sandbox,
@@ -265,7 +265,7 @@ function unknownTools(unknown: readonly string[], known: readonly string[]): Err
   });
 }
 
-/** Who may be asked: able to call tools where there are some, and with room for what is sent. */
+/** Who may be asked: able to call tools where there are some, and with room for what is sent; earlier turns are trimmed to it. */
 async function candidatesFor(
   { route }: ConversationServices,
   { model: name, tools }: SendMessageRequest,
@@ -324,6 +324,6 @@ function withoutTools(name: string): Error {
 function tooLong(tokens: number, candidate: Candidate | undefined): Error {
   const window = candidate ? `; ${candidate.model.id} takes ${candidate.model.window}` : '';
   return limitError('tokens', `What is to be sent has about ${tokens} tokens${window}.`, {
-    next: 'Name fewer files or lines of them (file.ts:10-80), send less history, or name a model with a larger window.',
+    next: 'Name fewer files or lines of them (file.ts:10-80), or name a model with a larger window.',
   });
 }

@@ -1,6 +1,10 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type PackedPackage, packedPackage } from '../support/packed-package.ts';
+import { vendorEnv } from '../support/product.ts';
+import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
+import { startAnthropic } from '../support/vendors/start-anthropic.ts';
+import { startOpenAi } from '../support/vendors/start-open-ai.ts';
 
 let packed: PackedPackage;
 
@@ -22,5 +26,54 @@ describe('the packed library in a folder of its own', () => {
     const { code, stdout, stderr } = await packed.run('readme.mjs', offline);
     expect(stderr).toBe('');
     expect([code, stdout]).toEqual([0, expect.stringMatching(/\S/)]);
+  });
+});
+
+describe('a conversation that grows', () => {
+  let vendor: FakeVendor;
+  afterEach(async () => {
+    expect(vendor.violations).toEqual([]);
+    await vendor.close();
+  });
+
+  it('goes on for 500 turns, and keeps its beginning for many of them', async () => {
+    vendor = await startOpenAi({ models: [{ id: 'small', window: 16_000 }] });
+    vendor.byDefault({ answer: 'Noted.' });
+    const { turns, trims } = await packed.answer<{ turns: number; trims: number }>(
+      `const polylogue = await createPolylogue();
+      const conversation = polylogue.createConversation({ model: 'custom:small' });
+      let trims = 0;
+      polylogue.on('trim', () => void trims++);
+      for (let turn = 1; turn <= 500; turn++) await conversation.send('Turn ' + turn + '. ' + 'ago '.repeat(300));
+      console.log(JSON.stringify({ turns: conversation.turns.length, trims }));
+      await polylogue.cleanup();`,
+      { CUSTOM_API_URL: vendor.url, CUSTOM_API_KEY: 'test-key', CUSTOM_MODEL_NAME: 'small' },
+    );
+    expect(turns).toBe(1_000);
+    expect(trims).toBeGreaterThan(400);
+    const asked = vendor.requests.filter(({ dialect }) => dialect !== 'models');
+    const first = asked.map(({ messages }) => messages.find(({ role }) => role === 'user')?.text);
+    expect(first).toHaveLength(500);
+    expect(new Set(first).size).toBeLessThan(150);
+    expect(vendor.requests.at(-1)?.messages.at(-1)?.text).toContain('Turn 500.');
+  });
+
+  it.each(['claude-haiku-4-5', 'gpt-5-mini'])('is trimmed before %s would refuse it', async model => {
+    vendor = await (model.startsWith('claude') ? startAnthropic() : startOpenAi());
+    vendor.byDefault({ answer: 'Noted.' });
+    const { turns } = await packed.answer<{ turns: number }>(
+      `const polylogue = await createPolylogue();
+      const said = (role, text) => ({ role, section: 'turn', parts: [{ type: 'text', text }] });
+      const history = Array.from({ length: 120 }, (_, at) => said(at % 2 ? 'assistant' : 'user', at + ' ' + 'ago '.repeat(8_000)));
+      const conversation = polylogue.createConversation({ model: '${model}', history });
+      await conversation.send('One.');
+      await conversation.send('Two.');
+      console.log(JSON.stringify({ turns: conversation.turns.length }));
+      await polylogue.cleanup();`,
+      vendorEnv(model.startsWith('claude') ? { anthropic: vendor.url } : { openai: vendor.url }),
+    );
+    expect(turns).toBe(124);
+    for (const { messages } of vendor.requests)
+      expect(messages.find(({ role }) => role === 'user' || role === 'assistant')?.role).toBe('user');
   });
 });

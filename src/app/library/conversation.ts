@@ -26,6 +26,7 @@ export function createEmitter(onFailure: (error: unknown) => void): Emitter {
     tool_call: new Set(),
     tool_result: new Set(),
     refresh: new Set(),
+    trim: new Set(),
     cache: new Set(),
     error: new Set(),
   };
@@ -176,7 +177,6 @@ function limitsOf({ truncLimit, maxRounds }: NonNullable<SendDefaults['params']>
 }
 
 function forward(emitter: Emitter, conversation: string, request: SendRequest, event: AgentEvent): void {
-  if (event.type === 'trim') return;
   emitter.emit(event.type, { ...event, conversation });
   if (event.type === 'response') {
     const { cacheRead: read, cacheWrite: written } = event.usage;

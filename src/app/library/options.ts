@@ -111,6 +111,8 @@ export interface PolylogueEvents {
   tool_result: Extract<AgentEvent, { type: 'tool_result' }> & Owned;
   /** Files that the model has seen changed, and it is told so. */
   refresh: Extract<AgentEvent, { type: 'refresh' }> & Owned;
+  /** The conversation is too long for its model: so many of its oldest entries are not sent. */
+  trim: Extract<AgentEvent, { type: 'trim' }> & Owned;
   /** What of a request came out of the vendor's cache, and what was put there, in tokens. */
   cache: { type: 'cache'; round: number; read: number; written: number } & Owned;
   error: { type: 'error'; error: AppError | Error } & Owned;

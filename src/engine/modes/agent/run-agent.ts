@@ -1,10 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { createMaskedStream } from '../../../calls/ask/redaction.ts';
 import { bugError, throwIfAborted } from '../../../core/errors.ts';
-import { type Message, type SaidPart, type ToolCall, type ToolResult, textOf } from '../../../core/message.ts';
+import { type Message, type SaidPart, type ToolCall, textOf } from '../../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../../core/model.ts';
-import { cutMiddle } from '../../../core/text.ts';
-import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';
 import { addUsage, noUsage } from '../../../core/usage.ts';
 import { type ModelAnswer, pausedTurn } from '../../../models/ask-model.ts';
 import { thinksInAnswer } from '../../../models/budget.ts';
@@ -17,62 +15,11 @@ import {
   type AgentStop,
   type AgentToolCall,
   agentLimits,
-  headed,
   noticeOf,
-  refreshHeading,
   stripForgedMarks,
 } from './agent.ts';
 import { callTools, type RoundOutcomes } from './call-tools.ts';
-
-/** One round: what the model said, and what came of its calls, in their order. */
-export interface Exchange {
-  said: readonly SaidPart[];
-  /** What the model saw at first; later rounds have less of it. */
-  results: readonly ToolResult[];
-}
-
-/** A run as its next question needs it. It edits its own past: that is what keeps it short. */
-export interface Conversation {
-  preamble: readonly Message[];
-  /** Borne by our own blocks. */
-  mark: string;
-  /** Earlier turns; may lose their oldest. */
-  history: readonly Message[];
-  task: Message;
-  exchanges: readonly Exchange[];
-  /** What changed in files, told with the results of the newest exchange that it was found at. */
-  refresh?: { after: Exchange; text: string } | undefined;
-}
-
-/**
- * The messages of the next question. Outputs of older rounds are cut to `truncLimit` characters; the newest block of changed
- * files stands behind the last result of its round, and no other does.
- */
-export function messagesOf(conversation: Conversation, truncLimit: number, closing?: string): Message[] {
-  const { preamble, mark, history, task, exchanges, refresh } = conversation;
-  const newest = exchanges.at(-1);
-  const rounds = exchanges.flatMap(exchange => {
-    const keep = exchange === newest ? Number.POSITIVE_INFINITY : truncLimit;
-    const block = refresh?.after === exchange ? `\n\n${headed(refreshHeading, mark)}\n${refresh.text}` : '';
-    return messagesOfRound(exchange, keep, block);
-  });
-  const marked = rounds.map((message, index) =>
-    index === rounds.length - 1 ? { ...message, cacheMark: true } : message,
-  );
-  const before = [...history, { ...task, cacheMark: true }];
-  return [...preamble, ...before, ...marked, ...(closing === undefined ? [] : [said('user', 'turn', closing)])];
-}
-
-function messagesOfRound({ said: parts, results }: Exchange, keep: number, block: string): Message[] {
-  const content = results.map((result, index) => ({
-    ...result,
-    text: cutMiddle(result.text, keep) + (index === results.length - 1 ? block : ''),
-  }));
-  return [
-    { role: 'assistant', section: 'turn', parts: [], said: parts },
-    { role: 'user', section: 'turn', parts: [], results: content },
-  ];
-}
+import { type Conversation, messagesOf, messagesOfRound, trimConversation } from './conversation-window.ts';
 
 /** What the run adds to a conversation that goes on after it. */
 function turnsOf({ task, exchanges }: Conversation, truncLimit: number, last: Message): Message[] {
@@ -81,68 +28,6 @@ function turnsOf({ task, exchanges }: Conversation, truncLimit: number, last: Me
 
 function bytesOf(messages: readonly Message[]): number {
   return messages.reduce((sum, message) => sum + Buffer.byteLength(textOf(message)), 0);
-}
-
-/** When a conversation loses its oldest entries, and how many: tokens, and the entries that stay in any case. */
-interface TrimRule {
-  above: number;
-  downTo: number;
-  least: number;
-}
-
-/** Vendors with a window that gets dearer or duller long before it is full; the others by what fits. */
-const rules: Readonly<Record<string, TrimRule>> = {
-  anthropic: { above: 180_000, downTo: 180_000, least: 1 },
-  minimax: { above: 180_000, downTo: 180_000, least: 1 },
-  google: { above: 360_000, downTo: 270_000, least: 4 },
-};
-
-export function trimRule({ provider, window }: ModelInfo, answer: number): TrimRule {
-  const fits = Math.max(1, Math.floor((window - answer) * 0.95));
-  const { above, downTo, least } = rules[provider] ?? { above: fits, downTo: fits, least: 1 };
-  return { above: Math.min(above, fits), downTo: Math.min(downTo, fits), least };
-}
-
-/**
- * The conversation without its oldest entries where it is too long: a stale block of changed files first, then earlier turns,
- * then rounds, each call with its result. The task and the newest entries stay. Answers how many entries went.
- */
-export function trimConversation(
-  conversation: Conversation,
-  model: ModelInfo,
-  { answer, truncLimit }: { answer: number; truncLimit: number },
-): { conversation: Conversation; entries: number; fits: boolean } {
-  const rule = trimRule(model, answer);
-  const factor = tokenFactor(model.id);
-  const count = (each: Conversation) => tokensOf(messagesOf(each, truncLimit), factor);
-  if (count(conversation) <= rule.above) return { conversation, entries: 0, fits: true };
-  let left = conversation;
-  if (left.refresh && left.refresh.after !== left.exchanges.at(-1)) left = { ...left, refresh: undefined };
-  let entries = 0;
-  while (count(left) > rule.downTo) {
-    const shorter = withoutOldest(left, rule.least);
-    if (!shorter) break;
-    left = shorter;
-    entries++;
-  }
-  return { conversation: left, entries, fits: count(left) <= rule.above };
-}
-
-/** An entry is an earlier message, with its results where it called tools, or a round. */
-function withoutOldest(conversation: Conversation, least: number): Conversation | undefined {
-  const { history, exchanges, refresh } = conversation;
-  if (history.length > 0 && history.length + exchanges.length > least) {
-    return { ...conversation, history: history.slice(history[1]?.results ? 2 : 1) };
-  }
-  if (exchanges.length <= Math.max(1, least)) return undefined;
-  const [oldest, ...rest] = exchanges;
-  return { ...conversation, exchanges: rest, ...(refresh?.after === oldest && { refresh: undefined }) };
-}
-
-function tokensOf(messages: readonly Message[], factor: number): number {
-  return Math.ceil(
-    messages.reduce((sum, message) => sum + estimateTokens(textOf(message)) + tokensPerMessage, 0) * factor,
-  );
 }
 
 const outOfRounds =

@@ -7,7 +7,7 @@ import {
   messagesOf,
   trimConversation,
   trimRule,
-} from '../../../../src/engine/modes/agent/run-agent.ts';
+} from '../../../../src/engine/modes/agent/conversation-window.ts';
 import { said } from '../../../../src/threads/transcript.ts';
 import { modelInfo } from '../../../models/scripted-model.ts';
 
