@@ -77,7 +77,10 @@ export async function autoPicks(day: string): Promise<Pick[]> {
 
 /** The product's models with nothing but keys that open nothing: no vendor is asked. */
 function teamOf(keys: readonly string[], now: number) {
-  const clock: Clock = { now: () => now, monotonic: () => 0, after: () => () => {}, sleep: async () => {} };
+  const clock: Clock = {
+    ...{ now: () => now, storeTime: () => now, monotonic: () => 0, sinceBoot: () => ({ boot: '', ms: 0 }) },
+    ...{ after: () => () => {}, sleep: async () => {} },
+  };
   const policy = {
     allowed: {},
     denied: [],

@@ -34,9 +34,12 @@ let minutes = 0;
 
 /** Replaces the time of a clock with one that stands still during a call, so that the speed of the machine has no effect. */
 function still(real: Clock): Clock {
+  const now = () => Date.UTC(2026, 0, 1, 0, minutes);
   return {
-    now: () => Date.UTC(2026, 0, 1, 0, minutes),
+    now,
+    storeTime: now,
     monotonic: () => minutes * 60_000,
+    sinceBoot: () => ({ boot: 'still', ms: minutes * 60_000 }),
     sleep: (ms, signal) => real.sleep(ms, signal),
     after: (ms, run) => (ms > longestWaitMs ? () => undefined : real.after(ms, run)),
   };

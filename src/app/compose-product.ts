@@ -53,6 +53,8 @@ export interface Product extends ObservabilityServices {
   commandSandbox(): Promise<string>;
   /** What a server behind the store says of itself; absent where there is none. */
   inspectStore: Store['inspect'];
+  /** How far this machine's clock is ahead of the time by which what is stored expires, in milliseconds. */
+  clockAhead(): number;
   /** Serves many clients over HTTP; rejects where it may not, or can't. */
   openDaemon(options: DaemonSettings): Promise<DaemonService>;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
@@ -72,14 +74,14 @@ export async function composeProduct(
   front: Front,
 ): Promise<Product> {
   const values = config.values.app;
-  const { clock, random, homeDir: home, extensions = {} } = environment;
+  const { random, homeDir: home, extensions = {} } = environment;
   const { telemetry, found, root, place, besides } = front;
   const { emit, recent, mask, logExchange } = telemetry;
   const { isPrivate } = place;
   const { roots } = found;
   const { providers: extraProviders, tools: extraTools } = extensions;
+  const { store, clock } = await openStore({ ...place, clock: environment.clock, random, emit });
   const ports = { clock, random, emit };
-  const store = await openStore({ ...place, ...ports });
   const threads = createThreads({ ...ports, store, timeoutHours: values.conversationTimeoutHours });
   const state = createStoredState(store, clock);
   const { cliRegistry: clis, cliRunner } = composeExternalClis(config, { ...environment, root, roots, emit });
@@ -109,6 +111,7 @@ export async function composeProduct(
     converse: hosts.own.converse,
     commandSandbox: async () => (await composeCommandSandbox(config, environment, roots)).describe(root),
     inspectStore: store.inspect,
+    clockAhead: () => clock.now() - clock.storeTime(),
     async projectOf(listed) {
       const found = await hosts.of({ permissions: unlimited, listed, free: true, isAlone: true });
       return { host: found.services.host, root: found.root };

@@ -1,6 +1,7 @@
 import { configError } from '../core/errors.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { createMemoryStore } from '../storage/memory/memory.ts';
+import { createStoreTime, withStoreTime } from '../storage/shared-state.ts';
 import { createSqliteStore } from '../storage/sqlite/sqlite.ts';
 import type { Store } from '../storage/store.ts';
 import type { OpenableStorePlace } from './stores.ts';
@@ -11,8 +12,34 @@ export interface StoreChoice extends Pick<OpenableStorePlace, 'file' | 'redis' |
   emit: Emit;
 }
 
-/** The store that the operator chose. Opens nothing yet. */
-export async function openStore({ file, redis, own, clock, random, emit }: StoreChoice): Promise<Store> {
+const timeEveryMs = 60_000;
+const retryMs = 1_000;
+
+/** The store that the operator chose, and the clock with its time. Opens nothing yet; a server is asked for its time. */
+export async function openStore({ clock, emit, ...choice }: StoreChoice): Promise<{ store: Store; clock: Clock }> {
+  const warn = (message: string) => emit({ type: 'warning', where: 'clock', message });
+  const { ahead, follow } = createStoreTime(clock, choice.file && `${choice.file}-clock`, warn);
+  const own: Clock = { ...clock, storeTime: () => clock.now() - ahead() };
+  const chosen = await chosenStore({ ...choice, clock: own, emit });
+  // One from outside may be an instance of a class, which is not copied.
+  if (choice.own) return { store: chosen, clock: own };
+  let stop = () => {};
+  let isClosed = false;
+  const ask = async () => {
+    const time = await chosen.time?.().catch(() => undefined);
+    if (time !== undefined) follow(time);
+    if (chosen.time && !isClosed) stop = clock.after(time === undefined ? retryMs : timeEveryMs, ask);
+  };
+  await ask();
+  const close = () => {
+    isClosed = true;
+    stop();
+    return chosen.close();
+  };
+  return { store: { ...withStoreTime(chosen, ahead), close }, clock: own };
+}
+
+async function chosenStore({ file, redis, own, clock, random, emit }: StoreChoice): Promise<Store> {
   const onWarning = (message: string) => emit({ type: 'warning', where: 'store', message });
   if (own) return own({ clock, random, onWarning });
   if (redis) {

@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { homedir, uptime } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { configError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 import { printableText } from '../core/text.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
+
+/** Where the system does not name it, each process counts as a start: only the time of day tells what passed between two. */
+const boot = readSystem('/proc/sys/kernel/random/boot_id') ?? randomUUID();
 
 const clock: Clock = {
   now: () => Date.now(),
@@ -14,6 +17,8 @@ const clock: Clock = {
     const [seconds, nanoseconds] = process.hrtime();
     return seconds * 1_000 + nanoseconds / 1_000_000;
   },
+  storeTime: () => Date.now(),
+  sinceBoot: () => ({ boot, ms: uptime() * 1_000 }),
   async sleep(ms, signal) {
     try {
       await delay(ms, undefined, signal && { signal });
@@ -45,13 +50,18 @@ export function systemEnvironment(): ProcessEnvironment {
 
 /** Where the system keeps it in a file, with the time at which it began: a number is given again. */
 function nameOfProcess(pid: number): string {
+  const stat = readSystem(`/proc/${pid}/stat`);
+  // The program's name, in brackets, may hold anything.
+  if (stat !== undefined) return `${pid} ${stat.slice(stat.lastIndexOf(')')).split(' ')[20]}`;
+  // The first process of a container has no parent: each of them is a client of its own.
+  return pid === 0 ? randomUUID() : String(pid);
+}
+
+function readSystem(file: string): string | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The program's name, in brackets, may hold anything.
-    return `${pid} ${stat.slice(stat.lastIndexOf(')')).split(' ')[20]}`;
+    return readFileSync(file, 'latin1');
   } catch {
-    // The first process of a container has no parent: each of them is a client of its own.
-    return pid === 0 ? randomUUID() : String(pid);
+    return undefined;
   }
 }
 

@@ -119,12 +119,11 @@ export function createRateLimits({ limits, state, clock }: RateLimitsParts): Adm
   return async ({ name, principal, rateLimited }) => {
     const limit = limits.get(name);
     if (!rateLimited || limit === undefined) return;
-    const now = clock.now();
+    const now = clock.storeTime();
     let waitMs = 0;
     await state.change(keyOf(name, principal), windowMs, before => {
       const times: unknown[] = Array.isArray(before?.at) ? before.at : [];
-      // A clock that was put back must not lock anybody out.
-      const at = times.filter(time => typeof time === 'number').filter(time => time > now - windowMs && time <= now);
+      const at = times.filter(time => typeof time === 'number').filter(time => Math.abs(now - time) < windowMs);
       const [oldest = now] = at.slice(-limit);
       waitMs = at.length < limit ? 0 : oldest + windowMs - now;
       return { at: waitMs === 0 ? [...at, now] : at };

@@ -4,10 +4,14 @@ import type { JsonObject } from './json.ts';
 
 /** Time as the rooms see it; tests hand in one that they move. */
 export interface Clock {
-  /** Milliseconds since the epoch. For what is stored and shown. */
+  /** Milliseconds since the epoch, as the machine has it: it may jump. For what is shown and compared with times of files. */
   now(): number;
   /** Milliseconds that never jump. For durations and time limits. */
   monotonic(): number;
+  /** Milliseconds since the epoch as all processes on one store count them. For what expires there, and for durations that they share. */
+  storeTime(): number;
+  /** Which start of the machine this is, and the milliseconds since, sleep included. */
+  sinceBoot(): { boot: string; ms: number };
   /** Resolves after `ms`; rejects at once with the signal's reason when it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Calls `run` once after `ms` without keeping the process alive; the result cancels it. */

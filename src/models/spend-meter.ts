@@ -275,8 +275,8 @@ function isAuto({ candidates: [first] }: ModelQuestion): boolean {
 }
 
 function scopeOf(clock: Clock, payer: NonNullable<ModelQuestion['payer']>) {
-  const now = clock.now();
-  return { owner: payer.owner, day: dayOf(now), now, ...(payer.thread && { thread: payer.thread }) };
+  const [day, now] = [dayOf(clock.now()), clock.storeTime()];
+  return { owner: payer.owner, day, now, ...(payer.thread && { thread: payer.thread }) };
 }
 
 /** A question whose worst cost is reserved. It is asked once, or given up. */

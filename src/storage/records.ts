@@ -158,7 +158,7 @@ export function refuseTakenOver(id: ThreadId): never {
 /** Answers what the head becomes; throws when the change does not fit the thread as it is. */
 export function changedHead<Head extends Omit<ThreadHead, 'initialContext'>>(head: Head, change: ThreadChange): Head {
   const { id, seq, expiresAt, totals } = head;
-  if (expiresAt <= change.updatedAt) {
+  if (expiresAt <= (change.now ?? change.updatedAt)) {
     throw storageError('conflict', `Thread ${id} expired at ${new Date(expiresAt).toISOString()}.`, {
       next: notLiveNext,
     });

@@ -1,10 +1,11 @@
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createQueue } from '../core/concurrency.ts';
 import { bugError } from '../core/errors.ts';
 import type { Clock, KeptTexts, Random, SharedState } from '../core/ports.ts';
 import { refuseContended } from './records.ts';
-import type { Fact, Store } from './store.ts';
+import type { Fact, Lookup, Store } from './store.ts';
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,99}$/;
 
@@ -57,7 +58,7 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
 
   const changed: SharedState['change'] = async (key, ttlMs, change) => {
     for (let tries = 0; tries < maxTries; tries++) {
-      const now = clock.now();
+      const now = clock.storeTime();
       const before: Fact | undefined = await store.fact(key, now);
       const value = change(before && structuredClone(before.value));
       if (value === undefined && before === undefined) return undefined;
@@ -68,9 +69,9 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
   };
 
   return {
-    get: async key => (await store.fact(key, clock.now()))?.value,
+    get: async key => (await store.fact(key, clock.storeTime()))?.value,
     async list(prefix) {
-      const found = await store.facts(prefix, clock.now());
+      const found = await store.facts(prefix, clock.storeTime());
       return new Map([...found].map(([key, { value }]) => [key, value]));
     },
     async change(key, ttlMs, change) {
@@ -81,5 +82,110 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
         leave();
       }
     },
+  };
+}
+
+/** What was seen of the clocks at one moment. */
+interface ClockReading extends ReturnType<Clock['sinceBoot']> {
+  wall: number;
+  /** How far the time of day is ahead of the store's. */
+  ahead: number;
+}
+
+/** The clocks differ by less where none was changed: some systems count full seconds since the boot. */
+const slackMs = 2_000;
+
+/** Of a pause in which the machine was restarted only the time of day tells, which may be wrong: more of it does not count. */
+const maxOffMs = 86_400_000;
+
+const keepEveryMs = 600_000;
+
+/**
+ * How far the time of day is ahead of the store's time, which only time that passed moves on: a step of the time of day moves it
+ * neither way. What was read last is kept in `file`, for processes that come later; without one, each process begins with 0.
+ */
+export function createStoreTime(clock: Clock, file: string | undefined, onWarning: (message: string) => void) {
+  let kept = keptReading(file);
+  let last = kept;
+
+  function look(isSecond = false): ClockReading {
+    const seen = { wall: clock.now(), ...clock.sinceBoot() };
+    const before = last ?? { ...seen, ahead: 0 };
+    const passed = seen.wall - before.wall;
+    const isSameBoot = seen.boot === before.boot && seen.ms >= before.ms;
+    const counted = isSameBoot ? seen.ms - before.ms : Math.min(Math.max(0, passed), maxOffMs);
+    const step = Math.abs(passed - counted) > slackMs ? Math.round(passed - counted) : 0;
+    // The process may have stood still between two readings.
+    if (step !== 0 && !isSecond) return look(true);
+    if (step < 0 || (step > 0 && isSameBoot)) onWarning(stepWarning(step));
+    last = { ...seen, ahead: before.ahead + step };
+    const isKept = kept?.boot === last.boot && kept.ahead === last.ahead && last.ms - kept.ms < keepEveryMs;
+    if (file !== undefined && !isKept && keepReading(file, last)) kept = last;
+    return last;
+  }
+
+  return {
+    ahead: () => look().ahead,
+    /** The server behind the store counts the time. */
+    follow(time: number): void {
+      last = { ...look(), ahead: Math.round(clock.now() - time) };
+    },
+  };
+}
+
+function stepWarning(step: number): string {
+  const hours = (Math.abs(step) / 3_600_000).toFixed(2);
+  return `The clock of this machine was moved ${step > 0 ? 'ahead' : 'back'} by ${hours} h. Threads, jobs and kept replies keep the time they had left; set the clock right, because new entries bear its time.`;
+}
+
+function keptReading(file: string | undefined): ClockReading | undefined {
+  try {
+    const { wall, boot, ms, ahead } = JSON.parse(readFileSync(file ?? '', 'utf8'));
+    return [wall, ms, ahead].every(Number.isFinite) ? { wall, boot: String(boot), ms, ahead } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** As a whole or not at all; false where it can't be written, which the next look tries again. */
+function keepReading(file: string, reading: ClockReading): boolean {
+  try {
+    writeFileSync(`${file}.${process.pid}`, JSON.stringify(reading), { mode: 0o600 });
+    renameSync(`${file}.${process.pid}`, file);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A store whose threads and jobs expire by its own time, to callers who give and get times of day. */
+export function withStoreTime(store: Store, ahead: () => number): Store {
+  const at = (now: number) => now - ahead();
+  const asked = <Query extends { now: number }>(query: Query): Query => ({ ...query, now: at(query.now) });
+  const stored = <Item extends { expiresAt: number }>(item: Item): Item => ({ ...item, expiresAt: at(item.expiresAt) });
+  const shown = <Item extends { expiresAt: number }>(item: Item): Item => ({
+    ...item,
+    expiresAt: item.expiresAt + ahead(),
+  });
+  function looked<Found extends { expiresAt: number }>(found: Lookup<Found>): Lookup<Found> {
+    if (found.state === 'live') return { ...found, value: shown(found.value) };
+    if (found.state === 'expired') return { ...found, expiredAt: found.expiredAt + ahead() };
+    return found.state === 'deleted' ? { ...found, deletedAt: found.deletedAt + ahead() } : found;
+  }
+  return {
+    ...store,
+    create: (head, over) => store.create(stored(head), over),
+    read: async (id, now) => looked(await store.read(id, at(now))),
+    head: async (id, now) => looked(await store.head(id, at(now))),
+    commit: (id, change) => store.commit(id, { ...stored(change), now: at(change.updatedAt) }),
+    list: async query => (await store.list(asked(query))).map(shown),
+    search: async query => (await store.search(asked(query))).map(hit => ({ ...hit, thread: shown(hit.thread) })),
+    remove: (id, now) => store.remove(id, at(now)),
+    prune: (now, unused) => store.prune(at(now), unused),
+    prunable: (now, unused) => store.prunable(at(now), unused),
+    createJob: job => store.createJob(stored(job)),
+    job: (id, now) => store.job(id, at(now)).then(job => job && shown(job)),
+    jobs: async query => (await store.jobs(asked(query))).map(shown),
+    endJob: (id, end) => store.endJob(id, stored(end)),
   };
 }

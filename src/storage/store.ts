@@ -34,6 +34,8 @@ export interface ThreadChange {
   /** Epoch milliseconds. */
   updatedAt: number;
   expiresAt: number;
+  /** When it is made, by the time that `expiresAt` goes by; absent: `updatedAt`. */
+  now?: number;
   title?: string;
   /** Added to the totals. */
   tokens?: number;
@@ -198,6 +200,9 @@ export interface Store {
 
   /** What calls cost, and what is reserved for those under way. */
   readonly spend: SpendLedger;
+
+  /** Epoch milliseconds by the server behind the store, which machines share whose own times differ; absent where there is none. */
+  time?(): Promise<number>;
 
   /** What an operator should know of a server behind the store; absent where there is none. Rejects when it can't be reached. */
   inspect?(): Promise<StoreInspection>;

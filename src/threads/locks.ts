@@ -39,7 +39,7 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions):
   const warn = warnFrom(emit, 'thread lease');
 
   async function take(id: string, { signal, onWait }: ExclusiveOptions): Promise<void> {
-    for (let tries = 0; !(await store.lease(id, holder, leaseMs, clock.now())); tries++) {
+    for (let tries = 0; !(await store.lease(id, holder, leaseMs, clock.storeTime())); tries++) {
       if (tries === 0) onWait?.();
       throwIfAborted(signal);
       await clock.sleep(pollMs, signal);
@@ -50,7 +50,7 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions):
     let stop = () => {};
     const renewLater = () => {
       stop = clock.after(renewEveryMs, () => {
-        store.lease(id, holder, leaseMs, clock.now()).catch(error => {
+        store.lease(id, holder, leaseMs, clock.storeTime()).catch(error => {
           // The exchange goes on: the commit's own check tells whether somebody came between.
           warn(error);
         });

@@ -310,8 +310,8 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
 
     /** Removes a thread with what waits in it; false when it was not live. Under its lease. */
     async remove(id: ThreadId): Promise<boolean> {
-      const now = clock.now();
-      const removed = await store.remove(id, now);
+      const removed = await store.remove(id, clock.now());
+      const now = clock.storeTime();
       for (const prefix of runPrefixes) {
         for (const [key, { version }] of await store.facts(prefix + id, now)) {
           await store.swapFact({ key, version, expiresAt: now, now });

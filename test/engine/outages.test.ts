@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/core/ports.ts';
+import { aheadBy } from '../support/clock.ts';
 import { fastClock } from '../support/fast-clock.ts';
 import { type Document, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
@@ -128,11 +129,7 @@ it('a question is answered for every ordered pair of providers, of which the fir
     for (const other of ids.slice(at + 1)) {
       let skippedMs = 0;
       const fast = fastClock(100);
-      const clock: Clock = {
-        ...fast,
-        now: () => fast.now() + skippedMs,
-        monotonic: () => fast.monotonic() + skippedMs,
-      };
+      const clock = aheadBy(fast, () => skippedMs);
       await withProviders([one, other], clock, async polylogue => {
         for (const pair of [[one, other] as const, [other, one] as const]) {
           pairs += 1;

@@ -37,6 +37,8 @@ export function manualClock(start = 1_800_000_000_000): ManualClock {
   return {
     now: () => start + elapsed,
     monotonic: () => elapsed,
+    storeTime: () => start + elapsed,
+    sinceBoot: () => ({ boot: `manual ${start}`, ms: elapsed }),
     after,
     sleep: (ms, signal) => sleepOn(after, ms, signal),
     pending: () => timers.size,
@@ -67,8 +69,22 @@ export function realClock(): Clock {
   return {
     now: () => Date.now(),
     monotonic: () => performance.now(),
+    storeTime: () => Date.now(),
+    sinceBoot: () => ({ boot: 'real', ms: Number(process.hrtime.bigint() / 1_000n) / 1_000 }),
     after,
     sleep: (ms, signal) => sleepOn(awake, ms, signal),
+  };
+}
+
+/** The clock as if `ms()` more had passed, by all that it tells. */
+export function aheadBy(clock: Clock, ms: () => number): Clock {
+  const { boot } = clock.sinceBoot();
+  return {
+    ...clock,
+    now: () => clock.now() + ms(),
+    monotonic: () => clock.monotonic() + ms(),
+    storeTime: () => clock.storeTime() + ms(),
+    sinceBoot: () => ({ boot, ms: clock.sinceBoot().ms + ms() }),
   };
 }
 

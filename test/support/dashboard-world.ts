@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Clock } from '../../src/core/ports.ts';
 import type { Daemon } from '../../src/server/daemon/daemon.ts';
-import { realClock } from './clock.ts';
+import { aheadBy, realClock } from './clock.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from './product.ts';
 import { type TempProject, tempProject } from './temp-project.ts';
 import type { FakeVendor, RecordedRequest } from './vendors/fake-vendor.ts';
@@ -56,8 +56,7 @@ export async function startDashboardWorld(): Promise<DashboardWorld> {
   const real = realClock();
   let ahead = -19 * dayMs - 12 * 60_000;
   const clock: Clock = {
-    ...real,
-    now: () => real.now() + ahead,
+    ...aheadBy(real, () => ahead),
     // Vendors that fail are asked again at once.
     sleep: (ms, signal) => real.sleep(Math.min(ms, 10), signal),
   };

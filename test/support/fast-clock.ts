@@ -34,6 +34,8 @@ export function fastClock(factor: number, start = Date.now()): Clock {
   return {
     now: () => start + look() * factor,
     monotonic: () => look() * factor,
+    storeTime: () => start + look() * factor,
+    sinceBoot: () => ({ boot: `fast ${start}`, ms: look() * factor }),
     after,
     async sleep(ms, signal) {
       signal?.throwIfAborted();
@@ -52,9 +54,12 @@ export function clockOrigin(): number {
 export function sharedFastClock(factor: number, origin: number): Clock {
   const real = realClock();
   const monotonic = () => (clockOrigin() - origin) * factor;
+  const now = () => 1_800_000_000_000 + monotonic();
   return {
-    now: () => 1_800_000_000_000 + monotonic(),
+    now,
     monotonic,
+    storeTime: now,
+    sinceBoot: () => ({ boot: 'shared', ms: monotonic() }),
     after: (ms, run) => real.after(ms / factor, run),
     sleep: (ms, signal) => real.sleep(ms / factor, signal),
   };

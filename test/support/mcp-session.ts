@@ -42,8 +42,20 @@ export function serverCommand({ root, home, env, args = [], nodeArgs = [], progr
   };
 }
 
-/** Runs Node with a wall clock that is this far ahead. */
+/** Runs Node this much later: the time of day and the time since the boot are ahead. */
 export function clockAhead(ms: number): string[] {
+  const source = `import os from 'node:os';
+    import { syncBuiltinESMExports } from 'node:module';
+    const { now } = Date;
+    const { uptime } = os;
+    Date.now = () => now() + ${ms};
+    os.uptime = () => uptime() + ${ms / 1_000};
+    syncBuiltinESMExports();`;
+  return ['--import', `data:text/javascript,${encodeURIComponent(source)}`];
+}
+
+/** Runs Node with a time of day that is off by this much. */
+export function clockOff(ms: number): string[] {
   return ['--import', `data:text/javascript,const now=Date.now;Date.now=()=>now()+${ms}`];
 }
 

@@ -18,6 +18,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemEnvironment } from '../../src/app/system-environment.ts';
 import { isAppError } from '../../src/core/errors.ts';
 import { threadId } from '../../src/core/ids.ts';
+import { isRecord } from '../../src/core/json.ts';
 import { createStoredState } from '../../src/storage/shared-state.ts';
 import { createSqliteStore } from '../../src/storage/sqlite/sqlite.ts';
 import type { Store } from '../../src/storage/store.ts';
@@ -27,7 +28,17 @@ import { manualClock, realClock } from './clock.ts';
 
 const [mode, file = '', ...rest] = process.argv.slice(2);
 // Straight to the descriptor: what the parent has read was said before the kill.
-const say = (line: string | number) => writeSync(1, `${line}\n`);
+function say(line: string | number): void {
+  while (true) {
+    try {
+      writeSync(1, `${line}\n`);
+      return;
+    } catch (error) {
+      // A parent that is busy has not read what came before.
+      if (!isRecord(error) || error.code !== 'EAGAIN') throw error;
+    }
+  }
+}
 
 async function open(): Promise<Store> {
   const onWarning = (message: string) => void writeSync(2, `warning: ${message}\n`);

@@ -245,7 +245,7 @@ export async function awaitElsewhere(
     if (await lease.isDead(call.holder)) return undefined;
     if (clock.monotonic() - wantedAt >= wantedMs) {
       wantedAt = clock.monotonic();
-      await log.change(key, id, found => ({ ...found, wantedAt: clock.now() }));
+      await log.change(key, id, found => ({ ...found, wantedAt: clock.storeTime() }));
     }
     await clock.sleep(pollMs, signal);
   }

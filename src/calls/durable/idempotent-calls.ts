@@ -236,7 +236,7 @@ class IdempotentCallService implements IdempotentCalls {
       ? recoveredReply(executor, call, earlier.trace, request)
       : await outcomeOf(this.#options.jobs, call, request);
     const reply = found?.isError && isForgotten(call, fingerprint) ? undefined : found;
-    const end = (logged: CallOperation) => reply && endedOperation(logged, this.#options.clock.now(), reply);
+    const end = (logged: CallOperation) => reply && endedOperation(logged, this.#options.clock.storeTime(), reply);
     if (isDead || !reply) await this.#note(fingerprint, call.id, end);
     return reply && this.#shown(reply, call.id, fingerprint);
   }
@@ -264,8 +264,7 @@ class IdempotentCallService implements IdempotentCalls {
     const { clock, random, graceMs, lease } = this.#options;
     const { key, same, client } = fingerprint;
     const id = random.uuid();
-    const now = clock.now();
-    const times = { startedAt: now, expiresAt: now + runningMs };
+    const times = { startedAt: clock.now(), expiresAt: clock.storeTime() + runningMs };
     const call: CallOperation = { id, same, client, status: 'running', holder: lease.holder, ...times };
     const { promise: started, resolve: begun } = Promise.withResolvers<void>();
     const own: OwnCall = { key, call, started };
@@ -325,7 +324,7 @@ class IdempotentCallService implements IdempotentCalls {
     const { id } = own.call;
     const { isError, document, job, questions } = reply;
     const isInterrupted = work.endedBy() === 'interrupted';
-    const now = this.#options.clock.now();
+    const now = this.#options.clock.storeTime();
     if (!fingerprint.named) await aBreath();
     const { hasArrived } = own;
     // What failed or was cancelled left nothing that could be handed out.
@@ -351,7 +350,7 @@ class IdempotentCallService implements IdempotentCalls {
   async #wantedMs({ key }: CallFingerprint, id: string): Promise<number> {
     const { calls } = await this.#log.read(key);
     const wantedAt = calls.find(call => call.id === id)?.wantedAt ?? 0;
-    return wantedAt + wantedFreshMs - this.#options.clock.now();
+    return wantedAt + wantedFreshMs - this.#options.clock.storeTime();
   }
 
   #shown(reply: JobReply & Pick<ToolReply, 'job'>, id: string, fingerprint: CallFingerprint): ToolReply {

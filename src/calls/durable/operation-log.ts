@@ -84,7 +84,7 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
   const isKept = ({ id }: CallOperation) => !forgotten.has(id);
 
   async function readAll(key: Sha256): Promise<LoggedOperation> {
-    const now = clock.now();
+    const now = clock.storeTime();
     const fact: Fact | undefined = await store.fact(nameOf(key), now);
     const calls = fact ? unsealed(fact.value) : [];
     return { version: fact?.version ?? 0, calls: calls.filter(({ expiresAt }) => expiresAt > now) };
@@ -94,7 +94,7 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
     const kept = calls.slice(-maxCalls);
     const expiresAt = Math.max(0, ...kept.map(call => call.expiresAt));
     const value = kept.length > 0 ? sealed(kept) : undefined;
-    return store.swapFact({ key: nameOf(key), version, value, expiresAt, now: clock.now(), unhurried });
+    return store.swapFact({ key: nameOf(key), version, value, expiresAt, now: clock.storeTime(), unhurried });
   }
 
   async function changeAll(key: Sha256, change: ChangeAll, unhurried?: boolean): Promise<void> {

@@ -39,17 +39,17 @@ export function createProcessLease({ store, clock, emit, holder }: ProcessLeaseO
   /** The lease as it was taken; jobs that begin before the next beat need not take it again. */
   let taken: Promise<unknown> | undefined;
 
-  /** Until when the others see it, as far as is known here (epoch milliseconds). */
+  /** Until when the others see it, as far as is known here (monotonic milliseconds). */
   let heldUntil = 0;
   const waiting = new Set<() => void>();
 
   async function lease(unhurried: boolean): Promise<void> {
     const before = heldUntil;
-    const until = clock.now() + leaseMs;
+    const until = clock.monotonic() + leaseMs;
     heldUntil = until;
     let isMine = false;
     try {
-      isMine = await store.lease(holder, holder, leaseMs, clock.now(), unhurried);
+      isMine = await store.lease(holder, holder, leaseMs, clock.storeTime(), unhurried);
     } finally {
       if (!isMine && heldUntil === until) heldUntil = before;
     }
@@ -86,7 +86,7 @@ export function createProcessLease({ store, clock, emit, holder }: ProcessLeaseO
       jobs++;
       if (!stop) beatLater();
       // Less is left of it only where the last beats failed: it may lapse, or have lapsed, before the next one.
-      const isFresh = heldUntil - clock.now() > beatMs;
+      const isFresh = heldUntil - clock.monotonic() > beatMs;
       taken = taken && isFresh ? taken : lease(unhurried);
       const mine = taken;
       try {
@@ -108,7 +108,7 @@ export function createProcessLease({ store, clock, emit, holder }: ProcessLeaseO
     },
     async isDead(other) {
       // Whoever can take the lease of another finds that he let it lapse.
-      if (other === holder || !(await store.lease(other, holder, leaseMs, clock.now()))) return false;
+      if (other === holder || !(await store.lease(other, holder, leaseMs, clock.storeTime()))) return false;
       await store.release(other, holder);
       return true;
     },

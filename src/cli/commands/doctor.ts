@@ -7,6 +7,7 @@ import { type CommandContext, defineCommand } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import type { Finding } from '../doctor/doctor-checks.ts';
 import {
+  checkClock,
   checkCommandSandbox,
   checkDaemons,
   checkHandshakes,
@@ -37,6 +38,7 @@ export const doctor = defineCommand({
       const findings: Finding[] = [
         ...(await checkMachine(context)),
         ...(await checkStore(product.inspectStore)),
+        ...checkClock(product),
         ...(await checkRoots(product)),
         ...checkSettings(context),
         ...(await checkDaemons(context)),

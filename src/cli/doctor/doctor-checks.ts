@@ -237,6 +237,14 @@ export async function checkStore(inspect: Product['inspectStore']): Promise<Find
   });
 }
 
+/** Where the clock of this machine was moved, or differs from that of the machine with the store. */
+export function checkClock({ clockAhead }: Product): Finding[] {
+  const hours = clockAhead() / 3_600_000;
+  if (Math.abs(hours) < 0.02) return [];
+  const text = `the clock of this machine is ${Math.abs(hours).toFixed(2)} h ${hours > 0 ? 'ahead of' : 'behind'} the time by which stored threads expire: it was moved, differs from the server's, or the machine was off for more than a day. Threads keep the time that they had left`;
+  return [{ state: 'note', what: 'clock', text }];
+}
+
 /** Which model sums up long threads; without the one that was named there are extracts, and nobody would notice. */
 export async function checkSummaries({ config }: CommandContext, { explainRoute }: Product): Promise<Finding[]> {
   const model = config.values.app.compactionModel;

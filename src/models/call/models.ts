@@ -238,11 +238,11 @@ export function createModelService(options: ModelServiceOptions): ModelService {
     },
     balance: async (providerId, signal) => (await connection(providerId)).balance?.(signal),
     async forget(thread) {
-      const all = state ? await listVendorCaches(state, clock.now()) : [];
+      const all = state ? await listVendorCaches(state, clock.storeTime()) : [];
       const keepers = new Set(all.filter(cache => cache.thread === thread).map(({ provider }) => provider));
       await Promise.all([...keepers].map(async provider => (await connection(provider)).forget?.(thread)));
     },
-    caches: async () => (state ? listVendorCaches(state, clock.now()) : []),
+    caches: async () => (state ? shownCaches(state, clock) : []),
     async close() {
       await Promise.all([resilience.settled(), connection.close()]);
     },
@@ -341,4 +341,11 @@ function resilienceOf(
     limits: { total, perProvider, queue: total * queueFactor },
     keyName: keyNames(definitions),
   });
+}
+
+/** With times of day. */
+async function shownCaches(state: SharedState, clock: Clock): Promise<VendorCache[]> {
+  const ahead = clock.now() - clock.storeTime();
+  const found = await listVendorCaches(state, clock.storeTime());
+  return found.map(cache => ({ ...cache, created: cache.created + ahead, expires: cache.expires + ahead }));
 }

@@ -209,7 +209,7 @@ export function createModelSources(parts: SourceParts): ModelSources {
         usable.map(async ({ definition }) => {
           const ask = fresh && mayAsk(definition);
           const listing = ask ? await listings.current(definition) : await listings.known(definition);
-          return [definition.id, listing && stateOf(listing, clock.now())] as const;
+          return [definition.id, listing && stateOf(listing, clock.storeTime())] as const;
         }),
       );
       return new Map(found.flatMap(([id, state]) => (state ? [[id, state]] : [])));

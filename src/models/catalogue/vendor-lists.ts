@@ -76,8 +76,7 @@ export function createListings(parts: ListingParts): Listings {
   const isFresh = (definition: ProviderDefinition, listing: Listing | undefined): boolean => {
     const { triedAt } = states.get(definition.id) ?? {};
     if (!listing || triedAt === undefined) return false;
-    const age = parts.clock.now() - triedAt;
-    // A clock that was set back makes the list of a time to come: it is not believed.
+    const age = parts.clock.storeTime() - triedAt;
     return age >= 0 && age < (!listing.complete ? failedFreshMs : freshFor(definition));
   };
 
@@ -103,7 +102,7 @@ export function createListings(parts: ListingParts): Listings {
     renew(definition) {
       const { triedAt, listing } = states.get(definition.id) ?? {};
       const failed = triedAt !== undefined && listing?.complete === false;
-      if (!failed || parts.clock.now() - triedAt >= renewAfterMs) void current(definition);
+      if (!failed || parts.clock.storeTime() - triedAt >= renewAfterMs) void current(definition);
     },
   };
 }
@@ -116,7 +115,7 @@ async function ask(parts: ListingParts, definition: ProviderDefinition, state: S
     const { list } = await connection(definition.id);
     const signal = AbortSignal.timeout(patienceMs);
     const models = list ? await orAbort(list(signal), signal) : [];
-    const at = clock.now();
+    const at = clock.storeTime();
     state.listing = { models: models.slice(0, maxModels).flatMap(sound), at, complete: list !== undefined };
     state.triedAt = at;
     if (list && !definition.listDecides) await keep(parts, definition, state.listing);
@@ -130,7 +129,7 @@ async function ask(parts: ListingParts, definition: ProviderDefinition, state: S
     // What it had is the best guess at what it has.
     const { models = [], at } = state.listing ?? {};
     state.listing = { models, ...(at === undefined ? {} : { at }), complete: false, failure };
-    state.triedAt = clock.now();
+    state.triedAt = clock.storeTime();
   }
   return state.listing;
 }
@@ -165,7 +164,7 @@ async function load(
   if (definition.listDecides) return;
   try {
     const found = keptSchema.safeParse(await shared?.get(keyOf(definition, settings(definition.id)))).data;
-    if (!found || found.at > clock.now() || found.at <= (state.listing?.at ?? 0)) return;
+    if (!found || found.at > clock.storeTime() || found.at <= (state.listing?.at ?? 0)) return;
     state.listing = { models: found.models, at: found.at, complete: true };
     state.triedAt = found.at;
   } catch (error) {

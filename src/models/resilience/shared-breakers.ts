@@ -1,21 +1,24 @@
+import { z } from 'zod';
 import { isAppError } from '../../core/errors.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import type { JsonObject } from '../../core/json.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
 import { type BreakerScope, type BreakerState, breakerRules, statePrefix } from './breaker.ts';
 
-/** What other processes need to know of a breaker that is not closed. Times in epoch milliseconds. */
-export interface BreakerRecord {
-  state: 'open' | 'quarantined';
-  opens: number;
-  since: number;
+/** What other processes need to know of a breaker that is not closed. Times are the store's, but for `since`. */
+export type BreakerRecord = z.infer<typeof recordSchema>;
+
+const recordSchema = z.object({
+  state: z.enum(['open', 'quarantined']),
+  opens: z.number(),
+  since: z.number(),
   /** The pause lasts until then. */
-  until: number;
-  cause: string;
+  until: z.number(),
+  cause: z.string().catch('unknown'),
   /** Failures in a row that opened it; 0 where an older release wrote it. */
-  failures: number;
+  failures: z.number().catch(0),
   /** The process that tries whether it works again, and for how long the others leave that to it. */
-  probe?: { by: string; until: number };
-}
+  probe: z.object({ by: z.string(), until: z.number() }).optional().catch(undefined),
+});
 
 /** After a day it is forgotten: then a call finds out anew. */
 export const recordLifeMs = 86_400_000;
@@ -26,24 +29,7 @@ export function recordToJson({ probe, ...rest }: BreakerRecord): JsonObject {
 
 /** Undefined for what is no record: another version's, or damaged. */
 export function recordFromJson(value: JsonObject | undefined): BreakerRecord | undefined {
-  if (!value) return undefined;
-  const { state, opens, since, until, cause, failures, probe } = value;
-  if (state !== 'open' && state !== 'quarantined') return undefined;
-  if (typeof opens !== 'number' || typeof since !== 'number' || typeof until !== 'number') return undefined;
-  return {
-    state,
-    opens,
-    since,
-    until,
-    cause: typeof cause === 'string' ? cause : 'unknown',
-    failures: typeof failures === 'number' ? failures : 0,
-    probe: probeOf(probe),
-  };
-}
-
-function probeOf(value: unknown): BreakerRecord['probe'] {
-  if (!isRecord(value) || typeof value.by !== 'string' || typeof value.until !== 'number') return undefined;
-  return { by: value.by, until: value.until };
+  return recordSchema.safeParse(value).data;
 }
 
 /** Whether a process may try now: the pause is over and nobody else is at it. */
@@ -133,11 +119,11 @@ export class SharedBreakers {
     try {
       // Read before it is written: most who ask too early need no write to be told.
       const before = recordFromJson(await this.#within(state.get(place.name), firstPatienceMs));
-      if (before && !mayProbe(before, clock.now())) return this.#denied(place, before);
-      const until = clock.now() + probeMs;
+      if (before && !mayProbe(before, clock.storeTime())) return this.#denied(place, before);
+      const until = clock.storeTime() + probeMs;
       const change = state.change(place.name, recordLifeMs, found => {
         const record = recordFromJson(found);
-        return record && mayProbe(record, clock.now())
+        return record && mayProbe(record, clock.storeTime())
           ? recordToJson({ ...record, probe: { by: self, until } })
           : found;
       });
@@ -159,7 +145,7 @@ export class SharedBreakers {
   opened(place: BreakerScope): Promise<void> {
     const { clock, self } = this.#parts;
     const { opens, since, readyAt, cause = 'unknown', consecutive: failures } = place.breaker;
-    const until = clock.now() + Math.max(0, readyAt - clock.monotonic());
+    const until = clock.storeTime() + Math.max(0, readyAt - clock.monotonic());
     const state = place.breaker.state === 'quarantined' ? 'quarantined' : 'open';
     const own: BreakerRecord = { state, opens, since, until, cause, failures };
     return this.#write(place, before => {
@@ -190,7 +176,7 @@ export class SharedBreakers {
       if (breaker.state !== 'closed') turn(place, 'closed');
       return;
     }
-    const now = clock.now();
+    const now = clock.storeTime();
     const probing = record.probe !== undefined && record.probe.until > now;
     const to = record.state === 'quarantined' ? 'quarantined' : probing ? 'half_open' : 'open';
     breaker.cause = record.cause;

@@ -101,12 +101,12 @@ export function cacheRecords({ vendor, state, clock }: CacheRecordsOptions): Cac
   return {
     async find(prompt) {
       const cache = readVendorCache(await state.get(keyOf(prompt)));
-      return cache && isCacheName(cache.name) && clock.now() < cache.expires - graceMs ? cache : undefined;
+      return cache && isCacheName(cache.name) && clock.storeTime() < cache.expires - graceMs ? cache : undefined;
     },
     async keep(cache) {
-      for (const [key, { expires }] of own) if (expires <= clock.now()) own.delete(key);
+      for (const [key, { expires }] of own) if (expires <= clock.storeTime()) own.delete(key);
       own.set(cacheKey(cache), cache);
-      await state.change(cacheKey(cache), cache.expires - clock.now() + recordGraceMs, () => ({ ...cache }));
+      await state.change(cacheKey(cache), cache.expires - clock.storeTime() + recordGraceMs, () => ({ ...cache }));
     },
     use: cache => void own.set(cacheKey(cache), cache),
     async forget(prompt, name) {
@@ -118,7 +118,7 @@ export function cacheRecords({ vendor, state, clock }: CacheRecordsOptions): Cac
     async close() {
       const mine = [...own];
       own.clear();
-      for (const [, { name, expires }] of mine) if (expires > clock.now()) part(name);
+      for (const [, { name, expires }] of mine) if (expires > clock.storeTime()) part(name);
       await Promise.all(parting);
       await Promise.all(mine.map(([key, { name }]) => drop(key, name)));
     },
@@ -236,7 +236,7 @@ export function googleCaches(options: GoogleCachesOptions): GoogleCaches {
       await records.forget(prompt, name);
     },
     async forget(thread) {
-      const all = await listVendorCaches(options.state, options.clock.now());
+      const all = await listVendorCaches(options.state, options.clock.storeTime());
       const gone = all.filter(cache => cache.provider === provider && cache.thread === thread);
       await Promise.all(gone.map(cache => giveUp(cache, cache.name)));
     },
@@ -281,7 +281,7 @@ function builder({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
         both => vendor.create(prompt, ttlMs / 1_000, both),
         signal,
       );
-      const created = clock.now();
+      const created = clock.storeTime();
       const facts = { ...beginningOf(prompt), files: filesOf(prompt), created, expires: created + keptMs };
       await records.keep({ provider, model, thread, ...made, ...facts });
       if (before) records.part(before.name);
@@ -299,7 +299,7 @@ function builder({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
 function renewer({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) {
   /** Answers the storage that was bought, in tokens times hours. */
   return async (cache: VendorCache, signal: AbortSignal): Promise<number> => {
-    const now = clock.now();
+    const now = clock.storeTime();
     if (now < cache.created + (cache.expires - cache.created) * renewAt) return 0;
     try {
       const kept = await withDeadline(clock, patienceMs, both => vendor.renew(cache.name, ttlMs / 1_000, both), signal);

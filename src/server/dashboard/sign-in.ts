@@ -43,7 +43,7 @@ export function cookiesOf(request: Request): ReadonlyMap<string, string> {
 
 export interface SignInParts {
   tokens: Pick<Tokens, 'find' | 'holder' | 'onChange' | 'onRotation'>;
-  clock: Pick<Clock, 'now'>;
+  clock: Pick<Clock, 'monotonic'>;
   random: Pick<Random, 'uuid'>;
 }
 
@@ -67,7 +67,7 @@ export function createSignIn({ tokens, clock, random }: SignInParts) {
     const session = sessions.get(key);
     if (!session) return undefined;
     const caller = tokens.holder(session.digest);
-    const now = clock.now();
+    const now = clock.monotonic();
     const isFresh = now - session.usedAt < idleMs && now - session.madeAt < maxAgeMs;
     if (caller?.owner === session.owner && isFresh) return caller;
     end(key);
@@ -90,7 +90,7 @@ export function createSignIn({ tokens, clock, random }: SignInParts) {
     const caller = callerOf(hash('sha256', id));
     const session = sessions.get(hash('sha256', id));
     if (!caller || !session) return undefined;
-    session.usedAt = clock.now();
+    session.usedAt = clock.monotonic();
     return { caller, csrf: signOf(id, 'polylogue form'), session: session.end.signal };
   }
 
@@ -126,7 +126,7 @@ export function createSignIn({ tokens, clock, random }: SignInParts) {
       if (oldest && own.length >= maxSessions) end(oldest[0]);
       // Each of them is 122 bits of chance.
       const id = hash('sha256', `${random.uuid()}${random.uuid()}${random.uuid()}`, 'base64url');
-      const now = clock.now();
+      const now = clock.monotonic();
       sessions.set(hash('sha256', id), { digest, owner, madeAt: now, usedAt: now, end: new AbortController() });
       return cookie(request, sessionName(request), id);
     },

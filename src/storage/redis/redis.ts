@@ -10,7 +10,7 @@ import { redisJobs, redisLeases } from './jobs.ts';
 import { redisKeys } from './keys.ts';
 import { redisPrune } from './prune.ts';
 import { publicHead, redisBlobs } from './records.ts';
-import { textsOf } from './script.ts';
+import { partsOf, textsOf } from './script.ts';
 import { redisSpend } from './spend.ts';
 import { redisIndex } from './thread-index.ts';
 import { redisThreads } from './threads.ts';
@@ -173,6 +173,11 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
       used: scope => pass(() => spend.used(scope)),
       rows: query => pass(() => spend.rows(query)),
     },
+    time: () =>
+      pass(async () => {
+        const [seconds, microseconds] = partsOf(await client.send(keys.mark, ['TIME']));
+        return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
+      }),
     inspect: () => pass(() => redisInspection(client)),
     close,
   };

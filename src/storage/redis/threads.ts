@@ -174,7 +174,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
   async function write(id: ThreadId, stored: StoredHead, change: ThreadChange): Promise<number | undefined> {
     const head = changedHead(stored.head, change);
     const nonce = random.uuid();
-    const now = change.updatedAt;
+    const { now = change.updatedAt } = change;
     const lifeMs = Math.max(0, change.expiresAt - now);
     const texts = new Map<Sha256, string>();
     for (const { sha256, text } of change.blobs ?? []) if (!texts.has(sha256)) texts.set(sha256, text);
@@ -231,7 +231,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
       const thread = threadOf(publicHead(found.value), head.startSeq, rest);
       if (thread) return { state: 'live', value: thread };
       // Of a thread that ended long ago only the head is left.
-      if (head.expiresAt <= clock.now()) return { state: 'expired', expiredAt: head.expiresAt };
+      if (head.expiresAt <= clock.storeTime()) return { state: 'expired', expiredAt: head.expiresAt };
       return damaged(id, 'its text');
     },
 

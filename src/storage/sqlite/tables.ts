@@ -201,9 +201,6 @@ function jobOf(row: Row): Job {
   throw damagedJob(String(row.id), 'on the disk');
 }
 
-/** A lease that lasts longer than anybody takes one for was taken before the clock was put back. */
-const clockSlackMs = 60_000;
-
 /**
  * Leases in the store. Each carries the mark of its process, so that the lease of one that was killed falls at once, where
  * the system can tell, and not only when its time is over.
@@ -218,12 +215,6 @@ export function sqliteLeases(db: DatabaseSync) {
   const find = db.prepare('SELECT holder, expires_at FROM leases WHERE thread = ?');
   const giveBack = db.prepare('DELETE FROM leases WHERE thread = ? AND holder = ?');
 
-  /** Whether the one who holds a thread will never give it back. */
-  function isAbandoned(holder: string, expiresAt: number, latest: number): boolean {
-    const state = stateOfHolder(marks, holder);
-    return state === 'gone' || (state === 'unknown' && expiresAt > latest);
-  }
-
   return {
     /** Whether somebody else holds it at that time. */
     isTaken(id: string, holder: string, now: number): boolean {
@@ -233,9 +224,8 @@ export function sqliteLeases(db: DatabaseSync) {
     lease(id: string, holder: string, ttlMs: number, now: number): boolean {
       const taken = () => take.run(id, markedHolder(marks, holder), now + ttlMs, now).changes === 1;
       if (taken()) return true;
-      const row = find.get(id);
-      const current = String(row?.holder);
-      if (!isAbandoned(current, Number(row?.expires_at), now + ttlMs + clockSlackMs)) return false;
+      const current = String(find.get(id)?.holder);
+      if (stateOfHolder(marks, current) !== 'gone') return false;
       giveBack.run(id, current);
       return taken();
     },

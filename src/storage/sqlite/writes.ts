@@ -66,8 +66,8 @@ export function sqliteWrites(db: DatabaseSync) {
       if (!row) return refuseNotLive(id);
       const old = recordOf(row, 'head')?.head;
       if (old?.id !== id) return damaged(id, 'its head');
-      const { holder, updatedAt } = change;
-      if (holder !== undefined && isTaken(id, holder, updatedAt)) return refuseTakenOver(id);
+      const { holder, now = change.updatedAt } = change;
+      if (holder !== undefined && isTaken(id, holder, now)) return refuseTakenOver(id);
       const head = changedHead(old, change);
       append(thread, id, head.seq, change);
       rows.head(thread, head, Number(row.n));

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemEnvironment } from '../../../src/app/system-environment.ts';
+import { aheadBy } from '../../support/clock.ts';
 import { type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor, RecordedRequest } from '../../support/vendors/fake-vendor.ts';
@@ -109,7 +110,10 @@ describe('continuation_id', () => {
   it('is refused as expired when its time is over', async () => {
     let ahead = 0;
     const { clock } = systemEnvironment();
-    await start({ CONVERSATION_TIMEOUT_HOURS: '1' }, { ...clock, now: () => clock.now() + ahead });
+    await start(
+      { CONVERSATION_TIMEOUT_HOURS: '1' },
+      aheadBy(clock, () => ahead),
+    );
     const first = await chat('One.');
     ahead = 3_600_001;
     const late = await chat('Two.', { continuation_id: first.continuation_offer.continuation_id });

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { databaseSize } from '../../../bench/measure/database-size.ts';
 import type { ToolReply, ToolRequest } from '../../../src/core/tool-host.ts';
-import { realClock } from '../../support/clock.ts';
+import { aheadBy, realClock } from '../../support/clock.ts';
 import { type GitRepository, gitRepository } from '../../support/git-repository.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
@@ -359,8 +359,7 @@ describe('what makes a call another one', () => {
 
   it('ten minutes went by', async () => {
     let ahead = 0;
-    const real = realClock();
-    const clock = { ...real, now: () => real.now() + ahead };
+    const clock = aheadBy(realClock(), () => ahead);
     const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini' };
     polylogue = await testProduct({ root: project.root, env, clock });
     products.push(polylogue);

@@ -7,7 +7,7 @@ import type { Clock } from '../../../src/core/ports.ts';
 import { createModelService } from '../../../src/models/call/models.ts';
 import type { ModelRequest, RoutingPolicy } from '../../../src/models/routing/roster.ts';
 import { providers } from '../../../src/providers/index.gen.ts';
-import { realClock } from '../../support/clock.ts';
+import { aheadBy, realClock } from '../../support/clock.ts';
 import { testProduct } from '../../support/product.ts';
 import { seededRandom } from '../../support/random.ts';
 import { tempProject } from '../../support/temp-project.ts';
@@ -22,7 +22,7 @@ afterEach(() => vi.unstubAllGlobals());
 function clockAt(day: string): Clock {
   const real = realClock();
   const shift = Date.parse(day) - real.now();
-  return { ...real, now: () => real.now() + shift };
+  return aheadBy(real, () => shift);
 }
 
 /** The vendors answer nothing but their lists, where they are given: ids by host. */

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemEnvironment } from '../../../src/app/system-environment.ts';
+import { aheadBy } from '../../support/clock.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor, RecordedRequest } from '../../support/vendors/fake-vendor.ts';
@@ -23,7 +24,7 @@ async function start(env: Record<string, string> = {}) {
   polylogue = await testProduct({
     root: project.root,
     env: { ...vendorEnv({ google: vendor.url }), DEFAULT_MODEL: flash, ...env },
-    clock: { ...clock, now: () => clock.now() + ahead },
+    clock: aheadBy(clock, () => ahead),
   });
 }
 

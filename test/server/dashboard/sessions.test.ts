@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { realClock } from '../../support/clock.ts';
+import { aheadBy, realClock } from '../../support/clock.ts';
 import { type TestDaemon, testDaemon } from '../../support/daemon.ts';
 import { csrfIn, type DashboardClient, dashboardClient } from '../../support/dashboard-client.ts';
 import { helloFrames } from '../../support/frame-client.ts';
@@ -19,7 +19,7 @@ let ahead = 0;
 beforeAll(async () => {
   project = await tempProject();
   const real = realClock();
-  const clock = { ...real, now: () => real.now() + ahead };
+  const clock = aheadBy(real, () => ahead);
   const options = { root: project.root, env: { OFFLINE: 'true' }, tokens: everybody, clock };
   [daemon, other] = [await testDaemon(options), await testDaemon(options)];
 });

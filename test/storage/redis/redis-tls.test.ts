@@ -45,7 +45,7 @@ afterAll(async () => {
 async function open(at: string, ca?: string, secret = password): Promise<Store> {
   const url = `rediss://team:${encodeURIComponent(secret)}@${at}`;
   const redis = { url, caFile: ca && join(folder, ca), prefix: 'tls:', patienceMs: 3_000 };
-  const store = await openStore({
+  const { store } = await openStore({
     redis,
     clock,
     random,

@@ -133,18 +133,14 @@ describe.each([
     expect(textsOf(1)).toContain('did not approve');
   });
 
-  it('outlasts the server, and ends ten minutes after it asked', async () => {
+  it('outlasts the server', async () => {
     const a = await start();
-    vendor.script({ calls: [writing('a.txt')] }, { calls: [writing('b.txt')] }, { answer: 'Done.' });
+    vendor.script({ calls: [writing('a.txt')] }, { answer: 'Done.' });
     const first = await call(a, task);
     await a.restart();
-    await clock.advance(599_000);
     const second = await call(a, { run_id: first.document.run_id }, [[keyOf(first), allow]]);
-    expect(second.document).toMatchObject({ status: 'approval_required' });
+    expect(second.document).toMatchObject({ content: 'Done.' });
     expect(await read('a.txt')).toBe('a.txt\n');
-    await clock.advance(600_001);
-    expect(await call(await start(), { run_id: second.document.run_id })).toMatchObject(nobody);
-    expect(await read('b.txt')).toBe('b before\n');
   });
 
   it('goes with its thread', async () => {
@@ -266,4 +262,20 @@ it('a damaged state of a run is not continued', async () => {
   const reply = await call(await start(), task, [[keyOf(first), allow]]);
   expect(reply).toMatchObject({ isError: true, document: { error: { code: 'STORAGE', class: 'corrupt' } } });
   expect(await read('a.txt')).toBe('before\n');
+});
+
+// Redis counts its time itself.
+it('a run that waits in a file outlasts the server, and ends ten minutes after it asked', async () => {
+  store = onSqlite();
+  const a = await start();
+  vendor.script({ calls: [writing('a.txt')] }, { calls: [writing('b.txt')] }, { answer: 'Done.' });
+  const first = await call(a, task);
+  await a.restart();
+  await clock.advance(599_000);
+  const second = await call(a, { run_id: first.document.run_id }, [[keyOf(first), allow]]);
+  expect(second.document).toMatchObject({ status: 'approval_required' });
+  expect(await read('a.txt')).toBe('a.txt\n');
+  await clock.advance(600_001);
+  expect(await call(await start(), { run_id: second.document.run_id })).toMatchObject(nobody);
+  expect(await read('b.txt')).toBe('b before\n');
 });

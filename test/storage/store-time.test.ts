@@ -1,0 +1,238 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { openStore } from '../../src/app/compose-storage.ts';
+import { createOperationLog } from '../../src/calls/durable/operation-log.ts';
+import type { Clock } from '../../src/core/ports.ts';
+import { createBreakerRegistry } from '../../src/models/resilience/breaker-registry.ts';
+import { createStoredState } from '../../src/storage/shared-state.ts';
+import type { Store } from '../../src/storage/store.ts';
+import { createThreads } from '../../src/threads/threads.ts';
+import { hashOf, headOf, jobOf, turnOf } from '../contracts/store-fixtures.ts';
+import { manualClock } from '../support/clock.ts';
+import { seededRandom } from '../support/random.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+const place = { owner: 'local', workspace: '/home/ann/project' };
+const upstream = { provider: 'alpha', endpoint: 'alpha', key: 'k1' };
+
+let folder: string;
+let warnings: string[];
+const open: Store[] = [];
+
+/** Time as it passes, for all machines alike. */
+let time = manualClock();
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'polylogue-time-'));
+  warnings = [];
+  time = manualClock();
+});
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map(store => store.close()));
+  await rm(folder, { recursive: true, force: true });
+});
+
+interface Machine {
+  /** Its time of day is ahead by that much; a number below 0 is behind. */
+  aheadMs: number;
+  boot: string;
+}
+
+const right: Machine = { aheadMs: 0, boot: 'one' };
+
+/** A process that begins now, on a machine whose time of day may be set meanwhile. */
+async function processOn(machine: Machine, redis?: { url: string; prefix: string; patienceMs: number }) {
+  const wall = (): number => time.now() + machine.aheadMs;
+  const raw: Clock = {
+    ...time,
+    now: wall,
+    storeTime: wall,
+    sinceBoot: () => ({ boot: machine.boot, ms: time.monotonic() }),
+  };
+  const random = { ...seededRandom(), uuid: () => crypto.randomUUID() };
+  const emit = (event: { type: string; message?: string }) =>
+    void (event.type === 'warning' && warnings.push(String(event.message)));
+  const where = redis ? { redis } : { file: join(folder, 'threads.sqlite') };
+  const { store, clock } = await openStore({ ...where, clock: raw, random, emit });
+  open.push(store);
+  const threads = createThreads({ store, clock, random, emit });
+  const state = createStoredState(store, clock);
+  return {
+    store,
+    clock,
+    threads,
+    log: createOperationLog(store, clock),
+    breakers: createBreakerRegistry({ clock, random, emit, state }),
+    async ask() {
+      const thread = threads.start(place, 'chat');
+      return threads.add(thread, threads.newExchange(), {
+        turns: [turnOf(1, { timestamp: clock.now() })],
+        status: 'done',
+      });
+    },
+    list: () => store.list({ owner: 'local', limit: 10, now: clock.now() }),
+  };
+}
+
+const day = (ms: number) => Math.round(ms / dayMs);
+
+describe('threads', () => {
+  it('are not hidden or removed by a process whose clock is 40 days ahead, nor by a running one', async () => {
+    const machine = { ...right };
+    const first = await processOn(machine);
+    const thread = await first.ask();
+    machine.aheadMs = 40 * dayMs;
+    const second = await processOn(machine);
+    for (const { threads, store, list, clock } of [first, second]) {
+      expect(await store.prune(clock.now())).toBe(0);
+      expect(await list()).toHaveLength(1);
+      expect(await threads.find(thread.id, place)).toMatchObject({ id: thread.id });
+      expect((await threads.find('last', place)).turns).toHaveLength(1);
+    }
+    // Each tells of it once.
+    const told = expect.stringContaining('was moved ahead by 960.00 h');
+    expect(warnings).toEqual([told, told]);
+  });
+
+  it.each([40, -40])(
+    'that are used while the clock is off by %i days live as long as others once it is right',
+    async off => {
+      const machine = { ...right };
+      const before = await (await processOn(machine)).ask();
+      machine.aheadMs = off * dayMs;
+      const wrong = await processOn(machine);
+      const during = await wrong.ask();
+      await wrong.threads.add(await wrong.threads.find(before.id, place), wrong.threads.newExchange(), {
+        turns: [turnOf(2)],
+        status: 'done',
+      });
+      machine.aheadMs = 0;
+      const after = await processOn(machine);
+      const ids = async () => (await after.list()).map(({ id }) => id).sort();
+      expect(await ids()).toEqual([before.id, during.id].sort());
+      for (const { expiresAt } of await after.list()) expect(day(expiresAt - after.clock.now())).toBe(30);
+      await time.advance(29 * dayMs);
+      expect(await ids()).toEqual([before.id, during.id].sort());
+      await time.advance(2 * dayMs);
+      expect(await ids()).toEqual([]);
+      expect(await after.store.head(during.id, after.clock.now())).toMatchObject({
+        state: 'expired',
+        expiredAt: expect.closeTo(after.clock.now() - dayMs, -4),
+      });
+    },
+  );
+
+  it('live on where the clock was wrong from the beginning', async () => {
+    const machine = { ...right, aheadMs: -40 * dayMs };
+    const thread = await (await processOn(machine)).ask();
+    machine.aheadMs = 0;
+    const { threads, list, clock } = await processOn(machine);
+    const found = await threads.find(thread.id, place);
+    expect(day(found.expiresAt - clock.now())).toBe(30);
+    await threads.add(found, threads.newExchange(), { turns: [turnOf(2)], status: 'done' });
+    expect(await list()).toHaveLength(1);
+  });
+
+  it('lose a day at most while the machine was off, whatever its clock says, and a night in full', async () => {
+    const first = await processOn(right);
+    await first.ask();
+    const night = await processOn({ boot: 'two', aheadMs: 10 * hourMs });
+    const [head] = await night.list();
+    expect((head?.expiresAt ?? 0) - night.clock.now()).toBe(30 * dayMs - 10 * hourMs);
+    const holiday = await processOn({ boot: 'three', aheadMs: 40 * dayMs });
+    expect(day(((await holiday.list())[0]?.expiresAt ?? 0) - holiday.clock.now())).toBe(29);
+    // A battery that is empty begins in the past.
+    const empty = await processOn({ boot: 'four', aheadMs: -9_000 * dayMs });
+    expect(day(((await empty.list())[0]?.expiresAt ?? 0) - empty.clock.now())).toBe(29);
+    expect(warnings).toEqual([expect.stringContaining('was moved back by')]);
+  });
+
+  it('expire as ever while the machine sleeps or runs', async () => {
+    const { ask, list } = await processOn(right);
+    await ask();
+    await time.advance(31 * dayMs);
+    expect(await list()).toEqual([]);
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe('what else expires', () => {
+  it.each([40 * dayMs, -hourMs])('keeps its time when the clock moves by %i ms', async step => {
+    const machine = { ...right };
+    const { store, clock, log } = await processOn(machine);
+    const key = hashOf('call');
+    const call = { id: 'c1', same: hashOf('same'), status: 'running', holder: 'h', startedAt: clock.now() } as const;
+    await log.add(key, { ...call, expiresAt: clock.storeTime() + hourMs }, { version: 0, calls: [] });
+    const job = jobOf({ createdAt: clock.now(), updatedAt: clock.now(), expiresAt: clock.now() + dayMs });
+    await store.createJob(job);
+    expect(await store.lease('a', 'one', 6_000, clock.storeTime())).toBe(true);
+    machine.aheadMs = step;
+    expect((await log.read(key)).calls).toHaveLength(1);
+    expect(await store.job(job.id, clock.now())).toMatchObject({ expiresAt: clock.now() + dayMs });
+    expect(await store.lease('a', 'two', 6_000, clock.storeTime())).toBe(false);
+    await time.advance(hourMs + 1);
+    expect((await log.read(key)).calls).toEqual([]);
+    expect(await store.lease('a', 'two', 6_000, clock.storeTime())).toBe(true);
+    await time.advance(dayMs);
+    expect(await store.job(job.id, clock.now())).toBeUndefined();
+  });
+});
+
+async function openBreaker({ breakers }: Awaited<ReturnType<typeof processOn>>): Promise<void> {
+  for (let count = 0; count < 5; count++) {
+    const pass = await breakers.admit(upstream, 'm', 1_000);
+    if ('waitMs' in pass) throw new Error('It is open already.');
+    pass.failed({ scope: 'model', cause: 'bad_upstream', lasting: false }, true);
+  }
+  await breakers.settled();
+}
+
+const waitOf = async ({ breakers }: Awaited<ReturnType<typeof processOn>>) => {
+  await breakers.refresh();
+  return breakers.blocked(upstream, 'm')?.waitMs;
+};
+
+describe('a breaker', () => {
+  it('waits no longer when the clock is set back by an hour, in this process and in the next', async () => {
+    const machine = { ...right };
+    const first = await processOn(machine);
+    await openBreaker(first);
+    machine.aheadMs = -hourMs;
+    expect(await waitOf(first)).toBe(30_000);
+    expect(await waitOf(await processOn(machine))).toBe(30_000);
+    await time.advance(30_001);
+    expect(await waitOf(first)).toBeUndefined();
+  });
+});
+
+describe('machines whose clocks differ, on one Redis', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+  afterAll(() => server.dispose());
+
+  it.each([hourMs, -hourMs, 40 * dayMs, -40 * dayMs])('agree on what expires, with %i ms between them', async apart => {
+    const redis = { url: server.url, prefix: `${crypto.randomUUID()}:`, patienceMs: 5_000 };
+    const one = await processOn(right, redis);
+    const other = await processOn({ boot: 'other', aheadMs: apart }, redis);
+    const thread = await one.ask();
+    await openBreaker(one);
+    expect(await other.list()).toHaveLength(1);
+    expect(await other.store.prune(other.clock.now())).toBe(0);
+    const found = await other.threads.find(thread.id, place);
+    expect(day(found.expiresAt - other.clock.now())).toBe(30);
+    await other.threads.add(found, other.threads.newExchange(), { turns: [turnOf(2)], status: 'done' });
+    expect(await one.list()).toHaveLength(1);
+    expect(await waitOf(other)).toBeGreaterThan(25_000);
+    expect(await waitOf(other)).toBeLessThanOrEqual(30_000);
+    expect(await one.store.lease('a', 'one', 60_000, one.clock.storeTime())).toBe(true);
+    expect(await other.store.lease('a', 'two', 60_000, other.clock.storeTime())).toBe(false);
+    expect(await one.store.create(headOf({ owner: 'local' }))).toBeUndefined();
+  });
+});
