@@ -17,10 +17,10 @@ const folder = process.argv[2] ?? join(import.meta.dirname, '..', 'docs', 'image
 const mostBytes = 150 * 1024;
 
 const looks = [
-  { width: 1280, height: 800, colorScheme: 'light' },
-  { width: 1280, height: 800, colorScheme: 'dark' },
-  { width: 360, height: 800, colorScheme: 'light' },
-  { width: 360, height: 800, colorScheme: 'dark' },
+  { width: 1400, height: 800, colorScheme: 'light' },
+  { width: 1400, height: 800, colorScheme: 'dark' },
+  { width: 400, height: 800, colorScheme: 'light' },
+  { width: 400, height: 800, colorScheme: 'dark' },
 ] as const;
 /** Pages that are shown in full too, by the look. */
 const large: Readonly<Record<string, number>> = { live: 0, thread: 0, consensus: 1, providers: 0, spend: 1, call: 0 };
@@ -34,6 +34,7 @@ try {
     login: '/login',
     live: '/',
     call: await callOf('consensus'),
+    calls: '/calls?outcome=failed',
     threads: '/threads',
     found: '/threads?q=refactoring',
     thread: `/threads/${cart}?from=3`,

@@ -157,7 +157,7 @@ const parts = `
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-size: .8rem; font-weight: 600; color: var(--soft); white-space: nowrap; }
 th, td { padding: .5rem .9rem; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: normal; }
-tr:last-child td { border-bottom: 0; } td:first-child { min-width: 6.5rem; } .row + .scroll { margin-top: .6rem; }
+tr:last-child td { border-bottom: 0; } td:first-child { min-width: 6.5rem; } .row + .scroll, .scroll + .row, .empty + .row { margin-top: .75rem; }
 .call { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .1rem 1rem; }
 .call .stage { font-size: 1.02rem; margin: 0; } .call .clock { font-size: 1.3rem; font-weight: 600; font-variant-numeric: tabular-nums; margin: 0; }
 .call .soft { margin: 0; font-size: .85rem; }
@@ -174,9 +174,9 @@ button:hover, .button:hover { background: var(--raised); }
 button.main { background: var(--accent); border-color: var(--accent); color: var(--on-accent); } button.main:hover { filter: brightness(1.08); }
 button.danger { border-color: var(--bad); color: var(--bad); } button.quiet { border-color: transparent; color: var(--soft); font-weight: 400; }
 ::placeholder { color: var(--soft); opacity: 1; }
-input[type=search], input[type=password], input[type=text] { font: inherit; color: inherit; background: var(--card); border: 1px solid var(--edge); border-radius: .45rem; padding: .42rem .7rem; width: 100%; min-width: 0; }
+input[type=search], input[type=password], input[type=text], select { font: inherit; color: inherit; background: var(--card); border: 1px solid var(--edge); border-radius: .45rem; padding: .42rem .7rem; width: 100%; min-width: 0; }
 label { font-size: .88rem; } label.above { display: block; margin-bottom: .3rem; font-weight: 600; }
-.search { display: flex; gap: .5rem; margin: 1.1rem 0; max-width: 34rem; }
+.search { display: flex; flex-wrap: wrap; gap: .5rem; margin: 1.1rem 0; } .search > * { flex: 1 1 8.5rem; width: auto; } .search > [type=search] { flex: 3 1 14rem; max-width: 34rem; } .search > button { flex: none; }
 .choice { display: flex; flex-wrap: wrap; gap: .3rem; align-items: center; }
 .choice a { padding: .2rem .65rem; border-radius: .4rem; text-decoration: none; border: 1px solid var(--line); background: var(--card); font-size: .85rem; }
 .choice a[aria-current] { background: var(--accent-tint); border-color: var(--accent); font-weight: 600; }
@@ -226,7 +226,10 @@ const narrow = `
   main { padding: 1.25rem .9rem 2.5rem; } .bar { padding: .5rem .9rem; gap: .3rem .75rem; } h1 { font-size: 1.35rem; }
   .switch button { padding: .25rem .42rem; } .who { gap: .2rem; } .who .quiet { padding: .38rem .4rem; }
   nav { order: 3; width: 100%; } nav a { padding: .35rem .55rem; } .steps li { grid-template-columns: minmax(0, 1fr); }
-  .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); } th, td { padding: .45rem .65rem; }
+  .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); } 
+  table, tbody, tr, td { display: block; } thead { position: absolute; clip-path: inset(50%); width: 1px; overflow: hidden; } .about { min-width: 0; } td.none { display: none; }
+  tr { padding: .5rem 0; border-bottom: 1px solid var(--line); } tr:last-child { border-bottom: 0; }
+  td:not(.none) { display: grid; grid-template-columns: 7rem minmax(0, 1fr); gap: .75rem; padding: .2rem .9rem; border: 0; overflow-wrap: anywhere; } td::before { content: attr(data-label); color: var(--soft); font-size: .85rem; }
 }
 @media (prefers-reduced-motion: no-preference) { .pill.busy > span { animation: beat 1.6s ease-in-out infinite; } @keyframes beat { 50% { opacity: .25; } } }
 @media print { .bar, .who, form, .skip { display: none; } .card { break-inside: avoid; } }

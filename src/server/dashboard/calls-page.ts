@@ -152,14 +152,26 @@ async function exchangePart(
 }
 
 /** The beginning of what a call asks, with its project and its thread. */
-function aboutCell({ about, events }: WatchedCall, chars = 100): Child {
+function aboutCell(about: CallRow['about'], chars = 100): Child {
   if (!about) return '–';
-  const { text, seq } = about;
+  const { text, thread } = about;
+  return html`<span class="about bidi">${line(text, chars) || '–'}</span><span class="soft small">${projectOf(about)}${thread !== undefined && html` · <a href="/threads/${thread}">thread</a>`}</span>`;
+}
+
+/** One call in a list of them, of this process or from the store. */
+export interface CallRow extends Pick<WatchedCall, 'tool' | 'about' | 'startedAt'> {
+  href: string;
+  facts: CallFacts;
+}
+
+export function rowOf(call: WatchedCall, now: number): CallRow {
+  const { tool, events, reqId, startedAt } = call;
+  const { seq, thread, ...about } = call.about ?? { text: '', workspace: '' };
   // A call that fails before a model is asked leaves no new thread.
   const isStored =
     seq || !events.some(({ event }) => event.type === 'call.end' && event.code) || events.some(isAttempt);
-  const thread = isStored ? about.thread : undefined;
-  return html`<span class="about bidi">${line(text, chars) || '–'}</span><span class="soft small">${projectOf(about)}${thread !== undefined && html` · <a href="/threads/${thread}">thread</a>`}</span>`;
+  const own = call.about && { ...about, ...(isStored && { thread }) };
+  return { tool, startedAt, href: `/calls/${reqId}`, about: own, facts: factsOf(call, now) };
 }
 
 function projectOf({ workspace }: NonNullable<WatchedCall['about']>): Markup {
@@ -242,7 +254,14 @@ export async function livePart(visit: Visit): Promise<Markup> {
   const ended = calls.filter(({ endedAt }) => endedAt !== undefined).slice(0, shownLatest);
   return html`${await tiles(visit, running.length)}
 <section aria-labelledby="running"><h2 id="running">Running now</h2>${running.length > 0 ? html`<div class="stack">${running.map(call => card(call, visit.now))}</div>` : idle(calls.length === 0)}</section>
-<section aria-labelledby="latest"><h2 id="latest">Latest</h2>${ended.length > 0 ? latest(ended, visit.now) : html`<p class="soft">No call has ended since this process began.</p>`}</section>`;
+<section aria-labelledby="latest"><h2 id="latest">Latest</h2>${
+    ended.length > 0
+      ? html`${callTable(
+          'Latest calls',
+          ended.map(call => rowOf(call, visit.now)),
+        )}<p class="row"><a class="button" href="/calls">All calls</a></p>`
+      : html`<p class="soft">No call has ended since this process began.</p>`
+  }</section>`;
 }
 
 async function tiles({ own, now }: Visit, running: number): Promise<Markup> {
@@ -278,27 +297,20 @@ function card(call: WatchedCall, now: number): Markup {
   const asked = facts.attempts > 0 && `${plural(facts.attempts, 'attempt')}: ${facts.models.join(', ')}`;
   const parts = [call.client !== undefined && `by ${line(call.client, 60)}`, asked && line(asked, 200)].filter(Boolean);
   return html`<article class="card call"><div><h3><a href="/calls/${call.reqId}">${line(call.tool, 60)}</a> ${outcomePill(facts)}</h3>
-<p class="stage bidi">${line(facts.stage, 200)}</p>${call.about && html`<p>${aboutCell(call, 200)}</p>`}<p class="soft">${parts.join(' · ')}</p></div>
+<p class="stage bidi">${line(facts.stage, 200)}</p>${call.about && html`<p>${aboutCell(rowOf(call, now).about, 200)}</p>`}<p class="soft">${parts.join(' · ')}</p></div>
 <p class="clock">${runningClock(facts.tookMs)}</p></article>`;
 }
 
-function latest(calls: readonly WatchedCall[], now: number): Markup {
-  const rows = calls.map(call => {
-    const facts = factsOf(call, now);
-    return [
-      clockTime(call.startedAt),
-      html`<a href="/calls/${call.reqId}">${line(call.tool, 60)}</a>`,
-      aboutCell(call),
-      outcomePill(facts),
-      duration(facts.tookMs),
-      facts.models.length > 0 ? line(facts.models.join(', '), 90) : '–',
-      facts.tokens > 0 ? amount(facts.tokens) : '–',
-      facts.attempts > 0 ? dollars(facts.costUsd) : '–',
-    ];
-  });
-  return table(
-    'Latest calls',
-    ['Began (UTC)', 'Tool', 'Question', 'Outcome', 'Took', 'Models', 'Tokens', 'Cost'],
-    rows,
-  );
+export function callTable(label: string, calls: readonly CallRow[]): Markup {
+  const rows = calls.map(({ startedAt, href, tool, about, facts }) => [
+    clockTime(startedAt),
+    html`<a href="${href}">${line(tool, 60)}</a>`,
+    aboutCell(about),
+    outcomePill(facts),
+    facts.tookMs > 0 ? duration(facts.tookMs) : '–',
+    facts.models.length > 0 ? line(facts.models.join(', '), 90) : '–',
+    facts.tokens > 0 ? amount(facts.tokens) : '–',
+    facts.attempts > 0 ? dollars(facts.costUsd) : '–',
+  ]);
+  return table(label, ['Began (UTC)', 'Tool', 'Question', 'Outcome', 'Took', 'Models', 'Tokens', 'Cost'], rows);
 }

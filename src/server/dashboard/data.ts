@@ -47,7 +47,12 @@ export type ExportForm = (typeof exportForms)[number];
 export interface ThreadsData {
   /** The newest first; `before`: epoch milliseconds of the last use, for the next page. */
   list(query: { limit: number; before?: number; beforeId?: ThreadId }): Promise<ThreadHead[]>;
-  search(query: { text: string; limit: number }): Promise<{ thread: ThreadHead; seq: number; snippet: string }[]>;
+  search(query: {
+    text: string;
+    limit: number;
+    before?: number;
+    beforeId?: ThreadId;
+  }): Promise<{ thread: ThreadHead; seq: number; snippet: string }[]>;
   read(id: string): Promise<Thread>;
   /** What a turn showed of its file at `index`; undefined when there is no such turn or file. */
   file(thread: Thread, seq: number, index: number): Promise<FileView | undefined>;

@@ -119,13 +119,50 @@ export function pill(mood: Mood, word: string): Markup {
 
 const signs: Readonly<Record<Mood, string>> = { good: '✓', bad: '✕', warn: '!', plain: '·', busy: '●' };
 
-/** A table that scrolls by itself where it has no room, by keyboard too. */
-export function table(label: string, heads: readonly Child[], rows: readonly (readonly Child[])[]): Markup {
-  return html`<div class="scroll" role="region" aria-label="${label}" tabindex="0"><table>
-<thead><tr>${heads.map(head => html`<th scope="col">${head}</th>`)}</tr></thead>
-<tbody>${rows.map(row => html`<tr>${row.map(cell => html`<td>${cell}</td>`)}</tr>\n`)}</tbody>
+/** A table that scrolls by itself where it has no room, by keyboard too. On a telephone each row is a card; roles keep it a table. */
+export function table(label: string, heads: readonly string[], rows: readonly (readonly Child[])[]): Markup {
+  const cells = (row: readonly Child[]) =>
+    row.map(
+      (cell, index) =>
+        html`<td role="cell"${cell === '–' && html` class="none"`} data-label="${heads[index]}"><div>${cell}</div></td>`,
+    );
+  return html`<div class="scroll" role="region" aria-label="${label}" tabindex="0"><table role="table">
+<thead role="rowgroup"><tr role="row">${heads.map(head => html`<th scope="col" role="columnheader">${head}</th>`)}</tr></thead>
+<tbody role="rowgroup">${rows.map(row => html`<tr role="row">${cells(row)}</tr>\n`)}</tbody>
 </table></div>`;
 }
+
+/** One thing by which a list is narrowed down: `words` are any, `choices` the only ones. */
+export interface Filter {
+  name: string;
+  words?: readonly string[];
+  choices?: readonly string[];
+}
+
+/** Searches this page's list; what is typed and chosen stands in its address. */
+export function filterForm({ pathname, searchParams }: URL, placeholder: string, filters: readonly Filter[]): Markup {
+  const value = (name: string) => (searchParams.get(name) ?? '').slice(0, maxFilterLength);
+  const field = ({ name, words = [], choices }: Filter) =>
+    choices
+      ? html`<select name="${name}" aria-label="${name}"><option value="">any ${name}</option>${choices.map(each => html`<option${each === value(name) && html` selected`}>${each}</option>`)}</select>`
+      : html`<input type="text" name="${name}" value="${value(name)}" aria-label="${name}" placeholder="${name}" list="of-${name}"><datalist id="of-${name}">${words.map(word => html`<option value="${word}">`)}</datalist>`;
+  return html`<form class="search" role="search" action="${pathname}"><input type="search" name="q" value="${value('q')}" aria-label="${placeholder}" placeholder="${placeholder}" autocomplete="off">${filters.map(field)}<button>Search</button></form>`;
+}
+
+export const maxFilterLength = 300;
+
+/** The way to the next page of a list, and back to its beginning, with the filters as they are. */
+export function pager({ pathname, searchParams }: URL, next: Readonly<Record<string, string>> | undefined): Child {
+  const at = (cursor: Readonly<Record<string, string>>) => {
+    const kept = [...searchParams].filter(([name, value]) => value !== '' && !cursors.has(name));
+    const query = new URLSearchParams([...kept, ...Object.entries(cursor)]).toString();
+    return query === '' ? pathname : `${pathname}?${query}`;
+  };
+  const isLater = [...searchParams.keys()].some(name => cursors.has(name));
+  return html`<p class="row">${isLater && html`<a class="button" href="${at({})}">Newest</a>`}${next && html`<a class="button" href="${at(next)}">Older</a>`}</p>`;
+}
+
+const cursors = new Set(['page', 'before']);
 
 /** What a place without content says: why it is empty, and what would fill it. */
 export function empty(title: string, ...lines: readonly Child[]): Markup {

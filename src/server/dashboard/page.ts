@@ -35,6 +35,7 @@ export interface Page {
 
 const places = [
   ['/', 'Live'],
+  ['/calls', 'Calls'],
   ['/threads', 'Threads'],
   ['/providers', 'Providers'],
   ['/spend', 'Spend'],

@@ -1,5 +1,6 @@
 import { inputError } from '../../core/errors.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
+import { allCallsPage } from './all-calls-page.ts';
 import { callPage, callPart, livePage, livePart } from './calls-page.ts';
 import { exportForms, type ThreadsData } from './data.ts';
 import type { Markup } from './html.ts';
@@ -41,6 +42,7 @@ const post = (path: string, answer: Route['answer']): Route => ({ method: 'POST'
 export const routes: readonly Route[] = [
   get('/', ({ visit }) => livePage(visit)),
   get('/live', ({ follow }) => follow(undefined, async visit => ({ part: await livePart(visit), isOver: false }))),
+  get('/calls', ({ visit }) => allCallsPage(visit)),
   get('/calls/ID', showCall),
   get('/calls/ID/live', followCall),
   get(

@@ -10,9 +10,12 @@ import {
   duration,
   empty,
   facts,
+  filterForm,
   html,
   line,
   type Markup,
+  maxFilterLength,
+  pager,
   pill,
   plural,
 } from './html.ts';
@@ -21,28 +24,26 @@ import { codeBlock, cutTo, said, sources } from './turn-parts.ts';
 
 const perPage = 30;
 
-const maxQueryLength = 300;
-
 /** All threads of the owner, or those that hold some words. */
 export async function threadsPage({ url, now }: Visit, threads: ThreadsData): Promise<Page> {
-  const words = (url.searchParams.get('q') ?? '').slice(0, maxQueryLength).trim();
-  const [time = '', id = ''] = (url.searchParams.get('before') ?? '').split(':');
-  const after = /^\d{1,15}$/.test(time) ? { before: Number(time), ...(isThreadId(id) && { beforeId: id }) } : undefined;
+  const words = (url.searchParams.get('q') ?? '').slice(0, maxFilterLength).trim();
   return {
     title: words === '' ? 'Threads' : 'Threads found',
     place: '/threads',
     body: html`<h1>Threads</h1><p class="lede">What was said, with the files that went along. A thread can be gone on with by its id, with another model too.</p>
-<form class="search" role="search" action="/threads"><input type="search" name="q" value="${words}" aria-label="Words that the thread holds" placeholder="Search all turns" autocomplete="off"><button>Search</button></form>
-${words === '' ? await all(threads, now, after) : await found(threads, now, words)}`,
+${filterForm(url, 'Search all turns', [])}
+${words === '' ? await all(threads, now, url) : await found(threads, now, words)}`,
   };
 }
 
-/** `after`: where the page before ended. */
-async function all(
-  threads: ThreadsData,
-  now: number,
-  after: { before: number; beforeId?: ThreadId } | undefined,
-): Promise<Markup> {
+/** Where the page before ended. */
+export function cursorOf(cursor: string | null): { before: number; beforeId?: ThreadId } | undefined {
+  const [time = '', id = ''] = (cursor ?? '').split(':');
+  return /^\d{1,15}$/.test(time) ? { before: Number(time), ...(isThreadId(id) && { beforeId: id }) } : undefined;
+}
+
+async function all(threads: ThreadsData, now: number, url: URL): Promise<Markup> {
+  const after = cursorOf(url.searchParams.get('before'));
   const isLater = after !== undefined;
   const heads = await threads.list({ limit: perPage, ...after });
   const last = heads.length === perPage ? heads.at(-1) : undefined;
@@ -55,7 +56,7 @@ async function all(
           html`To bring one from elsewhere: <code>polylogue import FILE</code>`,
         );
   return html`<ul class="threads">${heads.map(head => entry(head, now))}</ul>
-<p class="row">${isLater && html`<a class="button" href="/threads">Newest</a>`}${last && html`<a class="button" href="/threads?before=${`${last.updatedAt}:${last.id}`}">Older</a>`}</p>`;
+${pager(url, last && { before: `${last.updatedAt}:${last.id}` })}`;
 }
 
 async function found(threads: ThreadsData, now: number, words: string): Promise<Markup> {
@@ -105,7 +106,7 @@ export async function threadPage(visit: Visit, threads: ThreadsData, thread: Thr
   const from = Math.max(first, Math.floor(Number(visit.url.searchParams.get('from') ?? first)) || first);
   const turns = thread.turns.filter(({ seq }) => seq >= from).slice(0, turnsPerPage);
   const shown = await Promise.all(turns.map(turn => turnPart(visit, threads, thread, turn)));
-  const pages = pager(thread, from);
+  const pages = turnPager(thread, from);
   return {
     title: line(thread.title, 80) || 'Thread',
     place: '/threads',
@@ -146,7 +147,7 @@ function removal(visit: Visit, { id, turns }: Thread): Markup {
   return html`<details><summary class="button">Delete …</summary><div class="card">${form(visit, `/threads/${id}/delete`, sure)}</div></details>`;
 }
 
-function pager({ id, turns }: Thread, from: number): Child {
+function turnPager({ id, turns }: Thread, from: number): Child {
   if (turns.length <= turnsPerPage) return undefined;
   const first = turns[0]?.seq ?? 1;
   const last = turns.at(-1)?.seq ?? 1;

@@ -12,7 +12,7 @@ import {
   startDashboardWorld,
   tokens,
 } from '../../support/dashboard-world.ts';
-import { testProduct } from '../../support/product.ts';
+import { testProduct, vendorEnv } from '../../support/product.ts';
 
 let world: DashboardWorld;
 let alice: DashboardClient;
@@ -116,6 +116,48 @@ describe('the live page', () => {
   });
 });
 
+describe('all calls', () => {
+  it.each([
+    ['?outcome=failed', /✕ failed \(bad upstream, openai\)/, /✓ done/],
+    ['?tool=consensus', /consensus Should the session table/, /chat/],
+    ['?model=anthropic', /Is this right now\?/, /How does this module/],
+    ['?q=LOST+lease', /Which HTTP status fits a lost lease\?/, /consensus/],
+    ['?project=nowhere&page=9', /No call here matches\./, /✓ done/],
+  ])('are narrowed down by %s', async (query, shown, hidden) => {
+    const page = (await read(`/calls${query}`)).replace(/^.*Search/, '');
+    expect(page).toMatch(shown);
+    expect(page.replace(/ (Newest|Older)\b.*/, '')).not.toMatch(hidden);
+  });
+
+  it('are reached to the oldest one, a page at a time', async () => {
+    const first = await alice.page('/calls');
+    const [, older = ''] = /href="([^"]+)">Older/.exec(first) ?? [];
+    expect(older).toBe('/calls?page=2');
+    expect(await read(older)).toMatch(/Calls of this process Began .*UNIQUE constraint/);
+    expect((await alice.page('/calls?tool=chat&page=1')).replaceAll('&amp;', '&')).toContain(
+      'href="/calls?tool=chat&page=2"',
+    );
+  });
+
+  it('come from the store after a restart, each once', async () => {
+    const env = vendorEnv({ google: world.vendors.google.url });
+    const later = await testProduct({ root: world.project.root, env });
+    for (const prompt of ['Before the restart?', 'And then?'])
+      await later.call('chat', { prompt, model: models.google });
+    await later.restart();
+    await later.call('chat', { prompt: 'After it?', model: models.google });
+    const daemon = await later.product.openDaemon({ host: '127.0.0.1', port: 0 });
+    const client = dashboardClient(daemon.url, {});
+    const [kept, older] = [await client.page('/calls'), await client.page('/calls?before=99999999999999')];
+    expect(readable(kept)).toMatch(/chat After it\?/);
+    expect(readable(older)).toMatch(/from the threads Began .*And then\?.*✓ done.*google:.*Before the restart\?/);
+    expect(older).not.toContain('After it?');
+    expect(readable(await client.page('/calls?before=99999999999999&q=restart'))).not.toContain('And then?');
+    await daemon.close();
+    await later.close();
+  });
+});
+
 describe('one call', () => {
   it('stands with its events in time, its attempts and what they cost', async () => {
     const [path = ''] = await callsOf('consensus');
@@ -154,7 +196,7 @@ describe('threads', () => {
   it('are listed, newest first, a page at a time', async () => {
     const first = await alice.page('/threads');
     expect(readable(first)).toMatch(/Which HTTP status fits a lost lease\? .* Why is the cart empty/);
-    const [, older = ''] = /href="(\/threads\?before=[\w:-]+)"/.exec(first) ?? [];
+    const [, older = ''] = /href="(\/threads\?before=[\w%-]+)"/.exec(first) ?? [];
     const second = readable(await alice.page(older));
     expect(second).toContain('Newest');
     expect(second).not.toContain('Why is the cart empty');

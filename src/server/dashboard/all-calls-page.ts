@@ -1,0 +1,133 @@
+import type { StoredTurn, Thread } from '../../core/thread.ts';
+import { type CallRow, callTable, outcomes, rowOf } from './calls-page.ts';
+import type { ThreadsData } from './data.ts';
+import { empty, filterForm, html, type Markup, maxFilterLength, pager } from './html.ts';
+import type { Page, Visit } from './page.ts';
+import { cursorOf, lastPart } from './thread-page.ts';
+
+const perPage = 30;
+
+/** Threads of which one page shows the calls. */
+const threadsPerPage = 10;
+
+/** All calls of this process that are kept, a page at a time, then older ones as they are in threads. */
+export async function allCallsPage({ url, own, now }: Visit): Promise<Page> {
+  const kept = own.calls.list().map(call => rowOf(call, now));
+  const wanted = wantedOf(url);
+  const page = Math.max(1, Math.floor(Number(url.searchParams.get('page'))) || 1);
+  const isOlder = kept.length === 0 || url.searchParams.has('before');
+  const found = kept.filter(row => wanted(row));
+  const isLast = found.length <= page * perPage;
+  const oldest = { before: String(now + 1) };
+  const shown = isOlder
+    ? own.threads && (await older(own.threads, { url, kept, wanted }))
+    : {
+        rows: found.slice((page - 1) * perPage, page * perPage),
+        next: isLast ? own.threads && oldest : { page: String(page + 1) },
+      };
+  const { rows = [], next } = shown ?? {};
+  const heading = isOlder ? 'Older calls, from the threads' : 'Calls of this process';
+  return {
+    title: 'Calls',
+    place: '/calls',
+    body: html`<h1>Calls</h1><p class="lede">The newest 500 calls of this process with all their events, then those that threads hold.</p>
+${form(url, kept)}
+<section aria-labelledby="found"><h2 id="found">${heading}</h2>${rows.length > 0 ? callTable(heading, rows) : empty('No call here matches.', next && 'Older ones may.')}${pager(url, next)}</section>`,
+  };
+}
+
+function form(url: URL, kept: readonly CallRow[]): Markup {
+  const unique = (of: (row: CallRow) => readonly string[]) => [...new Set(kept.flatMap(of))].sort();
+  return filterForm(url, 'Words of the question', [
+    { name: 'tool', words: unique(({ tool }) => [tool]) },
+    { name: 'model', words: unique(({ facts }) => facts.models) },
+    { name: 'project', words: unique(({ about }) => (about ? [lastPart(about.workspace)] : [])) },
+    { name: 'outcome', choices: outcomes },
+  ]);
+}
+
+/** Whether a call is one that the address asks for; `text`: more than its question to look for words in. */
+function wantedOf({ searchParams }: URL): (row: CallRow, text?: string) => boolean {
+  const [tool, model, project, outcome, q] = ['tool', 'model', 'project', 'outcome', 'q'].map(name =>
+    (searchParams.get(name) ?? '').slice(0, maxFilterLength).trim().toLowerCase(),
+  );
+  const words = (q ?? '').split(/\s+/);
+  const has = (text: string, part = '') => text.toLowerCase().includes(part);
+  return ({ tool: name, facts, about }, text = '') =>
+    has(name, tool) &&
+    has(facts.models.join(' '), model) &&
+    has(about?.workspace ?? '', project) &&
+    (outcome === '' || facts.outcome === outcome) &&
+    words.every(word => has(`${about?.text ?? ''} ${facts.why ?? ''} ${text}`, word));
+}
+
+interface Older {
+  url: URL;
+  /** Calls that were shown before. */
+  kept: readonly CallRow[];
+  wanted: ReturnType<typeof wantedOf>;
+  /** The cursor; absent: that of the address. */
+  after?: string;
+  rounds?: number;
+}
+
+type Cursor = Readonly<Record<'before', string>>;
+
+/** Pages without a match that are passed over in one request. */
+const maxRounds = 20;
+
+/** Exchanges of the threads behind a cursor, the newest first, but for those of calls that are kept. */
+async function older(threads: ThreadsData, asked: Older): Promise<{ rows: CallRow[]; next: Cursor | undefined }> {
+  const { url, kept, wanted, after, rounds = maxRounds } = asked;
+  const text = (url.searchParams.get('q') ?? '').slice(0, maxFilterLength).trim();
+  const query = { limit: threadsPerPage, ...cursorOf(after ?? url.searchParams.get('before')) };
+  const heads =
+    text === '' ? await threads.list(query) : (await threads.search({ ...query, text })).map(({ thread }) => thread);
+  // One that is deleted meanwhile is left out.
+  const found = await Promise.all(heads.map(({ id }) => threads.read(id).catch(() => undefined)));
+  const isKept = ({ startedAt, about }: CallRow) =>
+    kept.some(
+      call => call.about?.thread === about?.thread && startedAt - call.startedAt >= 0 && startedAt <= endOf(call),
+    );
+  const rows = found
+    .flatMap(thread => (thread ? exchangesOf(thread) : []))
+    .filter(({ row, answer }) => wanted(row, answer?.content) && !isKept(row))
+    .map(({ row }) => row)
+    .sort((a, b) => b.startedAt - a.startedAt);
+  const last = heads.length === threadsPerPage ? heads.at(-1) : undefined;
+  const before = last && `${last.updatedAt}:${last.id}`;
+  if (before !== undefined && rows.length === 0 && rounds > 1)
+    return older(threads, { ...asked, after: before, rounds: rounds - 1 });
+  return { rows, next: before === undefined ? undefined : { before } };
+}
+
+const endOf = ({ startedAt, facts }: CallRow) => startedAt + facts.tookMs;
+
+const ends = {
+  done: { mood: 'good', outcome: 'done' },
+  pending: { mood: 'busy', outcome: 'running' },
+  failed: { mood: 'bad', outcome: 'failed' },
+  interrupted: { mood: 'warn', outcome: 'cancelled' },
+} as const;
+
+/** What a thread knows of its calls: one for each exchange. */
+export function exchangesOf({ id, workspace, turns }: Thread): { row: CallRow; answer: StoredTurn | undefined }[] {
+  return [...Map.groupBy(turns, ({ exchange }) => exchange).values()].flatMap(own => {
+    const [first] = own;
+    const answer = own.findLast(({ role }) => role === 'assistant');
+    if (!first) return [];
+    const { usage, costUsd = 0, latencyMs = 0 } = answer?.modelMetadata ?? {};
+    const facts = {
+      ...ends[first.status],
+      stage: '',
+      models: answer?.modelName === undefined ? [] : [`${answer.modelProvider}:${answer.modelName}`],
+      attempts: usage ? 1 : 0,
+      tokens: usage ? usage.input + usage.output : 0,
+      costUsd,
+      tookMs: latencyMs,
+    };
+    const about = { text: first.content, workspace, thread: id };
+    const href = `/threads/${id}?from=${first.seq}#turn-${first.seq}`;
+    return [{ row: { tool: first.toolName, startedAt: first.timestamp, href, about, facts }, answer }];
+  });
+}
