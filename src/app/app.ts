@@ -42,12 +42,7 @@ async function productBehind(front: Front, config: AppConfig, environment: Proce
 }
 
 /** A product that serves one client. */
-export interface ServedStdio {
-  /** Resolves when the connection is over; rejects where the product can't run. */
-  closed: Promise<void>;
-  /** Ends the connection, and the product as its own `close` does. */
-  close(hurry?: AbortSignal): Promise<void>;
-}
+export type ServedStdio = Awaited<ReturnType<typeof serveStdio>>;
 
 /** Serves one MCP client over standard input and output. Tools are listed at once; the product is loaded by who wants more. */
 export async function serveStdio(
@@ -55,7 +50,7 @@ export async function serveStdio(
   environment: ProcessEnvironment,
   streams: Pick<StdioStreams, 'input' | 'output'>,
   onError: (error: Error) => void,
-): Promise<ServedStdio> {
+) {
   const front = await composeFront(config, environment);
   const { offer, place, root, telemetry, found } = front;
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
@@ -87,8 +82,10 @@ export async function serveStdio(
   const warm = async () => (await open()).warm();
   const connection = openStdio(serve, { ...streams, early, warm, maxBytes: config.values.app.maxBodyBytes }, onError);
   return {
+    /** Resolves when the connection is over; rejects where the product can't run. */
     closed: Promise.race([connection.closed, failed]),
-    async close(hurry) {
+    /** Ends the connection, and the product as its own `close` does. */
+    async close(hurry?: AbortSignal) {
       if (hurry?.aborted) await gate?.shut(0);
       await connection.close();
       // A product that could not be made is told of by `closed`, and leaves nothing else to close.

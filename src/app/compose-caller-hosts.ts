@@ -118,14 +118,7 @@ function noProject(path: string, reason: string) {
 }
 
 /** One host for all callers with the same permissions. */
-export interface Hosts {
-  /** The operator's own, with everything. */
-  own: HostServices;
-  /** Rejects with an `AppError` of kind `security` where a caller may not read the project that he declares. */
-  of(caller: CallerPlace): Promise<{ services: HostServices; root: string }>;
-  settle(): Promise<void>;
-  flush(): Promise<void>;
-}
+export type Hosts = ReturnType<typeof createHosts>;
 
 interface Entry {
   services: HostServices;
@@ -139,7 +132,8 @@ const maxKept = 256;
 /** Different things that clients list and that can be no roots are told of, each once. */
 const maxWarned = 256;
 
-export function createHosts(shared: SharedParts, { root: productRoot }: Front): Hosts {
+export function createHosts(shared: SharedParts, { root: productRoot }: Front) {
+  /** The operator's own, with everything. */
   const own = composeHost(shared, unlimited);
   // The one used least lately stands first.
   const kept = new Map<string, Entry>();
@@ -178,7 +172,8 @@ export function createHosts(shared: SharedParts, { root: productRoot }: Front): 
   const all = () => [own, ...[...new Set([...kept.values(), ...busy])].map(({ services }) => services)];
   return {
     own,
-    async of(caller) {
+    /** Rejects with an `AppError` of kind `security` where a caller may not read the project that he declares. */
+    async of(caller: CallerPlace) {
       const { permissions, isAlone = false } = caller;
       const { roots, root } = await placeOfCaller(shared, caller, productRoot, warn);
       const isOwn = !roots && Object.values(permissions).every(part => part === undefined || part === false);

@@ -13,19 +13,14 @@ import type { Budget } from '../threads/compaction.ts';
 import type { EvidencePiece, ToolDefinition } from './tool.ts';
 
 /** Tells the client how a call is getting on: each stage at once, the text that streams in every few seconds. */
-export interface Progress {
-  stage(message: string): void;
-  /** Said beside the stage, which goes on. */
-  note(message: string): void;
-  streamed(delta: string): void;
-}
+export type Progress = ReturnType<typeof createProgress>;
 
 /** Takes what is to be told. */
 export type Report = (update: ProgressUpdate) => void;
 
 const everyMs = 5_000;
 
-export function createProgress(clock: Clock, report: Report): Progress {
+export function createProgress(clock: Clock, report: Report) {
   let step = 0;
   let current = '';
   let chars = 0;
@@ -35,12 +30,13 @@ export function createProgress(clock: Clock, report: Report): Progress {
     report({ progress: ++step, message });
   };
   return {
-    stage(message) {
+    stage(message: string) {
       current = message;
       announce(message);
     },
+    /** Said beside the stage, which goes on. */
     note: announce,
-    streamed(delta) {
+    streamed(delta: string) {
       chars += delta.length;
       if (clock.monotonic() - last >= everyMs) announce(`${current}: about ${Math.ceil(chars / 4)} tokens so far`);
     },

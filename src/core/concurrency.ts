@@ -28,15 +28,13 @@ export async function inParallel<Item, Result>(
 }
 
 /** Lets callers of one key through one at a time, in the order they came. */
-export interface Queue {
-  /** Resolves when it is this caller's turn; the result ends the turn. Rejects when the signal is aborted while waiting. */
-  enter(key: string, signal: AbortSignal, onWait?: () => void): Promise<() => void>;
-}
+export type Queue = ReturnType<typeof createQueue>;
 
-export function createQueue(): Queue {
+export function createQueue() {
   const last = new Map<string, Promise<void>>();
   return {
-    async enter(key, signal, onWait) {
+    /** Resolves when it is this caller's turn; the result ends the turn. Rejects when the signal is aborted while waiting. */
+    async enter(key: string, signal: AbortSignal, onWait?: () => void) {
       throwIfAborted(signal);
       const before = last.get(key);
       const { promise: turn, resolve: end } = Promise.withResolvers<void>();

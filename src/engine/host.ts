@@ -28,12 +28,7 @@ import type { ExposedTools } from './exposure.ts';
 export type ChangeListener = (path: string) => void;
 
 /** Which threads and jobs changed, whichever process changed them. Looks at the store while somebody watches, and only then. */
-export interface Changes {
-  /** Calls `listener` until `signal` is aborted. Resolves once nothing is missed any more; never rejects. */
-  watch(owner: string, listener: ChangeListener, signal: AbortSignal): Promise<void>;
-  /** Looks now, because this process changed something. */
-  look(): void;
-}
+export type Changes = ReturnType<typeof createChanges>;
 
 /** What another process changed is noticed after this long. */
 const pollMs = 1_000;
@@ -47,7 +42,7 @@ interface Watched {
   known?: ReadonlyMap<string, string>;
 }
 
-export function createChanges(options: { store: Store; clock: Clock; emit: Emit }): Changes {
+export function createChanges(options: { store: Store; clock: Clock; emit: Emit }) {
   const { clock, emit } = options;
   const owners = new Map<string, Watched>();
   let last = Promise.resolve();
@@ -106,7 +101,8 @@ export function createChanges(options: { store: Store; clock: Clock; emit: Emit 
   }
 
   return {
-    watch(owner, listener, signal) {
+    /** Calls `listener` until `signal` is aborted. Resolves once nothing is missed any more; never rejects. */
+    watch(owner: string, listener: ChangeListener, signal: AbortSignal) {
       if (signal.aborted) return Promise.resolve();
       if (owners.size === 0) pollLater();
       const watched = owners.get(owner) ?? { listeners: new Set() };
@@ -115,6 +111,7 @@ export function createChanges(options: { store: Store; clock: Clock; emit: Emit 
       signal.addEventListener('abort', () => forget(owner, listener), { once: true });
       return watched.known ? Promise.resolve() : look();
     },
+    /** Looks now, because this process changed something. */
     look() {
       if (owners.size > 0) void look();
     },

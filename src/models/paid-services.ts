@@ -6,7 +6,7 @@ import type { ModelQuestion } from './ask-model.ts';
 import { mayBeBilled, refuseUnpricedService } from './budget.ts';
 import { feeFor, feeRate } from './fees.ts';
 import type { SpendLimits } from './spend-meter.ts';
-import type { SearchHit, SearchRequest, VendorEmbedder, WebSearcher } from './vendor-services.ts';
+import type { SearchRequest, VendorEmbedder, WebSearcher } from './vendor-services.ts';
 
 /** Something that a vendor does beside answering, and charges for. */
 export interface Service {
@@ -64,16 +64,13 @@ function entryOf({ parts: { clock } }: SpendLimits, service: Service, free: bool
 }
 
 /** Searches the web for somebody who pays for it. */
-export interface PaidSearcher {
-  /** Id of the provider that searches. */
-  provider: string;
-  search(request: SearchRequest, payer: Service['payer'], signal: AbortSignal): Promise<SearchHit[]>;
-}
+export type PaidSearcher = ReturnType<typeof paidSearcher>;
 
-export function paidSearcher({ provider, engine, search }: WebSearcher, tool: string, pay: MeterService): PaidSearcher {
+export function paidSearcher({ provider, engine, search }: WebSearcher, tool: string, pay: MeterService) {
   return {
+    /** Id of the provider that searches. */
     provider,
-    search(request, payer, signal) {
+    search(request: SearchRequest, payer: Service['payer'], signal: AbortSignal) {
       const used = request.engine ?? engine;
       return pay({ payer, tool, provider, used, kind: 'web_search', max: 1 }, async report => {
         throwIfAborted(signal);

@@ -287,28 +287,11 @@ export interface ReservedQuestion {
 }
 
 /** Stands before the models: nobody is asked for more than may be spent, and what was spent is written down once. */
-export interface Meter {
-  /** Reserves what a question may cost, and asks it. */
-  ask: AskModel;
-  /** Reserves what a question may cost, to be asked later. Rejects with LIMIT where the limits leave too little. */
-  reserve(question: ModelQuestion): Promise<ReservedQuestion>;
-  /** What paid work of vendors other than answers is paid out of. */
-  limits: SpendLimits;
-  /**
-   * One call of a tool begins: all its questions together may cost what the operator allows, and no more than it asks for
-   * (`max_cost_usd`; anything but a number: no limit of its own). `tell` hears what it may cost.
-   */
-  begin(reqId: string, maxCostUsd: unknown, tell?: CallSpend['tell']): void;
-  /** What it was billed for; undefined: nothing. */
-  end(reqId: string): Bill | undefined;
-  /** What the tightest limit leaves for questions of this call whose model nobody names; infinite: there is no limit. */
-  left(reqId: string, payer: ModelQuestion['payer']): Promise<BudgetHeadroom>;
-  /** Resolves when the ledger has everything. */
-  flush(): Promise<void>;
-}
+export type Meter = ReturnType<typeof createMeter>;
 
-export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel }): Meter {
+export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel }) {
   const { clock, pricing } = parts;
+  /** What paid work of vendors other than answers is paid out of. */
   const limits = new SpendLimits(parts);
   const accounts = new Map<string, CallSpend>();
   const accountOf = (reqId: string) => accounts.get(reqId) ?? limits.account();
@@ -359,6 +342,7 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
     return held?.limited && matters ? withWarning(answer, held) : answer;
   }
 
+  /** Reserves what a question may cost, to be asked later. Rejects with LIMIT where the limits leave too little. */
   async function reserve(given: ModelQuestion): Promise<ReservedQuestion> {
     const account = accountOf(given.reqId);
     const reserved = await limits.reserveFor(given, account);
@@ -378,16 +362,26 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
   }
 
   return {
-    ask: async question => (await reserve(question)).ask(),
+    /** Reserves what a question may cost, and asks it. */
+    ask: async (question: ModelQuestion) => (await reserve(question)).ask(),
     reserve,
     limits,
-    begin: (reqId, maxCostUsd, tell) => void accounts.set(reqId, { ...limits.account(maxCostUsd), tell }),
-    end(reqId) {
+    /**
+     * One call of a tool begins: all its questions together may cost what the operator allows, and no more than it asks for
+     * (`max_cost_usd`; anything but a number: no limit of its own). `tell` hears what it may cost.
+     */
+    begin: (reqId: string, maxCostUsd: unknown, tell?: CallSpend['tell']) =>
+      void accounts.set(reqId, { ...limits.account(maxCostUsd), tell }),
+    /** What it was billed for; undefined: nothing. */
+    end(reqId: string) {
       const billed = accounts.get(reqId)?.billed;
       accounts.delete(reqId);
       return billed;
     },
-    left: (reqId, payer) => limits.left({ payer, account: accountOf(reqId), auto: true }),
+    /** What the tightest limit leaves for questions of this call whose model nobody names; infinite: there is no limit. */
+    left: (reqId: string, payer: ModelQuestion['payer']) =>
+      limits.left({ payer, account: accountOf(reqId), auto: true }),
+    /** Resolves when the ledger has everything. */
     flush: () => limits.flush(),
   };
 }

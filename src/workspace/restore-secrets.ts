@@ -80,17 +80,7 @@ export interface WrittenSecret {
 }
 
 /** A file as models see it. */
-export interface MaskedFile {
-  text: string;
-  /** A text that was written under any of the scopes, with the placeholders of the first. */
-  canonical(text: string): string;
-  /**
-   * The new text with the real secrets, each where it stood: in a line that is as it was, or in what replaces that line and
-   * kept what stands in front of the secret. Throws SECURITY for a placeholder anywhere else, and for a change after which
-   * a secret would not be recognised any more. From then on the mask knows the file's secrets by their values.
-   */
-  restore(after: string): Promise<{ text: string; secrets: WrittenSecret[] }>;
-}
+export type MaskedFile = Awaited<ReturnType<typeof maskFile>>;
 
 interface Secret {
   kind: string;
@@ -109,7 +99,7 @@ interface Line {
 }
 
 /** `path` is for messages; `before` is empty for a file that is to be made. */
-export async function maskFile({ mask, scopes }: MaskContext, path: string, before: string): Promise<MaskedFile> {
+export async function maskFile({ mask, scopes }: MaskContext, path: string, before: string) {
   const [scope, ...earlier] = scopes;
   const { text, places = [] } = await mask(before, scope);
   const names = new Map<string, string>();
@@ -121,8 +111,14 @@ export async function maskFile({ mask, scopes }: MaskContext, path: string, befo
   }
   return {
     text,
-    canonical: written => written.replace(placeholder, name => names.get(name) ?? name),
-    async restore(after) {
+    /** A text that was written under any of the scopes, with the placeholders of the first. */
+    canonical: (written: string) => written.replace(placeholder, name => names.get(name) ?? name),
+    /**
+     * The new text with the real secrets, each where it stood: in a line that is as it was, or in what replaces that line and
+     * kept what stands in front of the secret. Throws SECURITY for a placeholder anywhere else, and for a change after which
+     * a secret would not be recognised any more. From then on the mask knows the file's secrets by their values.
+     */
+    async restore(after: string) {
       const lines = linesOf(before, text, places);
       const secrets = lines.flatMap(line => line.secrets);
       if (secrets.length > 0) mask.remember?.(secrets, scope);

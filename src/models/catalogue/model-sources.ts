@@ -3,7 +3,7 @@ import type { ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, KeptTexts, SharedState } from '../../core/ports.ts';
 import type { Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { eligibleModels } from '../routing/eligible-models.ts';
-import { explainRoute, type RouteExplanation } from '../routing/explain.ts';
+import { explainRoute } from '../routing/explain.ts';
 import { nameKey } from '../routing/names.ts';
 import { passedOnReason } from '../routing/refusals.ts';
 import { applyRequirements, type Resolution, resolveIn } from '../routing/resolve.ts';
@@ -13,7 +13,7 @@ import type { ConfiguredProvider } from './connections.ts';
 import { createLiveRoster } from './live-roster.ts';
 import { overlayFacts } from './models-dev.ts';
 import { type ModelsFile, overlayFiles } from './overlay.ts';
-import { keptFacts, type Refreshed, refreshFacts } from './refresh.ts';
+import { keptFacts, refreshFacts } from './refresh.ts';
 import { createListings, type Listing, type Listings } from './vendor-lists.ts';
 
 export interface RouteParts {
@@ -141,23 +141,9 @@ export interface ListingState {
 }
 
 /** What there is to choose from, and choosing. */
-export interface ModelSources {
-  /** With `only`, the one provider that is meant, no other is asked for its list. */
-  roster(only?: string): Promise<Roster>;
-  /** Of what is known without a vendor and without the store. */
-  rosterAlone(): Promise<Roster>;
-  route(request: ModelRequest): Promise<Resolution>;
-  /** What `route` would choose by what is known now. Only servers on this machine or network are asked for their lists. */
-  explain(request: ModelRequest): Promise<RouteExplanation>;
-  /** What each vendor listed last; with `fresh`, those whose list is old are asked, all at once. Vendors without one are left out. */
-  listings(fresh: boolean): Promise<ReadonlyMap<string, ListingState>>;
-  /** Fetches facts about models. Throws an `AppError`; what is there then stays. */
-  refresh(signal: AbortSignal): Promise<Refreshed>;
-  /** What is wrong with the operator's files, one sentence each. */
-  warnings: readonly string[];
-}
+export type ModelSources = ReturnType<typeof createModelSources>;
 
-export function createModelSources(parts: SourceParts): ModelSources {
+export function createModelSources(parts: SourceParts) {
   const { providers, connection, policy, clock, emit, files = [], kept, factsUrl = '' } = parts;
   const definitions = providers.map(({ definition }) => definition);
   const settings = (id: string) => providers.find(({ definition }) => definition.id === id)?.settings ?? {};
@@ -186,12 +172,14 @@ export function createModelSources(parts: SourceParts): ModelSources {
     return today.models;
   };
   const rosterParts = { providers, listings, catalogue, finish, listsAhead: parts.listsAhead };
+  /** With `only`, the one provider that is meant, no other is asked for its list. */
   const roster = createLiveRoster({ ...rosterParts, mayAsk });
   const rosterAtHand = createLiveRoster({ ...rosterParts, mayAsk: isLocal });
   const route = createRoute({ roster, listings, definitions, policy, mayAsk });
 
   return {
     roster,
+    /** Of what is known without a vendor and without the store. */
     rosterAlone: () =>
       createLiveRoster({
         ...rosterParts,
@@ -199,9 +187,12 @@ export function createModelSources(parts: SourceParts): ModelSources {
         mayAsk: () => false,
       })(),
     route,
-    explain: async request => explainRoute(request, await rosterAtHand(), policy),
+    /** What `route` would choose by what is known now. Only servers on this machine or network are asked for their lists. */
+    explain: async (request: ModelRequest) => explainRoute(request, await rosterAtHand(), policy),
+    /** What is wrong with the operator's files, one sentence each. */
     warnings: files.length === 0 ? [] : overlayFiles(loadCatalogue(), files, providerIds).warnings,
-    async listings(fresh) {
+    /** What each vendor listed last; with `fresh`, those whose list is old are asked, all at once. Vendors without one are left out. */
+    async listings(fresh: boolean) {
       const usable = providers.filter(
         ({ configured, definition: { onlyByName, unlisted } }) => configured && !(onlyByName || unlisted),
       );
@@ -214,7 +205,8 @@ export function createModelSources(parts: SourceParts): ModelSources {
       );
       return new Map(found.flatMap(([id, state]) => (state ? [[id, state]] : [])));
     },
-    async refresh(signal) {
+    /** Fetches facts about models. Throws an `AppError`; what is there then stays. */
+    async refresh(signal: AbortSignal) {
       const refreshed = await refreshFacts({ kept, clock, url: factsUrl }, signal);
       known = undefined;
       return refreshed;

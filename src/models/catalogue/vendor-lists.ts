@@ -43,15 +43,7 @@ export interface ListingParts {
 }
 
 /** The live lists of all providers, each asked for when it is needed and kept for a day. */
-export interface Listings {
-  /** What is known, however old, without asking the vendor. */
-  known(definition: ProviderDefinition): Promise<Listing | undefined>;
-  isFresh(definition: ProviderDefinition, listing: Listing | undefined): boolean;
-  /** What is known if it is fresh; else the vendor is asked, for 3 s at the most. Calls that come meanwhile share one try. */
-  current(definition: ProviderDefinition): Promise<Listing>;
-  /** Asks the vendor for a list that is old, while the call goes on; one that failed within the hour is let be. */
-  renew(definition: ProviderDefinition): void;
-}
+export type Listings = ReturnType<typeof createListings>;
 
 interface State {
   listing?: Listing;
@@ -62,7 +54,7 @@ interface State {
   triedAt?: number;
 }
 
-export function createListings(parts: ListingParts): Listings {
+export function createListings(parts: ListingParts) {
   const states = new Map<string, State>();
 
   const stateOf = async (definition: ProviderDefinition): Promise<State> => {
@@ -86,6 +78,7 @@ export function createListings(parts: ListingParts): Listings {
     return state.listing && isFresh(definition, state.listing) ? state.listing : ask(parts, definition, state);
   };
 
+  /** What is known if it is fresh; else the vendor is asked, for 3 s at the most. Calls that come meanwhile share one try. */
   const current = async (definition: ProviderDefinition): Promise<Listing> => {
     const state = await stateOf(definition);
     if (state.listing && isFresh(definition, state.listing)) return state.listing;
@@ -97,9 +90,11 @@ export function createListings(parts: ListingParts): Listings {
 
   return {
     isFresh,
-    known: async definition => (await stateOf(definition)).listing,
+    /** What is known, however old, without asking the vendor. */
+    known: async (definition: ProviderDefinition) => (await stateOf(definition)).listing,
     current,
-    renew(definition) {
+    /** Asks the vendor for a list that is old, while the call goes on; one that failed within the hour is let be. */
+    renew(definition: ProviderDefinition) {
       const { triedAt, listing } = states.get(definition.id) ?? {};
       const failed = triedAt !== undefined && listing?.complete === false;
       if (!failed || parts.clock.storeTime() - triedAt >= renewAfterMs) void current(definition);

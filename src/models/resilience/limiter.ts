@@ -28,18 +28,7 @@ export function limitsFor(
 }
 
 /** The clocks of one attempt. They all end in one signal, which the attempt hands to the vendor's HTTP call. */
-export interface AttemptTimeouts {
-  /** Aborted when a limit expires, when the caller gives up, and by `stop(true)`. */
-  readonly signal: AbortSignal;
-  /** Tells that this many characters of answer or reasoning arrived. Keep-alives are no progress and are not told. */
-  progress(chars: number): void;
-  /** The answer is complete; only the end of the stream is awaited, and not for long. */
-  settle(): void;
-  /** Why the signal was aborted, when a limit did it. */
-  expired(): AppError | undefined;
-  /** Ends the clocks; with `abort` the connection is closed too. */
-  stop(abort: boolean): void;
-}
+export type AttemptTimeouts = ReturnType<typeof startTimeouts>;
 
 export interface TimeoutPlan {
   clock: Clock;
@@ -50,14 +39,16 @@ export interface TimeoutPlan {
   parent: AbortSignal;
 }
 
-export function startTimeouts({ clock, limits, remainingMs, parent }: TimeoutPlan): AttemptTimeouts {
+export function startTimeouts({ clock, limits, remainingMs, parent }: TimeoutPlan) {
   const controller = new AbortController();
+  /** Aborted when a limit expires, when the caller gives up, and by `stop(true)`. */
+  const signal: AbortSignal = controller.signal;
   let failure: AppError | undefined;
   let started = false;
   let received = 0;
 
   const expire = (error: AppError) => {
-    if (controller.signal.aborted) return;
+    if (signal.aborted) return;
     failure = error;
     controller.abort(error);
   };
@@ -73,16 +64,20 @@ export function startTimeouts({ clock, limits, remainingMs, parent }: TimeoutPla
   else parent.addEventListener('abort', onParentAbort, { once: true });
 
   return {
-    signal: controller.signal,
-    progress(chars) {
+    signal,
+    /** Tells that this many characters of answer or reasoning arrived. Keep-alives are no progress and are not told. */
+    progress(chars: number) {
       if (chars <= 0) return;
       received += chars;
       if (!started || received >= minCharsPerIdle) waitIdle(limits.idleMs);
       started = true;
     },
+    /** The answer is complete; only the end of the stream is awaited, and not for long. */
     settle: () => waitIdle(settleMs),
+    /** Why the signal was aborted, when a limit did it. */
     expired: () => failure,
-    stop(abort) {
+    /** Ends the clocks; with `abort` the connection is closed too. */
+    stop(abort: boolean) {
       cancelTotal();
       cancelWait();
       parent.removeEventListener('abort', onParentAbort);
@@ -136,14 +131,7 @@ export interface Load {
   waiting: number;
 }
 
-export interface Limiter {
-  /**
-   * A place to run in; calling the result leaves it. At once when one is free, which costs no wait. Rejects with LIMIT
-   * (`over_capacity`) when too many are waiting, with the total limit's error, or with the signal's reason.
-   */
-  enter(entry: Entry): (() => void) | Promise<() => void>;
-  depth(): Load;
-}
+export type Limiter = ReturnType<typeof createLimiter>;
 
 interface Waiting {
   provider: string;
@@ -258,11 +246,15 @@ class Places {
   }
 }
 
-export function createLimiter(rules: LimiterRules, clock: Clock): Limiter {
+export function createLimiter(rules: LimiterRules, clock: Clock) {
   const places = new Places(rules, clock);
   return {
     // Nobody waits who could run, so that a newcomer for whom there is room overtakes no one.
-    enter: entry => (places.isFree(entry.provider) ? places.take(entry.provider) : places.wait(entry)),
+    /**
+     * A place to run in; calling the result leaves it. At once when one is free, which costs no wait. Rejects with LIMIT
+     * (`over_capacity`) when too many are waiting, with the total limit's error, or with the signal's reason.
+     */
+    enter: (entry: Entry) => (places.isFree(entry.provider) ? places.take(entry.provider) : places.wait(entry)),
     depth: () => places.load(),
   };
 }

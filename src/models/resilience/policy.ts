@@ -49,14 +49,9 @@ const forgottenMs = 3_600_000;
  * Keeps retries a small part of what a vendor gets: in trouble, everybody's second and third tries are what breaks it for good. Of
  * any 30 or more calls in a row at an upstream within an hour, at most a tenth is retried, wherever the row begins and ends.
  */
-export interface RetryBudget {
-  /** A call begins at this upstream. */
-  called(upstream: string): void;
-  /** True when one more retry fits; it is counted then. `now` in monotonic milliseconds. */
-  take(upstream: string, now: number): boolean;
-}
+export type RetryBudget = ReturnType<typeof createRetryBudget>;
 
-export function createRetryBudget(): RetryBudget {
+export function createRetryBudget() {
   /** Of each upstream its calls, and of the latest retries how many calls came before and when. */
   const byUpstream = new Map<string, { calls: number; retries: { after: number; at: number }[] }>();
   const of = (upstream: string) => {
@@ -65,10 +60,12 @@ export function createRetryBudget(): RetryBudget {
     return counts;
   };
   return {
-    called(upstream) {
+    /** A call begins at this upstream. */
+    called(upstream: string) {
       of(upstream).calls++;
     },
-    take(upstream, now) {
+    /** True when one more retry fits; it is counted then. `now` in monotonic milliseconds. */
+    take(upstream: string, now: number) {
       const counts = of(upstream);
       const { calls } = counts;
       // A longer row is made of rows that are short enough to have no more retries than these.

@@ -17,12 +17,7 @@ export interface CreatedCache {
 }
 
 /** The `cachedContents` of the Gemini interface. Each method throws when the vendor refuses or does not answer. */
-export interface CachedContents {
-  create(prefix: GooglePrefix, ttlSeconds: number, signal: AbortSignal): Promise<CreatedCache>;
-  /** Sets the time that it has left, and tells what was granted. */
-  renew(name: string, ttlSeconds: number, signal: AbortSignal): Promise<CreatedCache['keptMs']>;
-  remove(name: string, signal: AbortSignal): Promise<void>;
-}
+export type CachedContents = ReturnType<typeof cachedContents>;
 
 export interface GoogleAddress {
   baseUrl: string;
@@ -43,7 +38,7 @@ function keptIn(cache: unknown): number | undefined {
   return ms > 0 ? ms : undefined;
 }
 
-export function cachedContents({ baseUrl, headers }: GoogleAddress): CachedContents {
+export function cachedContents({ baseUrl, headers }: GoogleAddress) {
   async function send(method: string, path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
     const response = await vendorFetch(`${baseUrl}/${path}`, {
       method,
@@ -57,7 +52,7 @@ export function cachedContents({ baseUrl, headers }: GoogleAddress): CachedConte
   }
 
   return {
-    async create({ model, systemInstruction, contents }, ttlSeconds, signal) {
+    async create({ model, systemInstruction, contents }: GooglePrefix, ttlSeconds: number, signal: AbortSignal) {
       const said = {
         ...(systemInstruction !== undefined && { systemInstruction }),
         ...(contents.length > 0 && { contents }),
@@ -73,10 +68,11 @@ export function cachedContents({ baseUrl, headers }: GoogleAddress): CachedConte
       if (typeof name !== 'string' || !isCacheName(name)) throw new Error('The cache that was made has no name.');
       return { name, tokens: typeof tokens === 'number' && tokens > 0 ? tokens : 0, keptMs: keptIn(made) };
     },
-    async renew(name, ttlSeconds, signal) {
+    /** Sets the time that it has left, and tells what was granted. */
+    async renew(name: string, ttlSeconds: number, signal: AbortSignal) {
       return keptIn(await send('PATCH', `${name}?updateMask=ttl`, { ttl: `${ttlSeconds}s` }, signal));
     },
-    async remove(name, signal) {
+    async remove(name: string, signal: AbortSignal) {
       await send('DELETE', name, undefined, signal);
     },
   };

@@ -55,18 +55,7 @@ const recordGraceMs = 60_000;
 
 const partingMs = 3_000;
 
-export interface CacheRecords {
-  /** The cache of a thread and model, while it lives. */
-  find(prompt: PromptOfThread): Promise<VendorCache | undefined>;
-  /** Says that this process made, renewed or used it: it goes when this process does. */
-  keep(cache: VendorCache): Promise<void>;
-  use(cache: VendorCache): void;
-  forget(prompt: Pick<PromptOfThread, 'model' | 'thread'>, name: string): Promise<void>;
-  /** Removes it at the vendor, without waiting for it. */
-  part(name: string): void;
-  /** Removes those that this process kept or used, record and all. */
-  close(): Promise<void>;
-}
+export type CacheRecords = ReturnType<typeof cacheRecords>;
 
 export interface CacheRecordsOptions {
   vendor: Pick<CachedContents, 'remove'>;
@@ -79,7 +68,7 @@ export function keyOf({ model, thread }: Pick<PromptOfThread, 'model' | 'thread'
 }
 
 /** Which caches there are, told to all processes on the store, and which of them are this process's to remove. */
-export function cacheRecords({ vendor, state, clock }: CacheRecordsOptions): CacheRecords {
+export function cacheRecords({ vendor, state, clock }: CacheRecordsOptions) {
   const own = new Map<string, VendorCache>();
   const parting = new Set<Promise<void>>();
 
@@ -91,6 +80,7 @@ export function cacheRecords({ vendor, state, clock }: CacheRecordsOptions): Cac
       .catch(() => undefined);
   }
 
+  /** Removes it at the vendor, without waiting for it. */
   function part(name: string): void {
     // A vendor that does not answer drops it by itself when its time is over.
     const gone = withDeadline(clock, partingMs, signal => vendor.remove(name, signal)).catch(() => undefined);
@@ -99,22 +89,25 @@ export function cacheRecords({ vendor, state, clock }: CacheRecordsOptions): Cac
   }
 
   return {
-    async find(prompt) {
+    /** The cache of a thread and model, while it lives. */
+    async find(prompt: PromptOfThread) {
       const cache = readVendorCache(await state.get(keyOf(prompt)));
       return cache && isCacheName(cache.name) && clock.storeTime() < cache.expires - graceMs ? cache : undefined;
     },
-    async keep(cache) {
+    /** Says that this process made, renewed or used it: it goes when this process does. */
+    async keep(cache: VendorCache) {
       for (const [key, { expires }] of own) if (expires <= clock.storeTime()) own.delete(key);
       own.set(cacheKey(cache), cache);
       await state.change(cacheKey(cache), cache.expires - clock.storeTime() + recordGraceMs, () => ({ ...cache }));
     },
-    use: cache => void own.set(cacheKey(cache), cache),
-    async forget(prompt, name) {
+    use: (cache: VendorCache) => void own.set(cacheKey(cache), cache),
+    async forget(prompt: Pick<PromptOfThread, 'model' | 'thread'>, name: string) {
       const key = keyOf(prompt);
       if (own.get(key)?.name === name) own.delete(key);
       await drop(key, name);
     },
     part,
+    /** Removes those that this process kept or used, record and all. */
     async close() {
       const mine = [...own];
       own.clear();
@@ -171,18 +164,7 @@ export interface CacheInUse {
 }
 
 /** The caches of prompts' beginnings, one for each thread and model that is worth it. */
-export interface GoogleCaches {
-  /** The cache that holds the beginning of this prompt; undefined: ask without one. Never throws. */
-  forPrompt(prompt: PromptOfThread, signal: AbortSignal): Promise<CacheInUse | undefined>;
-  /** The vendor took this prompt: the next one that begins like it is known for another of its thread. */
-  answered(prompt: PromptOfThread): void;
-  /** The vendor does not know it any more. */
-  lost(prompt: PromptOfThread, name: string): Promise<void>;
-  /** Removes those of a thread that is no more, whichever process made them. */
-  forget(thread: string): Promise<void>;
-  /** Removes those that this process made or used. */
-  close(): Promise<void>;
-}
+export type GoogleCaches = ReturnType<typeof googleCaches>;
 
 /** From how many tokens on the vendor takes a cache, and never below what is worth the trouble. */
 export function leastTokens(model: string): number {
@@ -190,7 +172,7 @@ export function leastTokens(model: string): number {
   return /^gemini-(2\.5|3)-flash/.test(model) ? 2_048 : 4_096;
 }
 
-export function googleCaches(options: GoogleCachesOptions): GoogleCaches {
+export function googleCaches(options: GoogleCachesOptions) {
   const records = cacheRecords(options);
   const before = lastPrompts();
   const build = builder(options, records);
@@ -221,7 +203,8 @@ export function googleCaches(options: GoogleCachesOptions): GoogleCaches {
   }
 
   return {
-    async forPrompt(prompt, signal) {
+    /** The cache that holds the beginning of this prompt; undefined: ask without one. Never throws. */
+    async forPrompt(prompt: PromptOfThread, signal: AbortSignal) {
       try {
         return await choose(prompt, signal);
       } catch {
@@ -229,17 +212,21 @@ export function googleCaches(options: GoogleCachesOptions): GoogleCaches {
         return undefined;
       }
     },
+    /** The vendor took this prompt: the next one that begins like it is known for another of its thread. */
     answered: before.remember,
-    async lost(prompt, name) {
+    /** The vendor does not know it any more. */
+    async lost(prompt: PromptOfThread, name: string) {
       // That this prompt had a cache shows that it is worth one.
       before.remember(prompt);
       await records.forget(prompt, name);
     },
-    async forget(thread) {
+    /** Removes those of a thread that is no more, whichever process made them. */
+    async forget(thread: string) {
       const all = await listVendorCaches(options.state, options.clock.storeTime());
       const gone = all.filter(cache => cache.provider === provider && cache.thread === thread);
       await Promise.all(gone.map(cache => giveUp(cache, cache.name)));
     },
+    /** Removes those that this process made or used. */
     close: records.close,
   };
 }

@@ -6,12 +6,7 @@ import { mayBeBilled } from '../../models/budget.ts';
 import { type VendorEndpoint, vendorJson } from '../shared/http.ts';
 
 /** One of the tools that Moonshot runs for whoever asks, beside a chat in which they are functions like any other. */
-export interface MoonshotFormula {
-  /** What the model is shown, as the vendor declares it. Throws an `AppError`. */
-  tools(signal: AbortSignal): Promise<LanguageModelV4FunctionTool[]>;
-  /** Has one call done, its arguments as they came. Only a caller who gave up makes it throw. */
-  run(call: LanguageModelV4ToolCall, signal: AbortSignal): Promise<FormulaResult>;
-}
+export type MoonshotFormula = ReturnType<typeof createMoonshotFormula>;
 
 export interface FormulaResult {
   /** For the model alone: sealed for most tools, and to be handed on as it is. A failure is told in words. */
@@ -27,12 +22,13 @@ const toolName = /^[a-zA-Z_][\w-]{0,63}$/;
 /** The search of the platform, for models that can't use the built-in one because they always think. */
 export const webSearchFormula = 'moonshot/web-search:latest';
 
-export function createMoonshotFormula(endpoint: VendorEndpoint, uri: string): MoonshotFormula {
+export function createMoonshotFormula(endpoint: VendorEndpoint, uri: string) {
   let known: LanguageModelV4FunctionTool[] | undefined;
   const path = `/formulas/${uri}`;
   const what = `its tool ${uri}`;
   return {
-    async tools(signal) {
+    /** What the model is shown, as the vendor declares it. Throws an `AppError`. */
+    async tools(signal: AbortSignal) {
       if (known) return known;
       const answer = await vendorJson(endpoint, { path: `${path}/tools`, what, timeoutMs, signal });
       const declared = toolsOf(answer.tools);
@@ -40,7 +36,8 @@ export function createMoonshotFormula(endpoint: VendorEndpoint, uri: string): Mo
       if (declared.length > 0) known = declared;
       return declared;
     },
-    async run({ toolName: name, input }, signal) {
+    /** Has one call done, its arguments as they came. Only a caller who gave up makes it throw. */
+    async run({ toolName: name, input }: LanguageModelV4ToolCall, signal: AbortSignal) {
       const body = { name, arguments: input };
       try {
         return resultOf(await vendorJson(endpoint, { path: `${path}/fibers`, body, what, timeoutMs, signal }));

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { configError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
-import { type Caller, type Refusal, refusalFor } from './caller.ts';
+import { type Caller, refusalFor } from './caller.ts';
 
 /** A token's hash with the caller whom it stands for. */
 export interface TokenEntry {
@@ -25,26 +25,7 @@ export interface TokenChange {
   others: ReadonlySet<string>;
 }
 
-export interface Tokens {
-  /** How many there are; with none, everybody who reaches the endpoint is the operator of this machine. */
-  count(): number;
-  /** Who sends this `Authorization` header. */
-  identify(authorization: string | undefined): Caller | Refusal;
-  /** Whom a bare token stands for. */
-  find(token: string): Caller | undefined;
-  /** Whom the token of this digest stands for. */
-  holder(digest: Buffer): Caller | undefined;
-  /** Puts a new token in the place of an old one, for the life of this process; false when the old one is none, or the new one is too short. */
-  rotate(old: string, replacement: string): boolean;
-  /** A caller with what he may do by now; undefined where nobody of his name and owner is left. */
-  now(caller: Caller): Caller | undefined;
-  /** Puts what `change` makes of them in their place. An entry that says the same as before keeps its caller. */
-  replace(change: (held: readonly TokenEntry[]) => readonly TokenEntry[]): TokenChange;
-  /** Calls `listener` each time that they were replaced. */
-  onChange(listener: (change: TokenChange) => void): void;
-  /** Calls `listener` with each token that came in the place of another by `rotate`. */
-  onRotation(listener: (entry: TokenEntry) => void): void;
-}
+export type Tokens = ReturnType<typeof createTokens>;
 
 /** Shorter ones could be guessed. */
 export const shortestToken = 16;
@@ -56,7 +37,7 @@ export function createTokens(
   given: readonly TokenEntry[],
   operator: Caller,
   onSecrets?: (secrets: readonly string[]) => void,
-): Tokens {
+) {
   let entries: readonly TokenEntry[] = [];
   const listeners: ((change: TokenChange) => void)[] = [];
   const ofRotation: ((entry: TokenEntry) => void)[] = [];
@@ -80,16 +61,21 @@ export function createTokens(
 
   hold(given);
   return {
+    /** How many there are; with none, everybody who reaches the endpoint is the operator of this machine. */
     count: () => entries.length,
-    find: token => entryOf(token)?.caller,
-    holder: digest => entries.find(entry => timingSafeEqual(entry.digest, digest))?.caller,
-    identify(authorization) {
+    /** Whom a bare token stands for. */
+    find: (token: string) => entryOf(token)?.caller,
+    /** Whom the token of this digest stands for. */
+    holder: (digest: Buffer) => entries.find(entry => timingSafeEqual(entry.digest, digest))?.caller,
+    /** Who sends this `Authorization` header. */
+    identify(authorization: string | undefined) {
       if (entries.length === 0) return operator;
       const token = /^bearer +([^\s,]+) *$/i.exec(authorization ?? '')?.[1];
       if (token === undefined) return missing;
       return entryOf(token)?.caller ?? wrong;
     },
-    rotate(old, replacement) {
+    /** Puts a new token in the place of an old one, for the life of this process; false when the old one is none, or the new one is too short. */
+    rotate(old: string, replacement: string) {
       const before = entryOf(old);
       if (!before || !isToken(replacement) || entryOf(replacement)) return false;
       const after = { ...before, digest: digestOf(replacement), secret: replacement };
@@ -97,17 +83,21 @@ export function createTokens(
       for (const listener of ofRotation) listener(after);
       return true;
     },
-    now: caller =>
+    /** A caller with what he may do by now; undefined where nobody of his name and owner is left. */
+    now: (caller: Caller) =>
       entries.length === 0 ? caller : entries.find(({ caller: each }) => isSameOwner(each, caller))?.caller,
-    replace(change) {
+    /** Puts what `change` makes of them in their place. An entry that says the same as before keeps its caller. */
+    replace(change: (held: readonly TokenEntry[]) => readonly TokenEntry[]) {
       const before = entries;
       hold(change(before).map(entry => unchanged(entry, before) ?? entry));
       const changed = changeOf(before, entries);
       for (const listener of listeners) listener(changed);
       return changed;
     },
-    onChange: listener => void listeners.push(listener),
-    onRotation: listener => void ofRotation.push(listener),
+    /** Calls `listener` each time that they were replaced. */
+    onChange: (listener: (change: TokenChange) => void) => void listeners.push(listener),
+    /** Calls `listener` with each token that came in the place of another by `rotate`. */
+    onRotation: (listener: (entry: TokenEntry) => void) => void ofRotation.push(listener),
   };
 }
 

@@ -63,20 +63,7 @@ export interface DaemonOptions
 }
 
 /** The product behind a port, for many clients at once. */
-export interface Daemon {
-  /** Where programs of this machine reach it, without a path. */
-  url: string;
-  port: number;
-  tokens: RouteServices['tokens'];
-  /** What runs now. `sessions`: of 2025 clients, and connections of other protocols. */
-  load(): { sessions: number; callsRunning: number; callsWaiting: number };
-  /** Tells at once how it is, where it tells of itself. */
-  report(): Promise<void>;
-  /** Takes no more calls; resolves when none runs. Those that still run after `ms` are ended, and their clients told. */
-  drain(ms: number): Promise<void>;
-  /** Ends all streams and sessions at once; calls of lost sessions go on as after any loss. */
-  close(): Promise<void>;
-}
+export type Daemon = Awaited<ReturnType<typeof openDaemon>>;
 
 const usualPatience = { headMs: 10_000, requestMs: 60_000, stallMs: 30_000 };
 
@@ -86,7 +73,7 @@ const keepAliveMs = 65_000;
 const maxHeaderBytes = 16_384;
 
 /** Listens; rejects where it may not, or can't. */
-export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
+export async function openDaemon(options: DaemonOptions) {
   const { bind, clock, tokens } = options;
   checkBind({ host: bind.host, tokens: tokens.count() });
   const gate = createGate(createCapacity(options.capacity), clock);
@@ -133,7 +120,9 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     });
   });
   checkOrigin = createAddressGuard({ ...options, bind: bind.host, address, port });
+  /** Where programs of this machine reach it, without a path. */
   const url = `http://${nameOf(isLoopback(bind.host) ? address : bind.host)}:${port}`;
+  /** What runs now. `sessions`: of 2025 clients, and connections of other protocols. */
   const load = () => {
     const { running: callsRunning, waiting: callsWaiting } = gate.load();
     const connections = upgrades.reduce((sum, endpoint) => sum + endpoint.connections(), sessions.count());
@@ -151,8 +140,11 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     port,
     tokens,
     load,
+    /** Tells at once how it is, where it tells of itself. */
     report: async () => file?.write(),
-    drain: ms => gate.shut(ms),
+    /** Takes no more calls; resolves when none runs. Those that still run after `ms` are ended, and their clients told. */
+    drain: (ms: number) => gate.shut(ms),
+    /** Ends all streams and sessions at once; calls of lost sessions go on as after any loss. */
     async close() {
       const closed = new Promise<void>(resolve => server.close(() => resolve()));
       await Promise.all([mcp.close(), ...upgrades.map(endpoint => endpoint.close())]);

@@ -85,10 +85,7 @@ function later(response: Response): Response {
 }
 
 /** How 2026 clients of one caller are served: request by request. */
-export interface StatelessHandler {
-  handle(request: Request, body: unknown): Promise<Exchange>;
-  close(): Promise<void>;
-}
+export type StatelessHandler = ReturnType<typeof createStatelessHandler>;
 
 /** Makes the protocol server of one connection or request. */
 export type ServerOf = (mcp: McpOptions, era: Era) => Server | McpServer;
@@ -102,7 +99,7 @@ export interface StatelessHandlerOptions {
   onError(error: Error): void;
 }
 
-export function createStatelessHandler(options: StatelessHandlerOptions): StatelessHandler {
+export function createStatelessHandler(options: StatelessHandlerOptions) {
   const { mcp, clock, serverOf = createMcpServer, mayListen, onError } = options;
   const changes = createOwnerChanges(mcp.host.resources, mcp.principal.owner);
   const gone = new AbortController();
@@ -133,7 +130,7 @@ export function createStatelessHandler(options: StatelessHandlerOptions): Statel
   }
 
   return {
-    async handle(request, body) {
+    async handle(request: Request, body: unknown) {
       if (isRecord(body) && body.method === 'subscriptions/listen') return listen(request, body);
       const arrivals: (() => void)[] = [];
       // To close the stream is to cancel, unless the client named its call: then it comes again for the answer.

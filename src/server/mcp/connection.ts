@@ -17,13 +17,10 @@ export interface KeepingTransport extends Transport {
 }
 
 /** Whether a 2026 client listens for changes of resources. Its connection answers that by itself and tells no server. */
-export interface Listening {
-  /** Calls `listener` with the answer, now if it is yes, and each time it changes. */
-  watch(listener: (anybody: boolean) => void): void;
-}
+export type Listening = ReturnType<typeof listeningOn>;
 
 /** Sees what passes on a connection that serves already. */
-export function listeningOn(transport: Transport): Listening {
+export function listeningOn(transport: Transport) {
   const open = new Set<unknown>();
   const listeners = new Set<(anybody: boolean) => void>();
   const notify = () => {
@@ -41,7 +38,8 @@ export function listeningOn(transport: Transport): Listening {
     return send(message, options);
   };
   return {
-    watch(listener) {
+    /** Calls `listener` with the answer, now if it is yes, and each time it changes. */
+    watch(listener: (anybody: boolean) => void) {
       listeners.add(listener);
       if (open.size > 0) listener(true);
     },

@@ -137,14 +137,9 @@ export function serveResources(server: Server, resources: HostResources, project
 }
 
 /** Changes, told to a client for as long as it wants to hear of any. */
-export interface Updates {
-  /** Whether every change is told: to a connection that passes on what its client asked for and drops the rest. */
-  all(wanted: boolean): void;
-  /** Tells the changes of these addresses alone; resolves once nothing is missed any more. */
-  only(wanted: ReadonlySet<string>): Promise<void>;
-}
+export type Updates = ReturnType<typeof updatesOf>;
 
-export function updatesOf(server: Server, resources: HostResources, owner: string): Updates {
+export function updatesOf(server: Server, resources: HostResources, owner: string) {
   let stop = new AbortController();
   let watching: Promise<void> | undefined;
   let closed = false;
@@ -167,8 +162,10 @@ export function updatesOf(server: Server, resources: HostResources, owner: strin
     stop.abort();
   };
   return {
-    all: wanted => void watch(wanted, () => true),
-    only: wanted => watch(wanted.size > 0, uri => wanted.has(uri)),
+    /** Whether every change is told: to a connection that passes on what its client asked for and drops the rest. */
+    all: (wanted: boolean) => void watch(wanted, () => true),
+    /** Tells the changes of these addresses alone; resolves once nothing is missed any more. */
+    only: (wanted: ReadonlySet<string>) => watch(wanted.size > 0, uri => wanted.has(uri)),
   };
 }
 
@@ -234,16 +231,10 @@ export function createMcpServer(options: McpOptions, era: Era): Server {
 }
 
 /** A connection that is served until one side ends it. */
-export interface ServedConnection {
-  close(): Promise<void>;
-}
+export type ServedConnection = ReturnType<typeof serveConnection>;
 
 /** Serves what a client of standard input and output sent, and sends. */
-export function serveConnection(
-  transport: KeepingTransport,
-  options: McpOptions,
-  onError: (error: Error) => void,
-): ServedConnection {
+export function serveConnection(transport: KeepingTransport, options: McpOptions, onError: (error: Error) => void) {
   // Assigned below, before a client can have sent anything.
   let listening: Listening | undefined;
   let connection: WatchedConnection | undefined;

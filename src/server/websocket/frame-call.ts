@@ -20,13 +20,9 @@ export interface FrameCallOptions {
 }
 
 /** One request_id while it runs. */
-export interface FrameCall {
-  cancel(): void;
-  /** Tells at once how it stands, for a client that comes back or asks again. */
-  report(): void;
-}
+export type FrameCall = ReturnType<typeof openFrameCall>;
 
-export function openFrameCall(options: FrameCallOptions): FrameCall {
+export function openFrameCall(options: FrameCallOptions) {
   const { requestId, frame: asked, work, clock, rules, send } = options;
   const { name } = asked;
   const receivedAt = clock.monotonic();
@@ -97,6 +93,7 @@ export function openFrameCall(options: FrameCallOptions): FrameCall {
     onReply: reply => end({ reply }),
   });
   return {
+    /** Tells at once how it stands, for a client that comes back or asks again. */
     report() {
       acknowledge();
       sendProgress();

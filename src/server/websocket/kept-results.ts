@@ -10,21 +10,18 @@ export interface KeptResult {
 }
 
 /** Room for the results of all sessions together. */
-export interface ResultStore {
-  /** False when there is no room for so many characters. */
-  take(size: number): boolean;
-  give(size: number): void;
-}
+export type ResultStore = ReturnType<typeof createResultStore>;
 
-export function createResultStore(maxCharacters: number): ResultStore {
+export function createResultStore(maxCharacters: number) {
   let left = maxCharacters;
   return {
-    take(size) {
+    /** False when there is no room for so many characters. */
+    take(size: number) {
       if (size > left) return false;
       left -= size;
       return true;
     },
-    give(size) {
+    give(size: number) {
       left += size;
     },
   };

@@ -98,24 +98,7 @@ function createOutbox(
 }
 
 /** An open WebSocket as the protocols on it see it. */
-export interface LiveSocket {
-  /** Resolves once the text was handed to the system; false: the connection ended before. Never rejects. */
-  send(text: string): Promise<boolean>;
-  /** Whether the client keeps up: what is not worth much, or kept elsewhere, should wait otherwise. */
-  hasRoom(): boolean;
-  /** Called each time when the client has caught up; one listener only. */
-  onRoom(listener: () => void): void;
-  /** Sends what waits, within a second, and closes. */
-  close(code: number, reason: string): Promise<void>;
-  /** Reads nothing more, and closes: for a client that sends too much to be read to its end. */
-  refuse(code: number, reason: string): void;
-  /** Asked with each message; when it answers, nothing more is read for so many seconds. One for all of them. */
-  slowDown(tooFast: () => number | undefined): void;
-  /** Called with each message; one listener only. */
-  onText(listener: (text: string) => void): void;
-  /** Called once, when the connection is over for whatever reason. */
-  onClose(listener: () => void): void;
-}
+export type LiveSocket = ReturnType<typeof openLiveSocket>;
 
 /** How long a client may take for the end of a connection. */
 const closingMs = 1_000;
@@ -127,7 +110,7 @@ export function openLiveSocket(
   socket: WebSocket,
   rules: SocketRules,
   { clock, onError }: { clock: Pick<Clock, 'after' | 'monotonic'>; onError(error: Error): void },
-): LiveSocket {
+) {
   const reading = pauses(socket);
   let roomListener = () => {};
   const outbox = createOutbox(socket, rules, {
@@ -146,6 +129,7 @@ export function openLiveSocket(
   // One that is to end soon, or was ended just now, takes nothing more.
   const isLive = () => isOpen && socket.readyState === socket.OPEN;
 
+  /** Sends what waits, within a second, and closes. */
   async function close(code: number, reason: string): Promise<void> {
     if (!isOpen) return;
     isOpen = false;
@@ -186,23 +170,30 @@ export function openLiveSocket(
     for (const done of closed.splice(0)) done();
   });
   return {
-    send: text => (isLive() ? outbox.send(text) : Promise.resolve(false)),
+    /** Resolves once the text was handed to the system; false: the connection ended before. Never rejects. */
+    send: (text: string) => (isLive() ? outbox.send(text) : Promise.resolve(false)),
+    /** Whether the client keeps up: what is not worth much, or kept elsewhere, should wait otherwise. */
     hasRoom: () => isLive() && outbox.hasRoom(),
-    onRoom(then) {
+    /** Called each time when the client has caught up; one listener only. */
+    onRoom(then: () => void) {
       roomListener = then;
     },
     close,
-    refuse(code, reason) {
+    /** Reads nothing more, and closes: for a client that sends too much to be read to its end. */
+    refuse(code: number, reason: string) {
       reading.pause('refused', true);
       void close(code, reason);
     },
-    slowDown(ask) {
+    /** Asked with each message; when it answers, nothing more is read for so many seconds. One for all of them. */
+    slowDown(ask: () => number | undefined) {
       tooFast = ask;
     },
-    onText(then) {
+    /** Called with each message; one listener only. */
+    onText(then: (text: string) => void) {
       listener = then;
     },
-    onClose(then) {
+    /** Called once, when the connection is over for whatever reason. */
+    onClose(then: () => void) {
       if (socket.readyState === socket.CLOSED) then();
       else closed.push(then);
     },
