@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { openStore } from '../../src/app/compose-storage.ts';
 import { createOperationLog } from '../../src/calls/durable/operation-log.ts';
 import type { Clock } from '../../src/core/ports.ts';
-import { createBreakerRegistry } from '../../src/models/resilience/breaker-registry.ts';
+import { BreakerRegistry } from '../../src/models/resilience/breaker-registry.ts';
 import { createStoredState } from '../../src/storage/shared-state.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { createThreads } from '../../src/threads/threads.ts';
@@ -67,7 +67,7 @@ async function processOn(machine: Machine, redis?: { url: string; prefix: string
     clock,
     threads,
     log: createOperationLog(store, clock),
-    breakers: createBreakerRegistry({ clock, random, emit, state }),
+    breakers: new BreakerRegistry({ clock, random, emit, state }),
     async ask() {
       const thread = threads.start(place, 'chat');
       return threads.add(thread, threads.newExchange(), {

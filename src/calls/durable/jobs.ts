@@ -70,28 +70,6 @@ export interface DetachedCall {
   questions: Questions;
 }
 
-/** Calls that go on without their callers. Every one of them belongs to the owner that started it. */
-export interface Jobs {
-  /** Makes a job of work; resolves once the job is durable, so that whoever is told of it finds it. */
-  adopt(work: DetachedCall): Promise<Job>;
-  /** Makes a job of a reply that is there; resolves with its id, or undefined where the store failed. */
-  keep(tool: string, reply: JobReply, owner: string): Promise<JobId | undefined>;
-  /** Throws when there is no such job of this owner. One whose process died reads as `interrupted`. */
-  find(id: string, owner: string): Promise<Job>;
-  /** The same, once it ended or after `ms`. */
-  wait(id: string, owner: string, ms: number, signal: AbortSignal): Promise<Job>;
-  /** Ends a job that runs; one that ended stays as it is. Answers how it stands then. */
-  cancel(id: string, owner: string): Promise<Job>;
-  /** The owner's jobs, the newest first. */
-  list(owner: string, limit: number): Promise<Job[]>;
-  /** The work of a job that runs in this process. */
-  workOf(id: JobId): DetachedCall | undefined;
-  /** Calls `listener` with each job of this process that begins or ends; the result ends that. */
-  watch(listener: (job: Job) => void): () => void;
-  /** Gives the jobs that run `graceMs` to end, or until `hurry` is aborted; then they are interrupted. */
-  close(graceMs: number, hurry?: AbortSignal): Promise<void>;
-}
-
 /** A job and its reply are kept for this long after its last change. */
 const lifeMs = 24 * 3_600_000;
 
@@ -103,11 +81,8 @@ interface Running {
   ended: Promise<void>;
 }
 
-export function createJobs(options: JobsOptions): Jobs {
-  return new JobService(options);
-}
-
-class JobService implements Jobs {
+/** Calls that go on without their callers. Every one of them belongs to the owner that started it. */
+export class Jobs {
   readonly #options: JobsOptions;
   readonly #running = new Map<JobId, Running>();
   readonly #listeners = new Set<(job: Job) => void>();
@@ -116,6 +91,7 @@ class JobService implements Jobs {
     this.#options = options;
   }
 
+  /** Throws when there is no such job of this owner. One whose process died reads as `interrupted`. */
   async find(id: string, owner: string): Promise<Job> {
     const job = await this.#owned(id, owner);
     if (job.status !== 'running' || this.#running.has(job.id)) return job;
@@ -126,6 +102,7 @@ class JobService implements Jobs {
     return this.#owned(id, owner);
   }
 
+  /** Makes a job of work; resolves once the job is durable, so that whoever is told of it finds it. */
   async adopt(work: DetachedCall): Promise<Job> {
     const { store, lease } = this.#options;
     const { name, principal, arguments: args } = work.request;
@@ -144,6 +121,7 @@ class JobService implements Jobs {
     return job;
   }
 
+  /** Makes a job of a reply that is there; resolves with its id, or undefined where the store failed. */
   async keep(tool: string, { isError, document }: JobReply, owner: string): Promise<JobId | undefined> {
     const reply = { isError, document };
     const job = this.#new(tool, owner, threadIn(reply));
@@ -171,6 +149,7 @@ class JobService implements Jobs {
     };
   }
 
+  /** As `find`, once it ended or after `ms`. */
   async wait(id: string, owner: string, ms: number, signal: AbortSignal): Promise<Job> {
     const { clock } = this.#options;
     const until = clock.monotonic() + ms;
@@ -189,6 +168,7 @@ class JobService implements Jobs {
     }
   }
 
+  /** Ends a job that runs; one that ended stays as it is. Answers how it stands then. */
   async cancel(id: string, owner: string): Promise<Job> {
     const job = await this.find(id, owner);
     if (job.status === 'running') {
@@ -200,19 +180,23 @@ class JobService implements Jobs {
     return this.#owned(id, owner);
   }
 
+  /** The owner's jobs, the newest first. */
   list(owner: string, limit: number): Promise<Job[]> {
     return this.#options.store.jobs({ owner, limit, now: this.#options.clock.now() });
   }
 
+  /** The work of a job that runs in this process. */
   workOf(id: JobId): DetachedCall | undefined {
     return this.#running.get(id)?.work;
   }
 
+  /** Calls `listener` with each job of this process that begins or ends; the result ends that. */
   watch(listener: (job: Job) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
+  /** Gives the jobs that run `graceMs` to end, or until `hurry` is aborted; then they are interrupted. */
   async close(graceMs: number, hurry?: AbortSignal): Promise<void> {
     const all = () => Promise.all([...this.#running.values()].map(({ ended }) => ended));
     const enough = new AbortController();

@@ -2,7 +2,7 @@ import type { Clock, Emit, Random } from '../../core/ports.ts';
 import type { Store } from '../../storage/store.ts';
 import type { ReplyFormat } from '../format-reply.ts';
 import { createIdempotentCalls, type IdempotentCalls } from './idempotent-calls.ts';
-import { createJobs, type Jobs } from './jobs.ts';
+import { Jobs } from './jobs.ts';
 import { createProcessLease } from './process-lease.ts';
 
 export interface OperationsOptions {
@@ -31,7 +31,7 @@ export interface Operations {
 
 export function createOperations(options: OperationsOptions): Operations {
   const lease = createProcessLease({ ...options, holder: options.random.uuid() });
-  const jobs = createJobs({ ...options, lease });
+  const jobs = new Jobs({ ...options, lease });
   const { detachedGraceSeconds: seconds } = options;
   const graceMs = (seconds ?? callGraceSeconds) * 1_000;
   const endMs = (seconds ?? jobGraceSeconds) * 1_000;

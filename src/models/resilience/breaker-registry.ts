@@ -38,23 +38,6 @@ export interface BreakerPermit {
   abandoned(): void;
 }
 
-export interface BreakerRegistry {
-  /** Learns what other processes found; does nothing when it did a moment ago. */
-  refresh(): Promise<void>;
-  /** What keeps this model from being asked at this moment. */
-  blocked(upstream: Upstream, model: string): BreakerBlock | undefined;
-  /**
-   * As `blocked`, and where it is time to try again, whether this attempt is the one that tries. What comes of it is told as
-   * caused by the call `reqId`, where it is one's.
-   */
-  admit(upstream: Upstream, model: string, probeMs: number, reqId?: string): Promise<BreakerPermit | BreakerBlock>;
-  /** The key works: a quarantine ends. */
-  release(upstream: Upstream): Promise<void>;
-  /** Resolves once what was found is where other processes find it. */
-  settled(): Promise<void>;
-  health(upstreams: readonly Upstream[]): Health[];
-}
-
 export interface BreakerRegistryParts {
   clock: Clock;
   random: Random;
@@ -71,7 +54,7 @@ const longAskedMs = 60_000;
 const soonMs = 5_000;
 
 /** All breakers of one process. */
-class LocalBreakerRegistry implements BreakerRegistry {
+export class BreakerRegistry {
   readonly #clock: Clock;
   readonly #emit: Emit;
   readonly #places = new Map<string, BreakerScope>();
@@ -87,10 +70,12 @@ class LocalBreakerRegistry implements BreakerRegistry {
     this.#shared = new SharedBreakers({ clock, state, emit, turn, self: random.uuid(), places: this.#places });
   }
 
+  /** Learns what other processes found; does nothing when it did a moment ago. */
   refresh(): Promise<void> {
     return this.#shared.refresh();
   }
 
+  /** What keeps this model from being asked at this moment. */
   blocked(upstream: Upstream, model: string): BreakerBlock | undefined {
     // Routing asks for hundreds of models that were never called: nothing is kept for those.
     if (!this.#hasTrouble(upstream, model)) return undefined;
@@ -106,6 +91,10 @@ class LocalBreakerRegistry implements BreakerRegistry {
     return longest;
   }
 
+  /**
+   * As `blocked`, and where it is time to try again, whether this attempt is the one that tries. What comes of it is told as
+   * caused by the call `reqId`, where it is one's.
+   */
   async admit(
     upstream: Upstream,
     model: string,
@@ -128,10 +117,12 @@ class LocalBreakerRegistry implements BreakerRegistry {
     return this.#pass(found, probes, reqId);
   }
 
+  /** Resolves once what was found is where other processes find it. */
   settled(): Promise<void> {
     return this.#shared.settled();
   }
 
+  /** The key works: a quarantine ends. */
   release(upstream: Upstream): Promise<void> {
     const { key } = this.#placesOf(upstream, '');
     if (key.breaker.state === 'quarantined') this.#turn(key, 'closed');
@@ -281,10 +272,6 @@ class LocalBreakerRegistry implements BreakerRegistry {
       retryInMs,
     });
   }
-}
-
-export function createBreakerRegistry(parts: BreakerRegistryParts): BreakerRegistry {
-  return new LocalBreakerRegistry(parts);
 }
 
 /** The model in a name; what another program left there names none. */

@@ -2,7 +2,7 @@ import { AppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
 import { type Health, notAskedBecause, type Upstream } from './breaker.ts';
-import { type BreakerBlock, type BreakerPermit, createBreakerRegistry } from './breaker-registry.ts';
+import { type BreakerBlock, type BreakerPermit, BreakerRegistry } from './breaker-registry.ts';
 import { createLimiter, type Limiter, type LimiterRules } from './limiter.ts';
 
 /**
@@ -110,7 +110,7 @@ export interface ResilienceParts {
 
 export function createResilience(parts: ResilienceParts): Resilience {
   const { clock, upstreams, keyName } = parts;
-  const board = createBreakerRegistry(parts);
+  const board = new BreakerRegistry(parts);
   const budget = createRetryBudget();
   const byProvider = new Map(upstreams.map(upstream => [upstream.provider, upstream]));
   const upstreamOf = (provider: string) => byProvider.get(provider) ?? { provider, endpoint: provider, key: 'none' };

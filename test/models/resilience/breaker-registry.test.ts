@@ -4,9 +4,8 @@ import type { SharedState } from '../../../src/core/ports.ts';
 import type { Upstream } from '../../../src/models/resilience/breaker.ts';
 import {
   type BreakerPermit,
-  type BreakerRegistry,
+  BreakerRegistry,
   type CountedFault,
-  createBreakerRegistry,
 } from '../../../src/models/resilience/breaker-registry.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
 import { createLocalState } from '../../support/local-state.ts';
@@ -18,7 +17,7 @@ const probeMs = 300_000;
 
 function setUp(clock = manualClock(), state?: SharedState, seed = 1) {
   const events: AppEvent[] = [];
-  const board = createBreakerRegistry({ clock, random: seededRandom(seed), emit: event => events.push(event), state });
+  const board = new BreakerRegistry({ clock, random: seededRandom(seed), emit: event => events.push(event), state });
   const admit = (model = 'm', place = upstream) => board.admit(place, model, probeMs);
   const passed = async (model?: string, place?: Upstream): Promise<BreakerPermit> => {
     const pass = await admit(model, place);
