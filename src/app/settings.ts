@@ -55,14 +55,12 @@ function tablesWith(extensions: Extensions): typeof tables {
   };
 }
 
-export type AppSources = Omit<ConfigSources<typeof tables>, 'tables'>;
-
 /**
  * Settings, with the modules loaded that POLYLOGUE_EXTENSIONS names: they bring settings of their own. `given` are extensions
  * that the program has at hand.
  */
 export async function loadAppConfig(
-  sources: AppSources,
+  sources: Omit<ConfigSources<typeof tables>, 'tables'>,
   given: Extensions = {},
 ): Promise<{ config: AppConfig; extensions: Extensions }> {
   const { extensions: namesOption, home: homeOption, forceEnvOverride } = tables.app;

@@ -56,12 +56,10 @@ export interface TextFile extends Fingerprint {
  */
 export const fileForms = ['full', 'range', 'diff', 'outline', 'summary', 'deleted', 'unchanged', 'changed'] as const;
 
-export type FileForm = (typeof fileForms)[number];
-
 /** A file as one turn sent it. Its text is a blob of the store, so that the turn can be rendered again byte for byte. */
 export interface FileRecord {
   path: string;
-  form: FileForm;
+  form: (typeof fileForms)[number];
   size: number;
   mtimeMs: number;
   lines: number;

@@ -107,8 +107,6 @@ function escaped(sign: string): string {
   return sign === '\n' ? '\\n' : `\\${sign}`;
 }
 
-export type MetricsSink = Sink & Pick<Registry, 'render' | 'gauge'>;
-
 /** Seconds; calls take from milliseconds (an action) to half an hour (a model that thinks). */
 const callSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800];
 
@@ -117,7 +115,7 @@ const maxBreakers = 500;
 type EventOf<Type extends AppEvent['type']> = Extract<AppEvent, { type: Type }>;
 
 /** Counts what the events tell. Texts in labels are masked before they come here, as for every sink. */
-export function createMetrics(): MetricsSink {
+export function createMetrics(): Sink & Pick<Registry, 'render' | 'gauge'> {
   const registry = createRegistry();
   const meters = metersOf(registry);
   const running = createOpenCalls(() => undefined);

@@ -57,7 +57,7 @@ type Attempt = Extract<AppEvent, { type: 'model.attempt' }>;
 interface SpanParts {
   tracer: Tracer;
   /** What attempts asked and answered; undefined: spans hold none of it. */
-  content: SpanContent | undefined;
+  content: ReturnType<typeof createSpanContent> | undefined;
 }
 
 interface Notes {
@@ -197,8 +197,6 @@ const maxCalls = 500;
 
 /** Characters of one text in a span: collectors refuse spans of megabytes. */
 const maxTextLength = 16_384;
-
-type SpanContent = ReturnType<typeof createSpanContent>;
 
 function createSpanContent(mask: Mask) {
   const waiting = new Map<string, ExchangeNote[]>();

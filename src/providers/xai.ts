@@ -45,8 +45,6 @@ const maxAnswers = 200;
 
 const maxChars = 4_000_000;
 
-type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'];
-
 /**
  * Sends the sealed thoughts of earlier answers back with them, as vendors of Responses without a store ask for: the model
  * goes on from what it thought, and its cache holds. They live as long as the connection, belong to one model and one
@@ -70,7 +68,7 @@ export function createEchoedThoughts(vendor: string): (model: LanguageModelV4) =
 
   function withThoughts(message: LanguageModelV4Message, keyOf: (text: string) => string): LanguageModelV4Message {
     if (message.role !== 'assistant') return message;
-    const content: AssistantContent = [];
+    const content: Extract<LanguageModelV4Message, { role: 'assistant' }>['content'] = [];
     for (const part of message.content) {
       if (part.type === 'text') content.push(...(kept.get(keyOf(part.text)) ?? []));
       content.push(part);

@@ -40,18 +40,14 @@ export interface Explained {
   explain(request: ModelRequest): Promise<RouteExplanation>;
 }
 
-type ExplainServices = Pick<
-  CallServices,
-  'classify' | 'efforts' | 'sandbox' | 'home' | 'maxFileBytes' | 'preamble' | 'mask'
->;
-
-export type ExplainCall = (
+/** Says who would answer a call, and why. No model is asked but, where that is wished, for the kind of the question. */
+export function createExplainer(
+  services: Pick<CallServices, 'classify' | 'efforts' | 'sandbox' | 'home' | 'maxFileBytes' | 'preamble' | 'mask'>,
+  { tools, explain }: Explained,
+): (
   question: RouteQuestion,
   place: { root: string; owner: string; reqId: RequestId; signal: AbortSignal },
-) => Promise<CallExplanation>;
-
-/** Says who would answer a call, and why. No model is asked but, where that is wished, for the kind of the question. */
-export function createExplainer(services: ExplainServices, { tools, explain }: Explained): ExplainCall {
+) => Promise<CallExplanation> {
   const { classify, efforts } = services;
   return async (question, { root, owner, reqId, signal }) => {
     const tool = tools.find(({ name }) => name === question.tool);

@@ -57,8 +57,6 @@ export interface SharedParts {
   places: ReadonlyMap<string, BreakerScope>;
 }
 
-type Change = (before: BreakerRecord | undefined) => BreakerRecord | undefined;
-
 /**
  * What the processes on one store tell each other of their breakers. Nothing waits for a write but the one who asks to try
  * again; a state that can't be reached leaves this process with what it knows itself.
@@ -205,7 +203,7 @@ export class SharedBreakers {
     this.#refreshed = this.#parts.clock.monotonic();
   }
 
-  #write(place: BreakerScope, change: Change): Promise<void> {
+  #write(place: BreakerScope, change: (before: BreakerRecord | undefined) => BreakerRecord | undefined): Promise<void> {
     const { state } = this.#parts;
     if (!state) return Promise.resolve();
     const { name } = place;

@@ -27,8 +27,6 @@ interface PromptPart {
   text: string;
 }
 
-type PromptParts = ReturnType<typeof promptParts>;
-
 /** `stable` grows only at its end from call to call; `tail` says what to do now. */
 function promptParts(prompt: LanguageModelV4Prompt) {
   const stable: PromptPart[] = [];
@@ -224,7 +222,7 @@ function questionOf(modelId: string, call: LanguageModelV4CallOptions, put: Put)
 }
 
 /** All of it, or what a session does not know yet. */
-function askedFor({ stable, tail }: PromptParts, known: CliSession | undefined) {
+function askedFor({ stable, tail }: ReturnType<typeof promptParts>, known: CliSession | undefined) {
   const parts = known ? stable.slice(known.parts + 1) : stable;
   return { prompt: promptText([...parts, ...tail]), ...(known && { session: known.id }) };
 }

@@ -66,9 +66,7 @@ export function ollamaMessages(message: LanguageModelV4Message, warnings: Shared
   ];
 }
 
-type Tool = Extract<LanguageModelV4Message, { role: 'tool' }>;
-
-type Result = Extract<Tool['content'][number], { type: 'tool-result' }>;
+type Result = Extract<Extract<LanguageModelV4Message, { role: 'tool' }>['content'][number], { type: 'tool-result' }>;
 
 /** The server pairs results with calls by their order and the tool's name. */
 function resultOf({ toolName, output }: Result): JsonObject {

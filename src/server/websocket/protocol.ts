@@ -196,8 +196,6 @@ export type ResultFrame = Extract<ServerFrame, { op: 'call_tool_res' }>;
 /** Why the server closes a connection of this protocol, beside the codes that every WebSocket has. */
 export const closeCodes = { invalidHello: 4000, helloMissing: 4001, helloLate: 4002, unauthorized: 4003 } as const;
 
-type Code = FrameError['code'];
-
 /** Our codes for what is wrong with the call itself. */
 const invalid = new Set([
   'INVALID_INPUT_FORMAT',
@@ -222,7 +220,7 @@ export function errorOfReply({ document }: ToolReply, tool: string): FrameError 
   };
 }
 
-function codeOf(code: string, kind: string): Code {
+function codeOf(code: string, kind: string): FrameError['code'] {
   if (code === 'TOOL_NOT_FOUND' || code === 'CANCELLED') return code;
   if (invalid.has(code)) return 'INVALID_REQUEST';
   // Too much at once, too often, or by a server that ends: the same call succeeds later.

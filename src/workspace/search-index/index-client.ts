@@ -80,8 +80,6 @@ interface Asked {
   onProgress: ((progress: LookProgress) => void) | undefined;
 }
 
-type Told = { id: number } & ({ progress: LookProgress } | { done: unknown } | IndexFailure);
-
 /** The database of one index, in a thread of its own: neither reading, parsing nor waiting for a lock stops anything else. */
 export class IndexClient {
   readonly #options: IndexThreadOptions;
@@ -146,7 +144,7 @@ export class IndexClient {
       for (const { reject } of this.#asked.values()) reject(error);
     };
     return worker
-      .on('message', (told: Told) => {
+      .on('message', (told: { id: number } & ({ progress: LookProgress } | { done: unknown } | IndexFailure)) => {
         const asked = this.#asked.get(told.id);
         if ('progress' in told) asked?.onProgress?.(told.progress);
         else if ('done' in told) asked?.resolve(told.done);

@@ -101,8 +101,6 @@ export function readOutput(cli: CliDefinition, listener: OutputListener) {
   };
 }
 
-type Collector = ReturnType<typeof collect>;
-
 function collect(out: CliOutput, listener: OutputListener) {
   let final = '';
   const text = (delta: string) => {
@@ -179,7 +177,7 @@ function plainFeed(onText: (delta: string) => void): { push(chunk: Buffer): void
 const maxUnread = 4 * 1024 * 1024;
 
 /** One object a line. Where no line was one, the output as a whole may be: some print one document over several lines. */
-function jsonFeed(cli: CliDefinition, to: Collector): { push(chunk: Buffer): void; end(): void } {
+function jsonFeed(cli: CliDefinition, to: ReturnType<typeof collect>): { push(chunk: Buffer): void; end(): void } {
   let understood = false;
   let unread = '';
   const take = (value: unknown) => {
