@@ -28,7 +28,7 @@ import type { AccountBalance, Connection, ProviderDefinition, ProviderSettings }
 import { type Health, upstreamOf } from '../resilience/breaker.ts';
 import type { Load } from '../resilience/limiter.ts';
 import { createResilience, type Resilience } from '../resilience/policy.ts';
-import type { RouteExplanation } from '../routing/explain.ts';
+import { explainRoute, type RouteExplanation } from '../routing/explain.ts';
 import type { Resolution } from '../routing/resolve.ts';
 import { createRestrictions, isRestriction, type ModelRequest, type RoutingPolicy } from '../routing/roster.ts';
 import { listVendorCaches, type VendorCache } from '../vendor-services.ts';
@@ -221,7 +221,7 @@ export function createModelService(options: ModelServiceOptions): ModelService {
       await resilience.refresh();
       return sources.explain({ ailing, ...request });
     },
-    warm: () => warm(sources, connection),
+    warm: () => warm(sources, options.policy, connection),
     lookAhead: async () => void (await sources.roster()),
     async route(request) {
       await resilience.refresh();
@@ -255,9 +255,10 @@ export function createModelService(options: ModelServiceOptions): ModelService {
   };
 }
 
-async function warm({ explain }: ModelSources, connection: Connections): Promise<void> {
+async function warm({ rosterAlone }: ModelSources, policy: RoutingPolicy, connection: Connections): Promise<void> {
   const task = { tool: 'chat', text: 'What is new today?', files: [], images: 0, estimatedTokens: 1 };
-  const { candidates } = await explain({ category: 'fast_response', effort: 'medium', needs: {}, name: 'auto', task });
+  const request = { category: 'fast_response', effort: 'medium', needs: {}, name: 'auto', task } as const;
+  const { candidates } = explainRoute(request, await rosterAlone(), policy);
   const [first] = candidates;
   if (first) await connection(first.model.provider);
 }

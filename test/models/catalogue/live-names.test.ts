@@ -43,6 +43,17 @@ describe("a vendor's live list", () => {
     expect(lists(vendor)).toBe(0);
   });
 
+  it('is asked for by a call, never by what an idle server loads for the first one', async () => {
+    const vendor = await openAi({ models: listed });
+    const env = { ...vendorEnv({ openai: vendor.url }), CUSTOM_API_URL: vendor.url, MODEL_LISTS: 'auto' };
+    const polylogue = await product(env);
+    await polylogue.product.warm();
+    await new Promise(resolve => setTimeout(resolve, 100));
+    expect(vendor.requests).toEqual([]);
+    await polylogue.call('listmodels');
+    await expect.poll(() => lists(vendor)).toBeGreaterThan(0);
+  });
+
   it('is looked at once for one that is not: a new model answers on its first day', async () => {
     const vendor = await openAi({ models: listed });
     const polylogue = await product(vendorEnv({ openai: vendor.url }));
