@@ -65,7 +65,7 @@ export interface DaemonOptions
 /** The product behind a port, for many clients at once. */
 export type Daemon = Awaited<ReturnType<typeof openDaemon>>;
 
-const usualPatience = { headMs: 10_000, requestMs: 60_000, stallMs: 30_000 };
+const usualPatience = { headMs: 10_000, requestMs: 600_000, stallMs: 30_000 };
 
 /** An idle connection outlasts the pauses of the usual proxies. */
 const keepAliveMs = 65_000;

@@ -6,6 +6,26 @@ import { type Refusal, refusalFor } from '../access/caller.ts';
 /** Bytes of a body that have to come in each so many milliseconds, or in the next: 1 KiB a second. */
 const pace = { ms: 2_500, bytes: 2_560 };
 
+/** Calls `onSlow` once what is counted by `came` is slower than that, unless `isPaused` says that nobody reads it now. */
+export function watchPace(clock: Pick<Clock, 'after'>, onSlow: () => void, isPaused = () => false) {
+  let came = 0;
+  let slowTimes = 0;
+  const look = () => {
+    slowTimes = came < pace.bytes && !isPaused() ? slowTimes + 1 : 0;
+    came = 0;
+    // Once may be the fault of this process, which had no time to read.
+    if (slowTimes > 1) onSlow();
+    else stop = clock.after(pace.ms, look);
+  };
+  let stop = clock.after(pace.ms, look);
+  return {
+    came(bytes: number) {
+      came += bytes;
+    },
+    stop: () => stop(),
+  };
+}
+
 /** Where there are too many bodies at the same time, the oldest makes room for another once it came for so long. */
 const leastMs = 1_000;
 
@@ -30,19 +50,10 @@ export function createBodyReader(clock: Pick<Clock, 'after' | 'monotonic'>, max:
     open.add(body);
     const chunks: Buffer[] = [];
     let size = 0;
-    let came = 0;
-    let slowTimes = 0;
-    const look = () => {
-      slowTimes = came < pace.bytes ? slowTimes + 1 : 0;
-      came = 0;
-      // Once may be the fault of this process, which had no time to read.
-      if (slowTimes > 1) body.giveUp();
-      else stop = clock.after(pace.ms, look);
-    };
-    let stop = clock.after(pace.ms, look);
+    const watch = watchPace(clock, body.giveUp);
     const read = async () => {
       for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
-        came += chunk.length;
+        watch.came(chunk.length);
         size += chunk.length;
         if (size > limit) return tooLarge(limit);
         chunks.push(chunk);
@@ -52,7 +63,7 @@ export function createBodyReader(clock: Pick<Clock, 'after' | 'monotonic'>, max:
     try {
       return await Promise.race([read(), late]);
     } finally {
-      stop();
+      watch.stop();
       open.delete(body);
     }
   };
@@ -66,6 +77,11 @@ function tooLarge(limit: number): Refusal {
   return refusalFor(413, 'size', `The body is larger than ${limit} bytes.`, {
     next: 'Send less in one request, or name files by their paths.',
   });
+}
+
+/** Whether a request has a body, as far as its head tells. */
+export function bringsBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || !/^0*$/.test(headers['content-length'] ?? '');
 }
 
 export interface WriteOptions {
@@ -94,7 +110,10 @@ export async function writeResponse(
     await body?.cancel();
     return false;
   }
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  // What was not read of the request stays unread.
+  const headers = new Headers(response.headers);
+  if (bringsBody(outgoing.req) && !outgoing.req.complete) headers.append('Connection', 'close');
+  outgoing.writeHead(response.status, Object.fromEntries(headers));
   if (!body) return ended(outgoing, options);
   outgoing.flushHeaders();
   const reader = body.getReader();

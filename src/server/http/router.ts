@@ -5,7 +5,7 @@ import type { Gate } from '../access/admission.ts';
 import { type Caller, type Refusal, refusalFor, refusalResponse } from '../access/caller.ts';
 import { readJson } from '../mcp/lines.ts';
 import type { Cors } from './cors.ts';
-import { addressOf, createBodyReader, toRequest } from './responses.ts';
+import { addressOf, bringsBody, createBodyReader, type ReadBody, toRequest } from './responses.ts';
 import {
   type Exchange,
   type GuardedRequest,
@@ -111,17 +111,17 @@ export function createRouter(parts: RouterParts): Router {
     let value: unknown;
     if (incoming.method === 'POST') {
       if (!/^application\/json\s*(;|$)/i.test(incoming.headers['content-type'] ?? ''))
-        return refused(call, unsupportedMediaType);
-      if (!/^(identity)?$/i.test(incoming.headers['content-encoding'] ?? '')) return refused(call, unsupportedEncoding);
+        return refused(unsupportedMediaType);
+      if (!/^(identity)?$/i.test(incoming.headers['content-encoding'] ?? '')) return refused(unsupportedEncoding);
       const body = await readBody(incoming, outgoing, parts.maxBodyBytes);
-      if (!('bytes' in body)) return refused(call, body);
+      if (!('bytes' in body)) return refused(body);
       const read = readJson(body.bytes.toString('utf8'));
-      if ('refusal' in read) return refused(call, read.refusal);
+      if ('refusal' in read) return refused(read.refusal);
       value = read.value;
       // The request itself was counted before it was read.
       const more = Array.isArray(value) ? value.length - 1 : 0;
       const tooMany = more > 0 ? parts.admit(caller, more) : undefined;
-      if (tooMany) return refused(call, tooMany);
+      if (tooMany) return refused(tooMany);
     }
     const root = rootOf(incoming);
     // The body was read; what goes on only says that there is one.
@@ -135,52 +135,60 @@ export function createRouter(parts: RouterParts): Router {
     const limit = caller ? parts.maxBodyBytes : Math.min(formBytes, parts.maxBodyBytes);
     const body =
       incoming.method === 'POST' ? await (caller ? readBody : readForm)(incoming, outgoing, limit) : undefined;
-    if (body && !('bytes' in body)) return refused(call, body);
+    if (body && !('bytes' in body)) return refused(body);
     const request = toRequest(incoming, outgoing, url, body?.bytes);
     const response = await route.handle({ request, caller, ...connectionOf(call) });
     if (response) return { response };
     // What is not there is not told to strangers.
     const known = caller ?? parts.tokens.identify(undefined);
-    return refused(call, 'status' in known ? known : notFound);
+    return refused('status' in known ? known : notFound);
   }
 
   async function answer(call: Call): Promise<Exchange> {
     const { incoming } = call;
     const refusal = parts.checkAddress(incoming);
-    if (refusal) return refused(call, refusal);
+    if (refusal) return refused(refusal);
     const url = addressOf(incoming);
-    if (!url) return refused(call, notFound);
+    if (!url) return refused(notFound);
     const { pathname } = url;
     const probe = probes.get(pathname);
-    if (probe)
-      return isIn(readOnly, incoming) ? { response: await probe() } : refused(call, methodNotAllowed(readOnly));
-    if (parts.upgrades.some(({ path }) => path === pathname)) return refused(call, upgradeRequired);
+    if (probe) return isIn(readOnly, incoming) ? { response: await probe() } : refused(methodNotAllowed(readOnly));
+    if (parts.upgrades.some(({ path }) => path === pathname)) return refused(upgradeRequired);
     const endpoint = endpointAt(parts, pathname);
     const preflight = endpoint && parts.cors(incoming, call.outgoing);
     if (preflight) return { response: preflight };
     const route = endpoint ? undefined : routes.find(({ path }) => fits(path, pathname));
     const caller = callerOf(parts, incoming, route?.access === 'anybody');
-    if (caller && 'status' in caller) return refused(call, caller);
+    if (caller && 'status' in caller) return refused(caller);
     if (caller) parts.onCaller(caller, call.outgoing);
     const tooMany = caller && parts.admit(caller);
-    if (tooMany) return refused(call, tooMany);
+    if (tooMany) return refused(tooMany);
     const way = endpoint ?? route;
-    if (!way) return refused(call, notFound);
-    if (!isIn(way.methods, incoming)) return refused(call, methodNotAllowed(way.methods));
+    if (!way) return refused(notFound);
+    if (!isIn(way.methods, incoming)) return refused(methodNotAllowed(way.methods));
+    const tooSlow = await dropBody(caller ? readBody : readForm, call);
+    if (tooSlow) return refused(tooSlow);
     if (route) return callRoute(route, url, call, caller);
-    return endpoint && caller ? callEndpoint(endpoint, url, call, caller) : refused(call, notFound);
+    return endpoint && caller ? callEndpoint(endpoint, url, call, caller) : refused(notFound);
   }
 
   return async (incoming, outgoing) => {
     try {
       return await answer({ incoming, outgoing });
     } catch (error) {
-      if (incoming.destroyed && !incoming.complete) return refused({ incoming, outgoing }, clientDisconnected);
+      if (incoming.destroyed && !incoming.complete) return refused(clientDisconnected);
       const refusal = refusalOf(error);
       if (refusal.class === 'bug') throw error;
-      return refused({ incoming, outgoing }, refusal);
+      return refused(refusal);
     }
   };
+}
+
+/** Reads the body that a request without a use for one brings: an answer that lasts must not be what keeps its connection open. */
+async function dropBody(read: ReadBody, { incoming, outgoing }: Call): Promise<Refusal | undefined> {
+  if (incoming.method === 'POST' || !bringsBody(incoming)) return undefined;
+  const body = await read(incoming, outgoing, formBytes);
+  return 'bytes' in body ? undefined : body;
 }
 
 /** Hands a connection over to the handler at its path, past the same guards as any request; else answers why not. */
@@ -255,12 +263,7 @@ export function rootOf({ headers }: IncomingMessage): string | undefined {
   }
 }
 
-function refused({ incoming }: Call, refusal: Refusal): Exchange {
-  const response = refusalResponse(refusal);
-  // What was not read of the body stays unread.
-  if (!incoming.complete) response.headers.append('Connection', 'close');
-  return { response };
-}
+const refused = (refusal: Refusal): Exchange => ({ response: refusalResponse(refusal) });
 
 async function readiness({ gate, notReady }: RouterParts): Promise<Response> {
   if (gate.isShut()) return Response.json({ status: 'draining' }, { status: 503 });

@@ -2,11 +2,13 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Transport } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { WebSocketServer } from 'ws';
+import { type WebSocket, WebSocketServer } from 'ws';
 import { asError, isAppError } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, refuseUpgrade } from '../access/caller.ts';
 import { createIdleSessions } from '../access/idle-sessions.ts';
+import { watchPace } from '../http/responses.ts';
 import { rootOf } from '../http/router.ts';
 import { type CallerProduct, mcpOptionsOf, type RouteServices, type UpgradeRequest } from '../http/routes.ts';
 import { type Listening, listeningOn, type WatchedConnection, watchConnection } from '../mcp/connection.ts';
@@ -109,6 +111,9 @@ export function openWebSockets(options: WebSocketOptions) {
         const live = openLiveSocket(upgraded, { ...rules, maxBytes: rules.maxBuffered, stallMs }, { clock, onError });
         const entry = { live, caller, address: incoming.socket.remoteAddress ?? '' };
         open.add(entry);
+        watchMessages(upgraded, socket, clock, () =>
+          live.refuse(1008, 'the message comes slower than 1,024 bytes a second'),
+        );
         if (product && caller) speakMcp(options, live, caller, product, incoming);
         else speakFrames(entry, socket, incoming);
       });
@@ -203,6 +208,33 @@ function webSocketServer(maxPayload: number): WebSocketServer {
 function subprotocols({ headers }: IncomingMessage): string[] {
   return (headers['sec-websocket-protocol'] ?? '').split(',').map(each => each.trim());
 }
+
+/** Calls `onSlow` where a message that began comes slower than a body may, whatever pings come between its parts. */
+function watchMessages(upgraded: WebSocket, socket: Duplex, clock: Pick<Clock, 'after'>, onSlow: () => void): void {
+  let begun = 0;
+  let watch: ReturnType<typeof watchPace> | undefined;
+  const ended = (bytes: number) => {
+    begun = Math.max(0, begun - bytes);
+    if (begun > 0) return;
+    watch?.stop();
+    watch = undefined;
+  };
+  const onControl = (data: Buffer) => ended(controlBytes + data.length);
+  upgraded
+    .on('message', () => ended(begun))
+    .on('ping', onControl)
+    .on('pong', onControl);
+  upgraded.on('close', () => ended(begun));
+  // Before the messages in it are told.
+  socket.prependListener('data', (chunk: Buffer) => {
+    begun += chunk.length;
+    watch ??= watchPace(clock, onSlow, () => socket.isPaused());
+    watch.came(chunk.length);
+  });
+}
+
+/** Of a ping or pong of a client, besides its data. */
+const controlBytes = 6;
 
 /** Calls `onTooMuch` once more came than a hello can be; the result stops that. */
 function countUnknown(socket: Duplex, onTooMuch: () => void): () => void {
