@@ -3,27 +3,25 @@ import { tables, version } from '../app/app.ts';
 import { defaultText } from '../config/option-values.ts';
 import type { OptionSpec, OptionType } from '../core/option.ts';
 import { nearName, printableJson, printableText } from '../core/text.ts';
-import type { CommandDefinition, FlagSpec, Invocation } from './command/command.ts';
+import { type CommandDefinition, commandGroups, type FlagSpec, type Invocation } from './command/command.ts';
 import { commands } from './commands/index.gen.ts';
 import { stdio } from './commands/stdio.ts';
 
 const misusedExit = 2;
-const wholeHelp = 'polylogue --help shows what there is';
+const wholeHelp = 'Run "polylogue --help" for a list of commands';
 
 const examples = `Examples:
-  polylogue                       serve MCP on standard input and output, as hosts start it
-  polylogue init --client claude  enter it into a host's configuration
-  polylogue doctor                see whether all it needs is there, and what to do if not
-  polylogue demo                  see what it does, without any key
-  polylogue ask "Why is this slow?" --file src/query.ts
-  polylogue serve                 serve many clients over HTTP, with a dashboard at http://127.0.0.1:8765/
-  polylogue --offline             serve with built-in models, without any key
+  polylogue init --client claude                         add Polylogue to Claude Code
+  polylogue doctor                                       check the setup
+  polylogue ask "Why is this slow?" --file src/query.ts  ask a model about a file
 
-"polylogue COMMAND --help" shows a command's own flags and examples. The flags above go with every command.
-Every setting has a name in the environment too; docs/reference/options.md lists them.
-Exit codes: 0 done, 1 something failed, 2 the command line or the configuration is wrong.`;
+"polylogue COMMAND --help" shows flags and examples of a command, "polylogue help settings" the flags that every command takes.
+Without a command, Polylogue serves MCP over stdio. Exit codes: 0 done, 1 failed, 2 invalid command line or configuration.`;
 
-const jsonFlag: FlagSpec = { name: 'json', doc: 'Prints one JSON document, for programs.' };
+const settingsHelp = `These flags go with every command. Each has a variable and a name in config.json; docs/reference/options.md lists them and
+all other settings.`;
+
+const jsonFlag: FlagSpec = { name: 'json', doc: 'Print one JSON document' };
 
 /** Runs one command; answers the exit code. */
 export type RunCommand = (invocation: Invocation) => Promise<number>;
@@ -31,18 +29,27 @@ export type RunCommand = (invocation: Invocation) => Promise<number>;
 /** Reads the command line and runs what it asks for, the server where it names no command. */
 export async function runCommandLine(argv: readonly string[], run: RunCommand): Promise<void> {
   const program = new Command('polylogue')
-    .description('An MCP server that gives a coding agent a team of models and a memory that lasts.')
+    .description('MCP server for second opinions from other models, with memory that persists')
     .version(version, '-v, --version')
     .configureOutput({ writeErr: text => void process.stderr.write(printableText(text)) })
-    .configureHelp({ visibleOptions: command => (command.parent ? [...command.options] : []) })
-    .addHelpText('after', ({ command }) => (command.parent ? '' : `\n${flagHelp(allOptions())}\n${examples}`));
+    .configureHelp({
+      visibleOptions: command => (command.parent ? [...command.options] : []),
+      subcommandTerm: command => command.name(),
+    })
+    .commandsGroup('Setup:')
+    .helpCommand('help [command]', 'Show the help of a command, or "help settings"')
+    .addHelpText('after', ({ command }) => (command.parent ? '' : `\n${examples}`));
   refuseMisuse(program, argv, wholeHelp);
   for (const spec of Object.values(allOptions())) addSetting(program, spec);
-  for (const definition of commands) {
+  for (const definition of grouped()) {
     const command = addCommand(program, definition, run);
     // Who wrote no command at all has never heard of the one that is run then.
     const isUnnamed = definition === stdio;
-    refuseMisuse(command, argv, isUnnamed ? wholeHelp : `polylogue ${definition.name} --help shows how it is used`);
+    refuseMisuse(command, argv, isUnnamed ? wholeHelp : `Run "polylogue ${definition.name} --help" for usage`);
+  }
+  if (argv[0] === 'help' && argv[1] === 'settings') {
+    process.stdout.write(`${settingsHelp}\n\n${flagHelp(allOptions())}`);
+    return;
   }
   refuseUnknown(program, argv);
   await program.parseAsync([...argv], { from: 'user' });
@@ -67,18 +74,24 @@ function refuseUnknown(program: Command, [first = '', second = '']: readonly str
   const names = ['help', ...commands.map(({ name }) => name)];
   if (word === '' || word.startsWith('-') || names.includes(word)) return;
   const near = nearName(word, names);
-  program.error(`error: there is no command '${word}'.${near ? `\n(Did you mean ${near}?)` : ''}`);
+  program.error(`error: unknown command '${word}'.${near ? `\n(Did you mean ${near}?)` : ''}`);
+}
+
+function grouped(): readonly CommandDefinition[] {
+  return commands.toSorted((a, b) => commandGroups.indexOf(a.group) - commandGroups.indexOf(b.group));
 }
 
 function addCommand(program: Command, definition: CommandDefinition, run: RunCommand): Command {
-  const { name, summary, usage, flags = [] } = definition;
-  const command = program.command(`${name} ${usage}`.trim(), { isDefault: definition === stdio });
+  const { name, group, summary, usage, flags = [] } = definition;
+  const command = program
+    .command(`${name} ${usage}`.trim(), { isDefault: definition === stdio })
+    .helpGroup(`${group}:`);
   const own = definition === stdio ? flags : [...flags, jsonFlag];
   const named = own.map(spec => [spec.name, addFlag(command, spec)] as const);
   return command
     .description(summary)
     .allowExcessArguments(false)
-    .addHelpText('after', `\n${exampleHelp(definition)}\nThe flags of "polylogue --help" go with it too.`)
+    .addHelpText('after', `\n${exampleHelp(definition)}\nThe flags of "polylogue help settings" also apply.`)
     .action(async () => {
       const flagValues = Object.fromEntries(named.map(([flag, key]) => [flag, command.getOptionValue(key)]));
       const settings = program.opts();

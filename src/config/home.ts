@@ -89,5 +89,5 @@ export const homeAdvice = 'Set POLYLOGUE_HOME to a folder that you may write, or
 /** Throws where nothing can be kept in the data folder. */
 export function requireHome(home: string, next = homeAdvice): void {
   const problem = homeProblem(home);
-  if (problem !== undefined) throw configError(`The data folder ${home} can't be used: ${problem}.`, { next });
+  if (problem !== undefined) throw configError(`Cannot use the data directory ${home}: ${problem}.`, { next });
 }

@@ -89,7 +89,7 @@ function setValue(raw: unknown, name: string, origin: Origin, warn: Warn): Found
   if (typeof raw !== 'string') return { raw, name };
   const text = raw.trim();
   if (!isPlaceholder(text)) return text === '' ? undefined : { raw: text, name };
-  warn(`${name} (${origin}) still holds a placeholder and counts as unset.`);
+  warn(`Ignored ${name} (${origin}): it still contains a placeholder.`);
   return undefined;
 }
 

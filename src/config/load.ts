@@ -125,7 +125,7 @@ function settle(
 function unusable(problems: FieldError[]): AppError {
   const sentences = problems.map(({ field, error, allowed }) => `${field}: ${error}; allowed: ${allowed?.join(', ')}.`);
   return configError(sentences.join(' '), {
-    next: `Correct ${problems.map(({ field }) => field).join(', ')}, or remove it to get the default, and start again.`,
+    next: `Correct or remove ${problems.map(({ field }) => field).join(', ')}, then start again. Removing it restores the default.`,
     validationErrors: problems,
   });
 }

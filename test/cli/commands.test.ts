@@ -28,7 +28,7 @@ describe.each(commands.map(command => [command.name, command] as const))('polylo
     const { code, err } = await run([name, '--frobnicate']);
     expect(code).toBe(2);
     // The server is what runs without a word: its flags are those of the whole program.
-    expect(err).toContain(name === 'stdio' ? '(polylogue --help' : `polylogue ${name} --help`);
+    expect(err).toContain(name === 'stdio' ? '(Run "polylogue --help"' : `Run "polylogue ${name} --help"`);
   });
 });
 
@@ -47,7 +47,7 @@ describe('a data folder that can’t be used', () => {
     const runs = commands.map(words => run(words.split(' '), { POLYLOGUE_HOME: '/proc/polylogue' }));
     for (const { code, out, err } of await Promise.all(runs)) {
       expect([code, out]).toEqual([2, '']);
-      expect(err).toMatch(/^polylogue: The data folder \/proc\/polylogue can't be used: .*\n.*POLYLOGUE_HOME.*\n$/);
+      expect(err).toMatch(/^polylogue: Cannot use the data directory \/proc\/polylogue: .*\n.*POLYLOGUE_HOME.*\n$/);
     }
   });
 

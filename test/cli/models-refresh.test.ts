@@ -38,7 +38,7 @@ const run = (...args: string[]) =>
 describe('polylogue models refresh', () => {
   it('fetches the facts once, and `models` knows them from then on', async () => {
     const { code, out } = await run('refresh');
-    expect({ code, out }).toEqual({ code: 0, out: 'Facts about 1 models of 1 providers were fetched.\n' });
+    expect({ code, out }).toEqual({ code: 0, out: 'Updated model data: 1 models, 1 providers.\n' });
     expect((await run('--provider', 'openai')).out).toMatch(/gpt-9 +70k/);
     expect(await readdir(join(place, 'home', 'cache'))).toEqual(['models-dev.json']);
   });

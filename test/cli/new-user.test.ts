@@ -39,7 +39,7 @@ describe('a new user is told what to do', () => {
   it('with the right key: all is there, and the answer is all that is printed', () => {
     expect(step('doctor-right-key')).toMatchObject({
       code: 0,
-      out: expect.stringContaining('All that is needed is there.'),
+      out: expect.stringContaining('Everything works.'),
     });
     for (const id of ['right-key', 'continue']) {
       expect(step(id)).toMatchObject({ code: 0, out: 'The README, then src/main.ts.\n', err: '' });
@@ -55,6 +55,6 @@ describe('a new user is told what to do', () => {
 
   it('on the way into a host: which hosts there are, then what to do there', () => {
     expect(step('init-no-host')).toMatchObject({ code: 2, err: expect.stringContaining('--client') });
-    expect(step('init')).toMatchObject({ code: 0, out: expect.stringContaining('/mcp shows the server') });
+    expect(step('init')).toMatchObject({ code: 0, out: expect.stringContaining('run /mcp to check') });
   });
 });

@@ -44,21 +44,18 @@ function run(
 }
 
 describe('the command line', () => {
-  it('teaches with --help: commands, every flag, examples, exit codes', async () => {
+  it('teaches with --help on one screen: groups of commands, examples, exit codes', async () => {
     const { code, out } = await run(['--help']);
     expect(code).toBe(0);
-    for (const part of [
-      'stdio',
-      'trust',
-      '--offline',
-      '--roots',
-      '--private',
-      'DEFAULT_MODEL',
-      'Examples:',
-      'Exit codes',
-    ]) {
+    expect(out.split('\n').length).toBeLessThanOrEqual(52);
+    for (const part of ['Ask models:', 'Setup:', 'stdio', 'trust', 'help settings', 'Examples:', 'Exit codes'])
       expect(out).toContain(part);
-    }
+  });
+
+  it('lists the flags that every command takes with "help settings"', async () => {
+    const { code, out } = await run(['help', 'settings']);
+    expect(code).toBe(0);
+    for (const part of ['Models:', '--offline', '--roots', '--private', 'DEFAULT_MODEL']) expect(out).toContain(part);
   });
 
   it('tells its version', async () => {
@@ -67,9 +64,9 @@ describe('the command line', () => {
   });
 
   it.each([
-    ['promt "Hi"', ['promt', 'Hi'], "there is no command 'promt'.\n(Did you mean prompt?)"],
-    ['a flag behind it', ['aks', '--file', 'a.ts'], "there is no command 'aks'."],
-    ['a question for help', ['help', 'aks'], "there is no command 'aks'."],
+    ['promt "Hi"', ['promt', 'Hi'], "unknown command 'promt'.\n(Did you mean prompt?)"],
+    ['a flag behind it', ['aks', '--file', 'a.ts'], "unknown command 'aks'."],
+    ['a question for help', ['help', 'aks'], "unknown command 'aks'."],
   ])('names a word that is no command: %s', async (_, args, told) => {
     const { code, out, err } = await run(args);
     expect(code).toBe(2);
@@ -86,7 +83,7 @@ describe('the command line', () => {
       error: {
         code: 'INVALID_INPUT_FORMAT',
         message: expect.stringMatching(/luck.*model/s),
-        next: 'polylogue usage --help shows how it is used.',
+        next: 'Run "polylogue usage --help" for usage.',
       },
     });
   });
@@ -96,7 +93,7 @@ describe('the command line', () => {
   });
 
   it.each([
-    [['--nonsense'], "'--nonsense'\n(polylogue --help shows what there is)"],
+    [['--nonsense'], `'--nonsense'\n(Run "polylogue --help" for a list of commands)`],
     [['serve', '--port', '99999'], 'from 0 to 65535'],
     [['frobnicate'], 'frobnicate'],
     [['--store', 'paper'], 'sqlite, redis, memory'],

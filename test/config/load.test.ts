@@ -173,7 +173,7 @@ describe('unset', () => {
 
   it('is said of a placeholder', () => {
     expect(load({ env: { OPENAI_API_KEY: 'your_openai_api_key_here' } }).warnings).toEqual([
-      'OPENAI_API_KEY (environment) still holds a placeholder and counts as unset.',
+      'Ignored OPENAI_API_KEY (environment): it still contains a placeholder.',
     ]);
   });
 });

@@ -54,7 +54,10 @@ const post = (url: string, prompt: string) =>
 describe('polylogue serve', () => {
   it('tells of itself in its data folder, and leaves nothing there when it ends', async () => {
     const home = await newHome();
-    expect(await polylogue(home, 'status')).toMatchObject({ code: 1, out: expect.stringContaining('No daemon runs') });
+    expect(await polylogue(home, 'status')).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('No daemon is running'),
+    });
     const daemon = await start(home);
     const port = new URL(daemon.url).port;
     expect(await readFile(join(home, 'daemon', `${port}.pid`), 'utf8')).toBe(`${daemon.pid}\n`);

@@ -68,13 +68,13 @@ export interface FlagSpec {
 export const modelFlag: FlagSpec = {
   name: 'model',
   value: 'name',
-  doc: 'Who answers: a name, an alias, provider:model, or auto.',
+  doc: 'Model to ask: name, alias, provider:model or auto',
 };
 
 export const continueFlag: FlagSpec = {
   name: 'continue',
   value: 'id',
-  doc: 'Goes on with a stored thread: its id, or last.',
+  doc: 'Continue a thread: its ID, or last',
 };
 
 /** How this program is started again by somebody else: absolute paths of Node and of the program. */
@@ -100,8 +100,12 @@ export interface CommandContext {
   readInput(): Promise<string | undefined>;
 }
 
+/** The groups of the help, in its order. */
+export const commandGroups = ['Ask models', 'Threads and search', 'Models and costs', 'Setup', 'Server'] as const;
+
 export interface CommandDefinition {
   name: string;
+  group: (typeof commandGroups)[number];
   /** One line for `--help`. */
   summary: string;
   /** Its arguments as commander writes them, such as `[directory]`; empty when it takes none. */

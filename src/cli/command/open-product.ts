@@ -30,7 +30,7 @@ export async function openProduct<Result>(
 ): Promise<Result> {
   const product = await createProduct(ofCommand(config, toolset), environment);
   const interrupt = new AbortController();
-  const onSignal = () => interrupt.abort(cancelledError('It was interrupted.'));
+  const onSignal = () => interrupt.abort(cancelledError('Interrupted.'));
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
   const principal = { owner: 'local', root: product.root, client: 'polylogue command line' };
   try {

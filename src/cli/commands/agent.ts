@@ -6,10 +6,11 @@ import { closingRemark, neededText, pathsFlag, recordIn, runTool, showWarnings }
 
 export const agent = defineCommand({
   name: 'agent',
-  summary: 'let a model work on the project: it reads, patches and runs tests, and asks before it changes anything',
+  group: 'Ask models',
+  summary: 'Let a model read, patch and test the project, with your approval',
   usage: '[task...]',
   flags: [
-    { name: 'file', value: 'path', repeat: true, doc: 'A file to begin with. Repeatable.' },
+    { name: 'file', value: 'path', repeat: true, doc: 'File to start with (repeatable)' },
     modelFlag,
     continueFlag,
   ],

@@ -3,14 +3,15 @@ import { neededText, pathsFlag, runTool, showAnswerFacts } from '../command/run-
 
 export const ask = defineCommand({
   name: 'ask',
-  summary: 'ask a model and print its answer as it arrives; what is piped in goes along',
+  group: 'Ask models',
+  summary: 'Ask a model and stream its answer; reads piped input',
   usage: '[prompt...]',
   flags: [
     {
       name: 'file',
       value: 'path',
       repeat: true,
-      doc: 'A file or directory to show, lines too: src/a.ts:1-20. Repeatable.',
+      doc: 'File or directory to include, optionally lines: src/a.ts:1-20 (repeatable)',
     },
     modelFlag,
     continueFlag,
@@ -23,9 +24,9 @@ export const ask = defineCommand({
   ],
   async run(context) {
     const { flags } = context;
-    const next = 'Write it after the command, as in: polylogue ask "What does this project do?", or pipe it in.';
+    const next = 'Pass it as an argument (polylogue ask "What does this project do?") or pipe it in.';
     const args = {
-      prompt: await neededText(context, 'There is no question.', next),
+      prompt: await neededText(context, 'No prompt given.', next),
       absolute_file_paths: pathsFlag(context, 'file'),
       model: textFlag(flags, 'model'),
       continuation_id: textFlag(flags, 'continue'),

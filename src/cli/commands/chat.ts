@@ -19,7 +19,8 @@ const words = ['/model', '/file', '/cost', '/new', '/help', '/quit'];
 
 export const chat = defineCommand({
   name: 'chat',
-  summary: 'hold a conversation with models, question by question',
+  group: 'Ask models',
+  summary: 'Hold a conversation with models in the terminal',
   usage: '',
   flags: [modelFlag, continueFlag],
   examples: [

@@ -79,7 +79,8 @@ function fishFlag({ name, choices }: Flag): string {
 
 export const completion = defineCommand({
   name: 'completion',
-  summary: `print the script that completes commands and flags in a shell: ${shells.join(', ')}`,
+  group: 'Setup',
+  summary: `Print a shell completion script: ${shells.join(', ')}`,
   usage: '<shell>',
   words: shells,
   examples: [

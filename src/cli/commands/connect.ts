@@ -4,15 +4,16 @@ import { serverEnvironment } from '../command/environment.ts';
 
 export const connect = defineCommand({
   name: 'connect',
-  summary: 'serve one MCP client over standard input and output by a daemon that many share; starts it when absent',
+  group: 'Server',
+  summary: 'Connect one MCP client to the shared daemon, starting it if needed',
   usage: '',
   flags: [
     {
       name: 'url',
       value: 'address',
-      doc: 'The daemon, as http://127.0.0.1:8765; the one of this machine unless told.',
+      doc: 'Daemon URL, such as http://127.0.0.1:8765 (default: the local daemon)',
     },
-    { name: 'running', doc: 'Only by a daemon that runs already.' },
+    { name: 'running', doc: 'Connect only if a daemon is already running' },
   ],
   examples: [
     ['polylogue connect', 'what hosts start in the place of polylogue'],

@@ -6,18 +6,29 @@ const stances = ['for', 'against', 'neutral'] as const;
 
 export const consensus = defineCommand({
   name: 'consensus',
-  summary: 'have several models judge a proposal, each by itself, and print their verdicts and what they come to',
+  group: 'Ask models',
+  summary: 'Have several models judge a proposal and compare their verdicts',
   usage: '[proposal...]',
   flags: [
-    { name: 'models', value: 'list', repeat: true, doc: 'The panel, between commas; else three of different vendors.' },
+    {
+      name: 'models',
+      value: 'list',
+      repeat: true,
+      doc: 'Comma-separated models (default: three from different vendors)',
+    },
     { name: 'for', value: 'list', repeat: true, doc: 'Models that argue for the proposal' },
     { name: 'against', value: 'list', repeat: true, doc: 'Models that argue against the proposal' },
     { name: 'neutral', value: 'list', repeat: true, doc: 'Models that weigh both sides, as those of --models do' },
-    { name: 'file', value: 'path', repeat: true, doc: 'A file or directory that all of them see. Repeatable.' },
-    { name: 'rounds', value: 'number', choices: ['1', '2'], doc: 'With 2 they see the other verdicts and may revise.' },
-    { name: 'synthesizer', value: 'name', doc: 'The model that brings the verdicts together.' },
-    { name: 'max-cost', value: 'usd', doc: 'Stops before this much is spent.' },
-    { name: 'continue', value: 'id', doc: 'Keeps it in a stored thread: its id, or last.' },
+    { name: 'file', value: 'path', repeat: true, doc: 'File or directory to show all models (repeatable)' },
+    {
+      name: 'rounds',
+      value: 'number',
+      choices: ['1', '2'],
+      doc: 'Rounds; in round 2 models see other verdicts and may revise',
+    },
+    { name: 'synthesizer', value: 'name', doc: 'Model that writes the synthesis' },
+    { name: 'max-cost', value: 'usd', doc: 'Cost limit for this call, in US dollars' },
+    { name: 'continue', value: 'id', doc: 'Store the verdicts in a thread: its ID, or last' },
   ],
   examples: [
     ['polylogue consensus "Should we move sessions to Redis?"', 'three models of different vendors'],
@@ -31,7 +42,7 @@ export const consensus = defineCommand({
     const sided = stances.flatMap(stance => (wordsFlag(flags, stance) ?? []).map(model => ({ model, stance })));
     const panelists = [...(wordsFlag(flags, 'models') ?? []), ...sided];
     const args = {
-      prompt: await neededText(context, 'There is no proposal.', next),
+      prompt: await neededText(context, 'No proposal given.', next),
       models: panelists.length > 0 ? panelists : undefined,
       relevant_files: pathsFlag(context, 'file'),
       rounds: numberFlag(flags, 'rounds', { min: 1, max: 2 }),
@@ -74,7 +85,7 @@ function sectionsOf(result: Record<string, unknown>): (readonly [title: string, 
   const score = typeof facts.score === 'number' ? `, ${facts.score} of 10 on average` : '';
   const by = isRecord(synthesizer) && synthesizer.status !== 'success' ? synthesizer : {};
   return [
-    ['What they come to', textOf(result.recommendation ?? result.text)],
+    ['Synthesis', textOf(result.recommendation ?? result.text)],
     ['No synthesis', textOf(by.error ?? by.reason)],
     ['Agreement', textOf(result.agreement)],
     ['Disagreement', textOf(result.disagreement)],

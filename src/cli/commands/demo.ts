@@ -87,7 +87,7 @@ interface Step {
 
 const before: readonly Step[] = [
   {
-    title: 'analyze: the first step says what to look at',
+    title: 'analyze, step 1: the tool says what to look at',
     tool: 'analyze',
     args: {
       step: question,
@@ -100,7 +100,7 @@ const before: readonly Step[] = [
     },
   },
   {
-    title: 'analyze: the last step, and a model of the first vendor is asked',
+    title: 'analyze, last step: an expert model is asked',
     tool: 'analyze',
     args: {
       step: 'Conclusion.',
@@ -113,7 +113,7 @@ const before: readonly Step[] = [
     },
   },
   {
-    title: 'chat goes on in the same conversation: no file is sent again',
+    title: 'chat continues the thread: no file is sent twice',
     tool: 'chat',
     args: {
       prompt: 'Which test is missing?',
@@ -125,7 +125,7 @@ const before: readonly Step[] = [
 
 const after: readonly Step[] = [
   {
-    title: 'debug takes over, with a model of another vendor: it has it all, and the file as it is now',
+    title: "debug continues with another vendor's model: same thread, current file",
     tool: 'debug',
     args: {
       step: 'Does the edit mend it?',
@@ -143,7 +143,8 @@ const after: readonly Step[] = [
 
 export const demo = defineCommand({
   name: 'demo',
-  summary: 'show on a small example, without any key, what is sent to models and what is remembered',
+  group: 'Setup',
+  summary: 'Show on a sample project what models receive; no key needed',
   usage: '',
   examples: [
     ['polylogue demo', 'two tools, a restart, an edited file and two vendors in one conversation'],
@@ -171,12 +172,14 @@ async function inPlace(context: CommandContext, place: string): Promise<number> 
   // Somebody mends the fault while nobody serves.
   const mended = files[programFile].replace('n <= items.length', 'n < items.length');
   await writeFile(join(project, programFile), mended);
-  out.line(`\nThe server was ended, ${programFile} was edited, and a new server starts.`);
+  out.line(`\nServer stopped, ${programFile} edited, new server started.`);
   const failedLater = await openProduct(apart, open => runSteps(context, open, after, report));
   if (failedLater > 0) return failedLater;
   out.document({ status: 'success', steps: report.steps });
-  out.line('\nThe models were built-in ones that only tell what they were given. With a key, real ones answer:');
-  out.line('"polylogue init" enters Polylogue into your editor, "polylogue doctor" looks what is there.');
+  out.line(
+    '\nThese were built-in test models that only describe what they received. To get real answers, set an API key.',
+  );
+  out.line('Next: run "polylogue init" to add Polylogue to your editor, and "polylogue doctor" to check the setup.');
   return 0;
 }
 

@@ -8,14 +8,15 @@ import { askLine } from './agent.ts';
 
 export const diagnose = defineCommand({
   name: 'diagnose',
-  summary: 'say why something failed, from its piped error output, with a patch that applies where there is one',
+  group: 'Ask models',
+  summary: 'Explain a failure from piped error output and propose a patch',
   usage: '[command...]',
   flags: [
-    { name: 'file', value: 'path', repeat: true, doc: 'A file that has to do with it, beside those of the output.' },
+    { name: 'file', value: 'path', repeat: true, doc: 'Related file not named in the output (repeatable)' },
     modelFlag,
-    { name: 'without-patch', doc: 'Asks for no patch.' },
-    { name: 'apply', doc: 'Applies the patch after asking; what it changes is copied first.' },
-    { name: 'yes', doc: 'With --apply: does not ask.' },
+    { name: 'without-patch', doc: 'Do not ask for a patch' },
+    { name: 'apply', doc: 'Apply the patch after confirmation; backs up changed files' },
+    { name: 'yes', doc: 'Skip the confirmation of --apply' },
     continueFlag,
   ],
   examples: [
@@ -56,8 +57,8 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
   const stderr = (await context.readInput())?.trim() ?? '';
   if (stderr === '') {
     if (isOn(flags, 'apply') && textFlag(flags, 'continue') !== undefined) return undefined;
-    throw inputError('There is no error output.', {
-      next: 'Pipe it in, as in: npm test 2>&1 | polylogue diagnose npm test; or apply an earlier patch with --continue last --apply.',
+    throw inputError('No error output given.', {
+      next: 'Pipe it in (npm test 2>&1 | polylogue diagnose npm test), or apply an earlier patch with --continue last --apply.',
     });
   }
   return {

@@ -25,16 +25,17 @@ const colours = { ok: 'green', note: 'dim', warn: 'yellow', fail: 'red' } as con
 
 export const doctor = defineCommand({
   name: 'doctor',
-  summary: 'look whether all that is needed is there, and say what to do if not',
+  group: 'Setup',
+  summary: 'Check the setup and explain how to fix what is wrong',
   usage: '',
   examples: [
-    ['polylogue doctor', 'exit code 1 when something needed is broken'],
-    ['polylogue doctor --offline', 'the same with flags that you start it with'],
-    ['polylogue doctor --json', 'for programs; values of keys are never shown'],
+    ['polylogue doctor', 'Check the setup; exits with 1 if something is broken'],
+    ['polylogue doctor --offline', 'Check with the flags you start the server with'],
+    ['polylogue doctor --json', 'Print JSON; secret values are never shown'],
   ],
   run: context =>
     openProduct(examined(context), async ({ product }) => {
-      context.out.status('looking …');
+      context.out.status('Checking…');
       const findings: Finding[] = [
         ...(await checkMachine(context)),
         ...(await checkStore(product.inspectStore)),
@@ -85,7 +86,7 @@ function toolsFinding({ host }: Product): Finding {
   return {
     state: 'ok',
     what: 'tools',
-    text: `${tools.length}; listing them takes ${Buffer.byteLength(text)} bytes, about ${estimateTokens(text)} tokens`,
+    text: `${tools.length} offered; the list is ${Buffer.byteLength(text)} bytes, about ${estimateTokens(text)} tokens`,
   };
 }
 
@@ -96,5 +97,9 @@ function print({ out }: CommandContext, findings: readonly Finding[], broken: nu
     if (next) out.line(`      ${' '.repeat(width)}  → ${next}`);
   }
   out.line('');
-  out.line(broken === 0 ? 'All that is needed is there.' : `${broken} broken: do what the arrows say, and look again.`);
+  out.line(
+    broken === 0
+      ? 'Everything works.'
+      : `${broken} ${broken === 1 ? 'problem' : 'problems'} found. Apply the fixes marked →, then run "polylogue doctor" again.`,
+  );
 }

@@ -9,7 +9,8 @@ type Format = (typeof formats)[number];
 
 export const exportThread = defineCommand({
   name: 'export',
-  summary: 'a conversation as a file: to import elsewhere, or to read',
+  group: 'Threads and search',
+  summary: 'Export a thread to a file',
   usage: '<id>',
   words: ['last'],
   flags: [
@@ -17,10 +18,10 @@ export const exportThread = defineCommand({
       name: 'format',
       value: 'word',
       choices: formats,
-      doc: 'jsonl can be imported again; by the ending of --output, else jsonl.',
+      doc: 'Output format; only jsonl can be imported (default: by file extension)',
     },
-    { name: 'output', value: 'file', doc: 'Where it is written; standard output when it is not given.' },
-    { name: 'overwrite', doc: 'A file that is there already is replaced.' },
+    { name: 'output', value: 'file', doc: 'Output file (default: stdout)' },
+    { name: 'overwrite', doc: 'Replace an existing file' },
   ],
   examples: [
     ['polylogue export last --output talk.html', 'the newest conversation, for a browser'],
@@ -112,7 +113,7 @@ async function exists(path: string): Promise<boolean> {
 }
 
 function existing(path: string): AppError {
-  return inputError(`${path} is there already.`, { class: 'exists', next: 'Name another file, or add --overwrite.' });
+  return inputError(`${path} already exists.`, { class: 'exists', next: 'Choose another file, or add --overwrite.' });
 }
 
 function unwritable(path: string, error: unknown): unknown {

@@ -8,9 +8,10 @@ const reportEvery = 100;
 
 export const importThread = defineCommand({
   name: 'import',
-  summary: 'a conversation that was exported as jsonl, back into the store',
+  group: 'Threads and search',
+  summary: 'Import a thread from a JSONL export',
   usage: '<file>',
-  flags: [{ name: 'as-new', doc: 'Under an id of its own, beside one that is there.' }],
+  flags: [{ name: 'as-new', doc: 'Import under a new ID, keeping any existing thread' }],
   examples: [
     ['polylogue import talk.jsonl', 'goes on with it by the id that it had'],
     ['polylogue import talk.jsonl --as-new', 'a copy beside the one that is here'],

@@ -7,9 +7,10 @@ const skipsShown = 20;
 
 export const indexFiles = defineCommand({
   name: 'index',
-  summary: "bring the project's search index up to date; only what changed is read",
+  group: 'Threads and search',
+  summary: "Update the project's search index (changed files only)",
   usage: '',
-  flags: [{ name: 'rebuild', doc: 'Makes it anew from all files.' }],
+  flags: [{ name: 'rebuild', doc: 'Rebuild the index from scratch' }],
   examples: [
     ['polylogue index', 'what use_search and "polylogue search" do by themselves'],
     ['polylogue index --rebuild', 'from the beginning'],

@@ -88,8 +88,8 @@ function translated<Result>(path: string, work: () => Result): Result {
     return work();
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw configError(`${path} can't be used: ${why}`, {
-      next: 'See to it that you may read and write the file and its folder, and repeat the command.',
+    throw configError(`Cannot use ${path}: ${why}`, {
+      next: 'Check read and write permission of the file and its directory, then run init again.',
       cause,
     });
   }
@@ -99,29 +99,30 @@ const clients: readonly string[] = hosts.map(host => host.name);
 
 export const init = defineCommand({
   name: 'init',
-  summary: "enter Polylogue into a host's configuration, or take it out again",
+  group: 'Setup',
+  summary: "Add Polylogue to an MCP host's configuration, or remove it",
   usage: '',
   flags: [
-    { name: 'client', value: 'host', choices: clients, doc: 'The host. Required.' },
+    { name: 'client', value: 'host', choices: clients, doc: 'MCP host to configure (required)' },
     {
       name: 'scope',
       value: 'scope',
       choices: ['user', 'project'],
-      doc: 'For all your projects (the default), or this one.',
+      doc: 'Scope: all your projects (default) or only this one',
     },
-    { name: 'name', value: 'name', doc: 'The name of the entry; polylogue unless told.' },
-    { name: 'env', value: 'NAME', repeat: true, doc: 'Copies the value of a variable into the entry. Repeatable.' },
-    { name: 'bridge', doc: 'The host is to share one daemon with others (polylogue connect).' },
-    { name: 'remove', doc: 'Takes the entry out, and nothing else.' },
-    { name: 'dry-run', doc: 'Says what would be written, and writes nothing.' },
+    { name: 'name', value: 'name', doc: "Server name in the host's configuration (default: polylogue)" },
+    { name: 'env', value: 'NAME', repeat: true, doc: "Copy a variable's value into the entry (repeatable)" },
+    { name: 'bridge', doc: 'Share one daemon between hosts (runs "polylogue connect")' },
+    { name: 'remove', doc: 'Remove the entry' },
+    { name: 'dry-run', doc: 'Show the change without writing it' },
   ],
   examples: [
-    ['polylogue init --client claude', 'for all projects; keys are taken from the environment when the host starts it'],
-    ['polylogue init --client cursor --scope project', 'for the project in the working directory'],
-    ['polylogue init --client zed --env OPENAI_API_KEY', 'with the value of a key in the file'],
-    ['polylogue init --client codex --offline', 'flags that set options become a part of the entry'],
-    ['polylogue init --client claude --bridge', 'by a daemon that all hosts of this user share'],
-    ['polylogue init --client claude --remove', 'undo it'],
+    ['polylogue init --client claude', "Add it for all projects; keys come from the host's environment"],
+    ['polylogue init --client cursor --scope project', 'Add it for the current project'],
+    ['polylogue init --client zed --env OPENAI_API_KEY', "Store a key's value in the host's configuration"],
+    ['polylogue init --client codex --offline', 'Global flags become part of the entry'],
+    ['polylogue init --client claude --bridge', 'Share one daemon between all hosts'],
+    ['polylogue init --client claude --remove', 'Remove it again'],
   ],
   async run(context) {
     const host = hostOf(context);
@@ -144,21 +145,21 @@ function naming({ path }: ConfigFile, error: unknown): unknown {
 function hostOf({ flags }: CommandContext): HostDefinition {
   const host = hosts.find(candidate => candidate.name === textFlag(flags, 'client'));
   if (host) return host;
-  throw inputError('init needs to know for which host.', {
-    next: `Add --client with one of ${clients.join(', ')}, as in: polylogue init --client claude`,
+  throw inputError('Missing --client: which MCP host?', {
+    next: `Choose one of ${clients.join(', ')}. Example: polylogue init --client claude`,
   });
 }
 
 function nameOf({ flags }: CommandContext): string {
   const name = textFlag(flags, 'name') ?? 'polylogue';
   if (/^[a-z0-9][a-z0-9-]{0,59}$/i.test(name)) return name;
-  throw inputError(`"${name}" can't be the name of an entry.`, { next: 'Use up to 60 letters, digits and dashes.' });
+  throw inputError(`Invalid server name "${name}".`, { next: 'Use up to 60 letters, digits and dashes.' });
 }
 
 function pathOf({ flags, environment, env }: CommandContext, host: HostDefinition): string {
   if (textFlag(flags, 'scope') !== 'project') return host.user({ ...environment, env });
   if (host.project !== undefined) return join(environment.cwd, host.project);
-  throw inputError(`${host.title} keeps servers for all projects only.`, { next: 'Leave out --scope project.' });
+  throw inputError(`${host.title} has no project-level MCP configuration.`, { next: 'Leave out --scope project.' });
 }
 
 function install(context: CommandContext, host: HostDefinition, name: string, file: ConfigFile): number {
@@ -184,7 +185,7 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
   out.document({ ...report(outcome, host, file, backup), entry: shown, ...names(environment) });
   out.line(`${words} ${file.path}`);
   if (dry) out.line(withEntry(host, '', name, shown, []).trimEnd());
-  if (backup) out.line(`The old file is kept as ${backup}`);
+  if (backup) out.line(`Backup: ${backup}`);
   for (const line of advice(context, host, environment)) out.line(line);
   if (dry) return 0;
   out.line(host.next);
@@ -205,7 +206,7 @@ function remove(context: CommandContext, host: HostDefinition, name: string, fil
   const dry = isOn(flags, 'dry-run');
   if (text === undefined || !hasEntry(host, text, name)) {
     out.document(report('absent', host, file, undefined));
-    out.line(`There is no "${name}" in ${file.path}; nothing was changed.`);
+    out.line(`No entry "${name}" in ${file.path}; nothing changed.`);
     return 0;
   }
   const former = backupsOf(file);
@@ -214,8 +215,8 @@ function remove(context: CommandContext, host: HostDefinition, name: string, fil
   const next = rest === '' && former.length === 0 ? undefined : rest;
   const backup = dry ? undefined : replaceConfigFile(file, next, environment.clock.now(), next !== undefined);
   out.document(report(dry ? 'would_remove' : 'removed', host, file, backup));
-  out.line(`${dry ? 'Would take' : 'Took'} "${name}" out of ${file.path}`);
-  if (backup) out.line(`The old file is kept as ${backup}`);
+  out.line(`${dry ? 'Would remove' : 'Removed'} "${name}" from ${file.path}`);
+  if (backup) out.line(`Backup: ${backup}`);
   return 0;
 }
 
@@ -247,8 +248,10 @@ function advice({ config, flags }: CommandContext, host: HostDefinition, found: 
             'started from a desktop it may have none: then repeat with --env NAME, which writes the value into the file.',
         ]
       : []),
-    ...(copied.length > 0 ? [`The file holds the value of ${copied.join(', ')}.`] : []),
-    ...(copied.length > 0 && textFlag(flags, 'scope') === 'project' ? ['Do not commit keys with the project.'] : []),
+    ...(copied.length > 0 ? [`The file now contains the value of ${copied.join(', ')}.`] : []),
+    ...(copied.length > 0 && textFlag(flags, 'scope') === 'project'
+      ? ['Do not commit this file: it contains keys.']
+      : []),
     ...(missing.length > 0
       ? [
           `${missing.join(', ')} is set here, but ${host.title} can't refer to it, and its value was not written unasked. ` +
@@ -257,7 +260,9 @@ function advice({ config, flags }: CommandContext, host: HostDefinition, found: 
       : []),
     ...(!found.keyed && found.ownServer ? ['No key is needed where your own server wants none.'] : []),
     ...(!found.keyed && !found.ownServer && !config.values.app.offline
-      ? [`No key is set here. Put one into ${config.home}/.env, as in OPENAI_API_KEY=…, or set it and repeat.`]
+      ? [
+          `No API key is set. Add one to ${config.home}/.env, for example OPENAI_API_KEY=…, or set it in the environment and run init again.`,
+        ]
       : []),
   ];
 }

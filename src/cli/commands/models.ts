@@ -9,12 +9,13 @@ type Provider = Awaited<ReturnType<Product['models']['providers']>>[number];
 
 export const models = defineCommand({
   name: 'models',
-  summary: 'the models that can be asked now, by provider',
+  group: 'Models and costs',
+  summary: 'List available models by provider',
   usage: '[refresh]',
   words: ['refresh'],
   flags: [
-    { name: 'provider', value: 'id', doc: 'Only this provider.' },
-    { name: 'all', doc: 'Those of providers without a key too.' },
+    { name: 'provider', value: 'id', doc: 'Show only this provider' },
+    { name: 'all', doc: 'Include providers without a key' },
   ],
   examples: [
     ['polylogue models', 'what can be asked now'],
@@ -34,15 +35,15 @@ export const models = defineCommand({
         return refresh(context, product, signal);
       }
       if (word !== undefined) {
-        throw inputError(`"polylogue models" knows no "${word}".`, {
-          next: 'Say "polylogue models refresh", or no word.',
+        throw inputError(`Unknown argument "${word}".`, {
+          next: 'Run "polylogue models" or "polylogue models refresh".',
         });
       }
       const all = await product.models.providers({ fresh: true });
       const id = textFlag(context.flags, 'provider');
       const chosen = id === undefined ? all : all.filter(provider => provider.id === id);
       if (chosen.length === 0) {
-        throw inputError(`There is no provider "${id}".`, {
+        throw inputError(`Unknown provider "${id}".`, {
           next: `Name one of ${all.map(provider => provider.id).join(', ')}.`,
         });
       }
@@ -66,8 +67,8 @@ async function refresh({ out }: CommandContext, { models }: Product, signal: Abo
   const { changed, models: count, providers } = await models.refresh(signal);
   out.status('');
   out.document({ status: 'success', changed, models: count, providers: [...providers] });
-  if (changed) out.line(`Facts about ${count} models of ${providers.length} providers were fetched.`);
-  else out.line(`Nothing is newer than what is here: facts about ${count} models of ${providers.length} providers.`);
+  if (changed) out.line(`Updated model data: ${count} models, ${providers.length} providers.`);
+  else out.line(`Model data is up to date: ${count} models, ${providers.length} providers.`);
   return 0;
 }
 
@@ -105,15 +106,13 @@ function print({ out }: CommandContext, shown: readonly Provider[], others: read
       out.line(onlyByPrefix ? `  ${id}:${model.id}` : row(model));
     }
     const isBarred = list.length === 0 && (configured || env.length > 0);
-    out.line(isBarred ? '  none may be asked (allow-lists, DENIED_MODELS, LOCAL_ONLY, OFFLINE)\n' : '');
+    out.line(isBarred ? '  no model allowed (check allow-lists, DENIED_MODELS, LOCAL_ONLY, OFFLINE)\n' : '');
   }
   const ready = shown.filter(({ configured }) => configured);
   if (ready.length === 0) {
-    out.line('No provider is configured: set one key, or add --offline for the built-in models.');
+    out.line('No provider is configured. Set an API key, or add --offline for built-in test models.');
   } else if (ready.every(({ onlyByPrefix }) => onlyByPrefix)) {
-    out.line(
-      'These are asked only by these names. For all else set one key, or add --offline for the built-in models.',
-    );
+    out.line('These models answer only when named. To use "auto", set an API key or add --offline.');
   }
   for (const { title, setUp } of others) out.line(out.style('dim', `${title}: ${setUp}`));
 }

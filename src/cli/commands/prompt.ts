@@ -6,22 +6,23 @@ import { recordIn, runTool, writtenText } from '../command/run-tool.ts';
 
 export const prompt = defineCommand({
   name: 'prompt',
-  summary: 'put one text to several models at once and print every answer; nothing is remembered',
+  group: 'Ask models',
+  summary: 'Send one prompt to several models; nothing is stored',
   usage: '[text...]',
   flags: [
-    { name: 'file', value: 'path', doc: 'A file of the project that holds the text, instead of the text itself.' },
+    { name: 'file', value: 'path', doc: 'Project file that contains the prompt' },
     {
       name: 'models',
       value: 'list',
       repeat: true,
-      doc: 'Who is asked, each as provider:model, between commas; else DEFAULT_MODELS.',
+      doc: 'Comma-separated provider:model list (default: DEFAULT_MODELS)',
     },
     {
       name: 'output-dir',
       value: 'path',
-      doc: 'With --file: writes each answer into a file there instead of printing it.',
+      doc: 'Write each answer to a file here (requires --file)',
     },
-    { name: 'overwrite', doc: 'With --output-dir: replaces files of the same name.' },
+    { name: 'overwrite', doc: 'Replace existing files in --output-dir' },
   ],
   examples: [
     ['polylogue prompt "Name a risk" --models openai:gpt-5,google:gemini-2.5-pro', 'ask two models'],

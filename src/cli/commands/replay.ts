@@ -14,14 +14,15 @@ const maxEntries = 1_000;
 
 export const replay = defineCommand({
   name: 'replay',
-  summary: 'what models were asked and answered, where COMMS_LOG keeps it',
+  group: 'Threads and search',
+  summary: 'Show recorded model requests and responses (needs COMMS_LOG)',
   usage: '[exchange]',
   words: ['last'],
   flags: [
     { name: 'limit', value: 'number', doc: `How many are listed, ${usual} unless told, at most ${maxEntries}.` },
-    { name: 'call', value: 'id', doc: 'Only those of one call, by its req_id.' },
-    { name: 'tool', value: 'name', doc: 'Only those of one tool.' },
-    { name: 'send', doc: 'Asks the same model the same question again, which costs what it costs.' },
+    { name: 'call', value: 'id', doc: 'Show only this call (its req_id)' },
+    { name: 'tool', value: 'name', doc: 'Show only this tool' },
+    { name: 'send', doc: 'Send the exchange again to the same model; this costs money' },
   ],
   examples: [
     ['polylogue replay', 'the newest exchanges'],
@@ -45,7 +46,10 @@ async function replayWith(
   limit: number,
 ): Promise<number> {
   const { replay: kept } = open.product;
-  if (!kept) throw inputError('Nothing is kept on disk here.', { next: 'Leave PRIVATE and STORE=memory away.' });
+  if (!kept)
+    throw inputError('No records: nothing is written to disk.', {
+      next: 'Run without --private and with a store other than memory.',
+    });
   const filter = { reqId: textFlag(flags, 'call'), tool: textFlag(flags, 'tool') };
   if (id === undefined) {
     const found = await kept.list({ ...filter, limit });
@@ -79,8 +83,8 @@ async function sendAgain(out: Output, kept: Replay, found: ExchangeRecord, signa
 
 function showList(out: Output, found: readonly ExchangeRecord[], isOn: boolean): void {
   out.document({ status: 'success', kept: isOn, exchanges: found.map(documentOf) });
-  if (found.length === 0) out.line('No exchange with a model is in the log.');
-  if (found.length === 0 && !isOn) out.line('COMMS_LOG=true keeps what is asked from then on.');
+  if (found.length === 0) out.line('No recorded exchanges.');
+  if (found.length === 0 && !isOn) out.line('Set COMMS_LOG=true to record them from now on.');
   for (const exchange of found) {
     const { exchange: id, at, tool, provider, model, outcome, elapsedMs } = exchange;
     const took = elapsedMs === undefined ? '' : `${(elapsedMs / 1_000).toFixed(1)} s`;

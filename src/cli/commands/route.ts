@@ -12,16 +12,17 @@ const nobody = 2;
 
 export const route = defineCommand({
   name: 'route',
-  summary: 'which models would answer a question, and why; asks none',
+  group: 'Models and costs',
+  summary: 'Show which models would answer a prompt, and why, without asking',
   usage: '[prompt...]',
   flags: [
-    { name: 'tool', value: 'name', doc: 'The tool that would be called; chat unless told.' },
-    { name: 'file', value: 'path', repeat: true, doc: 'A file or directory that would go along. Repeatable.' },
+    { name: 'tool', value: 'name', doc: 'Tool to simulate (default: chat)' },
+    { name: 'file', value: 'path', repeat: true, doc: 'File or directory to include (repeatable)' },
     { name: 'image', value: 'path', repeat: true, doc: 'An image that would go along. Repeatable.' },
-    { name: 'model', value: 'name', doc: 'The model that the call would name.' },
-    { name: 'websearch', doc: 'As with use_websearch: true.' },
-    { name: 'explain', doc: 'Every rule, what was left out, and why.' },
-    { name: 'ask-model', doc: 'Lets a small model say what kind of question it is, where the rules leave it open.' },
+    { name: 'model', value: 'name', doc: 'Model to request' },
+    { name: 'websearch', doc: 'Allow web search, as use_websearch: true does' },
+    { name: 'explain', doc: 'Show every rule and every rejected model' },
+    { name: 'ask-model', doc: 'Let a small model classify the prompt if the rules cannot' },
   ],
   examples: [
     ['polylogue route "What is new in Go?"', 'who would answer a chat'],

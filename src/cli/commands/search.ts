@@ -10,7 +10,8 @@ const linesShown = 3;
 
 export const search = defineCommand({
   name: 'search',
-  summary: 'find the places in the project that speak of something',
+  group: 'Threads and search',
+  summary: 'Search the project for code and text about a topic',
   usage: '[text...]',
   flags: [{ name: 'limit', value: 'number', doc: `How many places, ${usual} unless told, at most ${maxResults}.` }],
   examples: [

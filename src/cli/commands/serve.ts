@@ -6,19 +6,20 @@ import { type CommandContext, defineCommand, isOn, numberFlag, textFlag } from '
 
 export const serve = defineCommand({
   name: 'serve',
-  summary: 'serve many clients at once over HTTP and WebSocket, with a dashboard, from one process with one memory',
+  group: 'Server',
+  summary: 'Run a daemon for many clients: HTTP, WebSocket and dashboard',
   usage: '',
   flags: [
-    { name: 'host', value: 'address', doc: 'What to listen on; 127.0.0.1 unless POLYLOGUE_HOST says otherwise.' },
+    { name: 'host', value: 'address', doc: 'Address to listen on (default: POLYLOGUE_HOST, else 127.0.0.1)' },
     {
       name: 'port',
       value: 'number',
-      doc: 'The port; 8765 unless POLYLOGUE_PORT says otherwise, 0 for any that is free.',
+      doc: 'Port to listen on; 0 picks a free one (default: POLYLOGUE_PORT, else 8765)',
     },
     {
       name: 'token',
       value: 'token',
-      doc: "The operator's token, for a try: other users of this machine see it in the list of processes. Else POLYLOGUE_TOKEN.",
+      doc: 'Operator token, for testing only: visible in the process list',
     },
     { name: 'no-token', doc: 'Let every program of this machine in, without a token' },
   ],
@@ -46,7 +47,7 @@ export const serve = defineCommand({
       const daemon = await product.openDaemon({ ...settings, log });
       reload = daemon.reload;
       environment.writeError(
-        `polylogue: listening on ${daemon.url} (dashboard at ${daemon.url}/, MCP at ${daemon.url}/mcp)\n`,
+        `polylogue: listening on ${daemon.url} (dashboard: ${daemon.url}/, MCP: ${daemon.url}/mcp)\n`,
       );
       await asked.promise;
       // Who asks twice wants the end now.
@@ -54,7 +55,7 @@ export const serve = defineCommand({
       const hurry = new AbortController();
       const drainMs = context.config.values.app.drainSeconds * 1_000;
       const stopTimer = environment.clock.after(drainMs, () => hurry.abort());
-      environment.writeError('polylogue: stopping; calls under way may end\n');
+      environment.writeError('polylogue: stopping; waiting for running calls\n');
       await daemon.drain(drainMs);
       await daemon.close();
       await product.close(hurry.signal);

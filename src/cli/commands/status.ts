@@ -10,7 +10,8 @@ type Shown = FoundDaemon & { answer: Answer };
 
 export const status = defineCommand({
   name: 'status',
-  summary: 'whether a daemon runs on this data folder, and how it does',
+  group: 'Server',
+  summary: 'Show whether a daemon is running for this data directory',
   usage: '',
   flags: [{ name: 'port', value: 'number', doc: 'Only the daemon on this port, of any data directory' }],
   examples: [
@@ -64,7 +65,7 @@ function documentOf({ answer, status: _status, t, ...daemon }: Shown): JsonObjec
 
 function print({ out, environment }: CommandContext, shown: readonly Shown[]): void {
   if (shown.length === 0) {
-    out.line('No daemon runs on this data folder. "polylogue serve" starts one.');
+    out.line('No daemon is running for this data directory. Run "polylogue serve" to start one.');
     return;
   }
   for (const { url, pid, version, started_at, state, answer, reason, ...load } of shown) {
@@ -73,7 +74,7 @@ function print({ out, environment }: CommandContext, shown: readonly Shown[]): v
     const how = state === 'gone' ? 'its process is gone' : answer.replace('_', ' ');
     out.line(out.style('bold', url), '  ', out.style(colour, how), reason === undefined ? '' : ` (${reason})`);
     out.line(`  process ${pid}, version ${version}, up ${minutes} min`);
-    out.line(`  ${load.sessions} sessions, ${load.calls_running} calls under way, ${load.calls_waiting} waiting`);
+    out.line(`  ${load.sessions} sessions, ${load.calls_running} calls running, ${load.calls_waiting} waiting`);
     if (load.token_file !== undefined) out.line(`  token in ${load.token_file}`);
     if (load.tokens_problem !== undefined) out.line('  ', out.style('red', 'tokens:'), ` ${load.tokens_problem}`);
   }

@@ -6,7 +6,8 @@ const unreadMs = { ended: 5_000, asked: 500 };
 
 export const stdio = defineCommand({
   name: 'stdio',
-  summary: 'serve one MCP client over standard input and output (the default)',
+  group: 'Server',
+  summary: 'Serve one MCP client over stdio (default)',
   usage: '',
   examples: [
     ['polylogue', 'what hosts start'],

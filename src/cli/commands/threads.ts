@@ -12,16 +12,17 @@ const units: Readonly<Record<string, number>> = { h: hourMs, d: 24 * hourMs, w: 
 
 export const threads = defineCommand({
   name: 'threads',
-  summary: `stored conversations: ${actions.join(', ')}`,
+  group: 'Threads and search',
+  summary: `Manage stored threads: ${actions.join(', ')}`,
   usage: '[action] [rest...]',
   words: actions,
   flags: [
-    { name: 'everywhere', doc: 'list, search: all projects, not only this one.' },
-    { name: 'cursor', value: 'cursor', doc: 'list, read: where the page before ended.' },
-    { name: 'turn', value: 'number', doc: 'fork: the last turn to keep.' },
-    { name: 'yes', doc: 'delete: without it nothing is deleted.' },
-    { name: 'older-than', value: 'age', doc: 'prune: also what was not used for so long, such as 30d (h, d, w).' },
-    { name: 'dry-run', doc: 'prune: only says what would go.' },
+    { name: 'everywhere', doc: 'list, search: include all projects' },
+    { name: 'cursor', value: 'cursor', doc: 'list, read: continue after this cursor' },
+    { name: 'turn', value: 'number', doc: 'fork: last turn to keep' },
+    { name: 'yes', doc: 'delete: confirm the deletion' },
+    { name: 'older-than', value: 'age', doc: 'prune: also threads unused for this long, such as 30d (h, d, w)' },
+    { name: 'dry-run', doc: 'prune: show what would be deleted' },
   ],
   examples: [
     ['polylogue threads', 'those of this project, the newest first'],
@@ -76,14 +77,14 @@ function refuseStray({ args: [action = 'list', ...rest], flags }: CommandContext
 function argumentsOf({ args, flags }: CommandContext): Record<string, unknown> {
   const [action = 'list', ...rest] = args;
   if (!actions.includes(action)) {
-    throw inputError(`"${action}" is nothing that can be done with threads.`, {
+    throw inputError(`Unknown action "${action}".`, {
       next: `Name one of ${actions.join(', ')}.`,
     });
   }
   const onThread = action !== 'list' && action !== 'search';
   if (onThread && rest.length !== 1) {
-    throw inputError(`"threads ${action}" works on one thread.`, {
-      next: `Name it: polylogue threads ${action} ID; "polylogue threads" lists the ids, and last is the newest.`,
+    throw inputError(`"threads ${action}" needs a thread ID.`, {
+      next: `Usage: polylogue threads ${action} ID. Run "polylogue threads" to list IDs.`,
     });
   }
   return {
@@ -127,7 +128,7 @@ function show(out: Output, action: string, document: JsonObject): void {
 }
 
 function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void {
-  if (heads.length === 0) out.line('None. (--everywhere looks at all projects.)');
+  if (heads.length === 0) out.line('No threads in this project. Add --everywhere to search all projects.');
   for (const head of heads) {
     const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${head.turns === 1 ? '1 turn' : `${String(head.turns)} turns`}  ${String(head.tool)}${costText(head, '  ')}`;
     out.line(out.style('cyan', String(head.continuation_id)), '  ', out.style('dim', facts));
@@ -174,7 +175,9 @@ function ageOf(text: string | undefined): number | undefined {
   const [, count, unit = ''] = /^(\d{1,5})([hdw])$/.exec(text) ?? [];
   const ms = Number(count) * (units[unit] ?? Number.NaN);
   if (ms > 0) return ms;
-  throw inputError(`"${text}" is no age.`, { next: 'Give --older-than a number above 0 with h, d or w, such as 30d.' });
+  throw inputError(`Invalid age "${text}".`, {
+    next: 'Give --older-than a number above 0 with h, d or w, such as 30d.',
+  });
 }
 
 function sizeOf(bytes: number): string {

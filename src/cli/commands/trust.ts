@@ -4,7 +4,8 @@ import { defineCommand } from '../command/command.ts';
 
 export const trust = defineCommand({
   name: 'trust',
-  summary: 'let the .env of a directory (this one unless told) set options, but no addresses, roots, commands or paths',
+  group: 'Setup',
+  summary: "Trust a directory's .env to set options (not URLs or roots)",
   usage: '[directory]',
   examples: [
     ['polylogue trust', 'the working directory'],

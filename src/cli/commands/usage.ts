@@ -24,15 +24,16 @@ const choices = [...spendKeys, 'kind'] as const;
 
 export const usage = defineCommand({
   name: 'usage',
-  summary: 'what models were asked and what that cost, by day, provider, model, tool, thread or kind',
+  group: 'Models and costs',
+  summary: 'Show calls, tokens and cost by day, model, provider, tool or thread',
   usage: '',
   flags: [
-    { name: 'days', value: 'number', doc: `How far back, today included (in UTC); ${usualDays} when it is not given.` },
+    { name: 'days', value: 'number', doc: `Days to include, up to today in UTC (default: ${usualDays})` },
     {
       name: 'by',
       value: 'word',
       choices,
-      doc: 'What to add up by; day when it is not given. `kind` tells answers from searches, caches and embeddings.',
+      doc: 'Group by (default: day); `kind` splits answers, searches, caches, embeddings',
     },
   ],
   examples: [
@@ -88,7 +89,7 @@ function print(out: Output, by: SpendKey, sums: readonly SpendSum[], total: Tota
   for (const { key, ...sum } of sums) out.line(line(key, cellsOf(sum)));
   out.line(out.style('bold', line('total', cellsOf(total))));
   if (total.unpriced > 0) {
-    out.line(out.style('dim', `The cost of ${total.unpriced} of these calls is not known; it is not in the sums.`));
+    out.line(out.style('dim', `${total.unpriced} calls have no known price and are not included.`));
   }
   if (total.usage.estimated) {
     const count = `${total.usage.estimated} of these calls`;
@@ -127,7 +128,7 @@ function costText(sum: KindSum): string {
 }
 
 function nothing(days: number): string {
-  return `No model answered ${days === 1 ? 'today' : `in the last ${days} days`}.`;
+  return `No model calls ${days === 1 ? 'today' : `in the last ${days} days`}.`;
 }
 
 function cellsOf({ calls, usage: tokens, costUsd }: Total): string[] {

@@ -15,7 +15,7 @@ import type { CommandContext } from '../command/command.ts';
 export interface Finding {
   /** `note`: a fact; `warn`: works, but not as it could; `fail`: something needed is broken. */
   state: 'ok' | 'note' | 'warn' | 'fail';
-  /** What was looked at, e.g. `data folder`. */
+  /** What was looked at, e.g. `data directory`. */
   what: string;
   text: string;
   /** What to do now. */
@@ -46,14 +46,14 @@ export async function checkDaemons({ environment, config }: CommandContext): Pro
 }
 
 async function dataFolder(home: string): Promise<Finding> {
-  const what = 'data folder';
+  const what = 'data directory';
   const problem = homeProblem(home);
   if (problem !== undefined) return { state: 'fail', what, text: `${home}: ${problem}`, next: homeAdvice };
   const isThere = await stat(home).then(
     () => true,
     () => false,
   );
-  if (!isThere) return { state: 'ok', what, text: `${home} (made when the first thread is stored)` };
+  if (!isThere) return { state: 'ok', what, text: `${home} (created with the first thread)` };
   return { state: 'ok', what, text: `${home}, ${sizeText(await sizeOf(home))}` };
 }
 
@@ -90,8 +90,8 @@ export async function checkProviders(service: Models): Promise<Finding[]> {
       {
         state: 'fail',
         what: 'providers',
-        text: 'no model can be asked: no provider has a key',
-        next: `Set one key in the environment or in .env of the data folder: ${names}. Or add --offline for built-in models.`,
+        text: 'no provider has an API key',
+        next: `Set one of these in the environment or in .env of the data directory: ${names}. Or add --offline to use built-in test models.`,
       },
       ...named,
     ];
@@ -102,7 +102,7 @@ export async function checkProviders(service: Models): Promise<Finding[]> {
 
 /** Those that answer only where they are named help nobody who names none. */
 function asked({ id, title, models }: Provider): Finding {
-  return { state: 'note', what: title, text: `found; ask ${models.map(model => `${id}:${model.id}`).join(', ')}` };
+  return { state: 'note', what: title, text: `installed; use ${models.map(model => `${id}:${model.id}`).join(', ')}` };
 }
 
 /** How servers answer that serve models and do not list them. */
@@ -113,22 +113,22 @@ async function ping(service: Models, { id, title, env, models }: Provider): Prom
   const signal = AbortSignal.timeout(patienceMs);
   try {
     const { listed, remark } = await Promise.race([service.ping(id, signal), rejection(signal)]);
-    const ready = listed === undefined ? 'ready (it has no list to ask for)' : `answered, listing ${listed} models`;
+    const ready = listed === undefined ? 'ready (has no model list)' : `reachable, ${listed} models listed`;
     const answer = remark === undefined ? ready : `${ready}; ${remark}`;
     const left = await balance(service, id, signal);
-    if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${models.length} are known here${left}` };
+    if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${models.length} usable${left}` };
     // Where no key was given nobody counts on it.
-    if (env.length === 0) return { state: 'note', what, text: 'none may be asked with these settings' };
+    if (env.length === 0) return { state: 'note', what, text: 'no model allowed by these settings' };
     return {
       state: 'warn',
       what,
-      text: `${answer}, but none may be asked`,
-      next: 'Look at the allow-lists, DENIED_MODELS, LOCAL_ONLY and OFFLINE.',
+      text: `${answer}, but no model is allowed`,
+      next: 'Check the allow-lists, DENIED_MODELS, LOCAL_ONLY and OFFLINE.',
     };
   } catch (error) {
     if (signal.aborted) {
-      const text = `no answer within ${patienceMs / 1_000} seconds`;
-      return { state: 'fail', what, text, next: 'Check the network and HTTPS_PROXY, and the address if you set one.' };
+      const text = `no response within ${patienceMs / 1_000} s`;
+      return { state: 'fail', what, text, next: 'Check the network, HTTPS_PROXY, and the base URL if you set one.' };
     }
     if (!isAppError(error)) throw error;
     // Many compatible servers answer questions and have no list of models.
@@ -145,7 +145,7 @@ async function ping(service: Models, { id, title, env, models }: Provider): Prom
 async function balance(service: Models, id: string, signal: AbortSignal): Promise<string> {
   try {
     const left = await Promise.race([service.balance(id, signal), rejection(signal)]);
-    return left === undefined ? '' : `; ${left.available.toFixed(2)} are left on the account`;
+    return left === undefined ? '' : `; balance ${left.available.toFixed(2)}`;
   } catch {
     // Its models can be asked all the same.
     return '';
@@ -155,8 +155,8 @@ async function balance(service: Models, id: string, signal: AbortSignal): Promis
 /** The advice of an error speaks to who asked a question; here nobody did. */
 function nextAfter(kind: string, env: readonly string[]): string {
   return kind === 'auth' && env.length > 0
-    ? `The vendor refuses the key: correct ${env.join(' or ')}.`
-    : 'Check the network, HTTPS_PROXY, NODE_EXTRA_CA_CERTS, and the address if you set one.';
+    ? `The provider rejected the key: correct ${env.join(' or ')}.`
+    : 'Check the network, HTTPS_PROXY, NODE_EXTRA_CA_CERTS, and the base URL if you set one.';
 }
 
 /** A connection that does not listen to its signal must not keep us. */
@@ -170,16 +170,16 @@ function rejection(signal: AbortSignal): Promise<never> {
 export async function checkRoots({ readable: { roots, reason } }: Product): Promise<Finding[]> {
   const what = 'readable';
   if (roots.length === 0) {
-    const next = 'Start it within a git repository, or add --roots with the directories to read.';
-    return [{ state: 'warn', what, text: `no file: ${reason}`, next }];
+    const next = 'Start Polylogue inside a git repository, or add --roots with the directories to read.';
+    return [{ state: 'warn', what, text: `no files: ${reason}`, next }];
   }
   const there = await Promise.all(roots.map(isDirectory));
   const missing = roots.filter((_root, index) => !there[index]);
   const found = roots.filter((_root, index) => there[index]);
-  const next = 'Correct POLYLOGUE_ROOTS; nothing is read from what is not there.';
+  const next = 'Correct POLYLOGUE_ROOTS: missing directories are ignored.';
   return [
     ...(found.length > 0 ? [{ state: 'ok', what, text: `${found.join(', ')} (${reason})` } as const] : []),
-    ...missing.map((root): Finding => ({ state: 'warn', what, text: `${root} is no directory (${reason})`, next })),
+    ...missing.map((root): Finding => ({ state: 'warn', what, text: `${root} is not a directory (${reason})`, next })),
   ];
 }
 
@@ -201,20 +201,20 @@ export function checkSettings({ config }: CommandContext): Finding[] {
       return [{ state: 'note', what: spec.env[0] ?? name, text: `${shown(spec, value)} (${source})` }];
     }),
   );
-  const none: Finding[] = [{ state: 'note', what: 'configuration', text: 'nothing is set: all defaults' }];
+  const none: Finding[] = [{ state: 'note', what: 'configuration', text: 'defaults only' }];
   return [...warnings, ...(set.length > 0 ? set : none)];
 }
 
 /** Keys never, passwords within addresses neither. */
 function shown({ secret }: OptionSpec, value: string): string {
-  if (secret) return 'set, not shown';
+  if (secret) return 'set (hidden)';
   const url = URL.parse(value);
   // A password with a sign that has to be written in another way ends the host before its time, or all of the address.
   const odd = url?.host ? /[@#]/.test(`${url.pathname}${url.hash}`) : /\/\/.*@/.test(value);
-  if (odd) return 'an address that is not shown: part of it may be a password';
+  if (odd) return 'URL (hidden: may contain a password)';
   if (!url?.host) return value;
   if (url.username === '' && url.password === '' && url.search === '') return value;
-  return `${url.protocol}//${url.host}${url.pathname}, with what is not shown`;
+  return `${url.protocol}//${url.host}${url.pathname} (rest hidden)`;
 }
 
 /** What a look at something found, or what it failed with. */
@@ -253,7 +253,7 @@ export async function checkSummaries({ config }: CommandContext, { explainRoute 
   const { candidates, failure } = await explainRoute(question, AbortSignal.timeout(5_000));
   const what = 'COMPACTION_MODEL';
   if (failure) return [{ state: 'warn', what, text: failure.message, ...(failure.next && { next: failure.next }) }];
-  return [{ state: 'ok', what, text: `${candidates[0]?.model.id ?? model} sums up long threads` }];
+  return [{ state: 'ok', what, text: `${candidates[0]?.model.id ?? model} summarizes long threads` }];
 }
 
 const handshakeTimeoutMs = 10_000;
@@ -299,7 +299,7 @@ export function checkHandshakes({ launch, env, environment }: Pick<CommandContex
       const child = spawn(launch.node, [launch.program], { cwd: environment.cwd, env: { ...env }, stdio: 'pipe' });
       const { promise, resolve } = Promise.withResolvers<Finding>();
       const fails = (text: string) =>
-        resolve({ state: 'fail', what, text, next: 'Start it by hand to see why: polylogue < /dev/null' });
+        resolve({ state: 'fail', what, text, next: 'Run "polylogue < /dev/null" to see the error.' });
       const stop = environment.clock.after(handshakeTimeoutMs, () =>
         fails(`no answer within ${handshakeTimeoutMs / 1_000} seconds`),
       );
@@ -308,13 +308,13 @@ export function checkHandshakes({ launch, env, environment }: Pick<CommandContex
         errors = `${errors}${chunk}`.slice(-500);
       });
       child.on('error', error => fails(error.message));
-      child.on('close', code => fails(`it ended with code ${code}: ${errors.trim()}`));
+      child.on('close', code => fails(`exited with code ${code}: ${errors.trim()}`));
       // It may be gone already; `close` tells.
       child.stdin.on('error', () => undefined);
       createInterface({ input: child.stdout }).on('line', line => {
         const ms = Math.round(environment.clock.monotonic() - startedAt);
-        if (isResult(line)) resolve({ state: 'ok', what, text: `answered after ${ms} ms` });
-        else fails(`it answered ${line.slice(0, 200)}`);
+        if (isResult(line)) resolve({ state: 'ok', what, text: `OK in ${ms} ms` });
+        else fails(`unexpected answer: ${line.slice(0, 200)}`);
       });
       child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })}\n`);
       const finding = await promise;

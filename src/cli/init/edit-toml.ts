@@ -12,8 +12,8 @@ export function withoutMark(text: string): [start: string, content: string] {
 }
 
 export function uneditable(why: string): Error {
-  return configError(`The configuration of the host can't be edited: ${why}.`, {
-    next: 'Nothing was changed. Correct the file and repeat the command.',
+  return configError(`Cannot edit the host's configuration: ${why}.`, {
+    next: 'Nothing was changed. Fix the file, then run init again.',
   });
 }
 

@@ -105,7 +105,7 @@ export const hosts: readonly HostDefinition[] = [
     user: inHome('.augment', 'settings.json'),
     fields: { type: 'stdio' },
     // Nothing says that it expands references, so that it is given none.
-    next: 'Start auggie anew; /mcp shows the server.',
+    next: 'Restart auggie, then run /mcp to check.',
   }),
   jsonHost({
     name: 'claude',
@@ -115,7 +115,7 @@ export const hosts: readonly HostDefinition[] = [
     fields: { type: 'stdio' },
     // Without a default, an unset variable would arrive as the text of its reference.
     reference: name => `\${${name}:-}`,
-    next: 'Start Claude Code anew; /mcp shows the server.',
+    next: 'Restart Claude Code, then run /mcp to check.',
     permission: name =>
       `It asks before it runs a tool; to allow them all, add "mcp__${name}" to permissions.allow in its settings.json, or start it with --allowedTools mcp__${name}.`,
   }),
@@ -145,7 +145,7 @@ export const hosts: readonly HostDefinition[] = [
       tool_timeout_sec: longCall.seconds,
     }),
     patienceSeconds: longCall.patience,
-    next: 'Start Codex anew; /mcp shows the server.',
+    next: 'Restart Codex, then run /mcp to check.',
     permission: name =>
       `"codex exec" refuses tools that may change something: default_tools_approval_mode = "approve" under [mcp_servers.${name}] allows them, and required = true keeps it from beginning without the server.`,
   },
@@ -167,7 +167,7 @@ export const hosts: readonly HostDefinition[] = [
     project: '.cursor/mcp.json',
     fields: { type: 'stdio' },
     reference: name => `\${env:${name}}`,
-    next: 'Cursor Settings, MCP: the server is listed there; switch it on.',
+    next: 'Open Cursor Settings > MCP and turn the server on.',
   }),
   jsonHost({
     name: 'gemini',
@@ -175,7 +175,7 @@ export const hosts: readonly HostDefinition[] = [
     user: inHome('.gemini', 'settings.json'),
     project: '.gemini/settings.json',
     reference: name => `\${${name}}`,
-    next: 'Start Gemini CLI anew; /mcp shows the server.',
+    next: 'Restart Gemini CLI, then run /mcp to check.',
     permission: () => trust,
   }),
   {
@@ -222,7 +222,7 @@ export const hosts: readonly HostDefinition[] = [
     title: 'Windsurf',
     user: inHome('.codeium/windsurf', 'mcp_config.json'),
     reference: name => `\${env:${name}}`,
-    next: 'Press refresh in the MCP panel of Cascade.',
+    next: 'Click Refresh in the MCP panel of Cascade.',
   }),
   jsonHost({
     name: 'zed',
@@ -233,6 +233,6 @@ export const hosts: readonly HostDefinition[] = [
     fields: { source: 'custom' },
     // It passes the table on as it stands, so that a reference would arrive as text.
     noVariables: {},
-    next: 'Zed starts the server at once; the agent panel’s settings show it.',
+    next: "Zed starts the server right away; check it in the agent panel's settings.",
   }),
 ];

@@ -7,7 +7,7 @@ export const toolOptions = {
     ...operatorSetting('Tools', 'POLYLOGUE_TOOLS'),
     flag: 'tools',
     type: 'list',
-    doc: 'The only tools to offer, by name; unset: those of the toolsets.',
+    doc: 'Tools to offer, by name. Unset: the tools of the toolsets.',
   },
   writeGeneratedCode: {
     ...operatorSetting('Tools', 'WRITE_GENERATED_CODE'),
@@ -18,7 +18,7 @@ export const toolOptions = {
     ...operatorSetting('Tools', 'DISABLED_TOOLS', 'POLYLOGUE_EXCLUDE_TOOLS'),
     flag: 'exclude-tools',
     type: 'list',
-    doc: 'Tools to leave out, by name; `version` and `listmodels` always stay.',
+    doc: 'Tools to hide, by name. `version` and `listmodels` always stay.',
   },
   toolsets: {
     ...operatorSetting('Tools', 'POLYLOGUE_TOOLSETS'),
@@ -31,13 +31,13 @@ export const toolOptions = {
     ...operatorSetting('Tools', 'POLYLOGUE_PROFILE'),
     flag: 'profile',
     ...oneOf(['lean', 'standard', 'full'], 'standard'),
-    doc: 'How much of a context the tools take: a few of them with all workflows in one (`lean`), those of the toolsets, or all there are.',
+    doc: 'How many tools to list. `lean`: a few, with all workflows merged into one tool; `standard`: the toolsets; `full`: everything.',
   },
   readOnly: {
     ...operatorSetting('Tools', 'POLYLOGUE_READ_ONLY'),
     flag: 'read-only',
     ...onOrOff(false),
-    doc: 'Refuses, and does not list, tools that write files or change or delete threads; questions are still stored.',
+    doc: 'Hide and refuse tools that write files or change threads. Questions are still stored.',
   },
   expertAtCertain: {
     ...setting('Tools', 'EXPERT_AT_CERTAIN'),
@@ -82,7 +82,7 @@ export const fileOptions = {
   maskSecrets: {
     ...operatorSetting('Files', 'MASK_SECRETS'),
     ...onOrOff(true),
-    doc: 'Replaces keys, tokens and passwords in texts by placeholders before a vendor or a thread gets them.',
+    doc: 'Mask API keys, tokens and passwords before text is sent or stored.',
   },
 } as const satisfies Record<string, OptionSpec>;
 
@@ -92,13 +92,13 @@ export const replyOptions = {
     ...setting('Replies', 'LOCALE'),
     flag: 'locale',
     type: 'string',
-    doc: 'The language that models answer in, such as `fr-FR`; unset: that of the question.',
+    doc: 'Language of answers, such as `fr-FR`. Unset: the language of the question.',
   },
   replyFormat: {
     ...setting('Replies', 'REPLY_FORMAT'),
     flag: 'reply-format',
     ...oneOf(['json', 'structured', 'markdown'], 'json'),
-    doc: 'How replies look: one JSON text, the same with `structuredContent` beside it, or Markdown.',
+    doc: 'Reply format. `json`: JSON text; `structured`: also `structuredContent`; `markdown`: Markdown.',
   },
   maxMcpOutputTokens: {
     ...setting('Replies', 'MAX_MCP_OUTPUT_TOKENS'),
@@ -118,13 +118,13 @@ export const searchOptions = {
     ...setting('Models', 'AI_MANAGER'),
     type: 'string',
     choices: ['rules', 'model'],
-    doc: 'What decides about a question whose kind its words leave open: rules alone, or a small model that is asked first (3 s at most, 2,000 characters of the question); unset: a model where a flash model is configured.',
+    doc: 'How to classify ambiguous questions. `rules`: by rules only; `model`: ask a small model first (at most 3 s and 2,000 characters of the question). Unset: `model` if a flash model is configured.',
   },
   webSearch: {
     ...setting('Models', 'WEB_SEARCH'),
     flag: 'web-search',
     ...oneOf(['auto', 'asked', 'off'], 'auto'),
-    doc: 'When models may search the web: for questions about now too (`auto`), only where a call says `use_websearch` (`asked`), or never. Most vendors charge for each search beside its tokens; costs and their limits count that only where the vendor tells what a call cost (xAI, OpenRouter).',
+    doc: 'When models may search the web. `auto`: also for questions about current facts; `asked`: only with `use_websearch`; `off`: never. Most vendors bill each search; cost limits include it only where the vendor reports it (xAI, OpenRouter).',
   },
   webSearchMaxResults: {
     ...setting('Models', 'WEB_SEARCH_MAX_RESULTS'),
@@ -148,22 +148,18 @@ function cap(env: string, flag: string, whose: string) {
     ...operatorSetting('Spending', env),
     flag,
     ...number({ min: 0, fractional: true }),
-    doc: `US dollars that ${whose} may cost; what could cost more is refused before a model is asked. Unset: no limit.`,
+    doc: `Cost limit for ${whose}, in US dollars. A call that could exceed it is refused before any model is asked. Unset: no limit.`,
   };
 }
 
 /** What may be spent, and how often a client may call. */
 export const spendOptions = {
-  maxCostPerRequest: cap(
-    'MAX_COST_PER_REQUEST',
-    'max-cost-per-request',
-    'one call of a tool, all its models together,',
-  ),
+  maxCostPerRequest: cap('MAX_COST_PER_REQUEST', 'max-cost-per-request', 'one tool call, all its models included'),
   maxCostPerThread: cap('MAX_COST_PER_THREAD', 'max-cost-per-thread', 'all calls on one thread'),
   maxCostPerDay: cap(
     'MAX_COST_PER_DAY',
     'max-cost-per-day',
-    'all calls of one day (UTC), of all processes on one database,',
+    'one day (UTC), across all processes that share the store',
   ),
   autoCostLimit: {
     ...operatorSetting('Spending', 'AUTO_COST_LIMIT'),
@@ -180,7 +176,7 @@ export const spendOptions = {
     ...operatorSetting('Spending', 'RATE_LIMITS'),
     flag: 'rate-limits',
     type: 'list',
-    doc: 'Calls a minute that one client may make of a tool, such as `chat=10,analyze=5`; `on`: chat 10, analyze, codereview and debug 5, thinkdeep and precommit 3. Unset: any number.',
+    doc: 'Calls per minute per client and tool, such as `chat=10,analyze=5`. `on`: chat 10; analyze, codereview, debug 5; thinkdeep, precommit 3. Unset: no limit.',
   },
 } as const satisfies Record<string, OptionSpec>;
 
@@ -190,7 +186,7 @@ export const threadOptions = {
     ...operatorSetting('Threads', 'POLYLOGUE_STORE'),
     flag: 'store',
     ...oneOf(['sqlite', 'redis', 'memory'], 'sqlite'),
-    doc: 'Where threads live: a database file that outlasts the process, a Redis that many machines share, or memory alone.',
+    doc: 'Where to store threads. `sqlite`: a local file; `redis`: shared by several machines; `memory`: lost on exit.',
   },
   redisUrl: {
     ...operatorSetting('Threads', 'REDIS_URL'),
@@ -223,7 +219,7 @@ export const threadOptions = {
     ...operatorSetting('Threads', 'POLYLOGUE_PRIVATE'),
     flag: 'private',
     ...onOrOff(false),
-    doc: 'Writes nothing to disk: threads live in memory and end with the process.',
+    doc: 'Write nothing to disk. Threads stay in memory and end with the process.',
   },
   conversationTimeoutHours: {
     ...setting('Threads', 'CONVERSATION_TIMEOUT_HOURS'),
@@ -239,6 +235,6 @@ export const threadOptions = {
     ...operatorSetting('Threads', 'COMPACTION_MODEL'),
     type: 'string',
     default: 'auto',
-    doc: 'Who sums up the older part of a long thread: a model by its name; `auto` for a quick, cheap one of the provider that is asked anyway; `off` for none, an extract is made instead.',
+    doc: 'Model that summarizes the older part of a long thread. A model name; `auto`: a fast, cheap model of the same provider; `off`: use an extract instead.',
   },
 } as const satisfies Record<string, OptionSpec>;

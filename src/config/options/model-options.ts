@@ -16,19 +16,19 @@ export const modelOptions = {
     flag: 'default-model',
     type: 'string',
     default: 'auto',
-    doc: 'The model that answers when a call names none: a name, an alias, `provider:model`, or `auto` to choose by the task.',
+    doc: 'Model to use when a call names none. A name, an alias, `provider:model`, or `auto` to choose by task.',
   },
   defaultModels: {
     ...setting('Models', 'DEFAULT_MODELS'),
     flag: 'default-models',
     type: 'list',
-    doc: 'The models that `prompt` and the tools like it ask when a call names none, such as `openai:gpt-5,anthropic:claude-sonnet-4-5`; unset: the default model alone.',
+    doc: 'Models that `prompt` and related tools ask by default. Example: `openai:gpt-5,anthropic:claude-sonnet-4-5`. Unset: DEFAULT_MODEL only.',
   },
   routePrefer: {
     ...setting('Models', 'ROUTE_PREFER'),
     flag: 'route-prefer',
     ...oneOf(['quality', 'speed', 'cost'], 'quality'),
-    doc: 'What `auto` weighs most among the models that can do the task.',
+    doc: 'What `auto` optimizes for among capable models.',
   },
   thinkdeepEffort: {
     ...setting('Models', 'DEFAULT_THINKING_MODE_THINKDEEP'),
@@ -38,7 +38,7 @@ export const modelOptions = {
   maxThinkingTokens: {
     ...setting('Models', 'MAX_THINKING_TOKENS'),
     ...number({ default: 32_768, min: 0, max: 1_000_000 }),
-    doc: 'The most tokens that a model is given to think, for models that take a budget.',
+    doc: 'Maximum thinking tokens, for models that accept a budget.',
   },
   openaiAllowedModels: allowList('OpenAI', 'OPENAI_ALLOWED_MODELS'),
   googleAllowedModels: allowList('Google', 'GOOGLE_ALLOWED_MODELS', 'GEMINI_ALLOWED_MODELS'),
@@ -63,25 +63,25 @@ export const modelOptions = {
     ...operatorSetting('Models', 'DENIED_MODELS'),
     flag: 'deny-models',
     type: 'list',
-    doc: 'Models that are never asked, by id or alias, whatever the allow-lists say.',
+    doc: 'Models to never use, by ID or alias. Overrides the allow-lists.',
   },
   localOnly: {
     ...operatorSetting('Models', 'LOCAL_ONLY'),
     flag: 'local-only',
     ...onOrOff(false),
-    doc: 'Asks only models on this machine or network, so that nothing leaves it.',
+    doc: 'Use only models on this machine or network; nothing leaves it.',
   },
   offline: {
     ...operatorSetting('Models', 'OFFLINE', 'POLYLOGUE_OFFLINE'),
     flag: 'offline',
     ...onOrOff(false),
-    doc: 'Answers with the built-in offline models, without any key or network; good for a first look and for tests.',
+    doc: 'Use built-in test models: no key, no network. For trying Polylogue and for tests.',
   },
   allowUnknownModels: {
     ...setting('Models', 'ALLOW_UNKNOWN_MODELS'),
     flag: 'allow-unknown-models',
     ...onOrOff(false),
-    doc: "Sends `provider:model` to the vendor even when neither the catalogue nor the vendor's list knows the model.",
+    doc: 'Pass unknown `provider:model` names to the vendor instead of refusing them.',
   },
 } as const satisfies Record<string, OptionSpec>;
 
@@ -171,7 +171,7 @@ export const modelSourceOptions = {
     ...operatorSetting('Models', 'POLYLOGUE_MODELS_FILE'),
     flag: 'models-file',
     type: 'path',
-    doc: 'A JSON or YAML file with such lists for any providers, each under its id: `{"groq": {"models": […]}}`; it wins over the others.',
+    doc: 'JSON or YAML file that adds or corrects models. Keyed by provider: `{"groq": {"models": […]}}`. Overrides the per-provider files.',
   },
   modelLists: {
     ...operatorSetting('Models', 'MODEL_LISTS'),
@@ -184,6 +184,6 @@ export const modelSourceOptions = {
     ...operatorSetting('Models', 'MODELS_DEV_URL'),
     type: 'url',
     default: 'https://models.dev/api.json',
-    doc: 'Where `polylogue models refresh` gets facts about models from; nothing else asks it.',
+    doc: 'Source of the model data that `polylogue models refresh` downloads. Nothing else contacts it.',
   },
 } as const satisfies Record<string, OptionSpec>;

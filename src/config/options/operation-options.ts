@@ -7,7 +7,7 @@ export const operationOptions = {
     ...operatorSetting('Operation', 'POLYLOGUE_HOME'),
     flag: 'home',
     type: 'path',
-    doc: "The directory of the database, the logs, `config.json` and `.env`; unset: `polylogue` in the platform's data directory.",
+    doc: "Data directory: database, logs, `config.json` and `.env`. Unset: `polylogue` in the platform's data directory.",
   },
   extensions: {
     ...operatorSetting('Operation', 'POLYLOGUE_EXTENSIONS'),
@@ -39,13 +39,13 @@ export const operationOptions = {
     flag: 'log-level',
     ...oneOf(['debug', 'info', 'warning', 'error', 'silent'], 'info'),
     synonyms: { trace: 'debug', notset: 'debug', warn: 'warning', critical: 'error', fatal: 'error', off: 'silent' },
-    doc: 'The least important kind of message that is written to stderr.',
+    doc: 'Minimum severity of messages on stderr.',
   },
   callTimeoutSeconds: {
     ...setting('Operation', 'CALL_TIMEOUT_SECONDS'),
     flag: 'call-timeout',
     ...number({ min: 1, max: 86_400 }),
-    doc: 'Seconds that a model may take in all, retries included; unset: 300, more for models that reason or run locally.',
+    doc: 'Time limit per model call in seconds, including retries. Unset: 300, longer for reasoning and local models.',
   },
   maxConcurrentCalls: {
     ...setting('Operation', 'MAX_CONCURRENT_CALLS'),
@@ -55,7 +55,7 @@ export const operationOptions = {
   maxConcurrentPerProvider: {
     ...setting('Operation', 'MAX_CONCURRENT_PER_PROVIDER'),
     type: 'list',
-    doc: 'The same for single providers, as `provider=number`, such as `ollama=2,openai=50`; unset: 16 for one on this machine or network, 4 for `cli`, no limit of its own for others.',
+    doc: 'Concurrent model calls per provider, such as `ollama=2,openai=50`. Unset: 16 for local providers, 4 for `cli`, no limit for others.',
   },
   localLastAnswer: {
     ...setting('Operation', 'LOCAL_LAST_ANSWER'),
@@ -114,7 +114,7 @@ export const telemetryOptions = {
   otelTracesEndpoint: {
     ...operatorSetting('Telemetry', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'),
     type: 'string',
-    doc: 'The same as a whole address, to which nothing is added; it wins.',
+    doc: 'Full URL of the trace endpoint. Nothing is appended. Overrides OTEL_EXPORTER_OTLP_ENDPOINT.',
   },
   otelProtocol: {
     ...operatorSetting('Telemetry', 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'),
@@ -131,7 +131,7 @@ export const telemetryOptions = {
     ...operatorSetting('Telemetry', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'),
     type: 'string',
     secret: true,
-    doc: 'The same for traces alone; they are added, and win.',
+    doc: 'Headers for traces only. Added to OTEL_EXPORTER_OTLP_HEADERS and override it.',
   },
   otelServiceName: {
     ...operatorSetting('Telemetry', 'OTEL_SERVICE_NAME'),

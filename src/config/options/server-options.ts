@@ -23,7 +23,7 @@ export const serverOptions = {
   tokensFile: {
     ...operatorSetting('Daemon', 'POLYLOGUE_TOKENS_FILE'),
     type: 'path',
-    doc: 'A JSON file of further tokens with what each may do (`docs/daemon.md` shows one).',
+    doc: 'JSON file with additional tokens and their permissions (see `docs/daemon.md`).',
   },
   serveHosts: {
     ...operatorSetting('Daemon', 'POLYLOGUE_HOSTS'),
@@ -73,7 +73,7 @@ export const serverOptions = {
   sessionIdleMinutes: {
     ...operatorSetting('Daemon', 'POLYLOGUE_SESSION_IDLE_MINUTES'),
     ...number({ default: 60, min: 1, max: 10_080 }),
-    doc: 'Minutes without a request, stream or call after which the daemon forgets a session of a 2025 client.',
+    doc: 'Minutes of inactivity after which a legacy MCP session (2025 protocol) ends.',
   },
   maxSessions: {
     ...operatorSetting('Daemon', 'POLYLOGUE_MAX_SESSIONS'),
@@ -151,12 +151,12 @@ export const wsOptions = {
   wsFilesCallSeconds: {
     ...setting('Daemon', 'POLYLOGUE_WS_FILES_CALL_TIMEOUT'),
     ...number({ default: 300, min: 1, max: 86_400 }),
-    doc: 'The same for a call with files, or one that searches.',
+    doc: 'Time limit in seconds for frame-protocol calls with files or web search.',
   },
   wsReasoningCallSeconds: {
     ...setting('Daemon', 'POLYLOGUE_WS_REASONING_CALL_TIMEOUT'),
     ...number({ default: 1_200, min: 1, max: 86_400 }),
-    doc: 'The same for a call whose model reasons.',
+    doc: 'Time limit in seconds for frame-protocol calls to reasoning models.',
   },
   wsCompatText: {
     ...setting('Daemon', 'EXAI_WS_COMPAT_TEXT', 'POLYLOGUE_WS_COMPAT_TEXT'),

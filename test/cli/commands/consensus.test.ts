@@ -71,7 +71,7 @@ describe('polylogue consensus', () => {
     expect(titles).toEqual([
       '## Expert A: openai:gpt-4.1 (neutral)',
       '## Expert B: anthropic:claude-sonnet-4-5 (neutral)',
-      '## What they come to',
+      '## Synthesis',
       '## Agreement',
       '## Minority view',
       '## Confidence',

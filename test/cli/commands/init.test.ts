@@ -228,7 +228,7 @@ describe.each(allHosts)('what init --client %s wrote', (client, file) => {
     const { out } = await run(['--client', client, '--env', 'OPENAI_API_KEY']);
     expect(await read(file)).toContain(secret);
     expect(out).not.toContain(secret);
-    expect(out).toContain('holds the value of OPENAI_API_KEY');
+    expect(out).toContain('now contains the value of OPENAI_API_KEY');
   });
 });
 
@@ -421,10 +421,10 @@ describe('init', () => {
     [{ CUSTOM_API_URL: 'http://127.0.0.1:9/v1' }, 'No key is needed'],
     [{ OLLAMA_HOST: '127.0.0.1:9' }, 'No key is needed'],
     [{ OLLAMA_BASE_URL: 'http://127.0.0.1:9' }, 'No key is needed'],
-    [{}, 'No key is set here'],
+    [{}, 'No API key is set'],
   ])('says whether a key is missing: %j', async (env, told) => {
     const { out } = await run(['--client', 'cursor'], { OPENAI_API_KEY: '', ...env });
-    expect(out.match(/No key is \w+( here)?/g)).toEqual([told]);
+    expect(out.match(/No (API )?key is \w+/g)).toEqual([told]);
   });
 
   it('lets the host share a daemon when it is told to', async () => {
@@ -496,7 +496,7 @@ describe('init', () => {
   it('says that there is nothing to take out', async () => {
     const { code, out } = await run(['--client', 'cursor', '--remove']);
     expect(code).toBe(0);
-    expect(out).toContain('nothing was changed');
+    expect(out).toContain('nothing changed');
   });
 });
 

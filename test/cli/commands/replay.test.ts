@@ -55,7 +55,7 @@ describe('polylogue replay', () => {
     expect(out).toMatch(
       new RegExp(`^${exchanges[0].exchange}  [-\\d]+ [:\\d]+  error +[\\d.]+ s  chat  openai:gpt-5.2\\n$`),
     );
-    expect((await run('--call', 'nobody')).out).toContain('No exchange');
+    expect((await run('--call', 'nobody')).out).toContain('No recorded exchanges');
   });
 
   it('shows one as question and answer, whole, without secrets and without what steers a terminal', async () => {

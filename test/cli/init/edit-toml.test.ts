@@ -49,7 +49,7 @@ describe('editing a TOML table', () => {
     const added = editToml('\uFEFFa = 1\n', path, { command: 'x' });
     expect(added).toBe('\uFEFFa = 1\n\n[mcp_servers.polylogue]\ncommand = "x"\n');
     expect(editToml(added, path, undefined)).toBe('\uFEFFa = 1\n');
-    expect(() => editToml('a = 1\nb = \n', path, entry)).toThrow(/can't be edited: line [23] is not TOML/);
+    expect(() => editToml('a = 1\nb = \n', path, entry)).toThrow(/Cannot edit .*line [23]/);
   });
 
   it.each([
