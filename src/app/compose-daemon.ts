@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { exposurePolicy } from '../config/derived-settings.ts';
-import { configError, inputError } from '../core/errors.ts';
+import { AppError, cancelledError, configError, inputError, isAppError } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';
-import type { Clock, Emit, Random, WatchedCall, WatchedCalls } from '../core/ports.ts';
+import type { Clock, Emit, Mask, Random, WatchedCall, WatchedCalls } from '../core/ports.ts';
 import { endsExchange, type Thread } from '../core/thread.ts';
 import { narrowExposure } from '../engine/exposure.ts';
 import type { ModelService } from '../models/call/models.ts';
@@ -31,9 +31,10 @@ export interface DashboardSources {
   config: AppConfig;
   threads: Threads;
   transfer: Transfer;
-  models: Pick<ModelService, 'capabilities' | 'health' | 'caches' | 'forget' | 'lookAhead'>;
+  models: Pick<ModelService, 'capabilities' | 'health' | 'caches' | 'forget' | 'ping' | 'lookAhead'>;
   calls: WatchedCalls;
   clock: Clock;
+  mask: Mask;
   version: string;
 }
 
@@ -42,7 +43,7 @@ const shownImages = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp
 
 /** Running parts → what one caller may see of them. */
 export function composeDashboard(sources: DashboardSources): DashboardData {
-  const { calls, threads, models, version } = sources;
+  const { calls, threads, version } = sources;
   return {
     version,
     stretches: splitFences,
@@ -58,7 +59,8 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
           find: reqId => found(calls.find(owner, reqId)),
           subscribe: (listener, signal) => calls.subscribe(owner, listener, signal),
         },
-        providers: () => providersOf(models),
+        providers: () => providersOf(sources),
+        ...(!isReadOnly(sources, caller) && { tryProvider: (id, signal) => tryProvider(sources, id, signal) }),
         caches: () => cachesOf(sources, owner),
         spend: from => threads.store.spend.rows({ owner, from }),
       };
@@ -74,13 +76,13 @@ function mayUseThreads({ config }: DashboardSources, { permissions }: Caller): b
   return [...exposed.tools, ...exposed.unlisted].some(({ name }) => name === 'threads');
 }
 
-function threadsOf(sources: DashboardSources, { owner, permissions }: Caller): ThreadsData {
-  const { threads, transfer, clock, config, models } = sources;
+function threadsOf(sources: DashboardSources, caller: Caller): ThreadsData {
+  const { threads, transfer, clock, models } = sources;
+  const { owner } = caller;
   const { store } = threads;
   // Threads are named by their ids alone here: no project is looked in.
   const place = { owner, workspace: '' };
   const blob: Parameters<typeof shownFile>[1] = async hash => (await store.blobs([hash])).get(hash);
-  const isReadOnly = permissions.readOnly || exposurePolicy(config.values.app).readOnly;
   return {
     list: query => store.list({ ...query, owner, now: clock.now() }),
     search: query => store.search({ ...query, owner, now: clock.now() }),
@@ -97,7 +99,7 @@ function threadsOf(sources: DashboardSources, { owner, permissions }: Caller): T
         : undefined;
     },
     export: async (id, form) => (await transfer.export(id, place, form)).pieces,
-    ...(!isReadOnly && {
+    ...(!isReadOnly(sources, caller) && {
       change: {
         async fork(thread, seq) {
           const turn = turnOf(thread, seq);
@@ -122,9 +124,43 @@ function turnOf({ turns }: Thread, seq: number): Thread['turns'][number] | undef
   return turns.find(turn => turn.seq === seq);
 }
 
-async function providersOf(models: DashboardSources['models']): Promise<ProviderView[]> {
+/** What a token or the settings keep from changing anything. */
+function isReadOnly({ config }: DashboardSources, { permissions }: Caller): boolean {
+  return permissions.readOnly || exposurePolicy(config.values.app).readOnly;
+}
+
+/** A vendor that says nothing for so long is not waited for. */
+const tryMs = 20_000;
+
+async function tryProvider(
+  { models, mask, clock }: DashboardSources,
+  id: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const startedAt = clock.monotonic();
+  const silent = new AbortController();
+  const stop = clock.after(tryMs, () => silent.abort(cancelledError(`It did not answer within ${tryMs / 1_000} s.`)));
+  try {
+    const { listed, remark } = await models.ping(id, AbortSignal.any([signal, silent.signal]));
+    const found =
+      listed === undefined ? 'ready; it has no list of models to ask for' : `answered with ${listed} models`;
+    return `${found}, after ${Math.round(clock.monotonic() - startedAt)} ms${remark === undefined ? '' : `; ${remark}`}`;
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    // Vendors may quote the key that they refuse.
+    throw new AppError(error.kind, (await mask(error.message, 'dashboard')).text, error.details);
+  } finally {
+    stop();
+  }
+}
+
+async function providersOf({ models, calls }: DashboardSources): Promise<ProviderView[]> {
   const [providers, health] = await Promise.all([models.capabilities(), models.health()]);
-  return providers.map(provider => ({ ...provider, health: health.filter(each => each.provider === provider.id) }));
+  return providers.map(provider => ({
+    ...provider,
+    hours: calls.hours(provider.id),
+    health: health.filter(each => each.provider === provider.id),
+  }));
 }
 
 /** Those of the owner's threads alone. */

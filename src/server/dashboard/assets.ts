@@ -215,6 +215,7 @@ const charts = `
 .plot { display: grid; grid-template-columns: auto minmax(0, 1fr); grid-template-rows: 9.5rem auto; gap: .25rem .6rem; margin-top: .6rem; font-size: .78rem; color: var(--soft); font-variant-numeric: tabular-nums; }
 .plot .y { display: flex; flex-direction: column; justify-content: space-between; text-align: right; line-height: 1; }
 .plot svg { width: 100%; height: 100%; overflow: visible; } .plot .x { grid-column: 2; display: flex; justify-content: space-between; }
+.low .plot { grid-template-rows: 2.6rem auto; margin-top: .3rem; } .low figcaption { font-size: .85rem; } .columns.low { grid-template-columns: repeat(auto-fit, minmax(min(100%, 12rem), 1fr)); margin-bottom: .9rem; }
 .grid { stroke: var(--line); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .a { fill: var(--bar-a); } .b { fill: var(--bar-b); } .c { fill: var(--bar-c); } .bad-bar { fill: var(--bad); } .plain-bar { fill: var(--edge); }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1rem; font-size: .82rem; color: var(--soft); margin-top: .5rem; } .legend svg { width: .7rem; height: .7rem; border-radius: .15rem; margin-right: .35rem; vertical-align: -.02rem; }

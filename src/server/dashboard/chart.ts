@@ -16,10 +16,12 @@ export interface ChartOptions {
   /** Stand upon each other, the first at the bottom. */
   series: readonly Series[];
   format(value: number): string;
+  /** Within a card of its own kind, and lower. */
+  isSmall?: boolean;
 }
 
 /** Bars over time. The same numbers stand in a table beside it, for who can't see them. */
-export function barChart({ title, note, labels, series, format }: ChartOptions): Markup {
+export function barChart({ title, note, labels, series, format, isSmall }: ChartOptions): Markup {
   const totals = labels.map((_, index) => sum(series.map(({ values }) => values[index] ?? 0)));
   const top = ceiling(Math.max(0, ...totals));
   const step = 1_000 / Math.max(1, labels.length);
@@ -33,9 +35,9 @@ export function barChart({ title, note, labels, series, format }: ChartOptions):
     });
     return html`<g><title>${label}: ${valuesText}</title>${stack}</g>`;
   });
-  const said = `${title}. ${note} The highest day: ${format(Math.max(0, ...totals))}.`;
-  return html`<figure class="chart card"><figcaption>${title}</figcaption><div class="soft">${note}</div>
-<div class="plot"><div class="y"><span>${format(top)}</span><span>${format(top / 2)}</span><span>0</span></div>
+  const said = `${title}. ${note} The highest: ${format(Math.max(0, ...totals))}.`;
+  return html`<figure class="chart${isSmall ? '' : ' card'}"><figcaption>${title}</figcaption><div class="soft">${note}</div>
+<div class="plot"><div class="y"><span>${format(top)}</span>${!isSmall && html`<span>${format(top / 2)}</span>`}<span>0</span></div>
 <svg viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label="${said}">${[0, 50, 100].map(y => html`<line class="grid" x1="0" x2="1000" y1="${y}" y2="${y}"/>`)}${bars}</svg>
 <div class="x"><span>${labels[0]}</span><span>${labels.length > 1 && labels.at(-1)}</span></div></div>
 ${series.length > 1 && html`<div class="legend">${series.map(({ name, colour }) => html`<span><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="${colour}" width="10" height="10"/></svg>${name}</span>`)}</div>`}

@@ -1,6 +1,6 @@
 import type { FaultScope } from '../../core/errors.ts';
 import type { ThreadId } from '../../core/ids.ts';
-import type { WatchedCall } from '../../core/ports.ts';
+import type { VendorHour, WatchedCall } from '../../core/ports.ts';
 import type { Thread, ThreadHead } from '../../core/thread.ts';
 import type { SpendRow } from '../../core/usage.ts';
 import type { Caller } from '../access/caller.ts';
@@ -25,6 +25,8 @@ export interface OwnData {
   /** Absent: this caller may not use threads. */
   threads?: ThreadsData;
   providers(): Promise<ProviderView[]>;
+  /** Asks a provider for its list of models now, and says in words what came of it; throws an `AppError`. Absent: the caller may only read. */
+  tryProvider?(id: string, signal: AbortSignal): Promise<string>;
   /** What vendors keep of the owner's threads, the newest first. */
   caches(): Promise<CacheView[]>;
   /** The owner's sums, by day, tool, model and thread, from a day (`2026-01-31`, UTC) on. */
@@ -91,6 +93,10 @@ export interface ProviderView {
   /** Addresses that settings name. */
   endpoints: string[];
   models: number;
+  /** Seconds since its list of models was fetched; absent: it never was. */
+  listedSecondsAgo?: number;
+  /** Attempts of this process, by hour. */
+  hours: readonly VendorHour[];
   /** What at least one of its models can. */
   can: Record<string, boolean>;
   /** What is known of how it does; empty where nothing was asked of it lately. */

@@ -1,11 +1,13 @@
 import { isThreadId } from '../../core/ids.ts';
 import { dayOf, dollars, type SpendRow, spendTotal } from '../../core/usage.ts';
+import { barChart } from './chart.ts';
 import type { CacheView, HealthView, ProviderView } from './data.ts';
 import {
   ago,
   ahead,
   amount,
   type Child,
+  clockTime,
   duration,
   empty,
   facts,
@@ -17,13 +19,14 @@ import {
   plural,
   table,
 } from './html.ts';
-import { noProvider, type Page, type Visit } from './page.ts';
+import { form, noProvider, type Page, type Visit } from './page.ts';
 
 const spendDays = 30;
 const dayMs = 86_400_000;
 
 /** How providers do, and what vendors keep for the owner. */
-export async function providersPage({ own, now }: Visit): Promise<Page> {
+export async function providersPage(visit: Visit, tried?: { id: string; text: string; mood: Mood }): Promise<Page> {
+  const { own, now } = visit;
   const [providers, caches, spent] = await Promise.all([
     own.providers(),
     own.caches(),
@@ -35,7 +38,7 @@ export async function providersPage({ own, now }: Visit): Promise<Page> {
     title: 'Providers',
     place: '/providers',
     body: html`<h1>Providers</h1><p class="lede">Who can be asked, how they do, and what your questions to them cost in ${spendDays} days.</p>
-${ready.length > 0 ? html`<div class="stack">${ready.map(provider => card(provider, spent, now))}</div>` : noProvider}
+${ready.length > 0 ? html`<div class="stack">${ready.map(provider => card(visit, provider, spent, tried))}</div>` : noProvider}
 <section aria-labelledby="caches"><h2 id="caches">Kept at vendors</h2>${caches.length > 0 ? cacheTable(caches, now) : empty('No cache is kept at a vendor now.', 'Where it saves money, the beginning of a long thread is kept at a vendor that rents out room for it; it shows here for as long as it is paid for. Caches that vendors keep by themselves show as “from cache” in transcripts.')}</section>
 ${others.length > 0 && html`<section aria-labelledby="unused"><h2 id="unused">Not set up</h2><ul class="columns plainlist">${others.map(unused)}</ul></section>`}`,
   };
@@ -45,19 +48,74 @@ function trouble({ health }: ProviderView): number {
   return health.filter(({ state }) => state !== 'closed').length;
 }
 
-function card(provider: ProviderView, spent: readonly SpendRow[], now: number): Markup {
-  const { id, title, local, models, endpoints, can, health } = provider;
+type Tried = Parameters<typeof providersPage>[1];
+
+function card(visit: Visit, provider: ProviderView, spent: readonly SpendRow[], tried: Tried): Markup {
+  const { now, own } = visit;
+  const { id, title, listedSecondsAgo, hours, local, models, endpoints, can, health } = provider;
   const { costUsd, calls, usage } = spendTotal(spent.filter(row => row.provider === id));
   const abilities = Object.entries(can).flatMap(([name, has]) => (has ? [name] : []));
-  return html`<article class="card" aria-labelledby="provider-${id}"><div class="row"><h2 id="provider-${id}" class="tight">${line(title, 80)}</h2>${overall(health)}${local && html`<span class="tag">local</span>`}<span class="soft small">${abilities.join(', ')}</span></div>
+  return html`<article class="card" aria-labelledby="provider-${id}"><div class="row"><h2 id="provider-${id}" class="tight">${line(title, 80)}</h2>${overall(health)}${local && html`<span class="tag">local</span>`}<span class="soft small">${abilities.join(', ')}</span>${own.tryProvider && form(visit, '/providers', html`<input type="hidden" name="provider" value="${id}"><button aria-label="Try ${line(title, 80)} now">Try now</button>`, 'aside')}</div>
+${tried?.id === id && html`<p role="status">${pill(tried.mood, line(tried.text, 400))}</p>`}
 ${facts([
-  ['Models', amount(models)],
+  [
+    'Models',
+    html`${amount(models)}${listedSecondsAgo !== undefined && [', listed ', ago(now - listedSecondsAgo * 1_000, now)]}`,
+  ],
   ['Questions', amount(calls)],
   ['Cost', dollars(costUsd)],
   ['Tokens', amount(usage.input + usage.output)],
   endpoints.length > 0 ? ['Address', html`<code>${line(endpoints.join(', '), 120)}</code>`] : undefined,
 ])}
-${health.length > 0 && html`<div class="health">${healthTable(title, health, now)}</div>`}</article>`;
+${hours.length > 0 && html`<div class="columns low">${charts(hours, now)}</div>`}${health.length > 0 && html`<div class="health">${healthTable(title, health, now)}</div>`}</article>`;
+}
+
+/** Latency and errors of the last day by hour, and of the last week by day. */
+function charts(hours: ProviderView['hours'], now: number): Child {
+  const spans = [
+    {
+      title: 'last 24 h',
+      count: 24,
+      ms: 3_600_000,
+      name: (at: number) => `${new Date(at).toISOString().slice(11, 13)}:00 UTC`,
+    },
+    { title: 'last 7 days', count: 7, ms: dayMs, name: dayOf },
+  ];
+  return spans.flatMap(({ title, count, ms, name }) => {
+    const starts = Array.from({ length: count }, (_, index) => (Math.floor(now / ms) - count + 1 + index) * ms);
+    const sums = starts.map(start => sumOf(hours.filter(({ hour }) => hour >= start && hour < start + ms)));
+    const { attempts, failures, latency } = sumOf(hours.filter(({ hour }) => hour >= (starts[0] ?? 0)));
+    const shared = { labels: starts.map(name), isSmall: true };
+    const of = (values: readonly number[], colour: 'a' | 'c') => [{ name: title, colour, values }];
+    return [
+      barChart({
+        ...shared,
+        title: `Latency, ${title}`,
+        note: `${duration(latency)} on average`,
+        format: duration,
+        series: of(
+          sums.map(sum => sum.latency),
+          'a',
+        ),
+      }),
+      barChart({
+        ...shared,
+        title: `Errors, ${title}`,
+        note: `${amount(failures)} of ${plural(attempts, 'attempt')}`,
+        format: amount,
+        series: of(
+          sums.map(sum => sum.failures),
+          'c',
+        ),
+      }),
+    ];
+  });
+}
+
+function sumOf(hours: ProviderView['hours']): { attempts: number; failures: number; latency: number } {
+  const total = (name: 'attempts' | 'failures' | 'elapsedMs') => hours.reduce((sum, each) => sum + each[name], 0);
+  const [attempts, failures] = [total('attempts'), total('failures')];
+  return { attempts, failures, latency: total('elapsedMs') / Math.max(1, attempts - failures) };
 }
 
 function overall(health: readonly HealthView[]): Markup {
@@ -102,7 +160,8 @@ const stateWords = {
 
 function pause({ since, state, why, retryAfterSeconds }: HealthView, now: number): Child {
   const until = state === 'quarantined' ? '; until the key is changed or found valid' : undefined;
-  const again = retryAfterSeconds === undefined ? until : `; again in ${duration(retryAfterSeconds * 1_000)}`;
+  const next = now + (retryAfterSeconds ?? 0) * 1_000;
+  const again = retryAfterSeconds === undefined ? until : ['; next try at ', clockTime(next), ', ', ahead(next, now)];
   return [ago(since, now), why === undefined ? undefined : [': ', line(why, 120)], again];
 }
 

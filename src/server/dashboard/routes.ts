@@ -1,4 +1,4 @@
-import { inputError } from '../../core/errors.ts';
+import { inputError, isAppError } from '../../core/errors.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
 import { allCallsPage } from './all-calls-page.ts';
 import { callPage, callPart, livePage, livePart } from './calls-page.ts';
@@ -64,6 +64,7 @@ export const routes: readonly Route[] = [
   post('/threads/ID/fork', ofThread(fork)),
   post('/threads/ID/delete', ofThread(remove)),
   get('/providers', ({ visit }) => providersPage(visit)),
+  post('/providers', tryProvider),
   get('/spend', ({ visit }) => spendPage(visit)),
   post('/theme', chooseTheme),
 ];
@@ -145,6 +146,18 @@ async function remove({ request, fields }: Asked, threads: ThreadsData, thread: 
   if (fields.get('sure') !== 'yes') return unsure;
   await threads.change.remove(thread, request.signal);
   return redirectTo('/threads');
+}
+
+async function tryProvider({ request, visit, fields }: Asked): Promise<Answer> {
+  const { tryProvider: attempt } = visit.own;
+  if (!attempt) return readingOnly;
+  const id = fields.get('provider') ?? '';
+  try {
+    return await providersPage(visit, { id, mood: 'good', text: await attempt(id, request.signal) });
+  } catch (error) {
+    if (!isAppError(error) || error.kind === 'input') throw error;
+    return providersPage(visit, { id, mood: 'bad', text: error.message });
+  }
 }
 
 function chooseTheme({ request, visit, fields }: Asked): Response {

@@ -181,6 +181,7 @@ const providers: ProviderView[] = [
     endpoints: [bad, wide],
     models: 1,
     can: { [bad]: true },
+    hours: [{ hour: now, attempts: 1, failures: 1, elapsedMs: 1e300 }],
     health: [
       {
         scope: 'model',
@@ -204,6 +205,7 @@ const providers: ProviderView[] = [
     endpoints: [],
     models: 0,
     can: { tools: false },
+    hours: [{ hour: now, attempts: 1, failures: 1, elapsedMs: 1e300 }],
     health: [],
   },
 ];
@@ -227,6 +229,7 @@ const data: DashboardData = {
       change: { fork: async () => thread, remove: async () => undefined },
     },
     providers: async () => providers,
+    tryProvider: async () => bad + wide,
     caches: async () => [
       { provider: bad, model: wide, thread: bad, tokens: 1, messages: 1, created: now, expires: now, files: [bad] },
     ],

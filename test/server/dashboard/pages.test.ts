@@ -314,10 +314,34 @@ describe('providers', () => {
   it('show breakers, latency, errors and spend, the ailing ones first', async () => {
     const page = await read('/providers');
     expect(page).toMatch(
-      /OpenAI ! in part .*gpt-5-mini ✕ open: not asked \d+ ms 5 of \d+ 5 bad upstream .*: it failed 5 times in a row \(bad_upstream\); again in/,
+      /OpenAI ! in part .*gpt-5-mini ✕ open: not asked \d+ ms 5 of \d+ 5 bad upstream .*: it failed 5 times in a row \(bad_upstream\); next try at [\d:]+, in/,
     );
     expect(page).toMatch(/Anthropic ✓ well .*Questions \d+ Cost \$0\.\d+/);
     expect(page.indexOf('OpenAI')).toBeLessThan(page.indexOf('Anthropic'));
+  });
+
+  it('show latency and errors by hour and by day, and the age of the list', async () => {
+    const page = await alice.page('/providers');
+    expect(page).toMatch(/aria-label="Errors, last 24 h\. 5 of 5 attempts/);
+    expect(page).toMatch(/aria-label="Latency, last 7 days\. \d+[^"]*ms on average/);
+    expect(readable(page)).toMatch(/Anthropic ✓ well .* Models \d+, listed (just now|.+ ago) Questions/);
+  });
+
+  it('are tried at once by a button, but not by who may only read', async () => {
+    const good = readable(await (await alice.post('/providers', { provider: 'google' })).text());
+    expect(good).toMatch(/Google .*✓ answered with \d+ models, after \d+ ms/);
+    const reader = dashboardClient(world.daemon.url, { token: tokens.reader });
+    expect((await reader.post('/providers', { provider: 'google' })).status).toBe(403);
+    expect(await reader.page('/providers')).not.toContain('Try now');
+    expect((await alice.post('/providers', { provider: 'no-such' })).status).toBe(404);
+    const env = { ...vendorEnv({ google: world.vendors.google.url }), GEMINI_API_KEY: 'a-wrong-key-0123456789' };
+    const wrong = await testProduct({ root: world.project.root, env });
+    const daemon = await wrong.product.openDaemon({ host: '127.0.0.1', port: 0 });
+    const bad = await (await dashboardClient(daemon.url, {}).post('/providers', { provider: 'google' })).text();
+    expect(readable(bad)).toMatch(/Google .*✕ [^.]*key/);
+    expect(bad).not.toContain('a-wrong-key');
+    await daemon.close();
+    await wrong.close();
   });
 
   it('say of those that are not set up which variable does it, a key or an address', async () => {
