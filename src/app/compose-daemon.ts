@@ -4,6 +4,7 @@ import { AppError, cancelledError, configError, inputError, isAppError } from '.
 import { isThreadId } from '../core/ids.ts';
 import type { Clock, Emit, Mask, Random, WatchedCall, WatchedCalls } from '../core/ports.ts';
 import { endsExchange, type Thread } from '../core/thread.ts';
+import { type SpendRow, savedByCaches } from '../core/usage.ts';
 import { narrowExposure } from '../engine/exposure.ts';
 import type { ModelService } from '../models/call/models.ts';
 import { isLoopback } from '../server/access/addresses.ts';
@@ -31,7 +32,7 @@ export interface DashboardSources {
   config: AppConfig;
   threads: Threads;
   transfer: Transfer;
-  models: Pick<ModelService, 'capabilities' | 'health' | 'caches' | 'forget' | 'ping' | 'lookAhead'>;
+  models: Pick<ModelService, 'capabilities' | 'health' | 'caches' | 'forget' | 'ping' | 'providers' | 'lookAhead'>;
   calls: WatchedCalls;
   clock: Clock;
   mask: Mask;
@@ -62,6 +63,7 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
         providers: () => providersOf(sources),
         ...(!isReadOnly(sources, caller) && { tryProvider: (id, signal) => tryProvider(sources, id, signal) }),
         caches: () => cachesOf(sources, owner),
+        saved: rows => savedIn(sources, rows),
         spend: from => threads.store.spend.rows({ owner, from }),
       };
       return mayRead ? { ...own, threads: threadsOf(sources, caller) } : own;
@@ -87,6 +89,14 @@ function threadsOf(sources: DashboardSources, caller: Caller): ThreadsData {
     list: query => store.list({ ...query, owner, now: clock.now() }),
     search: query => store.search({ ...query, owner, now: clock.now() }),
     read: id => threads.find(id, place),
+    async projects(ids) {
+      const heads = await Promise.all(ids.map(async id => isThreadId(id) && (await store.head(id, clock.now()))));
+      return new Map(
+        heads.flatMap(head =>
+          head && head.state === 'live' && head.value.owner === owner ? [[head.value.id, head.value.workspace]] : [],
+        ),
+      );
+    },
     async file(thread, seq, index): Promise<FileView | undefined> {
       const file = turnOf(thread, seq)?.files[index];
       return file && shownFile(file, blob);
@@ -161,6 +171,15 @@ async function providersOf({ models, calls }: DashboardSources): Promise<Provide
     hours: calls.hours(provider.id),
     health: health.filter(each => each.provider === provider.id),
   }));
+}
+
+async function savedIn({ models }: DashboardSources, rows: readonly SpendRow[]): Promise<number> {
+  const all = (await models.providers()).flatMap(provider => provider.models);
+  const prices = new Map(all.map(({ provider, id, price }) => [`${provider}:${id}`, price]));
+  return rows.reduce((sum, { provider, model, usage }) => {
+    const price = prices.get(`${provider}:${model}`);
+    return sum + (price ? savedByCaches(usage, price) : 0);
+  }, 0);
 }
 
 /** Those of the owner's threads alone. */

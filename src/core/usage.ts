@@ -154,6 +154,12 @@ export function costOf(usage: Usage, price: Price | undefined): number | undefin
   return total / 1_000_000 + feesUsd(usage.fees);
 }
 
+/** US dollars that caches saved, less what it cost to write and keep them. Sums of many calls are taken at the price of small ones. */
+export function savedByCaches({ fees, ...usage }: Usage, { tiers: _, ...price }: Price): number {
+  const without = costOf({ ...usage, cacheRead: 0, cacheWrite: 0, cacheWriteHour: 0 }, price) ?? 0;
+  return without - (costOf(usage, price) ?? 0) - (fees?.cache_storage?.usd ?? 0);
+}
+
 /** What one question to a model came to, as the ledger takes it. */
 export interface SpendEntry {
   /** Epoch milliseconds. */

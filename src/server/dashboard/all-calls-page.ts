@@ -111,8 +111,15 @@ const ends = {
 } as const;
 
 /** What a thread knows of its calls: one for each exchange. */
-export function exchangesOf({ id, workspace, turns }: Thread): { row: CallRow; answer: StoredTurn | undefined }[] {
-  return [...Map.groupBy(turns, ({ exchange }) => exchange).values()].flatMap(own => {
+export function exchangesOf({
+  id,
+  workspace,
+  turns,
+  parent,
+}: Thread): { row: CallRow; answer: StoredTurn | undefined }[] {
+  // What a fork begins with is its parent's.
+  const ofThis = turns.filter(({ seq }) => seq > (parent?.seq ?? 0));
+  return [...Map.groupBy(ofThis, ({ exchange }) => exchange).values()].flatMap(own => {
     const [first] = own;
     const answer = own.findLast(({ role }) => role === 'assistant');
     if (!first) return [];

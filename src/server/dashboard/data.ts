@@ -31,6 +31,8 @@ export interface OwnData {
   caches(): Promise<CacheView[]>;
   /** The owner's sums, by day, tool, model and thread, from a day (`2026-01-31`, UTC) on. */
   spend(from: string): Promise<SpendRow[]>;
+  /** US dollars that vendors' caches saved in these, as far as prices are known. */
+  saved(rows: readonly SpendRow[]): Promise<number>;
 }
 
 /** The owner's calls in this process; those of threads that the caller may not use are among them. */
@@ -56,6 +58,8 @@ export interface ThreadsData {
     beforeId?: ThreadId;
   }): Promise<{ thread: ThreadHead; seq: number; snippet: string }[]>;
   read(id: string): Promise<Thread>;
+  /** The project of each of these threads, by its id; those that are gone are left out. */
+  projects(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** What a turn showed of its file at `index`; undefined when there is no such turn or file. */
   file(thread: Thread, seq: number, index: number): Promise<FileView | undefined>;
   /** Undefined when there is no such picture, or it is of a kind that browsers don't show. */

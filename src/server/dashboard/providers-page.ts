@@ -55,7 +55,7 @@ function card(visit: Visit, provider: ProviderView, spent: readonly SpendRow[], 
   const { id, title, listedSecondsAgo, hours, local, models, endpoints, can, health } = provider;
   const { costUsd, calls, usage } = spendTotal(spent.filter(row => row.provider === id));
   const abilities = Object.entries(can).flatMap(([name, has]) => (has ? [name] : []));
-  return html`<article class="card" aria-labelledby="provider-${id}"><div class="row"><h2 id="provider-${id}" class="tight">${line(title, 80)}</h2>${overall(health)}${local && html`<span class="tag">local</span>`}<span class="soft small">${abilities.join(', ')}</span>${own.tryProvider && form(visit, '/providers', html`<input type="hidden" name="provider" value="${id}"><button aria-label="Try ${line(title, 80)} now">Try now</button>`, 'aside')}</div>
+  return html`<article class="card" aria-labelledby="provider-${id}"><div class="row"><h2 id="provider-${id}" class="tight">${line(title, 80)}</h2>${overall(health)}${local && html`<span class="tag">local</span>`}<span class="soft small">${abilities.join(', ')}</span>${own.tryProvider && form(visit, '/providers', html`<input type="hidden" name="provider" value="${id}"><button aria-label="Try now: ${line(title, 80)}">Try now</button>`, 'aside')}</div>
 ${tried?.id === id && html`<p role="status">${pill(tried.mood, line(tried.text, 400))}</p>`}
 ${facts([
   [

@@ -7,7 +7,7 @@ import type { Markup } from './html.ts';
 import { fileAnswer, notFoundPage, type Page, problemPage, redirectTo, themes, type Visit } from './page.ts';
 import { providersPage } from './providers-page.ts';
 import { cookie } from './sign-in.ts';
-import { spendPage } from './spend-page.ts';
+import { spendCsv, spendPage } from './spend-page.ts';
 import { filePage, threadPage, threadsPage, turnPage } from './thread-page.ts';
 import { verdictsPage } from './verdicts-page.ts';
 
@@ -65,6 +65,7 @@ export const routes: readonly Route[] = [
   post('/threads/ID/delete', ofThread(remove)),
   get('/providers', ({ visit }) => providersPage(visit)),
   post('/providers', tryProvider),
+  get('/spend\\.csv', ({ visit }) => spendCsv(visit)),
   get('/spend', ({ visit }) => spendPage(visit)),
   post('/theme', chooseTheme),
 ];

@@ -9,29 +9,121 @@ import {
   spendByKind,
   spendTotal,
 } from '../../core/usage.ts';
+import { exchangesOf } from './all-calls-page.ts';
+import { type CallRow, callTable, rowOf } from './calls-page.ts';
 import { barChart, share } from './chart.ts';
 import { amount, type Child, empty, facts, html, line, type Markup, plural, table } from './html.ts';
-import type { Page, Visit } from './page.ts';
+import { fileAnswer, type Page, type Visit } from './page.ts';
 
 const dayMs = 86_400_000;
 const periods = [7, 30, 90, 365] as const;
 const usualPeriod = 30;
-const groupings = ['model', 'provider', 'tool', 'thread', 'day'] as const satisfies readonly SpendKey[];
+const groupings = ['model', 'provider', 'tool', 'project', 'thread', 'day'] as const satisfies readonly (
+  | SpendKey
+  | 'project'
+)[];
+type Grouping = (typeof groupings)[number];
 const maxRows = 100;
 
 /** What the owner's calls cost, over time and by what. */
-export async function spendPage({ url, own, now }: Visit): Promise<Page> {
-  const days = periods.find(period => String(period) === url.searchParams.get('days')) ?? usualPeriod;
+export async function spendPage(visit: Visit): Promise<Page> {
+  const { url, now } = visit;
+  const { days, rows } = await periodOf(visit);
   const by = groupings.find(name => name === url.searchParams.get('by')) ?? 'model';
-  const rows = await own.spend(dayOf(now - (days - 1) * dayMs));
   const link = (period: number, group: string) => `/spend?days=${period}&by=${group}`;
   return {
     title: 'Spend',
     place: '/spend',
     body: html`<h1>Spend</h1><p class="lede">What your calls cost, in US dollars at the vendors' list prices. Days are those of UTC.</p>
-<div class="row apart"><div class="choice" role="group" aria-label="Period">${periods.map(period => choice(link(period, by), `${period} days`, period === days))}</div></div>
-${rows.length === 0 ? html`<section>${empty('Nothing was spent in this time.', 'Each question to a model is written down here with its tokens and what it cost.')}</section>` : found(rows, { days, now, by, link })}`,
+<div class="row apart"><div class="choice" role="group" aria-label="Period">${periods.map(period => choice(link(period, by), `${period} days`, period === days))}</div><a class="button" href="/spend.csv?days=${days}" download>Export as CSV</a></div>
+${rows.length === 0 ? html`<section>${empty('Nothing was spent in this time.', 'Each question to a model is written down here with its tokens and what it cost.')}</section>` : await found(visit, rows, { days, now, by, link })}`,
   };
+}
+
+async function periodOf({ url, own, now }: Visit) {
+  const days = periods.find(period => String(period) === url.searchParams.get('days')) ?? usualPeriod;
+  return { days, rows: await own.spend(dayOf(now - (days - 1) * dayMs)) };
+}
+
+const gone = 'of threads that are gone, or without a thread';
+
+/** Rows with the project of their thread in the place of the tool. */
+async function inProjects({ own }: Visit, rows: readonly SpendRow[]): Promise<SpendRow[]> {
+  const ids = [...new Set(rows.flatMap(({ thread }) => thread ?? []))];
+  const found = await own.threads?.projects(ids);
+  return rows.map(row => ({ ...row, tool: found?.get(row.thread ?? '') ?? gone }));
+}
+
+/** The ledger's rows of the period, for a spreadsheet. */
+export async function spendCsv(visit: Visit): Promise<Response> {
+  const { days, rows } = await periodOf(visit);
+  const projects = await inProjects(visit, rows);
+  const lines = rows.map(({ day, provider, model, tool, thread = '', calls, unpriced, costUsd, usage }, index) =>
+    [
+      day,
+      provider,
+      model,
+      tool,
+      projects[index]?.tool ?? '',
+      thread,
+      calls,
+      unpriced,
+      costUsd,
+      usage.input,
+      usage.cacheRead,
+      usage.output,
+    ]
+      .map(csvCell)
+      .join(','),
+  );
+  const head =
+    'day,provider,model,tool,project,thread,questions,unpriced,cost_usd,input_tokens,cache_read_tokens,output_tokens';
+  const bytes = new TextEncoder().encode([head, ...lines, ''].join('\r\n'));
+  return fileAnswer(bytes, 'text/csv; charset=utf-8', `polylogue-spend-${days}-days.csv`);
+}
+
+/** A text that begins like a formula is kept from being one. */
+function csvCell(value: string | number): string {
+  const text = typeof value === 'string' && /^[\s=+\-@]/.test(value) ? `'${value}` : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+const shownDearest = 10;
+
+/** Threads that are read for the dearest calls. */
+const maxRead = 200;
+
+/** The dearest calls of the period. A call costs no more than its thread, so that only the dearest threads are read. */
+async function dearest({ own, now }: Visit, rows: readonly SpendRow[], days: number): Promise<CallRow[]> {
+  const from = Date.parse(dayOf(now - (days - 1) * dayMs));
+  const top = (calls: readonly CallRow[]) =>
+    calls
+      .filter(({ startedAt, facts }) => startedAt >= from && facts.costUsd > 0)
+      .sort((a, b) => b.facts.costUsd - a.facts.costUsd)
+      .slice(0, shownDearest);
+  // Of those with a thread, the thread knows.
+  let best = top(
+    own.calls
+      .list()
+      .map(call => rowOf(call, now))
+      .filter(({ about }) => about?.thread === undefined),
+  );
+  for (const { key, costUsd } of spendBy(rows, 'thread').slice(0, maxRead)) {
+    if (best.length === shownDearest && (best.at(-1)?.facts.costUsd ?? 0) >= costUsd) break;
+    const thread = isThreadId(key) ? await own.threads?.read(key).catch(() => undefined) : undefined;
+    best = top([...best, ...(thread ? exchangesOf(thread).map(({ row }) => row) : [])]);
+  }
+  return best;
+}
+
+/** What this month costs if it goes on as it began. */
+async function forecast({ own, now }: Visit): Promise<[string, Child]> {
+  const first = `${dayOf(now).slice(0, 8)}01`;
+  const { costUsd } = spendTotal(await own.spend(first));
+  const [year = 0, month = 1] = first.split('-').map(Number);
+  const whole = Date.UTC(year, month) - Date.parse(first);
+  const passed = Math.max(dayMs / 24, now - Date.parse(first));
+  return ['This month', html`${dollars(costUsd)} so far, about ${dollars((costUsd * whole) / passed)} at its end`];
 }
 
 const kindNames = {
@@ -44,14 +136,18 @@ const kindNames = {
 interface Shown {
   days: number;
   now: number;
-  by: SpendKey;
+  by: Grouping;
   link(period: number, group: string): string;
 }
 
-function found(rows: readonly SpendRow[], { days, now, by, link }: Shown): Markup {
+async function found(visit: Visit, rows: readonly SpendRow[], { days, now, by, link }: Shown): Promise<Markup> {
   const { costUsd, calls, unpriced, usage } = spendTotal(rows);
+  const saved = await visit.own.saved(rows);
+  const dear = await dearest(visit, rows, days);
   return html`${facts([
     ['Cost', html`<strong>${mark(usage)}${dollars(costUsd)}</strong>`],
+    await forecast(visit),
+    ['Caches', saved < 0 ? `cost ${dollars(-saved)} more than they saved` : `saved ${dollars(saved)}`],
     ['Questions', amount(calls)],
     unpriced > 0 ? ['Without a known price', amount(unpriced)] : undefined,
     ['Input tokens', mark(usage) + amount(usage.input)],
@@ -64,7 +160,8 @@ function found(rows: readonly SpendRow[], { days, now, by, link }: Shown): Marku
   ])}
 <section aria-label="Over time"><div class="columns charts">${charts(rows, days, now)}</div></section>
 <section aria-labelledby="sums"><div class="row apart"><h2 id="sums">Sums</h2><div class="choice" role="group" aria-label="By">${groupings.map(name => choice(link(days, name), `by ${name}`, name === by))}</div></div>
-${sums(rows, by)}</section>`;
+${by === 'project' ? sums(await inProjects(visit, rows), 'tool', by) : sums(rows, by)}</section>
+${dear.length > 0 && html`<section aria-labelledby="dearest"><h2 id="dearest">The dearest calls</h2>${callTable('The dearest calls', dear)}</section>`}`;
 }
 
 /** What vendors did not report is estimated, and marked as `polylogue usage` marks it. */
@@ -107,7 +204,7 @@ function charts(rows: readonly SpendRow[], days: number, now: number): Child {
   ];
 }
 
-function sums(rows: readonly SpendRow[], by: SpendKey): Markup {
+function sums(rows: readonly SpendRow[], by: SpendKey, called: string = by): Markup {
   const all = spendBy(rows, by);
   const shown = by === 'day' ? all.toReversed().slice(0, maxRows) : all.slice(0, maxRows);
   const whole = spendTotal(rows).costUsd;
@@ -122,6 +219,6 @@ function sums(rows: readonly SpendRow[], by: SpendKey): Markup {
     usage.input > 0 ? `${Math.round((usage.cacheRead / usage.input) * 100)} %` : '–',
     mark(usage) + amount(usage.output),
   ]);
-  const name = by.charAt(0).toUpperCase() + by.slice(1);
-  return html`${table(`Spend by ${by}`, [name, 'Cost', 'Share', 'Questions', 'Input', 'From caches', 'Output'], cells)}${all.length > maxRows && html`<p class="soft small">${plural(all.length - maxRows, 'further row')} ${by === 'day' ? 'before' : 'cost less'}.</p>`}`;
+  const name = called.charAt(0).toUpperCase() + called.slice(1);
+  return html`${table(`Spend by ${called}`, [name, 'Cost', 'Share', 'Questions', 'Input', 'From caches', 'Output'], cells)}${all.length > maxRows && html`<p class="soft small">${plural(all.length - maxRows, 'further row')} ${by === 'day' ? 'before' : 'cost less'}.</p>`}`;
 }

@@ -29,6 +29,7 @@ beforeAll(async () => {
     verdicts: `/threads/${ids.panel}/verdicts`,
     providers: '/providers',
     spend: '/spend',
+    projects: '/spend?by=project',
     nothing: '/threads/00000000-0000-4000-8000-000000000000',
   };
 });

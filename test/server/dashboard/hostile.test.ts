@@ -223,6 +223,7 @@ const data: DashboardData = {
       list: async () => [thread],
       search: async () => [{ thread, seq: 1, snippet: bad }],
       read: async () => thread,
+      projects: async () => new Map([[id, `/w/${bad}`]]),
       file: async () => view,
       image: async () => undefined,
       export: async () => pieces(),
@@ -234,6 +235,7 @@ const data: DashboardData = {
       { provider: bad, model: wide, thread: bad, tokens: 1, messages: 1, created: now, expires: now, files: [bad] },
     ],
     spend: async () => spend,
+    saved: async () => 1,
   }),
 };
 
