@@ -12,14 +12,14 @@ export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
   retry: {
     files: inFolder('src/models/resilience', 'policy limiter'),
     tests: [
-      'test/models/resilience/{call-policy,clocks,limiter,retry-budget,retry}.test.ts',
+      'test/models/resilience/{call-policy,clocks,limiter,policy,retry-budget,retry}.test.ts',
       'test/models/call/{call,ends,broken-streams}.test.ts',
     ],
   },
   breaker: {
     files: inFolder('src/models/resilience', 'breaker breaker-registry shared-breakers classify-error'),
     tests: [
-      'test/models/resilience/{breaker-registry,errors,fault,retry,call-policy,retry-budget}.test.ts',
+      'test/models/resilience/{breaker,breaker-registry,shared-breakers,errors,fault,policy,retry,call-policy,retry-budget}.test.ts',
       'test/models/call/{call,ends}.test.ts',
     ],
   },
@@ -39,16 +39,16 @@ export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
       'src/calls/ask/redaction.ts',
     ],
     tests: [
-      'test/observability/{canaries,redact,secrets,spans,exchange-log}.test.ts',
+      'test/observability/{canaries,redact,exchange-log}.test.ts',
       'test/calls/ask/masked-stream.test.ts',
       'test/workspace/restore-secrets.test.ts',
-      'test/security/{secret-sweep,secrets-in-fields,secrets-of-files,put-back}.test.ts',
+      'test/security/secrets-in-fields.test.ts',
     ],
   },
   budget: {
     files: inFolder('src/models', 'budget spend-meter'),
     tests: [
-      'test/models/{spend-meter,reservations,paid-services,paid-services-broken}.test.ts',
+      'test/models/{budget,spend-limits,spend-meter,reservations,paid-services,paid-services-broken}.test.ts',
       'test/models/routing/prices.test.ts',
       'test/storage/memory/memory-spend.test.ts',
     ],
@@ -64,8 +64,9 @@ export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
     ],
     tests: [
       'test/storage/memory/*.test.ts',
-      'test/storage/{retention,stored-state}.test.ts',
-      'test/storage/sqlite/{seen-rows,sqlite,sqlite-damage,sqlite-faults,sqlite-file,sqlite-migration,sqlite-seen-turns,sqlite-sharing,sqlite-spend,sqlite-writes}.test.ts',
+      'test/storage/retention.test.ts',
+      'test/storage/sqlite/{seen-rows,sqlite,sqlite-damage,sqlite-faults,sqlite-migration,sqlite-seen-turns}.test.ts',
+      'test/storage/sqlite/{sqlite-spend,sqlite-writes}.test.ts',
     ],
   },
 };

@@ -7,6 +7,10 @@ export interface Mutant {
   text: string;
   /** `before → after`, on one line. */
   change: string;
+  /** The range of the source that `edited` replaces; undefined removes a statement. */
+  start: number;
+  end: number;
+  edited: string | undefined;
 }
 
 interface Node {
@@ -115,6 +119,7 @@ export function instrument(path: string, source: string, firstId: number): { cod
     const text = source.slice(lineStarts[line], (lineStarts[line + 1] ?? source.length + 1) - 1).trim();
     site.variants.push({ id: firstId + mutants.length, text: edited });
     mutants.push({
+      ...{ start: at.start, end: at.end, edited: edited === undefined ? undefined : `(${edited})` },
       line: line + 1,
       text,
       change: `${brief(cut(shown))} → ${changed === undefined ? 'removed' : brief(changed)}`,

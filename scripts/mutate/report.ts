@@ -25,29 +25,53 @@ export function isAccepted(mutant: TriedMutant, accepted: readonly AcceptedSurvi
   return accepted.some(each => each.file === file && each.text === text && each.change === change);
 }
 
-/** One row of the table, for a file, a module or all. */
-export function row(name: string, tried: readonly TriedMutant[]): string {
-  const count = (outcome: Outcome) => String(tried.filter(mutant => mutant.outcome === outcome).length).padStart(9);
-  const percent = `${(killedShare(tried) * 100).toFixed(1)} %`.padStart(9);
-  return `${name.padEnd(52)}${String(tried.length).padStart(8)}${count('killed')}${count('timeout')}${count('survived')}${count('unreached')}${percent}`;
+/** What was tried of a file, a module or all. */
+export interface Figures {
+  /** Mutants that the type check refuses: nobody could merge them, so no test is asked. */
+  refused: number;
+  tried: readonly TriedMutant[];
 }
 
-export const header = `${''.padEnd(52)} mutants   killed  timeout survived unreached    share`;
-
-/** A mutant that hangs or ends the process is noticed too. */
-export function killedShare(tried: readonly TriedMutant[]): number {
-  return tried.length === 0 ? 1 : tried.filter(mutant => !isAlive(mutant)).length / tried.length;
+/** A mutant that hangs or ends the process is noticed too. `accepted` are left out of what could have been killed. */
+export function killedShare(tried: readonly TriedMutant[], accepted: readonly AcceptedSurvivor[] = []): number {
+  const counted = tried.filter(mutant => !(isAlive(mutant) && isAccepted(mutant, accepted)));
+  return counted.length === 0 ? 1 : counted.filter(mutant => !isAlive(mutant)).length / counted.length;
 }
 
-/** Lists survivors as `file:line`, those with a reason after the others. */
+const columns = ['mutants', 'no types', 'killed', 'timeout', 'survived', 'unreached', 'of all', 'accepted', 'share'];
+const line = (name: string, cells: readonly string[]) =>
+  name.padEnd(54) + cells.map(cell => cell.padStart(10)).join('');
+
+export const header = line('', columns);
+
+export function row(name: string, { refused, tried }: Figures, accepted: readonly AcceptedSurvivor[]): string {
+  const count = (outcome: Outcome) => tried.filter(mutant => mutant.outcome === outcome).length;
+  const percent = (share: number) => `${(share * 100).toFixed(1)}%`;
+  const reasons = tried.filter(mutant => isAlive(mutant) && isAccepted(mutant, accepted)).length;
+  return line(name, [
+    ...[tried.length + refused, refused, ...(['killed', 'timeout', 'survived', 'unreached'] as const).map(count)].map(
+      String,
+    ),
+    ...[percent(killedShare(tried)), String(reasons), percent(killedShare(tried, accepted))],
+  ]);
+}
+
+/** What a survivor is listed as, and found by again. */
+export const nameOf = ({ file, line: at, change }: Mutant & { file: string }) => `${file}:${at}  ${change}`;
+
+/** Lists survivors without a reason, and reasons in these files whose mutant is not there or was killed. */
 export function survivors(
   tried: readonly TriedMutant[],
   accepted: readonly AcceptedSurvivor[],
-): { listed: string[]; open: string[] } {
+): { open: string[]; stale: string[] } {
   const alive = tried.filter(isAlive);
-  const show = (mutant: TriedMutant) =>
-    `${mutant.file}:${mutant.line}  ${mutant.change}${mutant.outcome === 'unreached' ? '  (reached by no test)' : ''}`;
-  const open = alive.filter(mutant => !isAccepted(mutant, accepted)).map(show);
-  const listed = alive.filter(mutant => isAccepted(mutant, accepted)).map(show);
-  return { listed, open };
+  const files = new Set(tried.map(({ file }) => file));
+  return {
+    open: alive
+      .filter(mutant => !isAccepted(mutant, accepted))
+      .map(mutant => nameOf(mutant) + (mutant.outcome === 'unreached' ? '  (reached by no test)' : '')),
+    stale: accepted
+      .filter(each => files.has(each.file) && !alive.some(mutant => isAccepted(mutant, [each])))
+      .map(({ file, change }) => `${file}  ${change}`),
+  };
 }

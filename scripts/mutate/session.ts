@@ -79,7 +79,7 @@ export async function runMutants({ root, code, tests, mutants, size, onOutcome }
       reporters: [{}],
       testTimeout: 60_000,
       hookTimeout: 60_000,
-      expect: { poll: { timeout: 5_000, interval: 20 } },
+      expect: { poll: { timeout: 15_000, interval: 20 } },
       env: { NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache'), MUTATION_PLAN: plan },
     },
     {

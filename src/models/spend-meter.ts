@@ -1,6 +1,6 @@
 import { isAppError } from '../core/errors.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
-import type { SpendLedger, SpendUsed } from '../core/spend-ledger.ts';
+import type { SpendLedger } from '../core/spend-ledger.ts';
 import { dayOf, feesUsd, type SpendEntry } from '../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from './ask-model.ts';
 import {
@@ -173,15 +173,14 @@ export class SpendLimits {
     const { ledger, clock, random } = this.parts;
     const { payer } = payment;
     const { sharers = 1, fixed, perToken, max, least } = request;
-    if (fixed + perToken === 0) return undefined;
+    if (fixed === 0 && perToken === 0) return undefined;
     const { thread: threadLimit, day: dayLimit } = this.#limitsOf(payment);
     for (let tries = 1; ; tries++) {
-      const used = await this.#used(payment);
+      const rooms = await this.#ledgerRooms(payment);
       // From here on nothing is waited for, so that other questions of this call reserve nothing in between.
-      const room = this.#tightestOf(payment, used);
+      const room = this.#tightestOf(payment, rooms);
       const affordable = (usd: number) => (perToken === 0 ? max : Math.floor((usd - fixed) / perToken + 1e-6));
-      const own = this.#ownRooms(payment).map(({ free }) => free / sharers);
-      const share = own.length > 0 ? Math.min(...own) : room.free;
+      const share = Math.min(...this.#ownRooms(payment).map(({ free }) => free / sharers));
       const maxOutputTokens = Math.min(max, affordable(room.free), Math.max(least, affordable(share)));
       if (maxOutputTokens < least || fixed > room.free + rounding || tries > maxTries) {
         throw refuseCost(fixed + least * perToken, room, clock.now());
@@ -208,8 +207,8 @@ export class SpendLimits {
   }
 
   /** Adds what was spent to the ledger and frees what was reserved there. Nobody has to wait for it but `flush`. */
-  record(entry: SpendEntry | undefined, hold?: string, unhurried = !this.#isLedgerLimited()): Promise<void> {
-    if (!entry && hold === undefined) return Promise.resolve();
+  async record(entry: SpendEntry | undefined, hold?: string, unhurried = !this.#isLedgerLimited()): Promise<void> {
+    if (!entry && hold === undefined) return;
     const { ledger, emit } = this.parts;
     const done: Promise<void> = ledger
       .add(entry, hold, unhurried)
@@ -219,7 +218,7 @@ export class SpendLimits {
       })
       .finally(() => this.#writing.delete(done));
     this.#writing.add(done);
-    return done;
+    await done;
   }
 
   /** Resolves when the ledger has everything. */
@@ -247,26 +246,27 @@ export class SpendLimits {
     ];
   }
 
-  /** What was spent and reserved of the limits that the ledger keeps; undefined: there are none. */
-  async #used(payment: Payment): Promise<SpendUsed | undefined> {
+  /** What is left of the limits that the ledger keeps. */
+  async #ledgerRooms(payment: Payment): Promise<BudgetHeadroom[]> {
     const { ledger, clock } = this.parts;
     const { thread, day } = this.#limitsOf(payment);
-    if (!payment.payer || (thread === undefined && day === undefined)) return undefined;
-    return ledger.used(scopeOf(clock, payment.payer));
+    if (!payment.payer || (thread === undefined && day === undefined)) return [];
+    const used = await ledger.used(scopeOf(clock, payment.payer));
+    return [
+      ...(day === undefined ? [] : [{ name: 'MAX_COST_PER_DAY' as const, usd: day, free: day - used.day }]),
+      ...(thread === undefined
+        ? []
+        : [{ name: 'MAX_COST_PER_THREAD' as const, usd: thread, free: thread - used.thread }]),
+    ];
   }
 
   async #tightest(payment: Payment): Promise<BudgetHeadroom> {
-    return this.#tightestOf(payment, await this.#used(payment));
+    return this.#tightestOf(payment, await this.#ledgerRooms(payment));
   }
 
-  #tightestOf(payment: Payment, used: SpendUsed | undefined): BudgetHeadroom {
-    const { thread, day } = this.#limitsOf(payment);
-    const rooms: BudgetHeadroom[] = [{ name: 'AUTO_COST_LIMIT', usd: Infinity, free: Infinity }];
-    if (used && day !== undefined) rooms.push({ name: 'MAX_COST_PER_DAY', usd: day, free: day - used.day });
-    if (used && thread !== undefined) {
-      rooms.push({ name: 'MAX_COST_PER_THREAD', usd: thread, free: thread - used.thread });
-    }
-    return [...rooms, ...this.#ownRooms(payment)].reduce((a, b) => (b.free <= a.free ? b : a));
+  #tightestOf(payment: Payment, rooms: readonly BudgetHeadroom[]): BudgetHeadroom {
+    const none: BudgetHeadroom = { name: 'AUTO_COST_LIMIT', usd: Infinity, free: Infinity };
+    return [none, ...rooms, ...this.#ownRooms(payment)].reduce((a, b) => (b.free <= a.free ? b : a));
   }
 }
 

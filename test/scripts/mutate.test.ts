@@ -115,8 +115,7 @@ describe('a run', () => {
 
 describe('the report', () => {
   const mutant = (line: number, outcome: Outcome): TriedMutant => ({
-    file: 'src/a.ts',
-    line,
+    ...{ file: 'src/a.ts', line, start: 0, end: 1, edited: '(a)' },
     text: 'return a < b;',
     change: 'a < b → a <= b',
     outcome,
@@ -128,9 +127,10 @@ describe('the report', () => {
     ];
     const other = { ...mutant(9, 'unreached'), change: 'a < b → undefined' };
     expect(survivors([mutant(7, 'survived'), other, mutant(8, 'killed')], accepted)).toEqual({
-      listed: ['src/a.ts:7  a < b → a <= b'],
       open: ['src/a.ts:9  a < b → undefined  (reached by no test)'],
+      stale: [],
     });
+    expect(survivors([mutant(8, 'killed')], accepted).stale).toEqual(['src/a.ts  a < b → a <= b']);
   });
 
   it('counts a mutant that hangs as noticed, and one that no test reaches as not', () => {

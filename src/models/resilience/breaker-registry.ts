@@ -84,7 +84,6 @@ export class BreakerRegistry {
     let longest: BreakerBlock | undefined;
     for (const scope of scopes) {
       const { breaker } = found[scope];
-      if (breaker.state === 'closed') continue;
       const waitMs = breaker.waitMs(now);
       if (waitMs > (longest?.waitMs ?? 0)) longest = blockOf(found[scope], waitMs);
     }

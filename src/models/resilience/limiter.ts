@@ -61,7 +61,7 @@ export function startTimeouts({ clock, limits, remainingMs, parent }: TimeoutPla
   };
   const onParentAbort = () => controller.abort(parent.reason);
   if (parent.aborted) onParentAbort();
-  else parent.addEventListener('abort', onParentAbort, { once: true });
+  else parent.addEventListener('abort', onParentAbort);
 
   return {
     signal,
@@ -81,7 +81,7 @@ export function startTimeouts({ clock, limits, remainingMs, parent }: TimeoutPla
       cancelTotal();
       cancelWait();
       parent.removeEventListener('abort', onParentAbort);
-      if (abort) controller.abort(failure ?? parent.reason);
+      if (abort) controller.abort();
     },
   };
 }
@@ -175,7 +175,7 @@ class Places {
       this.#all--;
       this.#running.set(provider, (this.#running.get(provider) ?? 1) - 1);
       this.#heldMs += 0.1 * (this.#clock.monotonic() - began - this.#heldMs);
-      if (this.#waiting > 0) this.#admitNext();
+      this.#admitNext();
     };
   }
 
@@ -201,7 +201,7 @@ class Places {
       };
       const onAbort = () => giveUp(signal.reason);
       const cancelTotal = this.#clock.after(Math.max(0, remainingMs), () => giveUp(totalError(totalMs)));
-      signal.addEventListener('abort', onAbort, { once: true });
+      signal.addEventListener('abort', onAbort);
       const queue = this.#queues.get(owner) ?? [];
       this.#queues.set(owner, queue);
       queue.push(entry);
@@ -220,15 +220,12 @@ class Places {
       if (queue.length > 0) this.#queues.set(owner, queue);
       this.#waiting--;
       next.grant();
-      return;
     }
   }
 
   #forget(owner: string, entry: Waiting): void {
-    const queue = this.#queues.get(owner);
-    const index = queue?.indexOf(entry) ?? -1;
-    if (!queue || index === -1) return;
-    queue.splice(index, 1);
+    const queue = this.#queues.get(owner) ?? [];
+    queue.splice(queue.indexOf(entry), 1);
     if (queue.length === 0) this.#queues.delete(owner);
     this.#waiting--;
   }

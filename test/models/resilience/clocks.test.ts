@@ -33,6 +33,21 @@ describe('the clocks of an attempt', () => {
     expect(clocks.signal.aborted).toBe(false);
     await clock.advance(1);
     expect(clocks.expired()?.details.data).toMatchObject({ clock: 'idle' });
+    expect(clocks.expired()?.message).toContain('nothing more');
+  });
+
+  it('begin with the first character, and go on with as few as count as an answer', async () => {
+    const { clock, clocks } = start();
+    clocks.progress(0);
+    await clock.advance(100_000);
+    clocks.progress(1);
+    await clock.advance(50_000);
+    clocks.progress(16);
+    await clock.advance(50_000);
+    expect(clocks.signal.aborted).toBe(false);
+    clocks.progress(15);
+    await clock.advance(10_000);
+    expect(clocks.expired()?.message).toContain(`15 characters`);
   });
 
   it('do not take a slow drip for progress', async () => {
@@ -60,6 +75,15 @@ describe('the clocks of an attempt', () => {
     caller.abort('enough');
     expect(clocks.signal.reason).toBe('enough');
     expect(clocks.expired()).toBeUndefined();
+    expect(start(caller.signal).clocks.signal.reason).toBe('enough');
+  });
+
+  it('blame no limit for what the caller ended before', async () => {
+    const caller = new AbortController();
+    const { clock, clocks } = start(caller.signal);
+    caller.abort();
+    await clock.advance(300_000);
+    expect(clocks.expired()).toBeUndefined();
   });
 
   it('leave no timer behind', () => {
@@ -68,6 +92,8 @@ describe('the clocks of an attempt', () => {
     clocks.stop(false);
     expect(clock.pending()).toBe(0);
     expect(clocks.signal.aborted).toBe(false);
+    clocks.stop(true);
+    expect(clocks.signal.aborted).toBe(true);
   });
 
   it('wait only briefly for the end of the stream once the answer is finished', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../src/core/errors.ts';
+import { readVendorError } from '../../../src/models/resilience/classify-error.ts';
 import { toModelError, withoutKeys } from '../../../src/models/resilience/errors.ts';
 import { apiError } from '../scripted-model.ts';
 
@@ -317,6 +318,71 @@ describe('toModelError', () => {
       'quota',
       false,
     ]);
+  });
+
+  it.each<[string, unknown, string, string, boolean]>([
+    [
+      'a number of GLM for a balance',
+      apiError(429, { error: { code: '1113', message: 'x' } }),
+      'zhipu',
+      'balance',
+      false,
+    ],
+    [
+      'a number of GLM for a rate',
+      apiError(400, { error: { code: '1303', message: 'x' } }),
+      'zhipu',
+      'rate_limit',
+      true,
+    ],
+    [
+      'the same number of another',
+      apiError(400, { error: { code: '1303', message: 'x' } }),
+      'openai',
+      'bad_request',
+      false,
+    ],
+    [
+      'a balance with a wait',
+      apiError(400, { error: { message: 'Credit balance.' } }, { 'retry-after': '7' }),
+      'openai',
+      'balance',
+      false,
+    ],
+    ['a payment with a wait', apiError(402, '', { 'retry-after': '7' }), 'openai', 'rate_limit', true],
+    [
+      'a spent quota with a wait',
+      apiError(429, { error: { message: 'x', code: 'insufficient_quota' } }, { 'retry-after': '7' }),
+      'openai',
+      'quota',
+      false,
+    ],
+    ['a status in a word', { code: '599', message: 'x' }, 'openai', 'bad_upstream', true],
+    ['a word that is no status', { code: '59', message: 'x' }, 'openai', 'bad_upstream', true],
+    ['a status that nobody knows', apiError(505), 'openai', 'bad_upstream', true],
+    ['a limit of the platform', Object.assign(new Error('x'), { name: 'TimeoutError' }), 'openai', 'timeout', true],
+  ])('%s', (_name, error, provider, kind, retryable) => {
+    const { details } = toModelError(error, { ...origin, provider });
+    expect([details.class, details.retryable]).toEqual([kind, retryable]);
+  });
+
+  it.each([
+    ['599', 599],
+    [100, 100],
+    [99, undefined],
+    [600, undefined],
+    ['ok', undefined],
+  ])('takes %s for the status %s', (status, expected) => {
+    expect(readVendorError({ status, message: 'x' }).status).toBe(expected);
+  });
+
+  it.each<[string, unknown, string]>([
+    ['a cause', Object.assign(new Error('fetch failed'), { cause: new Error('the reason') }), 'the reason'],
+    ['no cause', new Error('fetch failed'), 'fetch failed'],
+    ['words between marks', apiError(502, '<p>Bad</p><b>gateway</b><script>x()</script>now'), 'Bad gateway now'],
+    ['several refused fields', apiError(422, { detail: [{ msg: 'a' }, null, { loc: [] }, { msg: 'b' }] }), 'a; ; b'],
+  ])('reads %s', (_name, error, said) => {
+    expect(readVendorError(error).message).toBe(said);
   });
 
   it('obeys a vendor that says not to try again', () => {

@@ -44,6 +44,7 @@ describe('what a failure tells of the vendor', () => {
     ],
     ['a 500', apiError(500), 'model', false],
     ['a 504', apiError(504), 'model', false],
+    ['a 500 that is not to be tried again', apiError(500, '', { 'X-Should-Retry': 'false' }), 'model', false],
     ['an overload', apiError(529, { error: { type: 'overloaded_error' } }), 'model', false],
   ])('%s', (_name, failure, scope, lasting) => {
     expect(faultFor(failure)).toEqual({ scope, lasting });
@@ -57,6 +58,14 @@ describe('what a failure tells of the vendor', () => {
   ])('nothing: %s', (_name, failure) => {
     expect(faultFor(failure)).toBeUndefined();
   });
+});
+
+it.each([
+  [true, { scope: 'model', lasting: false }],
+  [false, undefined],
+])('an answer that we could not use and may ask for again (%s) is a fault: %o', (retryable, fault) => {
+  const error = new AppError('model', 'odd', { code: 'API_ERROR', class: 'bad_upstream', retryable });
+  expect(faultOf(error, course)).toEqual(fault);
 });
 
 describe('a limit of our own', () => {

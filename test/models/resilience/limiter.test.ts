@@ -151,6 +151,27 @@ describe('the limiter', () => {
     expect(order).toEqual(['a', 'd']);
   });
 
+  it.each([
+    [1, 0, 1],
+    [1, 100_000, 11],
+    [2, 100_000, 6],
+  ])(
+    'says to come back to %i places by how long they were held lately (%i ms): in %i s',
+    async (total, ms, seconds) => {
+      const { enter, clock, leave } = setUp({ total, queue: 1 });
+      await enter('a');
+      await clock.advance(ms);
+      leave('a');
+      for (let n = 0; n < total; n++) await enter(`b${n}`);
+      const caller = new AbortController();
+      void enter('c', { signal: caller.signal });
+      await expect(enter('d')).rejects.toMatchObject({ details: { retryAfterSeconds: seconds } });
+      leave('b0');
+      await turn();
+      expect([clock.pending(), getEventListeners(caller.signal, 'abort').length]).toEqual([0, 0]);
+    },
+  );
+
   it('takes nobody in who gave up before', async () => {
     const { enter, entry, limiter } = setUp({ total: 1 });
     await enter('a');

@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import { AppError, type ErrorDetails } from '../../../src/core/errors.ts';
+import type { CountedFault } from '../../../src/models/resilience/breaker-registry.ts';
+import { createResilience, createRetryBudget, othersAfter } from '../../../src/models/resilience/policy.ts';
+import { manualClock } from '../../support/clock.ts';
+import { seededRandom } from '../../support/random.ts';
+import { candidate } from '../scripted-model.ts';
+
+describe('who may still be asked after a failure', () => {
+  const failed = candidate({ provider: 'alpha', id: 'one', window: 100 });
+  const left = [
+    candidate({ provider: 'alpha', id: 'sibling', window: 100 }),
+    candidate({ provider: 'alpha', id: 'wide', window: 200 }),
+    candidate({ provider: 'beta', id: 'other', window: 50 }),
+  ];
+  const others = ['other'];
+  const all = ['sibling', 'wide', 'other'];
+  it.each<[string, Partial<ErrorDetails>, string[]]>([
+    ['content_filter', {}, []],
+    ['context_length', {}, ['wide']],
+    ['context_length', { data: { elsewhere: true } }, others],
+    ['timeout', { retryable: true }, all],
+    ['timeout', { retryable: false }, []],
+    ['bad_request', {}, []],
+    ['bad_request', { status: 400 }, []],
+    ['bad_request', { status: 404 }, all],
+    ['auth', {}, others],
+    ['auth', { fault: { scope: 'key_model', lasting: true } }, all],
+    ['balance', { fault: { scope: 'key', lasting: true } }, others],
+    ['quota', {}, others],
+    ['over_capacity', {}, []],
+    ['bad_upstream', {}, all],
+  ])('%s %o: %s', (kind, details, expected) => {
+    const error = new AppError('model', 'no', { code: 'API_ERROR', class: kind, ...details });
+    expect(othersAfter(error, failed, left).map(({ model }) => model.id)).toEqual(expected);
+  });
+});
+
+describe('a model that is not asked', () => {
+  const { model } = candidate({ provider: 'alpha', id: 'one' });
+  const sibling = { ...model, id: 'sibling' };
+
+  async function setUp(fault: CountedFault, times: number, keyName?: string) {
+    const clock = manualClock();
+    const limits = { total: 100, perProvider: () => 100, queue: 100 };
+    const upstreams = [{ provider: 'alpha', endpoint: 'alpha.1', key: 'k' }];
+    const parts = { clock, limits, upstreams, random: seededRandom(), emit: () => {}, keyName: () => keyName };
+    const resilience = createResilience(parts);
+    for (let n = 0; n < times; n++) {
+      const permit = await resilience.admit(model, 1_000, 'r');
+      if (permit instanceof AppError) throw permit;
+      permit.failed(fault, true);
+    }
+    return { clock, resilience };
+  }
+
+  it.each<[CountedFault['scope'], string, number]>([
+    ['model', 'alpha:one', 0],
+    ['key_model', 'alpha:one', 0],
+    ['account', 'alpha', 1],
+    ['key', 'alpha', 1],
+  ])('for a fault of its %s is named %s, with the wait', async (scope, name, siblings) => {
+    const { clock, resilience } = await setUp({ scope, cause: 'rate_limit', lasting: false }, 5);
+    await clock.advance(500);
+    const error = resilience.blocked(model);
+    expect(error?.message).toBe(`${name} is not asked for the next 30 s: it failed 5 times in a row (rate_limit).`);
+    expect(error?.details).toMatchObject({
+      ...{ class: 'rate_limit', retryable: true, retryAfterSeconds: 30, fault: { scope, lasting: false } },
+      next: 'Call again in 30 s, or name a model of another provider.',
+    });
+    expect(await resilience.admit(model, 1_000, 'r')).toMatchObject({ message: error?.message });
+    expect(resilience.blocked(sibling) === undefined).toBe(siblings === 0);
+    expect(resilience.health()).toMatchObject([{ scope, state: 'open' }]);
+  });
+
+  it.each<[string | undefined, string]>([
+    ['ALPHA_API_KEY', 'Set ALPHA_API_KEY to a valid key'],
+    [undefined, 'Change the settings of alpha'],
+  ])('because of its key %s is not asked again until that is known to work', async (keyName, next) => {
+    const { resilience } = await setUp({ scope: 'key', cause: 'auth', lasting: true }, 1, keyName);
+    expect(resilience.blocked(model)).toMatchObject({
+      message: 'alpha is not asked: it refused the key.',
+      details: { class: 'auth', retryable: false, fault: { lasting: true }, next: expect.stringContaining(next) },
+    });
+    await resilience.keyWorks('alpha');
+    await resilience.settled();
+    expect(resilience.blocked(model)).toBeUndefined();
+  });
+
+  it('earns its retries by calls', async () => {
+    const { resilience } = await setUp({ scope: 'key', cause: 'network', lasting: false }, 0);
+    const retry = () => resilience.mayRetry(model);
+    expect([retry(), retry(), retry(), retry()]).toEqual([true, true, true, false]);
+    for (let call = 0; call < 40; call++) resilience.called(model);
+    expect(retry()).toBe(true);
+  });
+});
+
+it('forgets a retry exactly an hour later', () => {
+  const budget = createRetryBudget();
+  for (let retry = 0; retry < 3; retry++) expect(budget.take('alpha', 0)).toBe(true);
+  expect([budget.take('alpha', 3_599_999), budget.take('alpha', 3_600_000)]).toEqual([false, true]);
+});
