@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { WebSocket } from 'ws';
-import { type FrameError, type ServerFrame, serverFrame } from '../../src/server/websocket/protocol.ts';
+import type { FrameError, ServerFrame } from '../../src/server/websocket/protocol.ts';
+import { parseServerFrame } from './frame-schema.ts';
 
 export interface FrameClientOptions {
   headers?: Record<string, string>;
@@ -22,7 +23,7 @@ export async function openFrames(url: string, { headers }: Pick<FrameClientOptio
     });
   });
   socket.on('message', data => {
-    frames.push(serverFrame.parse(JSON.parse(data.toString())));
+    frames.push(parseServerFrame(JSON.parse(data.toString())));
     for (const look of looked.splice(0)) look();
   });
   socket.on('ping', () => {

@@ -65,131 +65,96 @@ export type HelloFrame = Extract<ClientFrame, { op: 'hello' }>;
 
 export const ops: ReadonlySet<string> = new Set(clientFrame.options.map(({ shape }) => shape.op.value));
 
-export const frameError = z.strictObject({
-  code: z.enum([
-    'TOOL_NOT_FOUND',
-    'INVALID_REQUEST',
-    'OVER_CAPACITY',
-    'DUPLICATE',
-    'TIMEOUT',
-    'CANCELLED',
-    'PROVIDER_ERROR',
-    'EXEC_ERROR',
-  ]),
+/** An error as this protocol has it. */
+export interface FrameError {
+  code:
+    | 'TOOL_NOT_FOUND'
+    | 'INVALID_REQUEST'
+    | 'OVER_CAPACITY'
+    | 'DUPLICATE'
+    | 'TIMEOUT'
+    | 'CANCELLED'
+    | 'PROVIDER_ERROR'
+    | 'EXEC_ERROR';
   /** Finer than the code: one word a program can switch on. */
-  error_class: z.string(),
-  message: z.string(),
+  error_class: string;
+  message: string;
   /** Null where the error is about no tool. */
-  tool: z.string().nullable(),
+  tool: string | null;
   /** The error as other endpoints write it, and at least `next`: what to do now. */
-  detail: z.looseObject({ next: z.string().nullish() }),
+  detail: { [field: string]: unknown; next?: string | null };
   /** Seconds. */
-  retry_after: z.number().optional(),
-});
+  retry_after?: number;
+}
 
-export type FrameError = z.output<typeof frameError>;
+/** Milliseconds from a request to its result, and of it, waiting for a place in this server, and in front of the provider. */
+interface LatencyMetrics {
+  latency_ms: number;
+  global_sem_wait_ms: number;
+  provider_sem_wait_ms?: number;
+  processing_ms: number;
+  provider_name?: string;
+}
 
-/** Seconds since the epoch. */
-const t = z.number();
+/** The server with its sessions, open WebSockets, and the calls that may run at once, that do, and that wait for their turn. */
+interface FrameHealth {
+  t: number;
+  sessions: number;
+  connections: number;
+  global_capacity: number;
+  global_inflight: number;
+  global_waiting: number;
+  /** No new calls are taken. */
+  draining: boolean;
+}
 
-/** What the server sends. */
-export const serverFrame = z.discriminatedUnion('op', [
-  z.strictObject({
-    op: z.literal('hello_ack'),
-    ok: z.boolean(),
-    session_id: z.string().optional(),
-    /** The session was there already, with what it has kept. */
-    resumed: z.boolean().optional(),
-    error: z.enum(['invalid_hello', 'missing_hello', 'unauthorized', 'over_capacity']).optional(),
-    message: z.string().optional(),
-    retry_after_s: z.number().optional(),
-  }),
-  z.strictObject({
-    op: z.literal('list_tools_res'),
-    request_id: maybeRequestId,
-    tools: z.array(
-      z.strictObject({ name: z.string(), description: z.string(), inputSchema: z.record(z.string(), z.unknown()) }),
-    ),
-  }),
-  z.strictObject({
-    op: z.literal('call_tool_ack'),
-    request_id: requestId,
-    accepted: z.literal(true),
-    /** Seconds from now until the call is ended with TIMEOUT. */
-    timeout: z.number(),
-    name: z.string(),
-  }),
-  z.strictObject({
-    op: z.literal('progress'),
-    request_id: requestId,
-    name: z.string(),
-    t,
-    note: z.string().optional(),
-  }),
-  z.strictObject({ op: z.literal('stream_chunk'), request_id: requestId, chunk: z.string(), t }),
-  z.strictObject({ op: z.literal('stream_complete'), request_id: requestId, t }),
-  z.strictObject({
-    op: z.literal('call_tool_res'),
-    request_id: requestId,
-    outputs: z.array(z.strictObject({ type: z.literal('text'), text: z.string() })),
-    /** All outputs as one text; left out when EXAI_WS_COMPAT_TEXT is off. */
-    text: z.string().optional(),
-    error: frameError.optional(),
-    metadata: z
-      .strictObject({
-        latency_metrics: z.strictObject({
-          /** Milliseconds, as all of these, from the request to its result. */
-          latency_ms: z.number(),
-          /** Of it, waiting for a place in this server, and in front of the provider. */
-          global_sem_wait_ms: z.number(),
-          provider_sem_wait_ms: z.number().optional(),
-          processing_ms: z.number(),
-          provider_name: z.string().optional(),
-        }),
-      })
-      .optional(),
-    /** The result of an earlier request, which this one is once more. */
-    from_cache: z.literal(true).optional(),
-    /** The result of a call that ran already for this other request. */
-    from_inflight: requestId.optional(),
-  }),
-  z.strictObject({ op: z.literal('cancelled'), request_id: requestId, running: z.boolean(), t }),
-  z.strictObject({ op: z.literal('pong'), request_id: maybeRequestId, t }),
-  z.strictObject({
-    op: z.literal('health_res'),
-    request_id: maybeRequestId,
-    ok: z.literal(true),
-    health: z.strictObject({
-      t,
-      /** Of this server, with a client or waiting for one. */
-      sessions: z.number(),
-      /** WebSockets that are open. */
-      connections: z.number(),
-      /** Calls that may run at the same time, that do, and that wait for their turn. */
-      global_capacity: z.number(),
-      global_inflight: z.number(),
-      global_waiting: z.number(),
-      /** No new calls are taken. */
-      draining: z.boolean(),
-    }),
-  }),
-  z.strictObject({
-    op: z.literal('rotate_token_res'),
-    request_id: maybeRequestId,
-    ok: z.boolean(),
-    error: z.enum(['missing_params', 'unauthorized', 'invalid_token']).optional(),
-    message: z.string().optional(),
-    retry_after_s: z.number().optional(),
-  }),
-  z.strictObject({
-    op: z.literal('error'),
-    request_id: maybeRequestId,
-    message: z.string(),
-    error: frameError,
-  }),
-]);
-
-export type ServerFrame = z.output<typeof serverFrame>;
+/** What the server sends; tests hold each message against a schema of the same shape. `t`: seconds since the epoch. */
+export type ServerFrame =
+  | {
+      op: 'hello_ack';
+      ok: boolean;
+      session_id?: string;
+      /** The session was there already, with what it has kept. */
+      resumed?: boolean;
+      error?: 'invalid_hello' | 'missing_hello' | 'unauthorized' | 'over_capacity';
+      message?: string;
+      retry_after_s?: number;
+    }
+  | {
+      op: 'list_tools_res';
+      request_id?: string;
+      tools: { name: string; description: string; inputSchema: Record<string, unknown> }[];
+    }
+  /** `timeout`: seconds from now until the call is ended with TIMEOUT. */
+  | { op: 'call_tool_ack'; request_id: string; accepted: true; timeout: number; name: string }
+  | { op: 'progress'; request_id: string; name: string; t: number; note?: string }
+  | { op: 'stream_chunk'; request_id: string; chunk: string; t: number }
+  | { op: 'stream_complete'; request_id: string; t: number }
+  | {
+      op: 'call_tool_res';
+      request_id: string;
+      outputs: { type: 'text'; text: string }[];
+      /** All outputs as one text; left out when EXAI_WS_COMPAT_TEXT is off. */
+      text?: string;
+      error?: FrameError;
+      metadata?: { latency_metrics: LatencyMetrics };
+      /** The result of an earlier request, which this one is once more. */
+      from_cache?: true;
+      /** The result of a call that ran already for this other request. */
+      from_inflight?: string;
+    }
+  | { op: 'cancelled'; request_id: string; running: boolean; t: number }
+  | { op: 'pong'; request_id?: string; t: number }
+  | { op: 'health_res'; request_id?: string; ok: true; health: FrameHealth }
+  | {
+      op: 'rotate_token_res';
+      request_id?: string;
+      ok: boolean;
+      error?: 'missing_params' | 'unauthorized' | 'invalid_token';
+      message?: string;
+      retry_after_s?: number;
+    }
+  | { op: 'error'; request_id?: string; message: string; error: FrameError };
 
 export type ResultFrame = Extract<ServerFrame, { op: 'call_tool_res' }>;
 

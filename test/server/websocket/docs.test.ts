@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { clientFrame, closeCodes, frameError, ops, serverFrame } from '../../../src/server/websocket/protocol.ts';
+import { clientFrame, closeCodes, ops } from '../../../src/server/websocket/protocol.ts';
+import { frameError, serverFrame } from '../../support/frame-schema.ts';
 
 const text = readFileSync(new URL('../../../docs/frame-protocol.md', import.meta.url), 'utf8');
 
