@@ -9,18 +9,18 @@ import { createModelService, type ModelService } from '../models/call/models.ts'
 import type { UnknownName } from '../models/catalogue/capabilities.ts';
 import { overlay } from '../models/catalogue/overlay.ts';
 import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
-import type { DocumentLibrary, VendorEmbedder, VendorFiles, WebSearcher } from '../models/vendor-services.ts';
+import type { DocumentLibrary, VendorEmbedder, WebSearcher } from '../models/vendor-services.ts';
 import { namedEmbedder } from '../providers/embeddings.ts';
 import { createCliRegistry, type ExternalClis } from '../providers/external-cli/cli-registry.ts';
 import { configuredClis } from '../providers/external-cli/configured-clis.ts';
 import { type CliRunner, cliProviderId } from '../providers/external-cli/contract.ts';
 import { cliProvider } from '../providers/external-cli/provider.ts';
 import { providers } from '../providers/index.gen.ts';
-import { createMoonshotFiles, moonshotEndpoint } from '../providers/moonshot/api.ts';
+import { moonshotEndpoint } from '../providers/moonshot/api.ts';
+import { createMoonshotFiles } from '../providers/moonshot/files.ts';
 import { accountOf, createDocumentLibrary } from '../providers/shared/document-library.ts';
 import { ownEndpoints } from '../providers/shared/self-hosted.ts';
-import { searchEngineOf, zhipuEndpoint } from '../providers/zhipu/api.ts';
-import { createZhipuFiles, createZhipuWebSearch } from '../providers/zhipu/services.ts';
+import { createZhipuWebSearch, searchEngineOf, zhipuEndpoint } from '../providers/zhipu/api.ts';
 import { createKeptTexts } from '../storage/shared-state.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
 import { type AppConfig, providerSetup } from './settings.ts';
@@ -129,8 +129,6 @@ export interface VendorServices {
   configured: readonly string[];
   documents?: DocumentLibrary;
   web?: WebSearcher;
-  /** Files of GLM's agents. */
-  zhipuFiles?: VendorFiles;
   embedder?: VendorEmbedder;
   /** Why there is none, where one is named. */
   noEmbedder?: string;
@@ -189,8 +187,5 @@ function moonshotServices(settings: ProviderSettings, { clock, state }: { clock:
 
 function zhipuServices(settings: ProviderSettings, now: () => number) {
   const endpoint = zhipuEndpoint(settings, now);
-  return {
-    web: createZhipuWebSearch(endpoint, searchEngineOf(settings, endpoint.baseUrl)),
-    zhipuFiles: createZhipuFiles(endpoint),
-  };
+  return { web: createZhipuWebSearch(endpoint, searchEngineOf(settings, endpoint.baseUrl)) };
 }

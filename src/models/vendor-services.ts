@@ -12,7 +12,7 @@ export interface VendorFile {
   status: string;
 }
 
-/** A vendor's store of files. All of it throws an `AppError`. */
+/** A vendor's store of files, which it reads. All of it throws an `AppError`. */
 export interface VendorFiles {
   /** Bytes of one file at the most. */
   maxBytes: number;
@@ -20,10 +20,6 @@ export interface VendorFiles {
   list(signal: AbortSignal): Promise<VendorFile[]>;
   /** False when there is no such file. */
   remove(id: string, signal: AbortSignal): Promise<boolean>;
-}
-
-/** One that also reads what it keeps. */
-export interface ReadingVendorFiles extends VendorFiles {
   /** The text of a file; undefined when there is no such file. */
   content(id: string, signal: AbortSignal): Promise<string | undefined>;
 }

@@ -22,10 +22,8 @@ export interface Budget extends Omit<BudgetRequest, 'maxOutput' | 'maxPrompt'> {
   answer: number;
   /** For history and files together. */
   rest: number;
-  /** The most that history may take; above it the thread is compacted. */
+  /** The most that history may take; above it the thread is compacted. What it leaves is for files. */
   history: number;
-  /** What files get however long the history is. What the history leaves unused is theirs too. */
-  filesGuaranteed: number;
 }
 
 /** Divides a window. Throws LIMIT with the numbers when the reserved parts alone are too much. */
@@ -43,15 +41,7 @@ export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: 
     );
   }
   const rest = Math.max(0, Math.min(room, maxPrompt - reserved));
-  const wide = isWide(window);
-  return {
-    window,
-    answer,
-    reserved,
-    rest,
-    history: Math.floor(rest * (wide ? 0.4 : 0.5)),
-    filesGuaranteed: Math.floor(rest * (wide ? 0.4 : 0.3)),
-  };
+  return { window, answer, reserved, rest, history: Math.floor(rest * (isWide(window) ? 0.4 : 0.5)) };
 }
 
 /** The largest power of two that is not above the window: models of one class share a thread's compactions. */

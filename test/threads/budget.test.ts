@@ -3,7 +3,7 @@ import { isAppError } from '../../src/core/errors.ts';
 import { planBudget, windowClass } from '../../src/threads/compaction.ts';
 
 describe('planBudget', () => {
-  it('gives 60 % of a narrow window to content and guarantees shares of the rest', () => {
+  it('gives 60 % of a narrow window to content and half of the rest to the history at the most', () => {
     const budget = planBudget({ window: 200_000, maxOutput: 100_000, reserved: 20_000 });
     expect(budget).toEqual({
       window: 200_000,
@@ -11,13 +11,12 @@ describe('planBudget', () => {
       reserved: 20_000,
       rest: 100_000,
       history: 50_000,
-      filesGuaranteed: 30_000,
     });
   });
 
   it('gives 80 % of a wide window to content', () => {
     const budget = planBudget({ window: 1_000_000, maxOutput: 500_000, reserved: 0 });
-    expect(budget).toMatchObject({ answer: 200_000, rest: 800_000, history: 320_000, filesGuaranteed: 320_000 });
+    expect(budget).toMatchObject({ answer: 200_000, rest: 800_000, history: 320_000 });
   });
 
   it('leaves to content what the model cannot answer anyway', () => {

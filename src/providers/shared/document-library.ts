@@ -7,9 +7,9 @@ import type {
   Document,
   DocumentLibrary,
   KeptDocument,
-  ReadingVendorFiles,
   UploadedDocument,
   VendorFile,
+  VendorFiles,
 } from '../../models/vendor-services.ts';
 
 /** What is remembered of one upload. */
@@ -71,7 +71,7 @@ function ownersOf({ owners }: JsonObject): string[] {
 
 export interface LibraryParts {
   provider: string;
-  files: ReadingVendorFiles;
+  files: VendorFiles;
   /** Names the account without telling its key. */
   account: string;
   state: SharedState;

@@ -1,8 +1,8 @@
-import { isRecord } from '../../core/json.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
 import { checkedBaseUrl, type ProviderSettings } from '../../models/provider.ts';
-import type { SearchHit } from '../../models/vendor-services.ts';
-import type { VendorEndpoint } from '../shared/http.ts';
+import type { SearchHit, WebSearcher } from '../../models/vendor-services.ts';
+import { type VendorEndpoint, vendorJson } from '../shared/http.ts';
 
 /** The engine that is searched with: as set, else what the vendor at this address has. */
 export function searchEngineOf({ searchEngine }: ProviderSettings, baseUrl: string): string {
@@ -56,7 +56,7 @@ function textOf(value: unknown, maxLength: number): string | undefined {
 /** Z.ai; in China the same stands at open.bigmodel.cn. */
 const zhipuBaseUrl = 'https://api.z.ai/api/paas/v4';
 
-/** Where GLM is asked for searches, files and embeddings: where it is asked for answers. */
+/** Where GLM is asked for searches and embeddings: where it is asked for answers. */
 export function zhipuEndpoint({ apiKey = '', baseUrl }: ProviderSettings, now: () => number): VendorEndpoint {
   return {
     provider: 'zhipu',
@@ -64,5 +64,31 @@ export function zhipuEndpoint({ apiKey = '', baseUrl }: ProviderSettings, now: (
     headers: { authorization: `Bearer ${apiKey}` },
     keyName: 'ZHIPUAI_API_KEY',
     now,
+  };
+}
+
+const timeoutMs = 60_000;
+
+/** The search of Z.ai and BigModel that stands by itself. */
+export function createZhipuWebSearch(endpoint: VendorEndpoint, engine: string): WebSearcher {
+  return {
+    provider: endpoint.provider,
+    engine,
+    async search({ query, count, recency, domain, engine: own = engine }, signal) {
+      const body: JsonObject = {
+        search_engine: own,
+        search_query: query,
+        // BigModel, whose engines these are, wants it said.
+        ...(own.startsWith('search_') && { search_intent: false }),
+        count: hitsToAsk(own, count),
+        ...(domain !== undefined && { search_domain_filter: domain }),
+        ...(recency !== undefined && { search_recency_filter: recency }),
+        content_size: 'medium',
+      };
+      const headers = { 'accept-language': 'en-US,en' };
+      const what = 'a search of the web';
+      const answer = await vendorJson(endpoint, { path: '/web_search', body, headers, what, timeoutMs, signal });
+      return hitsOf(answer.search_result).slice(0, count);
+    },
   };
 }

@@ -161,18 +161,11 @@ function pieceOf(path: string, isNew: boolean, lines: readonly string[]): string
   return `${[...head, ...lines].join('\n')}\n`;
 }
 
-export interface Applied {
-  /** Absolute. */
-  files: string[];
-  /** The folder with the files as they were, and the patch: `git apply -R` takes it back. */
-  backup: string;
-}
-
 /**
- * Applies a patch that still applies, all of it or nothing, after what it changes was copied. Throws an `AppError`; nothing
- * was changed then.
+ * Applies a patch that still applies, all of it or nothing, after what it changes was copied to `backup`, with the patch: `git
+ * apply -R` takes it back. Answers the absolute paths. Throws an `AppError`; nothing was changed then.
  */
-export async function applyPatch(options: GitOptions, request: PatchRequest & { backup: string }): Promise<Applied> {
+export async function applyPatch(options: GitOptions, request: PatchRequest & { backup: string }): Promise<string[]> {
   const { backup, signal } = request;
   const sound = await checkPatch(options, request);
   if (!sound.ok) throw stale(sound.reason);
@@ -190,7 +183,7 @@ export async function applyPatch(options: GitOptions, request: PatchRequest & { 
   }
   const refusal = await applyBy(options, place, patch, [], signal);
   if (refusal !== undefined) throw stale(refusal);
-  return { files: files.map(({ path }) => join(place.top, path)), backup };
+  return files.map(({ path }) => join(place.top, path));
 }
 
 function stale(reason: string): Error {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createMoonshotFiles, moonshotEndpoint } from '../../../src/providers/moonshot/api.ts';
+import { moonshotEndpoint } from '../../../src/providers/moonshot/api.ts';
+import { createMoonshotFiles } from '../../../src/providers/moonshot/files.ts';
 import { accountOf, createDocumentLibrary } from '../../../src/providers/shared/document-library.ts';
 import { realClock } from '../../support/clock.ts';
 import { createLocalState } from '../../support/local-state.ts';

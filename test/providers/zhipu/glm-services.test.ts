@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { zhipuEndpoint } from '../../../src/providers/zhipu/api.ts';
-import { createZhipuFiles, createZhipuWebSearch } from '../../../src/providers/zhipu/services.ts';
+import { createZhipuWebSearch, zhipuEndpoint } from '../../../src/providers/zhipu/api.ts';
 import { type FakeZhipu, startZhipu } from '../../support/vendors/start-zhipu.ts';
 
 const { signal } = new AbortController();
@@ -73,12 +72,4 @@ describe("GLM's search by itself", () => {
       details: { class: 'bad_request' },
     });
   });
-});
-
-it('keeps files for its agents', async () => {
-  const files = createZhipuFiles(door());
-  const { id } = await files.upload({ name: 'terms.txt', bytes: Buffer.from('a = b') }, signal);
-  expect((await files.list(signal)).map(file => file.filename)).toEqual(['terms.txt']);
-  expect(await files.remove(id, signal)).toBe(true);
-  expect(await files.remove(id, signal)).toBe(false);
 });

@@ -2,7 +2,6 @@ import { isRecord } from '../../../src/core/json.ts';
 import { type ChatDialect, startChatDialect } from './chat-dialect.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
 import { type FieldTable, firstFieldFault } from './field-check.ts';
-import { createFileShelf, type FileShelf } from './file-shelf.ts';
 import type { Refusal } from './refusal.ts';
 import type { BesideAnswer, BesideRequest } from './vendor-kind.ts';
 import { recordOf, recordsOf, stringOf } from './wire-values.ts';
@@ -37,7 +36,6 @@ export interface Hit {
 }
 
 export interface FakeZhipu extends FakeVendor {
-  files: FileShelf;
   /** What a search finds, in a chat and by itself. */
   hits: Hit[];
   /** Bodies of searches and embeddings. */
@@ -64,18 +62,11 @@ const fields: FieldTable = {
   user_id: ['string'],
 };
 
-/** GLM: OpenAI's chat below /api/paas/v4, with thinking and a search of its own; searches, files and embeddings beside it. */
+/** GLM: OpenAI's chat below /api/paas/v4, with thinking and a search of its own; searches and embeddings beside it. */
 export async function startZhipu(options: FakeVendorOptions = {}): Promise<FakeZhipu> {
   const refuse = (status: number, message: string): BesideAnswer => ({
     status,
     body: zhipuRefusal(status, message).body,
-  });
-  const files = createFileShelf({
-    purpose: 'agent',
-    extensions: /\.(pdf|docx?|xlsx?|pptx?|txt|jpg|png)$/i,
-    maxBytes: 100 * 1024 * 1024,
-    maxFiles: 100,
-    refusal: refuse,
   });
   const state: Pick<FakeZhipu, 'hits' | 'asked'> = { hits: [], asked: [] };
   const dialect: ChatDialect = {
@@ -99,10 +90,10 @@ export async function startZhipu(options: FakeVendorOptions = {}): Promise<FakeZ
       ...(searchOf(body)?.search_result === true && { web_search: state.hits }),
     }),
     tooLong: () => zhipuRefusal(400, 'Prompt exceeds max length', '1261'),
-    beside: request => files.beside(request) ?? beside(state, request, refuse),
+    beside: request => beside(state, request, refuse),
   };
   const vendor = await startChatDialect(dialect, options);
-  return Object.assign(vendor, { files, hits: state.hits, asked: state.asked });
+  return Object.assign(vendor, { hits: state.hits, asked: state.asked });
 }
 
 function searchOf(body: Record<string, unknown>): Record<string, unknown> | undefined {

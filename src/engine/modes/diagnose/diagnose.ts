@@ -60,7 +60,7 @@ async function applyDiagnosis(call: ThreadedCall, services: ModeServices): Promi
         next: 'Ask him what to do instead.',
       });
     const backup = join(backups, reqId);
-    const { files } = await git.applyPatch({ ...request, backup });
+    const files = await git.applyPatch({ ...request, backup });
     tell(files);
     return recordLocalTurn(services, call, {
       contribution: `The patch was applied to ${files.join(', ')}.`,

@@ -1,20 +1,9 @@
 import { type AppError, inputError, isAppError, limitError } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, parsedJson } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import type { VendorFile, VendorFiles } from '../../models/vendor-services.ts';
-import { type VendorEndpoint, vendorJson, vendorRequest } from './http.ts';
-
-export interface FilesApi {
-  endpoint: VendorEndpoint;
-  /** What the vendor is told that files are for. */
-  purpose: string;
-  maxBytes: number;
-  /** The most files of one account. */
-  maxFiles: number;
-  /** The tool that deletes files, for advice; absent: the vendor's console. */
-  deletesWith?: string;
-}
+import { type VendorEndpoint, vendorJson, vendorRequest } from '../shared/http.ts';
 
 const what = 'its files';
 const uploadMs = 180_000;
@@ -22,9 +11,14 @@ const askMs = 60_000;
 const maxPages = 20;
 const maxNameLength = 200;
 
-/** The files of a vendor that speaks like OpenAI about them: `POST`, `GET` and `DELETE /files`. */
-export function filesApi(api: FilesApi): VendorFiles {
-  const { endpoint, purpose, maxBytes } = api;
+/** The most files of one account. */
+const maxFiles = 1_000;
+const extractMs = 120_000;
+/** What the vendor is told that files are for. */
+const purpose = 'file-extract';
+
+/** Files of Moonshot, which reads documents of many kinds and pictures of text: `POST`, `GET` and `DELETE /files`. */
+export function createMoonshotFiles(endpoint: VendorEndpoint, maxBytes: number): VendorFiles {
   return {
     maxBytes,
     async upload({ name, bytes }, signal) {
@@ -37,7 +31,7 @@ export function filesApi(api: FilesApi): VendorFiles {
         const answer = await vendorJson(endpoint, { path: '/files', body, what, timeoutMs: uploadMs, signal });
         return uploaded(endpoint.provider, name, answer);
       } catch (error) {
-        throw isAppError(error) ? limitOf(error, api, name, bytes.byteLength) : error;
+        throw isAppError(error) ? limitOf(error, endpoint, name, { bytes: bytes.byteLength, maxBytes }) : error;
       }
     },
     async list(signal) {
@@ -60,11 +54,24 @@ export function filesApi(api: FilesApi): VendorFiles {
       const { status } = await vendorRequest(endpoint, { method: 'DELETE', ...file });
       return status !== 404;
     },
+    async content(id, signal) {
+      if (!isFileId(id)) return undefined;
+      const path = `/files/${id}/content`;
+      const text = { path, what: 'the text of a file', timeoutMs: extractMs, signal, expects: [404] };
+      const answer = await vendorRequest(endpoint, text);
+      return answer.status === 404 ? undefined : textOf(answer.text);
+    },
   };
 }
 
+/** The vendor wraps the text into an object with the file's kind and name. */
+function textOf(body: string): string {
+  const parsed = parsedJson(body);
+  return isRecord(parsed) && typeof parsed.content === 'string' ? parsed.content : body;
+}
+
 /** Whether a text can be an id of a vendor's file; anything else could lead to another address. */
-export function isFileId(id: string): boolean {
+function isFileId(id: string): boolean {
   return /^[A-Za-z0-9_-]{1,200}$/.test(id);
 }
 
@@ -101,7 +108,7 @@ function plainName(path: string): string {
   return plain.length <= maxNameLength ? plain || 'file' : `${safeCut(plain, maxNameLength - 20)}${plain.slice(-20)}`;
 }
 
-export function tooLarge(name: string, bytes: number, maxBytes: number): AppError {
+function tooLarge(name: string, bytes: number, maxBytes: number): AppError {
   return limitError('size', `${name} has ${bytes} bytes; a document has at most ${maxBytes}.`, {
     next: 'Split the document, or send the part that matters.',
     data: { bytes, limit: maxBytes },
@@ -111,18 +118,17 @@ export function tooLarge(name: string, bytes: number, maxBytes: number): AppErro
 /** Vendors tell their limits in sentences of a 400. */
 function limitOf(
   error: AppError,
-  { endpoint, maxFiles, maxBytes, deletesWith }: FilesApi,
+  { provider }: VendorEndpoint,
   name: string,
-  bytes: number,
+  { bytes, maxBytes }: { bytes: number; maxBytes: number },
 ): AppError {
   const { status } = error.details;
   if (status === 413 || status === 435 || /file size is too large/i.test(error.message))
     return tooLarge(name, bytes, maxBytes);
   if (!/number of files|max file count|storage (quota|limit)|total size/i.test(error.message)) return error;
-  const way = deletesWith === undefined ? "at the vendor's console" : `with ${deletesWith}`;
-  return limitError('files', `${endpoint.provider} keeps no more files for this account (at most ${maxFiles}).`, {
-    provider: endpoint.provider,
-    next: `Delete files that are no longer needed ${way}, then send the call again.`,
+  return limitError('files', `${provider} keeps no more files for this account (at most ${maxFiles}).`, {
+    provider,
+    next: 'Delete files that are no longer needed with kimi_manage_files, then send the call again.',
     data: { limit: maxFiles },
   });
 }
