@@ -1,7 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import { isRecord, type JsonObject, parsedJson } from '../../core/json.ts';
-import { bounded } from '../../models/resilience/bounded-body.ts';
 import { badUpstream, toModelError } from '../../models/resilience/errors.ts';
 
 /** The one way in which providers speak HTTP: Node's own fetch, without its time limits. */
@@ -50,7 +49,11 @@ export const vendorFetch: Fetch = async (input, init) => {
   const own = { ...init, redirect: 'manual' as const };
   const response = await fetch(input, currentDispatcher() ? Object.assign(own, { dispatcher: patient }) : own);
   const target = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null;
-  if (target === null) return bounded(response);
+  if (target === null) {
+    // Not with the settings of providers, which the start needs.
+    const { bounded } = await import('../../models/resilience/bounded-body.ts');
+    return bounded(response);
+  }
   await response.body?.cancel();
   throw redirected(response.status, new URL(target, response.url || undefined));
 };
