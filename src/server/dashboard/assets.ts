@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-/** What runs in the browser: pages that follow what happens, clocks that go on, and a key for searching. Everything works without it. */
+/** What runs in the browser: pages that follow what happens, clocks that go on, local times, and keys to search and to move. Everything works without it. */
 export const script = `'use strict';
 (() => {
   const live = document.querySelector('[data-live]');
@@ -27,6 +27,27 @@ export const script = `'use strict';
       if (again) again.focus({ preventScroll: true });
     }
     tick();
+    localize();
+  }
+
+  // Times stand there in UTC, which stays in their title.
+  function localize() {
+    for (const time of document.querySelectorAll('time[data-local]')) {
+      const date = new Date(time.dateTime);
+      const isToday = date.toDateString() === new Date().toDateString();
+      time.textContent = date.toLocaleString([], isToday ? { timeStyle: 'medium' } : { dateStyle: 'medium', timeStyle: 'short' });
+    }
+  }
+
+  function move(step) {
+    const items = [...document.querySelectorAll('main tbody tr, .threads > li, .turn, .call, .verdict')];
+    const at = items.findIndex(each => each.contains(document.activeElement));
+    const item = items[at < 0 ? 0 : Math.max(0, Math.min(items.length - 1, at + step))];
+    if (!item) return;
+    const link = item.matches('.turn, .verdict') ? null : item.querySelector('a[href]');
+    if (!link) item.tabIndex = -1;
+    (link || item).focus();
+    item.scrollIntoView({ block: 'nearest' });
   }
 
   if (live && window.EventSource) {
@@ -72,13 +93,17 @@ export const script = `'use strict';
   tick();
   setInterval(tick, 1000);
 
+  localize();
   addEventListener('keydown', event => {
-    if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return;
-    const search = document.querySelector('input[type=search]');
-    if (!search || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) return;
+    if (!['/', 'j', 'k'].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) return;
     event.preventDefault();
-    search.focus();
+    if (event.key !== '/') return move(event.key === 'j' ? 1 : -1);
+    const search = document.querySelector('input[type=search]');
+    if (search) search.focus();
+    else location.assign('/threads#search');
   });
+  if (location.hash === '#search') document.querySelector('input[type=search]')?.focus();
 })();
 `;
 
@@ -198,7 +223,8 @@ pre code { font-size: inherit; }
 pre { margin: 0; overflow-x: auto; padding: .75rem .9rem; border: 1px solid var(--line); border-radius: .45rem; background: var(--paper); tab-size: 2; line-height: 1.45; overflow-wrap: normal; unicode-bidi: plaintext; max-height: 40rem; }
 .files { list-style: none; margin: .9rem 0 0; padding: 0; display: grid; gap: .4rem; grid-template-columns: minmax(0, 1fr); font-size: .88rem; }
 .files pre { margin-top: .5rem; } .add { color: var(--good); background: var(--good-tint); } .cut { color: var(--bad); background: var(--bad-tint); } .hunk { color: var(--soft); }
-.add, .cut, .hunk { display: inline-block; min-width: 100%; }
+.diff { max-height: 60rem; } .diff code { display: grid; } .pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 0 .75rem; } .pair span, .hunk { white-space: pre-wrap; overflow-wrap: anywhere; min-height: 1.45em; } .void { background: var(--raised); }
+mark { background: var(--warn-tint); color: var(--warn); font-weight: 600; border-radius: .2rem; } .turn:focus { outline: 2px solid var(--accent); }
 .sources { margin: .9rem 0 0; padding: .7rem 0 0; border-top: 1px solid var(--line); font-size: .88rem; } .sources ol { margin: .3rem 0 0; padding-left: 1.3rem; }
 img.shown { max-width: 100%; max-height: 20rem; border-radius: .4rem; }
 .steps { list-style: none; margin: 0; } .steps.card { padding: .25rem 1.15rem; }
@@ -228,6 +254,7 @@ const narrow = `
   .switch button { padding: .25rem .42rem; } .who { gap: .2rem; } .who .quiet { padding: .38rem .4rem; }
   nav { order: 3; width: 100%; } nav a { padding: .35rem .55rem; } .steps li { grid-template-columns: minmax(0, 1fr); }
   .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); } 
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; } .pair { grid-template-columns: minmax(0, 1fr); } .pair .twin, .pair .void { display: none; }
   table, tbody, tr, td { display: block; } thead { position: absolute; clip-path: inset(50%); width: 1px; overflow: hidden; } .about { min-width: 0; } td.none { display: none; }
   tr { padding: .5rem 0; border-bottom: 1px solid var(--line); } tr:last-child { border-bottom: 0; }
   td:not(.none) { display: grid; grid-template-columns: 7rem minmax(0, 1fr); gap: .75rem; padding: .2rem .9rem; border: 0; overflow-wrap: anywhere; } td::before { content: attr(data-label); color: var(--soft); font-size: .85rem; }

@@ -112,7 +112,7 @@ export async function callPart(visit: Visit, call: WatchedCall): Promise<Markup>
   return html`${facts([
     ['Outcome', outcomePill(sum)],
     call.about && ['Project', projectOf(call.about)],
-    ['Began (UTC)', clockTime(call.startedAt)],
+    ['Began', clockTime(call.startedAt)],
     ['Took', call.endedAt === undefined ? runningClock(sum.tookMs) : duration(sum.tookMs)],
     call.client === undefined ? undefined : ['Client', line(call.client, 80)],
     ['Attempts', amount(sum.attempts)],
@@ -201,6 +201,8 @@ function eventText(event: AppEvent): Child {
       return files(event);
     case 'files.written':
       return html`<p>${event.code === undefined ? 'Wrote' : 'Did not write'} <code>${line(event.path)}</code></p>`;
+    case 'agent.call':
+      return html`<p>${pill(event.outcome === 'ok' ? 'good' : 'bad', event.outcome)} <code>${line(event.name, 80)}</code>${event.reason !== undefined && html` <span class="bidi">${line(event.reason)}</span>`}</p><p class="small soft"><code>${line(event.args, 500)}</code></p>`;
     case 'thread.compacted':
       return html`<p>Summed up the thread's first ${plural(event.upToSeq, 'turn')}</p>`;
     case 'warning':
@@ -312,5 +314,5 @@ export function callTable(label: string, calls: readonly CallRow[]): Markup {
     facts.tokens > 0 ? amount(facts.tokens) : '–',
     facts.attempts > 0 ? dollars(facts.costUsd) : '–',
   ]);
-  return table(label, ['Began (UTC)', 'Tool', 'Question', 'Outcome', 'Took', 'Models', 'Tokens', 'Cost'], rows);
+  return table(label, ['Began', 'Tool', 'Question', 'Outcome', 'Took', 'Models', 'Tokens', 'Cost'], rows);
 }

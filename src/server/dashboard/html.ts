@@ -67,13 +67,14 @@ export function ahead(at: number, now: number): Markup {
   return moment(at, at <= now ? 'over' : `in ${briefly(at - now)}`);
 }
 
+/** In UTC; the script puts the reader's own time there. */
 export function clockTime(at: number): Markup {
-  return moment(at, iso(at).slice(11, 19));
+  return moment(at, `${iso(at).slice(0, 16).replace('T', ' ')} UTC`, true);
 }
 
-function moment(at: number, words: string): Markup {
+function moment(at: number, words: string, isLocal = false): Markup {
   const whole = iso(at);
-  return html`<time datetime="${whole}" title="${whole.slice(0, 19).replace('T', ' ')} UTC">${words}</time>`;
+  return html`<time datetime="${whole}"${isLocal && html` data-local`} title="${whole.slice(0, 19).replace('T', ' ')} UTC">${words}</time>`;
 }
 
 /** Times out of files may be anything. */
@@ -98,6 +99,14 @@ export function line(text: string, maxLength = 300): string {
       .trim(),
   );
   return flat.length > maxLength ? `${safeCut(flat, maxLength)}…` : flat;
+}
+
+/** A text in which words that were searched for stand out. */
+export function highlighted(text: string, words: string): Child {
+  const wanted = words.split(/\s+/).filter(word => word !== '');
+  if (wanted.length === 0) return text;
+  const pattern = new RegExp(`(${wanted.map(word => word.replace(/[^\p{L}\p{N}]/gu, '\\$&')).join('|')})`, 'gi');
+  return text.split(pattern).map((piece, index) => (index % 2 === 1 ? html`<mark>${piece}</mark>` : piece));
 }
 
 export function plural(count: number, one: string, many = `${one}s`): string {

@@ -8,7 +8,7 @@ import { fileAnswer, notFoundPage, type Page, problemPage, redirectTo, themes, t
 import { providersPage } from './providers-page.ts';
 import { cookie } from './sign-in.ts';
 import { spendCsv, spendPage } from './spend-page.ts';
-import { filePage, threadPage, threadsPage, turnPage } from './thread-page.ts';
+import { comparePage, filePage, threadPage, threadsPage, turnPage } from './thread-page.ts';
 import { verdictsPage } from './verdicts-page.ts';
 
 /** A request of somebody who is known. */
@@ -56,6 +56,12 @@ export const routes: readonly Route[] = [
   get(
     '/threads/ID/verdicts',
     ofThread(({ visit }, _, thread) => verdictsPage(visit, thread)),
+  ),
+  get(
+    '/threads/ID/compare/ID',
+    ofThread(async ({ visit, parts }, threads, thread) =>
+      comparePage(visit, thread, await threads.read(parts[1] ?? '')),
+    ),
   ),
   get('/threads/ID/turns/N', ofThread(showTurn)),
   get('/threads/ID/turns/N/files/N', ofThread(showFile)),

@@ -11,6 +11,7 @@ import {
   empty,
   facts,
   filterForm,
+  highlighted,
   html,
   line,
   type Markup,
@@ -68,7 +69,7 @@ async function found(threads: ThreadsData, now: number, words: string): Promise<
     entry(
       thread,
       now,
-      html`<p class="snippet">${line(snippet, 400)} <a href="/threads/${thread.id}?from=${pageStart(seq)}#turn-${seq}">turn ${seq}</a></p>`,
+      html`<p class="snippet">${highlighted(line(snippet, 400), words)} <a href="/threads/${thread.id}?from=${pageStart(seq)}&amp;q=${encodeURIComponent(words)}#turn-${seq}">turn ${seq}</a></p>`,
     ),
   );
   return html`<p>${plural(hits.length, 'thread')}${hits.length === perPage && ' or more'} with “${line(words)}”. ${back}</p><ul class="threads">${entries}</ul>`;
@@ -107,18 +108,22 @@ export async function threadPage(visit: Visit, threads: ThreadsData, thread: Thr
   const turns = thread.turns.filter(({ seq }) => seq >= from).slice(0, turnsPerPage);
   const shown = await Promise.all(turns.map(turn => turnPart(visit, threads, thread, turn)));
   const pages = turnPager(thread, from);
+  const branches = (await threads.list({ limit: maxBranches })).filter(({ parent }) => parent?.thread === thread.id);
   return {
     title: line(thread.title, 80) || 'Thread',
     place: '/threads',
     body: html`<p class="small"><a href="/threads">← Threads</a></p>
 <h1 class="bidi">${line(thread.title, 200) || 'Untitled'}</h1>
-${head(thread, visit.now)}
+${head(thread, visit.now, branches)}
 <div class="row actions">${exportLinks(thread)}${threads.change && removal(visit, thread)}</div>
 ${pages}${shown.length > 0 ? shown : html`<p class="soft">No turn stands here.</p>`}${pages}`,
   };
 }
 
-function head(thread: Thread, now: number): Markup {
+/** Forks of a thread are looked for among the newest threads. */
+const maxBranches = 200;
+
+function head(thread: Thread, now: number, branches: readonly ThreadHead[]): Markup {
   const { id, toolName, workspace, totals, turns, createdAt, updatedAt, expiresAt, parent } = thread;
   const panels = turns.some(({ modelMetadata }) => modelMetadata?.voices);
   return facts([
@@ -131,9 +136,43 @@ function head(thread: Thread, now: number): Markup {
     ['Begun', ago(createdAt, now)],
     ['Last used', ago(updatedAt, now)],
     ['Expires', ahead(expiresAt, now)],
-    parent && ['Forked from', html`<a href="/threads/${parent.thread}">turn ${parent.seq} of another</a>`],
+    parent && [
+      'Forked from',
+      html`<a href="/threads/${parent.thread}">turn ${parent.seq} of another</a> (${comparison(thread.id, parent.thread)})`,
+    ],
+    branches.length > 0
+      ? [
+          'Forks',
+          branches.map(
+            each =>
+              html`<a class="bidi" href="/threads/${each.id}">${line(each.title, 80)}</a> (${comparison(id, each.id)}) `,
+          ),
+        ]
+      : undefined,
     panels ? ['Consensus', html`<a href="/threads/${id}/verdicts">side by side</a>`] : undefined,
   ]);
+}
+
+function comparison(id: string, other: string): Markup {
+  return html`<a href="/threads/${id}/compare/${other}">compare</a>`;
+}
+
+/** Two threads that began as one: what each went on with, side by side. */
+export function comparePage({ data, now }: Visit, thread: Thread, other: Thread): Page {
+  const ends = thread.turns.findIndex((turn, index) => other.turns[index]?.exchange !== turn.exchange);
+  const shared = ends < 0 ? thread.turns.length : ends;
+  const part = ({ id, title, turns }: Thread) => {
+    const shown = turns.slice(shared).map(turn => {
+      const { text, note } = cutTo(turn.content, maxTurnChars, `/threads/${id}/turns/${turn.seq}`);
+      return html`<article class="turn card ${turn.role}"><header><h3>${turn.seq}. ${speaker(turn)}</h3><span class="soft">${numbers(turn, now)}</span></header>${said(data.stretches, text)}${note}</article>`;
+    });
+    return html`<section aria-label="${line(title, 80)}"><h2><a class="bidi" href="/threads/${id}">${line(title, 120) || 'Untitled'}</a></h2>${shown.length > 0 ? shown : html`<p class="soft">Nothing follows here.</p>`}</section>`;
+  };
+  return {
+    title: 'Two branches',
+    place: '/threads',
+    body: html`<p class="small"><a href="/threads/${thread.id}">← Thread</a></p><h1>Two branches</h1><p class="lede">${plural(shared, 'turn')} in common; then:</p><div class="columns">${part(thread)}${part(other)}</div>`,
+  };
 }
 
 const formNames = { md: 'Markdown', html: 'web page', jsonl: 'JSONL' } as const;
@@ -177,7 +216,7 @@ async function turnPart(
   const { text, note } = cutTo(turn.content, maxLength, address);
   return html`<article class="turn card ${turn.role}" id="turn-${turn.seq}" aria-labelledby="name-${turn.seq}">
 <header><h2 id="name-${turn.seq}">${turn.seq}. ${speaker(turn)}</h2>${turn.status !== 'done' && pill(turn.status === 'failed' ? 'bad' : 'warn', turn.status)}<span class="soft">${numbers(turn, visit.now)}</span></header>
-${said(visit.data.stretches, text)}${note}
+${said(visit.data.stretches, text, (visit.url.searchParams.get('q') ?? '').slice(0, maxFilterLength))}${note}
 ${turn.modelMetadata?.voices && html`<p class="small"><a href="/threads/${thread.id}/verdicts#panel-${turn.seq}">The verdicts side by side</a></p>`}
 ${await files(threads, thread, turn)}${images(turn, address)}${sources(turn.citations)}
 ${threads.change && endsExchange(thread, turn) && form(visit, `/threads/${thread.id}/fork`, html`<input type="hidden" name="turn" value="${turn.seq}"><button class="quiet small" aria-label="Fork from here, turn ${turn.seq}">Fork from here</button>`, 'fork')}

@@ -1,12 +1,12 @@
 import { safeCut } from '../../core/text.ts';
 import type { Citation } from '../../core/thread.ts';
 import type { DashboardData } from './data.ts';
-import { amount, type Child, html, line, type Markup } from './html.ts';
+import { amount, type Child, highlighted, html, line, type Markup } from './html.ts';
 
 /** Markdown as it reads best without being trusted: headings, bold words and code are shown as such, nothing becomes a link or a picture. */
-export function said(stretches: DashboardData['stretches'], markdown: string): Markup {
+export function said(stretches: DashboardData['stretches'], markdown: string, words = ''): Markup {
   return html`${stretches(markdown).map(({ language, text }) =>
-    language === undefined ? html`<div class="said">${running(text.trim())}</div>` : codeBlock(text, language),
+    language === undefined ? html`<div class="said">${running(text.trim(), words)}</div>` : codeBlock(text, language),
   )}`;
 }
 
@@ -21,21 +21,21 @@ export function cutTo(text: string, maxLength: number, rest: string): { text: st
 }
 
 export function codeBlock(text: string, language = ''): Markup {
-  const inner: Child = language === 'diff' ? text.split('\n').map(diffLine) : text;
+  const inner: Child = language === 'diff' ? sideBySide(text) : text;
   // A line break right behind the tag is dropped by the browser, so that one is put there.
-  return html`<pre tabindex="0" aria-label="${language === '' ? 'Code' : `Code, ${line(language, 30)}`}" role="group">
+  return html`<pre${language === 'diff' && html` class="diff"`} tabindex="0" aria-label="${language === '' ? 'Code' : `Code, ${line(language, 30)}`}" role="group">
 <code>${inner}</code></pre>`;
 }
 
 /** Headings and points stand on lines of their own; the other lines break where they were broken. */
-function running(text: string): Child {
+function running(text: string, words: string): Child {
   const lines = text.split('\n').map(lineOf);
   return lines.map((each, index) => {
     const before = lines[index - 1]?.kind;
     const isBetween = (before === 'text' || before === 'item') && lines[index + 1]?.kind !== 'head';
     if (each.kind === 'gap') return isBetween && html`<span class="gap"></span>`;
-    if (each.kind === 'text') return [before === 'text' && '\n', inline(each.text)];
-    return html`<span class="${each.kind}">${inline(each.text)}</span>`;
+    if (each.kind === 'text') return [before === 'text' && '\n', inline(each.text, words)];
+    return html`<span class="${each.kind}">${inline(each.text, words)}</span>`;
   });
 }
 
@@ -49,24 +49,47 @@ function lineOf(text: string): { kind: 'head' | 'item' | 'gap' | 'text'; text: s
 
 const marked = /`([^`\n]+)`|\*\*([^*\n]+)\*\*/g;
 
-function inline(text: string): Child {
+function inline(text: string, words: string): Child {
   const pieces: Child[] = [];
   let at = 0;
   for (const match of text.matchAll(marked)) {
     const [whole, code, bold = ''] = match;
     pieces.push(
-      text.slice(at, match.index),
-      code === undefined ? html`<strong>${bold}</strong>` : html`<code>${code}</code>`,
+      highlighted(text.slice(at, match.index), words),
+      code === undefined
+        ? html`<strong>${highlighted(bold, words)}</strong>`
+        : html`<code>${highlighted(code, words)}</code>`,
     );
     at = match.index + whole.length;
   }
-  return [...pieces, text.slice(at)];
+  return [...pieces, highlighted(text.slice(at), words)];
 }
 
-function diffLine(text: string): Child {
-  const kind = /^(\+(?!\+\+ )|-(?!-- )|@@)/.exec(text)?.[0];
-  if (kind === undefined) return [text, '\n'];
-  return [html`<span class="${kind === '+' ? 'add' : kind === '-' ? 'cut' : 'hunk'}">${text}</span>`, '\n'];
+/** What was on the left, what is on the right; lines that stayed stand on both sides. */
+function sideBySide(text: string): Child {
+  const rows: Child[] = [];
+  let [cut, added]: [string[], string[]] = [[], []];
+  const pair = (left: Child, right: Child) => rows.push(html`<span class="pair">${left}${right}</span>`);
+  const flush = () => {
+    for (let at = 0; at < Math.max(cut.length, added.length); at++) pair(side('cut', cut[at]), side('add', added[at]));
+    [cut, added] = [[], []];
+  };
+  for (const each of text.split('\n')) {
+    const kind = /^(\+(?!\+\+ )|-(?!-- )|@@)/.exec(each)?.[0];
+    if (kind === '-') cut.push(each);
+    else if (kind === '+') added.push(each);
+    else {
+      flush();
+      if (kind) rows.push(side('hunk', each));
+      else pair(side('same', each), html`<span class="same twin" aria-hidden="true">${each}</span>`);
+    }
+  }
+  flush();
+  return rows;
+}
+
+function side(kind: string, text: string | undefined): Markup {
+  return html`<span class="${text === undefined ? 'void' : kind}">${text}</span>`;
 }
 
 /** What a model says it read. Only addresses of the web become links, and the reader sees where they lead. */

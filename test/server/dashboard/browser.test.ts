@@ -24,6 +24,7 @@ beforeAll(async () => {
     threads: '/threads',
     found: '/threads?q=cart',
     thread: `/threads/${ids.cart}`,
+    branches: `/threads/${ids.cart}/compare/${ids.session}`,
     turn: `/threads/${ids.cart}/turns/2`,
     file: `/threads/${ids.cart}/turns/3/files/0`,
     verdicts: `/threads/${ids.panel}/verdicts`,
@@ -194,6 +195,35 @@ describe('in a browser', () => {
     await remove.press('Enter');
     await page.waitForURL(/\/threads$/);
     expect(faults).toEqual([]);
+    await context.close();
+  });
+
+  it('times are those of the reader, with UTC in their title; "/", "j" and "k" lead to the search and through lists', async () => {
+    const context = await browser.newContext({ timezoneId: 'Asia/Kolkata', locale: 'en-GB' });
+    const page = await context.newPage();
+    await signIn(page, '/calls');
+    const time = page.locator('tbody time').last();
+    const utc = new Date((await time.getAttribute('datetime')) ?? '');
+    const zone = { timeZone: 'Asia/Kolkata', hour: '2-digit', minute: '2-digit' } as const;
+    expect(await time.innerText()).toContain(utc.toLocaleTimeString('en-GB', zone));
+    expect(await time.getAttribute('title')).toBe(`${utc.toISOString().slice(0, 19).replace('T', ' ')} UTC`);
+    const row = () =>
+      page.evaluate(
+        "[...document.querySelectorAll('tbody tr')].findIndex(each => each.contains(document.activeElement))",
+      );
+    for (const [key, at] of [
+      ['j', 0],
+      ['j', 1],
+      ['k', 0],
+      ['k', 0],
+    ] as const) {
+      await page.keyboard.press(key);
+      expect(await row(), key).toBe(at);
+    }
+    await page.goto(`${world.daemon.url}/spend`);
+    await page.keyboard.press('/');
+    await page.waitForURL(/\/threads#search$/);
+    await page.locator('input[type=search]:focus').waitFor();
     await context.close();
   });
 

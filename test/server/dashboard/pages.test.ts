@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { dayOf } from '../../../src/core/usage.ts';
+import { dayOf, savedByCaches } from '../../../src/core/usage.ts';
 import { htmlText } from '../../../src/server/dashboard/html.ts';
 import type { Visit } from '../../../src/server/dashboard/page.ts';
 import { providersPage } from '../../../src/server/dashboard/providers-page.ts';
@@ -206,7 +206,8 @@ describe('threads', () => {
   it('are found by words, with the place', async () => {
     const page = await alice.page('/threads?q=refactoring+cart');
     expect(readable(page)).toMatch(/1 thread with “refactoring cart”/);
-    expect(page).toContain(`/threads/${ids.cart}?from=1#turn-1`);
+    expect(page).toContain('<mark>cart</mark>');
+    expect(page).toContain(`/threads/${ids.cart}?from=1&amp;q=refactoring%20cart#turn-1`);
     expect(await read('/threads?q=zebra')).toContain('Nothing was found.');
     expect(await read(`/threads?q=${encodeURIComponent('" OR 1=1 NEAR(')}`)).toContain('Nothing was found.');
   });
@@ -218,6 +219,8 @@ describe('threads', () => {
     expect(text).toMatch(
       /2\. anthropic:claude-sonnet-4-5 .* in, \d+ out · \$0\.\d+ What happens saveCart writes under the session's key/,
     );
+    expect(await alice.page(`/threads/${ids.cart}?q=SESSION`)).toContain('the <mark>session</mark> refactoring');
+    expect(page).toMatch(/<span class="pair"><span class="cut">[^<]*sessionKey[^<]*<\/span><span class="add">/);
     expect(page).toContain('<span class="add">+  storage.write(user, JSON.stringify(items));</span>');
     expect(page).toContain('<span class="cut">-  storage.write(sessionKey(), JSON.stringify(items));</span>');
     expect(page).toMatch(
@@ -244,6 +247,24 @@ describe('threads', () => {
     const sure = await alice.post(`${path}/delete`, { sure: 'yes' });
     expect([sure.status, sure.headers.get('location')]).toEqual([303, '/threads']);
     expect((await alice.get(path)).status).toBe(404);
+  });
+
+  it('are compared with their forks, from the turn on where they part', async () => {
+    const forked = await alice.post(`/threads/${ids.cart}/fork`, { turn: '2' });
+    const [, , fork = ''] = (forked.headers.get('location') ?? '').split('/');
+    world.vendors.anthropic.script({ answer: 'Another way: keep it in a cookie.' });
+    await world.call('chat', { prompt: 'What else?', model: models.anthropic, continuation_id: fork });
+    const parent = await alice.page(`/threads/${ids.cart}`);
+    expect(readable(parent)).toMatch(/Forks Why is the cart .* \( compare \)/);
+    const path = `/threads/${ids.cart}/compare/${fork}`;
+    expect(parent).toContain(`href="${path}"`);
+    expect(await read(path)).toMatch(
+      /2 turns in common; then: .*3\. You, with chat .*private windows.*What else\?.*in a cookie/,
+    );
+    expect(await read(path)).not.toContain('What happens');
+    const mallory = dashboardClient(world.daemon.url, { token: tokens.mallory });
+    expect((await mallory.get(path)).status).toBe(404);
+    await alice.post(`/threads/${fork}/delete`, { sure: 'yes' });
   });
 
   it('are deleted only by who is sure', async () => {
@@ -388,7 +409,12 @@ describe('spend', () => {
   it('says what the month will have cost, what caches saved, and which calls were the dearest', async () => {
     const page = await read('/spend');
     expect(page).toMatch(/This month \$0\.\d+ so far, about \$0\.\d+ at its end/);
-    expect(page).toMatch(/Caches cost \$0\.0\d+ more than they saved/);
+    expect(page).toMatch(/Caches (saved \$0\.0\d+|cost \$0\.0\d+ more than they saved) Questions/);
+    const usage = { input: 1e6, output: 5, reasoning: 0, cacheRead: 1e6, cacheWrite: 0 };
+    expect(savedByCaches(usage, { in: 2, out: 8, cacheRead: 0.5 })).toBeCloseTo(1.5);
+    expect(savedByCaches({ ...usage, cacheRead: 0, cacheWrite: 1e6 }, { in: 2, out: 8, cacheWrite: 2.5 })).toBeCloseTo(
+      -0.5,
+    );
     const table = page.replace(/^.*The dearest calls Began/, '');
     expect(table).toMatch(/chat Is this right now\? Check .*\$0\.0\d+/);
     const costs = [...table.matchAll(/\$(\d\.\d+)/g)].map(([, cost]) => Number(cost));
