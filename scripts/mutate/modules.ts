@@ -29,7 +29,7 @@ export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
       ...inFolder('src/engine/modes/agent/local-tools', 'command-policy command-sandbox command-tool'),
     ],
     tests: [
-      'test/workspace/{sandbox,sandbox-race,read,write-inside,collect,list-source-files,secret-files,file-address,file-name}.test.ts',
+      'test/workspace/{sandbox,sandbox-reasons,sandbox-race,read,write-inside,collect,list-source-files,secret-files,file-address,file-name}.test.ts',
       'test/engine/modes/agent/local-tools/*.test.ts',
     ],
   },
@@ -39,7 +39,7 @@ export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
       'src/calls/ask/redaction.ts',
     ],
     tests: [
-      'test/observability/{canaries,redact,exchange-log}.test.ts',
+      'test/observability/{canaries,redact,secret-shapes,exchange-log}.test.ts',
       'test/calls/ask/masked-stream.test.ts',
       'test/workspace/restore-secrets.test.ts',
       'test/security/secrets-in-fields.test.ts',

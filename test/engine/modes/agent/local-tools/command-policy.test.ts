@@ -114,4 +114,31 @@ describe('the gate of commands', () => {
     expect(await judged()).toMatchObject({ form: 'pytest' });
     await top.dispose();
   });
+
+  it.each([
+    ['npm test', 'package.json'],
+    ['npx tsc --noEmit', 'tsconfig.json'],
+    ['pytest', 'pytest.ini'],
+    ['pytest', 'pyproject.toml'],
+    ['pytest', 'tox.ini'],
+    ['pytest', 'setup.cfg'],
+    ['go test ./...', 'go.mod'],
+    ['go test ./...', 'go.work'],
+    ['cargo test', 'Cargo.toml'],
+  ])('asks before %s where %s lies above the project alone', async (line, file) => {
+    const top = await tempProject({ [file]: '', 'project/node_modules/.bin/tsc': '', 'project/src/a.ts': '' });
+    const root = await realpath(top.path('project'));
+    const sandbox = createSandbox({ roots: [root], allowSecrets: false });
+    const judged = (cwd = root) => judgeCommand({ argv: line.split(' '), cwd, project: root, sandbox });
+    expect(await judged()).toMatchObject({
+      unknown: `it would use ${await realpath(top.path(file))}, outside of the project`,
+    });
+    await top.dispose();
+  });
+
+  it('takes an entry with blanks around it, and none whose last word is missing', async () => {
+    expect(await judge(['node', 'test/a.test.js'], ['  node   * '])).toMatchObject({ form: expect.any(String) });
+    expect(await judge(['npx'], ['npx *'])).toMatchObject({ unknown: expect.any(String) });
+    expect(await judge(['evil'], ['*'])).toMatchObject({ unknown: expect.any(String) });
+  });
 });
