@@ -13,7 +13,7 @@ import { said } from '../threads/transcript.ts';
 import { isSkip, parsePathReference } from '../workspace/paths.ts';
 import { readTextFile } from '../workspace/read-file.ts';
 import { searchWaitMs } from '../workspace/search-index/search-index.ts';
-import { type AgentEvent, type AgentInput, type AgentResult, markFrom } from './modes/agent/agent.ts';
+import { type AgentEvent, type AgentInput, type AgentResult, newMark } from './modes/agent/agent.ts';
 import type { AgentTool } from './modes/agent/local-tools/agent-tool.ts';
 import { createRefresher } from './modes/agent/plan-run.ts';
 import { runAgent } from './modes/agent/run-agent.ts';
@@ -147,6 +147,8 @@ const sentShare = 0.9;
 
 export function createSendMessage(services: ConversationServices, localTools: LocalToolsOf): SendMessage {
   const { clock, emit, meter } = services;
+  // The same for all, so that prompts with the same tools share their beginning.
+  const mark = newMark(services.random);
   return async request => {
     const reqId = requestId(services.random.uuid());
     const startedAt = clock.monotonic();
@@ -154,7 +156,7 @@ export function createSendMessage(services: ConversationServices, localTools: Lo
     meter.begin(reqId, request.maxCostUsd);
     let error: AppError | undefined;
     try {
-      return await sendOne(services, localTools, request, reqId);
+      return await sendOne(services, localTools, request, { reqId, mark });
     } catch (thrown) {
       if (isAppError(thrown)) error = thrown;
       else emit({ type: 'warning', reqId, where: toolName, message: String(thrown) });
@@ -172,7 +174,7 @@ async function sendOne(
   services: ConversationServices,
   localTools: LocalToolsOf,
   request: SendMessageRequest,
-  reqId: RequestId,
+  { reqId, mark }: { reqId: RequestId; mark: string },
 ): Promise<SendMessageResult> {
   if (request.message.trim() === '') throw nothingToSend();
   const { root, signal, conversation } = request;
@@ -182,13 +184,14 @@ async function sendOne(
   const mask = async (text: string) => (await services.mask(text, conversation)).text;
   const shown = await readShown(services, { ...request, scope: conversation });
   emitFiles(services, reqId, shown);
-  const context = request.context?.trim() ? [await mask(request.context)] : [];
-  const message = [...context, ...shown.texts, await mask(request.message)].join('\n\n');
+  const before = [...(request.context?.trim() ? [await mask(request.context)] : []), ...shown.texts];
+  const context = before.length > 0 ? before.join('\n\n') : undefined;
+  const message = await mask(request.message);
   const layers = await Promise.all(request.system.map(layer => layerText(services, layer, root, signal)));
   const layerTexts = layers.filter(text => text.trim() !== '');
   const preamble = await Promise.all(layerTexts.map(async text => said('system', 'preamble', await mask(text))));
   const { tools, onToolCall } = await toolsFor(localTools, request, reqId);
-  const candidates = await candidatesFor(services, { ...request, tools }, preamble, message);
+  const candidates = await candidatesFor(services, { ...request, tools }, preamble, [...before, message].join('\n\n'));
   const refreshing = tools.length > 0;
   const overhead = {
     sandbox: services.sandbox,
@@ -211,12 +214,13 @@ async function sendOne(
   const result = await runAgent(agent, {
     reqId,
     scope: conversation,
-    mark: markFrom(conversation),
+    mark,
     tool: toolName,
     payer: { owner: request.owner },
     candidates,
     preamble,
     history: request.history,
+    ...(context !== undefined && { context }),
     message,
     tools,
     onToolCall,

@@ -77,3 +77,32 @@ describe('a conversation that grows', () => {
       expect(messages.find(({ role }) => role === 'user' || role === 'assistant')?.role).toBe('user');
   });
 });
+
+it('marks tools, system and context for the cache of Claude, which the next send with other words reuses', async () => {
+  const vendor = await startAnthropic();
+  vendor.byDefault({ answer: 'Noted.' });
+  const usage = await packed.answer<{ cacheRead: number; cacheWrite: number }[]>(
+    `const { send, cleanup } = await createPolylogue();
+    const words = (what, count) => (what + ' ago ').repeat(count);
+    const tool = (name) => ({ name, description: words(name, 3_000), inputSchema: { type: 'object', properties: {} }, effect: 'read', run: async () => 'done' });
+    const base = { model: 'claude-sonnet-4-5', tools: [tool('one'), tool('two')] };
+    const all = { ...base, system: { custom: words('system', 3_000) }, context: words('context', 3_000) };
+    const usage = [];
+    for (const request of [
+      { ...all, message: 'First.' },
+      { ...all, message: 'Second.' },
+      { ...all, context: words('another', 3_000), message: 'Third.' },
+      { ...all, system: { custom: words('another', 3_000) }, message: 'Fourth.' },
+    ]) usage.push((await send(request)).usage);
+    console.log(JSON.stringify(usage));
+    await cleanup();`,
+    vendorEnv({ anthropic: vendor.url }),
+  );
+  expect(vendor.violations).toEqual([]);
+  await vendor.close();
+  const [first, sameContext, sameSystem, sameTools] = usage.map(({ cacheRead }) => cacheRead);
+  expect(first).toBe(0);
+  expect(sameTools).toBeGreaterThan(10_000);
+  expect(sameSystem).toBeGreaterThan((sameTools ?? 0) + 5_000);
+  expect(sameContext).toBeGreaterThan((sameSystem ?? 0) + 5_000);
+});

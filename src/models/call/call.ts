@@ -336,7 +336,7 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
     webSearch,
     about: { reqId, tool, root, cli },
   };
-  const tools = [...toolsOf(question), ...(connection.vendorTools?.(params) ?? [])];
+  const tools = [...toolsOf(question, connection.cacheMark), ...(connection.vendorTools?.(params) ?? [])];
   return {
     call: {
       prompt,

@@ -118,11 +118,12 @@ function jsonOf(text: string): JsonObject {
   return value;
 }
 
-/** The tools of a question in the SDK's words. */
-export function toolsOf({ tools = [] }: ModelQuestion): LanguageModelV4FunctionTool[] {
-  return tools.map(({ name, description, inputSchema }) => {
+/** The tools of a question in the SDK's words; the last one ends a stretch that the vendor should cache, where it wants to be told. */
+export function toolsOf({ tools = [] }: ModelQuestion, mark?: Connection['cacheMark']): LanguageModelV4FunctionTool[] {
+  return tools.map(({ name, description, inputSchema }, index) => {
     const schema: LanguageModelV4FunctionTool['inputSchema'] = JSON.parse(JSON.stringify(inputSchema));
-    return { type: 'function', name, description, inputSchema: schema };
+    const options = mark && index === tools.length - 1 ? { providerOptions: mark } : {};
+    return { type: 'function', name, description, inputSchema: schema, ...options };
   });
 }
 
@@ -158,7 +159,7 @@ export function toPrompt(
   const lateRole = connection.tailRole(model);
   const asString = connection.sendsStrings?.(model) ?? false;
   const cacheMark = asString ? undefined : connection.cacheMark;
-  const marked = marksToKeep(messages, cacheMark);
+  const marked = marksToKeep(messages, callsTools ? maxMarks - 1 : maxMarks, cacheMark);
   const ordered = [...messages.filter(isStable), ...messages.filter(message => !isStable(message))];
   const prompt: LanguageModelV4Message[] = [];
   let inFront = true;
@@ -197,11 +198,11 @@ function roleOf({ role, section }: Message, inFront: boolean, lateRole: 'system'
 const isStable = (message: Message) => message.section !== 'tail';
 
 /** The first mark, which all threads share, and the newest ones, which the next call will hit. Never the tail's. */
-function marksToKeep(messages: readonly Message[], cacheMark: Connection['cacheMark']): Set<Message> {
+function marksToKeep(messages: readonly Message[], most: number, cacheMark: Connection['cacheMark']): Set<Message> {
   if (!cacheMark) return new Set();
   const filled = ({ parts, results }: Message) => parts.some(isFilled) || (results?.length ?? 0) > 0;
   const marked = messages.filter(message => message.cacheMark && isStable(message) && filled(message));
-  return new Set(marked.length <= maxMarks ? marked : [...marked.slice(0, 1), ...marked.slice(1 - maxMarks)]);
+  return new Set(marked.length <= most ? marked : [...marked.slice(0, 1), ...marked.slice(1 - most)]);
 }
 
 const isFilled = (part: Part) => part.type === 'image' || part.text.trim() !== '';

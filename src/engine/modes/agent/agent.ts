@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { AgentMode } from '../../../calls/tool.ts';
 import type { Message } from '../../../core/message.ts';
 import type { Candidate } from '../../../core/model.ts';
@@ -18,11 +17,6 @@ const markLength = 12;
 /** Tells the blocks of one run from whatever a tool brings: nobody who wrote that could know it. */
 export function newMark(random: Random): string {
   return random.uuid().replaceAll('-', '').slice(0, markLength);
-}
-
-/** The same for all runs of a conversation whose id nobody else knows: its prompts share their beginning. */
-export function markFrom(conversation: string): string {
-  return createHash('sha256').update(`mark of ${conversation}`).digest('hex').slice(0, markLength);
 }
 
 export function headed(heading: string, mark: string): string {
@@ -129,7 +123,9 @@ export interface AgentInput {
   preamble: readonly Message[];
   /** Earlier turns of the conversation, as an earlier result's `turns` told them. */
   history?: readonly Message[];
-  /** What is to be done, with its context and files, masked. */
+  /** Material that comes before the message and that other runs may share, masked. Absent: nothing. */
+  context?: string;
+  /** What is to be done, with what belongs to it, masked. */
   message: string;
   /** Both for a candidate whose window does not hold them. Absent: it is asked as the others are. */
   promptFor?: ((candidate: Candidate) => Promise<Pick<AgentInput, 'history' | 'message'>>) | undefined;

@@ -20,6 +20,8 @@ export interface Conversation {
   mark: string;
   /** Earlier turns; may lose their oldest. */
   history: readonly Message[];
+  /** What stands before the task in its message: material that other tasks may share. Absent: nothing. */
+  context?: Message;
   task: Message;
   exchanges: readonly Exchange[];
   /** What changed in files, told with the results of the newest exchange that it was found at. */
@@ -28,10 +30,11 @@ export interface Conversation {
 
 /**
  * The messages of the next question. Outputs of older rounds are cut to `truncLimit` characters; the newest block of changed
- * files stands behind the last result of its round, and no other does.
+ * files stands behind the last result of its round, and no other does. Marked for the vendor's cache, which takes four with that of
+ * the tools: the ends of the preamble, of the context (else the task), and of all there is.
  */
 export function messagesOf(conversation: Conversation, truncLimit: number, closing?: string): Message[] {
-  const { preamble, mark, history, task, exchanges, refresh } = conversation;
+  const { preamble, mark, history, context, task, exchanges, refresh } = conversation;
   const newest = exchanges.at(-1);
   const rounds = exchanges.flatMap(exchange => {
     const keep = exchange === newest ? Number.POSITIVE_INFINITY : truncLimit;
@@ -41,8 +44,10 @@ export function messagesOf(conversation: Conversation, truncLimit: number, closi
   const marked = rounds.map((message, index) =>
     index === rounds.length - 1 ? { ...message, cacheMark: true } : message,
   );
-  const before = [...history, { ...task, cacheMark: true }];
-  return [...preamble, ...before, ...marked, ...(closing === undefined ? [] : [said('user', 'turn', closing)])];
+  const begin = preamble.map((message, at) => (at === preamble.length - 1 ? { ...message, cacheMark: true } : message));
+  const end = { ...task, ...((rounds.length === 0 || !context) && { cacheMark: true }) };
+  const before = [...history, ...(context ? [{ ...context, cacheMark: true }] : []), end];
+  return [...begin, ...before, ...marked, ...(closing === undefined ? [] : [said('user', 'turn', closing)])];
 }
 
 export function messagesOfRound({ said: parts, results }: Exchange, keep: number, block: string): Message[] {

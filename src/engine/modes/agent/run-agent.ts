@@ -22,8 +22,13 @@ import { callTools, type RoundOutcomes } from './call-tools.ts';
 import { type Conversation, messagesOf, messagesOfRound, trimConversation } from './conversation-window.ts';
 
 /** What the run adds to a conversation that goes on after it. */
-function turnsOf({ task, exchanges }: Conversation, truncLimit: number, last: Message): Message[] {
-  return [task, ...exchanges.flatMap(exchange => messagesOfRound(exchange, truncLimit, '')), last];
+function turnsOf({ context, task, exchanges }: Conversation, truncLimit: number, last: Message): Message[] {
+  return [
+    ...(context ? [context] : []),
+    task,
+    ...exchanges.flatMap(exchange => messagesOfRound(exchange, truncLimit, '')),
+    last,
+  ];
 }
 
 function bytesOf(messages: readonly Message[]): number {
@@ -119,6 +124,7 @@ function resumedRun(parts: AgentParts, input: AgentInput, { warnings, round: _ro
 function newRun(parts: AgentParts, input: AgentInput): Run {
   const { mark, history = [] } = input;
   const task = said('user', 'turn', input.message);
+  const context = input.context === undefined ? undefined : said('user', 'turn', input.context);
   // Behind the preamble, so that what runs have in common stays their beginning.
   const notice = input.tools.length > 0 ? [said('system', 'preamble', noticeOf(mark))] : [];
   const preamble = [...input.preamble, ...notice];
@@ -127,7 +133,7 @@ function newRun(parts: AgentParts, input: AgentInput): Run {
     input,
     limits: { ...agentLimits, ...input.limits },
     candidates: input.candidates,
-    conversation: { preamble, mark, history, task, exchanges: [] },
+    conversation: { preamble, mark, history, task, exchanges: [], ...(context && { context }) },
     all: [],
     rounds: 0,
     toolCalls: [],
