@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { CallServices } from '../calls/ask/services.ts';
 import { type AppError, inputError, isAppError, limitError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
@@ -235,12 +236,31 @@ async function sendOne(
   return { ...result, reqId, skipped: shown.skipped };
 }
 
+/** A tool of the program with its arguments checked by its schema, where that is one that can be checked, before it runs. */
+function checkedBySchema(tool: AgentTool): AgentTool {
+  if (tool.check) return tool;
+  let schema: z.ZodType;
+  try {
+    schema = z.fromJSONSchema(tool.inputSchema);
+  } catch {
+    // It says more than can be checked here: the tool is given what the model wrote.
+    return tool;
+  }
+  const check = (args: Record<string, unknown>) => {
+    const { error } = schema.safeParse(args);
+    const problems = error?.issues.map(({ path, message }) => `${path.join('.') || 'arguments'}: ${message}`);
+    return problems ? { problem: `${problems.join('; ')}.` } : { args };
+  };
+  return { ...tool, check };
+}
+
 /** The program's own tools, and those of the agent that it wants; of these, what changes anything needs its word. */
 async function toolsFor(
   localTools: LocalToolsOf,
-  { tools, localTools: wanted, onToolCall, root, conversation: scope }: SendMessageRequest,
+  { tools: given, localTools: wanted, onToolCall, root, conversation: scope }: SendMessageRequest,
   reqId: RequestId,
 ): Promise<Pick<AgentInput, 'tools' | 'onToolCall'>> {
+  const tools = given.map(checkedBySchema);
   if (wanted.length === 0) return { tools, onToolCall };
   const all = await localTools({ reqId, scope, tool: toolName, root });
   const unknown = wanted.filter(name => !groups.has(name) && !all.some(tool => tool.name === name));

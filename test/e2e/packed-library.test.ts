@@ -106,3 +106,57 @@ it('marks tools, system and context for the cache of Claude, which the next send
   expect(sameSystem).toBeGreaterThan((sameTools ?? 0) + 5_000);
   expect(sameContext).toBeGreaterThan((sameSystem ?? 0) + 5_000);
 });
+
+it('refuses unknown options and values out of range, as callTool does, and arguments of tools by their schema', async () => {
+  const vendor = await startOpenAi();
+  vendor.script({ calls: [{ name: 'weather', args: { city: 7 } }] }, { answer: 'Well.' });
+  const told = await packed.answer<Record<string, string[]>>(
+    `const polylogue = await createPolylogue();
+    const { send, createConversation, setDefaults, summarizeFile, analyzeError, callTool, on, listModels, commsLog } = polylogue;
+    const calls = {
+      createPolylogue: () => createPolylogue({ setings: {} }),
+      settings: () => createPolylogue({ settings: { MAX_TOKENS: 5 } }),
+      nothing: () => send(),
+      misspelt: () => send({ mesage: 'x' }),
+      temperature: () => send({ message: 'x', params: { temperature: 3 } }),
+      topP: () => send({ message: 'x', params: { topP: 0 } }),
+      inner: () => send({ message: 'x', params: { temprature: 1 } }),
+      files: () => send({ message: 'x', files: 'src/a.ts' }),
+      tools: () => send({ message: 'x', tools: [{ name: 'a b' }] }),
+      callback: () => send({ message: 'x', onChunk: 'loud' }),
+      conversation: () => createConversation({ sytem: {} }),
+      turn: () => createConversation().send({ message: 'x', modle: 'y' }),
+      setDefaults: () => setDefaults({ params: { maxTokens: -1 } }),
+      summarizeFile: () => summarizeFile('a.ts', { maxWords: 0 }),
+      analyzeError: () => analyzeError({ stdErr: 'x' }),
+      callTool: () => callTool('chat', 'hello'),
+      on: () => on('tool-call', () => {}),
+      listModels: () => listModels({ fresh: 'yes' }),
+      commsLog: () => commsLog.read({ limit: 0 }),
+    };
+    const told = {};
+    for (const [name, call] of Object.entries(calls)) {
+      try {
+        await call();
+        told[name] = ['accepted'];
+      } catch ({ kind, message, details }) {
+        told[name] = [kind, message, details?.next ?? ''];
+      }
+    }
+    const run = async () => 'sunny';
+    const inputSchema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+    const { toolCalls } = await send({ message: 'Bern?', model: 'gpt-5-mini', tools: [{ name: 'weather', description: 'Weather.', inputSchema, effect: 'read', run }] });
+    told.arguments = [toolCalls[0].outcome, toolCalls[0].result];
+    console.log(JSON.stringify(told));
+    await polylogue.cleanup();`,
+    vendorEnv({ openai: vendor.url }),
+  );
+  await vendor.close();
+  const { arguments: args, ...refused } = told;
+  for (const [name, [kind]] of Object.entries(refused)) expect([name, kind]).toEqual([name, 'input']);
+  expect(told.misspelt?.[1]).toMatch(/mesage: unknown option \(did you mean "message"/);
+  expect(told.inner?.[1]).toMatch(/params\.temprature: unknown option \(did you mean "temperature"/);
+  expect(told.temperature?.[1]).toMatch(/params\.temperature: .*2/);
+  expect(told.on?.[1]).toContain('tool_call');
+  expect(args).toEqual(['invalid', expect.stringContaining('city: ')]);
+});

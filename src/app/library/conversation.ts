@@ -4,6 +4,7 @@ import type { Message } from '../../core/message.ts';
 import { addUsage, noUsage, type Usage } from '../../core/usage.ts';
 import type { SendMessage, SystemLayer } from '../../engine/conversation.ts';
 import type { AgentEvent } from '../../engine/modes/agent/agent.ts';
+import { checkOptions } from './check-options.ts';
 import type { PolylogueEvents, SendDefaults, SendRequest, SendResult, SystemLayers } from './options.ts';
 
 type Name = keyof PolylogueEvents;
@@ -110,9 +111,10 @@ const patching = new Set(['apply_patch', 'write_file']);
 
 export function createSend(parts: SendParts, defaults: () => SendDefaults): SendIn {
   return async (conversation, given) => {
-    const request = withDefaults(defaults(), given);
-    const { onError, onChunk, stream = true, params = {} } = request;
     try {
+      checkOptions('send', given);
+      const request = withDefaults(defaults(), given);
+      const { onChunk, stream = true, params = {} } = request;
       const result = await parts.converse({
         owner,
         root: resolve(parts.root, request.baseDir ?? '.'),
@@ -143,7 +145,8 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
     } catch (thrown) {
       const error = asError(thrown);
       parts.emitter.emit('error', { type: 'error', conversation, error });
-      parts.emitter.notify(onError, error);
+      // A program without types may have given nothing at all.
+      parts.emitter.notify(given?.onError ?? defaults().onError, error);
       throw error;
     }
   };
@@ -151,13 +154,13 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
 
 /** What a request says counts before what holds for all, member by member; `system` and `params` are joined. */
 export function withDefaults<Request extends SendDefaults>(defaults: SendDefaults, request: Request): Request {
-  const said = Object.fromEntries(Object.entries(request).filter(([, value]) => value !== undefined));
+  const said = Object.fromEntries(Object.entries({ ...request }).filter(([, value]) => value !== undefined));
   return {
     ...defaults,
     ...request,
     ...said,
-    system: { ...defaults.system, ...request.system },
-    params: { ...defaults.params, ...request.params },
+    system: { ...defaults.system, ...request?.system },
+    params: { ...defaults.params, ...request?.params },
   };
 }
 

@@ -8,6 +8,7 @@ import type { ProgressUpdate } from '../../core/tool-host.ts';
 import { type AppConfig, createProduct, loadAppConfig, type Product } from '../app.ts';
 import { withValues } from '../settings.ts';
 import { systemEnvironment, useProxy } from '../system-environment.ts';
+import { checkOptions } from './check-options.ts';
 import {
   type Conversation,
   type ConversationOptions,
@@ -90,6 +91,7 @@ export interface Polylogue {
 
 /** Starts a Polylogue of a program's own. Several may stand beside each other; they share nothing but their store. */
 export async function createPolylogue(options: PolylogueOptions = {}): Promise<Polylogue> {
+  checkOptions('createPolylogue', options);
   const environment = { ...systemEnvironment(), writeError: (line: string) => options.log?.(line.trimEnd()) };
   const cwd = options.root ?? environment.cwd;
   const env = { ...(options.env ?? process.env), ...placesOf(options), ...options.settings };
@@ -121,6 +123,7 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
     plainSend(conversation, { ...request, signal: joined(over.signal, request.signal) });
   const callTool = async (name: string, args: Record<string, unknown>, options: CallToolOptions = {}) => {
     const principal = { owner: 'local', root: product.root, client: 'library' };
+    checkOptions('callTool', { ...options, name, args });
     const { signal, idempotencyKey, ...watch } = options;
     const session = idempotencyKey === undefined ? undefined : { gone: over.signal, idempotencyKey };
     const call = { name, arguments: args, principal, session, ...watch };
@@ -128,31 +131,53 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
     if (isError) throw errorIn(document);
     return document;
   };
-  const diagnose = ({ stderr, command, files, model, signal }: ErrorRequest, patch: boolean) =>
-    callTool('diagnose', { stderr, command, absolute_file_paths: files, model, patch }, { signal });
+  const diagnose = async (request: ErrorRequest, patch: boolean) => {
+    checkOptions(patch ? 'generatePatch' : 'analyzeError', request);
+    const { stderr, command, files, model, signal } = request;
+    return callTool('diagnose', { stderr, command, absolute_file_paths: files, model, patch }, { signal });
+  };
   const cleanup = async () => {
     over.abort(new Error('This Polylogue was closed.'));
     await product.close();
   };
   return {
     send: request => send(uuid(), request),
-    createConversation: (options = {}) => createConversation(send, uuid, options),
+    createConversation(options = {}) {
+      checkOptions('createConversation', options);
+      return createConversation(send, uuid, options);
+    },
     setDefaults(next) {
+      checkOptions('setDefaults', next);
       defaults = { ...next };
     },
     getDefaults: () => ({ ...defaults }),
-    listModels: options => listModels(product, options),
+    async listModels(options = {}) {
+      checkOptions('listModels', options);
+      return listModels(product, options);
+    },
     tokenStats: tally.stats,
-    summarizeFile: (path, options = {}) => summarizeFile(send, uuid(), path, options),
-    compressDiscussion: (discussion, options = {}) => compressDiscussion(send, uuid(), discussion, options),
+    async summarizeFile(path, options = {}) {
+      checkOptions('summarizeFile', { ...options, path });
+      return summarizeFile(send, uuid(), path, options);
+    },
+    async compressDiscussion(discussion, options = {}) {
+      checkOptions('compressDiscussion', { ...options, discussion });
+      return compressDiscussion(send, uuid(), discussion, options);
+    },
     analyzeError: async request => analysisIn(await diagnose(request, false)),
     generatePatch: async request => patchIn(await diagnose(request, true)),
     callTool,
     commsLog: {
-      read: async (filter = {}) => exchangesOf(product).list({ limit: 100, ...filter }),
+      async read(filter = {}) {
+        checkOptions('commsLog.read', filter);
+        return exchangesOf(product).list({ limit: 100, ...filter });
+      },
       clear: async () => exchangesOf(product).clear(),
     },
-    on: emitter.on,
+    on(name, listen) {
+      checkOptions('on', { name, listener: listen });
+      return emitter.on(name, listen);
+    },
     cleanup,
     [Symbol.asyncDispose]: cleanup,
   };
@@ -162,7 +187,7 @@ function joined(over: AbortSignal, own: AbortSignal | undefined): AbortSignal {
   return own ? AbortSignal.any([over, own]) : over;
 }
 
-async function listModels({ models: service }: Product, options: { fresh?: boolean } = {}): Promise<ListedModel[]> {
+async function listModels({ models: service }: Product, options: { fresh?: boolean }): Promise<ListedModel[]> {
   const providers = await service.providers(options);
   const models = providers.filter(({ configured }) => configured).flatMap(provider => provider.models);
   return models.map(({ provider, id, aliases, window, maxOutput, reasoning, tools, input, price }) => {

@@ -1,0 +1,113 @@
+import { z } from 'zod';
+import { nearestNames } from '../../calls/arguments.ts';
+import { type FieldError, inputError } from '../../core/errors.ts';
+
+const listener = z.custom(value => typeof value === 'function', 'expected a function').optional();
+const signal = z.custom(value => value instanceof AbortSignal, 'expected an AbortSignal').optional();
+const text = z.string().optional();
+const flag = z.boolean().optional();
+const count = z.int().min(1).optional();
+const words = z.record(z.string(), z.string('expected text, also for numbers and on/off').optional()).optional();
+
+const tool = z.looseObject({
+  name: z.string().regex(/^[\w-]{1,64}$/, 'expected at most 64 of a-z, A-Z, 0-9, _ and -'),
+  description: z.string(),
+  inputSchema: z.looseObject({ type: z.literal('object') }),
+  effect: z.enum(['read', 'write', 'run', 'network']),
+  run: listener.unwrap(),
+});
+
+const message = z.looseObject({
+  role: z.enum(['system', 'user', 'assistant']),
+  section: z.enum(['preamble', 'turn', 'tail']),
+  parts: z.array(z.looseObject({ type: z.enum(['text', 'image']) })),
+});
+
+const defaults = {
+  system: z.strictObject({ base: text, useDefaultBase: flag, projectMarker: text, custom: text }).optional(),
+  model: z.string().min(1).optional(),
+  baseDir: text,
+  params: z
+    .strictObject({
+      temperature: z.number().min(0).max(2).optional(),
+      topP: z.number().gt(0).max(1).optional(),
+      maxTokens: count,
+      truncLimit: z.int().min(0).optional(),
+      maxRounds: z.int().min(0).optional(),
+      maxCostUsd: z.number().min(0).optional(),
+    })
+    .optional(),
+  tools: z.array(z.union([z.string(), tool])).optional(),
+  onToolCall: listener,
+  onChunk: listener,
+  onError: listener,
+  onPatch: listener,
+  rag: flag,
+};
+
+const shorten = { maxWords: count, focus: text, model: text, signal };
+const files = z.array(z.string()).optional();
+const diagnosis = z.strictObject({ stderr: z.string(), command: text, files, model: text, signal });
+const events = ['request', 'response', 'tool_call', 'tool_result', 'refresh', 'trim', 'cache', 'error'] as const;
+
+/** What each function takes; members that are not named are refused. */
+const shapes = {
+  createPolylogue: z.strictObject({
+    ...{ settings: words, env: words, home: text, root: text, log: listener },
+    ...{ tools: z.array(z.unknown()).optional(), providers: z.array(z.unknown()).optional() },
+    stores: z.array(z.unknown()).optional(),
+  }),
+  send: z.strictObject({
+    ...{ ...defaults, message: z.string(), context: text, files, stream: flag, signal },
+    history: z.array(message).optional(),
+  }),
+  createConversation: z.strictObject({ ...defaults, history: z.array(message).optional() }),
+  setDefaults: z.strictObject(defaults),
+  listModels: z.strictObject({ fresh: flag }),
+  summarizeFile: z.strictObject({ ...shorten, path: z.string() }),
+  compressDiscussion: z.strictObject({ ...shorten, discussion: z.union([z.string(), z.array(message)]) }),
+  analyzeError: diagnosis,
+  generatePatch: diagnosis,
+  callTool: z.strictObject({
+    ...{ name: z.string(), args: z.record(z.string(), z.unknown()), signal },
+    ...{ onProgress: listener, onText: listener, idempotencyKey: z.string().min(1).optional() },
+  }),
+  'commsLog.read': z.strictObject({ limit: count, reqId: text, tool: text, provider: text, model: text }),
+  on: z.strictObject({ name: z.enum(events), listener: listener.unwrap() }),
+};
+
+/** Refuses what a program without types may hand over: options that do not exist, and values that are none of theirs. */
+export function checkOptions(call: keyof typeof shapes, given: unknown): void {
+  const { error } = shapes[call].safeParse(given);
+  if (!error) return;
+  const fields = error.issues.flatMap((issue): FieldError[] => {
+    const place = issue.path.join('.');
+    if (issue.code !== 'unrecognized_keys') return [{ field: place || 'options', error: issueText(issue) }];
+    return issue.keys.map(key => {
+      const known = namesAt(shapes[call], issue.path);
+      return { field: [...issue.path, key].join('.'), error: 'unknown option', allowed: nearestNames(key, known) };
+    });
+  });
+  const told = fields.map(({ field, error: what, allowed }) => {
+    return `${field}: ${what}${allowed ? ` (did you mean ${allowed.map(name => `"${name}"`).join(', ')}?)` : ''}`;
+  });
+  throw inputError(`${call} can't be called like this: ${told.join('; ')}.`, {
+    next: `Call ${call} again with ${fields.map(({ field }) => `"${field}"`).join(', ')} put right.`,
+    validationErrors: fields,
+  });
+}
+
+/** Of several forms, what is wrong with the one that was meant: an object where there is one. */
+function issueText(issue: z.core.$ZodIssue): string {
+  if (issue.code !== 'invalid_union') return issue.message;
+  const meant = issue.errors.flat().filter(({ path }) => path.length > 0);
+  return meant.map(({ path, message: what }) => `${path.join('.')}: ${what}`).join(', ') || issue.message;
+}
+
+/** The options that there are at a place. */
+function namesAt(shape: z.ZodType, [name, ...rest]: readonly PropertyKey[]): string[] {
+  const inner = shape instanceof z.ZodOptional ? shape.unwrap() : shape;
+  if (!(inner instanceof z.ZodObject)) return [];
+  const next: unknown = name === undefined ? undefined : inner.shape[String(name)];
+  return next instanceof z.ZodType ? namesAt(next, rest) : Object.keys(inner.shape);
+}
