@@ -5,8 +5,10 @@ export type { Extensions } from './app/extensions.ts';
 export type { Conversation, ConversationOptions, TokenStats } from './app/library/conversation.ts';
 export type { ErrorAnalysis, ErrorRequest, GeneratedPatch } from './app/library/diagnose.ts';
 export type {
+  ModelAsks,
   PolylogueEvents,
   PolylogueOptions,
+  Retrieve,
   SendDefaults,
   SendParams,
   SendRequest,
@@ -32,6 +34,7 @@ export {
 export type { Message } from './core/message.ts';
 export type { ModelInfo } from './core/model.ts';
 export type { OptionSpec } from './core/option.ts';
+export { estimateTokensAt as estimateTokens } from './core/tokens.ts';
 export type { Usage } from './core/usage.ts';
 export { version } from './core/version.ts';
 export type { AgentToolCall, GateVerdict, PendingCall } from './engine/modes/agent/agent.ts';

@@ -28,6 +28,9 @@ import { createClassifier } from '../models/routing/classifier.ts';
 import { createMeter, type Meter } from '../models/spend-meter.ts';
 import type { Store } from '../storage/store.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
+import { glmWebSearch } from '../tools/glm-web-search.ts';
+import { kimiManageFiles } from '../tools/kimi-manage-files.ts';
+import { kimiUploadAndExtract } from '../tools/kimi-upload-and-extract.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
 import type { VendorServices } from './compose-models.ts';
 import type { FileParts } from './compose-workspace.ts';
@@ -159,7 +162,9 @@ export async function composeCommandSandbox(
 }
 
 /** Creates the agent's tools for one run. */
-export type LocalToolsOf = (run: Pick<LocalToolServices, 'reqId' | 'scope' | 'tool' | 'root'>) => Promise<AgentTool[]>;
+export type LocalToolsOf = (
+  run: Pick<LocalToolServices, 'reqId' | 'scope' | 'tool' | 'owner' | 'root'>,
+) => Promise<AgentTool[]>;
 
 export interface ComposedAgent extends AgentRunner {
   /** The agent's tools, for a run that a client conducts. */
@@ -183,10 +188,11 @@ function composeAgent(parts: EngineParts, services: AgentServices): ComposedAgen
 }
 
 async function openRunner(
-  { config, values, meter, state, files: { git }, childEnv, platform, version }: EngineParts,
+  { config, values, meter, state, files: { git }, childEnv, platform, version, services: vendors }: EngineParts,
   services: AgentServices,
 ): Promise<ComposedAgent> {
   const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');
+  const { lentTools } = await import('../engine/modes/agent/local-tools/lent-tools.ts');
   const { createLocalTools } = await import('../engine/modes/agent/local-tools/local-tools.ts');
   const { createGitHistory } = await import('../workspace/git/git.ts');
   const { readServerList } = await import('../engine/modes/agent/mcp-servers.ts');
@@ -195,6 +201,12 @@ async function openRunner(
   const text = file === undefined ? '{"mcpServers": {}}' : (readIfPresent(file) ?? '');
   const list = readServerList(text);
   if ('problem' in list) emit({ type: 'warning', where: 'agent', message: `${file} can't be used: ${list.problem}.` });
+  const off = new Set(values.disabledTools?.map(name => name.toLowerCase()));
+  const keyed = [
+    ...(vendors.web ? [glmWebSearch] : []),
+    ...(vendors.documents ? [kimiUploadAndExtract, kimiManageFiles] : []),
+  ];
+  const lent = keyed.filter(({ name }) => !off.has(name));
   const language = languageOf(values.locale);
   const { isPrivate } = storePlace(values, config.home);
   const runner: RunnerParts = {
@@ -206,6 +218,7 @@ async function openRunner(
     commandSandbox: await composeCommandSandbox(config, { childEnv, platform, homeDir: home }, sandbox.roots),
     commandMs: values.agentCommandSeconds * 1_000,
     fetches: values.agentFetch,
+    lend: run => lentTools(lent, services.actionContext, run),
     policy: values.agentApprove,
     ...(values.maxCostPerRequest !== undefined && { perRequest: values.maxCostPerRequest }),
     ...(values.agentTriageModel !== undefined && { triageModel: values.agentTriageModel }),

@@ -103,6 +103,7 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
     roots: sandbox.roots,
     tools: exposed.tools.map(({ name }) => name),
   };
+  let sender: SendMessage | undefined;
   const patience = (client?: string) => detachAfterMs(client, values.callPatienceSeconds);
   const context = composeActions({ ...shared, values, models, meter, files, product, patience });
   const { services, agent } = composeEngine({
@@ -136,7 +137,8 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
     kindOf: createCallKind(services, explained),
     async converse(request) {
       const { createSendMessage } = await import('../engine/conversation.ts');
-      return createSendMessage(services, agent.localTools)(request);
+      sender ??= createSendMessage({ ...services, triageModel: values.agentTriageModel }, agent.localTools);
+      return sender(request);
     },
     settle: agent.close,
     flush: () => meter.flush(),

@@ -1,5 +1,5 @@
 import { createMaskedStream } from '../calls/ask/redaction.ts';
-import type { ExchangeReader, ExchangeRecord, Random } from '../core/ports.ts';
+import type { ExchangeReader, ExchangeRecord, LogExchange, Random } from '../core/ports.ts';
 import type { ModelAnswer } from '../models/ask-model.ts';
 import type { ModelService } from '../models/call/models.ts';
 import { createReplay, type ReplayCall } from '../models/call/replay.ts';
@@ -9,6 +9,7 @@ import type { Telemetry } from '../observability/observability.ts';
 export interface Replay extends ExchangeReader {
   /** Asks the same model the same question again, on the operator's own account. */
   send(exchange: ExchangeRecord, call: Omit<ReplayCall, 'payer'>): Promise<ReplayedCall>;
+  append: LogExchange;
 }
 
 /** Without secrets, as every reply. */
@@ -28,7 +29,7 @@ export function composeObservability(
   models: Pick<ModelService, 'load' | 'route' | 'ask'>,
   random: Random,
 ): ObservabilityServices {
-  const { metrics, gauge, exchanges, mask } = telemetry;
+  const { metrics, gauge, exchanges, logExchange, mask } = telemetry;
   gaugeLoad(gauge, models);
   const repeat = createReplay({ route: models.route, ask: models.ask, random });
   const send: Replay['send'] = async (exchange, { signal, onText }) => {
@@ -44,7 +45,7 @@ export function composeObservability(
     const text = (await mask(answer.text, scope, 'model')).text;
     return { text, calls: await Promise.all(calls), usage, costUsd, latencyMs };
   };
-  return { metrics, gauge, ...(exchanges && { replay: { ...exchanges, send } }) };
+  return { metrics, gauge, ...(exchanges && logExchange && { replay: { ...exchanges, send, append: logExchange } }) };
 }
 
 /** What the models' queue knows. */

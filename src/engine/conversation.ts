@@ -16,7 +16,7 @@ import { readTextFile } from '../workspace/read-file.ts';
 import { searchWaitMs } from '../workspace/search-index/search-index.ts';
 import { type AgentEvent, type AgentInput, type AgentResult, newMark } from './modes/agent/agent.ts';
 import type { AgentTool } from './modes/agent/local-tools/agent-tool.ts';
-import { createRefresher } from './modes/agent/plan-run.ts';
+import { createRefresher, createTriage } from './modes/agent/plan-run.ts';
 import { runAgent } from './modes/agent/run-agent.ts';
 
 export interface Shown {
@@ -32,7 +32,7 @@ export interface ShownRequest {
   root: string;
   files: readonly string[];
   message: string;
-  search: boolean;
+  search: boolean | Retrieve;
   scope: string;
   /** Who pays for vectors; absent: the operator. */
   payer?: { owner: string };
@@ -46,7 +46,14 @@ export async function readShown(services: CallServices, request: ShownRequest): 
   const shown: Shown = { texts: [], paths: [], skipped: [], warnings: [] };
   if (request.files.length > services.maxNamedFiles) throw tooMany(request.files.length, services.maxNamedFiles);
   for (const input of request.files) await show(services, request, input, shown);
-  if (request.search) {
+  if (typeof request.search === 'function') {
+    const { message, signal, scope } = request;
+    for (const found of await request.search(message, { signal })) {
+      const { source, text } = typeof found === 'string' ? { source: 'search', text: found } : found;
+      const masked = await services.mask(`--- BEGIN FOUND: ${source} ---\n${text}\n--- END FOUND ---`, scope);
+      shown.texts.push(masked.text);
+    }
+  } else if (request.search) {
     const index = await services.indexes.of(request.root);
     const { signal, payer } = request;
     const { warning } = await index.refresh({ signal, payer, waitMs: searchWaitMs });
@@ -90,10 +97,23 @@ function tooMany(count: number, limit: number): Error {
 export interface ConversationServices extends CallServices {
   meter: Pick<Meter, 'begin' | 'end'>;
   random: Random;
+  /** Looks at calls that failed (AGENT_TRIAGE_MODEL). Absent: nobody does. */
+  triageModel: string | undefined;
 }
 
+/** What a program knows that bears on a message, such as passages of its own search. */
+export type Retrieve = (message: string, around: { signal: AbortSignal }) => Retrieved | Promise<Retrieved>;
+
+type Retrieved = readonly (string | { source: string; text: string })[];
+
 /** The agent's local tools, for one run. */
-export type LocalToolsOf = (run: { reqId: string; scope: string; tool: string; root: string }) => Promise<AgentTool[]>;
+export type LocalToolsOf = (run: {
+  reqId: string;
+  scope: string;
+  tool: string;
+  owner: string;
+  root: string;
+}) => Promise<AgentTool[]>;
 
 /** A text, or a file of the project whose text it is; one that can't be read adds nothing. */
 export type SystemLayer = { text: string } | { file: string };
@@ -112,8 +132,8 @@ export interface SendMessageRequest {
   context?: string;
   message: string;
   files: readonly string[];
-  /** What the project's index knows about the message goes along. */
-  search: boolean;
+  /** What the project's index knows about the message goes along, or what this finds. */
+  search: boolean | Retrieve;
   history: readonly Message[];
   tools: readonly AgentTool[];
   /** Tools of the agent, by their names; `reads`: all that only read, `all`: all there are. */
@@ -180,7 +200,7 @@ async function sendOne(
   if (request.message.trim() === '') throw nothingToSend();
   const { root, signal, conversation } = request;
   // Where no folder may be read, a message without one is sent all the same; files that it names are skipped, with the reason.
-  if (services.sandbox.roots.length > 0 || request.search || request.localTools.length > 0)
+  if (services.sandbox.roots.length > 0 || request.search === true || request.localTools.length > 0)
     await services.sandbox.assertWithin(root);
   const mask = async (text: string) => (await services.mask(text, conversation)).text;
   const shown = await readShown(services, { ...request, scope: conversation });
@@ -211,6 +231,7 @@ async function sendOne(
     emit: services.emit,
     mask: services.mask,
     ...(refresh && { refresh }),
+    triage: createTriage(services, asking, { reqId, scope: conversation }, request.owner),
   };
   const result = await runAgent(agent, {
     reqId,
@@ -257,12 +278,12 @@ function checkedBySchema(tool: AgentTool): AgentTool {
 /** The program's own tools, and those of the agent that it wants; of these, what changes anything needs its word. */
 async function toolsFor(
   localTools: LocalToolsOf,
-  { tools: given, localTools: wanted, onToolCall, root, conversation: scope }: SendMessageRequest,
+  { tools: given, localTools: wanted, onToolCall, owner, root, conversation: scope }: SendMessageRequest,
   reqId: RequestId,
 ): Promise<Pick<AgentInput, 'tools' | 'onToolCall'>> {
   const tools = given.map(checkedBySchema);
   if (wanted.length === 0) return { tools, onToolCall };
-  const all = await localTools({ reqId, scope, tool: toolName, root });
+  const all = await localTools({ reqId, scope, tool: toolName, owner, root });
   const unknown = wanted.filter(name => !groups.has(name) && !all.some(tool => tool.name === name));
   if (unknown.length > 0) throw unknownTools(unknown, [...groups, ...all.map(({ name }) => name)]);
   const own = new Set(tools.map(({ name }) => name));

@@ -65,9 +65,17 @@ export async function programFolders(search: ProgramSearch): Promise<string[]> {
 }
 
 function pathFolders(search: ProgramSearch): string[] {
-  const entries = (variableIn(search.env, 'PATH', isWindows(search)) ?? '').split(pathDelimiter(search));
+  const windows = isWindows(search);
+  const path = variableIn(search.env, 'PATH', windows) ?? standardPaths[windows ? 'windows' : 'posix'];
+  const entries = path.split(pathDelimiter(search));
   return [...new Set(entries.filter(isAbsolute).map(entry => resolve(entry)))];
 }
+
+/** Where the machine's programs are, for an environment without a `PATH`. */
+const standardPaths = {
+  posix: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin:/snap/bin',
+  windows: 'C:\\Windows\\System32;C:\\Windows;C:\\Program Files\\Git\\cmd;C:\\Program Files\\nodejs',
+} as const;
 
 async function isTheirs(path: string, { env, projects }: ProgramSearch): Promise<boolean> {
   const home = env.HOME ?? env.USERPROFILE;

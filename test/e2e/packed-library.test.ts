@@ -5,6 +5,7 @@ import { vendorEnv } from '../support/product.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
 import { startAnthropic } from '../support/vendors/start-anthropic.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+import { startZhipu } from '../support/vendors/start-zhipu.ts';
 
 let packed: PackedPackage;
 
@@ -44,13 +45,13 @@ describe('a conversation that grows', () => {
       const conversation = polylogue.createConversation({ model: 'custom:small' });
       let trims = 0;
       polylogue.on('trim', () => void trims++);
-      for (let turn = 1; turn <= 500; turn++) await conversation.send('Turn ' + turn + '. ' + 'ago '.repeat(300));
+      for (let turn = 1; turn <= 500; turn++) await conversation.send('Turn ' + turn + '. ' + 'ago '.repeat(60));
       console.log(JSON.stringify({ turns: conversation.turns.length, trims }));
       await polylogue.cleanup();`,
       { CUSTOM_API_URL: vendor.url, CUSTOM_API_KEY: 'test-key', CUSTOM_MODEL_NAME: 'small' },
     );
     expect(turns).toBe(1_000);
-    expect(trims).toBeGreaterThan(400);
+    expect(trims).toBeGreaterThan(300);
     const asked = vendor.requests.filter(({ dialect }) => dialect !== 'models');
     const first = asked.map(({ messages }) => messages.find(({ role }) => role === 'user')?.text);
     expect(first).toHaveLength(500);
@@ -159,4 +160,81 @@ it('refuses unknown options and values out of range, as callTool does, and argum
   expect(told.temperature?.[1]).toMatch(/params\.temperature: .*2/);
   expect(told.on?.[1]).toContain('tool_call');
   expect(args).toEqual(['invalid', expect.stringContaining('city: ')]);
+});
+
+it('takes a search of the program, answers questions of the model, counts tokens and keeps what it is told', async () => {
+  const vendor = await startOpenAi();
+  vendor.script(
+    { calls: [{ name: 'ask_question', args: { question: 'Which city?', options: ['Bern', 'Basel'] } }] },
+    { answer: 'Bern.' },
+    { calls: [{ name: 'fails', args: {} }] },
+    { answer: 'The disk may be full.' },
+    { answer: 'Done.' },
+    { fault: 'status', status: 400 },
+  );
+  const told = await packed.answer<Record<string, unknown>>(
+    `import { estimateTokens } from 'polylogue';
+    const polylogue = await createPolylogue();
+    const { send, commsLog } = polylogue;
+    const asked = [];
+    const retrieve = (message, { signal }) => [message + ' found', { source: 'wiki', text: 'Bern is a city. sk-proj-' + 'a1B2'.repeat(12) }];
+    const onQuestion = ({ question, options }) => { asked.push([question, options]); return options[0]; };
+    const first = await send({ message: 'Where?', rag: { retrieve }, onQuestion });
+    const fails = { name: 'fails', description: 'Fails.', inputSchema: { type: 'object' }, effect: 'read', run: async () => { throw new Error('no space left'); } };
+    await send({ message: 'Try.', tools: [fails] });
+    const { cause, message } = await send({ message: 'x' }).catch(error => error);
+    await commsLog.append({ payload: { note: 'by hand' }, tool: 'mine' });
+    const kept = await commsLog.read({ tool: 'mine' });
+    const counts = ['gpt-5', 'claude-sonnet-4-5', 'anthropic:claude-sonnet-4-5', undefined].map(model => estimateTokens('Ten words that a model may count, more or less, today.', model));
+    await polylogue.cleanup();
+    const after = await Promise.all([send({ message: 'x' }), polylogue.callTool('version', {}), polylogue.listModels()].map(each => each.then(() => 'done', ({ message, details }) => message + ' ' + details?.next)));
+    console.log(JSON.stringify({ text: first.text, asked, cause: { name: cause?.name, message: cause?.message, statusCode: cause?.statusCode }, message, kept, counts, after }));`,
+    {
+      ...vendorEnv({ openai: vendor.url }),
+      DEFAULT_MODEL: 'gpt-5-mini',
+      AGENT_TRIAGE_MODEL: 'gpt-5-mini',
+      COMMS_LOG: 'on',
+    },
+  );
+  await vendor.close();
+  expect(told).toMatchObject({ text: 'Bern.', asked: [['Which city?', ['Bern', 'Basel']]] });
+  const [first, second] = vendor.requests.map(({ body }) => JSON.stringify(body));
+  expect(first).toMatch(/Where\? found[\s\S]*BEGIN FOUND: wiki[\s\S]*Bern is a city\./);
+  expect(first).not.toContain('a1B2a1B2');
+  expect(second).toContain('Bern');
+  expect(JSON.stringify(vendor.requests[4]?.body)).toContain('The disk may be full.');
+  expect(told.cause).toMatchObject({ statusCode: 400, message: expect.stringMatching(/\S/) });
+  expect(told.kept).toMatchObject([{ tool: 'mine', lines: [{ payload: { note: 'by hand' } }] }]);
+  const [gpt, claude, named, plain] = told.counts as number[];
+  expect([named, plain]).toEqual([claude, gpt]);
+  expect(claude).toBeGreaterThan(gpt ?? 0);
+  for (const each of told.after as string[]) expect(each).toMatch(/closed by cleanup.*createPolylogue/);
+});
+
+it('finds git in an empty environment, lends the tools of keys, and counts what the model of a run saw', async () => {
+  const [openai, zhipu] = [await startOpenAi(), await startZhipu()];
+  const long = { calls: Array.from({ length: 4 }, (_, at) => ({ name: 'long', args: { at } })) };
+  openai.script(long, long, long, { answer: 'Enough.' });
+  const told = await packed.answer<{ names: string[]; stop: string; diff: string; rounds: number }>(
+    `import { execFileSync } from 'node:child_process';
+    import { mkdirSync } from 'node:fs';
+    mkdirSync('repository');
+    execFileSync('git', ['init', '-q'], { cwd: 'repository' });
+    const long = { name: 'long', description: 'Long.', inputSchema: { type: 'object' }, effect: 'read', run: async () => 'x'.repeat(200_000) };
+    const settings = ${JSON.stringify({ ...vendorEnv({ openai: openai.url, zhipu: zhipu.url }), DEFAULT_MODEL: 'gpt-5-mini' })};
+    const polylogue = await createPolylogue({ env: {}, settings, root: process.cwd() + '/repository', home: process.cwd() + '/git-home' });
+    const run = await polylogue.send({ message: 'Go.', tools: [long, 'all'] });
+    const { content } = await polylogue.callTool('diagnose', { stderr: 'x' }).catch(() => ({}));
+    const diff = await polylogue.callTool('precommit', { path: process.cwd() + '/repository', step: 'Look', step_number: 1, total_steps: 2, next_step_required: true, findings: '' });
+    console.log(JSON.stringify({ stop: run.stopReason, diff: JSON.stringify(diff), rounds: run.toolCalls.at(-1).round }));
+    await polylogue.cleanup();`,
+  );
+  await Promise.all([openai.close(), zhipu.close()]);
+  const names = JSON.stringify(openai.requests[0]?.body);
+  expect(names).toContain('glm_web_search');
+  expect(told.stop).toBe('max_bytes');
+  const seen = Buffer.byteLength(JSON.stringify(openai.requests.at(-1)?.body));
+  expect(told.rounds).toBeLessThanOrEqual(2);
+  expect(seen).toBeLessThan(600_000);
+  expect(told.diff).not.toMatch(/git.{0,40}(not found|no absolute folder)/i);
 });

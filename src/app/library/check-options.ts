@@ -14,6 +14,7 @@ const tool = z.looseObject({
   description: z.string(),
   inputSchema: z.looseObject({ type: z.literal('object') }),
   effect: z.enum(['read', 'write', 'run', 'network']),
+  ms: count,
   run: listener.unwrap(),
 });
 
@@ -42,7 +43,8 @@ const defaults = {
   onChunk: listener,
   onError: listener,
   onPatch: listener,
-  rag: flag,
+  rag: z.union([z.boolean(), z.strictObject({ retrieve: listener.unwrap() })]).optional(),
+  onQuestion: listener,
 };
 
 const shorten = { maxWords: count, focus: text, model: text, signal };
@@ -71,6 +73,10 @@ const shapes = {
   callTool: z.strictObject({
     ...{ name: z.string(), args: z.record(z.string(), z.unknown()), signal },
     ...{ onProgress: listener, onText: listener, idempotencyKey: z.string().min(1).optional() },
+  }),
+  'commsLog.append': z.strictObject({
+    ...{ payload: z.looseObject({}), tool: text, provider: text, model: text, reqId: text },
+    kind: z.enum(['request', 'response', 'error', 'tool_call', 'tool_result']).optional(),
   }),
   'commsLog.read': z.strictObject({ limit: count, reqId: text, tool: text, provider: text, model: text }),
   on: z.strictObject({ name: z.enum(events), listener: listener.unwrap() }),

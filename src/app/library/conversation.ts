@@ -1,9 +1,11 @@
 import { resolve } from 'node:path';
 import { asError } from '../../core/errors.ts';
+import { textIn, textsIn } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import { addUsage, noUsage, type Usage } from '../../core/usage.ts';
 import type { SendMessage, SystemLayer } from '../../engine/conversation.ts';
 import type { AgentEvent } from '../../engine/modes/agent/agent.ts';
+import type { AgentTool } from '../../engine/modes/agent/local-tools/agent-tool.ts';
 import { checkOptions } from './check-options.ts';
 import type { PolylogueEvents, SendDefaults, SendRequest, SendResult, SystemLayers } from './options.ts';
 
@@ -124,9 +126,12 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
         context: request.context,
         message: request.message,
         files: request.files ?? [],
-        search: request.rag ?? false,
+        search: typeof request.rag === 'object' ? request.rag.retrieve : (request.rag ?? false),
         history: request.history ?? [],
-        tools: (request.tools ?? []).filter(tool => typeof tool !== 'string'),
+        tools: [
+          ...(request.tools ?? []).filter(tool => typeof tool !== 'string'),
+          ...(request.onQuestion ? [questionTool(request.onQuestion)] : []),
+        ],
         localTools: (request.tools ?? []).filter(tool => typeof tool === 'string'),
         temperature: params.temperature,
         topP: params.topP,
@@ -173,6 +178,24 @@ function layersOf(system: SystemLayers = {}, settings: SendParts['system']): Sys
     ...(marker === undefined ? [] : [{ file: marker }]),
     ...(system.custom === undefined ? [] : [{ text: system.custom }]),
   ];
+}
+
+/** How a model asks the program that asked it. */
+function questionTool(onQuestion: NonNullable<SendDefaults['onQuestion']>): AgentTool {
+  return {
+    name: 'ask_question',
+    description: 'Ask the user what you need to know and cannot find out. Returns the answer.',
+    inputSchema: {
+      type: 'object',
+      properties: { question: { type: 'string' }, options: { type: 'array', items: { type: 'string' } } },
+      required: ['question'],
+    },
+    effect: 'read',
+    // Whoever has to answer may be away for a day.
+    ms: 86_400_000,
+    run: async ({ question, options }, { signal }) =>
+      onQuestion({ question: textIn(question), options: textsIn(options), signal }),
+  };
 }
 
 function limitsOf({ truncLimit, maxRounds }: NonNullable<SendDefaults['params']>) {

@@ -2,9 +2,12 @@ import type { AppError } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import type { Message } from '../../core/message.ts';
 import type { Usage } from '../../core/usage.ts';
+import type { Retrieve } from '../../engine/conversation.ts';
 import type { AgentEvent, AgentToolCall, GateVerdict, PendingCall } from '../../engine/modes/agent/agent.ts';
 import type { AgentTool } from '../../engine/modes/agent/local-tools/agent-tool.ts';
 import type { Extensions } from '../extensions.ts';
+
+export type { Retrieve };
 
 /** How a Polylogue of a program's own is set up. */
 export interface PolylogueOptions extends Extensions {
@@ -69,8 +72,21 @@ export interface SendDefaults {
   onError?(error: AppError | Error): void;
   /** Told of a call of `apply_patch` or `write_file` that changed files. */
   onPatch?(call: AgentToolCall): void;
-  /** What the project's search index knows about the message goes along. Default: false. */
-  rag?: boolean;
+  /**
+   * What the project's search index knows about the message goes along, or what `retrieve` finds: passages of this program's own
+   * search, each a text or `{ source, text }`; their secrets are masked. Default: false.
+   */
+  rag?: boolean | { retrieve: Retrieve };
+  /** Lets the model ask this program, by a tool `ask_question`; the answer is told to the model. Absent: it can't ask. */
+  onQuestion?(question: ModelAsks): string | Promise<string>;
+}
+
+/** What a model wants to know before it goes on. */
+export interface ModelAsks {
+  question: string;
+  /** Answers that it suggests; empty: any. */
+  options: readonly string[];
+  signal: AbortSignal;
 }
 
 export interface SendRequest extends SendDefaults {

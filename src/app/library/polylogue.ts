@@ -1,9 +1,9 @@
 import { readIfPresent } from '../../config/settings-files.ts';
-import { configError } from '../../core/errors.ts';
+import { cancelledError, configError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import type { ModelInfo } from '../../core/model.ts';
-import type { ExchangeFilter, ExchangeRecord } from '../../core/ports.ts';
+import type { ExchangeFilter, ExchangeNote, ExchangeRecord } from '../../core/ports.ts';
 import type { ProgressUpdate } from '../../core/tool-host.ts';
 import { type AppConfig, createProduct, loadAppConfig, type Product } from '../app.ts';
 import { withValues } from '../settings.ts';
@@ -54,6 +54,14 @@ export interface CallToolOptions {
   idempotencyKey?: string;
 }
 
+/** What a program adds to the log of what is said to models. */
+export interface CommsEntry extends Partial<Pick<ExchangeNote, 'tool' | 'provider' | 'model' | 'reqId'>> {
+  /** Default: `request`. */
+  kind?: 'request' | 'response' | 'error' | 'tool_call' | 'tool_result';
+  /** Plain data. */
+  payload: Record<string, unknown>;
+}
+
 /** Polylogue within a program: models, tools and memory, by functions. None of them needs `this`. */
 export interface Polylogue {
   /** Sends one message, with all that belongs to it; nothing is remembered. */
@@ -81,6 +89,8 @@ export interface Polylogue {
     /** The newest first. */
     read(filter?: Partial<ExchangeFilter>): Promise<ExchangeRecord[]>;
     clear(): Promise<void>;
+    /** Adds an entry of this program's own, such as what it asked a model by other means; its secrets are masked. */
+    append(entry: CommsEntry): Promise<void>;
   };
   /** Answers what ends the listening. */
   on: Emitter['on'];
@@ -115,15 +125,24 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
   const base = systemPrompt ?? (systemPromptFile === undefined ? undefined : readIfPresent(systemPromptFile));
   const tally = createTally();
   const over = new AbortController();
+  const check: Check = (call, given) => {
+    if (over.signal.aborted) throw closed();
+    checkOptions(call, given);
+  };
   const emitter = createEmitter(error => void process.emitWarning(error instanceof Error ? error : String(error)));
   const system = { ...(base !== undefined && { base }), ...(projectMarker !== undefined && { projectMarker }) };
   const parts = { converse: product.converse, emitter, tally, root: product.root, system };
   const plainSend = createSend(parts, () => defaults);
-  const send: typeof plainSend = (conversation, request) =>
-    plainSend(conversation, { ...request, signal: joined(over.signal, request.signal) });
+  const send: typeof plainSend = async (conversation, request) => {
+    if (over.signal.aborted) throw closed();
+    const own = request?.signal;
+    // What is no request, or no signal, is refused there.
+    const isSound = request && (own === undefined || own instanceof AbortSignal);
+    return plainSend(conversation, isSound ? { ...request, signal: joined(over.signal, own) } : request);
+  };
   const callTool = async (name: string, args: Record<string, unknown>, options: CallToolOptions = {}) => {
     const principal = { owner: 'local', root: product.root, client: 'library' };
-    checkOptions('callTool', { ...options, name, args });
+    check('callTool', { ...options, name, args });
     const { signal, idempotencyKey, ...watch } = options;
     const session = idempotencyKey === undefined ? undefined : { gone: over.signal, idempotencyKey };
     const call = { name, arguments: args, principal, session, ...watch };
@@ -137,50 +156,80 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
     return callTool('diagnose', { stderr, command, absolute_file_paths: files, model, patch }, { signal });
   };
   const cleanup = async () => {
-    over.abort(new Error('This Polylogue was closed.'));
+    over.abort(closed());
     await product.close();
   };
   return {
     send: request => send(uuid(), request),
     createConversation(options = {}) {
-      checkOptions('createConversation', options);
+      check('createConversation', options);
       return createConversation(send, uuid, options);
     },
     setDefaults(next) {
-      checkOptions('setDefaults', next);
+      check('setDefaults', next);
       defaults = { ...next };
     },
     getDefaults: () => ({ ...defaults }),
     async listModels(options = {}) {
-      checkOptions('listModels', options);
+      check('listModels', options);
       return listModels(product, options);
     },
     tokenStats: tally.stats,
     async summarizeFile(path, options = {}) {
-      checkOptions('summarizeFile', { ...options, path });
+      check('summarizeFile', { ...options, path });
       return summarizeFile(send, uuid(), path, options);
     },
     async compressDiscussion(discussion, options = {}) {
-      checkOptions('compressDiscussion', { ...options, discussion });
+      check('compressDiscussion', { ...options, discussion });
       return compressDiscussion(send, uuid(), discussion, options);
     },
     analyzeError: async request => analysisIn(await diagnose(request, false)),
     generatePatch: async request => patchIn(await diagnose(request, true)),
     callTool,
-    commsLog: {
-      async read(filter = {}) {
-        checkOptions('commsLog.read', filter);
-        return exchangesOf(product).list({ limit: 100, ...filter });
-      },
-      clear: async () => exchangesOf(product).clear(),
-    },
+    commsLog: createCommsLog(product, uuid, check),
     on(name, listen) {
-      checkOptions('on', { name, listener: listen });
+      check('on', { name, listener: listen });
       return emitter.on(name, listen);
     },
     cleanup,
     [Symbol.asyncDispose]: cleanup,
   };
+}
+
+type Check = (call: Parameters<typeof checkOptions>[0], given: unknown) => void;
+
+function createCommsLog(product: Product, uuid: () => string, check: Check): Polylogue['commsLog'] {
+  return {
+    async read(filter = {}) {
+      check('commsLog.read', filter);
+      return exchangesOf(product).list({ limit: 100, ...filter });
+    },
+    async append(entry) {
+      check('commsLog.append', entry);
+      const { kind = 'request', reqId = uuid() } = entry;
+      const direction = kind === 'request' || kind === 'tool_result' ? 'out' : 'in';
+      const own = {
+        reqId,
+        exchange: reqId,
+        direction,
+        kind,
+        tool: 'library',
+        provider: 'library',
+        model: '',
+      } as const;
+      exchangesOf(product).append({ ...own, ...entry });
+    },
+    async clear() {
+      check('commsLog.read', {});
+      return exchangesOf(product).clear();
+    },
+  };
+}
+
+function closed(): Error {
+  return cancelledError('This Polylogue was closed by cleanup().', {
+    next: 'Make another one with createPolylogue().',
+  });
 }
 
 function joined(over: AbortSignal, own: AbortSignal | undefined): AbortSignal {

@@ -1,7 +1,7 @@
 import { AppError, isAppError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import { cutMiddle } from '../../core/text.ts';
-import { classify, type FailureClass, faultOfVendor, readVendorError } from './classify-error.ts';
+import { classify, type FailureClass, faultOfVendor, readVendorError, type VendorError } from './classify-error.ts';
 
 /** Nobody waits longer; keeps nonsense from a header out of sums and replies. */
 const maxRetryAfterSeconds = 7 * 24 * 3600;
@@ -72,10 +72,13 @@ export interface FailureOrigin {
 
 const maxMessageLength = 300;
 
+/** Characters of a body that a program may want to look into. */
+const maxBodyLength = 10_000;
+
 /**
  * Turns whatever a model call threw into our error, with the one decision on whether it may be tried again. The message
- * carries what the vendor said, without anything that looks like a key; the vendor's error itself is not kept as the
- * cause, because it holds the whole prompt, headers and addresses.
+ * carries what the vendor said, without anything that looks like a key. Its cause is the vendor's error as far as it may be kept:
+ * without the prompt, headers and addresses that packages add to it.
  */
 export function toModelError(error: unknown, origin: FailureOrigin): AppError {
   const { provider, model, attempt } = origin;
@@ -96,8 +99,19 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
     retryAfterSeconds: wait,
     status: vendor.status,
     fault: faultOfVendor(vendor, verdict, model),
+    cause: originalOf(vendor),
     ...(verdict.elsewhere && { data: { elsewhere: true } }),
   });
+}
+
+/** What the vendor said, under the names that the AI SDK has for it. */
+function originalOf({ name, message, status, body }: VendorError): Error {
+  const responseBody = body === undefined ? undefined : withoutKeys(cutMiddle(JSON.stringify(body), maxBodyLength));
+  const told = { ...(name !== '' && { name }), statusCode: status, responseBody };
+  const original = Object.assign(new Error(withoutKeys(message)), told);
+  // Where in Polylogue it was made helps nobody.
+  original.stack = `${original.name}: ${original.message}`;
+  return original;
 }
 
 /** An answer that came, but is none: empty, cut off, or not a stream at all. */

@@ -3,7 +3,7 @@ import type { Message } from '../../../core/message.ts';
 import type { Candidate } from '../../../core/model.ts';
 import type { Clock, Emit, Mask, Random } from '../../../core/ports.ts';
 import type { Usage } from '../../../core/usage.ts';
-import type { AskModel, CallLimits, ModelQuestion } from '../../../models/ask-model.ts';
+import type { AskModel, AttemptRecord, CallLimits, ModelQuestion } from '../../../models/ask-model.ts';
 import type { Mode } from '../mode.ts';
 import type { AgentTool, Approval } from './local-tools/agent-tool.ts';
 
@@ -191,6 +191,8 @@ export interface AgentResult {
   stopReason: AgentStop;
   /** Who gave the last answer. */
   candidate: Candidate;
+  /** Of all its requests. */
+  attempts: AttemptRecord[];
   warnings: string[];
 }
 

@@ -23,6 +23,8 @@ export interface CallOutcome {
 interface Round {
   number: number;
   limits: AgentLimits;
+  /** Bytes that the run may still bring. */
+  left: number;
 }
 
 /** Of each call of a round, in their order; null: it was not made yet. */
@@ -182,13 +184,13 @@ async function run(
   parts: AgentParts,
   input: AgentInput,
   call: Pick<ToolCall, 'id' | 'name'> & { tool: AgentTool; args: Record<string, unknown> },
-  { number, limits }: Round,
+  { number, limits, left }: Round,
   calls: number,
 ): Promise<CallOutcome> {
   const { id, name, tool, args } = call;
-  const brought = await outputOf(parts.clock, tool, args, { input, id, ms: limits.toolMs });
+  const brought = await outputOf(parts.clock, tool, args, { input, id, ms: tool.ms ?? limits.toolMs });
   const whole = await hidden(parts, input, safeCut(brought.text, maxRecordedLength));
-  const share = Math.min(limits.outputChars, Math.max(leastShare, Math.floor(roundChars / calls)));
+  const share = Math.min(limits.outputChars, Math.max(leastShare, Math.floor(Math.min(roundChars, left) / calls)));
   const shown = cutMiddle(stripForgedMarks(whole), share);
   const hint = brought.failed && parts.triage ? await hintFor(parts, input, { name, args, text: shown }) : '';
   const outcome = brought.refused ? 'refused' : brought.failed ? 'failed' : 'ok';

@@ -184,7 +184,7 @@ export function promptOf({ messages }: Pick<PreparedCall, 'messages'>) {
 
 /** The answer as the thread keeps it: everybody after it reads which files are others now. */
 export function answerOf(result: AgentResult, { changed }: RunRecord, latencyMs: number): ModelAnswer {
-  const { text, candidate, usage, costUsd, stopReason, warnings } = result;
+  const { text, candidate, usage, costUsd, stopReason, attempts, warnings } = result;
   const written = changed.map(path => `- ${printablePath(path)}`);
   return {
     text:
@@ -198,7 +198,7 @@ export function answerOf(result: AgentResult, { changed }: RunRecord, latencyMs:
     finish: { kind: finishOf(stopReason), raw: stopReason },
     partial: false,
     citations: [],
-    attempts: [],
+    attempts,
     latencyMs,
     warnings: [...warnings],
   };
@@ -367,9 +367,9 @@ const outputTokens = 600;
 
 /** A second look at what failed, by a model that sees the output alone. */
 export function createTriage(
-  { route, mask, triageModel }: { route: ChooseModel; mask: Mask; triageModel?: string },
+  { route, mask, triageModel }: { route: ChooseModel; mask: Mask; triageModel?: string | undefined },
   ask: AskModel,
-  { reqId, scope }: LocalToolServices,
+  { reqId, scope }: Pick<LocalToolServices, 'reqId' | 'scope'>,
   owner: string,
 ): AgentParts['triage'] {
   if (triageModel === undefined) return undefined;

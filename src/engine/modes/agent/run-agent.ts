@@ -19,7 +19,13 @@ import {
   stripForgedMarks,
 } from './agent.ts';
 import { callTools, type RoundOutcomes } from './call-tools.ts';
-import { type Conversation, messagesOf, messagesOfRound, trimConversation } from './conversation-window.ts';
+import {
+  type Conversation,
+  type Exchange,
+  messagesOf,
+  messagesOfRound,
+  trimConversation,
+} from './conversation-window.ts';
 
 /** What the run adds to a conversation that goes on after it. */
 function turnsOf({ context, task, exchanges }: Conversation, truncLimit: number, last: Message): Message[] {
@@ -31,7 +37,9 @@ function turnsOf({ context, task, exchanges }: Conversation, truncLimit: number,
   ];
 }
 
-function bytesOf(messages: readonly Message[]): number {
+/** What the model said and saw in these rounds, before anything was cut for later ones. */
+function bytesBrought(exchanges: readonly Exchange[]): number {
+  const messages = exchanges.flatMap(exchange => messagesOfRound(exchange, Number.POSITIVE_INFINITY, ''));
   return messages.reduce((sum, message) => sum + Buffer.byteLength(textOf(message)), 0);
 }
 
@@ -59,6 +67,7 @@ interface Run {
   rounds: number;
   toolCalls: AgentToolCall[];
   usage: AgentResult['usage'];
+  attempts: AgentResult['attempts'];
   costUsd: number | undefined;
   warnings: Set<string>;
   /** Some text went to who listens. */
@@ -67,7 +76,7 @@ interface Run {
 
 /** A run that stopped before a call, for which its gate waits: plain data from which it goes on, in whichever process. */
 export interface StoppedRun
-  extends Pick<Run, 'conversation' | 'all' | 'candidates' | 'rounds' | 'usage' | 'costUsd' | 'spoke'> {
+  extends Pick<Run, 'conversation' | 'all' | 'candidates' | 'rounds' | 'usage' | 'attempts' | 'costUsd' | 'spoke'> {
   warnings: string[];
   /** The round that is not over. */
   round: OpenRound;
@@ -138,6 +147,7 @@ function newRun(parts: AgentParts, input: AgentInput): Run {
     rounds: 0,
     toolCalls: [],
     usage: noUsage,
+    attempts: [],
     costUsd: 0,
     warnings: new Set(),
     spoke: false,
@@ -147,11 +157,8 @@ function newRun(parts: AgentParts, input: AgentInput): Run {
 type Closing = 'max_rounds' | 'max_bytes';
 
 /** What was trimmed counts too: a run that goes on for ever must end. */
-function closingOf({ rounds, limits, conversation, all }: Run): Closing | undefined {
-  const brought = messagesOf({ ...conversation, preamble: [], history: [], exchanges: all }, limits.truncLimit).slice(
-    1,
-  );
-  if (bytesOf(brought) > limits.bytes) return 'max_bytes';
+function closingOf({ rounds, limits, all }: Run): Closing | undefined {
+  if (bytesBrought(all) > limits.bytes) return 'max_bytes';
   return rounds >= limits.rounds ? 'max_rounds' : undefined;
 }
 
@@ -230,6 +237,7 @@ function streamProgress(run: Run, onText: (delta: string) => void): (delta: stri
 function record(run: Run, answer: ModelAnswer, round: number): void {
   const { usage, costUsd, candidate, warnings, text } = answer;
   run.usage = addUsage(run.usage, usage);
+  run.attempts.push(...answer.attempts);
   run.costUsd = run.costUsd === undefined || costUsd === undefined ? undefined : run.costUsd + costUsd;
   run.candidates = [candidate, ...run.candidates.filter(other => other.model !== candidate.model)];
   for (const warning of warnings) run.warnings.add(warning);
@@ -244,7 +252,13 @@ function callsIn({ said: parts = [] }: Pick<ModelAnswer, 'said'>): ToolCall[] {
 async function work(run: Run, open: OpenRound): Promise<RoundOutcomes> {
   const { parts, input, limits } = run;
   const number = run.rounds;
-  const made = await callTools(parts, input, callsIn(open), { number, limits }, open.outcomes);
+  const made = await callTools(
+    parts,
+    input,
+    callsIn(open),
+    { number, limits, left: limits.bytes - bytesBrought(run.all) },
+    open.outcomes,
+  );
   const outcomes = made.filter(outcome => outcome !== null);
   if (outcomes.length < made.length) return made;
   run.toolCalls.push(...outcomes.map(({ record }) => record));
@@ -274,6 +288,7 @@ async function conclude(run: Run, answer: ModelAnswer, stopReason: AgentStop): P
     toolCalls,
     stopReason,
     candidate: answer.candidate,
+    attempts: run.attempts,
     warnings: [...run.warnings],
   };
 }

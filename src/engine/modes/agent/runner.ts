@@ -42,7 +42,8 @@ import {
 import { runUntilStopped } from './run-agent.ts';
 import { cannotContinue, type Run, restoreRun, type StoredRun, type WaitingRun, WaitingRuns } from './waiting-runs.ts';
 
-export interface RunnerParts extends Omit<LocalToolServices, 'reqId' | 'scope' | 'earlierScopes' | 'tool' | 'root'> {
+export interface RunnerParts
+  extends Omit<LocalToolServices, 'reqId' | 'scope' | 'earlierScopes' | 'tool' | 'owner' | 'root'> {
   threads: Threads;
   state: SharedState;
   askModel: AskModel;
@@ -253,7 +254,7 @@ async function perform(
   const { gate, record, mark } = run;
   const began = parts.clock.monotonic() - run.elapsedMs;
   const [scope = thread.id, ...earlierScopes] = await scopesOf(services.store, thread);
-  const toolServices: LocalToolServices = { ...parts, reqId, scope, earlierScopes, tool: tool.name, root };
+  const toolServices: LocalToolServices = { ...parts, reqId, scope, earlierScopes, tool: tool.name, owner, root };
   const { sandbox, mask, maxFileBytes: maxBytes, waitingRuns } = parts;
   const refresh = createRefresher({ sandbox, mask, scope, maxBytes, signal });
   if (earlier) for (const file of earlier.stored.watched) await refresh.resume(file);

@@ -264,7 +264,7 @@ describe.each(loopVendors)('the agent loop on $id', vendor => {
     });
     await on.run({});
     const marks = on.fake.requests.map(({ body }) => JSON.stringify(body).split('"cache_control"').length - 1);
-    expect(Math.max(...marks)).toBe(vendor.id === 'anthropic' ? 3 : 0);
+    expect(Math.max(...marks)).toBe(vendor.id === 'anthropic' ? 4 : 0);
   });
 });
 

@@ -12,6 +12,8 @@ export interface AgentTool {
   /** JSON Schema of the arguments: an object. */
   inputSchema: JsonObject & { type: 'object' };
   effect: AgentEffect;
+  /** Milliseconds that one call may take. Absent: 120,000, and the time of a command. */
+  ms?: number;
   /** The arguments as `run` takes them, or what is wrong with them, as a sentence. Absent: they are taken as they are. */
   check?(args: Record<string, unknown>): { args: Record<string, unknown> } | { problem: string };
   /** What a person is shown who has to approve a call, such as the command or the patch. Absent: the arguments. */

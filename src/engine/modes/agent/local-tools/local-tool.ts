@@ -31,6 +31,8 @@ export interface LocalToolServices {
   earlierScopes?: readonly string[];
   /** The tool that the run belongs to, for events. */
   tool: string;
+  /** Whose run it is. */
+  owner: string;
   /** Where relative paths start; absolute. */
   root: string;
   /** Home directory, for `~` in paths. */
@@ -48,6 +50,8 @@ export interface LocalToolServices {
   commandMs: number;
   /** Whether the web may be read. */
   fetches: boolean;
+  /** Tools of the product that it may call too. */
+  lend(run: LocalToolServices): AgentTool[];
 }
 
 /** An absolute path for what the model named. Throws for what is no path. */

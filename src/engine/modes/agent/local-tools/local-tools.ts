@@ -9,5 +9,5 @@ export async function createLocalTools(parts: LocalToolServices, readOnly: boole
   const doing = readOnly ? [] : [...writeTools(parts), commandTool(parts)];
   // Few use it, and nobody by default: what it takes is loaded only then.
   const fetching = parts.fetches ? [(await import('./fetch-tool.ts')).fetchTool()] : [];
-  return [...readTools(parts), ...gitTools(parts), ...doing, ...fetching];
+  return [...readTools(parts), ...gitTools(parts), ...doing, ...fetching, ...(readOnly ? [] : parts.lend(parts))];
 }

@@ -86,6 +86,8 @@ function partsOf(change: Partial<LocalToolServices>): LocalToolServices {
     }),
     commandMs: 20_000,
     fetches: false,
+    owner: 'local',
+    lend: () => [],
     ...change,
   };
 }

@@ -1,0 +1,35 @@
+import type { ActionContext } from '../../../../calls/action-context.ts';
+import type { ActionCall } from '../../../../calls/actions/actions.ts';
+import { schemaOf } from '../../../../calls/argument-schema.ts';
+import { parseArguments } from '../../../../calls/arguments.ts';
+import type { ToolDefinition } from '../../../../calls/tool.ts';
+import { requestId } from '../../../../core/ids.ts';
+import type { AgentTool } from './agent-tool.ts';
+import type { LocalToolServices } from './local-tool.ts';
+
+/** Tools of the product that an agent may call too, each call asked about; those that ask a model are left out. */
+export function lentTools(
+  lent: readonly ToolDefinition[],
+  contextOf: (call: ActionCall) => ActionContext,
+  { owner, root, reqId, tool: runner }: LocalToolServices,
+): AgentTool[] {
+  const principal = { owner, root, client: runner };
+  return lent.flatMap((tool): AgentTool[] => {
+    const { name, description, effects, mode } = tool;
+    if (mode.kind !== 'action') return [];
+    const schema = schemaOf(tool);
+    return [
+      {
+        ...{ name, description, inputSchema: { ...schema.listing.inputSchema, type: 'object' } },
+        effect: effects.destroys ? 'run' : 'network',
+        // What is thrown is told to the model.
+        check: args => ({ args: parseArguments(tool, schema, args).args }),
+        async run(args, { signal }) {
+          return JSON.stringify(
+            await mode.run(args, contextOf({ principal, signal, reqId: requestId(reqId), tool: name })),
+          );
+        },
+      },
+    ];
+  });
+}
