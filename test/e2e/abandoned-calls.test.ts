@@ -107,7 +107,7 @@ async function left(open: doors.Open, key: string | undefined) {
 }
 
 /** What the promise of 5 s may take on a busy machine; it was 30 s before. */
-const withinMs = 6_500;
+const withinMs = 8_000;
 
 describe.concurrent.each(ways)('a call whose client is gone: %s', (_way, open, key) => {
   it('ends at its vendor within 5 s', { timeout: 90_000 }, async () => {
@@ -122,7 +122,7 @@ describe.concurrent.each(ways.filter(([way, , key]) => key || /input|bridge|2025
   (_way, open, key) => {
     it('is one bill, however long it takes', { timeout: 90_000 }, async () => {
       const { asked, named, client } = await left(open, key);
-      await sleep(1_500);
+      await sleep(300);
       const again = open === doors.frames ? client : await open(daemon);
       const reply: Promise<Document> = again.send(asked, named).reply;
       expect((await reply).content).toBe('A hinge.');

@@ -131,7 +131,7 @@ describe.each([
     one = await testDaemon({ root: project.root, env });
     const POLYLOGUE_HOME = one.home;
     other = await testDaemon({ root: project.root, env: { ...env, POLYLOGUE_HOME } });
-    hasty = await testDaemon({ root: project.root, env: { ...env, POLYLOGUE_HOME, DETACHED_GRACE_SECONDS: '1' } });
+    hasty = await testDaemon({ root: project.root, env: { ...env, POLYLOGUE_HOME, DETACHED_GRACE_SECONDS: '3' } });
     impatient = await testDaemon({ root: project.root, env: { ...env, POLYLOGUE_HOME, CALL_PATIENCE_SECONDS: '1' } });
   });
 
@@ -185,7 +185,7 @@ describe.each([
     const lastEvent = await first.lastEvent();
     first.cut();
     const second = resume(lastEvent);
-    await new Promise(resolve => setTimeout(resolve, 2_500));
+    await new Promise(resolve => setTimeout(resolve, 4_500));
     const [request] = vendor.requests.filter(({ canonical }) => canonical.includes(asked.prompt));
     expect(request?.wasAborted()).toBe(false);
     second.cut();
