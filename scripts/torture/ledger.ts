@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type ThreadId, threadId } from '../../src/core/ids.ts';
-import type { Thread } from '../../src/core/thread.ts';
+import { damagedTool, type Thread } from '../../src/core/thread.ts';
 import type { Lookup, Store } from '../../src/storage/store.ts';
 import { start } from '../../test/contracts/store-fixtures.ts';
 
@@ -106,7 +106,8 @@ function compare(id: ThreadId, known: Known, thread: Found, { lost, wrong }: Fin
   const { turns } = thread.value;
   if (known.end === 'acknowledged') lost.push(`${id}: its removal`);
   if (turns.length < known.seq) lost.push(`${id}: ${turns.length} of ${known.seq} turns`);
-  for (const [index, { seq, content }] of turns.entries()) {
-    if (seq !== index + 1 || content !== textOf(id, seq)) wrong.push(`${id}: turn ${index + 1}`);
+  for (const [index, { seq, content, toolName }] of turns.entries()) {
+    if (toolName === damagedTool) lost.push(`${id}: turn ${seq}, which says so`);
+    else if (seq !== index + 1 || content !== textOf(id, seq)) wrong.push(`${id}: turn ${index + 1}`);
   }
 }

@@ -55,6 +55,8 @@ export interface Product extends ObservabilityServices {
   inspectStore: Store['inspect'];
   /** How far this machine's clock is ahead of the time by which what is stored expires, in milliseconds. */
   clockAhead(): number;
+  /** Checks all that is stored and replaces what is damaged; absent where the store is no file. */
+  repairStore: Store['repair'];
   /** Serves many clients over HTTP; rejects where it may not, or can't. */
   openDaemon(options: DaemonSettings): Promise<DaemonService>;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
@@ -112,6 +114,7 @@ export async function composeProduct(
     commandSandbox: async () => (await composeCommandSandbox(config, environment, roots)).describe(root),
     inspectStore: store.inspect,
     clockAhead: () => clock.now() - clock.storeTime(),
+    repairStore: store.repair,
     async projectOf(listed) {
       const found = await hosts.of({ permissions: unlimited, listed, free: true, isAlone: true });
       return { host: found.services.host, root: found.root };

@@ -108,6 +108,9 @@ export interface Turn {
   tokens: number;
 }
 
+/** The `toolName` of a turn that stands in the place of one that was damaged on the disk, and says so. */
+export const damagedTool = 'damaged';
+
 /** A turn as it is read back, with how its exchange ended. */
 export interface StoredTurn extends Turn {
   status: ExchangeStatus;

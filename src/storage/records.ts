@@ -214,6 +214,13 @@ export type StoredRecord =
 
 export type RecordOf<Kind extends StoredRecord['kind']> = Extract<StoredRecord, { kind: Kind }>;
 
+/** The thread that a record belongs to; of other records their own id, or nothing. */
+export function threadOf(record: StoredRecord): string {
+  if (record.kind === 'origin') return record.origin.id;
+  if (record.kind === 'head') return record.head.id;
+  return 'thread' in record ? record.thread : '';
+}
+
 /** A row as it is written: the JSON and its checksum. */
 export interface Sealed {
   body: string;

@@ -207,6 +207,12 @@ export interface Store {
   /** What an operator should know of a server behind the store; absent where there is none. Rejects when it can't be reached. */
   inspect?(): Promise<StoreInspection>;
 
+  /**
+   * Checks all that is stored and replaces what is damaged, in a store that is a file. Answers what was found and done, as
+   * sentences.
+   */
+  repair?(): Promise<string>;
+
   close(): Promise<void>;
 }
 

@@ -5,6 +5,7 @@
  *   add FILE KEY COUNT              counts a value of the shared state up, so often
  *   fill FILE COUNT                 adds turns to a new thread until COUNT were refused, a moment later once more each time;
  *                                   prints the thread, every seq, and "refused CLASS"
+ *   read FILE THREAD                prints how many turns the thread has, whether it is listed, and "refused CLASS" of a change
  *   lease FILE ID                   takes a lease for an hour and keeps it; prints whether it got it
  *   work FILE THREAD                asks a question on the thread under its lock and says "working"; continued after a stop it adds
  *                                   the answer; prints "stored", or "refused CLASS RETRYABLE"
@@ -23,7 +24,7 @@ import { createStoredState } from '../../src/storage/shared-state.ts';
 import { createSqliteStore } from '../../src/storage/sqlite/sqlite.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { createThreads } from '../../src/threads/threads.ts';
-import { changeOf, newExchangeId, start, threadWith, turnOf } from '../contracts/store-fixtures.ts';
+import { changeOf, headOf, newExchangeId, start, threadWith, turnOf } from '../contracts/store-fixtures.ts';
 import { manualClock, realClock } from './clock.ts';
 
 const [mode, file = '', ...rest] = process.argv.slice(2);
@@ -137,6 +138,19 @@ async function work(store: Store, [thread = '']: string[]): Promise<void> {
   });
 }
 
+async function read(store: Store, [thread = '']: string[]): Promise<void> {
+  const id = threadId(thread);
+  try {
+    const found = await store.read(id, start);
+    const listed = await store.list({ owner: 'local', limit: 9, now: start });
+    say(found.state === 'live' ? `${found.value.turns.length} ${listed.some(head => head.id === id)}` : found.state);
+    await store.create(headOf());
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    say(`refused ${error.details.class}: ${error.message} ${error.details.next}`);
+  }
+}
+
 if (mode === 'hold') {
   const db = new DatabaseSync(file, { timeout: 5000 });
   db.exec('BEGIN IMMEDIATE');
@@ -149,6 +163,7 @@ if (mode === 'hold') {
   const store = await open();
   if (mode === 'append') await append(store, rest);
   else if (mode === 'add') await add(store, rest);
+  else if (mode === 'read') await read(store, rest);
   else if (mode === 'fill') await fill(store, rest);
   else if (mode === 'work') await work(store, rest);
   else if (mode === 'lease') {

@@ -3,7 +3,7 @@ import { withValues } from '../../app/settings.ts';
 import { homeProblem } from '../../config/home.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import { type CommandContext, defineCommand } from '../command/command.ts';
+import { type CommandContext, defineCommand, isOn } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import type { Finding } from '../doctor/doctor-checks.ts';
 import {
@@ -17,6 +17,7 @@ import {
   checkSettings,
   checkStore,
   checkSummaries,
+  repairStore,
   warning,
 } from '../doctor/doctor-checks.ts';
 
@@ -28,9 +29,11 @@ export const doctor = defineCommand({
   group: 'Setup',
   summary: 'Check the setup and explain how to fix what is wrong',
   usage: '',
+  flags: [{ name: 'repair', doc: 'Check all stored threads and replace a damaged file by what is intact' }],
   examples: [
     ['polylogue doctor', 'Check the setup; exits with 1 if something is broken'],
     ['polylogue doctor --offline', 'Check with the flags you start the server with'],
+    ['polylogue doctor --repair', 'Check all stored threads and replace a damaged file by what is intact'],
     ['polylogue doctor --json', 'Print JSON; secret values are never shown'],
   ],
   run: context =>
@@ -40,6 +43,7 @@ export const doctor = defineCommand({
         ...(await checkMachine(context)),
         ...(await checkStore(product.inspectStore)),
         ...checkClock(product),
+        ...(isOn(context.flags, 'repair') ? await repairStore(product.repairStore) : []),
         ...(await checkRoots(product)),
         ...checkSettings(context),
         ...(await checkDaemons(context)),

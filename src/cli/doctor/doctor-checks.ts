@@ -245,6 +245,15 @@ export function checkClock({ clockAhead }: Product): Finding[] {
   return [{ state: 'note', what: 'clock', text }];
 }
 
+/** Checks all of the file in which threads live, and says what of it had to be replaced. */
+export async function repairStore(repair: Product['repairStore']): Promise<Finding[]> {
+  const what = 'repair';
+  return looked(what, async () => {
+    const text = repair ? await repair() : 'threads are not stored in a file on this machine';
+    return [{ state: repair ? 'ok' : 'note', what, text }];
+  });
+}
+
 /** Which model sums up long threads; without the one that was named there are extracts, and nobody would notice. */
 export async function checkSummaries({ config }: CommandContext, { explainRoute }: Product): Promise<Finding[]> {
   const model = config.values.app.compactionModel;

@@ -1,3 +1,4 @@
+import { closeSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { AppError, type ErrorDetails, isAppError, storageError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 
@@ -14,8 +15,10 @@ const code = {
   notADb: 26,
 };
 
-/** A write, or the growth of the shared-memory file, for which the disk had no room. */
-const noRoom = new Set([778, 4874]);
+/** A write, or the growth of the shared-memory file, that failed: for want of room, or because the disk is broken. */
+const failedWrites = new Set([778, 4874]);
+/** A read, whole or in part, that the disk failed. */
+const failedReads = new Set([266, 522, 8458]);
 /** A read-only connection that found the file in need of its writer first. */
 const needsWriter = new Set([264, 520, 1288]);
 const fullDisk = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
@@ -25,10 +28,45 @@ export function sqliteCode(error: unknown): number | undefined {
   return isRecord(error) && typeof error.errcode === 'number' ? error.errcode : undefined;
 }
 
-/** The file itself is damaged, or was never a database. */
+/** The file itself is damaged, or was never a database; so is a row that is, or whose numbers are larger than any of ours. */
 export function isDamage(error: unknown): boolean {
+  if (isAppError(error)) return error.kind === 'storage' && error.details.class === 'corrupt';
+  if (isRecord(error) && error.code === 'ERR_OUT_OF_RANGE') return true;
   const primary = (sqliteCode(error) ?? 0) & 0xff;
   return primary === code.corrupt || primary === code.notADb;
+}
+
+/** The disk failed a read, which says nothing about what is on it. */
+export function isFailedRead(error: unknown): boolean {
+  return (
+    failedReads.has(sqliteCode(error) ?? 0) || (isRecord(error) && error.code === 'EIO' && error.syscall === 'read')
+  );
+}
+
+/** The disk has no room, as SQLite or the file system says. */
+function isFull(error: unknown, extended: number | undefined, file: string): boolean {
+  if (extended === undefined) return isRecord(error) && fullDisk.has(String(error.code));
+  return (extended & 0xff) === code.full || (failedWrites.has(extended) && hasNoRoom(file));
+}
+
+/** SQLite does not tell a limit of the system or a quota from a broken disk; another file of that size does. */
+function hasNoRoom(file: string): boolean {
+  const probe = `${file}.probe-${process.pid}`;
+  const sizes = ['', '-wal'].map(suffix => statSync(file + suffix, { throwIfNoEntry: false })?.size ?? 0);
+  try {
+    const handle = openSync(probe, 'w', 0o600);
+    try {
+      writeSync(handle, Buffer.alloc(65_536, 1), 0, 65_536, Math.max(...sizes));
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    return false;
+  } catch (error) {
+    return isRecord(error) && fullDisk.has(String(error.code));
+  } finally {
+    rmSync(probe, { force: true });
+  }
 }
 
 /** Somebody else is in the way for a moment; the same read succeeds a little later. */
@@ -44,10 +82,10 @@ export function sqliteFailure(error: unknown, file: string): AppError {
   const extended = sqliteCode(error);
   const raw = error instanceof Error ? error.message : String(error);
   const details = { cause: error, ...(extended === undefined ? {} : { data: { errcode: extended } }) };
+  if (isFull(error, extended, file)) return full(file, details);
+  if (isFailedRead(error)) return failedIo('reading', file, raw, details);
   if (extended === undefined) return fileSystemFailure(error, raw, file, details);
-  const primary = extended & 0xff;
-  if (primary === code.full || noRoom.has(extended)) return full(file, details);
-  switch (primary) {
+  switch (extended & 0xff) {
     case code.corrupt:
     case code.notADb:
       return storageError('corrupt', `The file of the threads, ${file}, is damaged: ${raw}.`, {
@@ -68,6 +106,8 @@ export function sqliteFailure(error: unknown, file: string): AppError {
         ...details,
         next: 'Give this user the right to write to it and its directory, or set POLYLOGUE_HOME to another one.',
       });
+    case code.ioError:
+      return failedIo('writing', file, raw, details);
     default:
       return unavailable(file, raw, details);
   }
@@ -82,6 +122,18 @@ function full(file: string, details: Extra): AppError {
   });
 }
 
+/** Not `retryable`: what a broken disk was asked is not asked again by itself. */
+function failedIo(doing: string, file: string, raw: string, details: Extra): AppError {
+  return storageError(
+    'unavailable',
+    `The disk failed while ${doing} ${file}: ${raw}. Nothing in the file was changed.`,
+    {
+      ...details,
+      next: 'Try again; if it fails again, check the disk and the system log, and copy the data directory to another disk.',
+    },
+  );
+}
+
 function unavailable(file: string, raw: string, details: Extra): AppError {
   return storageError('unavailable', `The threads in ${file} cannot be reached: ${raw}.`, {
     ...details,
@@ -91,7 +143,6 @@ function unavailable(file: string, raw: string, details: Extra): AppError {
 
 function fileSystemFailure(error: unknown, raw: string, file: string, details: Extra): AppError {
   const system = isRecord(error) && typeof error.code === 'string' ? error.code : '';
-  if (fullDisk.has(system)) return full(file, details);
   if (system === '' || system.startsWith('ERR_')) {
     return new AppError('bug', `The store failed in a way it should not: ${raw}`, {
       ...details,

@@ -1,10 +1,12 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { isAppError } from '../../core/errors.ts';
-import { isDamage, sqliteCode } from './failure.ts';
-import { sqliteSalvage } from './salvage.ts';
+import { openRecord, threadOf } from '../records.ts';
+import { isDamage, isFailedRead, sqliteCode } from './failure.ts';
+import { logReader } from './pages.ts';
+import { isOurs, sqliteSalvage } from './salvage.ts';
 import { durableTables, sqliteSchema } from './schema.ts';
+import { threadNumber } from './tables.ts';
 
 /** The finished replacement of a damaged file, between the moment it is whole and the moment it takes its place. */
 export function salvagedName(file: string): string {
@@ -19,30 +21,31 @@ export interface RepairOptions {
 
 /**
  * Sets a damaged file aside, never deletes it, and puts a new one in its place with all that is intact. The caller holds
- * the lock of openers; `db` is its connection to the damaged file, which this closes.
+ * the lock of openers; `db` is its connection to the damaged file, which this closes. Without one, SQLite would lose what
+ * is left by opening it.
  */
-export function sqliteRepair(file: string, db: DatabaseSync, damage: string, { now, onWarning }: RepairOptions): void {
-  keepOthersOut(db);
+function repair(file: string, db: DatabaseSync | undefined, damage: string, { now, onWarning }: RepairOptions): void {
+  if (db) keepOthersOut(db);
+  const quarantined = freeName(`${file}.corrupt-${new Date(now).toISOString().replace(/[:.]/g, '-')}`);
   const draft = `${file}.salvaging`;
   for (const leftover of [draft, `${draft}-journal`]) rmSync(leftover, { force: true });
   const fresh = new DatabaseSync(draft);
   let saved: string;
   try {
     sqliteSchema(fresh, draft);
-    saved = sqliteSalvage(file, fresh, now);
+    saved = sqliteSalvage(file, fresh, basename(quarantined));
   } finally {
     fresh.close();
   }
   renameSync(draft, salvagedName(file));
   // An open file cannot be renamed there; elsewhere the connection keeps writers waiting until the new file stands.
-  if (process.platform === 'win32') db.close();
-  const quarantined = freeName(`${file}.corrupt-${new Date(now).toISOString().replace(/[:.]/g, '-')}`);
+  if (process.platform === 'win32') db?.close();
   renameSync(file, quarantined);
   for (const suffix of ['-wal', '-shm', '-journal']) {
     if (existsSync(file + suffix)) renameSync(file + suffix, quarantined + suffix);
   }
   renameSync(salvagedName(file), file);
-  if (db.isOpen) db.close();
+  if (db?.isOpen) db.close();
   onWarning(`The file of the threads was damaged (${damage}) and was set aside as ${quarantined}. ${saved}`);
 }
 
@@ -67,6 +70,9 @@ export const lockWaitMs = 10_000;
 
 /** Above this size a file is checked only when something about it looked wrong: reading it all takes too long. */
 const checkedBytes = 256 * 1024 * 1024;
+
+/** Below this size the search index and the list of free pages are checked at every start, too. */
+const fullyCheckedBytes = 4 * 1024 * 1024;
 
 /** Opens SQLite on a file. */
 export type Connect = (file: string, options: { timeout: number }) => DatabaseSync;
@@ -103,7 +109,7 @@ export function sqliteOpen(options: OpenOptions): OpenFile {
   const lock = takeLock(`${file}.lock`);
   try {
     if (!existsSync(file) && existsSync(salvagedName(file))) renameSync(salvagedName(file), file);
-    const opened = open(options, options.thorough);
+    const opened = readAgain(() => open(options, options.thorough));
     if (opened) return opened;
     const fresh = open(options, false);
     if (!fresh) throw new Error(`${file} cannot be opened although it was just written`);
@@ -111,6 +117,22 @@ export function sqliteOpen(options: OpenOptions): OpenFile {
   } finally {
     lock.close();
   }
+}
+
+/** Milliseconds before a read that the disk failed is tried again. */
+const readPausesMs = [20, 100, 500];
+
+/** A read that fails once is no damage, and often succeeds a moment later. This thread has nothing else to do. */
+function readAgain<Result>(run: () => Result): Result {
+  for (const pause of readPausesMs) {
+    try {
+      return run();
+    } catch (error) {
+      if (!isFailedRead(error)) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pause);
+    }
+  }
+  return run();
 }
 
 /** Released by the system when the process dies, unlike a file that only exists. */
@@ -140,31 +162,52 @@ function createPrivate(path: string): void {
 function open(options: OpenOptions, thorough: boolean): OpenFile | undefined {
   const { file, maxBytes, connect } = options;
   createPrivate(file);
-  const db = connect(file, { timeout: lockWaitMs });
+  if (statSync(file).size === 0 && logReader(file).frames > 0) {
+    // SQLite deletes the log of an empty file.
+    repair(file, undefined, 'it is empty beside its log', options);
+    return undefined;
+  }
+  const first = connect(file, { timeout: lockWaitMs });
+  let db = first;
   try {
-    const damage = firstDamage(db, file, thorough);
+    let damage = firstDamage(db, file, thorough);
     if (damage !== undefined) {
-      sqliteRepair(file, db, damage, options);
+      // Only what is found twice is damage: SQLite also reports a read that the disk failed in other words.
+      db = connect(file, { timeout: lockWaitMs });
+      damage = firstDamage(db, file, thorough);
+    }
+    if (damage !== undefined) {
+      repair(file, db, damage, options);
       return undefined;
     }
-    // A page that many changes touch is moved into the file less often than after 1,000 of them.
-    db.exec('PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 2000');
+    // A page that many changes touch is moved into the file less often than after 1,000 of them. What is deleted within a page
+    // is wiped, so that nothing brings it back when the page is damaged.
+    db.exec('PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 2000; PRAGMA secure_delete = FAST');
     if (maxBytes !== undefined) limitSize(db, maxBytes);
     return { db, inode: inodeOf(file) ?? -1, repaired: false };
   } catch (error) {
     if (db.isOpen) db.close();
     throw error;
+  } finally {
+    // Not before the other one: the last connection that is closed moves the log into the file, however damaged.
+    if (first !== db) first.close();
   }
 }
 
 /** Prepares the file and says what is broken about it; anything but damage is thrown. */
 function firstDamage(db: DatabaseSync, file: string, thorough: boolean): string | undefined {
   try {
+    // SQLite reads the log up to the first frame that is damaged, and says nothing of transactions that follow.
+    const { frames, leavesOut } = logReader(file);
+    const read = frames > 0 ? Number(db.prepare('PRAGMA wal_checkpoint(NOOP)').get()?.log) : 0;
+    if (leavesOut(read) && isOurs(file)) return `its log can be read up to frame ${read} of ${frames}`;
     sqliteSchema(db, file);
     db.exec('PRAGMA journal_mode = WAL');
     return check(db, thorough ? undefined : statSync(file).size);
   } catch (error) {
-    if (isDamage(error) || (isAppError(error) && error.details.class === 'corrupt')) return messageOf(error);
+    if (isDamage(error)) return messageOf(error);
+    // Definitions that SQLite cannot make sense of.
+    if (sqliteCode(error) === 1 && isOurs(file)) return messageOf(error);
     throw error;
   }
 }
@@ -172,8 +215,9 @@ function firstDamage(db: DatabaseSync, file: string, thorough: boolean): string 
 /** All of the file, or where its size is given as much as may be checked at every start. */
 function check(db: DatabaseSync, bytes: number | undefined): string | undefined {
   try {
-    if (bytes === undefined) return problemIn(db, 'PRAGMA quick_check(1)');
+    if (bytes === undefined) return problemIn(db, 'PRAGMA integrity_check(1)') ?? brokenSeal(db);
     if (bytes > checkedBytes) return undefined;
+    if (bytes < fullyCheckedBytes) return problemIn(db, 'PRAGMA quick_check(1)');
     for (const table of durableTables) {
       const problem = problemIn(db, `PRAGMA quick_check('${table}')`);
       if (problem !== undefined) return problem;
@@ -192,7 +236,28 @@ function messageOf(error: unknown): string {
 
 function problemIn(db: DatabaseSync, check: string): string | undefined {
   const [finding] = Object.values(db.prepare(check).get() ?? {});
-  return finding === 'ok' ? undefined : String(finding);
+  // The check tells of a read that the disk failed as if it were damage.
+  const errcode = Number(/error code[ =](\d+)/.exec(String(finding))?.[1] ?? 0);
+  if ((errcode & 0xff) === 10) throw Object.assign(new Error(String(finding)), { errcode });
+  return finding === 'ok' ? undefined : String(finding).replaceAll('\n', '; ');
+}
+
+/** No file has so many rows. */
+const maxNumber = 2 ** 50;
+
+/** The first row whose checksum is wrong, or that stands with another thread than its own. */
+function brokenSeal(db: DatabaseSync): string | undefined {
+  for (const table of ['records', 'workflows', 'tombstones', 'jobs', 'spend']) {
+    // As text: a damaged number may be larger than JavaScript's.
+    const columns = `CAST(n AS TEXT) AS n, ${table === 'records' ? 'CAST(thread AS TEXT)' : 'NULL'} AS thread, body, seal`;
+    for (const { n, thread, body, seal } of db.prepare(`SELECT ${columns} FROM ${table}`).iterate()) {
+      const record = openRecord(String(body), String(seal));
+      if (!record) return `row ${n} of ${table} has another checksum`;
+      const isPlaced = thread === null || thread === String(threadNumber(threadOf(record)));
+      if (!isPlaced || Number(n) > maxNumber) return `row ${n} of ${table} is misplaced`;
+    }
+  }
+  return undefined;
 }
 
 function limitSize(db: DatabaseSync, maxBytes: number): void {

@@ -1,4 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
+import { isAppError } from '../../core/errors.ts';
 import type { Sha256, ThreadId } from '../../core/ids.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ThreadHead } from '../../core/thread.ts';
@@ -6,7 +7,7 @@ import { closedStore, damagedText, goneAs, sealBlob, skipWarning, wholeHead } fr
 import { matchWords, queryWords, type WordMatch } from '../search-words.ts';
 import type { ListQuery, Lookup, SearchHit, SearchQuery } from '../store.ts';
 import type { SqliteClient } from './client.ts';
-import { isDamage, passesSoon, sqliteFailure } from './failure.ts';
+import { isDamage, isFailedRead, passesSoon, sqliteFailure } from './failure.ts';
 import { inodeOf, lockWaitMs } from './open.ts';
 import { sqlitePrunable, sqliteThreadReader } from './read-threads.ts';
 import { sqliteSpendReads } from './spend.ts';
@@ -17,6 +18,9 @@ import { headJoin, type IndexName, scopeWord } from './thread-index.ts';
 const searchedTurns = 2_000;
 
 const weighedTurns = 4;
+
+/** How often a process looks through the whole table for a thread of which the index knows nothing: large files take long. */
+const maxScans = 20;
 
 export type SqliteReads = ReturnType<typeof sqliteReads>;
 
@@ -35,6 +39,9 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) 
   const origin = db.prepare('SELECT body, seal FROM records WHERE thread = ? ORDER BY n LIMIT 1');
   const tombstone = db.prepare('SELECT body, seal FROM tombstones WHERE id = ?');
   const blob = db.prepare('SELECT body, seal FROM blobs WHERE sha = ?');
+  // Without the index, of which no check at the start tells whether it leads to every record.
+  const unindexed = db.prepare('SELECT 1 FROM records NOT INDEXED WHERE thread = ? LIMIT 1');
+  let scans = 0;
   const version = db.prepare('PRAGMA data_version');
   const rest = sqliteThreadReader(db);
   const heads = headLister(db, onSkip);
@@ -54,7 +61,10 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) 
     const row = newest(thread);
     if (!row) {
       const gone = tombstone.get(id);
-      if (!gone) return { state: 'unknown' };
+      if (!gone) {
+        if (scans++ < maxScans && unindexed.get(thread)) damaged(id, 'the index of its records');
+        return { state: 'unknown' };
+      }
       const { state, at } = recordOf(gone, 'tombstone') ?? damaged(id, 'the note of its end');
       return goneAs(state, at);
     }
@@ -187,6 +197,9 @@ function sqliteSearch(
 
 const retryMs = 10;
 
+/** How often a read that the disk failed is tried again. */
+const readTries = 5;
+
 export interface SqliteReaderOptions {
   file: string;
   clock: Clock;
@@ -195,6 +208,7 @@ export interface SqliteReaderOptions {
 }
 
 interface Held {
+  alone: boolean;
   reads: SqliteReads;
   inode: number;
 }
@@ -206,14 +220,18 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
   let connections = 0;
   let closed = false;
   const warnOnce = skipWarning('on the disk', onWarning);
+  let skipped: string[] = [];
+  let isFull = false;
 
-  function connect(): Held {
+  /** `alone`: without the file in shared memory that other connections need, and for which a full disk has no room. */
+  function connect(alone = false): Held {
     if (closed) throw closedStore();
     const inode = inodeOf(file) ?? -1;
-    const db = new DatabaseSync(file, { readOnly: true, timeout: 0 });
+    const db = new DatabaseSync(file, { readOnly: !alone, timeout: 0 });
     connections++;
     try {
-      held = { inode, reads: sqliteReads(db, warnOnce) };
+      if (alone) db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA query_only = ON');
+      held = { alone, inode, reads: sqliteReads(db, thread => void skipped.push(thread)) };
       return held;
     } catch (error) {
       db.close();
@@ -230,7 +248,15 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
         // Unless that was another file, which is gone by now: then the writer makes a new one.
       }
     }
-    await writer.send({ op: 'open' });
+    try {
+      await writer.send({ op: 'open' });
+    } catch (error) {
+      if (!isAppError(error) || error.details.class !== 'storage_full' || inodeOf(file) === undefined) throw error;
+      if (!isFull) onWarning(`${error.message} Threads can be read, but nothing can be stored until there is room.`);
+      isFull = true;
+      return connect(true);
+    }
+    isFull = false;
     return connect();
   }
 
@@ -252,26 +278,41 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
   /** Runs a read once the file is ready; where it is damaged, once more after it was replaced. */
   async function read<Result>(run: (reads: SqliteReads) => Result): Promise<Result> {
     const deadline = clock.monotonic() + lockWaitMs;
-    for (let healed = false; ; ) {
+    for (let healed = false, tries = 0; ; ) {
       if (closed) throw closedStore();
       try {
         const { reads } = await current();
         // Another read may have found the file damaged just now, and closed this connection.
         if (held?.reads !== reads) continue;
-        return run(reads);
+        skipped = [];
+        const result = run(reads);
+        if (skipped.length === 0 || healed) {
+          skipped.forEach(warnOnce);
+          return result;
+        }
+        healed = true;
+        await inspect();
       } catch (error) {
         if (closed) throw closedStore();
-        if (passesSoon(error) && clock.monotonic() < deadline) {
+        if ((passesSoon(error) && clock.monotonic() < deadline) || (isFailedRead(error) && tries++ < readTries)) {
           await clock.sleep(retryMs);
         } else if (isDamage(error) && !healed) {
           healed = true;
-          drop();
-          await writer.send({ op: 'inspect' });
+          await inspect();
         } else {
           throw sqliteFailure(error, file);
         }
+      } finally {
+        // Others cannot use the file meanwhile.
+        if (held?.alone) drop();
       }
     }
+  }
+
+  /** The file is checked in full and replaced where it is damaged. Where that fails, what can be read is read all the same. */
+  async function inspect(): Promise<void> {
+    drop();
+    await writer.send({ op: 'inspect' }).catch((error: unknown) => onWarning(sqliteFailure(error, file).message));
   }
 
   return {

@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { configError, storageError } from '../../core/errors.ts';
+import { isOurs } from './salvage.ts';
 import { threadNumber } from './tables.ts';
 
 /** "PLOG": tells our files from those of other programs. */
@@ -11,7 +13,7 @@ const oldestSqlite = [3, 51, 3] as const;
 /**
  * Every row that counts ends in `body` and `seal` (sealed-record.ts); the other columns only repeat what indexes need.
  * Such tables keep their rowid, and columns that a later migration adds are never 64 characters of text: a damaged file is
- * read row by row without its schema.
+ * read row by row without its schema. Each step changes the schema's text: a file whose version says otherwise is damaged.
  */
 const migrations: readonly string[] = [
   // The tables that the fifth step empties are here as far as it reads them.
@@ -111,6 +113,11 @@ const migrations: readonly string[] = [
   `,
 ];
 
+/** The beginnings of the checksums of what the steps above make, spaces left out. */
+const newestSchema = `
+  b6628ccf aae9eaea ad5c907a deb821b1 c60a0711 0c8a57e2 e4ccfcf0 b43c3f4f c64452db 055b4857 4036ce4f 20318418 5b81add5
+  78cbaa1c b2ced418 ee3ead17 1a53e62b 22131626 68c7b318 235a7bbd 5a738ea7 e96d65e8 e1f82398 064840aa`;
+
 /** The tables that cannot be rebuilt from others. */
 export const durableTables = ['records', 'workflows', 'blobs', 'blob_refs', 'tombstones', 'jobs', 'spend'] as const;
 
@@ -119,33 +126,49 @@ function numberOf(db: DatabaseSync, sql: string): number {
   return typeof value === 'number' ? value : 0;
 }
 
-/** Refuses a SQLite that damages files, another program's file, and one that a newer version of this program wrote. */
-function refuseForeign(db: DatabaseSync, file: string): void {
+/** Refuses a SQLite that damages files. */
+function refuseOldSqlite(db: DatabaseSync): void {
   const version = String(Object.values(db.prepare('SELECT sqlite_version()').get() ?? {})[0]);
-  if (isOlder(version.split('.').map(Number), oldestSqlite)) {
-    throw configError(`This Node.js brings SQLite ${version}, which can damage files that several programs write to.`, {
-      next: `Update Node.js to a release with SQLite ${oldestSqlite.join('.')} or newer.`,
-    });
-  }
+  if (!isOlder(version.split('.').map(Number), oldestSqlite)) return;
+  throw configError(`This Node.js brings SQLite ${version}, which can damage files that several programs write to.`, {
+    next: `Update Node.js to a release with SQLite ${oldestSqlite.join('.')} or newer.`,
+  });
+}
+
+/**
+ * Answers the file's schema version. Refuses another program's file, and one that a newer version of this program wrote; one
+ * of ours whose header or tables are damaged is told apart from both by its tables and its records.
+ */
+function versionOf(db: DatabaseSync, file: string): number {
   const owner = numberOf(db, 'PRAGMA application_id');
-  const schema = numberOf(db, 'PRAGMA user_version');
+  const version = numberOf(db, 'PRAGMA user_version');
+  const shadows = "name NOT GLOB 'sqlite_*' AND name NOT GLOB 'turn_words_*'";
+  const found = db.prepare(`SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE ${shadows}`).all();
+  const sums = new Set(found.map(row => hash('sha256', Object.values(row).join().replace(/\s/g, '')).slice(0, 8)));
+  const own = newestSchema.trim().split(/\s+/);
+  // What a person or a program for backups adds to the file does no harm.
+  const isNewest = own.every(sum => sums.has(sum));
   if (
-    owner !== applicationId &&
-    (owner !== 0 || schema !== 0 || numberOf(db, 'SELECT count(*) FROM sqlite_schema') > 0)
+    owner === applicationId &&
+    version > 0 &&
+    version <= migrations.length &&
+    isNewest === (version === migrations.length)
   ) {
-    throw configError(`${file} is a database of another program.`, {
-      next: 'Set POLYLOGUE_HOME to a directory of its own, or move that file away.',
-    });
+    return version;
   }
-  if (owner === applicationId && schema === 0) {
-    throw storageError('corrupt', `${file} says that it is ours, but not in which form: both are written at once.`);
-  }
-  if (schema > migrations.length) {
+  if (owner === applicationId && version > migrations.length && !(isNewest && found.length === own.length)) {
     throw configError(
-      `${file} was written by a newer version of this program (schema ${schema}; this version knows up to ${migrations.length}).`,
+      `${file} was written by a newer version of this program (schema ${version}; this version knows up to ${migrations.length}).`,
       { next: 'Update this program, or set POLYLOGUE_HOME to another directory to begin afresh.' },
     );
   }
+  if (owner === applicationId || isNewest || isOurs(file)) {
+    throw storageError('corrupt', 'its header or the definition of its tables is damaged');
+  }
+  if (owner === 0 && version === 0 && found.length === 0) return 0;
+  throw configError(`${file} is a database of another program.`, {
+    next: 'Set POLYLOGUE_HOME to a directory of its own, or move that file away.',
+  });
 }
 
 function isOlder(version: readonly number[], than: readonly number[]): boolean {
@@ -158,12 +181,13 @@ function isOlder(version: readonly number[], than: readonly number[]): boolean {
 
 /** Brings a new or older file to the newest schema, in one transaction. */
 export function sqliteSchema(db: DatabaseSync, file: string): void {
-  refuseForeign(db, file);
-  if (numberOf(db, 'PRAGMA user_version') === migrations.length) return;
+  refuseOldSqlite(db);
+  const version = versionOf(db, file);
+  if (version === migrations.length) return;
   db.function('thread_number', { deterministic: true }, id => threadNumber(String(id)));
   db.exec('BEGIN IMMEDIATE');
   try {
-    for (const migration of migrations.slice(numberOf(db, 'PRAGMA user_version'))) db.exec(migration);
+    for (const migration of migrations.slice(version)) db.exec(migration);
     db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${migrations.length}; COMMIT`);
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK');

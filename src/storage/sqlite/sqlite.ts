@@ -78,7 +78,12 @@ export function sqliteMethods({ read, indexed, write }: SqliteAccess) {
  * never waits; writes happen in a thread of their own. Nothing is opened before the first use.
  */
 export function createSqliteStore({ file, clock, onWarning, maxBytes, program }: SqliteStoreOptions): Store {
-  const writer = sqliteClient({ file, maxBytes, program }, clock, onWarning);
+  let heard: string[] = [];
+  const hear = (message: string) => {
+    heard.push(message);
+    onWarning(message);
+  };
+  const writer = sqliteClient({ file, maxBytes, program }, clock, hear);
   const reader = sqliteReader({ file, clock, onWarning, writer });
   let closing: Promise<void> | undefined;
 
@@ -126,6 +131,13 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
       // A list that follows then changes nothing.
       await indexed('threads', () => undefined);
       return reader.mark();
+    },
+
+    async repair() {
+      if (closing) throw closedStore();
+      heard = [];
+      const isReplaced = (await writer.send({ op: 'inspect' })) === 1;
+      return isReplaced ? heard.join(' ') : `${file} is intact, with every record in it.`;
     },
 
     close() {

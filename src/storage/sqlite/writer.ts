@@ -63,6 +63,12 @@ const writeLockByte = 120;
 /** How often the file may be replaced under one batch before that counts as a failure. */
 const maxReopens = 3;
 
+const inspectedForMs = 60_000;
+
+function isDamaged(outcome: Outcome): boolean {
+  return 'error' in outcome && isDamage(outcome.error);
+}
+
 interface Held extends Transaction {
   inode: number;
 }
@@ -81,8 +87,8 @@ class Writer {
   #queue: WriterRequest[] = [];
   #answers: WriterAnswer[] = [];
   #held: Held | undefined;
-  /** Damage that a full check does not find again would be looked for without an end. */
-  #inspected = false;
+  /** When a full check found nothing, in epoch milliseconds: damage that it does not find is not looked for again at once. */
+  #inspectedAt = Number.NEGATIVE_INFINITY;
   /** The lock was waited for in vain. */
   #isShort = false;
 
@@ -128,14 +134,14 @@ class Writer {
     if (!first) return;
     const requests = batch.map(({ request }) => request);
     const outcomes = sqliteBatch(() => this.#begin(first.now), requests);
-    let damage = false;
-    for (const [index, { id }] of batch.entries()) {
+    const isRepaired = outcomes.some(isDamaged) && this.#heal(first.now);
+    for (const [index, { id, request }] of batch.entries()) {
       const outcome = outcomes[index] ?? { error: new Error('the writer lost a request') };
-      damage ||= 'error' in outcome && isDamage(outcome.error);
-      this.#answer(id, outcome);
+      const again =
+        isRepaired && isDamaged(outcome) ? sqliteBatch(() => this.#begin(first.now), [request])[0] : undefined;
+      this.#answer(id, again ?? outcome);
     }
     this.#tell();
-    if (damage) this.#heal(first.now);
   }
 
   /** Opens a transaction on the file that the path leads to at this moment. */
@@ -189,19 +195,20 @@ class Writer {
   }
 
   #inspect(now: number): { repaired: boolean } {
-    if (this.#inspected) return { repaired: false };
+    if (Math.abs(now - this.#inspectedAt) < inspectedForMs) return { repaired: false };
     this.#drop();
     const { repaired } = this.#open(now, true);
-    this.#inspected = !repaired;
+    if (!repaired) this.#inspectedAt = now;
     return { repaired };
   }
 
-  #heal(now: number): void {
+  #heal(now: number): boolean {
     try {
-      this.#inspect(now);
+      return this.#inspect(now).repaired;
     } catch (error) {
       // The requests have their answers; the next one opens the file again and is told.
       this.#answers.push({ warning: sqliteFailure(error, this.#options.file).message });
+      return false;
     }
   }
 

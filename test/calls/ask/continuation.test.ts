@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemEnvironment } from '../../../src/app/system-environment.ts';
 import { aheadBy } from '../../support/clock.ts';
@@ -167,5 +169,37 @@ describe('continuation_id', () => {
     expect(unanswered.isError).toBe(true);
     const refused = await polylogue.call('threads', { action: 'fork', continuation_id: 'last' });
     expect(refused.error.message).toMatch(/^Nothing in this thread was answered yet/);
+  });
+
+  it('continues where a turn was damaged on the disk: reply, reading, list and export say which', async () => {
+    await start();
+    vendor.byDefault({ answer: 'Noted.' });
+    const first = await chat('The wine is from Bordeaux.');
+    const { continuation_id } = first.continuation_offer;
+    await chat('The cheese is from Gouda.', { continuation_id });
+    const db = new DatabaseSync(join(polylogue.home, 'threads.sqlite'));
+    db.exec(
+      "PRAGMA secure_delete = ON; UPDATE records SET body = replace(body, 'Bordeaux', 'Burgundy') WHERE kind = 'turn'",
+    );
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    db.close();
+    // What this process read before, it would not read again.
+    await polylogue.restart();
+    const reply = await chat('What goes with it?', { continuation_id });
+    expect(reply.isError, JSON.stringify(reply.error)).toBe(false);
+    expect(reply.metadata.warnings).toEqual(['Damaged on the disk and lost: turn 1 of this thread.']);
+    expect(last()).toContain('[Turn 1 of this thread was damaged on the disk and is lost.');
+    expect(last()).toContain('The cheese is from Gouda.');
+    const read = await polylogue.call('threads', { action: 'read', continuation_id });
+    expect(JSON.stringify(read)).toContain('Turn 1 of this thread was damaged');
+    expect(JSON.stringify(read)).not.toContain('Burgundy');
+    const { pieces } = await polylogue.product.transfer.export(
+      continuation_id,
+      { owner: 'local', workspace: project.root },
+      'md',
+    );
+    let exported = '';
+    for await (const piece of pieces) exported += piece;
+    expect(exported).toContain('Turn 1 of this thread was damaged');
   });
 });

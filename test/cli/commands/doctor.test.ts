@@ -1,8 +1,13 @@
 import { once } from 'node:events';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
+import { threadWith } from '../../contracts/store-fixtures.ts';
+import { realClock } from '../../support/clock.ts';
 import { vendorEnv } from '../../support/product.ts';
 import { freePort, startRedis } from '../../support/redis-server.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
@@ -70,6 +75,29 @@ describe('polylogue doctor', () => {
     const names = wrong.findings.filter(({ text }) => text.startsWith('OPENAI_ALLOWED_MODELS:'));
     expect(names.map(({ text }) => text)).toEqual([expect.stringMatching(/"gtp-5".* is gpt-5\.$/)]);
     expect(right.findings.find(({ text }) => text === 'gpt-5 summarizes long threads')?.state).toBe('ok');
+  });
+
+  it('--repair checks all stored threads, sets a damaged file aside and says which turn is lost', async () => {
+    const args = ['--offline', '--repair'];
+    const env = { POLYLOGUE_HOME: join(project.root, 'data') };
+    const file = join(env.POLYLOGUE_HOME, 'threads.sqlite');
+    const store = createSqliteStore({ file, clock: realClock(), onWarning: message => expect.fail(message) });
+    const { id } = await threadWith(store, ['the question', 'the answer', 'another one', 'its answer']);
+    await store.close();
+    const whole = await doctor(env, args);
+    expect(whole.find('repair')).toMatchObject({ state: 'ok', text: `${file} is intact, with every record in it.` });
+    const bytes = readFileSync(file);
+    bytes.write('THE', bytes.indexOf('the answer'));
+    writeFileSync(file, bytes);
+    const broken = await doctor(env, args);
+    expect(broken.find('repair')?.text).toMatch(/^The file of the threads was damaged .* set aside as .*\.corrupt-/);
+    expect(broken.find('repair')?.text).toContain(`${id} without turn 2.`);
+    expect(readdirSync(env.POLYLOGUE_HOME).filter(name => /\.corrupt-[^.]*Z$/.test(name))).toHaveLength(1);
+    const again = await runProgram(['doctor', ...args], {
+      cwd: project.root,
+      env: { PROJECT_ROOT: project.root, ...env },
+    });
+    expect(again.out).toContain('is intact, with every record in it.');
   });
 
   it('shows what commands of an agent run in, and fails where a sandbox is required and missing', async () => {

@@ -29,7 +29,8 @@ describe('a SQLite file on a disk that fails', () => {
   const kinds: [Fault, string][] = [
     ['full', 'storage_full'],
     ['eio', 'unavailable'],
-    ['spill', 'storage_full'],
+    // The disk has room: a write that fails all the same is no reason to free some.
+    ['spill', 'unavailable'],
   ];
   it.each(kinds)(
     '(%s) says %s at once, keeps what was acknowledged, and works again by itself',

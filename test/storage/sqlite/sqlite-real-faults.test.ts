@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { threadId } from '../../../src/core/ids.ts';
+import { type ThreadId, threadId } from '../../../src/core/ids.ts';
 import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
-import { changeOf, turnOf } from '../../contracts/store-fixtures.ts';
+import { changeOf, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
 import { realClock } from '../../support/clock.ts';
 import { type SqliteProcess, startBelow } from '../../support/sqlite-process.ts';
 import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
@@ -117,7 +117,76 @@ function injected(name: string, inject: string, refused: string): RealFault {
   };
 }
 
+/** A file with one thread, and what it is made of. */
+async function stored(file: string): Promise<{ id: ThreadId; bytes: Buffer }> {
+  const store = createSqliteStore({ file, clock: realClock(), onWarning: fail });
+  const { id } = await threadWith(store, ['a', 'b', 'c', 'd']);
+  await store.list({ owner: 'local', limit: 1, now: start });
+  await store.close();
+  return { id, bytes: readFileSync(file) };
+}
+
+function fail(message: string): never {
+  throw new Error(message);
+}
+
+/** Reads that fail while the file is opened: `when` says which of those that are as large as a page. */
+function failedRead(name: string, when: string, isRefused: boolean): RealFault {
+  return {
+    name,
+    async run(file) {
+      if (!possible('strace', '-f', '-o', '/dev/null', 'true')) return undefined;
+      const { id, bytes } = await stored(file);
+      const inject = `inject=pread64:error=EIO:when=${when}`;
+      const trace = ['strace', '-f', '-P', file, '-o', `${file}.trace`, '-e', 'trace=pread64', '-e', inject];
+      const child = startBelow(trace, 'read', file, id);
+      const { code, errors } = await child.ended;
+      expect({ code, errors }).toEqual({ code: 0, errors: '' });
+      expect(readFileSync(`${file}.trace`, 'utf8')).toContain('EIO');
+      const [first = ''] = child.lines();
+      if (isRefused) expect(first).toMatch(/^refused unavailable: The disk failed while reading .* check the disk/);
+      else expect(child.lines()).toEqual(['4 true']);
+      // A healthy file stays as it is.
+      expect(readdirSync(dirname(file)).filter(each => each.includes('corrupt'))).toEqual([]);
+      if (isRefused) expect(readFileSync(file)).toEqual(bytes);
+      return first;
+    },
+  };
+}
+
+/** A disk without a byte left, on which there is a store. */
+const fullAtStart: RealFault = {
+  name: 'full disk at the start',
+  async run(file) {
+    const folder = dirname(file);
+    mkdirSync(folder);
+    if (!possible('mount', '-t', 'tmpfs', '-o', 'size=2m', 'none', folder)) return undefined;
+    try {
+      const { id } = await stored(file);
+      spawnSync('dd', ['if=/dev/zero', `of=${join(folder, 'ballast')}`, 'bs=4096']);
+      const full = startBelow([], 'read', file, id);
+      const { code, errors } = await full.ended;
+      expect({ code, lines: full.lines(), errors }).toEqual({
+        code: 0,
+        lines: ['4 true', expect.stringMatching(/^refused storage_full: There is no room left .* Free space/)],
+        errors: expect.stringMatching(/^warning: There is no room left for .* Threads can be read/),
+      });
+      rmSync(join(folder, 'ballast'));
+      const again = startBelow([], 'read', file, id);
+      expect(await again.ended).toEqual({ code: 0, errors: '' });
+      expect(again.lines()).toEqual(['4 true']);
+      return full.lines().join('; ');
+    } finally {
+      spawnSync('umount', ['-l', folder]);
+    }
+  },
+};
+
 const faults: RealFault[] = [
+  fullAtStart,
+  failedRead('read that fails once', '6', false),
+  failedRead('reads that fail', '6+', true),
+  injected('write that fails', 'inject=pwrite64:error=EIO:when=300+', 'unavailable'),
   fullDisk,
   injected('fsync that fails', 'inject=fdatasync,fsync:error=EIO:when=30+', 'unavailable'),
   injected('write without room', 'inject=pwrite64:error=ENOSPC:when=300+', 'storage_full'),
