@@ -7,6 +7,7 @@ const parts: Record<PartName, () => Promise<Part>> = {
   kills: async () => (await import('./torture/kills.ts')).kills,
   calls: async () => (await import('./torture/calls.ts')).calls,
   power: async () => (await import('./torture/power/power.ts')).power,
+  damage: async () => (await import('./torture/damage.ts')).damage,
   soak: async () => (await import('./torture/soak/soak.ts')).soak,
 };
 

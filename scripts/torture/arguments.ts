@@ -6,6 +6,7 @@ const parts = {
   kills: 'kill -9 of processes that write to SQLite; --rounds: kills (default: 1000), and 1,000 writes for each',
   calls: 'kill -9 of servers during calls; --rounds: kills (default: 200)',
   power: 'a power loss after every write of a store; --rounds: steps of the store (default: 120)',
+  damage: 'files of a store damaged at random; --rounds: files (default: 600)',
   soak: 'mixed load on a daemon; --minutes: how long (default: 60)',
 } as const;
 
@@ -14,7 +15,7 @@ export type PartName = keyof typeof parts;
 const isPart = (name: string): name is PartName => Object.hasOwn(parts, name);
 
 /** Everything but the soak, which takes an hour. */
-const usual: readonly PartName[] = ['kills', 'calls', 'power'];
+const usual: readonly PartName[] = ['kills', 'calls', 'power', 'damage'];
 
 const help = `Usage: npm run torture -- [part …] [--rounds N] [--seed S] [--minutes M]
 
@@ -33,7 +34,7 @@ Options:
   --help       show this help
 
 Examples:
-  npm run torture                          all but the soak, about 20 minutes
+  npm run torture                          all but the soak, about 25 minutes
   npm run torture -- kills --rounds 50     a short run of one part
   npm run torture -- soak --minutes 5      to try the soak; it is judged by an hour
 `;
