@@ -277,7 +277,7 @@ const builtins: StructureRules['builtins'] = {
   'node:readline': ['cli/commands', 'cli/doctor'],
   'node:module': ['app/extensions.ts', 'main.ts'],
   // The two flags of its memory (docs/decisions/2026-11-23-store-records.md).
-  'node:v8': ['main.ts'],
+  'node:v8': ['main.ts', 'server/access/limits.ts'],
 };
 
 export const rules: StructureRules = {

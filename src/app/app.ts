@@ -69,7 +69,7 @@ export async function serveStdio(
     const { host, instructions, projectOf } = await open();
     const { clock, parentProcess: clientId } = environment;
     const admission = await import('../server/access/admission.ts');
-    gate ??= admission.createGate(undefined, clock);
+    gate ??= admission.createGate(admission.memoryAlone(), clock);
     const gated = (each: ToolHost) => gate?.before(each, 'stdio') ?? each;
     const productOf = async (addresses: readonly string[]) => {
       const { host, root } = await projectOf(addresses);

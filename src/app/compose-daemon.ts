@@ -9,6 +9,7 @@ import { narrowExposure } from '../engine/exposure.ts';
 import type { ModelService } from '../models/call/models.ts';
 import { isLoopback } from '../server/access/addresses.ts';
 import { type Caller, operator } from '../server/access/caller.ts';
+import { bytesForCalls } from '../server/access/limits.ts';
 import { digestOf, isToken, shortestToken, type TokenEntry } from '../server/access/tokens.ts';
 import { type Daemon, type DaemonOptions, openDaemon } from '../server/daemon/daemon.ts';
 import { healthFolder } from '../server/daemon/health-file.ts';
@@ -261,7 +262,12 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
     tokenFile: kept?.path,
     tokensProblem: live.problem,
     rates: { perMinute: values.requestsPerMinute, burst: Math.max(1, Math.ceil(values.requestsPerMinute / 6)) },
-    capacity: { perCaller: values.sessionCalls, inAll: values.daemonCalls, queued: values.queuedCalls },
+    capacity: {
+      perCaller: values.sessionCalls,
+      inAll: values.daemonCalls,
+      queued: values.queuedCalls,
+      bytes: bytesForCalls(),
+    },
     sessions: { idleMs: values.sessionIdleMinutes * 60_000, max: values.maxSessions, perCaller },
     maxBodyBytes: values.maxBodyBytes,
     version,

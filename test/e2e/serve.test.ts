@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDaemon } from '../support/daemon-process.ts';
 import { connectHttp } from '../support/http-session.ts';
 import { type Era, serverCommand, startSession } from '../support/mcp-session.ts';
-import { vendorEnv } from '../support/product.ts';
+import { type Document, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
@@ -178,6 +178,35 @@ describe('polylogue serve', () => {
     const told = () => readFile(join(home, 'daemon', `${new URL(daemon.url).port}.json`), 'utf8');
     await expect.poll(told, { timeout: 15_000 }).toContain('tokens_problem');
     expect((await polylogue(home, 'status')).out).toMatch(/tokens: The tokens of before hold on: .*it is no JSON/);
+    daemon.signal('SIGTERM');
+    expect(await daemon.ended).toEqual({ code: 0, signal: null });
+  });
+
+  it('sheds the calls that a small heap would not bear, at once and by a typed error, and answers the others', async () => {
+    const home = await newHome();
+    const daemon = await start(home, { NODE_OPTIONS: '--max-old-space-size=200', CALL_PATIENCE_SECONDS: '110' });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.byDefault({ answer: 'Borne.', when: promise });
+    const statuses: number[] = [];
+    const calls = Array.from({ length: 100 }, async (_, at) => {
+      const response = await post(daemon.url, `Call ${at}`);
+      statuses.push(response.status);
+      const reply: Document = await response.json();
+      return { retryAfter: response.headers.get('retry-after'), reply };
+    });
+    // 68 MB are for calls, and one client has two thirds of them; nothing is answered yet.
+    await expect.poll(() => statuses.length, { timeout: 60_000 }).toBeGreaterThan(50);
+    expect(new Set(statuses)).toEqual(new Set([503]));
+    resolve();
+    const all = await Promise.all(calls);
+    const shed = all.filter(({ reply }) => reply.status === 'error');
+    expect(shed.length).toBeGreaterThan(50);
+    for (const { retryAfter, reply } of shed) {
+      expect(retryAfter).toBe('5');
+      expect(reply.error).toMatchObject({ class: 'over_capacity', retryable: true, retry_after_s: 5 });
+    }
+    expect(all.length - shed.length).toBeGreaterThan(40);
+    vendor.byDefault({});
     daemon.signal('SIGTERM');
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
   });

@@ -2,7 +2,7 @@ import { setImmediate as aTurn } from 'node:timers/promises';
 import { type AppError, interruptedError, isAppError, limitError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolHost, ToolReply } from '../../core/tool-host.ts';
-import type { Capacity } from './limits.ts';
+import { bytesForCalls, type Capacity, createCapacity } from './limits.ts';
 
 /** Where all calls of a daemon pass. */
 export interface Gate {
@@ -22,8 +22,13 @@ export interface Gate {
 /** Milliseconds in which a call that was ended tells how far it came, and as many in which that is written. */
 const lastWordMs = 1_000;
 
-/** `capacity` undefined: all calls run at once. */
-export function createGate(capacity: Capacity | undefined, clock: Pick<Clock, 'after'>): Gate {
+/** For a server with one client: as many calls as the memory bears. */
+export function memoryAlone(): Capacity {
+  const many = Number.POSITIVE_INFINITY;
+  return createCapacity({ perCaller: many, inAll: many, queued: many, bytes: bytesForCalls() });
+}
+
+export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>): Gate {
   const end = new AbortController();
   const overdue = new AbortController();
   let shut = false;
@@ -46,9 +51,9 @@ export function createGate(capacity: Capacity | undefined, clock: Pick<Clock, 'a
     ended: end.signal,
     isShut: () => shut,
     load: () => ({
-      running: capacity?.running() ?? held,
-      waiting: capacity?.waiting() ?? 0,
-      max: capacity?.max() ?? 0,
+      running: capacity.running(),
+      waiting: capacity.waiting(),
+      max: capacity.max(),
     }),
     before: (host, client) => ({
       ...host,
@@ -57,7 +62,7 @@ export function createGate(capacity: Capacity | undefined, clock: Pick<Clock, 'a
         const release = hold();
         const signal = AbortSignal.any([cancelled, end.signal]);
         try {
-          const leave = await capacity?.enter(client, signal);
+          const leave = await capacity.enter(client, signal, JSON.stringify(request.arguments).length);
           const { promise, resolve, reject } = Promise.withResolvers<ToolReply>();
           const onOverdue = () => resolve(refused(request.name, stopped()));
           overdue.signal.addEventListener('abort', onOverdue, { once: true });
@@ -66,7 +71,7 @@ export function createGate(capacity: Capacity | undefined, clock: Pick<Clock, 'a
             return await promise;
           } finally {
             overdue.signal.removeEventListener('abort', onOverdue);
-            leave?.();
+            leave();
           }
         } catch (error) {
           // A turn that never came is a reply like any other failure.

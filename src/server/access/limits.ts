@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8';
 import { abortError, limitError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type Refusal, refusalFor } from './caller.ts';
@@ -9,11 +10,34 @@ export interface CapacityRules {
   inAll: number;
   /** Calls of all callers that wait for their turn; more are refused. */
   queued: number;
+  /** What the memory bears of calls that run or wait. Absent: no limit. */
+  bytes?: number;
+}
+
+/** What a call holds besides its arguments: its prompt, its files and its answer, each more than once. */
+const callBytes = 1_048_576;
+
+/** How often the arguments of a call are in memory. */
+const copies = 8;
+
+/** A caller gets at most so many times what he leaves to others: two thirds alone, and equal shares beside others. */
+const shareOfRest = 2;
+
+/** What Node counts to its heap for values that are young, and what the program itself takes of it. */
+const ownBytes = 256 * 1_048_576;
+
+/** Half of the heap that is left for calls. */
+export function bytesForCalls(): number {
+  const { heap_size_limit: all } = getHeapStatistics();
+  return Math.max(all - ownBytes, all / 8) / 2;
 }
 
 export interface Capacity {
-  /** Waits for a turn and answers what ends it; rejects with OVER_CAPACITY at once when too many wait, or when `signal` is aborted. */
-  enter(caller: string, signal: AbortSignal): Promise<() => void>;
+  /**
+   * Waits for a turn and answers what ends it; rejects with OVER_CAPACITY at once when too many wait or the memory does not bear
+   * another one with `bytes` of arguments, or when `signal` is aborted.
+   */
+  enter(caller: string, signal: AbortSignal, bytes?: number): Promise<() => void>;
   running(): number;
   waiting(): number;
   /** What may run at the same time in all. */
@@ -38,16 +62,16 @@ function createPlaces() {
     inAll: () => all,
     names: () => counts.size,
     of: (name: string) => counts.get(name) ?? 0,
-    /** Takes one; the result gives it back, once. */
-    take(name: string, onGivenBack: () => unknown = () => {}): () => void {
-      all += 1;
-      counts.set(name, (counts.get(name) ?? 0) + 1);
+    /** Takes one, or so many; the result gives it back, once. */
+    take(name: string, onGivenBack: () => unknown = () => {}, size = 1): () => void {
+      all += size;
+      counts.set(name, (counts.get(name) ?? 0) + size);
       let isOver = false;
       return () => {
         if (isOver) return;
         isOver = true;
-        all -= 1;
-        const left = (counts.get(name) ?? 1) - 1;
+        all -= size;
+        const left = (counts.get(name) ?? size) - size;
         if (left > 0) counts.set(name, left);
         else counts.delete(name);
         onGivenBack();
@@ -63,8 +87,9 @@ const startsPerTurn = 4;
  * Turns, first for the caller with the fewest calls that run, then in the order in which calls came. Many calls at once begin only
  * as fast as the processor works them off, so that the first ones wait for their models while others begin.
  */
-export function createCapacity({ perCaller, inAll, queued }: CapacityRules): Capacity {
+export function createCapacity({ perCaller, inAll, queued, bytes: limit }: CapacityRules): Capacity {
   const running = createPlaces();
+  const held = createPlaces();
   const line: Waiting[] = [];
   let begun = 0;
   const isFree = (caller: string) => running.inAll() < inAll && running.of(caller) < perCaller;
@@ -89,38 +114,60 @@ export function createCapacity({ perCaller, inAll, queued }: CapacityRules): Cap
     return true;
   }
 
+  async function turn(caller: string, signal: AbortSignal): Promise<() => void> {
+    if (signal.aborted) throw abortError(signal);
+    if (begun < startsPerTurn && isFree(caller)) return begin(caller);
+    if (line.length >= queued && !isFree(caller)) throw overCapacity(`${line.length} calls wait already`);
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = {
+        caller,
+        begin() {
+          signal.removeEventListener('abort', onAbort);
+          resolve(begin(caller));
+        },
+      };
+      const onAbort = () => {
+        const at = line.indexOf(waiting);
+        if (at >= 0) line.splice(at, 1);
+        reject(abortError(signal));
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+      line.push(waiting);
+    });
+  }
+
   return {
     running: running.inAll,
     waiting: () => line.length,
     max: () => inAll,
     callers: running.names,
-    async enter(caller, signal) {
-      if (signal.aborted) throw abortError(signal);
-      if (begun < startsPerTurn && isFree(caller)) return begin(caller);
-      if (line.length >= queued && !isFree(caller))
-        throw limitError('over_capacity', `This server is busy: ${line.length} calls wait already.`, {
-          retryable: true,
-          retryAfterSeconds,
-          next: `Send the same call again in ${retryAfterSeconds} s.`,
-        });
-      return new Promise((resolve, reject) => {
-        const waiting: Waiting = {
-          caller,
-          begin() {
-            signal.removeEventListener('abort', onAbort);
-            resolve(begin(caller));
-          },
+    async enter(caller, signal, bytes = 0) {
+      const size = callBytes + copies * bytes;
+      const rest = (limit ?? Number.POSITIVE_INFINITY) - held.inAll();
+      // One alone is always let in: it would never find more room.
+      if (held.inAll() > 0 && held.of(caller) + size > shareOfRest * rest)
+        throw overCapacity('its memory bears no more calls of this client now');
+      const release = held.take(caller, undefined, size);
+      try {
+        const leave = await turn(caller, signal);
+        return () => {
+          leave();
+          release();
         };
-        const onAbort = () => {
-          const at = line.indexOf(waiting);
-          if (at >= 0) line.splice(at, 1);
-          reject(abortError(signal));
-        };
-        signal.addEventListener('abort', onAbort, { once: true });
-        line.push(waiting);
-      });
+      } catch (error) {
+        release();
+        throw error;
+      }
     },
   };
+}
+
+function overCapacity(why: string) {
+  return limitError('over_capacity', `This server is busy: ${why}.`, {
+    retryable: true,
+    retryAfterSeconds,
+    next: `Send the same call again in ${retryAfterSeconds} s.`,
+  });
 }
 
 export interface RateRules {

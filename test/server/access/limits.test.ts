@@ -117,6 +117,25 @@ describe('capacity', () => {
     await expect(capacity.enter('a', cancel.signal)).rejects.toMatchObject({ kind: 'cancelled' });
   });
 
+  test('sheds calls that the memory would not bear: first those of who has most under way', async () => {
+    const megabyte = 1_048_576;
+    const capacity = createCapacity({ perCaller: 1_000, inAll: 1_000, queued: 1_000, bytes: 30 * megabyte });
+    const enter = (caller: string, bytes = 0) => capacity.enter(caller, never, bytes);
+    const greedy = await Promise.allSettled(Array.from({ length: 100 }, () => enter('greedy')));
+    const leaves = greedy.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []));
+    expect(leaves).toHaveLength(20);
+    expect(greedy.at(-1)).toMatchObject({
+      reason: { details: { class: 'over_capacity', retryable: true, retryAfterSeconds: 5 } },
+    });
+    const others = await Promise.all(['a', 'b', 'c', 'a', 'b', 'c'].map(name => enter(name)));
+    await expect(enter('greedy')).rejects.toMatchObject({ details: { class: 'over_capacity' } });
+    // Arguments count, and where there is no room at all, also for who has little.
+    await expect(enter('d', megabyte)).rejects.toMatchObject({ details: { class: 'over_capacity' } });
+    for (const leave of [...leaves, ...others]) leave();
+    (await enter('d', 100 * megabyte))();
+    expect(await Promise.all(Array.from({ length: 20 }, () => enter('greedy')))).toHaveLength(20);
+  });
+
   test('counts right after 10,000 refused calls', async () => {
     const capacity = createCapacity({ perCaller: 1, inAll: 1, queued: 0 });
     const leave = await capacity.enter('a', never);
