@@ -39,7 +39,7 @@ export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
       'src/calls/ask/redaction.ts',
     ],
     tests: [
-      'test/observability/{canaries,redact,secret-shapes,exchange-log}.test.ts',
+      'test/observability/{canaries,redact,remembered-secrets,secret-shapes,exchange-log}.test.ts',
       'test/calls/ask/masked-stream.test.ts',
       'test/workspace/restore-secrets.test.ts',
       'test/security/secrets-in-fields.test.ts',

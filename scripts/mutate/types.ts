@@ -51,7 +51,7 @@ export function refusedByTypes<Each extends Mutant & { file: string }>(
       encoding: 'utf8',
       maxBuffer: 2 ** 28,
     });
-    const failed = new Set([...stdout.matchAll(/^((?:original|mutant)-\d+\.ts)\(/gm)].map(match => match[1]));
+    const failed = new Set([...stdout.matchAll(/^(?:.*\/)?((?:original|mutant)-\d+\.ts)\(/gm)].map(match => match[1]));
     const broken = originals.filter((_, index) => failed.has(`original-${index}.ts`));
     if (broken.length > 0) throw new Error(`Cannot check types of ${broken.join(', ')}:\n${stdout.slice(0, 2_000)}`);
     return new Set(mutants.filter((_, index) => failed.has(`mutant-${index}.ts`)));

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { createMask } from '../../src/observability/secret-masking.ts';
+
+const mask = createMask({ secret: 'pepper', keys: [] });
+
+describe('hostile text', () => {
+  /** Milliseconds of this thread's own work; what is not linear takes minutes for a megabyte. */
+  function workOf(text: string): number {
+    const before = process.threadCpuUsage();
+    mask.maskSync(text, 't');
+    const { user, system } = process.threadCpuUsage(before);
+    return (user + system) / 1_000;
+  }
+
+  const fill = (unit: string) => unit.repeat(Math.ceil(1_000_000 / unit.length)).slice(0, 1_000_000);
+  it.each(
+    [
+      'a',
+      'A',
+      ' ',
+      '\\',
+      '-',
+      '=',
+      '"',
+      '/',
+      '0',
+      'eyJ',
+      'eyJaaaaaaaaaa.',
+      '\\neyJ',
+      'sk-',
+      'sk-ant-',
+      'AKIAQ3EGTHZK4V2MPL7X ',
+      '-----BEGIN PRIVATE KEY-----',
+      '-----END PRIVATE KEY-----',
+      `-----BEGIN PRIVATE KEY-----${'\\'.repeat(500)}`,
+      '-----BEGIN ',
+      '://',
+      '://a:',
+      '://a:b',
+      'Bearer ',
+      'authorization: basic ',
+      'password = "',
+      "pwd='abc",
+      'password=aaaaa1 ',
+      'secret: a1b2c3d4\n',
+      `password='${'aA'.repeat(60)}!'`,
+      `api_key: "${'a1-'.repeat(40)}!"`,
+      'KEY=',
+      '?key=',
+      'secret_access_key=',
+      '0123456789abcdef0123456789abcdef.',
+      'xoxb-',
+      'A_',
+      '12345678:AA',
+      'SG.aaaaaaaaaaaaaaaaaaaaaaaa.',
+      '%3D',
+      'Version: ',
+    ].map((unit): [string] => [unit]),
+  )('is gone through in linear time: %j', unit => {
+    const text = fill(unit);
+    mask.maskSync(text.slice(0, 10_000), 't');
+    // Other work on the machine can only make a run slower: one fast run is the proof.
+    let fastest = Number.POSITIVE_INFINITY;
+    for (let run = 0; run < 6 && fastest >= 1_500; run++) fastest = Math.min(fastest, workOf(text));
+    expect(fastest).toBeLessThan(1_500);
+  });
+
+  it('is gone through in linear time after the mark of a private key', () => {
+    for (const unit of ['\\', '\\n', ' ', 'A ', '│', '1', '+ ', 'Version: \n', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n']) {
+      expect(workOf(`-----BEGIN PRIVATE KEY-----${fill(unit)}-----END PRIVATE KEY-----`), unit).toBeLessThan(2_000);
+    }
+  });
+});
