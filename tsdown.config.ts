@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { defineConfig } from 'tsdown';
 
 const grammars = ['typescript', 'tsx', 'javascript', 'python', 'go'];
@@ -27,6 +29,33 @@ const syncSchemas = {
   },
 };
 
+/** Packages whose files are copied as they are. */
+const copied = ['web-tree-sitter', '@vscode/tree-sitter-wasm'].map(name => join('node_modules', name));
+
+/** Writes the licenses of all packages that are bundled, each text once with the packages that it is of. */
+const licenses = {
+  name: 'licenses',
+  generateBundle(
+    this: { emitFile(file: { type: 'asset'; fileName: string; source: string }): void },
+    _options: unknown,
+    bundle: Record<string, { moduleIds?: string[] }>,
+  ) {
+    const modules = Object.values(bundle).flatMap(({ moduleIds = [] }) => moduleIds);
+    const folders = modules.flatMap(id => /.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id.replace(/^\0/, ''))?.[0] ?? []);
+    const texts = new Map<string, string[]>();
+    for (const folder of [...new Set([...folders, ...copied])].sort()) {
+      const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+      const file = readdirSync(folder).find(each => /^(licen[cs]e|copying)/i.test(each));
+      const text = file === undefined ? `License: ${license}` : readFileSync(join(folder, file), 'utf8').trim();
+      texts.set(text, [...(texts.get(text) ?? []), `${name} ${version} (${license})`]);
+    }
+    const source = [...texts]
+      .map(([text, names]) => `${names.join('\n')}\n\n${text}\n`)
+      .join(`\n${'='.repeat(80)}\n\n`);
+    this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY-LICENSES.txt', source });
+  },
+};
+
 const program = defineConfig({
   entry: {
     main: 'src/main.ts',
@@ -46,7 +75,7 @@ const program = defineConfig({
   // The parser's loader uses eval for an extension mechanism that its builds without dynamic code never reach.
   outputOptions: { chunkFileNames: pieceName },
   inputOptions: { checks: { eval: false } },
-  plugins: [syncSchemas],
+  plugins: [syncSchemas, licenses],
   copy: [
     { from: 'src/core/vocabulary.gen.bin', to: 'dist' },
     { from: 'src/models/routing/freshness.gen.bin', to: 'dist' },

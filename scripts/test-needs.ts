@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { installTestClis } from './test-clis.ts';
 import { type Need, provide } from './test-needs/provide.ts';
-import { otherNodes, testClis } from './test-needs/provide-clis.ts';
+import { olderTypescript, otherNodes, testClis } from './test-needs/provide-clis.ts';
 
 /** What the tests use that npm does not bring. */
 const needs: Need[] = [
@@ -24,6 +24,6 @@ const missing = provide(needs, {
   mayInstall: existsSync('/etc/debian_version') && process.getuid?.() === 0,
   tell: text => console.log(text),
 });
-const problems = [...missing, ...installTestClis([...testClis, ...Object.values(otherNodes)])];
+const problems = [...missing, ...installTestClis([...testClis, olderTypescript, ...Object.values(otherNodes)])];
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) process.exit(1);

@@ -18,6 +18,7 @@ export type {
 export type { CallToolOptions, ListedModel, Polylogue } from './app/library/polylogue.ts';
 export { createPolylogue } from './app/library/polylogue.ts';
 export type { CompressedDiscussion, ShortenOptions, Summary } from './app/library/shorten.ts';
+export type { SendEvent } from './app/library/stream.ts';
 export { continuationId, filePaths, hiddenFields, modelField } from './calls/fields.ts';
 export type { ActionContext, ToolDefinition } from './calls/tool.ts';
 export { defineTool } from './calls/tool.ts';

@@ -275,7 +275,7 @@ const builtins: StructureRules['builtins'] = {
   ],
   'node:https': ['server/proxy', localTools],
   'node:readline': ['cli/commands', 'cli/doctor'],
-  'node:module': ['app/extensions.ts', 'main.ts'],
+  'node:module': ['app/extensions.ts', 'main.ts', 'storage/sqlite/tables.ts'],
   // The two flags of its memory (docs/decisions/2026-11-23-store-records.md).
   'node:v8': ['main.ts', 'server/access/limits.ts'],
 };

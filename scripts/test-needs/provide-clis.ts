@@ -17,6 +17,9 @@ export interface TestCli {
 /** Other versions of Node, in which programs that use the library are run: what the package `node` installs on this machine. */
 export const otherNodes = { 20: nodeCli('20.20.2'), 22: nodeCli('22.23.3') } as const;
 
+/** The last TypeScript that resolves packages as Node 10 did. */
+export const olderTypescript: TestCli = { program: 'tsc', npmPackage: 'typescript', version: '5.9.3' };
+
 function nodeCli(version: string): TestCli {
   const name = process.platform === 'win32' ? 'node.exe' : 'node';
   const npmPackage = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;

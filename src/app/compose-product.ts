@@ -1,11 +1,17 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CallExplanation, RouteQuestion } from '../calls/ask/explain-call.ts';
 import { createOperations } from '../calls/durable/operations.ts';
+import { requestId } from '../core/ids.ts';
+import { mapMessage, textOf } from '../core/message.ts';
+import type { ModelInfo } from '../core/model.ts';
+import type { Mask, Random } from '../core/ports.ts';
 import { estimateTokens } from '../core/tokens.ts';
 import type { ToolHost } from '../core/tool-host.ts';
 import type { SpendRow } from '../core/usage.ts';
 import { version } from '../core/version.ts';
 import type { SendMessage } from '../engine/conversation.ts';
+import type { AskModel, ModelAnswer } from '../models/ask-model.ts';
+import type { ServedQuestion } from '../models/call/served-model.ts';
 import type { Telemetry } from '../observability/observability.ts';
 import { createStoredState } from '../storage/shared-state.ts';
 import type { Store } from '../storage/store.ts';
@@ -63,6 +69,8 @@ export interface Product extends ObservabilityServices {
   spent(from: string): Promise<SpendRow[]>;
   /** Threads as files, and what is over with. */
   transfer: Transfer;
+  /** Puts a question to the models that a name means, in their order; the messages are masked. */
+  complete(question: ServedQuestion, name?: string): Promise<ModelAnswer>;
   /** Sends one message of a conversation that its caller keeps. */
   converse: SendMessage;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
@@ -111,6 +119,7 @@ export async function composeProduct(
     warned: telemetry.warned,
     explainRoute: (question, signal) => explain(question, root, signal),
     converse: hosts.own.converse,
+    complete: (question, name) => complete({ models, ask, mask: maskFor(values, mask), random }, question, name),
     commandSandbox: async () => (await composeCommandSandbox(config, environment, roots)).describe(root),
     inspectStore: store.inspect,
     clockAhead: () => clock.now() - clock.storeTime(),
@@ -145,6 +154,31 @@ export async function composeProduct(
       await telemetry.close();
     },
   };
+}
+
+interface CompleteParts {
+  models: Pick<ComposedModels, 'route'>;
+  ask: AskModel;
+  mask: Mask;
+  random: Random;
+}
+
+async function complete(
+  { models, ask, mask, random }: CompleteParts,
+  { tools, ...question }: ServedQuestion,
+  name: string | undefined,
+): Promise<ModelAnswer> {
+  const reqId = requestId(random.uuid());
+  const hide = async (text: string) => (await mask(text, reqId)).text;
+  const messages = await Promise.all(question.messages.map(message => mapMessage(message, hide)));
+  const needs = { window: estimateTokens(messages.map(textOf).join('\n')) };
+  const calls = tools.length > 0;
+  const avoid = ({ tools: can }: ModelInfo) => calls && !can;
+  const category = calls ? 'extended_reasoning' : 'balanced';
+  const { candidates } = await models.route({ ...(name !== undefined && { name }), category, needs, avoid });
+  const { maxOutputTokens = 8_192 } = question;
+  const about = { reqId, tool: 'send', payer: { owner: 'local' }, candidates, messages };
+  return ask({ ...question, ...about, maxOutputTokens, ...(calls && { tools }) });
 }
 
 /** Node loads its client for HTTP with the first use of one of its classes; what fails here is told by the call that needs it. */

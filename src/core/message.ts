@@ -1,4 +1,4 @@
-import type { JsonObject } from './json.ts';
+import { type JsonObject, mapTexts } from './json.ts';
 
 export type Part =
   | { type: 'text'; text: string }
@@ -58,4 +58,28 @@ export function textOf(message: Message): string {
   const text = message.parts.map(part => (part.type === 'text' ? part.text : '')).join('');
   const said = message.said?.map(part => (part.type === 'call' ? part.name + JSON.stringify(part.args) : part.text));
   return [text, ...(said ?? []), ...(message.results?.map(result => result.text) ?? [])].join('');
+}
+
+/** The message with another text in the place of each of its own; names and ids stay. */
+export async function mapMessage(message: Message, text: (text: string) => Promise<string>): Promise<Message> {
+  const { parts, said, results } = message;
+  const mapped = async <Item extends { type: string; text?: string }>(item: Item): Promise<Item> =>
+    item.text === undefined ? item : { ...item, text: await text(item.text) };
+  return {
+    ...message,
+    parts: await Promise.all(parts.map(part => mapped(part))),
+    ...(said && {
+      said: await Promise.all(said.map(part => (part.type === 'call' ? mapArgs(part, text) : mapped(part)))),
+    }),
+    ...(results && {
+      results: await Promise.all(results.map(async each => ({ ...each, text: await text(each.text) }))),
+    }),
+  };
+}
+
+async function mapArgs<Call extends { args: JsonObject }>(
+  call: Call,
+  text: (text: string) => Promise<string>,
+): Promise<Call> {
+  return { ...call, args: await mapTexts(call.args, text) };
 }

@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, symlink } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type PackedPackage, packedPackage } from '../support/packed-package.ts';
 import { vendorEnv } from '../support/product.ts';
@@ -237,4 +238,77 @@ it('finds git in an empty environment, lends the tools of keys, and counts what 
   expect(told.rounds).toBeLessThanOrEqual(2);
   expect(seen).toBeLessThan(600_000);
   expect(told.diff).not.toMatch(/git.{0,40}(not found|no absolute folder)/i);
+});
+
+it('streams text, calls, approvals and usage, and refuses what nobody answers', async () => {
+  const vendor = await startOpenAi();
+  const write = (path: string) => ({ calls: [{ name: 'write_file', args: { path, content: 'new' } }] });
+  vendor.script(write('a.txt'), write('b.txt'), { answer: 'one two three', chunks: 3 });
+  const told = await packed.answer<{ types: string[]; outcomes: string[]; text: string; error: string; left: string }>(
+    `import { mkdirSync } from 'node:fs';
+    mkdirSync('streamed');
+    const polylogue = await createPolylogue({ root: process.cwd() + '/streamed' });
+    const types = [];
+    const outcomes = [];
+    let text = '';
+    for await (const event of polylogue.stream({ message: 'Go.', tools: ['all'] })) {
+      types.push(event.type);
+      if (event.type === 'approval' && event.call.args.path === 'a.txt') event.answer({ action: 'allow' });
+      if (event.type === 'tool_result') outcomes.push(event.call.outcome);
+      if (event.type === 'text') text += event.text;
+    }
+    let error = '';
+    try {
+      for await (const event of polylogue.stream({ message: ' ' })) types.push('never');
+    } catch (thrown) {
+      error = thrown.details.code;
+    }
+    const conversation = polylogue.createConversation();
+    for await (const event of conversation.stream('Hi.')) if (event.type === 'text') break;
+    const left = await conversation.send('Again.').then(({ text }) => text);
+    console.log(JSON.stringify({ types, outcomes, text, error, left }));
+    await polylogue.cleanup();`,
+    { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini' },
+  );
+  await vendor.close();
+  expect(told).toMatchObject({ outcomes: ['ok', 'refused'], text: 'one two three', error: 'MISSING_PARAMETER' });
+  expect(told.types.filter(type => type !== 'text')).toEqual([
+    ...['usage', 'tool_call', 'approval', 'tool_result'],
+    ...['usage', 'tool_call', 'approval', 'tool_result'],
+    ...['usage', 'done'],
+  ]);
+  expect(told.left).toMatch(/\S/);
+});
+
+it('is a model of the AI SDK, with fallbacks, masks and the tools of its program', async () => {
+  const vendor = await startOpenAi();
+  vendor.script(
+    { fault: 'status', status: 400 },
+    { calls: [{ name: 'weather', args: { city: 'Bern' } }] },
+    { answer: 'It rains in Bern.' },
+    { answer: 'one two three', chunks: 3 },
+  );
+  await symlink(resolve('node_modules/ai'), packed.path('node_modules/ai'));
+  const told = await packed.answer<{ text: string; used: unknown; streamed: string[]; input: number }>(
+    `import { generateText, streamText, tool, stepCountIs } from 'ai';
+    import { z } from 'polylogue';
+    const polylogue = await createPolylogue();
+    const weather = tool({ description: 'Weather.', inputSchema: z.object({ city: z.string() }), execute: async ({ city }) => 'rain in ' + city });
+    const prompt = 'Bern? My key is sk-proj-' + 'a1B2'.repeat(12);
+    const failed = await generateText({ model: polylogue.languageModel('gpt-5-mini'), prompt: 'x', maxRetries: 0 }).catch(error => String(error));
+    const { text, usage, providerMetadata } = await generateText({ model: polylogue.languageModel('gpt-5-mini'), system: 'Brief.', prompt, tools: { weather }, stopWhen: stepCountIs(3), maxRetries: 0 });
+    const streamed = [];
+    for await (const delta of streamText({ model: polylogue.languageModel('gpt-5-mini'), prompt: 'Go.' }).textStream) streamed.push(delta);
+    console.log(JSON.stringify({ failed, text, used: providerMetadata.polylogue, streamed, input: usage.inputTokens }));
+    await polylogue.cleanup();`,
+    vendorEnv({ openai: vendor.url }),
+  );
+  await vendor.close();
+  expect(vendor.violations).toEqual([]);
+  expect(told).toMatchObject({ text: 'It rains in Bern.', used: { model: 'openai:gpt-5-mini' } });
+  expect(told.streamed.join('')).toBe('one two three');
+  expect(told.input).toBeGreaterThan(10);
+  const sent = JSON.stringify(vendor.requests.map(({ body }) => body));
+  expect(sent).toContain('rain in Bern');
+  expect(sent).not.toContain('a1B2a1B2');
 });

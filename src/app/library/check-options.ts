@@ -65,6 +65,7 @@ const shapes = {
   }),
   createConversation: z.strictObject({ ...defaults, history: z.array(message).optional() }),
   setDefaults: z.strictObject(defaults),
+  languageModel: z.strictObject({ name: z.string().min(1).optional() }),
   listModels: z.strictObject({ fresh: flag }),
   summarizeFile: z.strictObject({ ...shorten, path: z.string() }),
   compressDiscussion: z.strictObject({ ...shorten, discussion: z.union([z.string(), z.array(message)]) }),

@@ -8,6 +8,7 @@ import type { AgentEvent } from '../../engine/modes/agent/agent.ts';
 import type { AgentTool } from '../../engine/modes/agent/local-tools/agent-tool.ts';
 import { checkOptions } from './check-options.ts';
 import type { PolylogueEvents, SendDefaults, SendRequest, SendResult, SystemLayers } from './options.ts';
+import { type SendEvent, streamEvents } from './stream.ts';
 
 type Name = keyof PolylogueEvents;
 
@@ -97,7 +98,11 @@ export interface SendParts {
 }
 
 /** Sends one request; `conversation` is the same for all that belong together. */
-export type SendIn = (conversation: string, request: SendRequest) => Promise<SendResult>;
+export type SendIn = (
+  conversation: string,
+  request: SendRequest,
+  onEvent?: (event: AgentEvent) => void,
+) => Promise<SendResult>;
 
 const owner = 'local';
 
@@ -112,7 +117,7 @@ const defaultBase = [
 const patching = new Set(['apply_patch', 'write_file']);
 
 export function createSend(parts: SendParts, defaults: () => SendDefaults): SendIn {
-  return async (conversation, given) => {
+  return async (conversation, given, onEvent) => {
     try {
       checkOptions('send', given);
       const request = withDefaults(defaults(), given);
@@ -140,7 +145,10 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
         limits: limitsOf(params),
         onToolCall: request.onToolCall,
         ...(stream && onChunk && { onText: (text: string) => parts.emitter.notify(onChunk, text) }),
-        onEvent: event => forward(parts.emitter, conversation, request, event),
+        onEvent(event) {
+          forward(parts.emitter, conversation, request, event);
+          onEvent?.(event);
+        },
         signal: request.signal ?? new AbortController().signal,
       });
       const { text, turns, usage, costUsd, toolCalls, stopReason, candidate, skipped, warnings, rounds } = result;
@@ -221,6 +229,8 @@ export interface Conversation {
   readonly usage: Usage;
   /** Sends the next message; a text is `{ message: text }`. What fails leaves the conversation as it was. */
   send(request: string | Omit<SendRequest, 'history'>): Promise<SendResult>;
+  /** The same as the events of it. */
+  stream(request: string | Omit<SendRequest, 'history'>): AsyncGenerator<SendEvent, void, void>;
   /** Forgets what was said; requests under way end without a trace in it. */
   reset(): void;
 }
@@ -238,10 +248,13 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
   let age = 0;
   let last: Promise<unknown> = Promise.resolve();
 
-  async function next(request: string | Omit<SendRequest, 'history'>): Promise<SendResult> {
+  async function next(
+    request: string | Omit<SendRequest, 'history'>,
+    onEvent?: (event: AgentEvent) => void,
+  ): Promise<SendResult> {
     const began = age;
     const wanted = withDefaults(defaults, typeof request === 'string' ? { message: request } : request);
-    const result = await send(id, { ...wanted, history: turns });
+    const result = await send(id, { ...wanted, history: turns }, onEvent);
     if (began === age) {
       turns = [...turns, ...result.turns];
       usage = addUsage(usage, result.usage);
@@ -249,6 +262,12 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
     return result;
   }
 
+  const inTurn: typeof next = (request, onEvent) => {
+    const answer = last.then(() => next(request, onEvent));
+    // The next request does not depend on how this one ends.
+    last = answer.catch(() => undefined);
+    return answer;
+  };
   return {
     get id() {
       return id;
@@ -259,11 +278,10 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
     get usage() {
       return usage;
     },
-    send(request) {
-      const answer = last.then(() => next(request));
-      // The next request does not depend on how this one ends.
-      last = answer.catch(() => undefined);
-      return answer;
+    send: request => inTurn(request),
+    stream(request) {
+      const wanted = typeof request === 'string' ? { message: request } : request;
+      return streamEvents(heard => inTurn(heard.request, heard.onEvent), wanted);
     },
     reset() {
       age++;

@@ -5,6 +5,8 @@ import type { Message } from '../../core/message.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import type { ExchangeFilter, ExchangeNote, ExchangeRecord } from '../../core/ports.ts';
 import type { ProgressUpdate } from '../../core/tool-host.ts';
+import { servedModel } from '../../models/call/served-model.ts';
+import type { LanguageModel } from '../../models/provider.ts';
 import { type AppConfig, createProduct, loadAppConfig, type Product } from '../app.ts';
 import { withValues } from '../settings.ts';
 import { systemEnvironment, useProxy } from '../system-environment.ts';
@@ -35,6 +37,7 @@ import {
   type Summary,
   summarizeFile,
 } from './shorten.ts';
+import { type SendEvent, streamEvents } from './stream.ts';
 
 /** A model that may be asked. */
 export interface ListedModel
@@ -66,6 +69,10 @@ export interface CommsEntry extends Partial<Pick<ExchangeNote, 'tool' | 'provide
 export interface Polylogue {
   /** Sends one message, with all that belongs to it; nothing is remembered. */
   send(request: SendRequest): Promise<SendResult>;
+  /** The same as the events of it: text, calls of tools, approvals, usage and the result. Sent when the first one is asked for. */
+  stream(request: SendRequest): AsyncGenerator<SendEvent, void, void>;
+  /** Polylogue as a model of the AI SDK: its programs get routing, fallbacks, limits and masks. `name`: as `send` takes `model`. */
+  languageModel(name?: string): LanguageModel;
   createConversation(options?: ConversationOptions): Conversation;
   /** Replaces what holds for each `send` that does not say otherwise. */
   setDefaults(defaults: SendDefaults): void;
@@ -101,6 +108,7 @@ export interface Polylogue {
 
 /** Starts a Polylogue of a program's own. Several may stand beside each other; they share nothing but their store. */
 export async function createPolylogue(options: PolylogueOptions = {}): Promise<Polylogue> {
+  checkNode(process.versions.node);
   checkOptions('createPolylogue', options);
   const environment = { ...systemEnvironment(), writeError: (line: string) => options.log?.(line.trimEnd()) };
   const cwd = options.root ?? environment.cwd;
@@ -113,6 +121,15 @@ export async function createPolylogue(options: PolylogueOptions = {}): Promise<P
   const withAllTools = withValues(config, { profile: 'full' });
   const product = await createProduct(withAllTools, { ...environment, cwd, childEnv: env, extensions });
   return composePolylogue(product, config, environment.random.uuid);
+}
+
+/** The oldest Node with SQLite that needs no flag. */
+function checkNode(version: string): void {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major > 22 || (major === 22 && minor >= 13)) return;
+  throw configError(`Polylogue needs Node 22.13 or newer; this is ${version}.`, {
+    next: 'Install it from https://nodejs.org or with your version manager (nvm install 24), and start your program with it.',
+  });
 }
 
 function placesOf({ home, root }: PolylogueOptions): Record<string, string> {
@@ -133,12 +150,12 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
   const system = { ...(base !== undefined && { base }), ...(projectMarker !== undefined && { projectMarker }) };
   const parts = { converse: product.converse, emitter, tally, root: product.root, system };
   const plainSend = createSend(parts, () => defaults);
-  const send: typeof plainSend = async (conversation, request) => {
+  const send: typeof plainSend = async (conversation, request, onEvent) => {
     if (over.signal.aborted) throw closed();
     const own = request?.signal;
     // What is no request, or no signal, is refused there.
     const isSound = request && (own === undefined || own instanceof AbortSignal);
-    return plainSend(conversation, isSound ? { ...request, signal: joined(over.signal, own) } : request);
+    return plainSend(conversation, isSound ? { ...request, signal: joined(over.signal, own) } : request, onEvent);
   };
   const callTool = async (name: string, args: Record<string, unknown>, options: CallToolOptions = {}) => {
     const principal = { owner: 'local', root: product.root, client: 'library' };
@@ -161,6 +178,13 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
   };
   return {
     send: request => send(uuid(), request),
+    stream: request => streamEvents(heard => send(uuid(), heard.request, heard.onEvent), request),
+    languageModel(name) {
+      check('languageModel', { name });
+      return servedModel(name ?? 'auto', question =>
+        product.complete({ ...question, signal: joined(over.signal, question.signal) }, name),
+      );
+    },
     createConversation(options = {}) {
       check('createConversation', options);
       return createConversation(send, uuid, options);

@@ -1,4 +1,4 @@
-import { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ThreadId } from '../../core/ids.ts';
 import type { ThreadHead } from '../../core/thread.ts';
@@ -7,7 +7,7 @@ import { perform } from '../sqlite/client.ts';
 import { sqliteReads } from '../sqlite/reader.ts';
 import { sqliteSchema } from '../sqlite/schema.ts';
 import { type SqliteAccess, sqliteMethods } from '../sqlite/sqlite.ts';
-import { newestRecord, recordOf, sqliteRows, threadNumber } from '../sqlite/tables.ts';
+import { newestRecord, openDatabase, recordOf, sqliteRows, threadNumber } from '../sqlite/tables.ts';
 import { threadEraser } from '../sqlite/thread-index.ts';
 import { sqliteWrites } from '../sqlite/writes.ts';
 import type { Store } from '../store.ts';
@@ -18,7 +18,7 @@ export interface MemoryStoreOptions {
 }
 
 function openMemory() {
-  const db = new DatabaseSync(':memory:');
+  const db = openDatabase(':memory:');
   // Nothing goes to the disk, not even what SQLite sorts by.
   db.exec('PRAGMA temp_store = MEMORY');
   sqliteSchema(db, 'The store in memory');

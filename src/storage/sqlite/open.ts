@@ -1,12 +1,12 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { openRecord, threadOf } from '../records.ts';
 import { isDamage, isFailedRead, sqliteCode } from './failure.ts';
 import { logReader } from './pages.ts';
 import { isOurs, sqliteSalvage } from './salvage.ts';
 import { durableTables, sqliteSchema } from './schema.ts';
-import { threadNumber } from './tables.ts';
+import { openDatabase, threadNumber } from './tables.ts';
 
 /** The finished replacement of a damaged file, between the moment it is whole and the moment it takes its place. */
 export function salvagedName(file: string): string {
@@ -29,7 +29,7 @@ function repair(file: string, db: DatabaseSync | undefined, damage: string, { no
   const quarantined = freeName(`${file}.corrupt-${new Date(now).toISOString().replace(/[:.]/g, '-')}`);
   const draft = `${file}.salvaging`;
   for (const leftover of [draft, `${draft}-journal`]) rmSync(leftover, { force: true });
-  const fresh = new DatabaseSync(draft);
+  const fresh = openDatabase(draft);
   let saved: string;
   try {
     sqliteSchema(fresh, draft);
@@ -138,7 +138,7 @@ function readAgain<Result>(run: () => Result): Result {
 /** Released by the system when the process dies, unlike a file that only exists. */
 function takeLock(path: string): DatabaseSync {
   createPrivate(path);
-  const lock = new DatabaseSync(path, { timeout: lockWaitMs });
+  const lock = openDatabase(path, { timeout: lockWaitMs });
   try {
     lock.exec('BEGIN EXCLUSIVE');
     return lock;

@@ -1,4 +1,4 @@
-import { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { isAppError } from '../../core/errors.ts';
 import type { Sha256, ThreadId } from '../../core/ids.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -11,7 +11,16 @@ import { isDamage, isFailedRead, passesSoon, sqliteFailure } from './failure.ts'
 import { inodeOf, lockWaitMs } from './open.ts';
 import { sqlitePrunable, sqliteThreadReader } from './read-threads.ts';
 import { sqliteSpendReads } from './spend.ts';
-import { damaged, newestRecord, type Row, recordOf, sqliteFactReads, sqliteJobReads, threadNumber } from './tables.ts';
+import {
+  damaged,
+  newestRecord,
+  openDatabase,
+  type Row,
+  recordOf,
+  sqliteFactReads,
+  sqliteJobReads,
+  threadNumber,
+} from './tables.ts';
 import { headJoin, type IndexName, scopeWord } from './thread-index.ts';
 
 /** The newest turns that a search looks at, and how many of them in each thread it weighs against each other. */
@@ -227,7 +236,7 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
   function connect(alone = false): Held {
     if (closed) throw closedStore();
     const inode = inodeOf(file) ?? -1;
-    const db = new DatabaseSync(file, { readOnly: !alone, timeout: 0 });
+    const db = openDatabase(file, { readOnly: !alone, timeout: 0 });
     connections++;
     try {
       if (alone) db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA query_only = ON');

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import type { DatabaseSync } from 'node:sqlite';
+import { createRequire } from 'node:module';
+import type { DatabaseSync, DatabaseSyncOptions } from 'node:sqlite';
 import { storageError } from '../../core/errors.ts';
 import type { ThreadId } from '../../core/ids.ts';
 import type { Job } from '../../core/job.ts';
@@ -18,6 +19,12 @@ import {
   sealRecord,
 } from '../records.ts';
 import type { AtOnce } from '../store.ts';
+
+/** Loads SQLite with the first database: where Node has none, `createPolylogue` is to be reached, which says so. */
+export function openDatabase(path: string, options: DatabaseSyncOptions = {}): DatabaseSync {
+  const { DatabaseSync: Database }: typeof import('node:sqlite') = createRequire(import.meta.url)('node:sqlite');
+  return new Database(path, options);
+}
 
 export type Row = Record<string, unknown>;
 

@@ -1,0 +1,172 @@
+import type {
+  JSONObject,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4Prompt,
+  LanguageModelV4StreamPart,
+  SharedV4Warning,
+} from '@ai-sdk/provider';
+import { isRecord, type JsonObject, jsonOf } from '../../core/json.ts';
+import type { Message, Part, SaidPart, ToolResult } from '../../core/message.ts';
+import type { ModelAnswer, ToolSpec } from '../ask-model.ts';
+
+/** A question of a program that speaks to models by the AI SDK. */
+export interface ServedQuestion {
+  messages: Message[];
+  tools: ToolSpec[];
+  toolChoice?: 'none';
+  maxOutputTokens?: number;
+  temperature?: number;
+  topP?: number;
+  signal: AbortSignal;
+  onText?(delta: string): void;
+}
+
+/** Polylogue's routing, fallbacks and limits as a model of the AI SDK: `ask` chooses who answers. */
+export function servedModel(modelId: string, ask: (question: ServedQuestion) => Promise<ModelAnswer>): LanguageModelV4 {
+  return {
+    specificationVersion: 'v4',
+    provider: 'polylogue',
+    modelId,
+    supportedUrls: {},
+    async doGenerate(options) {
+      const { question, warnings } = questionOf(options);
+      return resultOf(await ask(question), warnings);
+    },
+    async doStream(options) {
+      const { question, warnings } = questionOf(options);
+      return { stream: streamOf(onText => ask({ ...question, onText }), warnings) };
+    },
+  };
+}
+
+function streamOf(
+  ask: (onText: (delta: string) => void) => Promise<ModelAnswer>,
+  warnings: SharedV4Warning[],
+): ReadableStream<LanguageModelV4StreamPart> {
+  return new ReadableStream<LanguageModelV4StreamPart>({
+    async start(controller) {
+      const id = 'text';
+      let begun = false;
+      const onText = (delta: string) => {
+        if (!begun) controller.enqueue({ type: 'text-start', id });
+        begun = true;
+        controller.enqueue({ type: 'text-delta', id, delta });
+      };
+      controller.enqueue({ type: 'stream-start', warnings });
+      try {
+        const answer = await ask(onText);
+        const { content, usage, finishReason, providerMetadata } = resultOf(answer, []);
+        if (!begun && answer.text !== '') onText(answer.text);
+        if (begun) controller.enqueue({ type: 'text-end', id });
+        for (const part of content) if (part.type === 'tool-call') controller.enqueue(part);
+        controller.enqueue({ type: 'finish', usage, finishReason, providerMetadata });
+      } catch (error) {
+        controller.enqueue({ type: 'error', error });
+      }
+      controller.close();
+    },
+  });
+}
+
+function questionOf(options: LanguageModelV4CallOptions): { question: ServedQuestion; warnings: SharedV4Warning[] } {
+  const { prompt, tools = [], toolChoice, maxOutputTokens, temperature, topP, abortSignal } = options;
+  const warnings: SharedV4Warning[] = [];
+  const left = (feature: string, isThere: boolean) => {
+    if (isThere) warnings.push({ type: 'unsupported', feature });
+  };
+  const own = tools.flatMap(tool => (tool.type === 'function' ? [tool] : []));
+  left('tools of providers', own.length < tools.length);
+  left('toolChoice', toolChoice?.type === 'required' || toolChoice?.type === 'tool');
+  left('responseFormat', options.responseFormat?.type === 'json');
+  left('stopSequences', options.stopSequences !== undefined);
+  left('seed', options.seed !== undefined);
+  const question = {
+    messages: messagesOf(prompt),
+    tools: own.map(({ name, description = '', inputSchema }) => {
+      return { name, description, inputSchema: { ...jsonObject(inputSchema), type: 'object' as const } };
+    }),
+    ...(toolChoice?.type === 'none' && { toolChoice: toolChoice.type }),
+    ...{ maxOutputTokens, temperature, topP, signal: abortSignal ?? new AbortController().signal },
+  };
+  return { question, warnings };
+}
+
+function messagesOf(prompt: LanguageModelV4Prompt): Message[] {
+  return prompt.map((message): Message => {
+    const { role } = message;
+    if (role === 'system') return { role, section: 'preamble', parts: [{ type: 'text', text: message.content }] };
+    if (role === 'user') return { role, section: 'turn', parts: message.content.flatMap(partOf) };
+    if (role === 'assistant') return { role, section: 'turn', parts: [], said: message.content.flatMap(saidOf) };
+    return { role: 'user', section: 'turn', parts: [], results: message.content.flatMap(toolResultOf) };
+  });
+}
+
+type ContentOf<Role> = Extract<
+  LanguageModelV4Prompt[number],
+  { role: Role; content: readonly unknown[] }
+>['content'][number];
+
+function partOf(part: ContentOf<'user'>): Part[] {
+  if (part.type === 'text') return [{ type: 'text', text: part.text }];
+  const { data, mediaType } = part;
+  const bytes = data.type === 'data' ? data.data : undefined;
+  if (bytes === undefined || !mediaType.startsWith('image/'))
+    return [{ type: 'text', text: `[A file (${mediaType}) was left out.]` }];
+  return [{ type: 'image', mediaType, data: typeof bytes === 'string' ? Buffer.from(bytes, 'base64') : bytes }];
+}
+
+function saidOf(part: ContentOf<'assistant'>): SaidPart[] {
+  if (part.type === 'text') return [{ type: 'text', text: part.text }];
+  if (part.type !== 'tool-call') return [];
+  return [{ type: 'call', id: part.toolCallId, name: part.toolName, args: jsonObject(part.input) }];
+}
+
+function toolResultOf(part: ContentOf<'tool'>): ToolResult[] {
+  if (part.type !== 'tool-result') return [];
+  const { output, toolCallId: id, toolName: name } = part;
+  const value = 'value' in output ? output.value : (output.reason ?? 'It was not allowed.');
+  const failed = output.type.startsWith('error') || output.type === 'execution-denied';
+  return [{ id, name, text: typeof value === 'string' ? value : JSON.stringify(value), ...(failed && { failed }) }];
+}
+
+function jsonObject(value: unknown): JsonObject {
+  return isRecord(value) ? jsonOf(value) : {};
+}
+
+const finishes = {
+  stop: 'stop',
+  tool_calls: 'tool-calls',
+  length: 'length',
+  content_filter: 'content-filter',
+  other: 'other',
+} as const;
+
+function resultOf(answer: ModelAnswer, warnings: SharedV4Warning[]): LanguageModelV4GenerateResult {
+  const { usage, finish, candidate, costUsd } = answer;
+  const { said = [{ type: 'text' as const, text: answer.text }] } = answer;
+  const content = said.flatMap((part): LanguageModelV4Content[] => {
+    if (part.type === 'text') return part.text === '' ? [] : [{ type: 'text', text: part.text }];
+    if (part.type === 'thought') return [];
+    return [
+      { type: 'tool-call', toolCallId: part.id, toolName: part.name, input: part.broken ?? JSON.stringify(part.args) },
+    ];
+  });
+  const { input, output, reasoning, cacheRead, cacheWrite } = usage;
+  const facts: JSONObject = {
+    model: `${candidate.model.provider}:${candidate.model.id}`,
+    ...(costUsd !== undefined && { costUsd }),
+  };
+  return {
+    content,
+    finishReason: { unified: finishes[finish.kind], raw: finish.raw },
+    usage: {
+      inputTokens: { total: input, noCache: Math.max(0, input - cacheRead - cacheWrite), cacheRead, cacheWrite },
+      outputTokens: { total: output, text: Math.max(0, output - (reasoning ?? 0)), reasoning },
+    },
+    warnings: [...warnings, ...answer.warnings.map(message => ({ type: 'other' as const, message }))],
+    providerMetadata: { polylogue: facts },
+  };
+}

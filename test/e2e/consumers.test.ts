@@ -1,0 +1,94 @@
+import { execFile } from 'node:child_process';
+import { readFile, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { olderTypescript, otherNodes, testCliPath } from '../../scripts/test-needs/provide-clis.ts';
+import { type PackedPackage, packedPackage } from '../support/packed-package.ts';
+
+const run = promisify(execFile);
+
+const program = `
+import { createPolylogue, isAppError, type SendResult } from 'polylogue';
+
+async function main(): Promise<void> {
+  const polylogue = await createPolylogue({ settings: { OFFLINE: 'on' } });
+  const result: SendResult = await polylogue.send({ message: 'Hello' });
+  const events: string[] = [];
+  for await (const event of polylogue.stream({ message: 'Hello' })) events.push(event.type);
+  console.log(JSON.stringify({ model: result.model, last: events.at(-1), isError: isAppError(result) }));
+  await polylogue.cleanup();
+}
+
+void main();
+`;
+
+const newest = resolve('node_modules/typescript/bin/tsc');
+const older = resolve(testCliPath(olderTypescript));
+const common = { target: 'es2022', lib: ['es2023', 'esnext.disposable'], types: ['node'], strict: true, outDir: 'out' };
+
+/** How a package is found, by which compiler, from a folder of which kind. */
+const consumers = [
+  { name: 'nodenext', tsc: newest, type: 'module', options: { module: 'nodenext', moduleResolution: 'nodenext' } },
+  { name: 'bundler', tsc: newest, type: 'module', options: { module: 'esnext', moduleResolution: 'bundler' } },
+  { name: 'node10', tsc: older, type: 'commonjs', options: { module: 'commonjs', moduleResolution: 'node10' } },
+  { name: 'CommonJS', tsc: newest, type: 'commonjs', options: { module: 'nodenext', moduleResolution: 'nodenext' } },
+];
+
+const nodeAt = (version: keyof typeof otherNodes) => resolve(testCliPath(otherNodes[version]));
+const nodes = [
+  { version: 22, node: nodeAt(22) },
+  { version: 24, node: process.execPath },
+];
+
+describe.each(consumers)('a program that finds the package by $name', ({ tsc, type, options }) => {
+  let packed: PackedPackage;
+  beforeAll(async () => {
+    packed = await packedPackage({
+      'package.json': JSON.stringify({ private: true, type }),
+      'tsconfig.json': JSON.stringify({ compilerOptions: { ...common, ...options }, include: ['program.ts'] }),
+      'program.ts': program,
+    });
+    const { stdout } = await run(process.execPath, [tsc, '-p', packed.root]).catch(failed => failed);
+    expect(stdout).toBe('');
+  });
+  afterAll(() => packed.dispose());
+
+  it.each(nodes)('runs on Node $version', async ({ node }) => {
+    const { code, stdout } = await packed.run('out/program.js', {}, node);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({ model: expect.stringMatching(/^offline-/), last: 'done', isError: false });
+  });
+});
+
+describe('the package', () => {
+  let packed: PackedPackage;
+  beforeAll(async () => {
+    packed = await packedPackage({
+      'old.mjs': `import { createPolylogue } from 'polylogue';\nawait createPolylogue();\n`,
+    });
+  });
+  afterAll(() => packed.dispose());
+
+  it('says on Node 20 which one it needs', async () => {
+    const { code, stderr } = await packed.run('old.mjs', {}, nodeAt(20));
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/Polylogue needs Node 22\.13 or newer; this is 20\./);
+  });
+
+  it('is installed without a warning, and brings the licenses of what it holds', async () => {
+    expect(packed.installed).not.toMatch(/warn (?!EBADENGINE)/i);
+    const at = (file: string) => packed.path(`node_modules/polylogue/${file}`);
+    const manifest = JSON.parse(await readFile(at('package.json'), 'utf8'));
+    expect(manifest).toMatchObject({
+      types: './dist/index.d.ts',
+      publishConfig: { access: 'public', provenance: true },
+    });
+    for (const name of ['preinstall', 'install', 'postinstall', 'prepare'])
+      expect(manifest.scripts).not.toHaveProperty(name);
+    const licenses = await readFile(at('dist/THIRD-PARTY-LICENSES.txt'), 'utf8');
+    for (const name of ['zod', 'unpdf', '@ai-sdk/openai', '@redis/client', 'web-tree-sitter'])
+      expect(licenses).toContain(`${name} `);
+    expect((await stat(at('dist/THIRD-PARTY-LICENSES.txt'))).size).toBeGreaterThan(20_000);
+  });
+});
