@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { exposurePolicy } from '../config/derived-settings.ts';
-import { AppError, cancelledError, configError, inputError, isAppError } from '../core/errors.ts';
+import { configError, inputError } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';
-import type { Clock, Emit, Mask, Random, WatchedCall, WatchedCalls } from '../core/ports.ts';
+import type { Clock, Emit, Mask, Random, SharedState, WatchedCall, WatchedCalls } from '../core/ports.ts';
 import { endsExchange, type Thread } from '../core/thread.ts';
+import type { Permissions } from '../core/tool-host.ts';
 import { type SpendRow, savedByCaches } from '../core/usage.ts';
 import { narrowExposure } from '../engine/exposure.ts';
 import type { ModelService } from '../models/call/models.ts';
@@ -26,6 +27,7 @@ import type { Transfer } from '../threads/transfer/transfer.ts';
 import { tools } from '../tools/index.gen.ts';
 import type { Hosts } from './compose-caller-hosts.ts';
 import { gaugeDaemon, type ObservabilityServices } from './compose-observability.ts';
+import { composeRuns, tryProvider } from './dashboard-actions.ts';
 import type { AppConfig } from './settings.ts';
 
 /** What of the product the dashboard shows. */
@@ -37,6 +39,8 @@ export interface DashboardSources {
   calls: WatchedCalls;
   clock: Clock;
   mask: Mask;
+  state: SharedState;
+  hosts: Hosts;
   version: string;
 }
 
@@ -61,6 +65,7 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
           find: reqId => found(calls.find(owner, reqId)),
           subscribe: (listener, signal) => calls.subscribe(owner, listener, signal),
         },
+        ...(mayApprove(sources, caller) && { runs: composeRuns(sources, caller) }),
         providers: () => providersOf(sources),
         ...(!isReadOnly(sources, caller) && { tryProvider: (id, signal) => tryProvider(sources, id, signal) }),
         caches: () => cachesOf(sources, owner),
@@ -73,10 +78,19 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
 }
 
 /** What a token is denied as a tool it is denied as a page. Reading stays where only writing is not allowed. */
-function mayUseThreads({ config }: DashboardSources, { permissions }: Caller): boolean {
-  const policy = { ...exposurePolicy(config.values.app), readOnly: false };
-  const exposed = narrowExposure(tools, policy, { ...permissions, readOnly: false });
-  return [...exposed.tools, ...exposed.unlisted].some(({ name }) => name === 'threads');
+function mayUseThreads(sources: DashboardSources, { permissions }: Caller): boolean {
+  return isExposed(sources, 'threads', { ...permissions, readOnly: false }, false);
+}
+
+/** Who may have the agent work may say what it does: nobody else, and none who only reads. */
+function mayApprove(sources: DashboardSources, { permissions }: Caller): boolean {
+  const isAllowed = isExposed(sources, 'agent', permissions, exposurePolicy(sources.config.values.app).readOnly);
+  return isAllowed && !permissions.readOnly;
+}
+
+function isExposed({ config }: DashboardSources, tool: string, permissions: Permissions, readOnly: boolean): boolean {
+  const exposed = narrowExposure(tools, { ...exposurePolicy(config.values.app), readOnly }, permissions);
+  return [...exposed.tools, ...exposed.unlisted].some(({ name }) => name === tool);
 }
 
 function threadsOf(sources: DashboardSources, caller: Caller): ThreadsData {
@@ -140,31 +154,6 @@ function isReadOnly({ config }: DashboardSources, { permissions }: Caller): bool
   return permissions.readOnly || exposurePolicy(config.values.app).readOnly;
 }
 
-/** A vendor that says nothing for so long is not waited for. */
-const tryMs = 20_000;
-
-async function tryProvider(
-  { models, mask, clock }: DashboardSources,
-  id: string,
-  signal: AbortSignal,
-): Promise<string> {
-  const startedAt = clock.monotonic();
-  const silent = new AbortController();
-  const stop = clock.after(tryMs, () => silent.abort(cancelledError(`It did not answer within ${tryMs / 1_000} s.`)));
-  try {
-    const { listed, remark } = await models.ping(id, AbortSignal.any([signal, silent.signal]));
-    const found =
-      listed === undefined ? 'ready; it has no list of models to ask for' : `answered with ${listed} models`;
-    return `${found}, after ${Math.round(clock.monotonic() - startedAt)} ms${remark === undefined ? '' : `; ${remark}`}`;
-  } catch (error) {
-    if (!isAppError(error)) throw error;
-    // Vendors may quote the key that they refuse.
-    throw new AppError(error.kind, (await mask(error.message, 'dashboard')).text, error.details);
-  } finally {
-    stop();
-  }
-}
-
 async function providersOf({ models, calls }: DashboardSources): Promise<ProviderView[]> {
   const [providers, health] = await Promise.all([models.capabilities(), models.health()]);
   return providers.map(provider => ({
@@ -212,7 +201,6 @@ export interface DaemonService extends Daemon {
 }
 
 export interface DaemonParts extends DashboardSources {
-  hosts: Hosts;
   store: Pick<Store, 'mark'>;
   random: Random;
   emit: Emit;

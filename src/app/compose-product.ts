@@ -141,7 +141,7 @@ export async function composeProduct(
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {
       const { composeDaemon } = await import('./compose-daemon.ts');
-      const seen = { threads, transfer, models, mask, observed, calls: telemetry.calls, know: telemetry.know };
+      const seen = { threads, transfer, models, mask, state, observed, calls: telemetry.calls, know: telemetry.know };
       return composeDaemon({ ...ports, ...seen, config, hosts, store, version, isPrivate }, options);
     },
     async close(hurry) {

@@ -185,7 +185,7 @@ th, td { padding: .5rem .9rem; border-bottom: 1px solid var(--line); vertical-al
 tr:last-child td { border-bottom: 0; } td:first-child { min-width: 6.5rem; } .row + .scroll, .scroll + .row, .empty + .row { margin-top: .75rem; }
 .call { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .1rem 1rem; }
 .call .stage { font-size: 1.02rem; margin: 0; } .call .clock { font-size: 1.3rem; font-weight: 600; font-variant-numeric: tabular-nums; margin: 0; }
-.call .soft { margin: 0; font-size: .85rem; }
+.call .button { align-self: center; } [name=decision] { white-space: normal; overflow-wrap: anywhere; } .call .soft { margin: 0; font-size: .85rem; }
 .connection { font-size: .82rem; color: var(--soft); }
 .connection::before { content: '●'; margin-right: .35em; color: var(--edge); }
 .connection[data-connection=on]::before { color: var(--good); }
@@ -194,7 +194,7 @@ tr:last-child td { border-bottom: 0; } td:first-child { min-width: 6.5rem; } .ro
 `;
 
 const forms = `
-button, .button { white-space: nowrap; font: inherit; font-size: .88rem; font-weight: 600; padding: .38rem .85rem; border-radius: .45rem; border: 1px solid var(--edge); background: var(--card); color: var(--ink); cursor: pointer; text-decoration: none; display: inline-block; }
+button, .button { white-space: nowrap; max-width: 100%; font: inherit; font-size: .88rem; font-weight: 600; padding: .38rem .85rem; border-radius: .45rem; border: 1px solid var(--edge); background: var(--card); color: var(--ink); cursor: pointer; text-decoration: none; display: inline-block; }
 button:hover, .button:hover { background: var(--raised); }
 button.main { background: var(--accent); border-color: var(--accent); color: var(--on-accent); } button.main:hover { filter: brightness(1.08); }
 button.danger { border-color: var(--bad); color: var(--bad); } button.quiet { border-color: transparent; color: var(--soft); font-weight: 400; }

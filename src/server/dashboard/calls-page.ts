@@ -19,6 +19,7 @@ import {
   table,
 } from './html.ts';
 import { noProvider, type Page, type Visit } from './page.ts';
+import { waitingPart } from './runs-page.ts';
 import { lastPart } from './thread-page.ts';
 import { cutTo, said } from './turn-parts.ts';
 
@@ -254,7 +255,7 @@ export async function livePart(visit: Visit): Promise<Markup> {
   const calls = visit.own.calls.list();
   const running = calls.filter(({ endedAt }) => endedAt === undefined);
   const ended = calls.filter(({ endedAt }) => endedAt !== undefined).slice(0, shownLatest);
-  return html`${await tiles(visit, running.length)}
+  return html`${await tiles(visit, running.length)}${await waitingPart(visit)}
 <section aria-labelledby="running"><h2 id="running">Running now</h2>${running.length > 0 ? html`<div class="stack">${running.map(call => card(call, visit.now))}</div>` : idle(calls.length === 0)}</section>
 <section aria-labelledby="latest"><h2 id="latest">Latest</h2>${
     ended.length > 0

@@ -168,7 +168,8 @@ export function createDashboard(parts: DashboardParts): Route['handle'] {
     const [, ...inPath] = route.path.exec(url.pathname) ?? [];
     try {
       const follow = followFor(request, known, visit);
-      const answer = await route.answer({ request, visit, parts: inPath, fields, follow });
+      const pause = (ms: number) => new Promise<undefined>(resolve => parts.clock.after(ms, () => resolve(undefined)));
+      const answer = await route.answer({ request, visit, parts: inPath, fields, follow, pause });
       return answer instanceof Response ? answer : pageAnswer(answer ?? notFoundPage, visit);
     } catch (error) {
       const page = problemOf(error);

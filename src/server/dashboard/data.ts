@@ -24,6 +24,8 @@ export interface OwnData {
   calls: CallsData;
   /** Absent: this caller may not use threads. */
   threads?: ThreadsData;
+  /** Absent: the caller may not use the tool `agent`. */
+  runs?: RunsData;
   providers(): Promise<ProviderView[]>;
   /** Asks a provider for its list of models now, and says in words what came of it; throws an `AppError`. Absent: the caller may only read. */
   tryProvider?(id: string, signal: AbortSignal): Promise<string>;
@@ -33,6 +35,25 @@ export interface OwnData {
   spend(from: string): Promise<SpendRow[]>;
   /** US dollars that vendors' caches saved in these, as far as prices are known. */
   saved(rows: readonly SpendRow[]): Promise<number>;
+}
+
+/** The owner's runs of the agent that wait for an answer, in any process on the store. */
+export interface RunsData {
+  list(): Promise<readonly { id: string; thread: ThreadId; call: string }[]>;
+  /** Has the question shown once more, as a call of the tool `agent` with the run's id does. */
+  question(id: string, signal: AbortSignal): Promise<RunReply>;
+  /** Answers the question that was shown, once; the run goes on, whether or not it is waited for. */
+  answer(id: string, key: string, decision: string): Promise<RunReply>;
+}
+
+/** What the tool `agent` replied. */
+export interface RunReply {
+  /** What happened or is to be done, where nothing is asked. */
+  text: string;
+  isError: boolean;
+  thread?: string;
+  /** Absent: nothing is asked (any more). */
+  question?: { key: string; message: string; decisions: readonly string[] };
 }
 
 /** The owner's calls in this process; those of threads that the caller may not use are among them. */

@@ -6,6 +6,7 @@ import { exportForms, type ThreadsData } from './data.ts';
 import type { Markup } from './html.ts';
 import { fileAnswer, notFoundPage, type Page, problemPage, redirectTo, themes, type Visit } from './page.ts';
 import { providersPage } from './providers-page.ts';
+import { runPage } from './runs-page.ts';
 import { cookie } from './sign-in.ts';
 import { spendCsv, spendPage } from './spend-page.ts';
 import { comparePage, filePage, threadPage, threadsPage, turnPage } from './thread-page.ts';
@@ -19,6 +20,8 @@ export interface Asked {
   parts: string[];
   /** What the form said; empty for GET. */
   fields: URLSearchParams;
+  /** Resolves after so many milliseconds. */
+  pause(ms: number): Promise<undefined>;
   /** Answers with a part of a page each time there is news. */
   follow(only: string | undefined, render: (visit: Visit) => Promise<{ part: Markup; isOver: boolean }>): Response;
 }
@@ -33,7 +36,8 @@ export interface Route {
 }
 
 const uuid = '([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})';
-const at = (path: string) => new RegExp(`^${path.replaceAll('ID', uuid).replaceAll('N', '(\\d{1,9})')}$`);
+const at = (path: string) =>
+  new RegExp(`^${path.replaceAll('ID', uuid).replaceAll('-RUN', '(-[0-9a-f]{8})').replaceAll('N', '(\\d{1,9})')}$`);
 
 const get = (path: string, answer: Route['answer']): Route => ({ method: 'GET', path: at(path), answer });
 const post = (path: string, answer: Route['answer']): Route => ({ method: 'POST', path: at(path), answer });
@@ -69,6 +73,8 @@ export const routes: readonly Route[] = [
   get('/threads/ID/export', ofThreads(exportThread)),
   post('/threads/ID/fork', ofThread(fork)),
   post('/threads/ID/delete', ofThread(remove)),
+  get('/runs/ID-RUN', showRun),
+  post('/runs/ID-RUN', answerRun),
   get('/providers', ({ visit }) => providersPage(visit)),
   post('/providers', tryProvider),
   get('/spend\\.csv', ({ visit }) => spendCsv(visit)),
@@ -155,6 +161,22 @@ async function remove({ request, fields }: Asked, threads: ThreadsData, thread: 
   return redirectTo('/threads');
 }
 
+async function showRun({ request, visit, parts }: Asked): Promise<Answer> {
+  const id = parts.join('');
+  return visit.own.runs ? runPage(visit, id, await visit.own.runs.question(id, request.signal)) : noAgent;
+}
+
+/** A run that goes on for longer is seen among the live calls. */
+const patienceMs = 3_000;
+
+async function answerRun({ visit, parts, fields, pause }: Asked): Promise<Answer> {
+  const id = parts.join('');
+  if (!visit.own.runs) return noAgent;
+  const answered = visit.own.runs.answer(id, fields.get('key') ?? '', fields.get('decision') ?? 'refuse');
+  const reply = await Promise.race([answered, pause(patienceMs)]);
+  return reply ? runPage(visit, id, reply) : redirectTo('/');
+}
+
 async function tryProvider({ request, visit, fields }: Asked): Promise<Answer> {
   const { tryProvider: attempt } = visit.own;
   if (!attempt) return readingOnly;
@@ -188,6 +210,13 @@ const noThreads = problemPage(
   'Not allowed',
   'Your token does not let you use threads.',
   'Ask the operator for one that allows the tool "threads".',
+);
+
+const noAgent = problemPage(
+  403,
+  'Not allowed',
+  'Your token does not let you use the agent, and so not answer for it.',
+  'Ask the operator for one that allows the tool "agent" and is not read_only.',
 );
 
 const readingOnly = problemPage(

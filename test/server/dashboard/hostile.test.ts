@@ -210,6 +210,11 @@ const providers: ProviderView[] = [
   },
 ];
 
+const run = `${id}-0123abcd`;
+const diff = `--- a\n+++ b\n@@ -1 +1 @@\n-${bad}\n+${bad}\n+${wide}\n ${bad}`;
+const question = { key: bad, message: `${bad}\n\n${diff}\n\n${bad}\n\n${bad}`, decisions: [bad, wide, bad] };
+const asked = { isError: false, text: bad, thread: bad, question };
+
 const data: DashboardData = {
   version: bad,
   stretches: splitFences,
@@ -228,6 +233,11 @@ const data: DashboardData = {
       image: async () => undefined,
       export: async () => pieces(),
       change: { fork: async () => thread, remove: async () => undefined },
+    },
+    runs: {
+      list: async () => [{ id: run, thread: id, call: bad }],
+      question: async () => asked,
+      answer: async () => asked,
     },
     providers: async () => providers,
     tryProvider: async () => bad + wide,
@@ -282,6 +292,7 @@ const pages = {
   thread: `/threads/${id}`,
   turn: `/threads/${id}/turns/2`,
   file: `/threads/${id}/turns/1/files/0`,
+  run: `/runs/${run}`,
   verdicts: `/threads/${id}/verdicts`,
   providers: '/providers',
   spend: '/spend?by=tool',

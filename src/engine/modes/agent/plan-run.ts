@@ -350,8 +350,8 @@ function deny(reason: string) {
 const acts = { read: 'read', write: 'change files', run: 'run a program', network: 'reach the network' } as const;
 
 /** Control characters could hide on a terminal what is about to happen. */
-function messageOf({ name, args, tool, approval: { covers, notes = [] } }: PendingCall): string {
-  const shown = tool.show?.(args) ?? JSON.stringify(args, undefined, 2);
+function messageOf({ name, args, tool, approval: { covers, notes = [], shown: better } }: PendingCall): string {
+  const shown = better ?? tool.show?.(args) ?? JSON.stringify(args, undefined, 2);
   const clean = (text: string) => text.replace(/[^\P{C}\n\t]/gu, '�');
   const noted = notes.map(line => `\n!! ${clean(line)}`).join('');
   const covered = covers === undefined ? '' : `\n\n"${words.always}" covers: ${covers}.`;

@@ -159,8 +159,7 @@ export class WaitingRuns {
     servers: OpenServers,
   ): Promise<void> {
     const { state } = this.#parts;
-    const all = [...(await state.list(headPrefix)).values()].map(headIn);
-    if (all.filter(head => head?.owner === run.owner && head.state === 'waiting').length >= maxWaiting) {
+    if ((await listWaiting(state, run.owner)).length >= maxWaiting) {
       throw limitError('over_capacity', `${maxWaiting} runs wait for an answer already.`, {
         next: 'Answer one of them, or wait until they end by themselves.',
       });
@@ -238,6 +237,12 @@ export class WaitingRuns {
     });
     return found;
   }
+}
+
+/** An owner's runs that wait, in whichever process they began. */
+export async function listWaiting(state: SharedState, owner: string): Promise<WaitingRun[]> {
+  const all = [...(await state.list(headPrefix)).values()].flatMap(value => headIn(value) ?? []);
+  return all.filter(head => head.owner === owner && head.state === 'waiting');
 }
 
 function headIn(value: JsonObject | undefined): WaitingRun | undefined {

@@ -40,6 +40,8 @@ export interface Approval {
   basis?: string;
   /** What is shown with the call besides its arguments. */
   notes?: readonly string[];
+  /** The arguments as they are best judged, such as a diff of the file that is there. Absent: as the tool shows them. */
+  shown?: string | undefined;
 }
 
 export function everyCall(name: string): Approval {

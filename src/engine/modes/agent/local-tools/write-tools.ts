@@ -3,6 +3,7 @@ import { join, relative } from 'node:path';
 import { z } from 'zod';
 import { inputError, isAppError } from '../../../../core/errors.ts';
 import { printablePath, safeCut } from '../../../../core/text.ts';
+import { unifiedDiff } from '../../../../workspace/diff.ts';
 import { parsePatch, patchedFile, UnfitPatch } from '../../../../workspace/git/patch.ts';
 import { isSkip } from '../../../../workspace/paths.ts';
 import { reasonToProtect } from '../../../../workspace/protected-files.ts';
@@ -19,6 +20,8 @@ interface Prepared {
   guarded: Map<string, string>;
   /** Where secrets are put back, in words. */
   places: string[];
+  /** What becomes of a file that is there, its secrets masked. */
+  diff?: string | undefined;
 }
 
 /**
@@ -68,7 +71,8 @@ async function prepareFile(
   const { mask } = parts;
   const masked = await maskFile({ mask, scopes: scopesOf(parts) }, path, before?.toString('utf8') ?? '');
   const { text, secrets } = await masked.restore(masked.canonical(content));
-  return prepared(parts, [{ change: { path, text, before }, secrets }]);
+  const diff = before ? unifiedDiff(named, masked.text, masked.canonical(content)) : undefined;
+  return { ...(await prepared(parts, [{ change: { path, text, before }, secrets }])), diff: diff || undefined };
 }
 
 /** What is in a file; null: there is none. */
@@ -102,16 +106,16 @@ async function prepared({ sandbox, root }: LocalToolServices, made: readonly Mad
   return { changes: made.map(({ change }) => change), guarded, places };
 }
 
-function approvalOf(tool: string, { changes, guarded, places }: Prepared): Approval {
+function approvalOf(tool: string, { changes, guarded, places, diff: shown }: Prepared): Approval {
   const hash = createHash('sha256');
   for (const { path, before, text } of changes) hash.update(JSON.stringify([path, before?.toString('base64'), text]));
   const basis = hash.digest('hex');
   const told = `Secrets are written back where they stood, in ${safeCut(places.join(', '), 1_000)}.`;
   const notes = places.length > 0 ? [told] : [];
-  if (guarded.size === 0) return { ...everyCall(tool), basis, notes };
+  if (guarded.size === 0) return { ...everyCall(tool), basis, notes, shown };
   const asked = `It changes what makes other programs run or obey something without being started for it: ${[...guarded.values()].join(', ')}. That needs an approval of its own, also under AGENT_APPROVE=all.`;
   const instead = 'Leave these files as they are, and say in your answer what the user should change in them.';
-  return { asked, instead, basis, notes: [asked, ...notes] };
+  return { asked, instead, basis, shown, notes: [asked, ...notes] };
 }
 
 function unfit(why: string): Error {
