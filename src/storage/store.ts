@@ -211,7 +211,7 @@ export interface Store {
    * Checks all that is stored and replaces what is damaged, in a store that is a file. Answers what was found and done, as
    * sentences.
    */
-  repair?(): Promise<string>;
+  repair?(): Promise<{ isReplaced: boolean; text: string }>;
 
   close(): Promise<void>;
 }

@@ -249,8 +249,12 @@ export function checkClock({ clockAhead }: Product): Finding[] {
 export async function repairStore(repair: Product['repairStore']): Promise<Finding[]> {
   const what = 'repair';
   return looked(what, async () => {
-    const text = repair ? await repair() : 'threads are not stored in a file on this machine';
-    return [{ state: repair ? 'ok' : 'note', what, text }];
+    if (!repair) return [{ state: 'note', what, text: 'threads are not stored in a file on this machine' }];
+    const { isReplaced, text } = await repair();
+    if (!isReplaced) return [{ state: 'ok', what, text }];
+    return [
+      { state: 'warn', what, text, next: 'Check the threads named here, then delete the file that was set aside.' },
+    ];
   });
 }
 

@@ -137,7 +137,7 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
       if (closing) throw closedStore();
       heard = [];
       const isReplaced = (await writer.send({ op: 'inspect' })) === 1;
-      return isReplaced ? heard.join(' ') : `${file} is intact, with every record in it.`;
+      return { isReplaced, text: isReplaced ? heard.join(' ') : `${file} is intact, with every record in it.` };
     },
 
     close() {

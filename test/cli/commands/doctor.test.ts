@@ -90,6 +90,7 @@ describe('polylogue doctor', () => {
     bytes.write('THE', bytes.indexOf('the answer'));
     writeFileSync(file, bytes);
     const broken = await doctor(env, args);
+    expect(broken.find('repair')?.state).toBe('warn');
     expect(broken.find('repair')?.text).toMatch(/^The file of the threads was damaged .* set aside as .*\.corrupt-/);
     expect(broken.find('repair')?.text).toContain(`${id} without turn 2.`);
     expect(readdirSync(env.POLYLOGUE_HOME).filter(name => /\.corrupt-[^.]*Z$/.test(name))).toHaveLength(1);
