@@ -88,7 +88,7 @@ export interface FrameError {
 }
 
 /** Milliseconds from a request to its result, and of it, waiting for a place in this server, and in front of the provider. */
-interface LatencyMetrics {
+export interface LatencyMetrics {
   latency_ms: number;
   global_sem_wait_ms: number;
   provider_sem_wait_ms?: number;
@@ -97,7 +97,7 @@ interface LatencyMetrics {
 }
 
 /** The server with its sessions, open WebSockets, and the calls that may run at once, that do, and that wait for their turn. */
-interface FrameHealth {
+export interface FrameHealth {
   t: number;
   sessions: number;
   connections: number;
