@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { SdkHttpError } from '@modelcontextprotocol/client';
 import type { Random } from '../../../src/core/ports.ts';
 import type { DoorClient } from '../../../test/support/doors.ts';
 import type { Document } from '../../../test/support/product.ts';
@@ -45,11 +46,17 @@ export async function runCaller(options: CallerOptions): Promise<void> {
       }
       await caller.act();
     } catch (error) {
-      onProblem(error instanceof Error ? error.message : String(error));
+      onProblem(problemOf(error));
     }
     await wait(40 + random.fraction() * 120);
   }
   await client.close();
+}
+
+/** An HTTP error's message has only its text, which may be empty. */
+function problemOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error instanceof SdkHttpError ? `${error.message} (HTTP ${error.status})` : error.message;
 }
 
 const step = { step: 'Look.', findings: 'The notes have a line.', total_steps: 2, step_number: 1 };
