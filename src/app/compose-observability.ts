@@ -9,7 +9,8 @@ import type { Telemetry } from '../observability/observability.ts';
 export interface Replay extends ExchangeReader {
   /** Asks the same model the same question again, on the operator's own account. */
   send(exchange: ExchangeRecord, call: Omit<ReplayCall, 'payer'>): Promise<ReplayedCall>;
-  append: LogExchange;
+  /** Absent: the log is off (COMMS_LOG), and can only be read. */
+  append?: LogExchange | undefined;
 }
 
 /** Without secrets, as every reply. */
@@ -45,7 +46,7 @@ export function composeObservability(
     const text = (await mask(answer.text, scope, 'model')).text;
     return { text, calls: await Promise.all(calls), usage, costUsd, latencyMs };
   };
-  return { metrics, gauge, ...(exchanges && logExchange && { replay: { ...exchanges, send, append: logExchange } }) };
+  return { metrics, gauge, ...(exchanges && { replay: { ...exchanges, send, append: logExchange } }) };
 }
 
 /** What the models' queue knows. */

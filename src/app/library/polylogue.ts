@@ -241,7 +241,9 @@ function createCommsLog(product: Product, uuid: () => string, check: Check): Pol
         provider: 'library',
         model: '',
       } as const;
-      exchangesOf(product).append({ ...own, ...entry });
+      const write = exchangesOf(product).append;
+      if (!write) throw nothingKept();
+      write({ ...own, ...entry });
     },
     async clear() {
       check('commsLog.read', {});
@@ -271,7 +273,11 @@ async function listModels({ models: service }: Product, options: { fresh?: boole
 
 function exchangesOf({ replay }: Product): NonNullable<Product['replay']> {
   if (replay) return replay;
-  throw configError('What is said to models is not kept.', {
+  throw nothingKept();
+}
+
+function nothingKept(): Error {
+  return configError('What is said to models is not kept.', {
     next: 'Set COMMS_LOG=on, and let data be kept on disk.',
   });
 }
