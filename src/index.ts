@@ -1,5 +1,6 @@
 /** The library's door. */
 
+/** The schema builder of the package `zod`, for the fields of tools. */
 export { z } from 'zod';
 export type { Extensions } from './app/extensions.ts';
 export type { Conversation, ConversationOptions, TokenStats } from './app/library/conversation.ts';

@@ -8,8 +8,11 @@ import type { StoreDefinition } from '../storage/store.ts';
 
 /** What comes from outside the package and stands beside what is in it. */
 export interface Extensions {
+  /** Tools next to the built-in ones; a name that is taken is refused. Default: none. */
   tools?: readonly ToolDefinition[];
+  /** Providers next to the built-in ones. Default: none. */
   providers?: readonly ProviderDefinition[];
+  /** Stores that POLYLOGUE_STORE may name. Default: none. */
   stores?: readonly StoreDefinition[];
 }
 

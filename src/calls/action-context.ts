@@ -41,13 +41,19 @@ export interface WebActions {
 
 /** What a handler may touch. */
 export interface ActionContext {
+  /** The caller: owner of threads, project directory and client. */
   principal: Principal;
+  /** Aborted when the call is cancelled. */
   signal: AbortSignal;
   /** Epoch milliseconds. */
   now: number;
+  /** The caller's threads. */
   threads: ThreadActions;
+  /** The caller's jobs. */
   jobs: JobActions;
+  /** Providers and their models. */
   models: ModelActions;
+  /** Health, limits and spending of this process. */
   ops: OpsActions;
   /** Threads as files. */
   transfer: TransferActions;
@@ -55,6 +61,7 @@ export interface ActionContext {
   uploads: UploadActions;
   /** Absent: no provider that searches is configured. */
   web?: WebActions;
+  /** Versions and settings that `version` shows. */
   product: ProductFacts;
   /** The most tokens of the reply; what is longer comes in pages. */
   replyTokens: number;

@@ -5,7 +5,9 @@ const list = (text: string) => z.array(z.string()).describe(text).optional();
 
 /** Fields of every tool that asks a model. */
 export const modelField = z.string().describe('Name, alias or provider:model[:effort]').optional();
+/** The field that names the thread to continue. */
 export const continuationId = z.string().describe('Thread to go on with, or "last"').optional();
+/** The field for files whose text is sent to the model. */
 export const filePaths = list('Files or directories; file.ts:10-80 names lines');
 
 /** Advertised by four tools, and taken by all that ask a model. */
@@ -97,8 +99,11 @@ export const quietPanelFields = {
 
 /** Accepted by every tool that asks a model, advertised by none: hosts know them, models need not. */
 export const hiddenFields = {
+  /** From 0 to 1, where the model takes one. */
   temperature: z.number().min(0).max(1).optional(),
+  /** How hard the model thinks. */
   thinking_mode: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
+  /** True: the model may search the web, where it can. */
   use_websearch: webSearchField,
   /** What the model sees of the thread: all of it, the files alone, or nothing. */
   context: z.enum(['thread', 'files', 'none']).optional(),

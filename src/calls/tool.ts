@@ -329,15 +329,19 @@ export const kindTraits: { readonly [Kind in ToolMode['kind']]: KindTraits } = {
   workflow: plain,
 };
 
+/** What a tool is called, takes and does. */
 export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   /** File name and tool name. */
   name: string;
+  /** For people. */
   title: string;
   /** One sentence, written for the model that searches tools. */
   description: string;
+  /** Group by which POLYLOGUE_TOOLSETS offers it. */
   toolset: 'core' | 'code' | 'wrapper' | 'agent' | 'files' | 'ops';
   /** `internal`: never listed; `manager`: also used to choose models. */
   tier: 'user' | 'manager' | 'internal';
+  /** Whether it writes, destroys, uses the network, and can be repeated. */
   effects: Effects;
   /** Offered only where one of these providers is configured; absent: everywhere. */
   needs?: readonly string[];
@@ -353,6 +357,7 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   accepts?: z.ZodRawShape;
   /** Older names of fields → theirs. */
   renamed?: Readonly<Record<string, string>>;
+  /** How it works: by a question to a model, in steps, or by its own function. */
   mode: ToolMode<z.output<z.ZodObject<Fields>>>;
 }
 
@@ -369,7 +374,7 @@ export interface OfferedTool extends Pick<ToolDefinition, 'name' | 'toolset' | '
 type ToolDraft<Fields extends z.ZodRawShape> = Omit<ToolDefinition<Fields>, 'tier'> &
   Partial<Pick<ToolDefinition, 'tier'>>;
 
-/** A tool is one file that exports one of these; it is of the tier `user` unless it says otherwise. */
+/** A tool is one file that exports one of these, its `definition`; it is of the tier `user` unless it says otherwise. */
 export function defineTool<const Fields extends z.ZodRawShape>(definition: ToolDraft<Fields>): ToolDefinition<Fields> {
   return { tier: 'user', ...definition };
 }

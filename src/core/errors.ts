@@ -1,6 +1,7 @@
 /** Who must act: the caller, the operator, a provider, nobody (a budget is used up), or us. */
 export type ErrorKind = 'input' | 'security' | 'config' | 'model' | 'limit' | 'storage' | 'cancelled' | 'bug';
 
+/** What failed; docs/troubleshooting.md says for each code what to do. */
 export type ErrorCode =
   | 'INVALID_INPUT_FORMAT'
   | 'MISSING_PARAMETER'
@@ -38,16 +39,21 @@ export interface Fault {
   lasting: boolean;
 }
 
+/** What a program needs to react to an error. */
 export interface ErrorDetails {
+  /** What failed, coarsely. */
   code: ErrorCode;
   /** Finer than the code: `rate_limit`, `restricted`, `files`, `storage_full`… One word a program can switch on. */
   class: string;
   /** What the caller can do now, as one sentence. */
   next?: string;
+  /** Provider at which it failed. */
   provider?: string;
+  /** Model at which it failed. */
   model?: string;
   /** Which attempt failed, counted from 1. */
   attempt?: number;
+  /** True: the same call may succeed later. */
   retryable?: boolean;
   /** Seconds after which the same call may succeed. */
   retryAfterSeconds?: number;
@@ -55,12 +61,15 @@ export interface ErrorDetails {
   status?: number;
   /** Absent: nobody's fault at the provider. */
   fault?: Fault;
+  /** Fields that were refused; absent: no field is at fault. */
   validationErrors?: FieldError[];
   /** The reply's `status` where callers know another word for this than `error`, and the `content` that goes with it. */
   replyStatus?: string;
+  /** The text that goes with `replyStatus`. */
   replyContent?: string;
   /** Anything else for the reply, such as the numbers of a limit. */
   data?: Record<string, unknown>;
+  /** What was thrown first, such as the vendor's error without keys. */
   cause?: unknown;
 }
 
@@ -69,9 +78,12 @@ const marker = Symbol.for('polylogue.error');
 /** The one error of the product. Anything else that is thrown is a bug of ours and is reported as one. */
 export class AppError extends Error {
   readonly [marker] = true;
+  /** Who must act. */
   readonly kind: ErrorKind;
+  /** Code, class, next step and facts of the failure. */
   readonly details: ErrorDetails;
 
+  /** `message`: what failed and why, in one sentence; `details.cause` becomes the error's `cause`. */
   constructor(kind: ErrorKind, message: string, details: ErrorDetails) {
     super(message, { cause: details.cause });
     this.name = 'AppError';
@@ -80,7 +92,7 @@ export class AppError extends Error {
   }
 }
 
-/** Survives two copies of this module in one process, which `instanceof` does not. */
+/** Whether `error` is an `AppError`. Survives two copies of this module in one process, which `instanceof` does not. */
 export function isAppError(error: unknown): error is AppError {
   return typeof error === 'object' && error !== null && marker in error;
 }
@@ -90,6 +102,7 @@ export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
+/** The caller sent something wrong: `message` says what, `details` replace code `INVALID_INPUT_FORMAT` and class `validation`. */
 export function inputError(
   message: string,
   details: Partial<ErrorDetails> & { validationErrors?: FieldError[] } = {},
@@ -97,10 +110,12 @@ export function inputError(
   return new AppError('input', message, { code: 'INVALID_INPUT_FORMAT', class: 'validation', ...details });
 }
 
+/** Something is not allowed: `message` names the rule, `details` replace code and class `security`. */
 export function securityError(message: string, details: Partial<ErrorDetails> = {}): AppError {
   return new AppError('security', message, { code: 'SECURITY', class: 'security', ...details });
 }
 
+/** A maximum was reached: `kind` becomes the class, `message` names the limit, `details` are added to code `LIMIT`. */
 export function limitError(
   kind: 'size' | 'files' | 'tokens' | 'cost' | 'rate' | 'over_capacity',
   message: string,
@@ -109,6 +124,7 @@ export function limitError(
   return new AppError('limit', message, { code: 'LIMIT', class: kind, ...details });
 }
 
+/** A store failed: `kind` becomes the class, `message` says how, `details` are added to code `STORAGE`. */
 export function storageError(
   kind: 'storage_full' | 'unavailable' | 'corrupt' | 'conflict',
   message: string,
@@ -117,6 +133,7 @@ export function storageError(
   return new AppError('storage', message, { code: 'STORAGE', class: kind, ...details });
 }
 
+/** A setting is missing or wrong: `message` names it, `details` replace code `CONFIG` and class `config`. */
 export function configError(message: string, details: Partial<ErrorDetails> = {}): AppError {
   return new AppError('config', message, { code: 'CONFIG', class: 'config', ...details });
 }

@@ -10,8 +10,11 @@ export type Part =
  * comes last, is never stored, and is not part of the canonical form.
  */
 export interface Message {
+  /** Who speaks; `system` gives instructions. */
   role: 'system' | 'user' | 'assistant';
+  /** Its place in the prompt. */
   section: 'preamble' | 'turn' | 'tail';
+  /** Texts and images, in their order. */
   parts: Part[];
   /** Ends a stretch that the vendor should cache, where the vendor wants to be told. */
   cacheMark?: boolean;

@@ -41,6 +41,7 @@ export interface ModelInfo {
   provider: string;
   /** The vendor's own id, sent as it stands. */
   id: string;
+  /** For people. */
   name: string;
   /** Lower case, unique within the catalogue. */
   aliases: readonly string[];
@@ -50,22 +51,29 @@ export interface ModelInfo {
   windowAssumed?: boolean;
   /** The most tokens it may answer with. */
   maxOutput: number;
+  /** Kinds of input that it takes. */
   input: readonly InputKind[];
   /** The efforts it takes, ours; empty when it does not reason or the vendor says nothing. */
   efforts: readonly Effort[];
   /** Thinking budget in tokens for models that take one instead of an effort. */
   thinkingBudget?: { min: number; max: number };
+  /** Whether it thinks before it answers. */
   reasoning: boolean;
   /** `none`: the vendor refuses a temperature. `range`: 0 to 2 as given. */
   temperature: 'range' | 'none';
+  /** Whether it can call tools. */
   tools: boolean;
+  /** US dollars per million tokens; absent: not known. */
   price?: Price;
   /** 1 to 20: how good we think it is; orders the automatic choice. */
   score: number;
+  /** Whether it is asked to hand over generated code as files. */
   allowCodeGeneration: boolean;
+  /** `deprecated`: the vendor advises against it; `retired`: not served. */
   status: 'active' | 'deprecated' | 'retired';
   /** Its vendor's own list, which was fetched, does not name it: it is asked by name alone. */
   unlisted?: true;
+  /** What the vendor announced of its end and prices; absent: nothing. */
   life?: ModelLife;
 }
 

@@ -7,6 +7,7 @@ export interface OptionSpec {
   env: readonly string[];
   /** Command-line flag without dashes. Absent: environment and file only (keys never go on a command line). */
   flag?: string;
+  /** How the text of the environment is read. */
   type: OptionType;
   /** The value when nobody sets one; absent: unset. */
   default?: string | number | boolean | readonly string[];
@@ -22,7 +23,9 @@ export interface OptionSpec {
   choices?: readonly string[];
   /** Other words that are understood, with the choice that each stands for. */
   synonyms?: Readonly<Record<string, string>>;
+  /** Least number that is taken; absent: any. */
   min?: number;
+  /** Greatest number that is taken; absent: any. */
   max?: number;
   /** Takes parts of a whole; other numbers are whole. */
   fractional?: boolean;

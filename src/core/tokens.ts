@@ -278,7 +278,7 @@ const familyFactors: readonly (readonly [pattern: RegExp, factor: number])[] = [
   [/^(gpt|o\d|chatgpt|codex|echo-)/i, 1],
 ];
 
-/** Tokens of a text at a model, such as `claude-sonnet-4-5` or `openai:gpt-5`; absent: by o200k. Rather above than below. */
+/** Tokens of `text` at `model`, such as `claude-sonnet-4-5` or `openai:gpt-5` (default: by o200k). Rather above than below. */
 export function estimateTokensAt(text: string, model?: string): number {
   return estimateTokens(text, model === undefined ? 1 : tokenFactor(model.replace(/^[\w-]+:/, '')));
 }

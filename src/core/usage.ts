@@ -102,11 +102,15 @@ export function kindWords({ amount, unit, unpriced = 0 }: KindSum): string {
 
 /** Tokens of one call. `input` counts everything that was sent, cached or not. */
 export interface Usage {
+  /** Everything that was sent, cached or not. */
   input: number;
   /** Everything that was generated, reasoning included. */
   output: number;
+  /** The part of `output` that was thinking; 0 where the vendor does not report it. */
   reasoning: number;
+  /** The part of `input` that came out of the vendor's cache. */
   cacheRead: number;
+  /** The part of `input` that was put into the vendor's cache. */
   cacheWrite: number;
   /** The part of `cacheWrite` that the vendor keeps for an hour; absent: nothing. */
   cacheWriteHour?: number;

@@ -1,4 +1,4 @@
 import manifest from '../../package.json' with { type: 'json' };
 
-/** Of the package. */
+/** Version of the package, such as `0.1.0`. */
 export const version: string = manifest.version;

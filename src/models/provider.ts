@@ -104,10 +104,13 @@ export type ProviderSettings = Readonly<Record<string, string | undefined>>;
 
 /** How a call wants to be answered, in our words. */
 export interface CallParams {
+  /** The model that is asked. */
   model: ModelInfo;
+  /** How hard it thinks; absent: as the vendor decides. */
   effort?: Effort;
   /** Tokens. */
   thinkingBudget?: number;
+  /** Most tokens of the answer. */
   maxOutputTokens: number;
   /** Equal for all calls whose prompts share a beginning: the thread's id. */
   cacheKey?: string;
@@ -207,6 +210,7 @@ export interface ProviderDocs {
   source: string;
 }
 
+/** A vendor's service, or models elsewhere, and how Polylogue connects to it. */
 export interface ProviderDefinition {
   /** Lower case; stands before the colon in `provider:model` and in replies as `provider_used`. */
   id: string;
@@ -259,7 +263,7 @@ export interface ProviderDefinition {
   limits?(model: ModelInfo): CallLimits;
 }
 
-/** Typed identity; a provider is one file that exports one of these. */
+/** Returns `definition`, typed; a provider is one file that exports one of these. */
 export function defineProvider<Definition extends ProviderDefinition>(definition: Definition): Definition {
   return definition;
 }

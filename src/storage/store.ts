@@ -213,6 +213,7 @@ export interface Store {
    */
   repair?(): Promise<{ isReplaced: boolean; text: string }>;
 
+  /** Closes files and connections; later calls are refused. */
   close(): Promise<void>;
 }
 
@@ -228,7 +229,9 @@ export const lastingTimeoutHours = 720;
 
 /** What a store from outside works with. */
 export interface StoreContext {
+  /** The time, which tests may set. */
   clock: Clock;
+  /** UUIDs, and numbers from 0 to below 1. */
   random: Random;
   /** Told to the operator. */
   onWarning(message: string): void;
@@ -244,7 +247,7 @@ export interface StoreDefinition {
   open(settings: Readonly<Record<string, string | undefined>>, context: StoreContext): Store | Promise<Store>;
 }
 
-/** Typed identity; a store from outside is one of these. */
+/** Returns `definition`, typed; a store from outside is one of these. */
 export function defineStore<Definition extends StoreDefinition>(definition: Definition): Definition {
   return definition;
 }

@@ -63,6 +63,7 @@ export interface TokenStats extends Required<TokenUse> {
 interface TokenUse {
   /** Answers of models. */
   answers: number;
+  /** Tokens of these answers. */
   usage: Usage;
   /** US dollars; answers of unknown price cost nothing here. */
   costUsd?: number;
@@ -222,6 +223,7 @@ function forward(emitter: Emitter, conversation: string, request: SendRequest, e
 
 /** A conversation in this program's memory. Requests of one run one after the other; those of several never wait for each other. */
 export interface Conversation {
+  /** Identifies the conversation in events; `reset` replaces it. */
   readonly id: string;
   /** Everything said so far. */
   readonly turns: readonly Message[];
@@ -235,6 +237,7 @@ export interface Conversation {
   reset(): void;
 }
 
+/** Defaults of one conversation; they override those of `setDefaults`. */
 export interface ConversationOptions extends SendDefaults {
   /** Turns that were said before, such as those of a conversation that was kept. */
   history?: readonly Message[];

@@ -1,6 +1,7 @@
 import { AppError, type ErrorCode, type ErrorKind } from '../../core/errors.ts';
 import { isRecord, type JsonObject, numberIn, recordsIn, textIn, textsIn } from '../../core/json.ts';
 
+/** An error to be analyzed. */
 export interface ErrorRequest {
   /** What the failing program wrote, whole. */
   stderr: string;
@@ -8,7 +9,9 @@ export interface ErrorRequest {
   command?: string;
   /** Files that have to do with it, beside those that the output names. */
   files?: readonly string[];
+  /** A name, an alias or `provider:model[:effort]`; default: DEFAULT_MODEL, else chosen by the task. */
   model?: string;
+  /** Aborting it ends the request. */
   signal?: AbortSignal;
 }
 
@@ -16,16 +19,23 @@ export interface ErrorRequest {
 export interface ErrorAnalysis {
   /** False: what was sent does not say what went wrong; `needs` says what is missing. */
   canTell: boolean;
+  /** What failed, in a sentence or two. */
   summary: string;
+  /** Why it failed; empty where `canTell` is false. */
   rootCause: string;
   /** `checked`: that line of that file says so. */
   evidence: { file: string; line: number; text: string; checked: boolean }[];
+  /** What the failure affects. */
   impact: string;
+  /** What to do about it. */
   recommendation: string;
+  /** What to send for a better diagnosis; empty: nothing. */
   needs: string[];
 }
 
+/** A diagnosis with the patch that follows from it. */
 export interface GeneratedPatch {
+  /** What failed and why. */
   analysis: ErrorAnalysis;
   /** A unified diff that `git apply` takes in the project as it is now. Absent: there is none, or it was withheld. */
   patch?: { diff: string; files: { path: string; added: number; removed: number }[] };

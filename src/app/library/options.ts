@@ -35,6 +35,7 @@ export interface SystemLayers {
   custom?: string;
 }
 
+/** Limits and sampling of one `send`. */
 export interface SendParams {
   /** 0 to 2; default 0, where the model takes one. */
   temperature?: number;
@@ -52,11 +53,13 @@ export interface SendParams {
 
 /** What holds for each `send` that does not say otherwise. */
 export interface SendDefaults {
+  /** Layers of the system prompt. Default: the base text alone. */
   system?: SystemLayers;
   /** A name, an alias or `provider:model[:effort]`; default: DEFAULT_MODEL, else chosen by the task. */
   model?: string;
   /** Where relative paths start; default: the project. Within it. */
   baseDir?: string;
+  /** Limits and sampling. Default: each member's own. */
   params?: SendParams;
   /**
    * What the model may call: tools of this program, and Polylogue's own by name (`read_file`, `list_dir`, `search_text`, `glob`,
@@ -83,32 +86,41 @@ export interface SendDefaults {
 
 /** What a model wants to know before it goes on. */
 export interface ModelAsks {
+  /** The question, as the model wrote it. */
   question: string;
   /** Answers that it suggests; empty: any. */
   options: readonly string[];
+  /** Aborted when the request ends. */
   signal: AbortSignal;
 }
 
+/** One message with everything that is sent with it. */
 export interface SendRequest extends SendDefaults {
+  /** The question or task. */
   message: string;
   /** Material that comes before the files and the message. */
   context?: string;
-  /** Files that go along, each with its line numbers: absolute, from `baseDir`, or lines of one (`src/a.ts:10-80`). */
+  /** Files that go along, each with its line numbers: absolute, from `baseDir`, or lines of one (`path:10-80`). */
   files?: readonly string[];
   /** Earlier turns: the `turns` of earlier results, one after the other. */
   history?: readonly Message[];
   /** False: `onChunk` is not called, and an answer that broke off may be asked for again. Default: whether `onChunk` is given. */
   stream?: boolean;
+  /** Aborting it ends the request. Absent: only `cleanup` does. */
   signal?: AbortSignal;
 }
 
+/** The answer to one `send`. */
 export interface SendResult {
+  /** The answer of the model. */
   text: string;
   /** What this request added to the conversation; `history` of the next one together with what was there. */
   turns: Message[];
+  /** Tokens of all its model calls together. */
   usage: Usage;
   /** US dollars; absent: nobody knows the price. */
   costUsd?: number;
+  /** Calls of tools, in their order; empty: none. */
   toolCalls: AgentToolCall[];
   /** `done`, or why it ended before the model was done. */
   stopReason: string;
@@ -116,14 +128,19 @@ export interface SendResult {
   model: string;
   /** Files that were named and did not go along, each with the reason. */
   skipped: Skip[];
+  /** What you should know of the answer, a sentence each; empty: nothing. */
   warnings: string[];
 }
 
 /** What can be listened to. Every event says which `conversation` it belongs to. */
 export interface PolylogueEvents {
+  /** A model is asked; `round` counts from 1, `closing` is true for the last answer without tools. */
   request: Extract<AgentEvent, { type: 'request' }> & Owned;
+  /** A model answered: its `text`, how many `calls` it makes, and `usage` in tokens. */
   response: Extract<AgentEvent, { type: 'response' }> & Owned;
+  /** A model calls a tool, which has not run yet. */
   tool_call: Extract<AgentEvent, { type: 'tool_call' }> & Owned;
+  /** A call of a tool is over. */
   tool_result: Extract<AgentEvent, { type: 'tool_result' }> & Owned;
   /** Files that the model has seen changed, and it is told so. */
   refresh: Extract<AgentEvent, { type: 'refresh' }> & Owned;
@@ -131,6 +148,7 @@ export interface PolylogueEvents {
   trim: Extract<AgentEvent, { type: 'trim' }> & Owned;
   /** What of a request came out of the vendor's cache, and what was put there, in tokens. */
   cache: { type: 'cache'; round: number; read: number; written: number } & Owned;
+  /** A `send` failed; it rejects with the same error. */
   error: { type: 'error'; error: AppError | Error } & Owned;
 }
 

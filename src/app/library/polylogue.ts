@@ -49,9 +49,13 @@ export interface ListedModel
   name: string;
 }
 
+/** How one call of a tool is watched, ended and identified. */
 export interface CallToolOptions {
+  /** Gets the progress of the call: a growing number and a message. */
   onProgress?(update: ProgressUpdate): void;
+  /** Gets the text of a model as it arrives. */
   onText?(delta: string): void;
+  /** Aborting it cancels the call. */
   signal?: AbortSignal;
   /** Names this call: within ten minutes the same name means the same call, which is paid for once. */
   idempotencyKey?: string;
@@ -67,17 +71,19 @@ export interface CommsEntry extends Partial<Pick<ExchangeNote, 'tool' | 'provide
 
 /** Polylogue within a program: models, tools and memory, by functions. None of them needs `this`. */
 export interface Polylogue {
-  /** Sends one message, with all that belongs to it; nothing is remembered. */
+  /** Sends one message, with all that belongs to it; nothing is remembered. Rejects with an `AppError`, such as `LIMIT` or `API_ERROR`. */
   send(request: SendRequest): Promise<SendResult>;
   /** The same as the events of it: text, calls of tools, approvals, usage and the result. Sent when the first one is asked for. */
   stream(request: SendRequest): AsyncGenerator<SendEvent, void, void>;
   /** Polylogue as a model of the AI SDK: its programs get routing, fallbacks, limits and masks. `name`: as `send` takes `model`. */
   languageModel(name?: string): LanguageModel;
+  /** Starts a conversation, whose requests see what was said before. */
   createConversation(options?: ConversationOptions): Conversation;
   /** Replaces what holds for each `send` that does not say otherwise. */
   setDefaults(defaults: SendDefaults): void;
+  /** A copy of what `setDefaults` set; at first empty. */
   getDefaults(): SendDefaults;
-  /** The models of the providers that are configured. `fresh`: vendors are asked for their lists. */
+  /** The models of the providers that are configured. `fresh` (default: false): vendors are asked for their lists. */
   listModels(options?: { fresh?: boolean }): Promise<ListedModel[]>;
   /** What `send` and what stands on it used since this Polylogue was made. */
   tokenStats(): TokenStats;
@@ -93,20 +99,25 @@ export interface Polylogue {
   callTool(name: string, args: Record<string, unknown>, options?: CallToolOptions): Promise<JsonObject>;
   /** What was said to models, where COMMS_LOG is on. */
   commsLog: {
-    /** The newest first. */
+    /** Entries, the newest first; `filter.limit` (default: 100) says how many. */
     read(filter?: Partial<ExchangeFilter>): Promise<ExchangeRecord[]>;
+    /** Removes every entry. */
     clear(): Promise<void>;
     /** Adds an entry of this program's own, such as what it asked a model by other means; its secrets are masked. */
     append(entry: CommsEntry): Promise<void>;
   };
-  /** Answers what ends the listening. */
+  /** Calls a listener at each event of a name (`PolylogueEvents`); returns what ends the listening. */
   on: Emitter['on'];
   /** Ends what is under way, closes files, databases and connections. Nothing works after it. */
   cleanup(): Promise<void>;
+  /** `cleanup()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Starts a Polylogue of a program's own. Several may stand beside each other; they share nothing but their store. */
+/**
+ * Starts a Polylogue of a program's own, as `options` say (default: as the server does). Several share nothing but their store.
+ * Rejects with an `AppError`: `CONFIG` for settings, `INVALID_INPUT_FORMAT` for options that do not exist.
+ */
 export async function createPolylogue(options: PolylogueOptions = {}): Promise<Polylogue> {
   checkNode(process.versions.node);
   checkOptions('createPolylogue', options);

@@ -3,19 +3,25 @@ import { type Message, textOf } from '../../core/message.ts';
 import type { SendIn } from './conversation.ts';
 import type { SendResult } from './options.ts';
 
+/** How a text is summarized, and by which model. */
 export interface ShortenOptions {
   /** Words at the most; default 300. */
   maxWords?: number;
   /** What matters to the reader, such as "the public interface". */
   focus?: string;
+  /** A name, an alias or `provider:model[:effort]`; default: DEFAULT_MODEL, else chosen by the task. */
   model?: string;
+  /** Aborting it ends the request. */
   signal?: AbortSignal;
 }
 
+/** A summary, with the model that wrote it and what it cost. */
 export interface Summary extends Pick<SendResult, 'model' | 'usage' | 'costUsd'> {
+  /** The short form. */
   summary: string;
 }
 
+/** A summary with which a discussion can continue. */
 export interface CompressedDiscussion extends Summary {
   /** Two turns that say the same as the discussion: the `history` of one that goes on from here. */
   history: Message[];

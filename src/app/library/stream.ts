@@ -5,12 +5,15 @@ import type { SendRequest, SendResult } from './options.ts';
 export type SendEvent =
   /** Text as it arrives, secrets masked. */
   | { type: 'text'; text: string }
+  /** A model calls a tool, which has not run yet: `round` (from 1), `id`, `name`, `args`. */
   | Extract<AgentEvent, { type: 'tool_call' }>
+  /** A call of a tool is over. */
   | { type: 'tool_result'; round: number; call: AgentToolCall }
   /** A call that changes something waits for `answer`. Without one until the next event is asked for, it is refused. */
   | { type: 'approval'; call: PendingCall; answer(verdict: GateVerdict): void }
   /** Tokens of one request to the model. */
   | ({ type: 'usage'; round: number } & Extract<AgentEvent, { type: 'response' }>['usage'])
+  /** What `send` resolves with. */
   | { type: 'done'; result: SendResult };
 
 /** A request with what a stream listens to. */

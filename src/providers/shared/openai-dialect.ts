@@ -146,13 +146,17 @@ function effortOption({ model, effort }: CallParams): { reasoningEffort?: string
 
 /** A vendor whose interface is OpenAI's chat dialect and nothing else. */
 export interface ChatVendor {
+  /** Lower case; stands before the colon in `provider:model`. */
   id: string;
+  /** Short forms of the id. */
   names: readonly string[];
+  /** For people. */
   title: string;
   /** What its two settings begin with: `ACME` gives ACME_API_KEY and ACME_BASE_URL. */
   env: string;
   /** Its own base address, version path included. */
   baseUrl: string;
+  /** Endpoint, differences from what is usual, and source, for the reference. */
   docs: ProviderDocs;
 }
 
@@ -161,7 +165,7 @@ interface ChatVendorOptions extends Record<string, OptionSpec> {
   baseUrl: OptionSpec;
 }
 
-/** The whole provider of such a vendor. */
+/** The whole provider of `vendor`, which speaks OpenAI's chat dialect. */
 export function chatVendor(vendor: ChatVendor): ProviderDefinition & { options: ChatVendorOptions } {
   const { id, names, title, env, docs } = vendor;
   return defineProvider({

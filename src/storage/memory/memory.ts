@@ -42,8 +42,8 @@ function evictor(db: DatabaseSync): (id: ThreadId, latest: number, remembered: n
 }
 
 /**
- * Threads in this process alone, gone with it: for tests and for calls that must leave nothing on the disk. It is the database
- * of the store in a file, held in memory.
+ * Threads in this process alone, gone with it: for tests and for calls that must leave nothing on the disk. The thread that was
+ * unused for longest goes when there would be more than `maxThreads` (default 1,000).
  */
 export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}): Store {
   let opened: ReturnType<typeof openMemory> | undefined;

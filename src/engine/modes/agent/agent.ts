@@ -42,13 +42,17 @@ export function stripForgedMarks(text: string): string {
 
 /** A call of a tool before it is run. */
 export interface PendingCall {
+  /** Unique within the model's answer that makes it. */
   id: string;
+  /** Of the tool. */
   name: string;
   /** Checked. */
   args: Record<string, unknown>;
+  /** The tool that would run. */
   tool: AgentTool;
   /** What an approval of it covers, and what its tool says of it. */
   approval: Approval;
+  /** Aborted when the run ends. */
   signal: AbortSignal;
 }
 
@@ -62,7 +66,9 @@ type Decision = GateVerdict | { action: 'wait' };
 export interface AgentToolCall {
   /** The round it was made in, from 1. */
   round: number;
+  /** Unique within the model's answer that made it. */
   id: string;
+  /** Of the tool. */
   name: string;
   /** As it was run: edited, where the gate edited it; what the model wrote, where it was no object. */
   args: unknown;
@@ -70,6 +76,7 @@ export interface AgentToolCall {
   outcome: 'ok' | 'failed' | 'refused' | 'invalid';
   /** The whole result, masked, before anything was cut or added. At most 2,000,000 characters. */
   result: string;
+  /** Milliseconds that it ran; 0 where it did not run. */
   elapsedMs: number;
 }
 

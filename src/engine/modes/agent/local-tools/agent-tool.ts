@@ -11,6 +11,7 @@ export interface AgentTool {
   description: string;
   /** JSON Schema of the arguments: an object. */
   inputSchema: JsonObject & { type: 'object' };
+  /** What a call does at most; `read` needs no approval unless it asks for one. */
   effect: AgentEffect;
   /** Milliseconds that one call may take. Absent: 120,000, and the time of a command. */
   ms?: number;

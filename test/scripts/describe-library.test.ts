@@ -1,0 +1,149 @@
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const sources = {
+  'src/index.ts': `
+/** Schemas of the package. */
+export { z } from 'zod';
+export { askAt as ask } from './ask.ts';
+export type { Ask, AskEvent, AskOptions, Odds } from './ask.ts';
+export type { ErrorCode } from './core/errors.ts';
+`,
+  'src/ask.ts': `
+import type { Shared } from './shared.ts';
+
+/** What is asked. */
+export interface AskOptions {
+  /** Seconds; default 5. */
+  wait?: number;
+  /** Steps | stages. */
+  steps: {
+    /** Ends it. */
+    end(): void;
+  };
+}
+
+/** More than options. */
+export interface Ask extends AskOptions, Partial<Pick<Shared, 'kept'>> {
+  /** Asks <again>. */
+  again(wait: number): Promise<string>;
+}
+
+/** Happens. */
+export type AskEvent =
+  /** It began. */
+  | 'begin'
+  /** It is over. */
+  | 'end';
+
+/** Chances. */
+export type Odds = {
+  /** From 0 to 1. */
+  odds: number;
+};
+
+/** Asks \`text\`, as \`wait\` says (default: 5 s). */
+export async function askAt(text: string, { wait = 5 }: AskOptions): Promise<void> {
+  await [text, wait];
+}
+`,
+  'src/shared.ts': `
+export interface Shared {
+  /** Is kept. */
+  kept: string;
+  other: string;
+}
+`,
+  'src/core/errors.ts': `
+/** What failed. */
+export type ErrorCode =
+  | 'LIMIT'
+  | 'CONFIG';
+`,
+  'docs/library.md':
+    "# Library\n\n## Ask, and go on\n\n```ts\nimport { ask } from 'polylogue';\nawait ask('?', {});\n```\n",
+  'docs/troubleshooting.md':
+    '# Troubleshooting\n\n## CONFIG\n\nA setting is wrong. Mend it.\n\n## LIMIT\n\nToo much. Send less.\n',
+};
+
+let root = '';
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'describe-library-'));
+  for (const [path, text] of Object.entries(sources)) {
+    await mkdir(dirname(join(root, path)), { recursive: true });
+    await writeFile(join(root, path), text);
+  }
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+function generate(...args: string[]): Promise<{ code: number; output: string }> {
+  return new Promise(done => {
+    execFile(process.execPath, ['scripts/generate.ts', ...args, root], (error, stdout, stderr) =>
+      done({ code: error ? Number(error.code) : 0, output: stdout + stderr }),
+    );
+  });
+}
+
+it('the reference shows every exported name with signature, meaning, members and examples', async () => {
+  expect(await generate()).toMatchObject({ code: 0 });
+  const page = await readFile(join(root, 'docs/reference/library.md'), 'utf8');
+  for (const text of [
+    '- Functions: [ask](#ask)\n- Values: [z](#z)\n- Types: [Ask](#ask-1), [AskEvent](#askevent), [AskOptions](#askoptions), [Odds](#odds)\n- Errors: [ErrorCode](#errorcode)',
+    '### ask\n\n```ts\nasync function ask(text: string, { wait = 5 }: AskOptions): Promise<void>\n```\n\nAsks `text`, as `wait` says (default: 5 s).\n\nExample: [Ask, and go on](../library.md#ask-and-go-on).',
+    "### z\n\n```ts\nexport { z } from 'zod'\n```\n\nSchemas of the package.",
+    'It also has the members of [AskOptions](#askoptions).\n\n| member | type | meaning |\n| --- | --- | --- |\n| `kept?` | `string` | Is kept. |\n| `again` | `(wait: number) => Promise<string>` | Asks \\<again>. |\n',
+    '| `wait?` | `number` | Seconds; default 5. |\n| `steps` | `object` | Steps \\| stages. |\n| `steps.end` | `() => void` | Ends it. |',
+    "| one of | meaning |\n| --- | --- |\n| `'begin'` | It began. |\n| `'end'` | It is over. |",
+    '| `odds` | `number` | From 0 to 1. |',
+    "| `'LIMIT'` | Too much. [What to do](../troubleshooting.md#limit). |",
+  ])
+    expect(page).toContain(text);
+  expect(page).not.toContain('other');
+});
+
+describe('the check fails and names', () => {
+  it.each([
+    ['an interface', 'src/ask.ts', '/** What is asked. */', '', 'src/ask.ts: "AskOptions" has no docstring'],
+    ['a member', 'src/ask.ts', '/** Seconds; default 5. */', '', '"AskOptions.wait" has no docstring'],
+    ['a member behind a comment', 'src/ask.ts', '/** Seconds; default 5. */', '// Seconds', '"AskOptions.wait" has no'],
+    ['an empty docstring', 'src/ask.ts', '/** Seconds; default 5. */', '/** */', '"AskOptions.wait" has no docstring'],
+    ['a method within a member', 'src/ask.ts', '/** Ends it. */', '', '"AskOptions.steps.end" has no docstring'],
+    ['a method', 'src/ask.ts', '/** Asks <again>. */', '', '"Ask.again" has no docstring'],
+    ['an inherited member', 'src/shared.ts', '/** Is kept. */', '', '"Ask.kept" has no docstring'],
+    ['a variant of a union', 'src/ask.ts', '/** It is over. */', '', `"AskEvent.'end'" has no docstring`],
+    ['a variant behind a comment', 'src/ask.ts', '/** It is over. */', '// Over.', `"AskEvent.'end'" has no docstring`],
+    [
+      'another kind of member',
+      'src/ask.ts',
+      '/** Asks <again>. */',
+      '[key: string]: unknown;',
+      '"Ask.key" has no docstring',
+    ],
+    ['a member of a type', 'src/ask.ts', '/** From 0 to 1. */', '', '"Odds.odds" has no docstring'],
+    ['a function', 'src/ask.ts', '/** Asks `text`, as `wait` says (default: 5 s). */', '', '"ask" has no docstring'],
+    ['a parameter', 'src/ask.ts', 'as `wait` says', 'as it says', 'the docstring of "ask" does not say what `wait` is'],
+    ['what a package declares', 'src/index.ts', '/** Schemas of the package. */', '', '"z" has no docstring'],
+    [
+      'names in a star',
+      'src/index.ts',
+      '/** Schemas',
+      "export * from './shared.ts';\n/** Schemas",
+      'does not name what',
+    ],
+    [
+      'a base of nowhere',
+      'src/ask.ts',
+      "Partial<Pick<Shared, 'kept'>>",
+      'Array<string>',
+      'members of "Array" are not found',
+    ],
+    ['a function without an example', 'docs/library.md', 'ask(', 'other(', '"ask" is in no example of docs/library.md'],
+    ['an error code', 'docs/troubleshooting.md', '## LIMIT', '## LIMITS', `"ErrorCode.'LIMIT'" has no docstring`],
+  ] as const)('%s', async (_what, path, from, to, problem) => {
+    await writeFile(join(root, path), sources[path].replace(from, to).replace('import { ask }', 'import {}'));
+    expect(await generate('--check')).toMatchObject({ code: 1, output: expect.stringContaining(problem) });
+  });
+});
