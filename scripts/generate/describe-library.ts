@@ -6,7 +6,7 @@ const entry = 'src/index.ts';
 const introduction = `# Library reference
 
 Every name that the package \`polylogue\` exports, from the docstrings of its source. [The guide](../library.md) has examples that are
-compiled and run. A member with \`?\` may be left out.`;
+compiled and run. A member with \`?\` may be left out: where no default is named, there is none then, and a boolean is false.`;
 
 const groups: readonly [title: string, holds: (one: Declared) => boolean][] = [
   ['Errors', ({ file }) => file.endsWith('/errors.ts')],
@@ -97,13 +97,19 @@ function explained(code: DeclaredMember, troubleshooting: string): DeclaredMembe
   return doc === '' ? code : { ...code, doc: `${doc} [What to do](../troubleshooting.md#${id.toLowerCase()}).` };
 }
 
-/** What has no docstring, and parameters that the docstring of their function does not name in backticks. */
+/** What has no docstring, numbers without a default, and parameters that the docstring of their function does not name in backticks. */
 function undescribed({ name, file, doc, members, parameters }: Named): string[] {
   return [
     ...(doc === '' ? [`${file}: "${name}" has no docstring`] : []),
     ...members
       .filter(member => member.doc === '')
       .map(member => `${file}: "${name}.${plainName(member)}" has no docstring`),
+    ...members
+      .filter(
+        member =>
+          member.name.endsWith('?') && member.type === 'number' && !/default|absent/i.test(member.doc || 'absent'),
+      )
+      .map(member => `${file}: the docstring of "${name}.${plainName(member)}" does not say what holds without it`),
     ...parameters
       .filter(parameter => doc !== '' && !doc.includes(`\`${parameter}\``))
       .map(parameter => `${file}: the docstring of "${name}" does not say what \`${parameter}\` is`),

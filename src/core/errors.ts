@@ -51,13 +51,13 @@ export interface ErrorDetails {
   provider?: string;
   /** Model at which it failed. */
   model?: string;
-  /** Which attempt failed, counted from 1. */
+  /** Which attempt failed, counted from 1; absent: not counted. */
   attempt?: number;
   /** True: the same call may succeed later. */
   retryable?: boolean;
-  /** Seconds after which the same call may succeed. */
+  /** Seconds after which the same call may succeed; absent: not known. */
   retryAfterSeconds?: number;
-  /** HTTP status of the upstream answer. */
+  /** HTTP status of the upstream answer; absent: there was none. */
   status?: number;
   /** Absent: nobody's fault at the provider. */
   fault?: Fault;

@@ -108,7 +108,7 @@ export interface CallParams {
   model: ModelInfo;
   /** How hard it thinks; absent: as the vendor decides. */
   effort?: Effort;
-  /** Tokens. */
+  /** Tokens that it may think with; absent: none is sent. */
   thinkingBudget?: number;
   /** Most tokens of the answer. */
   maxOutputTokens: number;

@@ -110,6 +110,13 @@ describe('the check fails and names', () => {
     ['a member', 'src/ask.ts', '/** Seconds; default 5. */', '', '"AskOptions.wait" has no docstring'],
     ['a member behind a comment', 'src/ask.ts', '/** Seconds; default 5. */', '// Seconds', '"AskOptions.wait" has no'],
     ['an empty docstring', 'src/ask.ts', '/** Seconds; default 5. */', '/** */', '"AskOptions.wait" has no docstring'],
+    [
+      'a number without a default',
+      'src/ask.ts',
+      'Seconds; default 5.',
+      'Seconds.',
+      '"AskOptions.wait" does not say what holds',
+    ],
     ['a method within a member', 'src/ask.ts', '/** Ends it. */', '', '"AskOptions.steps.end" has no docstring'],
     ['a method', 'src/ask.ts', '/** Asks <again>. */', '', '"Ask.again" has no docstring'],
     ['an inherited member', 'src/shared.ts', '/** Is kept. */', '', '"Ask.kept" has no docstring'],

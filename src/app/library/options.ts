@@ -47,7 +47,7 @@ export interface SendParams {
   truncLimit?: number;
   /** Rounds with tools before the closing answer; default 10. */
   maxRounds?: number;
-  /** US dollars that all questions of one `send` may cost together. */
+  /** US dollars that all questions of one `send` may cost together. Absent: the limits of the settings alone. */
   maxCostUsd?: number;
 }
 
