@@ -16,7 +16,7 @@ export type {
   SendResult,
   SystemLayers,
 } from './app/library/options.ts';
-export type { CallToolOptions, ListedModel, Polylogue } from './app/library/polylogue.ts';
+export type { CallToolOptions, LanguageModelOptions, ListedModel, Polylogue } from './app/library/polylogue.ts';
 export { createPolylogue } from './app/library/polylogue.ts';
 export type { CompressedDiscussion, ShortenOptions, Summary } from './app/library/shorten.ts';
 export type { SendEvent } from './app/library/stream.ts';

@@ -11,6 +11,7 @@ import type { ToolDefinition } from '../calls/tool.ts';
 import { securityError } from '../core/errors.ts';
 import { requestId } from '../core/ids.ts';
 import type { CallKind, Permissions, ToolHost, ToolRequest } from '../core/tool-host.ts';
+import type { Complete } from '../engine/complete.ts';
 import type { SendMessage } from '../engine/conversation.ts';
 import { createEngine } from '../engine/engine.ts';
 import { createHost } from '../engine/host.ts';
@@ -77,6 +78,8 @@ export interface HostServices {
   kindOf(request: ToolRequest): Promise<CallKind>;
   /** Conversations that their callers keep. */
   converse: SendMessage;
+  /** Questions of programs of the AI SDK. */
+  complete: Complete;
   /** Ends the agent runs that wait for their callers. */
   settle(): Promise<void>;
   /** Resolves when the ledger has everything. */
@@ -139,6 +142,10 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
       const { createSendMessage } = await import('../engine/conversation.ts');
       sender ??= createSendMessage({ ...services, triageModel: values.agentTriageModel }, agent.localTools);
       return sender(request);
+    },
+    async complete(request) {
+      const { createComplete } = await import('../engine/complete.ts');
+      return createComplete(services)(request);
     },
     settle: agent.close,
     flush: () => meter.flush(),

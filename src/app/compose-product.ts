@@ -1,17 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CallExplanation, RouteQuestion } from '../calls/ask/explain-call.ts';
 import { createOperations } from '../calls/durable/operations.ts';
-import { requestId } from '../core/ids.ts';
-import { mapMessage, textOf } from '../core/message.ts';
-import type { ModelInfo } from '../core/model.ts';
-import type { Mask, Random } from '../core/ports.ts';
 import { estimateTokens } from '../core/tokens.ts';
 import type { ToolHost } from '../core/tool-host.ts';
 import type { SpendRow } from '../core/usage.ts';
 import { version } from '../core/version.ts';
+import type { Complete } from '../engine/complete.ts';
 import type { SendMessage } from '../engine/conversation.ts';
-import type { AskModel, ModelAnswer } from '../models/ask-model.ts';
-import type { ServedQuestion } from '../models/call/served-model.ts';
 import type { Telemetry } from '../observability/observability.ts';
 import { createStoredState } from '../storage/shared-state.ts';
 import type { Store } from '../storage/store.ts';
@@ -69,8 +64,8 @@ export interface Product extends ObservabilityServices {
   spent(from: string): Promise<SpendRow[]>;
   /** Threads as files, and what is over with. */
   transfer: Transfer;
-  /** Puts a question to the models that a name means, in their order; the messages are masked. */
-  complete(question: ServedQuestion, name?: string): Promise<ModelAnswer>;
+  /** Puts a question of a program of the AI SDK to models. */
+  complete: Complete;
   /** Sends one message of a conversation that its caller keeps. */
   converse: SendMessage;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
@@ -119,7 +114,7 @@ export async function composeProduct(
     warned: telemetry.warned,
     explainRoute: (question, signal) => explain(question, root, signal),
     converse: hosts.own.converse,
-    complete: (question, name) => complete({ models, ask, mask: maskFor(values, mask), random }, question, name),
+    complete: hosts.own.complete,
     commandSandbox: async () => (await composeCommandSandbox(config, environment, roots)).describe(root),
     inspectStore: store.inspect,
     clockAhead: () => clock.now() - clock.storeTime(),
@@ -154,31 +149,6 @@ export async function composeProduct(
       await telemetry.close();
     },
   };
-}
-
-interface CompleteParts {
-  models: Pick<ComposedModels, 'route'>;
-  ask: AskModel;
-  mask: Mask;
-  random: Random;
-}
-
-async function complete(
-  { models, ask, mask, random }: CompleteParts,
-  { tools, ...question }: ServedQuestion,
-  name: string | undefined,
-): Promise<ModelAnswer> {
-  const reqId = requestId(random.uuid());
-  const hide = async (text: string) => (await mask(text, reqId)).text;
-  const messages = await Promise.all(question.messages.map(message => mapMessage(message, hide)));
-  const needs = { window: estimateTokens(messages.map(textOf).join('\n')) };
-  const calls = tools.length > 0;
-  const avoid = ({ tools: can }: ModelInfo) => calls && !can;
-  const category = calls ? 'extended_reasoning' : 'balanced';
-  const { candidates } = await models.route({ ...(name !== undefined && { name }), category, needs, avoid });
-  const { maxOutputTokens = 8_192 } = question;
-  const about = { reqId, tool: 'send', payer: { owner: 'local' }, candidates, messages };
-  return ask({ ...question, ...about, maxOutputTokens, ...(calls && { tools }) });
 }
 
 /** Node loads its client for HTTP with the first use of one of its classes; what fails here is told by the call that needs it. */

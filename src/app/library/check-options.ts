@@ -65,7 +65,10 @@ const shapes = {
   }),
   createConversation: z.strictObject({ ...defaults, history: z.array(message).optional() }),
   setDefaults: z.strictObject(defaults),
-  languageModel: z.strictObject({ name: z.string().min(1).optional() }),
+  languageModel: z.strictObject({
+    name: z.string().min(1).optional(),
+    thread: z.union([z.literal(true), z.string().min(1)]).optional(),
+  }),
   listModels: z.strictObject({ fresh: flag }),
   summarizeFile: z.strictObject({ ...shorten, path: z.string() }),
   compressDiscussion: z.strictObject({ ...shorten, discussion: z.union([z.string(), z.array(message)]) }),

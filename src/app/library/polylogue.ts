@@ -61,6 +61,15 @@ export interface CallToolOptions {
   idempotencyKey?: string;
 }
 
+/** How a model of the AI SDK remembers. */
+export interface LanguageModelOptions {
+  /**
+   * What is asked and answered becomes a thread's, and what that has of before goes along: a thread's ID, `last` for the newest of
+   * the project, or true for a new one. Absent: nothing is remembered.
+   */
+  thread?: string | true;
+}
+
 /** What a program adds to the log of what is said to models. */
 export interface CommsEntry extends Partial<Pick<ExchangeNote, 'tool' | 'provider' | 'model' | 'reqId'>> {
   /** Default: `request`. */
@@ -75,8 +84,8 @@ export interface Polylogue {
   send(request: SendRequest): Promise<SendResult>;
   /** The same as the events of it: text, calls of tools, approvals, usage and the result. Sent when the first one is asked for. */
   stream(request: SendRequest): AsyncGenerator<SendEvent, void, void>;
-  /** Polylogue as a model of the AI SDK: its programs get routing, fallbacks, limits and masks. `name`: as `send` takes `model`. */
-  languageModel(name?: string): LanguageModel;
+  /** Polylogue as a model of the AI SDK: its programs get routing, fallbacks, limits, masks and memory. `name`: as `send` takes `model`. */
+  languageModel(name?: string, options?: LanguageModelOptions): LanguageModel;
   /** Starts a conversation, whose requests see what was said before. */
   createConversation(options?: ConversationOptions): Conversation;
   /** Replaces what holds for each `send` that does not say otherwise. */
@@ -190,11 +199,9 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
   return {
     send: request => send(uuid(), request),
     stream: request => streamEvents(heard => send(uuid(), heard.request, heard.onEvent), request),
-    languageModel(name) {
-      check('languageModel', { name });
-      return servedModel(name ?? 'auto', question =>
-        product.complete({ ...question, signal: joined(over.signal, question.signal) }, name),
-      );
+    languageModel(name, options = {}) {
+      check('languageModel', { ...options, name });
+      return createLanguageModel(product, over.signal, name, options);
     },
     createConversation(options = {}) {
       check('createConversation', options);
@@ -229,6 +236,28 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
     cleanup,
     [Symbol.asyncDispose]: cleanup,
   };
+}
+
+function createLanguageModel(
+  { complete, root }: Product,
+  over: AbortSignal,
+  name: string | undefined,
+  { thread: wanted }: LanguageModelOptions,
+): LanguageModel {
+  let thread = wanted;
+  let last: Promise<unknown> = Promise.resolve();
+  return servedModel(name ?? 'auto', question => {
+    const request = { ...question, name, root, signal: joined(over, question.signal) };
+    const { continuationId } = question;
+    if (continuationId !== undefined || thread === undefined) return complete({ ...request, thread: continuationId });
+    const onThread = (id: string) => {
+      thread = id;
+    };
+    const answer = last.then(() => complete({ ...request, thread, onThread }));
+    // The next question does not depend on how this one ends.
+    last = answer.catch(() => undefined);
+    return answer;
+  });
 }
 
 type Check = (call: Parameters<typeof checkOptions>[0], given: unknown) => void;

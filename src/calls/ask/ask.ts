@@ -19,7 +19,7 @@ import type {
 } from '../call-record.ts';
 import { truncateAnswer } from '../format-reply.ts';
 import { continuationOffer, errorReply, localMetadata, metadataOf, type Reply, successReply } from '../reply.ts';
-import { prepareContext, promptForCandidate, turnOf, usedTokens } from './prepare-context.ts';
+import { type NamedCall, prepareContext, promptForCandidate, turnOf, usedTokens } from './prepare-context.ts';
 import { createMaskedStream, maskAnswer, unmaskPrompt } from './redaction.ts';
 import { type ChooseModel, routeCall } from './route-call.ts';
 import type { CallServices } from './services.ts';
@@ -156,7 +156,7 @@ export async function inExchange(
 }
 
 /** Marks an exchange that got no answer. */
-async function closeExchange(
+export async function closeExchange(
   { threads, emit }: CallServices,
   { thread, turn }: PendingExchange,
   signal: AbortSignal,
@@ -283,7 +283,7 @@ export type StoredAnswer = Pick<Turn, 'content' | 'modelProvider' | 'modelName' 
  */
 export async function storeAnswer(
   services: CallServices,
-  call: ParsedCall,
+  call: NamedCall,
   exchange: Exchange,
   { workflow, tokens, costUsd, ...own }: StoredAnswer,
 ): Promise<PendingExchange & { warnings: string[] }> {
@@ -313,21 +313,15 @@ export interface Finish {
   metadata?: JsonObject;
 }
 
-/** Stores the answer of a model, and replies with what `finish` makes of it. */
-export async function finishTurn(
-  services: CallServices,
-  answered: AnsweredCall,
-  exchange: Exchange,
-  finish: (answered: AnsweredCall) => Finish | Promise<Finish>,
-): Promise<Reply> {
-  const { answer, plan, history } = answered;
+/** What is stored of an answer besides the state of its tool. */
+export function factsOf(answer: ModelAnswer, requested?: string): StoredAnswer {
   const { model, candidate, usage, costUsd, citations } = answer;
-  const { thread, turn, warnings } = await storeAnswer(services, answered, exchange, {
+  return {
     content: answer.text,
     modelProvider: model.provider,
     modelName: model.id,
     modelMetadata: {
-      requested: answered.requestedModel,
+      requested,
       effort: candidate.effort,
       thinkingBudget: candidate.thinkingBudget,
       finishReason: answer.finish.raw ?? answer.finish.kind,
@@ -337,10 +331,22 @@ export async function finishTurn(
       ...(answer.couldSearch && { webSearch: true }),
     },
     citations,
-    workflow: plan.workflow,
     tokens: usage.input + usage.output,
     costUsd,
-  });
+  };
+}
+
+/** Stores the answer of a model, and replies with what `finish` makes of it. */
+export async function finishTurn(
+  services: CallServices,
+  answered: AnsweredCall,
+  exchange: Exchange,
+  finish: (answered: AnsweredCall) => Finish | Promise<Finish>,
+): Promise<Reply> {
+  const { answer, plan, history } = answered;
+  const { citations } = answer;
+  const stored = { ...factsOf(answer, answered.requestedModel), workflow: plan.workflow };
+  const { thread, turn, warnings } = await storeAnswer(services, answered, exchange, stored);
   const elapsedMs = services.clock.monotonic() - answered.startedAt;
   const facts = metadataOf(answered, {
     elapsedMs,

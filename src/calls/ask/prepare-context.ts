@@ -7,7 +7,7 @@ import type { ModelQuestion } from '../../models/ask-model.ts';
 import { usefulAnswer } from '../../models/budget.ts';
 import type { PromptToCount } from '../../models/call/models.ts';
 import { type CollectedFile, collectFiles } from '../../workspace/collect-files.ts';
-import type { ParsedCall, PreparedCall, RoutedCall } from '../call-record.ts';
+import type { PreparedCall, RoutedCall } from '../call-record.ts';
 import { collectDocuments, withDocuments } from './documents.ts';
 import { buildPrompt, collectImages, type Prompt, type PromptParts, refuseIfNothingReadable } from './prompt.ts';
 import { nothingSearched, searchFiles } from './search-files.ts';
@@ -147,10 +147,15 @@ function countable({ reqId, candidates, signal }: RoutedCall, { messages, budget
   return { reqId, candidate: candidates[0], messages, maxOutputTokens: budget.answer, signal };
 }
 
+/** A call as its turns name it. */
+export interface NamedCall {
+  tool: { name: string };
+}
+
 /** A turn of a call, made now; without files, images and citations but those that `own` has. */
 export function turnOf(
   { clock }: Pick<CallServices, 'clock'>,
-  { tool }: Pick<ParsedCall, 'tool'>,
+  { tool }: NamedCall,
   own: Pick<Turn, 'seq' | 'role' | 'content' | 'exchange'> & Partial<Turn>,
 ): Turn {
   const tokens = estimateTokens(own.content);

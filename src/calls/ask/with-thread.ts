@@ -25,7 +25,10 @@ export async function withThread<Result>(
   if (parsed.common.continuationId === undefined) {
     const blank = announced(threads.start(scope, parsed.tool.name));
     const call = await maskCall(mask, parsed, blank.id);
-    return work({ ...call, thread: { ...blank, title: titleOf(call), initialContext: contextOf(call) } });
+    return work({
+      ...call,
+      thread: { ...blank, title: titleOf(requestText(call.args) || call.tool.title), initialContext: contextOf(call) },
+    });
   }
   const found = await threads.findHead(parsed.common.continuationId, scope);
   const call = await maskCall(mask, parsed, found.id);
@@ -56,10 +59,10 @@ export function requestText({ prompt, step, task }: Record<string, unknown>): st
   return String(prompt || step || task || '');
 }
 
-/** The first 80 characters of the caller's request, on one line. */
-function titleOf({ args, tool }: ParsedCall): string {
-  const text = (requestText(args) || tool.title).replace(/\s+/g, ' ').trim();
-  return text.length <= 80 ? text : `${safeCut(text, 79)}…`;
+/** The first 80 characters of what is asked, on one line. */
+export function titleOf(text: string): string {
+  const line = text.slice(0, 400).replace(/\s+/g, ' ').trim();
+  return line.length <= 80 ? line : `${safeCut(line, 79)}…`;
 }
 
 function contextOf({ args }: ParsedCall): JsonObject {

@@ -20,12 +20,22 @@ export interface ServedQuestion {
   maxOutputTokens?: number;
   temperature?: number;
   topP?: number;
+  /** The thread that the program names with this one (`providerOptions.polylogue.continuation_id`). */
+  continuationId?: string;
   signal: AbortSignal;
   onText?(delta: string): void;
 }
 
+/** An answer, and the thread that it is stored in. */
+export interface ServedAnswer extends ModelAnswer {
+  continuationId?: string;
+}
+
 /** Polylogue's routing, fallbacks and limits as a model of the AI SDK: `ask` chooses who answers. */
-export function servedModel(modelId: string, ask: (question: ServedQuestion) => Promise<ModelAnswer>): LanguageModelV4 {
+export function servedModel(
+  modelId: string,
+  ask: (question: ServedQuestion) => Promise<ServedAnswer>,
+): LanguageModelV4 {
   return {
     specificationVersion: 'v4',
     provider: 'polylogue',
@@ -43,7 +53,7 @@ export function servedModel(modelId: string, ask: (question: ServedQuestion) => 
 }
 
 function streamOf(
-  ask: (onText: (delta: string) => void) => Promise<ModelAnswer>,
+  ask: (onText: (delta: string) => void) => Promise<ServedAnswer>,
   warnings: SharedV4Warning[],
 ): ReadableStream<LanguageModelV4StreamPart> {
   return new ReadableStream<LanguageModelV4StreamPart>({
@@ -83,7 +93,9 @@ function questionOf(options: LanguageModelV4CallOptions): { question: ServedQues
   left('responseFormat', options.responseFormat?.type === 'json');
   left('stopSequences', options.stopSequences !== undefined);
   left('seed', options.seed !== undefined);
+  const { continuation_id: continuationId } = options.providerOptions?.polylogue ?? {};
   const question = {
+    ...(typeof continuationId === 'string' && { continuationId }),
     messages: messagesOf(prompt),
     tools: own.map(({ name, description = '', inputSchema }) => {
       return { name, description, inputSchema: { ...jsonObject(inputSchema), type: 'object' as const } };
@@ -144,8 +156,8 @@ const finishes = {
   other: 'other',
 } as const;
 
-function resultOf(answer: ModelAnswer, warnings: SharedV4Warning[]): LanguageModelV4GenerateResult {
-  const { usage, finish, candidate, costUsd } = answer;
+function resultOf(answer: ServedAnswer, warnings: SharedV4Warning[]): LanguageModelV4GenerateResult {
+  const { usage, finish, candidate, costUsd, continuationId } = answer;
   const { said = [{ type: 'text' as const, text: answer.text }] } = answer;
   const content = said.flatMap((part): LanguageModelV4Content[] => {
     if (part.type === 'text') return part.text === '' ? [] : [{ type: 'text', text: part.text }];
@@ -158,6 +170,7 @@ function resultOf(answer: ModelAnswer, warnings: SharedV4Warning[]): LanguageMod
   const facts: JSONObject = {
     model: `${candidate.model.provider}:${candidate.model.id}`,
     ...(costUsd !== undefined && { costUsd }),
+    ...(continuationId !== undefined && { continuation_id: continuationId }),
   };
   return {
     content,

@@ -1,6 +1,6 @@
 import { turnOf } from '../../../calls/ask/prepare-context.ts';
 import type { CallServices } from '../../../calls/ask/services.ts';
-import { maskCall } from '../../../calls/ask/with-thread.ts';
+import { maskCall, titleOf } from '../../../calls/ask/with-thread.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
 import { documentTokens, fitTexts } from '../../../calls/format-reply.ts';
 import { errorReply, type Reply, successReply } from '../../../calls/reply.ts';
@@ -15,7 +15,6 @@ import {
 } from '../../../core/errors.ts';
 import type { Skip, SkipCode } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import { safeCut } from '../../../core/text.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import { noUsage } from '../../../core/usage.ts';
 import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
@@ -254,9 +253,4 @@ function joined(entries: readonly TargetEntry[]): { content: string; offsets: ({
     return { offset };
   });
   return { content, offsets };
-}
-
-function titleOf(text: string): string {
-  const line = text.slice(0, 400).replace(/\s+/g, ' ').trim();
-  return line.length <= 80 ? line : `${safeCut(line, 79)}…`;
 }
