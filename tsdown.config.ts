@@ -79,6 +79,7 @@ const program = defineConfig({
   copy: [
     { from: 'src/core/vocabulary.gen.bin', to: 'dist' },
     { from: 'src/models/routing/freshness.gen.bin', to: 'dist' },
+    { from: 'src/server/dashboard/dashboard.{css,js}', to: 'dist' },
     { from: 'node_modules/web-tree-sitter/web-tree-sitter.wasm', to: 'dist/grammars' },
     ...grammars.map(name => ({
       from: `node_modules/@vscode/tree-sitter-wasm/wasm/tree-sitter-${name}.wasm`,

@@ -237,6 +237,7 @@ const builtins: StructureRules['builtins'] = {
   'node:util': [],
   'node:events': ['cli/command', 'server/proxy'],
   'node:fs': [
+    'server/dashboard/assets.ts',
     'app/system-environment.ts',
     'calls/durable',
     'cli',

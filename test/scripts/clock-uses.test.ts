@@ -61,6 +61,6 @@ it('the machine is asked for its time in one place', () => {
   const asking = globSync('**/*.ts', { cwd: source }).filter(file =>
     direct.test(readFileSync(join(source, file), 'utf8')),
   );
-  // The page of the dashboard runs in a browser.
-  expect(asking.sort()).toEqual(['app/system-environment.ts', 'server/dashboard/assets.ts']);
+
+  expect(asking.sort()).toEqual(['app/system-environment.ts']);
 });

@@ -56,7 +56,7 @@ function documentAnswer({ title, body, status = 200 }: Page, theme: Theme, cooki
 <title>${title} · Polylogue</title>
 <link rel="icon" type="image/svg+xml" href="${assets.icon.path}">
 <link rel="stylesheet" href="${assets.style.path}">
-<script defer src="${assets.script.path}"></script>
+<script type="module" src="${assets.script.path}"></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to content</a>
