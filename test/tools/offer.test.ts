@@ -73,12 +73,12 @@ describe('the tools that are offered', () => {
   });
 
   it('are without those that write or destroy where the server is read-only, and those are refused by name', () => {
-    const offer = offered({ readOnly: true });
+    const offer = offered({ readOnly: true, profile: 'full' });
     for (const { effects } of offer.tools) expect(effects).toMatchObject({ writes: false, destroys: false });
     expect(offer.tools.map(tool => tool.name)).toContain('chat');
-    expect(offer.tools.map(tool => tool.name)).not.toContain('threads');
+    expect(offer.tools.map(tool => tool.name)).not.toContain('import_thread');
     const { lookUp, listings } = createToolTable(offer);
-    expect(() => lookUp({ name: 'threads', arguments: {}, principal })).toThrow(/read-only/);
+    expect(() => lookUp({ name: 'import_thread', arguments: {}, principal })).toThrow(/read-only/);
     const chat = listings.find(({ name }) => name === 'chat');
     expect(chat?.inputSchema.properties).not.toHaveProperty('working_directory_absolute_path');
     expect(chat?.annotations.readOnlyHint).toBe(true);
