@@ -376,6 +376,28 @@ describe('glm_web_search', () => {
   });
 });
 
+it('are lent to an agent, whose run really searches after its approval, and tells its attempts', async () => {
+  const openai = await startOpenAi();
+  const env = { ...vendorEnv({ openai: openai.url, moonshot: kimi.url, zhipu: glm.url }), AGENT_APPROVE: 'all' };
+  const own = await testProduct({ root: project.root, env: { ...env, POLYLOGUE_TOOLSETS: 'core,agent' } });
+  try {
+    const icon = { media: 'News', icon: '', refer: 'r', publish_date: '2026-11-20' };
+    glm.hits.push({ title: 'Rain', content: 'It rained.', link: 'https://n.example/1', ...icon });
+    openai.script({ calls: [{ name: 'glm_web_search', args: { query: 'rain' } }] }, { answer: 'It rained.' });
+    const run = await own.call('agent', { task: 'Did it rain?', model: 'gpt-5-mini' });
+    expect(run).toMatchObject({ content: 'It rained.', metadata: { attempts: 2 } });
+    expect(glm.asked.map(({ body }) => body.search_query)).toEqual(['rain']);
+    expect(JSON.stringify(openai.requests.at(-1)?.messages)).toContain('https://n.example/1');
+    const offered = JSON.stringify(openai.requests[0]?.body);
+    for (const name of ['glm_web_search', 'kimi_upload_and_extract', 'kimi_manage_files'])
+      expect(offered).toContain(`"${name}"`);
+    expect(openai.violations).toEqual([]);
+  } finally {
+    await own.close();
+    await openai.close();
+  }
+});
+
 describe('smart_file_query', () => {
   it('uploads documents and long texts to Kimi, and shows other texts to any model', async () => {
     await writeFile(join(project.root, 'short.md'), 'Short.');
