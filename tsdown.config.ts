@@ -29,6 +29,25 @@ const syncSchemas = {
   },
 };
 
+const compilesAtOnce = 'ctx.jitless !== true) {';
+
+/**
+ * Zod makes code of a schema when that is first used, which takes a hundred times as long as using it as it is: a call would wait
+ * for that of dozens of schemas that it needs once. It is made of those alone that are used often.
+ */
+const lazySchemas = {
+  name: 'lazy-schemas',
+  transform(code: string, id: string) {
+    if (!/zod\/v4\/core\/schemas\.js$/.test(id)) return undefined;
+    const parts = code.split(compilesAtOnce);
+    if (parts.length !== 2 || !code.includes('let fastpass;'))
+      throw new Error(`${id} compiles its schemas in another way: look at lazySchemas again.`);
+    return parts
+      .join('ctx.jitless !== true && (fastpass || ++uses > 32)) {')
+      .replace('let fastpass;', 'let fastpass, uses = 0;');
+  },
+};
+
 /** Packages whose files are copied as they are. */
 const copied = ['web-tree-sitter', '@vscode/tree-sitter-wasm'].map(name => join('node_modules', name));
 
@@ -75,7 +94,7 @@ const program = defineConfig({
   // The parser's loader uses eval for an extension mechanism that its builds without dynamic code never reach.
   outputOptions: { chunkFileNames: pieceName },
   inputOptions: { checks: { eval: false } },
-  plugins: [syncSchemas, licenses],
+  plugins: [syncSchemas, lazySchemas, licenses],
   copy: [
     { from: 'src/core/vocabulary.gen.bin', to: 'dist' },
     { from: 'src/models/routing/freshness.gen.bin', to: 'dist' },

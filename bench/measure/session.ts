@@ -46,11 +46,15 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** Starts a server and lists its tools; `elapsedMs` is the time from the spawn to that list. */
+/**
+ * Starts a server and lists its tools; `elapsedMs` is the time from the spawn to that list. A first call is sent together with
+ * that, and waits for nothing; `answeredMs` is the time from the spawn to its answer.
+ */
 export async function openSession(
   launch: Launch,
   patienceMs = usualPatienceMs,
-): Promise<{ session: Session; elapsedMs: number }> {
+  first?: { tool: string; args: Record<string, unknown> },
+): Promise<{ session: Session; elapsedMs: number; answeredMs: number }> {
   const started = performance.now();
   const child = spawn(process.execPath, [launch.program, ...(launch.args ?? [])], {
     env: launch.env,
@@ -59,10 +63,11 @@ export async function openSession(
   const session = sessionWith(child, launch.program, patienceMs);
   const greeted = session.request('initialize', hello);
   child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`);
-  const [, { tools }] = await Promise.all([greeted, session.request('tools/list', {})]);
-  const elapsedMs = performance.now() - started;
+  const listed = session.request('tools/list', {}).then(({ tools }) => ({ tools, ms: performance.now() - started }));
+  const called = first && session.call(first.tool, first.args).then(() => performance.now() - started);
+  const [, { tools, ms: elapsedMs }, answeredMs = Number.NaN] = await Promise.all([greeted, listed, called]);
   if (!Array.isArray(tools) || tools.length === 0) throw new Error(`${launch.program} listed no tools`);
-  return { session, elapsedMs };
+  return { session, elapsedMs, answeredMs };
 }
 
 function sessionWith(child: ChildProcess, program: string, patienceMs: number): Session {

@@ -36,9 +36,14 @@ export async function createProduct(config: AppConfig, environment: ProcessEnvir
   return productBehind(await composeFront(config, environment), config, environment);
 }
 
-async function productBehind(front: Front, config: AppConfig, environment: ProcessEnvironment): Promise<Product> {
+async function productBehind(
+  front: Front,
+  config: AppConfig,
+  environment: ProcessEnvironment,
+  isCalled = false,
+): Promise<Product> {
   const { composeProduct } = await import('./compose-product.ts');
-  return composeProduct(config, environment, front);
+  return composeProduct(config, environment, front, isCalled);
 }
 
 /** A product that serves one client. */
@@ -57,16 +62,16 @@ export async function serveStdio(
   // Whoever waits for `closed` hears of it; before anybody can, the caller of this does.
   failed.catch(() => undefined);
   let product: Promise<Product> | undefined;
-  const open = () => {
-    product ??= productBehind(front, config, environment);
+  const open = (isCalled = false) => {
+    product ??= productBehind(front, config, environment, isCalled);
     product.catch(fail);
     return product;
   };
   // Stores with an address or from outside can be set up badly, which is to be told at the start.
   if (place.redis || place.own) await open();
   let gate: Gate | undefined;
-  const serve = async () => {
-    const { host, instructions, projectOf } = await open();
+  const serve = async (isCalled: boolean) => {
+    const { host, instructions, projectOf } = await open(isCalled);
     const { clock, parentProcess: clientId } = environment;
     const admission = await import('../server/access/admission.ts');
     gate ??= admission.createGate(admission.memoryAlone(), clock);

@@ -72,11 +72,15 @@ export interface Product extends ObservabilityServices {
   close(hurry?: AbortSignal): Promise<void>;
 }
 
-/** Configuration and what was told of it → running parts. Opens nothing: databases, connections and logs come with their first use. */
+/**
+ * Configuration and what was told of it → running parts. Opens nothing: databases, connections and logs come with their first use.
+ * Where a call waits already (`isCalled`), the store is opened beside the rest.
+ */
 export async function composeProduct(
   config: AppConfig,
   environment: ProcessEnvironment,
   front: Front,
+  isCalled = false,
 ): Promise<Product> {
   const values = config.values.app;
   const { random, homeDir: home, extensions = {} } = environment;
@@ -86,6 +90,11 @@ export async function composeProduct(
   const { roots } = found;
   const { providers: extraProviders, tools: extraTools } = extensions;
   const { store, clock } = await openStore({ ...place, clock: environment.clock, random, emit });
+  if (isCalled) {
+    store.open?.();
+    // Loads the client for HTTP, which the call needs anyway, while the store is opened.
+    void inSlices([async () => void new Headers()]);
+  }
   const ports = { clock, random, emit };
   const threads = createThreads({ ...ports, store, timeoutHours: values.conversationTimeoutHours });
   const state = createStoredState(store, clock);

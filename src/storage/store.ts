@@ -204,6 +204,9 @@ export interface Store {
   /** Epoch milliseconds by the server behind the store, which machines share whose own times differ; absent where there is none. */
   time?(): Promise<number>;
 
+  /** Begins to open what the first use would open: that may take its time beside other work. What fails is told by the first use. */
+  open?(): void;
+
   /** What an operator should know of a server behind the store; absent where there is none. Rejects when it can't be reached. */
   inspect?(): Promise<StoreInspection>;
 

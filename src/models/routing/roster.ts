@@ -208,13 +208,12 @@ export function isQuick({ id }: ModelInfo): boolean {
   return quickName.test(id);
 }
 
-let byNumber: Intl.Collator | undefined;
-
-/** Within a family the greater number is the newer; across families this only makes the order certain. */
-function newerFirst(a: ModelInfo, b: ModelInfo): number {
-  // Made on first use: loading the rules of a language would hold up the start.
-  byNumber ??= new Intl.Collator('en', { numeric: true });
-  return byNumber.compare(b.id, a.id);
+/**
+ * A name by which the greater number within a family, the newer one, is the greater text; across families this only makes the
+ * order certain. The rules of a language would be loaded while the first call waits.
+ */
+function byNumber({ id }: ModelInfo): string {
+  return id.toLowerCase().replace(/\d+/g, digits => digits.padStart(12, '0'));
 }
 
 /** The models in the order in which they suit the category, the best first; ties go by the providers' priority. */
@@ -234,7 +233,7 @@ export function rankModels(
       (model.reasoning ? 0 : weight.shallow)
     );
   };
-  const valued = models.map(model => ({ model, value: value(model) }));
+  const valued = models.map(model => ({ model, value: value(model), name: byNumber(model) }));
   return valued
     .sort(
       (a, b) =>
@@ -242,7 +241,7 @@ export function rankModels(
         Number(a.model.status === 'deprecated') - Number(b.model.status === 'deprecated') ||
         b.value - a.value ||
         priorityOf(a.model.provider) - priorityOf(b.model.provider) ||
-        newerFirst(a.model, b.model),
+        Number(a.name < b.name) - Number(a.name > b.name),
     )
     .map(({ model }) => model);
 }

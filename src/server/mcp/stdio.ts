@@ -24,7 +24,7 @@ export interface StdioStreams {
   /** What it does not answer is kept until `serve`. */
   early?: AnswerEarly | undefined;
   /** Called with the first message that is kept and wants an answer. */
-  onWanted?(): void;
+  onWanted?(line: string): void;
   /** Called after an answer with which clients often content themselves. */
   onIdle?(): void;
 }
@@ -219,7 +219,7 @@ export class StdioTransport implements KeepingTransport {
     if (found?.revision !== undefined) this.setProtocolVersion(found.revision);
     this.#answeredEarly ??= found?.repeats;
     if (found?.text !== undefined) this.#writeLine(`${found.text}\n`).catch(() => undefined);
-    if (!found) onWanted?.();
+    if (!found) onWanted?.(line);
     else if (!found.isKept) onIdle?.();
   }
 
@@ -282,17 +282,18 @@ const idleMs = 100;
 
 /**
  * Serves one client over standard input and output, in whichever era it speaks. `open` makes what answers all that `early` leaves:
- * with the first such message, or while the client is idle; then `warm` loads what the first call needs.
+ * with the first such message, which it is told of when that calls a tool, or while the client is idle; then `warm` loads what
+ * the first call needs.
  */
 export function openStdio(
-  open: () => Promise<McpOptions>,
+  open: (isCalled: boolean) => Promise<McpOptions>,
   { warm, ...streams }: StdioStreams & { warm?(): Promise<void> },
   onError: (error: Error) => void,
 ) {
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   let opening: Promise<ServedConnection> | undefined;
-  const serve = () => {
-    opening ??= serveOver(transport, open, onError);
+  const serve = (line = '') => {
+    opening ??= serveOver(transport, () => open(line.includes('"tools/call"')), onError);
     // Whoever opens hears of it too.
     opening.catch((error: unknown) => transport.fail(error instanceof Error ? error.message : String(error)));
     return opening;

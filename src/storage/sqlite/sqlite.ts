@@ -133,6 +133,8 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
       return reader.mark();
     },
 
+    open: () => void reader.read(() => undefined).catch(() => undefined),
+
     async repair() {
       if (closing) throw closedStore();
       heard = [];

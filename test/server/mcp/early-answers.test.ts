@@ -41,7 +41,9 @@ async function talk(
     text += piece;
   });
   let opened = 0;
-  const open = async () => {
+  let isCalled: boolean | undefined;
+  const open = async (called: boolean) => {
+    isCalled = called;
     opened += 1;
     await hold;
     return { host, instructions, version: '7', principal: { owner: 'local', root: project.root } };
@@ -57,7 +59,7 @@ async function talk(
     async end() {
       await served.closed;
       await served.close();
-      return { lines: text.trim().split('\n').filter(Boolean).toSorted(), opened, errors };
+      return { lines: text.trim().split('\n').filter(Boolean).toSorted(), opened, isCalled, errors };
     },
   };
 }
@@ -138,6 +140,14 @@ describe('what a host asks first', () => {
       id: 9,
       error: { code: -32_603, message: 'no product' },
     });
+  });
+
+  it.each([
+    { first: version, isCalled: true },
+    { first: { jsonrpc: '2.0', id: 9, method: 'prompts/list' }, isCalled: false },
+  ])('tells who opens the rest whether a call waits: $isCalled', async ({ first, isCalled }) => {
+    const talked = await talk([greeting(), initialized, first], true);
+    expect(await talked.end()).toMatchObject({ opened: 1, isCalled, errors: [] });
   });
 
   it('goes on where what the first call needs can not be loaded ahead', async () => {

@@ -43,6 +43,17 @@ describe('the SQLite store', () => {
     expect(readdirSync(place.directory)).toEqual([]);
   });
 
+  it('opens beside other work what its first use would open, and is closed meanwhile', async () => {
+    const store = place.open();
+    store.open?.();
+    await expect.poll(() => existsSync(place.file)).toBe(true);
+    await store.close();
+    const again = place.open();
+    again.open?.();
+    await again.close();
+    expect(ask('PRAGMA quick_check')).toBe('ok');
+  });
+
   it('takes along what nobody waits for with the next change, before it, and loses none of it', async () => {
     const store = place.open();
     const noted = (key: string) =>
