@@ -32,8 +32,8 @@ const syncSchemas = {
 const compilesAtOnce = 'ctx.jitless !== true) {';
 
 /**
- * Zod makes code of a schema when that is first used, which takes a hundred times as long as using it as it is: a call would wait
- * for that of dozens of schemas that it needs once. It is made of those alone that are used often.
+ * Zod makes code of a schema when that is first used, so that the first call would wait for that of many schemas of which it has
+ * little use. It is made of those alone that are used often.
  */
 const lazySchemas = {
   name: 'lazy-schemas',
