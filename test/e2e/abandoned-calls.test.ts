@@ -117,7 +117,7 @@ describe.concurrent.each(ways)('a call whose client is gone: %s', (_way, open, k
   });
 });
 
-describe.concurrent.each(ways.filter(([way, , key]) => key || /input|bridge|2025|WebSocket/.test(way)))(
+describe.each(ways.filter(([way, , key]) => key || /input|bridge|2025|WebSocket/.test(way)))(
   'a call that is sent again before that: %s',
   (_way, open, key) => {
     it('is one bill, however long it takes', { timeout: 90_000 }, async () => {
