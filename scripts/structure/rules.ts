@@ -307,7 +307,7 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
-  budgets: { files: 486, lines: 81_253 },
+  budgets: { files: 486, lines: 81_264 },
   traceBudget: {
     chat: { files: 101, folders: 21, functions: 885 },
     debug: { files: 104, folders: 21, functions: 960 },

@@ -10,6 +10,9 @@ import type { ProcessEnvironment } from './compose-front.ts';
 /** Where the system does not name it, each process counts as a start: only the time of day tells what passed between two. */
 const boot = readSystem('/proc/sys/kernel/random/boot_id') ?? randomUUID();
 
+/** The last reading of the time since the start of the machine. */
+let booted = { wall: 0, steady: -Infinity, ms: 0 };
+
 const clock: Clock = {
   now: () => Date.now(),
   // `performance` would tell the same, and is loaded with all that measures programs.
@@ -18,7 +21,13 @@ const clock: Clock = {
     return seconds * 1_000 + nanoseconds / 1_000_000;
   },
   storeTime: () => Date.now(),
-  sinceBoot: () => ({ boot, ms: uptime() * 1_000 }),
+  sinceBoot() {
+    const [wall, steady] = [clock.now(), clock.monotonic()];
+    const passed = steady - booted.steady;
+    // The system's own count is read from a file. `hrtime` stands still while the machine sleeps, and the time of day does not.
+    if (passed > 10_000 || Math.abs(wall - booted.wall - passed) > 100) booted = { wall, steady, ms: uptime() * 1_000 };
+    return { boot, ms: booted.ms + steady - booted.steady };
+  },
   async sleep(ms, signal) {
     try {
       await delay(ms, undefined, signal && { signal });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, type ExpectStatic, expect, it } from 'vitest';
 import { type TestDaemon, testDaemon } from '../support/daemon.ts';
 import * as doors from '../support/one-bill-doors.ts';
 import { type Document, vendorEnv } from '../support/product.ts';
@@ -89,18 +89,15 @@ let count = 0;
 const question = () => ({ prompt: `What is a door? (${++count})` });
 const requestsFor = ({ prompt }: { prompt: string }) =>
   vendor.requests.filter(({ canonical }) => canonical.includes(prompt));
-const billed = (asked: { prompt: string }) => expect.poll(() => requestsFor(asked).length, { timeout: 20_000 }).toBe(1);
-const aborted = (asked: { prompt: string }) =>
-  expect.poll(() => requestsFor(asked)[0]?.wasAborted(), { timeout: 60_000, interval: 20 }).toBe(true);
 
-/** A call that the vendor is thinking about; its client is gone. */
-async function left(open: doors.Open, key: string | undefined) {
+/** A call that the vendor is thinking about; its client is gone. Tests that run beside each other pass their own `expect`. */
+async function left(expect: ExpectStatic, open: doors.Open, key: string | undefined) {
   const asked = question();
   const named = key && `${key}-${count}`;
   const client = await open(daemon);
   const first = client.send(asked, named);
   first.reply.catch(() => undefined);
-  await billed(asked);
+  await expect.poll(() => requestsFor(asked).length, { timeout: 20_000 }).toBe(1);
   first.cut();
   const at = performance.now();
   return { asked, at, named, client };
@@ -110,9 +107,9 @@ async function left(open: doors.Open, key: string | undefined) {
 const withinMs = 8_000;
 
 describe.concurrent.each(ways)('a call whose client is gone: %s', (_way, open, key) => {
-  it('ends at its vendor within 5 s', { timeout: 90_000 }, async () => {
-    const { asked, at } = await left(open, key);
-    await aborted(asked);
+  it('ends at its vendor within 5 s', { timeout: 90_000 }, async ({ expect }) => {
+    const { asked, at } = await left(expect, open, key);
+    await expect.poll(() => requestsFor(asked)[0]?.wasAborted(), { timeout: 60_000, interval: 20 }).toBe(true);
     expect(performance.now() - at).toBeLessThan(withinMs);
   });
 });
@@ -121,7 +118,7 @@ describe.each(ways.filter(([way, , key]) => key || /input|bridge|2025|WebSocket/
   'a call that is sent again before that: %s',
   (_way, open, key) => {
     it('is one bill, however long it takes', { timeout: 90_000 }, async () => {
-      const { asked, named, client } = await left(open, key);
+      const { asked, named, client } = await left(expect, open, key);
       await sleep(300);
       const again = open === doors.frames ? client : await open(daemon);
       const reply: Promise<Document> = again.send(asked, named).reply;

@@ -46,7 +46,11 @@ const allowed: Record<string, string[]> = {
     'threads/transfer/transfer.ts',
   ],
   'a guess at what a vendor still has in its cache': ['calls/ask/route-call.ts'],
-  'the time of the store is made of it': ['app/compose-storage.ts', 'storage/shared-state.ts'],
+  'the time of the store is made of it': [
+    'app/compose-storage.ts',
+    'app/system-environment.ts',
+    'storage/shared-state.ts',
+  ],
 };
 
 it('the time of day is asked for by named files only', () => {

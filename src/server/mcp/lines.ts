@@ -161,12 +161,15 @@ export function lineSplitter(maxBytes: number, listener: LineListener): (piece: 
   };
 }
 
-/** Milliseconds between writes to a client whose input has ended: a pipe that nobody reads is noticed only by writing to it. */
-export const probeMs = 500;
-
-/** What is written then. It changes nothing for a client, in any protocol revision. */
+/** It changes nothing for a client, in any protocol revision. */
 export const stillRunning = {
   jsonrpc: '2.0',
   method: 'notifications/message',
   params: { level: 'debug', logger: 'polylogue', data: 'The input has ended; calls are still running.' },
 } as const;
+
+/** Writes to a client whose input has ended, soon and then twice a second: a pipe that nobody reads is noticed only by writing to it. */
+export function probeReader(write: (message: typeof stillRunning) => void): { stop(): void } {
+  const timers = [setTimeout(write, 50, stillRunning), setInterval(write, 500, stillRunning)];
+  return { stop: () => timers.forEach(clearTimeout) };
+}

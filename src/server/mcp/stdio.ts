@@ -7,11 +7,11 @@ import {
   batchVersion,
   idAtEdges,
   lineSplitter,
-  probeMs,
+  probeReader,
   type RefusedMessage,
   readJson,
   refusedMessage,
-  stillRunning,
+  type stillRunning,
 } from './lines.ts';
 import type { McpOptions, ServedConnection } from './mcp.ts';
 import type { readMessages } from './messages.ts';
@@ -59,7 +59,7 @@ export class StdioTransport implements KeepingTransport {
   #started = false;
   #takesBatches = false;
   readonly #inputEnded = new AbortController();
-  #stopProbes: (() => void) | undefined;
+  #probes: ReturnType<typeof probeReader> | undefined;
   #closed = false;
   /** Pending while the output takes nothing. */
   #blocked: PromiseWithResolvers<void> | undefined;
@@ -139,7 +139,7 @@ export class StdioTransport implements KeepingTransport {
     if (this.#closed) return;
     this.#closed = true;
     this.#kept = [];
-    this.#stopProbes?.();
+    this.#probes?.stop();
     const { input, output } = this.#streams;
     input.off('data', this.#onData);
     input.off('error', this.#onInputError);
@@ -162,8 +162,7 @@ export class StdioTransport implements KeepingTransport {
     this.#split(lineEnd);
     this.#inputEnded.abort();
     this.#failAsked();
-    const timer = setInterval(() => void this.#write(stillRunning).catch(() => undefined), probeMs);
-    this.#stopProbes = () => clearInterval(timer);
+    this.#probes = probeReader(message => void this.#write(message).catch(() => undefined));
     this.#closeWhenAnswered();
   };
 

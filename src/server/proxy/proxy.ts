@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream';
 import { securityError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { isLoopback } from '../access/addresses.ts';
-import { probeMs, stillRunning } from '../mcp/lines.ts';
+import { probeReader } from '../mcp/lines.ts';
 import { linesOf } from './messages.ts';
 import { MessageForwarder, type MessageForwarderOptions } from './relay.ts';
 import { createKeptToken, type DaemonCommand, reachDaemon, startDaemon, takeStartLock } from './start-daemon.ts';
@@ -73,9 +73,9 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
       else write(JSON.stringify(line.refused));
       while (forwarder.unsent() > maxUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
     }
-    const probes = setInterval(() => write(JSON.stringify(stillRunning)), probeMs);
+    const probes = probeReader(message => write(JSON.stringify(message)));
     if (!end.signal.aborted) await Promise.race([forwarder.endInput(), once(end.signal, 'abort')]);
-    clearInterval(probes);
+    probes.stop();
   } finally {
     onStop();
     stop.removeEventListener('abort', onStop);
