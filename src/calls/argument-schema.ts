@@ -34,21 +34,19 @@ export function schemaOf(tool: ToolDefinition, made?: ToolListing): ToolSchema {
 }
 
 /** A tool as `tools/list` tells of it. */
-export function listingOf({ name, title, description, fields, effects }: ToolDefinition): ToolListing {
-  return {
-    name,
-    title,
-    description,
-    inputSchema: { ...jsonSchema(z.object(fields)), type: 'object' },
-    annotations: {
-      readOnlyHint: !effects.writes,
-      destructiveHint: effects.destroys,
-      // It says something of tools that write, and of no other.
-      ...(effects.writes && { idempotentHint: effects.idempotent }),
-      openWorldHint: effects.network,
-    },
-  };
-}
+export const listingOf = ({ name, title, description, fields, effects }: ToolDefinition): ToolListing => ({
+  name,
+  title,
+  description,
+  inputSchema: { ...jsonSchema(z.object(fields)), type: 'object' },
+  annotations: {
+    readOnlyHint: !effects.writes,
+    destructiveHint: effects.destroys,
+    // It says something of tools that write, and of no other.
+    ...(effects.writes && { idempotentHint: effects.idempotent }),
+    openWorldHint: effects.network,
+  },
+});
 
 /** The JSON Schema without what costs tokens and tells a model nothing. */
 function jsonSchema(schema: z.ZodType): JsonObject {

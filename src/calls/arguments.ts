@@ -29,9 +29,8 @@ export interface NewerForm {
 }
 
 /** Names beyond its fields that a tool understands. */
-export function olderNames(tool: ToolDefinition): readonly string[] {
-  return workflowOf(tool)?.expert ? [...questionNames, ...evidenceNames] : [];
-}
+export const olderNames = (tool: ToolDefinition): readonly string[] =>
+  workflowOf(tool)?.expert ? [...questionNames, ...evidenceNames] : [];
 
 /**
  * A call in the words of callers that know no steps, as a step: a question without `step_number` is a whole workflow of one
@@ -95,9 +94,8 @@ function oneStep(
   };
 }
 
-function labelled(texts: ReadonlyMap<string, string>, wanted: (name: string) => boolean): string[] {
-  return [...texts].flatMap(([name, text]) => (wanted(name) ? [`${name.replaceAll('_', ' ')}: ${text}`] : []));
-}
+const labelled = (texts: ReadonlyMap<string, string>, wanted: (name: string) => boolean): string[] =>
+  [...texts].flatMap(([name, text]) => (wanted(name) ? [`${name.replaceAll('_', ' ')}: ${text}`] : []));
 
 function fillStep(
   rest: Record<string, unknown>,
@@ -162,9 +160,7 @@ export function parseArguments(
   return { args: result.data, warnings };
 }
 
-function isNothing(value: unknown): boolean {
-  return value === null || value === undefined || value === '';
-}
+const isNothing = (value: unknown): boolean => value === null || value === undefined || value === '';
 
 /** An empty text stays where the field must be there and may be empty: a first step has no findings yet. */
 function takesEmpty({ fields }: ToolDefinition, name: string, value: unknown): boolean {
@@ -181,14 +177,12 @@ function zerosForNothing({ fields, accepts }: ToolDefinition, raw: Record<string
   return new Set(zeros.some(([, field]) => !z.safeParse(field, 0).success) ? zeros.map(([name]) => name) : []);
 }
 
-function renamedTo({ renamed }: ToolDefinition, name: string): string {
-  return (renamed && Object.hasOwn(renamed, name) ? renamed[name] : undefined) ?? name;
-}
+const renamedTo = ({ renamed }: ToolDefinition, name: string): string =>
+  (renamed && Object.hasOwn(renamed, name) ? renamed[name] : undefined) ?? name;
 
 /** The three of `names` that are most like a name. */
-export function nearestNames(name: string, names: readonly string[]): string[] {
-  return names.toSorted((a, b) => distance(name, a) - distance(name, b)).slice(0, 3);
-}
+export const nearestNames = (name: string, names: readonly string[]): string[] =>
+  names.toSorted((a, b) => distance(name, a) - distance(name, b)).slice(0, 3);
 
 /** The field that a name was probably meant to be: two slips at the most, one in a short name. */
 function nearest(given: string, names: readonly string[]): string | undefined {
@@ -336,6 +330,5 @@ function issuesIn(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   return meant?.map(inner => ({ ...inner, path: [...issue.path, ...inner.path] })) ?? [issue];
 }
 
-function allowedOf(property: Property | undefined): string[] | undefined {
-  return Array.isArray(property?.enum) ? property.enum.map(String) : undefined;
-}
+const allowedOf = (property: Property | undefined): string[] | undefined =>
+  Array.isArray(property?.enum) ? property.enum.map(String) : undefined;

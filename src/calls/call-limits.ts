@@ -133,15 +133,13 @@ export function createRateLimits({ limits, state, clock }: RateLimitsParts): Adm
 }
 
 /** Clients name themselves as they like. */
-function keyOf(tool: string, { owner, client = '' }: ToolRequest['principal']): string {
-  return `rate/${tool}/${hash('sha256', JSON.stringify([owner, client])).slice(0, 32)}`;
-}
+const keyOf = (tool: string, { owner, client = '' }: ToolRequest['principal']): string =>
+  `rate/${tool}/${hash('sha256', JSON.stringify([owner, client])).slice(0, 32)}`;
 
-function tooOften(tool: string, limit: number, seconds: number) {
-  return limitError('rate', `${tool} may be called ${limit} times a minute, and was.`, {
+const tooOften = (tool: string, limit: number, seconds: number) =>
+  limitError('rate', `${tool} may be called ${limit} times a minute, and was.`, {
     next: `Call it again in ${seconds} s, or do something else meanwhile; the operator can raise RATE_LIMITS.`,
     retryable: true,
     retryAfterSeconds: seconds,
     data: { limit_per_minute: limit },
   });
-}

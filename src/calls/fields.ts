@@ -116,34 +116,28 @@ export const hiddenFields = {
 };
 
 /** What a tool, a workflow unless `all` says otherwise, takes besides the fields that it advertises. */
-export function unadvertised(
+export const unadvertised = (
   fields: z.ZodRawShape,
   all: z.ZodRawShape = { ...hiddenFields, ...workflowFields, ...quietWorkflowFields },
-): z.ZodRawShape {
-  return Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(fields, name)));
-}
+): z.ZodRawShape => Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(fields, name)));
 
 /** What the tools share that work in steps and only read, beside what each says of itself; `renamed` are older names of its own. */
-export function inSteps<const Fields extends z.ZodRawShape>(fields: Fields, renamed: Record<string, string> = {}) {
-  return {
-    effects: { writes: false, destroys: false, network: true, idempotent: false },
-    fields,
-    accepts: unadvertised(fields),
-    renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files', ...renamed },
-  };
-}
+export const inSteps = <const Fields extends z.ZodRawShape>(fields: Fields, renamed: Record<string, string> = {}) => ({
+  effects: { writes: false, destroys: false, network: true, idempotent: false },
+  fields,
+  accepts: unadvertised(fields),
+  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files', ...renamed },
+});
 
 /** The words of a workflow's replies: `pause_for_validation`, `precommit_required`, `validation_status` and so on. */
-export function wordsOf(tool: string, work: string, others: Partial<WorkflowWords> = {}): WorkflowWords {
-  return {
-    pause: `pause_for_${work}`,
-    required: `${tool}_required`,
-    status: `${work}_status`,
-    complete: `${work}_complete`,
-    summary: `complete_${work}`,
-    ...others,
-  };
-}
+export const wordsOf = (tool: string, work: string, others: Partial<WorkflowWords> = {}): WorkflowWords => ({
+  pause: `pause_for_${work}`,
+  required: `${tool}_required`,
+  status: `${work}_status`,
+  complete: `${work}_complete`,
+  summary: `complete_${work}`,
+  ...others,
+});
 
 /** Fields of the tools that put one text to several models. */
 export const modelsField = z.array(z.string()).optional();

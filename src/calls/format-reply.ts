@@ -65,12 +65,11 @@ function metadataSection(metadata: Record<string, unknown>, status: string): str
   return `## Metadata\n${list(facts)}`;
 }
 
-function list(facts: Record<string, unknown>): string {
-  return Object.entries(facts)
+const list = (facts: Record<string, unknown>): string =>
+  Object.entries(facts)
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => `- ${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join('\n');
-}
 
 function titleOf(key: string): string {
   const words = key.replaceAll('_', ' ');
@@ -101,9 +100,7 @@ export const replyMargin = 1.08;
 /** No text is cut shorter than this many tokens. */
 const shortTokens = 60;
 
-export function documentTokens(document: JsonObject): number {
-  return estimateTokens(JSON.stringify(document), replyMargin);
-}
+export const documentTokens = (document: JsonObject): number => estimateTokens(JSON.stringify(document), replyMargin);
 
 /** No text has more tokens than bytes: most replies need no estimate. */
 function fits(document: JsonObject, limit: number): boolean {
@@ -115,12 +112,12 @@ function fits(document: JsonObject, limit: number): boolean {
  * A reply with a model's answer in it, at most `limit` tokens. One that is too long carries the answer's beginning and the
  * cursor at which the tool `threads` reads on; nothing is lost, since the thread has all of it.
  */
-export function truncateAnswer(
+export const truncateAnswer = (
   make: (text: string) => JsonObject,
   { thread, seq, text, asStored }: AnswerPlace,
   limit: number,
-): JsonObject {
-  return fitTexts([text], limit, ([shown = '']) => {
+): JsonObject =>
+  fitTexts([text], limit, ([shown = '']) => {
     if (shown === text) return make(text);
     const truncated = {
       total_tokens: estimateTokens(text),
@@ -131,7 +128,6 @@ export function truncateAnswer(
     };
     return { ...make(shown), truncated };
   });
-}
 
 /**
  * The document with its texts cut so that it has at most `limit` tokens: the short ones stay whole, the long ones get equal parts

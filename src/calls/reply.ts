@@ -80,9 +80,7 @@ export interface Reply {
   kept?: KeptReply;
 }
 
-export function successReply(document: JsonObject): Reply {
-  return { isError: false, document: pruned(document) };
-}
+export const successReply = (document: JsonObject): Reply => ({ isError: false, document: pruned(document) });
 
 export interface FailureContext {
   toolName: string;
@@ -159,11 +157,8 @@ const nexts: Record<ErrorKind, string> = {
   bug: 'The log has the details under this req_id; please report it.',
 };
 
-function nextFor({ kind, details }: AppError): string {
-  return kind === 'model' && details.retryable
-    ? 'Send the same call again in a moment, or name another model.'
-    : nexts[kind];
-}
+const nextFor = ({ kind, details }: AppError): string =>
+  kind === 'model' && details.retryable ? 'Send the same call again in a moment, or name another model.' : nexts[kind];
 
 /** Everything about an answered call that a reader may want to know. */
 export function metadataOf(
@@ -210,18 +205,16 @@ function summaryLine({ model, tokens, costUsd }: SummaryCost): JsonObject {
 }
 
 /** What was done with each file, as replies have it. */
-export function fileFacts(files: FileReport): JsonObject {
-  return {
-    embedded: nonEmpty(files.embedded),
-    outlined: nonEmpty(files.outlined),
-    summarised: nonEmpty(files.summarised),
-    found: nonEmpty(files.found),
-    unchanged: nonEmpty(files.unchanged),
-    changed: nonEmpty(files.changed),
-    skipped: nonEmpty(files.skipped.map(skip => ({ ...skip }))),
-    masked: Object.keys(files.masked).length > 0 ? files.masked : undefined,
-  };
-}
+export const fileFacts = (files: FileReport): JsonObject => ({
+  embedded: nonEmpty(files.embedded),
+  outlined: nonEmpty(files.outlined),
+  summarised: nonEmpty(files.summarised),
+  found: nonEmpty(files.found),
+  unchanged: nonEmpty(files.unchanged),
+  changed: nonEmpty(files.changed),
+  skipped: nonEmpty(files.skipped.map(skip => ({ ...skip }))),
+  masked: Object.keys(files.masked).length > 0 ? files.masked : undefined,
+});
 
 function attemptLine({ provider, model, outcome, class: kind, elapsedMs }: AttemptRecord): JsonObject {
   return { model: `${provider}:${model}`, outcome, class: kind, elapsed_ms: Math.round(elapsedMs) };
@@ -239,18 +232,15 @@ export function continuationOffer(thread: Thread, maxTurns: number, sentTurns: n
 }
 
 /** A call as every reply names it, where no model was asked. */
-export function localMetadata(call: ParsedCall, elapsedMs: number): JsonObject {
-  return {
-    tool_name: call.tool.name,
-    req_id: call.reqId,
-    latency_ms: Math.round(elapsedMs),
-    warnings: nonEmpty(call.warnings),
-  };
-}
+export const localMetadata = (call: ParsedCall, elapsedMs: number): JsonObject => ({
+  tool_name: call.tool.name,
+  req_id: call.reqId,
+  latency_ms: Math.round(elapsedMs),
+  warnings: nonEmpty(call.warnings),
+});
 
-function nonEmpty<Item extends Json>(items: readonly Item[]): Item[] | undefined {
-  return items.length > 0 ? [...items] : undefined;
-}
+const nonEmpty = <Item extends Json>(items: readonly Item[]): Item[] | undefined =>
+  items.length > 0 ? [...items] : undefined;
 
 /** Leaves out keys without a value, and objects that are left empty by that. */
 function pruned(document: JsonObject): JsonObject {
@@ -310,12 +300,10 @@ export function readControlStatus(text: string): { status: string; object: Recor
 }
 
 /** What such a request asks for, as keys of a reply: callers need not take its text apart. */
-export function wishIn({
+export const wishIn = ({
   files_needed: files,
   mandatory_instructions: instructions,
-}: Record<string, unknown>): JsonObject {
-  return {
-    ...(Array.isArray(files) && { files_needed: textsIn(files) }),
-    ...(typeof instructions === 'string' && { mandatory_instructions: instructions }),
-  };
-}
+}: Record<string, unknown>): JsonObject => ({
+  ...(Array.isArray(files) && { files_needed: textsIn(files) }),
+  ...(typeof instructions === 'string' && { mandatory_instructions: instructions }),
+});

@@ -385,6 +385,5 @@ export function workflowOf({ mode }: Pick<ToolDefinition, 'mode'>): WorkflowMode
 }
 
 /** The tools behind a name that stands for several; undefined for any other. */
-export function aliasOf({ mode }: Pick<ToolDefinition, 'mode'>): AliasMode | undefined {
-  return 'to' in mode && 'by' in mode ? mode : undefined;
-}
+export const aliasOf = ({ mode }: Pick<ToolDefinition, 'mode'>): AliasMode | undefined =>
+  'to' in mode && 'by' in mode ? mode : undefined;

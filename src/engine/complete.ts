@@ -153,13 +153,11 @@ async function candidatesFor(
   return candidates;
 }
 
-async function masked({ mask }: CompleteServices, scope: string, message: Message): Promise<Message> {
-  return mapMessage(message, async text => (await mask(text, scope)).text);
-}
+const masked = async ({ mask }: CompleteServices, scope: string, message: Message): Promise<Message> =>
+  mapMessage(message, async text => (await mask(text, scope)).text);
 
-function maskedMessages(services: CompleteServices, { messages }: CompleteRequest, scope: string): Promise<Message[]> {
-  return Promise.all(messages.map(message => masked(services, scope, message)));
-}
+const maskedMessages = (services: CompleteServices, { messages }: CompleteRequest, scope: string): Promise<Message[]> =>
+  Promise.all(messages.map(message => masked(services, scope, message)));
 
 /** Messages of one side in a row, as the turn that they become. */
 interface Group extends Pick<StoredTurn, 'content'> {
@@ -229,9 +227,8 @@ async function unsent(
   return { before: first, after: second };
 }
 
-function wordsOf({ role, content }: Pick<Group, 'role' | 'content'>): string {
-  return `${role}: ${content.replace(/\s+/g, ' ').trim()}`;
-}
+const wordsOf = ({ role, content }: Pick<Group, 'role' | 'content'>): string =>
+  `${role}: ${content.replace(/\s+/g, ' ').trim()}`;
 
 /** Where most of what was given last stands in a row, the newest place of several: an answer alone may be given twice. */
 function longestRun(stored: readonly string[], given: readonly string[]): { end: number; length: number } {

@@ -87,11 +87,10 @@ async function show(
   if (!shown.paths.includes(file.path)) shown.paths.push(file.path);
 }
 
-function tooMany(count: number, limit: number): Error {
-  return limitError('files', `${count} files were named; at most ${limit} go along.`, {
+const tooMany = (count: number, limit: number): Error =>
+  limitError('files', `${count} files were named; at most ${limit} go along.`, {
     next: 'Name fewer, or raise MAX_NAMED_FILES.',
   });
-}
 
 /** What a conversation needs in addition to the services of a call. */
 export interface ConversationServices extends CallServices {
@@ -296,19 +295,16 @@ async function toolsFor(
   return { tools: [...tools, ...allowed], onToolCall: onToolCall ?? gate };
 }
 
-function unasked(name: string) {
-  return {
-    action: 'deny' as const,
-    reason: `${name} needs the approval of the program, which approves nothing (onToolCall).`,
-  };
-}
+const unasked = (name: string) => ({
+  action: 'deny' as const,
+  reason: `${name} needs the approval of the program, which approves nothing (onToolCall).`,
+});
 
-function unknownTools(unknown: readonly string[], known: readonly string[]): Error {
-  return inputError(`There is no tool named ${unknown.map(name => `"${name}"`).join(', ')}.`, {
+const unknownTools = (unknown: readonly string[], known: readonly string[]): Error =>
+  inputError(`There is no tool named ${unknown.map(name => `"${name}"`).join(', ')}.`, {
     next: `Name some of ${known.join(', ')}, or give a tool of your own.`,
     validationErrors: [{ field: 'tools', error: 'unknown', allowed: [...known] }],
   });
-}
 
 /** Who may be asked: able to call tools where there are some, and with room for what is sent; earlier turns are trimmed to it. */
 async function candidatesFor(
@@ -351,20 +347,18 @@ function emitFiles({ emit }: CallServices, reqId: RequestId, shown: { paths: str
   emit({ type: 'files.read', reqId, tool: toolName, embedded: shown.paths, skipped });
 }
 
-function nothingToSend(): Error {
-  return inputError('There is no message to send.', {
+const nothingToSend = (): Error =>
+  inputError('There is no message to send.', {
     code: 'MISSING_PARAMETER',
     next: 'Give a "message" that says what is wanted.',
     validationErrors: [{ field: 'message', error: 'missing' }],
   });
-}
 
-function withoutTools(name: string): Error {
-  return inputError(`${name} can't call tools.`, {
+const withoutTools = (name: string): Error =>
+  inputError(`${name} can't call tools.`, {
     next: 'Name a model that can (listModels says which), or send without tools.',
     validationErrors: [{ field: 'model', error: 'it calls no tools' }],
   });
-}
 
 function tooLong(tokens: number, candidate: Candidate | undefined): Error {
   const window = candidate ? `; ${candidate.model.id} takes ${candidate.model.window}` : '';

@@ -160,9 +160,8 @@ function asWritten(document: JsonObject, written: (field: string) => string): Js
   return { ...document, error: { ...error, validation_errors: fields } };
 }
 
-function reasonOf({ error }: JsonObject): string | undefined {
-  return isRecord(error) && typeof error.message === 'string' ? error.message : undefined;
-}
+const reasonOf = ({ error }: JsonObject): string | undefined =>
+  isRecord(error) && typeof error.message === 'string' ? error.message : undefined;
 
 /** Says what a call may cost at the most, before a model is paid for it. */
 function createCostNotice({ note }: Progress): (usd: number) => void {
@@ -196,6 +195,4 @@ function commonOf(args: Record<string, unknown>): ParsedCall['common'] {
   };
 }
 
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
-}
+const stackOf = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error));

@@ -115,9 +115,8 @@ export function narrowExposure(
   return { ...exposed, tools: listed, unknown: isNarrow ? unknownOf(tools, toolsets) : exposed.unknown };
 }
 
-function anyOf(globs: readonly string[] | undefined): ((name: string) => boolean) | undefined {
-  return globs && (name => globs.some(glob => fits(name.toLowerCase(), glob.toLowerCase().split('*'))));
-}
+const anyOf = (globs: readonly string[] | undefined): ((name: string) => boolean) | undefined =>
+  globs && (name => globs.some(glob => fits(name.toLowerCase(), glob.toLowerCase().split('*'))));
 
 /** Whether a name is these parts with any letters between them. */
 function fits(name: string, [first = '', ...others]: readonly string[]): boolean {

@@ -206,9 +206,7 @@ async function readPath(parts: ResourceParts, path: string, principal: Principal
   return turn && { mimeType: 'text/markdown', text: turn.content };
 }
 
-function document(value: object): ResourceText {
-  return { mimeType: json, text: JSON.stringify(value) };
-}
+const document = (value: object): ResourceText => ({ mimeType: json, text: JSON.stringify(value) });
 
 async function modelRows({ providers, defaultModel }: ModelActions) {
   const rows = (await providers())
@@ -220,44 +218,38 @@ async function modelRows({ providers, defaultModel }: ModelActions) {
   return { default_model: defaultModel, models: rows };
 }
 
-function jobDocument({ id, tool, thread, status, createdAt, updatedAt, expiresAt, reply }: Job) {
-  return {
-    job_id: id,
-    status,
-    tool,
-    continuation_id: thread,
-    created_at: isoTime(createdAt),
-    updated_at: isoTime(updatedAt),
-    expires_at: isoTime(expiresAt),
-    reply: reply?.document,
-  };
-}
+const jobDocument = ({ id, tool, thread, status, createdAt, updatedAt, expiresAt, reply }: Job) => ({
+  job_id: id,
+  status,
+  tool,
+  continuation_id: thread,
+  created_at: isoTime(createdAt),
+  updated_at: isoTime(updatedAt),
+  expires_at: isoTime(expiresAt),
+  reply: reply?.document,
+});
 
-function threadDocument({ id, title, toolName, createdAt, updatedAt, expiresAt, totals, turns }: Thread) {
-  return {
-    continuation_id: id,
-    title,
-    tool: toolName,
-    created_at: isoTime(createdAt),
-    updated_at: isoTime(updatedAt),
-    expires_at: isoTime(expiresAt),
-    tokens: totals.tokens,
-    turns: turns.map(turn => ({
-      turn: turn.seq,
-      role: turn.role,
-      tool: turn.toolName,
-      model: turn.modelName && `${turn.modelProvider}:${turn.modelName}`,
-      at: isoTime(turn.timestamp),
-      status: turn.status,
-      content: turn.content,
-      files: turn.files.map(({ path, form }) => ({ path, form })),
-    })),
-  };
-}
+const threadDocument = ({ id, title, toolName, createdAt, updatedAt, expiresAt, totals, turns }: Thread) => ({
+  continuation_id: id,
+  title,
+  tool: toolName,
+  created_at: isoTime(createdAt),
+  updated_at: isoTime(updatedAt),
+  expires_at: isoTime(expiresAt),
+  tokens: totals.tokens,
+  turns: turns.map(turn => ({
+    turn: turn.seq,
+    role: turn.role,
+    tool: turn.toolName,
+    model: turn.modelName && `${turn.modelProvider}:${turn.modelName}`,
+    at: isoTime(turn.timestamp),
+    status: turn.status,
+    content: turn.content,
+    files: turn.files.map(({ path, form }) => ({ path, form })),
+  })),
+});
 
-function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
-}
+const isoTime = (ms: number): string => new Date(ms).toISOString();
 
 function threadListing({ id, title, toolName, updatedAt }: ThreadHead): ResourceListing {
   const description = `Thread begun with ${toolName}, last used ${isoTime(updatedAt)}.`;

@@ -35,9 +35,7 @@ export interface Withheld {
 export const alwaysOn: ReadonlySet<string> = new Set(['version', 'listmodels']);
 
 /** Whether a handful of tools stands for all. */
-export function isLean({ profile, only }: ExposurePolicy): boolean {
-  return profile === 'lean' && !only?.length;
-}
+export const isLean = ({ profile, only }: ExposurePolicy): boolean => profile === 'lean' && !only?.length;
 
 /** What the operator's settings make of the tools; `unknown` has a sentence for each of their words that names nothing. */
 export function selectTools<Tool extends Offerable>(tools: readonly Tool[], policy: ExposurePolicy) {
@@ -88,8 +86,8 @@ function whyWithheld(
 }
 
 /** What a host tells its model of the tools as a whole; hosts cut it at 2 KB. `workflows`: those that work in steps. */
-export function instructionsFor(workflows: readonly string[]): string {
-  return [
+export const instructionsFor = (workflows: readonly string[]): string =>
+  [
     'Polylogue asks other models and remembers the conversation.',
     'Pass the continuation_id of a reply (or "last") to any tool and any model to go on; files are sent once, then as changes.',
     'Use exactly the model that the user names; else leave model out.',
@@ -99,7 +97,6 @@ export function instructionsFor(workflows: readonly string[]): string {
   ]
     .filter(Boolean)
     .join(' ');
-}
 
 /** What hosts are told before the definitions of the tools are loaded; undefined where only those know. */
 export function offerOf(tools: readonly OfferedTool[], policy: ExposurePolicy) {

@@ -45,9 +45,7 @@ export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: 
 }
 
 /** The largest power of two that is not above the window: models of one class share a thread's compactions. */
-export function windowClass(window: number): number {
-  return 2 ** Math.floor(Math.log2(Math.max(1, window)));
-}
+export const windowClass = (window: number): number => 2 ** Math.floor(Math.log2(Math.max(1, window)));
 
 /** What a reader of a summary must not miss: decisions, causes, constraints, open questions. */
 const weighty =
@@ -105,9 +103,8 @@ function digest(content: string, tokens: number): string {
   return estimateTokens(text) <= tokens ? text : `${safeCut(text, Math.floor(tokens * 2.5))}…`;
 }
 
-function weightOf(line: string): number {
-  return (weighty.test(line) ? 2 : 0) + (pathLike.test(line) ? 1 : 0) + (/\d/.test(line) ? 0.5 : 0);
-}
+const weightOf = (line: string): number =>
+  (weighty.test(line) ? 2 : 0) + (pathLike.test(line) ? 1 : 0) + (/\d/.test(line) ? 0.5 : 0);
 
 /** A compaction cuts to this part of the budget at once: each loses the vendor's cache, so that there are to be few. */
 const cutTo = 0.3;
@@ -140,9 +137,8 @@ export function selectionTokens({ compaction, turns }: Selection): number {
 }
 
 /** Whether a prompt of these turns has outgrown its share of the window or the number of turns. */
-export function exceedsHistoryBudget(selection: Selection, historyBudget: number, maxTurns: number): boolean {
-  return selection.turns.length > maxTurns || selectionTokens(selection) > historyBudget;
-}
+export const exceedsHistoryBudget = (selection: Selection, historyBudget: number, maxTurns: number): boolean =>
+  selection.turns.length > maxTurns || selectionTokens(selection) > historyBudget;
 
 /**
  * Decides how the thread is shown from now on: the newest exchanges whole, one that is too long cut in its middle, all
@@ -228,14 +224,12 @@ function fittingTrim(turn: StoredTurn, budget: number): Trim {
   return { seq: turn.seq, chars };
 }
 
-function trimmedTokens(turn: StoredTurn, trim: Trim): number {
-  return estimateTokens(renderTurn(turn, undefined, new Map(), trim)) + (turn.role === 'user' ? 20 : 0);
-}
+const trimmedTokens = (turn: StoredTurn, trim: Trim): number =>
+  estimateTokens(renderTurn(turn, undefined, new Map(), trim)) + (turn.role === 'user' ? 20 : 0);
 
 /** The turns that a compaction stands for. */
-export function droppedTurns({ turns }: Pick<Thread, 'turns'>, { upToSeq }: Compaction): StoredTurn[] {
-  return turns.filter(turn => turn.status === 'done' && turn.seq <= upToSeq);
-}
+export const droppedTurns = ({ turns }: Pick<Thread, 'turns'>, { upToSeq }: Compaction): StoredTurn[] =>
+  turns.filter(turn => turn.status === 'done' && turn.seq <= upToSeq);
 
 /** Tokens (o200k) that somebody else's words may take in place of the extract, beside the first request and the files. */
 export function summaryRoom({ summary }: Compaction, dropped: readonly StoredTurn[]): number {

@@ -43,9 +43,8 @@ async function newest(store: Store, place: ThreadScope, now: number): Promise<Th
 }
 
 /** A thread's head, refused like the thread itself: the same work whatever its length. */
-export async function loadHead(store: Store, id: ThreadId, owner: string, now: number): Promise<ThreadHead> {
-  return ownedBy(owner, orRefuse(await store.head(id, now), id));
-}
+export const loadHead = async (store: Store, id: ThreadId, owner: string, now: number): Promise<ThreadHead> =>
+  ownedBy(owner, orRefuse(await store.head(id, now), id));
 
 /** A thread with what it shares with those it was forked off: turns, and summaries. Another owner's thread is not found. */
 export async function loadThread(store: Store, id: ThreadId, owner: string, now: number): Promise<Thread> {
@@ -119,13 +118,12 @@ function orRefuse<Found>(found: Lookup<Found>, id: ThreadId): Found {
   }
 }
 
-function notFound(id: ThreadId, why = ''): AppError {
-  return new AppError('input', `There is no thread ${id}.${why}`, {
+const notFound = (id: ThreadId, why = ''): AppError =>
+  new AppError('input', `There is no thread ${id}.${why}`, {
     code: 'THREAD_NOT_FOUND',
     class: 'validation',
     next: 'List the threads of this project with "threads", or use "last"; a question without continuation_id begins a new thread.',
   });
-}
 
 /** How often, in milliseconds, a store is tried that failed, how many times, and how many answers wait for it at most. */
 const lateEveryMs = 2_000;
@@ -171,9 +169,8 @@ function createLateAnswers(clock: Clock, emit: Emit, exclusively: WithThreadLock
   };
 }
 
-function isPassing(error: unknown): boolean {
-  return isAppError(error) && ['unavailable', 'storage_full'].includes(error.details.class);
-}
+const isPassing = (error: unknown): boolean =>
+  isAppError(error) && ['unavailable', 'storage_full'].includes(error.details.class);
 
 /** Where the shared state has what waits for an answer in a thread: the keys go on with the thread's id. */
 export const runPrefixes = ['run/', 'run-body/'] as const;
@@ -266,9 +263,8 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
      * Finds a thread by its id or `last` (the newest of the workspace). Throws INVALID_INPUT_FORMAT, THREAD_NOT_FOUND or
      * THREAD_EXPIRED; another owner's thread is not found.
      */
-    async find(reference: string, place: ThreadScope): Promise<Thread> {
-      return load(await idFor(store, reference, place, clock.now()), place.owner);
-    },
+    find: async (reference: string, place: ThreadScope): Promise<Thread> =>
+      load(await idFor(store, reference, place, clock.now()), place.owner),
 
     /** The same without its turns: for who reads the thread under its lease anyway. */
     async findHead(reference: string, place: ThreadScope): Promise<ThreadHead> {
@@ -299,14 +295,13 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     },
 
     /** Adds it once a store works again that refused it, to the thread as it was. False where that will not happen. */
-    addLater({ id, owner, seq }: Thread, exchange: ExchangeId, addition: Addition, error: unknown): boolean {
-      return late.keep(id, error, async () => {
+    addLater: ({ id, owner, seq }: Thread, exchange: ExchangeId, addition: Addition, error: unknown): boolean =>
+      late.keep(id, error, async () => {
         const { turns } = await load(id, owner);
         // The store may have taken it, and only its word got lost.
         if (turns.some(turn => turn.exchange === exchange && turn.status === addition.status)) return;
         await store.commit(id, changeOf(seq, exchange, addition));
-      });
-    },
+      }),
 
     /** Removes a thread with what waits in it; false when it was not live. Under its lease. */
     async remove(id: ThreadId): Promise<boolean> {
@@ -330,9 +325,8 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
   };
 }
 
-function headOf({ turns: _turns, compactions: _compactions, workflows: _workflows, ...head }: Thread): ThreadHead {
-  return head;
-}
+const headOf = ({ turns: _turns, compactions: _compactions, workflows: _workflows, ...head }: Thread): ThreadHead =>
+  head;
 
 function withChange(thread: Thread, change: ThreadChange, seq: number): Thread {
   const { exchange, workflow, compaction } = change;

@@ -62,21 +62,19 @@ export function renderTurns({ compaction, turns }: Selection, blobs: Blobs): Mes
 }
 
 /** One message a document, before the turn that brought it: so that vendors can be told apart what is material. */
-function documentMessages({ files }: Pick<Turn, 'files'>, blobs: Blobs): Message[] {
-  return files.flatMap(file => {
+const documentMessages = ({ files }: Pick<Turn, 'files'>, blobs: Blobs): Message[] =>
+  files.flatMap(file => {
     const text = renderDocument(file, blobs);
     return text === undefined ? [] : [{ ...said('user', 'turn', text), document: true }];
   });
-}
 
 /** A message of one text. */
 export function said(role: Message['role'], section: Message['section'], text: string): Message {
   return { role, section, parts: [{ type: 'text', text }] };
 }
 
-function trimOf(compaction: Compaction | undefined, turn: Turn): Trim | undefined {
-  return compaction?.trims.find(trim => trim.seq === turn.seq);
-}
+const trimOf = (compaction: Compaction | undefined, turn: Turn): Trim | undefined =>
+  compaction?.trims.find(trim => trim.seq === turn.seq);
 
 /**
  * A turn as text. An assistant's is its bare answer, since models imitate whatever heads their answers; who wrote it is
@@ -91,13 +89,11 @@ export function renderTurn(turn: Turn, previous: Turn | undefined, blobs: Blobs,
   return [header.join(' '), content, ...files].join('\n\n');
 }
 
-function modelOf(turn: Turn): string {
-  return turn.modelProvider && turn.modelName ? `${turn.modelProvider}:${turn.modelName}` : 'an unnamed model';
-}
+const modelOf = (turn: Turn): string =>
+  turn.modelProvider && turn.modelName ? `${turn.modelProvider}:${turn.modelName}` : 'an unnamed model';
 
-function noteOf(file: FileRecord): string {
-  return `--- FILE LEFT OUT (shown earlier, ask for it again): ${printablePath(file.path)} ---`;
-}
+const noteOf = (file: FileRecord): string =>
+  `--- FILE LEFT OUT (shown earlier, ask for it again): ${printablePath(file.path)} ---`;
 
 /** One file of a turn between its markers. */
 export function renderFile(file: FileRecord, blobs: Blobs): string {
@@ -137,9 +133,8 @@ function shownText(kind: 'FILE' | 'DOCUMENT', file: FileRecord, blobs: Blobs): s
   return between(kind, path, `lines ${from}-${to} of ${file.lines}`, numberLines(linesBetween(text, from, to), from));
 }
 
-function between(kind: string, path: string, extent: string, numbered: string): string {
-  return `--- BEGIN ${kind}: ${path} (${extent}) ---\n${numbered}\n--- END ${kind}: ${path} ---`;
-}
+const between = (kind: string, path: string, extent: string, numbered: string): string =>
+  `--- BEGIN ${kind}: ${path} (${extent}) ---\n${numbered}\n--- END ${kind}: ${path} ---`;
 
 /** Each of its lines begins with the lines of the file that it stands for. */
 function condensed(what: 'OUTLINE' | 'SUMMARY', path: string, { lines, shown }: FileRecord, blobs: Blobs): string {
@@ -158,12 +153,11 @@ export function turnTokens(turn: Omit<Turn, 'tokens'>, previous: Turn | undefine
   return text + documentTokens(turn.files, blobs) + imageTokens * turn.images.length;
 }
 
-function documentTokens(files: readonly FileRecord[], blobs: Blobs): number {
-  return files.reduce((sum, file) => {
+const documentTokens = (files: readonly FileRecord[], blobs: Blobs): number =>
+  files.reduce((sum, file) => {
     const text = renderDocument(file, blobs);
     return text === undefined ? sum : sum + estimateTokens(text) + tokensPerMessage;
   }, 0);
-}
 
 /** A file whose text stands in the prompt that is about to be sent. */
 export interface PromptFile extends Pick<FileRecord, 'path' | 'size' | 'mtimeMs' | 'sha256' | 'document'> {

@@ -78,11 +78,10 @@ async function textOf(pieces: AsyncIterable<string>, maxTokens: number): Promise
   return text;
 }
 
-function tooLong(room: number): Error {
-  return limitError('size', `The export is longer than a reply, which has room for about ${room} tokens.`, {
+const tooLong = (room: number): Error =>
+  limitError('size', `The export is longer than a reply, which has room for about ${room} tokens.`, {
     next: 'Send output_path: a file inside the project. On a read-only server, "polylogue export" writes it.',
   });
-}
 
 /** Never over what is there: the file gets a number then. */
 async function write(

@@ -24,25 +24,23 @@ export interface FileReporter {
   writing<Result>(path: string, write: () => Promise<Result>, pathOf: (result: Result) => string): Promise<Result>;
 }
 
-export function createFileReporter(emit: Emit, call: ReportedCall): FileReporter {
-  return {
-    read(path, code) {
-      const skipped = code === undefined ? [] : [{ path, code }];
-      emit({ type: 'files.read', ...call, embedded: code === undefined ? [path] : [], skipped });
-    },
-    async writing(path, write, pathOf) {
-      try {
-        const result = await write();
-        emit({ type: 'files.written', ...call, path: pathOf(result) });
-        return result;
-      } catch (error) {
-        const code = isAppError(error) ? error.details.code : 'INTERNAL_SERVER_ERROR';
-        emit({ type: 'files.written', ...call, path, code });
-        throw error;
-      }
-    },
-  };
-}
+export const createFileReporter = (emit: Emit, call: ReportedCall): FileReporter => ({
+  read(path, code) {
+    const skipped = code === undefined ? [] : [{ path, code }];
+    emit({ type: 'files.read', ...call, embedded: code === undefined ? [path] : [], skipped });
+  },
+  async writing(path, write, pathOf) {
+    try {
+      const result = await write();
+      emit({ type: 'files.written', ...call, path: pathOf(result) });
+      return result;
+    } catch (error) {
+      const code = isAppError(error) ? error.details.code : 'INTERNAL_SERVER_ERROR';
+      emit({ type: 'files.written', ...call, path, code });
+      throw error;
+    }
+  },
+});
 
 export interface UploadParts {
   documents?: DocumentLibrary;
@@ -128,9 +126,8 @@ function libraryOf({ documents }: UploadParts): DocumentLibrary {
   });
 }
 
-function tooMany(named: number, limit: number): Error {
-  return limitError('files', `${named} files were named; at most ${limit} are uploaded in one call.`, {
+const tooMany = (named: number, limit: number): Error =>
+  limitError('files', `${named} files were named; at most ${limit} are uploaded in one call.`, {
     next: `Name at most ${limit}, the others in another call.`,
     data: { named, limit },
   });
-}

@@ -79,7 +79,7 @@ export async function continueTruncated(
 }
 
 /** Returns the fields that every model call takes from its tool call. */
-export function questionBase({
+export const questionBase = ({
   reqId,
   tool,
   request,
@@ -87,18 +87,16 @@ export function questionBase({
   signal,
   progress,
   thread,
-}: ParsedCall & Partial<Pick<ThreadedCall, 'thread'>>) {
-  return {
-    reqId,
-    tool: tool.name,
-    payer: { owner: request.principal.owner, ...(thread && { thread: thread.id }) },
-    ...(thread && { cacheKey: thread.id }),
-    root: request.principal.root,
-    temperature: common.temperature,
-    signal,
-    onProgress: (delta: string) => progress.streamed(delta),
-  };
-}
+}: ParsedCall & Partial<Pick<ThreadedCall, 'thread'>>) => ({
+  reqId,
+  tool: tool.name,
+  payer: { owner: request.principal.owner, ...(thread && { thread: thread.id }) },
+  ...(thread && { cacheKey: thread.id }),
+  root: request.principal.root,
+  temperature: common.temperature,
+  signal,
+  onProgress: (delta: string) => progress.streamed(delta),
+});
 
 /** Stores what the caller contributed as a turn, without asking a model. Later calls on the thread read it. */
 export async function recordLocalTurn(services: CallServices, call: ThreadedCall, local: LocalTurn): Promise<Reply> {

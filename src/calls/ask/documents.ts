@@ -199,9 +199,7 @@ function uploaded(path: string, text: string): CollectedFile {
 }
 
 /** As files are read here: line ends are plain, and nothing ends a text early. */
-function plain(text: string): string {
-  return text.replace(/\r\n?/g, '\n').replaceAll('\0', '').toWellFormed();
-}
+const plain = (text: string): string => text.replace(/\r\n?/g, '\n').replaceAll('\0', '').toWellFormed();
 
 /** A document that the vendor can't take is skipped with its reason; a cancelled call and our own mistakes are not. */
 function failed(input: string, error: unknown): Outcome {
@@ -211,11 +209,10 @@ function failed(input: string, error: unknown): Outcome {
   return { skip: skip(input, code, reason), failure: error };
 }
 
-function tooLong(input: string, length: number, limit: number): AppError {
-  return limitError('size', `${input} holds ${length} characters of text; at most ${limit} are taken.`, {
+const tooLong = (input: string, length: number, limit: number): AppError =>
+  limitError('size', `${input} holds ${length} characters of text; at most ${limit} are taken.`, {
     next: 'Split the document, or send the part that matters.',
   });
-}
 
 function refuseTooMany(named: number, limit: number): void {
   if (named <= limit) return;

@@ -110,11 +110,9 @@ const maxModels = 10;
  * What a call is expected to be, for endpoints that have to say beforehand how long they wait. Never rejects: what can't be said is
  * found out by the call itself.
  */
-export function createCallKind(
-  { efforts }: Pick<CallServices, 'efforts'>,
-  explained: Explained,
-): (request: ToolRequest) => Promise<CallKind> {
-  return async request => {
+export const createCallKind =
+  ({ efforts }: Pick<CallServices, 'efforts'>, explained: Explained): ((request: ToolRequest) => Promise<CallKind>) =>
+  async request => {
     const tool = explained.tools.find(({ name }) => name === request.name);
     if (!tool) return 'quick';
     if (tool.toolset === 'agent') return 'reasoning';
@@ -125,10 +123,9 @@ export function createCallKind(
     }
     return tool.toolset === 'files' || bringsFiles(request.arguments) ? 'files' : 'quick';
   };
-}
 
-function bringsFiles(args: Record<string, unknown>): boolean {
-  return Object.entries(args).some(([field, value]) => {
+const bringsFiles = (args: Record<string, unknown>): boolean =>
+  Object.entries(args).some(([field, value]) => {
     if (searches.includes(field)) return value === true || value === 'true';
     // Where the project is says nothing of what is read.
     if (field.startsWith('working_directory')) return false;
@@ -136,7 +133,6 @@ function bringsFiles(args: Record<string, unknown>): boolean {
       filePaths.test(field) && (Array.isArray(value) ? value.length > 0 : typeof value === 'string' && value !== '')
     );
   });
-}
 
 async function reasons(
   { explain }: Explained,

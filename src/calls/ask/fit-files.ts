@@ -66,18 +66,13 @@ function isThere(request: FileInclusion, out: IncludedFiles, file: FoundFile['fi
   );
 }
 
-function byLine(a: FileRecord, b: FileRecord): number {
-  return (a.range?.from ?? 0) - (b.range?.from ?? 0);
-}
+const byLine = (a: FileRecord, b: FileRecord): number => (a.range?.from ?? 0) - (b.range?.from ?? 0);
 
-function placeOf(path: string, range: LineRange | undefined): string {
-  return range ? `${printablePath(path)}:${range.from}-${range.to}` : printablePath(path);
-}
+const placeOf = (path: string, range: LineRange | undefined): string =>
+  range ? `${printablePath(path)}:${range.from}-${range.to}` : printablePath(path);
 
 /** Longer words tell more. */
-function weightOf(word: string): number {
-  return Math.min(4, word.length / 4);
-}
+const weightOf = (word: string): number => Math.min(4, word.length / 4);
 
 /** How much of what is asked for a text speaks of: 0 when of nothing. Both are lower-case. */
 export function relevance(words: readonly string[], text: string): number {
@@ -87,9 +82,8 @@ export function relevance(words: readonly string[], text: string): number {
 }
 
 /** The same for a file: its name tells more than its text. */
-export function fileRelevance(words: readonly string[], path: string, text: string): number {
-  return relevance(words, path.toLowerCase()) * 3 + relevance(words, text.toLowerCase());
-}
+export const fileRelevance = (words: readonly string[], path: string, text: string): number =>
+  relevance(words, path.toLowerCase()) * 3 + relevance(words, text.toLowerCase());
 
 /** A part of a file is only worth sending from this many lines on. */
 const leastLines = 20;

@@ -55,9 +55,7 @@ export interface MaskedText {
   found: Readonly<Record<string, number>>;
 }
 
-export function hashOf(text: string): Sha256 {
-  return sha256(createHash('sha256').update(text).digest('hex'));
-}
+export const hashOf = (text: string): Sha256 => sha256(createHash('sha256').update(text).digest('hex'));
 
 export function recordOf(file: TextFile, form: FileRecord['form'], base: Sha256, range?: LineRange): FileRecord {
   const { path, size, mtimeMs, lines, sha256: hash, document } = file;

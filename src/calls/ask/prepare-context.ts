@@ -76,9 +76,8 @@ export async function prepareContext(services: CallServices, call: RoutedCall): 
 }
 
 /** Tokens of a prompt, in the count of the model that it was made for. */
-export function usedTokens({ budget }: Pick<PreparedCall, 'budget'>): number {
-  return budget.reserved + budget.historyUsed + budget.filesUsed;
-}
+export const usedTokens = ({ budget }: Pick<PreparedCall, 'budget'>): number =>
+  budget.reserved + budget.historyUsed + budget.filesUsed;
 
 /**
  * What a later candidate is asked with: the prompt as it is where that fits into its window beside an answer, else the one that
@@ -190,14 +189,12 @@ function refuseIfNoneFits(
 }
 
 /** What every model is told first, the same for all tools and turns so that vendors can cache it. */
-export function preambleOf(locale: string | undefined): string {
-  return [...lines, languageOf(locale)].filter(line => line !== undefined).join('\n');
-}
+export const preambleOf = (locale: string | undefined): string =>
+  [...lines, languageOf(locale)].filter(line => line !== undefined).join('\n');
 
 /** The one line of it that every model is told, whatever else it is. */
-export function languageOf(locale: string | undefined): string | undefined {
-  return locale ? `Write all your answers in the language of this locale: ${locale}.` : undefined;
-}
+export const languageOf = (locale: string | undefined): string | undefined =>
+  locale ? `Write all your answers in the language of this locale: ${locale}.` : undefined;
 
 const lines = [
   'You are a senior engineer whom a coding agent consults. You share one conversation with other models that it consults; answers above may be theirs.',

@@ -88,9 +88,8 @@ export async function includeFiles(request: FileInclusion): Promise<IncludedFile
   return out;
 }
 
-function lookAgain({ sandbox, maxBytes, signal }: FileInclusion, before: PromptFile) {
-  return before.document ? checkDocument(sandbox, before) : checkFile(sandbox, before, { maxBytes, signal });
-}
+const lookAgain = ({ sandbox, maxBytes, signal }: FileInclusion, before: PromptFile) =>
+  before.document ? checkDocument(sandbox, before) : checkFile(sandbox, before, { maxBytes, signal });
 
 /**
  * Refuses a call that named files none of which can be read, before a model is paid for it. Where there is a question beside

@@ -23,18 +23,15 @@ import type { CallServices } from './services.ts';
  * of them, so that neither provider, store, log nor reply sees one. Halves of surrogate pairs, which some vendors refuse and
  * no store keeps, are replaced on the way.
  */
-export function maskArguments(
+export const maskArguments = (
   mask: Mask,
   args: Record<string, unknown>,
   scope: string,
-): Promise<Record<string, unknown>> {
-  return mapTexts(args, maskText(mask, scope));
-}
+): Promise<Record<string, unknown>> => mapTexts(args, maskText(mask, scope));
 
 /** The same for a document of ours: an error may quote what was refused before it was masked, or what a vendor said. */
-export function maskDocument(mask: Mask, document: JsonObject, scope: string): Promise<JsonObject> {
-  return mapTexts(jsonOf(document), maskText(mask, scope));
-}
+export const maskDocument = (mask: Mask, document: JsonObject, scope: string): Promise<JsonObject> =>
+  mapTexts(jsonOf(document), maskText(mask, scope));
 
 /** An error becomes part of an ordinary reply and of the thread: what a vendor quotes of a key must not. */
 export async function withoutSecrets(mask: Mask, scope: string, error: AppError): Promise<AppError> {

@@ -51,9 +51,8 @@ export async function routeTask(services: Place, call: ThreadedCall, plan: Model
 }
 
 /** Whether a caller's word names a model, rather than leaving the choice. */
-export function isNamed(model: string | undefined): model is string {
-  return model !== undefined && !/^\s*auto\s*(?::|$)/i.test(model);
-}
+export const isNamed = (model: string | undefined): model is string =>
+  model !== undefined && !/^\s*auto\s*(?::|$)/i.test(model);
 
 /** What the named files will about take; documents and pictures are no text. */
 export async function fileTokens(
@@ -69,25 +68,20 @@ export async function fileTokens(
   return Math.ceil(bytes / bytesPerToken);
 }
 
-function threadTokens(thread: Thread): number {
-  return selectionTokens(selectTurns(thread, windowClass(wideWindow)));
-}
+const threadTokens = (thread: Thread): number => selectionTokens(selectTurns(thread, windowClass(wideWindow)));
 
 /** Vendors keep what they were sent for minutes, or an hour at the most. */
 const cachedMs = 3_600_000;
 
 /** What the vendor that answered last may have in its cache. */
-function cachedTokens({ clock }: Pick<CallServices, 'clock'>, thread: Thread, last: StoredTurn | undefined): number {
-  return last && clock.now() - last.timestamp < cachedMs ? threadTokens(thread) : 0;
-}
+const cachedTokens = ({ clock }: Pick<CallServices, 'clock'>, thread: Thread, last: StoredTurn | undefined): number =>
+  last && clock.now() - last.timestamp < cachedMs ? threadTokens(thread) : 0;
 
 /** For calls whose models are chosen one by one: only where the caller says so. */
-export function askedSearch(
+export const askedSearch = (
   { when, ...search }: SearchSettings,
   { webSearch: asked }: Pick<CommonArguments, 'webSearch'>,
-): WebSearch | undefined {
-  return asked && when !== 'off' ? search : undefined;
-}
+): WebSearch | undefined => (asked && when !== 'off' ? search : undefined);
 
 /**
  * Whether the model of a call may search the web. Once it could in a thread, it can in the thread's later turns too: vendors
@@ -246,8 +240,8 @@ function lacks({ candidates: [first], searches }: Resolution, sees: boolean, sea
 }
 
 /** What a model last answered to this tool in this thread. A change of it would lose the vendor's prompt cache and the style. */
-function lastAnswerOf(thread: Thread, tool: string): StoredTurn | undefined {
-  return thread.turns.findLast(
+const lastAnswerOf = (thread: Thread, tool: string): StoredTurn | undefined =>
+  thread.turns.findLast(
     turn =>
       turn.role === 'assistant' &&
       turn.toolName === tool &&
@@ -256,7 +250,6 @@ function lastAnswerOf(thread: Thread, tool: string): StoredTurn | undefined {
       turn.modelProvider !== undefined &&
       turn.modelName !== undefined,
   );
-}
 
 /** Keeps the last effort of this model in the thread if the call sets none, because vendors' caches depend on it. */
 function asBefore(thread: Thread, candidate: Candidate): Candidate {

@@ -152,9 +152,8 @@ function halved(parts: readonly Summary[], perPart: number, signal?: AbortSignal
   return out;
 }
 
-function listOf(parts: readonly Summary[]): string {
-  return parts.map(({ from, to, text }) => `${from}-${to}│ ${text}`).join('\n');
-}
+const listOf = (parts: readonly Summary[]): string =>
+  parts.map(({ from, to, text }) => `${from}-${to}│ ${text}`).join('\n');
 
 /** A file in place of which something shorter stands. */
 export interface ShortenedFile {

@@ -236,9 +236,7 @@ async function writerFor(
 }
 
 /** `openai` of `openai/gpt-5`, as aggregators name models; nothing for a maker's own provider. */
-function makerOf({ id }: ModelInfo): string {
-  return id.slice(0, Math.max(0, id.indexOf('/')));
-}
+const makerOf = ({ id }: ModelInfo): string => id.slice(0, Math.max(0, id.indexOf('/')));
 
 interface Writing {
   candidate: Candidate;
@@ -274,6 +272,4 @@ async function ask(services: SummaryServices, call: RoutedCall, writing: Writing
   return answer.finish.kind === 'length' && lastLine > 0 ? answer.text.slice(0, lastLine) : answer.text;
 }
 
-function nameOf({ provider, id }: ModelInfo): string {
-  return `${provider}:${id}`;
-}
+const nameOf = ({ provider, id }: ModelInfo): string => `${provider}:${id}`;

@@ -55,9 +55,8 @@ export async function maskCall(mask: Mask, parsed: ParsedCall, scope: string): P
 }
 
 /** What the caller asks, in its own words; empty where the tool asks nothing. */
-export function requestText({ prompt, step, task }: Record<string, unknown>): string {
-  return String(prompt || step || task || '');
-}
+export const requestText = ({ prompt, step, task }: Record<string, unknown>): string =>
+  String(prompt || step || task || '');
 
 /** The first 80 characters of what is asked, on one line. */
 export function titleOf(text: string): string {

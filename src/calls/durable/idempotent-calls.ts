@@ -75,9 +75,8 @@ export interface IdempotentCalls {
 /** No call runs for longer. */
 const runningMs = 24 * 3_600_000;
 
-export function createIdempotentCalls(options: IdempotentCallsOptions): IdempotentCalls {
-  return new IdempotentCallService(options);
-}
+export const createIdempotentCalls = (options: IdempotentCallsOptions): IdempotentCalls =>
+  new IdempotentCallService(options);
 
 interface Sent {
   request: ToolRequest;

@@ -19,8 +19,8 @@ export interface Questions {
 export function createQuestions(): Questions {
   const open = new Map<string, { question: UserQuestion; resolve: (answer: UserAnswer) => void }>();
   return {
-    ask(question, signal) {
-      return new Promise((resolve, reject) => {
+    ask: (question, signal) =>
+      new Promise((resolve, reject) => {
         const { key } = question;
         const onAbort = () => {
           open.delete(key);
@@ -39,8 +39,7 @@ export function createQuestions(): Questions {
             resolve(answer);
           },
         });
-      });
-    },
+      }),
     pending: () => [...open.values()].map(({ question }) => question),
     answer(key, answer) {
       const asked = open.get(key);

@@ -95,9 +95,8 @@ export interface Execution {
 }
 
 /** Starts a call whose callers may come and go. Once its patience is over, while somebody would hear of it, it becomes a job. */
-export function startExecution(options: ExecutionOptions, request: ToolRequest, run: ToolHost['call']): Execution {
-  return new SharedExecution(options, request, run);
-}
+export const startExecution = (options: ExecutionOptions, request: ToolRequest, run: ToolHost['call']): Execution =>
+  new SharedExecution(options, request, run);
 
 class SharedExecution implements Execution {
   readonly reply: Promise<ToolReply>;
@@ -278,6 +277,4 @@ export async function abortOnDisconnect(
 }
 
 /** A transport tells that a reply arrived in the turn after it wrote it. */
-export function aBreath(): Promise<void> {
-  return new Promise(resolve => setImmediate(() => setImmediate(resolve)));
-}
+export const aBreath = (): Promise<void> => new Promise(resolve => setImmediate(() => setImmediate(resolve)));

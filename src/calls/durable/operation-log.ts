@@ -153,9 +153,7 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
 
 type ChangeAll = (calls: CallOperation[]) => CallOperation[];
 
-export function hashOf(text: string): Sha256 {
-  return sha256(createHash('sha256').update(text).digest('hex'));
-}
+export const hashOf = (text: string): Sha256 => sha256(createHash('sha256').update(text).digest('hex'));
 
 function sealed(calls: readonly CallOperation[]): JsonObject {
   const body = JSON.stringify(calls);
@@ -179,9 +177,8 @@ export function endedOperation(call: CallOperation, now: number, reply?: JobRepl
 }
 
 /** Whether nobody has to hear that a call came to nothing: its caller left it, or another program sends the same. */
-export function isForgotten({ lost, client }: CallOperation, asker: CallFingerprint): boolean {
-  return !asker.named && (lost === true || client !== asker.client);
-}
+export const isForgotten = ({ lost, client }: CallOperation, asker: CallFingerprint): boolean =>
+  !asker.named && (lost === true || client !== asker.client);
 
 /** Says that nobody was asked again. */
 export function replayedReply({ isError, document }: JobReply): JobReply {
@@ -191,13 +188,12 @@ export function replayedReply({ isError, document }: JobReply): JobReply {
 }
 
 /** Why a call is refused that bears the name of another one. */
-export function keyInUse(): Error {
-  return inputError('This idempotencyKey was given to another call.', {
+export const keyInUse = (): Error =>
+  inputError('This idempotencyKey was given to another call.', {
     class: 'idempotency_key',
     next: 'Give each call a key of its own, and send a call again with the very same arguments.',
     validationErrors: [{ field: '_meta.idempotencyKey', error: 'used for another call' }],
   });
-}
 
 export interface IdentifyOptions {
   threads: Threads;
@@ -316,11 +312,10 @@ function textsIn(value: unknown): string[] {
 }
 
 /** JSON in which the order of an object's keys says nothing. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
+const canonical = (value: unknown): string =>
+  JSON.stringify(value, (_key, inner: unknown) =>
     isRecord(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
   );
-}
 
 /** What has to be known of a tool. */
 export interface IdempotencyTraits extends WriteTraits {

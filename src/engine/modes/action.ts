@@ -24,6 +24,5 @@ export const passThrough: Mode<PassThroughMode<Arguments>> = {
   execute: (definition, call, services) => definition.run(call.args, contextOf(services, call)),
 };
 
-function contextOf(services: ModeServices, { request, signal, reqId, tool }: ParsedCall): ActionContext {
-  return services.actionContext({ principal: request.principal, signal, reqId, tool: tool.name });
-}
+const contextOf = (services: ModeServices, { request, signal, reqId, tool }: ParsedCall): ActionContext =>
+  services.actionContext({ principal: request.principal, signal, reqId, tool: tool.name });

@@ -93,9 +93,8 @@ async function ask(services: ModeServices, call: ThreadedCall): Promise<Reply> {
   });
 }
 
-function textOr(value: unknown): string | undefined {
-  return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined;
-}
+const textOr = (value: unknown): string | undefined =>
+  typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined;
 
 /** The CLI that last answered in this thread; undefined: none of those installed. */
 function lastAsked({ turns }: Thread, tool: string, { names }: CliRegistry): string | undefined {

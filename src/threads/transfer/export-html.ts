@@ -34,8 +34,7 @@ img { max-width: 100%; }
 const policy = `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; img-src data:; base-uri 'none'; form-action 'none'`;
 
 /** The beginning of a page, up to and with the opening of its body. */
-export function pageHead(title: string): string {
-  return `<!doctype html>
+export const pageHead = (title: string): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -48,7 +47,6 @@ export function pageHead(title: string): string {
 </head>
 <body>
 `;
-}
 
 const shownInContents = 70;
 
@@ -89,9 +87,7 @@ function contents({ turns }: Thread): string {
 }
 
 /** Running text, with what stands between backticks as code. */
-function inline(text: string): string {
-  return escapeHtml(text).replace(/`([^`\n]+)`/g, '<code>$1</code>');
-}
+const inline = (text: string): string => escapeHtml(text).replace(/`([^`\n]+)`/g, '<code>$1</code>');
 
 function code(text: string): string {
   // A line break right behind the tag is dropped by the reader, so that one is put there.

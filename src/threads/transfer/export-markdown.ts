@@ -85,9 +85,7 @@ function* notes({ images, citations }: StoredTurn): Generator<string> {
 }
 
 /** As it was told, but for what can't stand in a link: escapes that are there already stay. */
-function linkTarget(url: string): string {
-  return url.toWellFormed().replace(/[^!#-;=?-[\]_a-z~]/gu, encodeURIComponent);
-}
+const linkTarget = (url: string): string => url.toWellFormed().replace(/[^!#-;=?-[\]_a-z~]/gu, encodeURIComponent);
 
 /** A heading that would pass for a turn of ours. */
 const forged = /^( {0,3})(?=##? +\d+\.)/gm;
@@ -100,14 +98,10 @@ function contained(markdown: string): string {
     .join('\n');
 }
 
-function harmless(text: string): string {
-  return withoutTags(text).replace(forged, '$1\\');
-}
+const harmless = (text: string): string => withoutTags(text).replace(forged, '$1\\');
 
 /** Text that is no Markdown. */
-function plain(text: string): string {
-  return text.replace(/\s+/g, ' ').replace(/[\\`*_[\]<>#|~]/g, '\\$&');
-}
+const plain = (text: string): string => text.replace(/\s+/g, ' ').replace(/[\\`*_[\]<>#|~]/g, '\\$&');
 
 function codeSpan(text: string): string {
   const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));

@@ -19,9 +19,7 @@ export interface RecordMask {
 }
 
 /** What stands in a turn for a text that its file does not bring: the hash of no text that anybody stores. */
-export function lostText(of: Sha256): Sha256 {
-  return sha256(hash('sha256', `lost ${of}`));
-}
+export const lostText = (of: Sha256): Sha256 => sha256(hash('sha256', `lost ${of}`));
 
 /** Turns come before the texts they refer to: a second reading is given what the first one found out of them. */
 export function createRecordMask(

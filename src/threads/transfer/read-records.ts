@@ -57,11 +57,10 @@ export async function* fileLines(open: OpenBytes, signal?: AbortSignal): AsyncGe
   if (length > 0) yield take();
 }
 
-function tooLarge(what: string, most: string): Error {
-  return limitError('size', `${what} has more than ${most}; that is no thread of ours.`, {
+const tooLarge = (what: string, most: string): Error =>
+  limitError('size', `${what} has more than ${most}; that is no thread of ours.`, {
     next: 'Name a file that export_thread or "polylogue export" wrote.',
   });
-}
 
 const sumLength = 32;
 
@@ -161,13 +160,12 @@ function checkHeader(text: string): void {
   });
 }
 
-function broken(line: number, why: string): Error {
-  return inputError(`Line ${line} of the file is broken: ${why}.`, {
+const broken = (line: number, why: string): Error =>
+  inputError(`Line ${line} of the file is broken: ${why}.`, {
     class: 'broken_file',
     next: 'Export the thread again, and import the file as it was written; nothing was imported.',
     data: { line },
   });
-}
 
 /** Holds each record against those before it. */
 function createOrder(most: number) {

@@ -69,21 +69,17 @@ export function speakerOf({ role, toolName, modelProvider, modelName, status }: 
   return printablePath(`${who} (${how.join(', ')})`);
 }
 
-export function minuteOf(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
-}
+export const minuteOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
 /** What is known of a thread as a whole: name and value. */
-export function factsOf({ id, toolName, createdAt, updatedAt, totals, turns, parent }: Thread): [string, string][] {
-  return [
-    ['Thread', id],
-    ['Begun', `${minuteOf(createdAt)} with ${printablePath(toolName)}`],
-    ['Last used', minuteOf(updatedAt)],
-    ['Turns', String(turns.length)],
-    ['Tokens', totals.costUsd > 0 ? `${totals.tokens} (${usdText(totals.costUsd)} USD)` : String(totals.tokens)],
-    ...(parent ? [['Forked from', `${parent.thread}, after turn ${parent.seq}`] satisfies [string, string]] : []),
-  ];
-}
+export const factsOf = ({ id, toolName, createdAt, updatedAt, totals, turns, parent }: Thread): [string, string][] => [
+  ['Thread', id],
+  ['Begun', `${minuteOf(createdAt)} with ${printablePath(toolName)}`],
+  ['Last used', minuteOf(updatedAt)],
+  ['Turns', String(turns.length)],
+  ['Tokens', totals.costUsd > 0 ? `${totals.tokens} (${usdText(totals.costUsd)} USD)` : String(totals.tokens)],
+  ...(parent ? [['Forked from', `${parent.thread}, after turn ${parent.seq}`] satisfies [string, string]] : []),
+];
 
 const forms: Readonly<Record<string, string>> = {
   deleted: 'deleted',
@@ -113,9 +109,8 @@ export async function shownFile(file: FileRecord, blob: ReadBlob): Promise<Shown
   return { ...named, extent, text };
 }
 
-function linesOf(text: string, from: number, to: number): string {
-  return text
+const linesOf = (text: string, from: number, to: number): string =>
+  text
     .split('\n')
     .slice(from - 1, to)
     .join('\n');
-}

@@ -70,19 +70,17 @@ function tooMany(call: ToolCall, { number, limits }: Round): CallOutcome {
   return refusal(call, call.args, number, 'refused', text);
 }
 
-function refusal(
+const refusal = (
   { id, name }: ToolCall,
   args: unknown,
   round: number,
   outcome: 'refused' | 'invalid',
   text: string,
-): CallOutcome {
-  return {
-    record: { round, id, name, args, outcome, result: text, elapsedMs: 0 },
-    result: { id, name, text: stripForgedMarks(text), failed: true },
-    seen: [],
-  };
-}
+): CallOutcome => ({
+  record: { round, id, name, args, outcome, result: text, elapsedMs: 0 },
+  result: { id, name, text: stripForgedMarks(text), failed: true },
+  seen: [],
+});
 
 async function callTool(
   parts: AgentParts,
@@ -239,14 +237,13 @@ function failureText(error: unknown): string {
 }
 
 /** The promise, or the signal, whichever comes first: a tool may not listen. */
-function orEnded<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
+const orEnded = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
+  new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);
     if (signal.aborted) onAbort();
     else signal.addEventListener('abort', onAbort, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
-}
 
 async function hintFor(
   { triage }: AgentParts,
@@ -264,9 +261,8 @@ async function hintFor(
   }
 }
 
-async function hidden({ mask }: AgentParts, { reqId, scope = reqId }: AgentInput, text: string): Promise<string> {
-  return (await mask(text.toWellFormed(), scope)).text;
-}
+const hidden = async ({ mask }: AgentParts, { reqId, scope = reqId }: AgentInput, text: string): Promise<string> =>
+  (await mask(text.toWellFormed(), scope)).text;
 
 function reportCall({ emit }: AgentParts, { reqId, tool, onEvent }: AgentInput, record: AgentToolCall): void {
   const { name, outcome, args, round, result } = record;

@@ -132,6 +132,5 @@ function withoutOldest(
   return { left, gone: keep => messagesOfRound(oldest, keep, '') };
 }
 
-function tokensOf(messages: readonly Message[], factor: number): number {
-  return messages.reduce((sum, message) => sum + estimateTokens(textOf(message)) + tokensPerMessage, 0) * factor;
-}
+const tokensOf = (messages: readonly Message[], factor: number): number =>
+  messages.reduce((sum, message) => sum + estimateTokens(textOf(message)) + tokensPerMessage, 0) * factor;

@@ -126,16 +126,14 @@ export interface RunRecord {
 }
 
 /** A run as a turn: its prompt is prepared like any other. `language`: the one line of the preamble that every model is told. */
-export function runTurn({ args }: ParsedCall, language: string | undefined): ModelTurn {
-  return {
-    contribution: taskIn(args),
-    preamble: [rules, language].filter(Boolean).join('\n'),
-    tail: '',
-    files: Array.isArray(args.files) ? args.files.map(String) : [],
-    category: 'balanced',
-    effort: 'medium',
-  };
-}
+export const runTurn = ({ args }: ParsedCall, language: string | undefined): ModelTurn => ({
+  contribution: taskIn(args),
+  preamble: [rules, language].filter(Boolean).join('\n'),
+  tail: '',
+  files: Array.isArray(args.files) ? args.files.map(String) : [],
+  category: 'balanced',
+  effort: 'medium',
+});
 
 /** The reply to a run that came to an end. */
 export function finishRun({ text, stopReason, rounds }: AgentResult, record: RunRecord): Finish {
@@ -154,25 +152,21 @@ export function taskIn({ task }: Record<string, unknown>): string {
 }
 
 /** What a run did, as its reply tells it. */
-export function factsOf({ calls, changed, sandbox }: RunRecord): JsonObject {
-  return {
-    sandbox,
-    tool_calls: calls,
-    changed_files: changed.length > 0 ? changed.map(printablePath) : undefined,
-  };
-}
+export const factsOf = ({ calls, changed, sandbox }: RunRecord): JsonObject => ({
+  sandbox,
+  tool_calls: calls,
+  changed_files: changed.length > 0 ? changed.map(printablePath) : undefined,
+});
 
 /** A call of a run, as a reply tells it. */
-export function callFacts({ round, name, args, outcome, elapsedMs, result }: AgentToolCall): JsonObject {
-  return {
-    round,
-    name,
-    args: safeCut(JSON.stringify(args) ?? '', maxArgsLength),
-    outcome,
-    elapsed_ms: Math.round(elapsedMs),
-    reason: outcome === 'refused' || outcome === 'invalid' ? safeCut(result, maxArgsLength) : undefined,
-  };
-}
+export const callFacts = ({ round, name, args, outcome, elapsedMs, result }: AgentToolCall): JsonObject => ({
+  round,
+  name,
+  args: safeCut(JSON.stringify(args) ?? '', maxArgsLength),
+  outcome,
+  elapsed_ms: Math.round(elapsedMs),
+  reason: outcome === 'refused' || outcome === 'invalid' ? safeCut(result, maxArgsLength) : undefined,
+});
 
 /** A prompt, as a run begins with it: `history` holds the turns before the task, and the texts of documents that it brings. */
 export function promptOf({ messages }: Pick<PreparedCall, 'messages'>) {
@@ -227,29 +221,24 @@ export async function chooseAble(route: ChooseModel, request: ModelRequest, name
 }
 
 /** Of servers of one's own and deployments only the names are known; programs and the offline models are known to call nothing. */
-function mayCall({ provider }: ModelInfo): boolean {
-  return provider !== cliProviderId && !isOffline(provider);
-}
+const mayCall = ({ provider }: ModelInfo): boolean => provider !== cliProviderId && !isOffline(provider);
 
-function cannotCall(requested: string): AppError {
-  return inputError(`${requested} can't call tools.`, {
+const cannotCall = (requested: string): AppError =>
+  inputError(`${requested} can't call tools.`, {
     next: 'Name a model that can ("listmodels" shows them), or none.',
     validationErrors: [{ field: 'model', error: 'calls no tools' }],
   });
-}
 
 /** What is done without asking anybody: nothing, what only reads within the roots, or everything. */
 export type ApprovalPolicy = 'never' | 'reads' | 'all';
 
 const words = { once: 'allow', always: 'allow all of this kind in this run', no: 'refuse' } as const;
 
-function schemaOf(decisions: readonly string[]): JsonObject {
-  return {
-    type: 'object',
-    properties: { decision: { type: 'string', title: 'Decision', enum: [...decisions], default: words.no } },
-    required: ['decision'],
-  };
-}
+const schemaOf = (decisions: readonly string[]): JsonObject => ({
+  type: 'object',
+  properties: { decision: { type: 'string', title: 'Decision', enum: [...decisions], default: words.no } },
+  required: ['decision'],
+});
 
 /** How somebody is asked. */
 export interface Asking {
@@ -336,16 +325,13 @@ export function createApprovals(
 const changed =
   'a file that it is about was changed by somebody else meanwhile, so that it is not what was approved; nothing was written. Read it again and make the change anew.';
 
-function unasked({ asked, instead = 'Go on without, or conclude.' }: Approval) {
-  return deny(`${asked} Nobody can be asked here. ${instead}`);
-}
+const unasked = ({ asked, instead = 'Go on without, or conclude.' }: Approval) =>
+  deny(`${asked} Nobody can be asked here. ${instead}`);
 
 const advice =
   'the operator can allow it with AGENT_APPROVE=all, or a host that shows forms (MCP elicitation). Go on without, or conclude.';
 
-function deny(reason: string) {
-  return { action: 'deny' as const, reason };
-}
+const deny = (reason: string) => ({ action: 'deny' as const, reason });
 
 const acts = { read: 'read', write: 'change files', run: 'run a program', network: 'reach the network' } as const;
 

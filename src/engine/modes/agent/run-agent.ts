@@ -28,14 +28,12 @@ import {
 } from './conversation-window.ts';
 
 /** What the run adds to a conversation that goes on after it. */
-function turnsOf({ context, task, exchanges }: Conversation, truncLimit: number, last: Message): Message[] {
-  return [
-    ...(context ? [context] : []),
-    task,
-    ...exchanges.flatMap(exchange => messagesOfRound(exchange, truncLimit, '')),
-    last,
-  ];
-}
+const turnsOf = ({ context, task, exchanges }: Conversation, truncLimit: number, last: Message): Message[] => [
+  ...(context ? [context] : []),
+  task,
+  ...exchanges.flatMap(exchange => messagesOfRound(exchange, truncLimit, '')),
+  last,
+];
 
 /** What the model said and saw in these rounds, before anything was cut for later ones. */
 function bytesBrought(exchanges: readonly Exchange[]): number {
@@ -244,9 +242,8 @@ function record(run: Run, answer: ModelAnswer, round: number): void {
   run.input.onEvent?.({ type: 'response', round, text, calls: callsIn(answer).length, usage });
 }
 
-function callsIn({ said: parts = [] }: Pick<ModelAnswer, 'said'>): ToolCall[] {
-  return parts.filter(part => part.type === 'call');
-}
+const callsIn = ({ said: parts = [] }: Pick<ModelAnswer, 'said'>): ToolCall[] =>
+  parts.filter(part => part.type === 'call');
 
 /** Makes the calls of a round that are left; it is over once all have an outcome. */
 async function work(run: Run, open: OpenRound): Promise<RoundOutcomes> {

@@ -144,9 +144,7 @@ async function candidatesHere({ route }: RunnerParts, id: string, all: readonly 
   throw cannotContinue(id, `its model ${all.slice(0, 1).map(nameOf)} cannot be used`);
 }
 
-function nameOf({ model }: Candidate): string {
-  return `${model.provider}:${model.id}`;
-}
+const nameOf = ({ model }: Candidate): string => `${model.provider}:${model.id}`;
 
 /** The question of a run that stopped, for who called. */
 function asking({ id, gate }: Run, thread: ThreadId, { tool, reqId }: ParsedCall): Reply {
@@ -337,6 +335,5 @@ function shownIn({ thread, turn, common }: PreparedCall): string[] {
 }
 
 /** Two servers may have tools of one name; vendors refuse that. */
-function unique(tools: readonly AgentTool[]): AgentTool[] {
-  return [...new Map(tools.toReversed().map(tool => [tool.name, tool])).values()].reverse().slice(0, maxTools);
-}
+const unique = (tools: readonly AgentTool[]): AgentTool[] =>
+  [...new Map(tools.toReversed().map(tool => [tool.name, tool])).values()].reverse().slice(0, maxTools);

@@ -91,9 +91,8 @@ function taken(path: string, isFile: boolean): Error {
   });
 }
 
-function misplaced(field: string, why: string): Error {
-  return inputError(`${why}.`, { validationErrors: [{ field, error: why }] });
-}
+const misplaced = (field: string, why: string): Error =>
+  inputError(`${why}.`, { validationErrors: [{ field, error: why }] });
 
 function pathIn(field: string, value: unknown, root: string, home: string): string | undefined {
   if (typeof value !== 'string') return undefined;

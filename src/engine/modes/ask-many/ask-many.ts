@@ -46,9 +46,7 @@ export interface ManyRun {
 /** How many models are asked at the same time. */
 const maxConcurrentModels = 5;
 
-export function modelName({ model }: Candidate): string {
-  return `${model.provider}:${model.id}`;
-}
+export const modelName = ({ model }: Candidate): string => `${model.provider}:${model.id}`;
 
 /** The model that answered, or that would have: as it is served, else as it was named. */
 export function nameOf({ target: { who, model }, outcome }: { target: Target; outcome?: TargetOutcome }): string {
@@ -98,15 +96,14 @@ export async function outcomeOf(run: ManyRun, ask: () => Promise<ModelAnswer>): 
   }
 }
 
-function emptyAnswer({ candidate, finish }: ModelAnswer): AppError {
-  return new AppError('model', `${modelName(candidate)} answered without a text (${finish.raw ?? finish.kind}).`, {
+const emptyAnswer = ({ candidate, finish }: ModelAnswer): AppError =>
+  new AppError('model', `${modelName(candidate)} answered without a text (${finish.raw ?? finish.kind}).`, {
     code: 'API_ERROR',
     class: 'bad_upstream',
     provider: candidate.model.provider,
     model: candidate.model.id,
     next: 'Ask again, or name another model in its place.',
   });
-}
 
 /** A question that can be asked, once. */
 export interface ReadyQuestion {
@@ -157,9 +154,8 @@ export function errorOfAll(
   return new AppError(first.kind, message, { code, class: alike ? kind : 'exhausted_fallback_chain', next, retryable });
 }
 
-export function costOf(usd: number | undefined): number | undefined {
-  return usd === undefined ? undefined : roundedUsd(usd);
-}
+export const costOf = (usd: number | undefined): number | undefined =>
+  usd === undefined ? undefined : roundedUsd(usd);
 
 /** What an answer took, and whether it is whole. */
 export function answerFacts(answer: ModelAnswer): JsonObject {

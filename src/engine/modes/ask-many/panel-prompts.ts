@@ -72,11 +72,10 @@ function refusedAsSkipped(outcome: TargetOutcome): TargetOutcome {
   return { status: 'skipped', because: 'cost', error };
 }
 
-function tooLate(totalMs: number): AppError {
-  return limitError('over_capacity', `The ${totalMs / 1_000} s of the call as a whole were used up.`, {
+const tooLate = (totalMs: number): AppError =>
+  limitError('over_capacity', `The ${totalMs / 1_000} s of the call as a whole were used up.`, {
     next: 'Name fewer models, or raise CONSENSUS_TIMEOUT_SECONDS.',
   });
-}
 
 /** The same for a panelist, whose prompt may not have been made. */
 export async function readyPanelist(

@@ -46,9 +46,7 @@ export async function storePanelQuestion(
 }
 
 /** The prompts that could be made. */
-function promptsOf(panelists: readonly Panelist[]): PreparedCall[] {
-  return panelists.flatMap(({ prompt }) => prompt ?? []);
-}
+const promptsOf = (panelists: readonly Panelist[]): PreparedCall[] => panelists.flatMap(({ prompt }) => prompt ?? []);
 
 /** Stores what a panel came to, with what all its answers took. */
 export function storePanelAnswer(
@@ -167,14 +165,13 @@ function bodyOf(result: PanelResult): JsonObject {
   };
 }
 
-function minorityOf({ responses, tally }: PanelResult) {
-  return responses.flatMap(response => {
+const minorityOf = ({ responses, tally }: PanelResult) =>
+  responses.flatMap(response => {
     const verdict = verdictOf(response);
     return verdict && tally.minority.includes(response.target.label)
       ? [{ target: response.target, facts: verdict.facts }]
       : [];
   });
-}
 
 function skippedForCost({ responses, synthesizer }: PanelResult): string[] | undefined {
   const isDear = (outcome: TargetOutcome) => outcome.status === 'skipped' && outcome.because === 'cost';
@@ -251,13 +248,9 @@ function turnText(result: PanelResult): { content: string; records: PanelistReco
   return { content, records: kept };
 }
 
-function section(title: string, text: string): string {
-  return text === '' ? '' : `## ${title}\n\n${text}`;
-}
+const section = (title: string, text: string): string => (text === '' ? '' : `## ${title}\n\n${text}`);
 
-function bullets(items: readonly string[] = []): string {
-  return items.map(item => `- ${item}`).join('\n');
-}
+const bullets = (items: readonly string[] = []): string => items.map(item => `- ${item}`).join('\n');
 
 /** What the verdicts come to, in the words of the model that brought them together; its keys are those of the reply. */
 interface Synthesis extends JsonObject {

@@ -90,9 +90,7 @@ function stepContribution({ stepNumber, step, findings }: StepCall, { models }: 
   return [`Step ${stepNumber} of ${models.length}, notes: ${step}`, ownView(findings)].filter(Boolean).join('\n\n');
 }
 
-function ownView(findings: string): string {
-  return findings && `The caller’s own view: ${findings}`;
-}
+const ownView = (findings: string): string => findings && `The caller’s own view: ${findings}`;
 
 async function storedReply(
   run: PanelRun,
@@ -175,9 +173,7 @@ function heardOf(response: PanelistResponse, turn: number): HeardPanelist {
 }
 
 /** All models of the agenda were heard. */
-function isOver({ heard, models }: PanelProgress): boolean {
-  return heard.length >= models.length;
-}
+const isOver = ({ heard, models }: PanelProgress): boolean => heard.length >= models.length;
 
 function stepDocument(
   { step, stepNumber, findings }: StepCall,
@@ -213,11 +209,10 @@ function stepDocument(
 }
 
 /** Whole verdicts came with their own steps and stay in the thread: sent anew each time, they would grow with the square. */
-function shortResponse({ model, stance, status, text, turn, confidence, position }: HeardPanelist): JsonObject {
-  return status === 'success'
+const shortResponse = ({ model, stance, status, text, turn, confidence, position }: HeardPanelist): JsonObject =>
+  status === 'success'
     ? { model, stance, status, verdict: text, confidence, position, turn }
     : { model, stance, status: 'error', error: text, turn };
-}
 
 function completion({ proposal, models, heard }: PanelProgress): JsonObject {
   const given = heard.filter(({ status }) => status === 'success');

@@ -35,13 +35,10 @@ type Router = Pick<CallServices, 'route'>;
 
 const maxPanelists = 12;
 
-export function panelistName({ model, stance }: Pick<PanelistRequest, 'model' | 'stance'>): string {
-  return `${model}:${stance}`;
-}
+export const panelistName = ({ model, stance }: Pick<PanelistRequest, 'model' | 'stance'>): string =>
+  `${model}:${stance}`;
 
-export function labelOf(index: number): string {
-  return String.fromCharCode(65 + index);
-}
+export const labelOf = (index: number): string => String.fromCharCode(65 + index);
 
 /** Refuses what would ask one model for one side twice; names are compared as they were typed. */
 export function validatePanelists(requests: readonly PanelistRequest[]): void {
@@ -154,9 +151,7 @@ export async function chooseSynthesizer(
   return outsider ?? (best && [best]);
 }
 
-function isSame(a: ModelInfo, b: ModelInfo): boolean {
-  return (a.provider === b.provider && a.id === b.id) || sameModel(a, b);
-}
+const isSame = (a: ModelInfo, b: ModelInfo): boolean => (a.provider === b.provider && a.id === b.id) || sameModel(a, b);
 
 /** Undefined when nobody is left; with nobody chosen before, that is an error for the caller. */
 async function chosenWithout(
@@ -254,13 +249,12 @@ function panelistOf(text: string): PanelistRequest {
   );
 }
 
-function missing(names: readonly string[], next: string): Error {
-  return inputError(`consensus needs ${names.map(name => `"${name}"`).join(', ')}.`, {
+const missing = (names: readonly string[], next: string): Error =>
+  inputError(`consensus needs ${names.map(name => `"${name}"`).join(', ')}.`, {
     code: 'MISSING_PARAMETER',
     next,
     validationErrors: names.map(field => ({ field, error: 'missing' })),
   });
-}
 
 /** What came of an earlier step, in short: the thread has the whole. */
 export interface HeardPanelist {
@@ -352,6 +346,5 @@ function readAgenda(state: WorkflowState | undefined): PanelProgress | undefined
   };
 }
 
-function stanceOf(value: unknown): PanelistRequest['stance'] {
-  return value === 'for' || value === 'against' ? value : 'neutral';
-}
+const stanceOf = (value: unknown): PanelistRequest['stance'] =>
+  value === 'for' || value === 'against' ? value : 'neutral';

@@ -81,9 +81,7 @@ function withForm(error: AppError): AppError {
   return new AppError(kind, message, { ...details, next: `${details.next} Write it as provider:model.` });
 }
 
-function prefixOf(name: string): string | undefined {
-  return /^([^:]*):/.exec(name)?.[1];
-}
+const prefixOf = (name: string): string | undefined => /^([^:]*):/.exec(name)?.[1];
 
 function hasProvider({ fanout }: ModeServices, name: string): boolean {
   const prefix = prefixOf(name);
@@ -194,13 +192,9 @@ export function decisionPrompt(task: string, question: string, board: readonly T
 }
 
 /** A text that can't close the element around it, readable as it is. */
-function literal(text: string): string {
-  return `<![CDATA[\n${text.replaceAll(']]>', ']]]]><![CDATA[>')}\n]]>`;
-}
+const literal = (text: string): string => `<![CDATA[\n${text.replaceAll(']]>', ']]]]><![CDATA[>')}\n]]>`;
 
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-}
+const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 /** One text for several models. */
 export interface FanoutRun extends ManyRun {

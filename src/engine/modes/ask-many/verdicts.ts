@@ -45,9 +45,7 @@ function shortOf(text: string): string {
   return lines.find(line => line !== '') ?? text.trim();
 }
 
-function bare(line: string): string {
-  return line.replace(/^[\s#*_>-]+|[\s*_]+$/g, '');
-}
+const bare = (line: string): string => line.replace(/^[\s#*_>-]+|[\s*_]+$/g, '');
 
 function positionIn(text: string): string | undefined {
   const found = positionLine.exec(text);
@@ -165,9 +163,8 @@ function namesOf(panelists: readonly Target[]): string[] {
   return [...new Set(names)].filter(name => /[\d:/-]/.test(name)).toSorted((a, b) => b.length - a.length);
 }
 
-function bounded(name: string): string {
-  return `(?<![\\p{L}\\p{N}])${name.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}(?![\\p{L}\\p{N}])`;
-}
+const bounded = (name: string): string =>
+  `(?<![\\p{L}\\p{N}])${name.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}(?![\\p{L}\\p{N}])`;
 
 /** Verdicts side by side, each cut to its share of the room. */
 export function sideBySide(verdicts: readonly Labelled[], roomTokens: number): string {

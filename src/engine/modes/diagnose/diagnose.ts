@@ -113,20 +113,18 @@ function notesOf({ files }: SoundPatch): string[] {
 }
 
 /** Its key is the patch's own: what was approved is this patch and no other. */
-function questionOf(patch: string, notes: readonly string[]): UserQuestion {
-  return {
-    key: `apply_patch:${createHash('sha256')
-      .update([patch, ...notes].join('\n'))
-      .digest('hex')
-      .slice(0, 16)}`,
-    message: `Apply this patch?${notes.map(note => `\n!! ${note}`).join('')}\n\n${shownToApprove(patch.replace(unprintable, '\ufffd'))}`,
-    schema: {
-      type: 'object',
-      properties: { approve: { type: 'boolean', title: 'Apply it', default: false } },
-      required: ['approve'],
-    },
-  };
-}
+const questionOf = (patch: string, notes: readonly string[]): UserQuestion => ({
+  key: `apply_patch:${createHash('sha256')
+    .update([patch, ...notes].join('\n'))
+    .digest('hex')
+    .slice(0, 16)}`,
+  message: `Apply this patch?${notes.map(note => `\n!! ${note}`).join('')}\n\n${shownToApprove(patch.replace(unprintable, '\ufffd'))}`,
+  schema: {
+    type: 'object',
+    properties: { approve: { type: 'boolean', title: 'Apply it', default: false } },
+    required: ['approve'],
+  },
+});
 
 /** `later`: the call comes again with the answer. */
 async function answerTo({ request }: ThreadedCall, question: UserQuestion): Promise<UserAnswer | 'later'> {
@@ -145,12 +143,11 @@ function waiting(question: UserQuestion): Reply {
   return { ...reply, questions: [question] };
 }
 
-function noBackups(): Error {
-  return securityError('Nothing is written to disk here, so there is no backup, and no patch is applied without one.', {
+const noBackups = (): Error =>
+  securityError('Nothing is written to disk here, so there is no backup, and no patch is applied without one.', {
     class: 'approval',
     next: 'Apply the patch with "git apply", or start Polylogue without --private.',
   });
-}
 
 /** Of a reply; the rest says what it is about. */
 const patchShare = 0.6;
@@ -194,9 +191,7 @@ async function checkShownPatch(
   }
 }
 
-function sentence(reason: string): string {
-  return `The model's patch is not shown: ${reason.replace(/\.$/, '')}.`;
-}
+const sentence = (reason: string): string => `The model's patch is not shown: ${reason.replace(/\.$/, '')}.`;
 
 /** More of one message says nothing new: its beginning and its end are what matters. */
 const maxChars = 60_000;
@@ -374,6 +369,4 @@ function lineOf({ text: whole, lines }: TextFile, line: number, quoted: string):
   return places.toSorted((a, b) => Math.abs(a - line) - Math.abs(b - line))[0];
 }
 
-function flat(text: string): string {
-  return text.replace(/\s+/g, ' ').trim();
-}
+const flat = (text: string): string => text.replace(/\s+/g, ' ').trim();

@@ -166,9 +166,8 @@ export async function referencesOf(place: Place, files: readonly FoundFile[]): P
   return references;
 }
 
-export function readProjectFile({ sandbox, maxFileBytes: maxBytes, signal }: Place, path: string) {
-  return readFile(sandbox, path, { maxBytes, signal });
-}
+export const readProjectFile = ({ sandbox, maxFileBytes: maxBytes, signal }: Place, path: string) =>
+  readFile(sandbox, path, { maxBytes, signal });
 
 async function asWritten({ sandbox, root }: Place, path: string): Promise<string | undefined> {
   const located = await sandbox.locate(resolve(root, path));

@@ -8,24 +8,22 @@ type Definition = WorkflowMode<Record<string, unknown>>;
 type Facts = StepFacts<Record<string, unknown>>;
 
 /** The keys that every reply to a step has. */
-export function stepDocument(tool: string, mode: Definition, step: Step, progress: WorkflowProgress): JsonObject {
-  return {
-    status: `${tool}_in_progress`,
-    step_number: step.stepNumber,
-    total_steps: progress.totalSteps,
-    next_step_required: step.nextStepRequired,
-    [mode.words.status]: {
-      files_checked: progress.filesChecked.length,
-      relevant_files: progress.relevantFiles.length,
-      relevant_context: progress.relevantContext.length,
-      issues_found: progress.issuesFound.length,
-      images_collected: progress.images.length,
-      current_confidence: progress.confidence,
-      ...(mode.words.bySeverity && { [mode.words.bySeverity]: bySeverity(progress.issuesFound) }),
-      ...mode.counters?.(step, progress),
-    },
-  };
-}
+export const stepDocument = (tool: string, mode: Definition, step: Step, progress: WorkflowProgress): JsonObject => ({
+  status: `${tool}_in_progress`,
+  step_number: step.stepNumber,
+  total_steps: progress.totalSteps,
+  next_step_required: step.nextStepRequired,
+  [mode.words.status]: {
+    files_checked: progress.filesChecked.length,
+    relevant_files: progress.relevantFiles.length,
+    relevant_context: progress.relevantContext.length,
+    issues_found: progress.issuesFound.length,
+    images_collected: progress.images.length,
+    current_confidence: progress.confidence,
+    ...(mode.words.bySeverity && { [mode.words.bySeverity]: bySeverity(progress.issuesFound) }),
+    ...mode.counters?.(step, progress),
+  },
+});
 
 function bySeverity(issues: readonly Record<string, unknown>[]): JsonObject {
   const groups = Map.groupBy(issues, ({ severity }) => String(severity ?? 'unrated').toLowerCase());
@@ -64,25 +62,22 @@ export function pauseDocument(
 }
 
 /** What the caller contributed at the earlier steps of a run. */
-export function workSince(thread: Thread, tool: string, afterSeq: number): string[] {
-  return thread.turns
+export const workSince = (thread: Thread, tool: string, afterSeq: number): string[] =>
+  thread.turns
     .filter(turn => turn.seq > afterSeq && turn.toolName === tool && turn.role === 'user' && turn.status === 'done')
     .map(turn => turn.content);
-}
 
 /** What the steps came to, as the tool's own summary object. */
-export function summaryOf({ step, progress, work }: Facts): JsonObject {
-  return {
-    initial_request: progress.request,
-    steps_taken: progress.lastStep,
-    files_examined: progress.filesChecked,
-    relevant_files: progress.relevantFiles,
-    relevant_context: progress.relevantContext,
-    issues_found: progress.issuesFound.map(issue => jsonOf(issue)),
-    // The only step says its task once more, which stands above.
-    work_summary: work.length > 1 ? work.join('\n\n') : step.findings,
-  };
-}
+export const summaryOf = ({ step, progress, work }: Facts): JsonObject => ({
+  initial_request: progress.request,
+  steps_taken: progress.lastStep,
+  files_examined: progress.filesChecked,
+  relevant_files: progress.relevantFiles,
+  relevant_context: progress.relevantContext,
+  issues_found: progress.issuesFound.map(issue => jsonOf(issue)),
+  // The only step says its task once more, which stands above.
+  work_summary: work.length > 1 ? work.join('\n\n') : step.findings,
+});
 
 /** The reply to the last step when the caller's own certainty was enough. */
 export function skippedDocument(mode: Definition, facts: Facts): JsonObject {

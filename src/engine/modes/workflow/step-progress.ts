@@ -47,14 +47,12 @@ function soundSettings(settings: JsonObject, fields: Readonly<z.ZodRawShape>): J
   return Object.fromEntries(Object.entries(settings).filter(isSound));
 }
 
-function objectOf(value: WorkflowState[string]): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
-}
+const objectOf = (value: WorkflowState[string]): JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 
 /** Whether a step belongs to the run that the thread remembers. Step 1 begins a new run, unless it revises. */
-export function isSameRun(before: WorkflowProgress | undefined, step: Step): before is WorkflowProgress {
-  return before !== undefined && (step.stepNumber > 1 || step.revises !== undefined);
-}
+export const isSameRun = (before: WorkflowProgress | undefined, step: Step): before is WorkflowProgress =>
+  before !== undefined && (step.stepNumber > 1 || step.revises !== undefined);
 
 /** What the caller should know of a step that does not follow the last one; undefined: it does. Each is taken as it comes. */
 export function orderWarning(tool: string, step: Step, before: WorkflowProgress | undefined): string | undefined {
@@ -105,17 +103,13 @@ export function advance(before: WorkflowProgress | undefined, step: Step, afterS
   };
 }
 
-export function bringsNothingNew(before: WorkflowProgress | undefined, step: Step): boolean {
-  return isSameRun(before, step) && before.evidence === evidenceOf(step);
-}
+export const bringsNothingNew = (before: WorkflowProgress | undefined, step: Step): boolean =>
+  isSameRun(before, step) && before.evidence === evidenceOf(step);
 
-function evidenceOf(step: Step): string {
-  return JSON.stringify([step.findings, step.filesChecked, step.relevantFiles, step.confidence]);
-}
+const evidenceOf = (step: Step): string =>
+  JSON.stringify([step.findings, step.filesChecked, step.relevantFiles, step.confidence]);
 
-function union(a: readonly string[] = [], b: readonly string[] = []): string[] {
-  return [...new Set([...a, ...b])];
-}
+const union = (a: readonly string[] = [], b: readonly string[] = []): string[] => [...new Set([...a, ...b])];
 
 function unionBy(a: readonly Record<string, unknown>[] = [], b: readonly Record<string, unknown>[] = []) {
   const byText = new Map([...a, ...b].map(issue => [JSON.stringify(issue), issue]));

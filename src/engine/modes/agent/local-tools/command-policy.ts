@@ -208,9 +208,7 @@ function formOfEntry(entry: string): CommandForm {
   return { operands: 'path', ...nearest, words: words.join(' ') };
 }
 
-function wordsOf(entry: string): string[] {
-  return entry.trim().split(/\s+/);
-}
+const wordsOf = (entry: string): string[] => entry.trim().split(/\s+/);
 
 function hasWords(argv: readonly string[], entry: string): boolean {
   const words = wordsOf(entry);
@@ -272,11 +270,8 @@ async function isKind(kind: WordKind, word: string, call: CommandCall): Promise<
   }
 }
 
-async function isTsconfig(word: string, call: CommandCall): Promise<boolean> {
-  return (
-    (await isInProject(word, call)) && (word.endsWith('.json') || (await isThere(join(word, 'tsconfig.json'), call)))
-  );
-}
+const isTsconfig = async (word: string, call: CommandCall): Promise<boolean> =>
+  (await isInProject(word, call)) && (word.endsWith('.json') || (await isThere(join(word, 'tsconfig.json'), call)));
 
 /** A path that really leads into the project, whatever of it is there yet. */
 async function isInProject(word: string, { cwd, project, sandbox }: CommandCall): Promise<boolean> {

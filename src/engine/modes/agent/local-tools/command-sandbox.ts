@@ -118,11 +118,10 @@ export function createCommandSandbox(options: CommandSandboxOptions): CommandSan
   };
 }
 
-function unavailable(why: string): Error {
-  return configError(`Cannot run an agent: AGENT_SANDBOX is "require", and no sandbox is available: ${why}.`, {
+const unavailable = (why: string): Error =>
+  configError(`Cannot run an agent: AGENT_SANDBOX is "require", and no sandbox is available: ${why}.`, {
     next: 'Install bubblewrap (Linux) and see "polylogue doctor", or set AGENT_SANDBOX to "auto".',
   });
-}
 
 /** Whether the system lets this user make one: user namespaces may be switched off. */
 async function probe(

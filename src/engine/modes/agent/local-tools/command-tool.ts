@@ -108,21 +108,17 @@ function ownTarget(parts: LocalToolServices, argv: readonly string[], cwd: strin
   return likely.find(place => isOwn(parts, resolve(folder, place)));
 }
 
-function isOwn({ sandbox }: LocalToolServices, path: string): boolean {
-  return !path.includes('\0') && sandbox.isOwn(path);
-}
+const isOwn = ({ sandbox }: LocalToolServices, path: string): boolean => !path.includes('\0') && sandbox.isOwn(path);
 
-function inOwnFolder(place: string): Error {
-  return securityError(`${printablePath(place)} is inside the data folder of Polylogue (POLYLOGUE_HOME).`, {
+const inOwnFolder = (place: string): Error =>
+  securityError(`${printablePath(place)} is inside the data folder of Polylogue (POLYLOGUE_HOME).`, {
     next: 'Go on without it: nothing there is changed for a model.',
   });
-}
 
-function tooMuch(what: string): Error {
-  return inputError(`The command has more than ${what}; it was not looked through, and is not run.`, {
+const tooMuch = (what: string): Error =>
+  inputError(`The command has more than ${what}; it was not looked through, and is not run.`, {
     next: 'Name fewer of them: a folder, or a part of them at a time.',
   });
-}
 
 /** Each word so that no other one looks like it: whatever is not plain is quoted, and signs beyond ASCII are escaped. */
 function shownWord(word: string): string {
@@ -251,9 +247,8 @@ function killGroup(pid: number | undefined): void {
   }
 }
 
-function cannotStart(program: string, error: Error): Error {
-  return configError(`${program} can't be started (${error.message}).`, {
+const cannotStart = (program: string, error: Error): Error =>
+  configError(`${program} can't be started (${error.message}).`, {
     next: 'Run another program, or go on without.',
     cause: error,
   });
-}

@@ -14,13 +14,12 @@ const unseen: readonly string[] = ['script', 'style', 'noscript', 'template'];
 const blocks = /^\/(?:p|div|li|tr|h\d|section|article|pre)$|^br$/;
 
 /** Roughly what a reader sees; scripts and styles are none of it. Every page, also one made to be slow, is gone through once. */
-export function textOfHtml(html: string): string {
-  return shownOf(html)
+export const textOfHtml = (html: string): string =>
+  shownOf(html)
     .replace(/&(#?\w{1,8});/g, (whole, name: string) => entities[name] ?? whole)
     .replace(/[^\S\n]+/g, ' ')
     .replace(/ ?\n\s*/g, '\n')
     .trim();
-}
 
 function shownOf(html: string): string {
   const out: string[] = [];
@@ -90,8 +89,8 @@ export interface Reachable {
 const publicWeb: Reachable = { address: isPublicAddress, port: port => ports.includes(port) };
 
 /** Reads a page of the public web. Where a name leads is judged as the connection is made, each time anew. */
-export function fetchTool(reachable: Reachable = publicWeb): AgentTool {
-  return defineLocalTool({
+export const fetchTool = (reachable: Reachable = publicWeb): AgentTool =>
+  defineLocalTool({
     name: 'fetch_url',
     description: 'Reads a text page of the public web.',
     effect: 'network',
@@ -113,7 +112,6 @@ export function fetchTool(reachable: Reachable = publicWeb): AgentTool {
       throw inputError(`${at.host} redirects for ever.`, { next: 'Name another page.' });
     },
   });
-}
 
 function checked(text: string, reachable: Reachable): URL {
   const url = URL.parse(text);
@@ -126,11 +124,10 @@ function checked(text: string, reachable: Reachable): URL {
   return url;
 }
 
-function refusedFetch(url: URL, why: string): Error {
-  return securityError(`${url.protocol}//${url.host} may not be read: ${why}.`, {
+const refusedFetch = (url: URL, why: string): Error =>
+  securityError(`${url.protocol}//${url.host} may not be read: ${why}.`, {
     next: 'Name a page of the public web.',
   });
-}
 
 /** Connects only to the addresses that were judged: nothing is resolved a second time. */
 function guarded(url: URL, reachable: Reachable): LookupFunction {

@@ -24,11 +24,8 @@ export function lentTools(
         effect: effects.destroys ? 'run' : 'network',
         // What is thrown is told to the model.
         check: args => ({ args: parseArguments(tool, schema, args).args }),
-        async run(args, { signal }) {
-          return JSON.stringify(
-            await mode.run(args, contextOf({ principal, signal, reqId: requestId(reqId), tool: name })),
-          );
-        },
+        run: async (args, { signal }) =>
+          JSON.stringify(await mode.run(args, contextOf({ principal, signal, reqId: requestId(reqId), tool: name }))),
       },
     ];
   });

@@ -52,9 +52,8 @@ export function gitTools(parts: LocalToolServices): AgentTool[] {
   ];
 }
 
-function changeText({ path, area, status, patch, withheld }: ChangedFile): string {
-  return `${area}, ${status}: ${printablePath(path)}\n${patch ?? withheld ?? ''}`;
-}
+const changeText = ({ path, area, status, patch, withheld }: ChangedFile): string =>
+  `${area}, ${status}: ${printablePath(path)}\n${patch ?? withheld ?? ''}`;
 
 /**
  * Answers a git command of a known form as the tools do that look at repositories: without what secret files hold, and without

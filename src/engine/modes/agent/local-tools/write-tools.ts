@@ -84,9 +84,7 @@ async function bytesOf({ sandbox, maxFileBytes: maxBytes }: LocalToolServices, p
   return bytes;
 }
 
-function scopesOf({ scope, earlierScopes = [] }: LocalToolServices): [string, ...string[]] {
-  return [scope, ...earlierScopes];
-}
+const scopesOf = ({ scope, earlierScopes = [] }: LocalToolServices): [string, ...string[]] => [scope, ...earlierScopes];
 
 interface Made {
   change: FileChange;
@@ -118,11 +116,10 @@ function approvalOf(tool: string, { changes, guarded, places, diff: shown }: Pre
   return { asked, instead, basis, shown, notes: [asked, ...notes] };
 }
 
-function unfit(why: string): Error {
-  return inputError(`The patch can't be applied: ${why}.`, {
+const unfit = (why: string): Error =>
+  inputError(`The patch can't be applied: ${why}.`, {
     next: 'Read the files as they are now, and write a unified diff against them, with paths from the project on.',
   });
-}
 
 const maxTextLength = 1_000_000;
 
