@@ -32,9 +32,8 @@ export async function findDaemons({ home }: AppConfig, clock: Clock): Promise<Fo
 }
 
 /** Configuration → running parts. Opens nothing: databases, connections and logs come with their first use. */
-export async function createProduct(config: AppConfig, environment: ProcessEnvironment): Promise<Product> {
-  return productBehind(await composeFront(config, environment), config, environment);
-}
+export const createProduct = async (config: AppConfig, environment: ProcessEnvironment): Promise<Product> =>
+  productBehind(await composeFront(config, environment), config, environment);
 
 async function productBehind(
   front: Front,

@@ -85,9 +85,8 @@ async function placeOfList(
   return !own && isSame(roots, files.sandbox.roots) ? { root } : { roots, root };
 }
 
-function mayBeAnywhere({ config }: SharedParts, { permissions, free }: CallerPlace): boolean {
-  return free && !permissions.roots && !config.values.app.roots?.length;
-}
+const mayBeAnywhere = ({ config }: SharedParts, { permissions, free }: CallerPlace): boolean =>
+  free && !permissions.roots && !config.values.app.roots?.length;
 
 /** The directories of a token that are there. */
 async function ownRoots({ files }: SharedParts, { roots = [] }: Permissions): Promise<string[]> {
@@ -95,13 +94,10 @@ async function ownRoots({ files }: SharedParts, { roots = [] }: Permissions): Pr
   return located.flatMap(found => (isSkip(found) || found.kind !== 'directory' ? [] : [found.path]));
 }
 
-function open(roots: readonly string[]) {
-  return createSandbox({ roots, allowSecrets: false });
-}
+const open = (roots: readonly string[]) => createSandbox({ roots, allowSecrets: false });
 
-function isSame(some: readonly string[], others: readonly string[]): boolean {
-  return some.length === others.length && some.every((each, at) => each === others[at]);
-}
+const isSame = (some: readonly string[], others: readonly string[]): boolean =>
+  some.length === others.length && some.every((each, at) => each === others[at]);
 
 /** What a caller declares may hold anything; the refusal names it. */
 async function refuse(mask: Mask, { declared = '' }: CallerPlace, error: unknown): Promise<never> {

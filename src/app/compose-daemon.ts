@@ -78,9 +78,8 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
 }
 
 /** What a token is denied as a tool it is denied as a page. Reading stays where only writing is not allowed. */
-function mayUseThreads(sources: DashboardSources, { permissions }: Caller): boolean {
-  return isExposed(sources, 'threads', { ...permissions, readOnly: false }, false);
-}
+const mayUseThreads = (sources: DashboardSources, { permissions }: Caller): boolean =>
+  isExposed(sources, 'threads', { ...permissions, readOnly: false }, false);
 
 /** Who may have the agent work may say what it does: nobody else, and none who only reads. */
 function mayApprove(sources: DashboardSources, { permissions }: Caller): boolean {
@@ -145,14 +144,12 @@ function threadsOf(sources: DashboardSources, caller: Caller): ThreadsData {
   };
 }
 
-function turnOf({ turns }: Thread, seq: number): Thread['turns'][number] | undefined {
-  return turns.find(turn => turn.seq === seq);
-}
+const turnOf = ({ turns }: Thread, seq: number): Thread['turns'][number] | undefined =>
+  turns.find(turn => turn.seq === seq);
 
 /** What a token or the settings keep from changing anything. */
-function isReadOnly({ config }: DashboardSources, { permissions }: Caller): boolean {
-  return permissions.readOnly || exposurePolicy(config.values.app).readOnly;
-}
+const isReadOnly = ({ config }: DashboardSources, { permissions }: Caller): boolean =>
+  permissions.readOnly || exposurePolicy(config.values.app).readOnly;
 
 async function providersOf({ models, calls }: DashboardSources): Promise<ProviderView[]> {
   const [providers, health] = await Promise.all([models.capabilities(), models.health()]);

@@ -104,9 +104,8 @@ export function composeEngine(parts: EngineParts) {
 }
 
 /** Returns the mask, or one that changes nothing if masking is switched off. */
-export function maskFor({ maskSecrets }: EngineParts['values'], mask: Mask): Mask {
-  return maskSecrets ? mask : async text => ({ text, found: {} });
-}
+export const maskFor = ({ maskSecrets }: EngineParts['values'], mask: Mask): Mask =>
+  maskSecrets ? mask : async text => ({ text, found: {} });
 
 type MeterParts = Pick<EngineParts, 'values' | 'models' | 'store' | 'clock' | 'random' | 'emit'>;
 
@@ -118,9 +117,8 @@ export function composeMeter({ values, models, store, ...around }: MeterParts): 
 }
 
 /** Embeds text for the search index, within the limits on cost. */
-export function composeEmbedder({ embedder }: Pick<VendorServices, 'embedder'>, parts: MeterParts) {
-  return embedder && paidEmbedder(embedder, 'search index', createServiceMeter(composeMeter(parts).limits));
-}
+export const composeEmbedder = ({ embedder }: Pick<VendorServices, 'embedder'>, parts: MeterParts) =>
+  embedder && paidEmbedder(embedder, 'search index', createServiceMeter(composeMeter(parts).limits));
 
 type ActionSources = Pick<
   EngineParts,

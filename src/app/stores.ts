@@ -11,9 +11,8 @@ export const stores: readonly StoreDefinition[] = [];
 const tableOf = (store: string) => `store.${store}`;
 
 /** The options of stores, by table. */
-export function storeTables(definitions: readonly StoreDefinition[]): Record<string, OptionTable> {
-  return Object.fromEntries(definitions.map(({ name, options: table = {} }) => [tableOf(name), table]));
-}
+export const storeTables = (definitions: readonly StoreDefinition[]): Record<string, OptionTable> =>
+  Object.fromEntries(definitions.map(({ name, options: table = {} }) => [tableOf(name), table]));
 
 /** The options of the product, with stores as further choices of POLYLOGUE_STORE. */
 export function withStores(app: typeof options, definitions: readonly StoreDefinition[]): typeof options {

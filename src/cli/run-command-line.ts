@@ -77,9 +77,8 @@ function refuseUnknown(program: Command, [first = '', second = '']: readonly str
   program.error(`error: unknown command '${word}'.${near ? `\n(Did you mean ${near}?)` : ''}`);
 }
 
-function grouped(): readonly CommandDefinition[] {
-  return commands.toSorted((a, b) => commandGroups.indexOf(a.group) - commandGroups.indexOf(b.group));
-}
+const grouped = (): readonly CommandDefinition[] =>
+  commands.toSorted((a, b) => commandGroups.indexOf(a.group) - commandGroups.indexOf(b.group));
 
 function addCommand(program: Command, definition: CommandDefinition, run: RunCommand): Command {
   const { name, group, summary, usage, flags = [] } = definition;

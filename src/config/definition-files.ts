@@ -112,6 +112,4 @@ function yamlDocument(text: string, { load, JSON_SCHEMA }: typeof import('js-yam
   }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -81,9 +81,8 @@ export function concurrency(values: Pick<Values, 'maxConcurrentCalls' | 'maxConc
 const strictestTokenizer = 1.45;
 
 /** The most tokens of one reply, by our count. */
-export function replyTokens({ maxMcpOutputTokens }: Pick<Values, 'maxMcpOutputTokens'>): number {
-  return Math.floor(maxMcpOutputTokens / strictestTokenizer);
-}
+export const replyTokens = ({ maxMcpOutputTokens }: Pick<Values, 'maxMcpOutputTokens'>): number =>
+  Math.floor(maxMcpOutputTokens / strictestTokenizer);
 
 /** How long a panel of models may take: for one verdict, and in all. */
 export function panelLimits(values: Pick<Values, 'consensusModelTimeoutSeconds' | 'consensusTimeoutSeconds'>) {

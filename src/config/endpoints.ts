@@ -122,9 +122,8 @@ function problemOf(error: z.ZodError): string {
     : `${where} ${/^(must|is|can)/.test(issue.message) ? issue.message : `is wrong (${issue.message})`}`;
 }
 
-function nameOf(value: unknown): string {
-  return isRecord(value) && typeof value.id === 'string' ? ` "${value.id.slice(0, 40)}"` : '';
-}
+const nameOf = (value: unknown): string =>
+  isRecord(value) && typeof value.id === 'string' ? ` "${value.id.slice(0, 40)}"` : '';
 
 const secretWords = /auth|key|token|secret|cookie|password/i;
 

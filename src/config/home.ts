@@ -15,9 +15,7 @@ export interface MachineEnvironment {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Paths are judged by the platform that the configuration is for. */
-export function pathsOf(platform: string) {
-  return platform === 'win32' ? win32 : posix;
-}
+export const pathsOf = (platform: string) => (platform === 'win32' ? win32 : posix);
 
 /** Makes a path absolute; `~` is the home directory. */
 export function absolutePath(path: string, folder: string, { homeDir, platform }: MachineEnvironment): string {

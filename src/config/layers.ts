@@ -79,9 +79,8 @@ function findByEnvName(
   return first;
 }
 
-function own(record: Readonly<Record<string, unknown>>, key: string): unknown {
-  return Object.hasOwn(record, key) ? record[key] : undefined;
-}
+const own = (record: Readonly<Record<string, unknown>>, key: string): unknown =>
+  Object.hasOwn(record, key) ? record[key] : undefined;
 
 /** What a place sets; undefined where it sets nothing. */
 function setValue(raw: unknown, name: string, origin: Origin, warn: Warn): FoundValue | undefined {
@@ -102,6 +101,4 @@ export function isPlaceholder(text: string): boolean {
   );
 }
 
-function camelCase(flag: string): string {
-  return flag.replace(/-([a-z])/g, (_dash, letter: string) => letter.toUpperCase());
-}
+const camelCase = (flag: string): string => flag.replace(/-([a-z])/g, (_dash, letter: string) => letter.toUpperCase());

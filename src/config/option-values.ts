@@ -90,9 +90,8 @@ export function allowedText(spec: OptionSpec): string {
 }
 
 /** What an option is when nobody sets it, as texts say it. */
-export function defaultText({ default: value }: OptionSpec): string | undefined {
-  return value === undefined ? undefined : typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value);
-}
+export const defaultText = ({ default: value }: OptionSpec): string | undefined =>
+  value === undefined ? undefined : typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value);
 
 const allowedTexts: Record<Exclude<OptionType, 'number'>, string> = {
   boolean: 'on or off',

@@ -174,13 +174,9 @@ function withoutHome<Value>(
   return rest;
 }
 
-function allSpecs(tables: OptionTables): OptionSpec[] {
-  return Object.values(tables).flatMap(table => Object.values(table));
-}
+const allSpecs = (tables: OptionTables): OptionSpec[] => Object.values(tables).flatMap(table => Object.values(table));
 
-function envNames(tables: OptionTables): Set<string> {
-  return new Set(allSpecs(tables).flatMap(({ env }) => env));
-}
+const envNames = (tables: OptionTables): Set<string> => new Set(allSpecs(tables).flatMap(({ env }) => env));
 
 function warnOfUnknownKeys({ tables, warn }: Request, document: Readonly<Record<string, unknown>>): void {
   // The names that this file is usually written with come first: the first of two equally near ones is proposed.

@@ -14,29 +14,17 @@ export type Sha256 = Brand<'Sha256'>;
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-export function isUuid(text: string): boolean {
-  return uuidPattern.test(text);
-}
+export const isUuid = (text: string): boolean => uuidPattern.test(text);
 
-export function isThreadId(text: string): text is ThreadId {
-  return isUuid(text);
-}
+export const isThreadId = (text: string): text is ThreadId => isUuid(text);
 
-export function isExchangeId(text: string): text is ExchangeId {
-  return isUuid(text);
-}
+export const isExchangeId = (text: string): text is ExchangeId => isUuid(text);
 
-export function isJobId(text: string): text is JobId {
-  return isUuid(text);
-}
+export const isJobId = (text: string): text is JobId => isUuid(text);
 
-export function isRequestId(text: string): text is RequestId {
-  return isUuid(text);
-}
+export const isRequestId = (text: string): text is RequestId => isUuid(text);
 
-export function isSha256(text: string): text is Sha256 {
-  return /^[0-9a-f]{64}$/.test(text);
-}
+export const isSha256 = (text: string): text is Sha256 => /^[0-9a-f]{64}$/.test(text);
 
 function branded<Id extends string>(text: string, is: (text: string) => text is Id & string, what: string): Id {
   if (!is(text)) throw new TypeError(`not ${what}: ${text}`);

@@ -5,9 +5,8 @@ export interface JsonObject {
   [key: string]: Json | undefined;
 }
 
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** What a JSON text says, a byte order mark aside; undefined where it is none. */
 export function parsedJson(text: string): unknown {
@@ -40,21 +39,15 @@ export async function mapTexts(value: unknown, text: MapText): Promise<unknown> 
 }
 
 /** A text where one should stand, as far as it does: what was stored may have been written by anybody. */
-export function textIn(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
+export const textIn = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** The same for a number. */
-export function numberIn(value: unknown): number {
-  return typeof value === 'number' ? value : 0;
-}
+export const numberIn = (value: unknown): number => (typeof value === 'number' ? value : 0);
 
 /** The texts of a list, without what else stands in it. */
-export function textsIn(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter(item => typeof item === 'string') : [];
-}
+export const textsIn = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter(item => typeof item === 'string') : [];
 
 /** Objects in a list that may hold anything; none where it is no list. */
-export function recordsIn(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
-}
+export const recordsIn = (value: unknown): Record<string, unknown>[] =>
+  Array.isArray(value) ? value.filter(isRecord) : [];

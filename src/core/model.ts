@@ -97,11 +97,8 @@ export type Candidates = readonly [Candidate, ...Candidate[]];
 /** From this window on a larger part goes to content: the answer no longer needs 40 %. */
 const wideWindow = 300_000;
 
-export function isWide(window: number): boolean {
-  return window >= wideWindow;
-}
+export const isWide = (window: number): boolean => window >= wideWindow;
 
 /** Tokens of a model's window that are kept for its answer. */
-export function answerTokens({ window, maxOutput }: Pick<ModelInfo, 'window' | 'maxOutput'>): number {
-  return Math.min(maxOutput, Math.floor(window * (isWide(window) ? 0.2 : 0.4)));
-}
+export const answerTokens = ({ window, maxOutput }: Pick<ModelInfo, 'window' | 'maxOutput'>): number =>
+  Math.min(maxOutput, Math.floor(window * (isWide(window) ? 0.2 : 0.4)));

@@ -10,9 +10,7 @@ export function nearName(name: string, known: Iterable<string>): string | undefi
   return best?.name;
 }
 
-function plain(name: string): string {
-  return name.toLowerCase().replace(/[^a-z0-9.]/g, '');
-}
+const plain = (name: string): string => name.toLowerCase().replace(/[^a-z0-9.]/g, '');
 
 /** Insertions, deletions, replacements and swaps of neighbours between two names; at most `limit + 1` is answered. */
 export function editDistance(from: string, to: string, limit: number): number {
@@ -60,9 +58,8 @@ export function cutMiddle(text: string, maxChars: number): string {
 }
 
 /** The first `chars` characters, never half of a surrogate pair. */
-export function safeCut(text: string, chars: number): string {
-  return text.slice(0, isLowSurrogate(text, chars) ? Math.max(0, chars - 1) : chars);
-}
+export const safeCut = (text: string, chars: number): string =>
+  text.slice(0, isLowSurrogate(text, chars) ? Math.max(0, chars - 1) : chars);
 
 function isLowSurrogate(text: string, at: number): boolean {
   const code = text.charCodeAt(at);
@@ -83,9 +80,7 @@ export function printablePath(path: string): string {
   return shown.replace(unprintable, escaped);
 }
 
-function escaped(char: string): string {
-  return `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`;
-}
+const escaped = (char: string): string => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`;
 
 // Steers a terminal, turns the direction of writing, or is not seen at all. Tabs and line ends do no harm.
 const unseen = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
@@ -158,9 +153,8 @@ export function linesBetween(text: string, from: number, to: number): string {
 }
 
 /** Text as HTML shows it. Nothing in it can become markup, in an element or in a quoted attribute. */
-export function escapeHtml(text: string): string {
-  return text.toWellFormed().replace(/[&<>"'\p{Cc}]/gu, char => entities[char] ?? '\ufffd');
-}
+export const escapeHtml = (text: string): string =>
+  text.toWellFormed().replace(/[&<>"'\p{Cc}]/gu, char => entities[char] ?? '\ufffd');
 
 const entities: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -174,6 +168,5 @@ const entities: Readonly<Record<string, string>> = {
 };
 
 /** Whether a secret can be looked for by its value: short ones and plain words stand in every other text. */
-export function isTelling(secret: string): boolean {
-  return secret.length >= 6 && !/^(?:[A-Za-z]{1,11}|\d{1,7})$/.test(secret) && !/^(.)\1*$/s.test(secret);
-}
+export const isTelling = (secret: string): boolean =>
+  secret.length >= 6 && !/^(?:[A-Za-z]{1,11}|\d{1,7})$/.test(secret) && !/^(.)\1*$/s.test(secret);

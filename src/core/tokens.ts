@@ -47,9 +47,8 @@ const slash = 47;
 
 const apostrophe = 39;
 
-function isLetter(kind: number | undefined): boolean {
-  return kind === kinds.upper || kind === kinds.lower || kind === kinds.letter;
-}
+const isLetter = (kind: number | undefined): boolean =>
+  kind === kinds.upper || kind === kinds.lower || kind === kinds.letter;
 
 /** Where the piece of the block ends that begins at `at`: a word with what stands before it, three digits, marks, or white space. */
 function pieceEnd(at: number, length: number): number {
@@ -283,9 +282,8 @@ export function estimateTokensAt(text: string, model?: string): number {
   return estimateTokens(text, model === undefined ? 1 : tokenFactor(model.replace(/^[\w-]+:/, '')));
 }
 
-export function tokenFactor(modelId: string): number {
-  return familyFactors.find(([pattern]) => pattern.test(modelId))?.[1] ?? 1.2;
-}
+export const tokenFactor = (modelId: string): number =>
+  familyFactors.find(([pattern]) => pattern.test(modelId))?.[1] ?? 1.2;
 
 /** What a provider adds around each message: role, separators. */
 export const tokensPerMessage = 8;

@@ -41,9 +41,8 @@ function sumOf(a: Fee, b: Fee): Fee {
 }
 
 /** US dollars for all fees whose price is known. */
-export function feesUsd(fees: Fees | undefined): number {
-  return feeKinds.reduce((sum, kind) => sum + (fees?.[kind]?.usd ?? 0), 0);
-}
+export const feesUsd = (fees: Fees | undefined): number =>
+  feeKinds.reduce((sum, kind) => sum + (fees?.[kind]?.usd ?? 0), 0);
 
 /** What was spent on one kind of thing. */
 export interface KindSum extends Fee {
@@ -89,9 +88,8 @@ export function spendByKind(rows: readonly Spent[]): KindSum[] {
 }
 
 /** What it cost as far as that is known: nothing is not what has no known price. */
-export function knownUsd({ amount, usd, unpriced = 0 }: Fee): number | undefined {
-  return unpriced < amount ? usd : undefined;
-}
+export const knownUsd = ({ amount, usd, unpriced = 0 }: Fee): number | undefined =>
+  unpriced < amount ? usd : undefined;
 
 /** One line for people: `3 searches`, `1,234 token-hours, not priced`. */
 export function kindWords({ amount, unit, unpriced = 0 }: KindSum): string {
@@ -139,9 +137,8 @@ export function addUsage(a: Usage, b: Usage): Usage {
 }
 
 /** The rates that hold for an input of this many tokens. */
-export function ratesFor(price: Price, inputTokens: number): Rates {
-  return price.tiers?.findLast(({ above }) => inputTokens > above) ?? price;
-}
+export const ratesFor = (price: Price, inputTokens: number): Rates =>
+  price.tiers?.findLast(({ above }) => inputTokens > above) ?? price;
 
 /** US dollars for tokens and fees, or undefined when the model has no known price. */
 export function costOf(usage: Usage, price: Price | undefined): number | undefined {
@@ -190,9 +187,7 @@ export interface SpendRow extends Omit<SpendEntry, 'at' | 'costUsd'> {
 }
 
 /** The day of the ledger that a time belongs to. */
-export function dayOf(at: number): string {
-  return new Date(at).toISOString().slice(0, 10);
-}
+export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
 export const spendKeys = ['day', 'provider', 'model', 'tool', 'thread'] as const;
 
@@ -222,9 +217,8 @@ export function spendTotal(rows: readonly SpendRow[]): Omit<SpendSum, 'key'> {
   );
 }
 
-function keyOf(row: SpendRow, by: SpendKey): string {
-  return by === 'model' ? `${row.provider}:${row.model}` : (row[by] ?? 'none');
-}
+const keyOf = (row: SpendRow, by: SpendKey): string =>
+  by === 'model' ? `${row.provider}:${row.model}` : (row[by] ?? 'none');
 
 /** US dollars as people read them, without the sign: two decimals or more, and as many as it takes to see that it is not nothing. */
 export function usdText(usd: number): string {
@@ -235,9 +229,7 @@ export function usdText(usd: number): string {
 }
 
 /** `$0.0042`. */
-export function dollars(usd: number): string {
-  return `$${usdText(usd)}`;
-}
+export const dollars = (usd: number): string => `$${usdText(usd)}`;
 
 /** US dollars for programs: without the noise of floating point, and never 0 where something was paid. */
 export function roundedUsd(usd: number): number {
@@ -246,6 +238,4 @@ export function roundedUsd(usd: number): number {
 }
 
 /** Decimals with so many digits that say something; `toFixed` takes no more than 100. */
-function significant(size: number, count: number): number {
-  return Math.min(100, count - 1 - Math.floor(Math.log10(size)));
-}
+const significant = (size: number, count: number): number => Math.min(100, count - 1 - Math.floor(Math.log10(size)));

@@ -115,9 +115,8 @@ async function listed(folder: string): Promise<{ name: string; bytes: number; at
 }
 
 /** The path of a side file; undefined for what is no name of one, whoever wrote it there. */
-export function partPath(folder: string, name: unknown): string | undefined {
-  return typeof name === 'string' && isPartName(name) ? join(folder, name) : undefined;
-}
+export const partPath = (folder: string, name: unknown): string | undefined =>
+  typeof name === 'string' && isPartName(name) ? join(folder, name) : undefined;
 
 export interface ExchangeLogParts {
   /** The directory of the logs. */

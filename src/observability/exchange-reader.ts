@@ -84,9 +84,7 @@ function lineOf(text: string): ExchangeLine | undefined {
   };
 }
 
-function recordOf(value: unknown): Record<string, unknown> {
-  return isRecord(value) ? value : {};
-}
+const recordOf = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {});
 
 function fits(line: ExchangeLine, { reqId, tool, provider, model }: Omit<ExchangeFilter, 'limit'>): boolean {
   return (

@@ -25,9 +25,7 @@ interface FileStart {
 }
 
 /** Undefined for a file that is not there. */
-export function fileStateOf(path: string): Stats | undefined {
-  return statSync(path, { throwIfNoEntry: false });
-}
+export const fileStateOf = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false });
 
 /**
  * Moves `file` to `file.1`, the older ones one on, and drops what is over `keep`. One process does it at a time; whoever
@@ -67,9 +65,7 @@ function renameIfPresent(from: string, to: string): void {
   if (fileStateOf(from)) renameSync(from, to);
 }
 
-export function isCode(error: unknown, code: string): boolean {
-  return isRecord(error) && error.code === code;
-}
+export const isCode = (error: unknown, code: string): boolean => isRecord(error) && error.code === code;
 
 export interface LogRules {
   /** The directory of the logs; made with the first line, for its owner alone. */
@@ -155,9 +151,8 @@ function openForLines(file: string): { handle: number; inode: number } {
   return { handle, inode: fstatSync(handle).ino };
 }
 
-function lineOf({ at, fields, asIs }: LogRecord): string {
-  return `${JSON.stringify({ ts: new Date(at).toISOString(), ...snakeCased(fields), ...asIs })}\n`;
-}
+const lineOf = ({ at, fields, asIs }: LogRecord): string =>
+  `${JSON.stringify({ ts: new Date(at).toISOString(), ...snakeCased(fields), ...asIs })}\n`;
 
 function snakeCased(record: object): Record<string, unknown> {
   const renamed: Record<string, unknown> = {};

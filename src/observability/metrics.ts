@@ -99,13 +99,9 @@ function sample({ name, labels: names }: MetricSpec, labels: Labels, value: numb
 }
 
 /** Without the dust that sums of fractions gather (0.6400000000000001). */
-function shown(value: number): string {
-  return String(Number.isFinite(value) ? Number(value.toPrecision(15)) : value);
-}
+const shown = (value: number): string => String(Number.isFinite(value) ? Number(value.toPrecision(15)) : value);
 
-function escaped(sign: string): string {
-  return sign === '\n' ? '\\n' : `\\${sign}`;
-}
+const escaped = (sign: string): string => (sign === '\n' ? '\\n' : `\\${sign}`);
 
 /** Seconds; calls take from milliseconds (an action) to half an hour (a model that thinks). */
 const callSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800];

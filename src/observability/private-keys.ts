@@ -51,9 +51,7 @@ function isRest(text: string, start: number, end: number, continues: boolean): b
   return continues && (after === text.length || text.startsWith('-----END', after));
 }
 
-function looksCoded(piece: string): boolean {
-  return piece.endsWith('=') || /[\d+/]/.test(piece);
-}
+const looksCoded = (piece: string): boolean => piece.endsWith('=') || /[\d+/]/.test(piece);
 
 const maxBodyLength = 16_384;
 
@@ -118,9 +116,8 @@ function pieceOf(text: string, { start, end }: Run): Run {
   return { start: isEscaped || isMarked ? start + 1 : start, end };
 }
 
-function beginsLine(text: string, at: number): boolean {
-  return /(?:^|[\n+\-\s:|│])$/.test(text.slice(Math.max(0, at - 1), at));
-}
+const beginsLine = (text: string, at: number): boolean =>
+  /(?:^|[\n+\-\s:|│])$/.test(text.slice(Math.max(0, at - 1), at));
 
 function fills(text: string, { start, end }: Run): boolean {
   const before = text.slice(Math.max(0, start - 320), start);

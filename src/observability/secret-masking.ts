@@ -28,9 +28,7 @@ const secretName =
 const deepest = 12;
 
 /** A copy made of plain data: errors with their causes, maps, headers and addresses become records and texts. */
-export function maskValue(value: unknown, mask: TextMask): unknown {
-  return copy(value, mask, []);
-}
+export const maskValue = (value: unknown, mask: TextMask): unknown => copy(value, mask, []);
 
 function copy(value: unknown, mask: TextMask, above: readonly object[]): unknown {
   switch (typeof value) {

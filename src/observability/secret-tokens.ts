@@ -62,9 +62,7 @@ function standsAt(text: string, from: number, codes: readonly number[]): boolean
 }
 
 /** A place in a table of 32,768 for three characters; others may share it. */
-function slotOf(a: number, b: number, c: number): number {
-  return ((a << 10) ^ (b << 5) ^ c) & 0x7fff;
-}
+const slotOf = (a: number, b: number, c: number): number => ((a << 10) ^ (b << 5) ^ c) & 0x7fff;
 
 /**
  * Finds by what stands around a secret. The secret is the first group, at the end of what is matched, or all of it with the
@@ -297,13 +295,10 @@ export function base64Runs(text: string): Run[] {
   return runs;
 }
 
-function isBase64(code: number): boolean {
-  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 47 && code <= 57) || code === 43;
-}
+const isBase64 = (code: number): boolean =>
+  (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 47 && code <= 57) || code === 43;
 
-export function isMixedCase(text: string): boolean {
-  return /[a-z]/.test(text) && /[A-Z]/.test(text) && /\d/.test(text);
-}
+export const isMixedCase = (text: string): boolean => /[a-z]/.test(text) && /[A-Z]/.test(text) && /\d/.test(text);
 
 export const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
@@ -341,6 +336,4 @@ function entropy(text: string): number {
 }
 
 /** What base64 stands for, as far as it is ASCII; other bytes become other characters. */
-export function decoded(base64: string): string {
-  return Buffer.from(base64, 'base64').toString('latin1');
-}
+export const decoded = (base64: string): string => Buffer.from(base64, 'base64').toString('latin1');

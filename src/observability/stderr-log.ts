@@ -102,9 +102,7 @@ function attempt(event: Extract<AppEvent, { type: 'model.attempt' }>): string {
   return `${event.tool}: ${what} after ${seconds(event.elapsedMs)}${tokens}${next}`;
 }
 
-function after(next = 'none'): string {
-  return next === 'none' ? '' : `, next ${next}`;
-}
+const after = (next = 'none'): string => (next === 'none' ? '' : `, next ${next}`);
 
 function breaker(event: Extract<AppEvent, { type: 'breaker.change' }>): string {
   const what = [event.provider, event.model].filter(part => part !== undefined).join(':');
@@ -123,10 +121,6 @@ function skips(skipped: readonly { path: string; code: string }[]): string {
   return [...shown, ...(skipped.length > shown.length ? ['…'] : [])].join(', ');
 }
 
-function note(text: string | undefined): string {
-  return text === undefined || text === '' ? '' : ` (${text})`;
-}
+const note = (text: string | undefined): string => (text === undefined || text === '' ? '' : ` (${text})`);
 
-function seconds(ms: number): string {
-  return `${(ms / 1_000).toFixed(ms < 9_950 ? 1 : 0)} s`;
-}
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(ms < 9_950 ? 1 : 0)} s`;

@@ -176,9 +176,7 @@ function fail(span: Span, type: string): void {
 }
 
 /** OpenTelemetry's word for why a model ended, where it is not ours. */
-function finishReason(kind: string): string {
-  return kind === 'tool_calls' ? 'tool_call' : kind;
-}
+const finishReason = (kind: string): string => (kind === 'tool_calls' ? 'tool_call' : kind);
 
 /** OpenTelemetry's words for providers, where they are not ours. */
 const providerNames: Readonly<Record<string, string | undefined>> = {
@@ -256,9 +254,8 @@ function createSpanContent(mask: Mask) {
   };
 }
 
-function textsOf(parts: unknown): string[] {
-  return recordsIn(parts).flatMap(({ text }) => (typeof text === 'string' ? [text] : []));
-}
+const textsOf = (parts: unknown): string[] =>
+  recordsIn(parts).flatMap(({ text }) => (typeof text === 'string' ? [text] : []));
 
 export interface TraceSettings {
   /** The whole address of the collector, such as `http://localhost:4318/v1/traces`. */

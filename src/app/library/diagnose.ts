@@ -91,9 +91,7 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   INTERNAL_SERVER_ERROR: 'bug',
 };
 
-function isCode(code: unknown): code is ErrorCode {
-  return typeof code === 'string' && Object.hasOwn(kinds, code);
-}
+const isCode = (code: unknown): code is ErrorCode => typeof code === 'string' && Object.hasOwn(kinds, code);
 
 /** The error that a tool's reply tells of, to be thrown. */
 export function errorIn({ error }: JsonObject): AppError {

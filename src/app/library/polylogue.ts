@@ -298,9 +298,8 @@ function closed(): Error {
   });
 }
 
-function joined(over: AbortSignal, own: AbortSignal | undefined): AbortSignal {
-  return own ? AbortSignal.any([over, own]) : over;
-}
+const joined = (over: AbortSignal, own: AbortSignal | undefined): AbortSignal =>
+  own ? AbortSignal.any([over, own]) : over;
 
 async function listModels({ models: service }: Product, options: { fresh?: boolean }): Promise<ListedModel[]> {
   const providers = await service.providers(options);

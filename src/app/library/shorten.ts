@@ -85,14 +85,11 @@ export async function compressDiscussion(
   return { ...short, history };
 }
 
-function turnText(message: Message): string {
-  return `=== ${message.role} ===\n${textOf(message)}`;
-}
+const turnText = (message: Message): string => `=== ${message.role} ===\n${textOf(message)}`;
 
 function said(role: 'user' | 'assistant', text: string): Message {
   return { role, section: 'turn', parts: [{ type: 'text', text }] };
 }
 
-function nothingSaid(): Error {
-  return inputError('There is no discussion to shorten.', { next: 'Give the turns of a conversation, or a text.' });
-}
+const nothingSaid = (): Error =>
+  inputError('There is no discussion to shorten.', { next: 'Give the turns of a conversation, or a text.' });

@@ -13,9 +13,7 @@ export function textFlag(flags: Flags, name: string): string | undefined {
 }
 
 /** The values of a flag that may be repeated. */
-export function listFlag(flags: Flags, name: string): string[] {
-  return textsIn(flags[name]);
-}
+export const listFlag = (flags: Flags, name: string): string[] => textsIn(flags[name]);
 
 /** The words of a flag that may be repeated and takes several at once, between commas; undefined where there are none. */
 export function wordsFlag(flags: Flags, name: string): string[] | undefined {
@@ -25,9 +23,7 @@ export function wordsFlag(flags: Flags, name: string): string[] | undefined {
 }
 
 /** Whether a flag without a value was given. */
-export function isOn(flags: Flags, name: string): boolean {
-  return flags[name] === true;
-}
+export const isOn = (flags: Flags, name: string): boolean => flags[name] === true;
 
 /** A number that a flag takes: a whole one, unless parts are allowed. */
 interface NumberRange {
@@ -132,6 +128,4 @@ export interface Invocation {
 }
 
 /** Typed identity; a command is one file that exports one of these. */
-export function defineCommand(definition: CommandDefinition): CommandDefinition {
-  return definition;
-}
+export const defineCommand = (definition: CommandDefinition): CommandDefinition => definition;

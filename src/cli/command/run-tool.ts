@@ -84,9 +84,8 @@ export function showWarnings({ environment }: CommandContext, { metadata }: Json
 }
 
 /** What a reply or a row of one says that it cost, behind something else; empty where nobody knows. */
-export function costText({ cost_usd: usd }: Record<string, unknown>, separator = ', '): string {
-  return typeof usd === 'number' ? `${separator}${usdText(usd)} USD` : '';
-}
+export const costText = ({ cost_usd: usd }: Record<string, unknown>, separator = ', '): string =>
+  typeof usd === 'number' ? `${separator}${usdText(usd)} USD` : '';
 
 /** Who answered, what it took, and how to go on. */
 export function closingRemark({ metadata }: JsonObject, facts: string, next = '; go on with --continue last'): string {
@@ -106,6 +105,4 @@ export function showAnswerFacts(context: CommandContext, document: JsonObject, n
 }
 
 /** A record where one should stand in a reply, else an empty one. */
-export function recordIn(value: unknown): Record<string, unknown> {
-  return isRecord(value) ? value : {};
-}
+export const recordIn = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {});

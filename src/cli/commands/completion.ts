@@ -28,9 +28,7 @@ function completionScript(
   }
 }
 
-function dashed(flags: readonly Flag[]): string {
-  return flags.map(({ name }) => `--${name}`).join(' ');
-}
+const dashed = (flags: readonly Flag[]): string => flags.map(({ name }) => `--${name}`).join(' ');
 
 function bash(commands: readonly CompletedCommand[], settings: readonly Flag[]): string {
   const cases = commands.map(
@@ -73,9 +71,8 @@ function fish(commands: readonly CompletedCommand[], settings: readonly Flag[]):
   ].join('\n');
 }
 
-function fishFlag({ name, choices }: Flag): string {
-  return choices ? `-l ${name} -x -a '${choices.join(' ')}'` : `-l ${name}`;
-}
+const fishFlag = ({ name, choices }: Flag): string =>
+  choices ? `-l ${name} -x -a '${choices.join(' ')}'` : `-l ${name}`;
 
 export const completion = defineCommand({
   name: 'completion',

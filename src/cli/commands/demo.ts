@@ -37,9 +37,7 @@ function jsonIn(text: string): unknown {
   return json === undefined ? undefined : JSON.parse(json);
 }
 
-function shown({ path, form }: Record<string, unknown>): string {
-  return `${String(path).split('/').at(-1)} (${form})`;
-}
+const shown = ({ path, form }: Record<string, unknown>): string => `${String(path).split('/').at(-1)} (${form})`;
 
 /** How much of the prompt before opens this one, unchanged: what a vendor need not read again. The task at the end is never kept. */
 export function keptOf(before: Account, now: Account): number {

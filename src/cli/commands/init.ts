@@ -79,9 +79,7 @@ function keep(path: string, text: string, now: number): string {
 }
 
 /** As it was; a new file may come to hold keys and is for its owner alone. */
-function modeOf(path: string): number {
-  return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0o600) & 0o777;
-}
+const modeOf = (path: string): number => (statSync(path, { throwIfNoEntry: false })?.mode ?? 0o600) & 0o777;
 
 function translated<Result>(path: string, work: () => Result): Result {
   try {

@@ -22,9 +22,7 @@ export interface Finding {
   next?: string | undefined;
 }
 
-export function warning(what: string, text: string): Finding {
-  return { state: 'warn', what, text };
-}
+export const warning = (what: string, text: string): Finding => ({ state: 'warn', what, text });
 
 /** Node, the program, the data folder. */
 export async function checkMachine({ environment, config, launch }: CommandContext): Promise<Finding[]> {
@@ -68,9 +66,8 @@ async function sizeOf(folder: string): Promise<number> {
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }
 
-function sizeText(bytes: number): string {
-  return bytes < 1_048_576 ? `${Math.ceil(bytes / 1_024)} KiB` : `${(bytes / 1_048_576).toFixed(1)} MiB`;
-}
+const sizeText = (bytes: number): string =>
+  bytes < 1_048_576 ? `${Math.ceil(bytes / 1_024)} KiB` : `${(bytes / 1_048_576).toFixed(1)} MiB`;
 
 type Models = Product['models'];
 

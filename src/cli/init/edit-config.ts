@@ -109,43 +109,29 @@ function withoutSpan(text: string, from: number, to: number, previousEnd: number
   return before + text.slice(to);
 }
 
-function withoutFirstComma(text: string, previousEnd: number, from: number): string {
-  return text.slice(0, previousEnd) + text.slice(previousEnd, from).replace(/^(\s*),/, '$1');
-}
+const withoutFirstComma = (text: string, previousEnd: number, from: number): string =>
+  text.slice(0, previousEnd) + text.slice(previousEnd, from).replace(/^(\s*),/, '$1');
 
-function isPlain(between: string): boolean {
-  return /^[\s,]*$/.test(between);
-}
+const isPlain = (between: string): boolean => /^[\s,]*$/.test(between);
 
-function endOf({ offset, length }: Node): number {
-  return offset + length;
-}
+const endOf = ({ offset, length }: Node): number => offset + length;
 
-function splice(text: string, node: Node, replacement: string): string {
-  return text.slice(0, node.offset) + replacement + text.slice(endOf(node));
-}
+const splice = (text: string, node: Node, replacement: string): string =>
+  text.slice(0, node.offset) + replacement + text.slice(endOf(node));
 
-function insert(text: string, at: number, addition: string): string {
-  return text.slice(0, at) + addition + text.slice(at);
-}
+const insert = (text: string, at: number, addition: string): string => text.slice(0, at) + addition + text.slice(at);
 
-function jsonText(value: Json, text: string, indent: string): string {
-  return JSON.stringify(value, undefined, unitOf(text)).replaceAll('\n', `${eolOf(text)}${indent}`);
-}
+const jsonText = (value: Json, text: string, indent: string): string =>
+  JSON.stringify(value, undefined, unitOf(text)).replaceAll('\n', `${eolOf(text)}${indent}`);
 
-function eolOf(text: string): string {
-  return text.includes('\r\n') ? '\r\n' : '\n';
-}
+const eolOf = (text: string): string => (text.includes('\r\n') ? '\r\n' : '\n');
 
 /** One step of indentation, as the file has it. */
-function unitOf(text: string): string {
-  return /^([ \t]+)\S/m.exec(text)?.[1]?.slice(0, 8) ?? '  ';
-}
+const unitOf = (text: string): string => /^([ \t]+)\S/m.exec(text)?.[1]?.slice(0, 8) ?? '  ';
 
 /** The space at the beginning of the line. */
-function indentAt(text: string, offset: number): string {
-  return /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', offset - 1) + 1))?.[0] ?? '';
-}
+const indentAt = (text: string, offset: number): string =>
+  /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', offset - 1) + 1))?.[0] ?? '';
 
 /** What an entry is there for. The rest of it is a first proposal, which the user may have changed. */
 const owned = new Set(['type', 'source', 'command', 'args']);
@@ -175,9 +161,8 @@ export function withEntry(
   return merged;
 }
 
-export function hasEntry(host: HostDefinition, text: string, name: string): boolean {
-  return host.format === 'toml' ? hasTomlTable(text, [host.key, name]) : readJson(text, [host.key, name]) !== undefined;
-}
+export const hasEntry = (host: HostDefinition, text: string, name: string): boolean =>
+  host.format === 'toml' ? hasTomlTable(text, [host.key, name]) : readJson(text, [host.key, name]) !== undefined;
 
 /**
  * The text without the entry. Where one of the former texts is what the entry was once put into, it is that one, to the byte:

@@ -66,9 +66,7 @@ function lineEnd(text: string, from: number): number {
   return at < 0 ? text.length : at + 1;
 }
 
-function eolOf(text: string): string {
-  return text.includes('\r\n') ? '\r\n' : '\n';
-}
+const eolOf = (text: string): string => (text.includes('\r\n') ? '\r\n' : '\n');
 
 /** The text of a TOML file with this new table at `[key.name]`; undefined takes it out. Every other byte stays as it is. */
 export function editToml(given: string, path: readonly [string, string], value: JsonObject | undefined): string {
@@ -82,18 +80,15 @@ export function editToml(given: string, path: readonly [string, string], value: 
 }
 
 /** Whether `[key.name]` stands in the text. */
-export function hasTomlTable(text: string, path: readonly [string, string]): boolean {
-  return tablesAt(readToml(withoutMark(text)[1]), path).length > 0;
-}
+export const hasTomlTable = (text: string, path: readonly [string, string]): boolean =>
+  tablesAt(readToml(withoutMark(text)[1]), path).length > 0;
 
 /** The table and those below it. */
-function tablesAt({ tables }: TomlFile, path: Path): AST.TOMLTable[] {
-  return tables.filter(({ resolvedKey }) => beginsWith(resolvedKey, path));
-}
+const tablesAt = ({ tables }: TomlFile, path: Path): AST.TOMLTable[] =>
+  tables.filter(({ resolvedKey }) => beginsWith(resolvedKey, path));
 
-function beginsWith(path: Path, beginning: Path): boolean {
-  return isDeepStrictEqual(path.slice(0, beginning.length), beginning);
-}
+const beginsWith = (path: Path, beginning: Path): boolean =>
+  isDeepStrictEqual(path.slice(0, beginning.length), beginning);
 
 /** Takes a table out with the empty line before it; comments after it belong to what follows. */
 function withoutTable(text: string, { range: [from, to] }: AST.TOMLTable): string {
@@ -122,9 +117,7 @@ function tomlTable(path: readonly string[], value: JsonObject, eol: string): str
   return [`[${path.map(tomlKey).join('.')}]`, ...rows, ''].join(eol);
 }
 
-function tomlKey(name: string): string {
-  return /^[\w-]+$/.test(name) ? name : JSON.stringify(name);
-}
+const tomlKey = (name: string): string => (/^[\w-]+$/.test(name) ? name : JSON.stringify(name));
 
 function tomlValue(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(tomlValue).join(', ')}]`;

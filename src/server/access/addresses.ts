@@ -54,9 +54,7 @@ function ownPages({ bind, address, port }: Pick<AddressRules, 'bind' | 'address'
 }
 
 /** A name or address as it stands in a URL. */
-export function hostOf(name: string): string {
-  return name.includes(':') ? `[${name}]` : name;
-}
+export const hostOf = (name: string): string => (name.includes(':') ? `[${name}]` : name);
 
 /**
  * Refuses requests that a web page sends from a place of its own: by a name that was pointed at this machine (Host), or openly

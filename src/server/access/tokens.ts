@@ -101,9 +101,7 @@ export function createTokens(
   };
 }
 
-function isSameOwner(one: Caller, other: Caller): boolean {
-  return one.name === other.name && one.owner === other.owner;
-}
+const isSameOwner = (one: Caller, other: Caller): boolean => one.name === other.name && one.owner === other.owner;
 
 /** The entry that said the same before, with what was learned of it. */
 function unchanged(entry: TokenEntry, before: readonly TokenEntry[]): TokenEntry | undefined {
@@ -124,14 +122,11 @@ function changeOf(before: readonly TokenEntry[], after: readonly TokenEntry[]): 
   };
 }
 
-export function digestOf(token: string): Buffer {
-  return hash('sha256', token, 'buffer');
-}
+export const digestOf = (token: string): Buffer => hash('sha256', token, 'buffer');
 
 /** Whether a text can be a token: long enough, and of letters that a header carries. */
-export function isToken(text: string): boolean {
-  return text.length >= shortestToken && text.length <= maxTokenLength && /^[\x21-\x2b\x2d-\x7e]+$/.test(text);
-}
+export const isToken = (text: string): boolean =>
+  text.length >= shortestToken && text.length <= maxTokenLength && /^[\x21-\x2b\x2d-\x7e]+$/.test(text);
 
 const missing = refusalFor(401, 'token_missing', 'This server asks for a token.', {
   next: 'Send it as "Authorization: Bearer TOKEN".',

@@ -116,9 +116,7 @@ export interface FoundDaemon extends DaemonHealth {
 const missed = 3;
 
 /** Where the daemons of a data folder tell of themselves. */
-export function healthFolder(home: string): string {
-  return join(home, 'daemon');
-}
+export const healthFolder = (home: string): string => join(home, 'daemon');
 
 /** The daemons of such a folder, by their ports. */
 export async function findDaemons(folder: string, clock: Pick<Clock, 'now'>): Promise<FoundDaemon[]> {

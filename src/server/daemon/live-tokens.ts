@@ -22,9 +22,7 @@ interface TokenFile {
 }
 
 /** Where systemd and container engines put what one service alone may read, with modes of their own that nobody can change. */
-export function isHandedIn(path: string): boolean {
-  return /^\/run\/(credentials|secrets)\//.test(normalize(path));
-}
+export const isHandedIn = (path: string): boolean => /^\/run\/(credentials|secrets)\//.test(normalize(path));
 
 /** Rejects with an `AppError` of kind `config` where it can't be read or says what can't be. */
 export async function readTokenFile(path: string): Promise<TokenFile> {

@@ -82,9 +82,7 @@ const isAttempt = ({ event }: RecentEvent) => event.type === 'model.attempt';
 
 const words = (name: string) => name.toLowerCase().replaceAll('_', ' ');
 
-function outcomePill({ mood, outcome, why }: CallFacts): Markup {
-  return pill(mood, why ? `${outcome} (${why})` : outcome);
-}
+const outcomePill = ({ mood, outcome, why }: CallFacts): Markup => pill(mood, why ? `${outcome} (${why})` : outcome);
 
 /** A clock that goes on in the browser. */
 export function runningClock(ms: number): Markup {
@@ -175,9 +173,8 @@ export function rowOf(call: WatchedCall, now: number): CallRow {
   return { tool, startedAt, href: `/calls/${reqId}`, about: own, facts: factsOf(call, now) };
 }
 
-function projectOf({ workspace }: NonNullable<WatchedCall['about']>): Markup {
-  return html`<span class="bidi" title="${line(workspace)}">${line(lastPart(workspace), 60)}</span>`;
-}
+const projectOf = ({ workspace }: NonNullable<WatchedCall['about']>): Markup =>
+  html`<span class="bidi" title="${line(workspace)}">${line(lastPart(workspace), 60)}</span>`;
 
 function step({ at, event }: RecentEvent, call: WatchedCall, wholeMs: number): Markup {
   const sinceMs = at - call.startedAt;
@@ -281,9 +278,8 @@ ${tile('Providers', `${ready.length - ailing.length} of ${ready.length}`, ailing
 </ul>${ready.length === 0 && noProvider}`;
 }
 
-function tile(name: string, value: string, note: Child): Markup {
-  return html`<li class="tile"><p class="name">${name}</p><p class="value">${value}</p><p class="note">${note}</p></li>`;
-}
+const tile = (name: string, value: string, note: Child): Markup =>
+  html`<li class="tile"><p class="name">${name}</p><p class="value">${value}</p><p class="note">${note}</p></li>`;
 
 function idle(isFirst: boolean): Markup {
   return isFirst

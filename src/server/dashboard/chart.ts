@@ -58,17 +58,12 @@ export function span(from: number, to: number, whole: number, colour: string): M
   return html`<svg viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">${rect(colour, x, 0, width, 10)}</svg>`;
 }
 
-function rect(className: string, x: number, y: number, width: number, height: number): Markup {
-  return html`<rect class="${className}" x="${short(x)}" y="${short(y)}" width="${short(width)}" height="${short(height)}"/>`;
-}
+const rect = (className: string, x: number, y: number, width: number, height: number): Markup =>
+  html`<rect class="${className}" x="${short(x)}" y="${short(y)}" width="${short(width)}" height="${short(height)}"/>`;
 
-function short(value: number): string {
-  return String(Math.round(value * 100) / 100);
-}
+const short = (value: number): string => String(Math.round(value * 100) / 100);
 
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
-}
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
 /** The next round number: 1, 2 or 5 with zeros. */
 function ceiling(value: number): number {

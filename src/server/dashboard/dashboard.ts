@@ -235,9 +235,7 @@ async function forMethod({ method }: Request, response: Response | undefined): P
   return new Response(null, response);
 }
 
-function isReading({ method }: Request): boolean {
-  return method === 'GET' || method === 'HEAD';
-}
+const isReading = ({ method }: Request): boolean => method === 'GET' || method === 'HEAD';
 
 function themeOf(request: Request): Theme {
   const chosen = cookiesOf(request).get('polylogue_theme');
@@ -259,13 +257,11 @@ function stranger(request: Request, url: URL): Response {
   return redirectTo(`/login?back=${encodeURIComponent(url.pathname + url.search)}`);
 }
 
-function refused(request: Request, message: string): Response {
-  return bareAnswer(problemPage(403, 'Refused', message), themeOf(request));
-}
+const refused = (request: Request, message: string): Response =>
+  bareAnswer(problemPage(403, 'Refused', message), themeOf(request));
 
-function wrongMethod(request: Request): Response {
-  return bareAnswer(problemPage(405, 'Refused', 'This address does not take this method.'), themeOf(request));
-}
+const wrongMethod = (request: Request): Response =>
+  bareAnswer(problemPage(405, 'Refused', 'This address does not take this method.'), themeOf(request));
 
 const broken = problemPage(
   500,

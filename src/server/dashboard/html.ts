@@ -18,9 +18,7 @@ export function html(strings: TemplateStringsArray, ...children: readonly Child[
   return { [inside]: strings.reduce((text, next, index) => text + rendered(children[index - 1]) + next) };
 }
 
-export function htmlText(markup: Markup): string {
-  return markup[inside];
-}
+export const htmlText = (markup: Markup): string => markup[inside];
 
 function rendered(child: Child): string {
   if (child === undefined || child === false) return '';
@@ -29,9 +27,7 @@ function rendered(child: Child): string {
   return isMarkup(child) ? child[inside] : child.map(rendered).join('');
 }
 
-function isMarkup(child: Markup | readonly Child[]): child is Markup {
-  return inside in child;
-}
+const isMarkup = (child: Markup | readonly Child[]): child is Markup => inside in child;
 
 /** A number and its unit stay on one line. */
 const nbsp = '\u00a0';
@@ -63,14 +59,10 @@ export function ago(at: number, now: number): Markup {
 }
 
 /** The same for what is to come. */
-export function ahead(at: number, now: number): Markup {
-  return moment(at, at <= now ? 'over' : `in ${briefly(at - now)}`);
-}
+export const ahead = (at: number, now: number): Markup => moment(at, at <= now ? 'over' : `in ${briefly(at - now)}`);
 
 /** In UTC; the script puts the reader's own time there. */
-export function clockTime(at: number): Markup {
-  return moment(at, `${iso(at).slice(0, 16).replace('T', ' ')} UTC`, true);
-}
+export const clockTime = (at: number): Markup => moment(at, `${iso(at).slice(0, 16).replace('T', ' ')} UTC`, true);
 
 function moment(at: number, words: string, isLocal = false): Markup {
   const whole = iso(at);
@@ -109,9 +101,8 @@ export function highlighted(text: string, words: string): Child {
   return text.split(pattern).map((piece, index) => (index % 2 === 1 ? html`<mark>${piece}</mark>` : piece));
 }
 
-export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${amount(count)} ${count === 1 ? one : many}`;
-}
+export const plural = (count: number, one: string, many = `${one}s`): string =>
+  `${amount(count)} ${count === 1 ? one : many}`;
 
 /** Name and value, side by side. */
 export function facts(entries: readonly (readonly [string, Child] | undefined)[]): Markup {
@@ -122,9 +113,8 @@ export function facts(entries: readonly (readonly [string, Child] | undefined)[]
 export type Mood = 'good' | 'bad' | 'warn' | 'plain' | 'busy';
 
 /** A state in a word. The mood is in the sign too, not in the colour alone. */
-export function pill(mood: Mood, word: string): Markup {
-  return html`<span class="pill ${mood}"><span aria-hidden="true">${signs[mood]}</span> ${word}</span>`;
-}
+export const pill = (mood: Mood, word: string): Markup =>
+  html`<span class="pill ${mood}"><span aria-hidden="true">${signs[mood]}</span> ${word}</span>`;
 
 const signs: Readonly<Record<Mood, string>> = { good: '✓', bad: '✕', warn: '!', plain: '·', busy: '●' };
 
@@ -174,6 +164,5 @@ export function pager({ pathname, searchParams }: URL, next: Readonly<Record<str
 const cursors = new Set(['page', 'before']);
 
 /** What a place without content says: why it is empty, and what would fill it. */
-export function empty(title: string, ...lines: readonly Child[]): Markup {
-  return html`<div class="empty"><p class="lead">${title}</p>${lines.map(each => html`<p>${each}</p>`)}</div>`;
-}
+export const empty = (title: string, ...lines: readonly Child[]): Markup =>
+  html`<div class="empty"><p class="lead">${title}</p>${lines.map(each => html`<p>${each}</p>`)}</div>`;

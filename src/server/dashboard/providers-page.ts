@@ -44,9 +44,7 @@ ${others.length > 0 && html`<section aria-labelledby="unused"><h2 id="unused">No
   };
 }
 
-function trouble({ health }: ProviderView): number {
-  return health.filter(({ state }) => state !== 'closed').length;
-}
+const trouble = ({ health }: ProviderView): number => health.filter(({ state }) => state !== 'closed').length;
 
 type Tried = Parameters<typeof providersPage>[1];
 

@@ -151,9 +151,8 @@ export function cookie(request: Request, name: string, value: string, ageSeconds
 }
 
 /** Claimed by who sends it, for himself: a false claim only keeps his own cookie back. */
-function isEncrypted({ url, headers }: Request): boolean {
-  return new URL(url).protocol === 'https:' || headers.get('x-forwarded-proto')?.split(',')[0]?.trim() === 'https';
-}
+const isEncrypted = ({ url, headers }: Request): boolean =>
+  new URL(url).protocol === 'https:' || headers.get('x-forwarded-proto')?.split(',')[0]?.trim() === 'https';
 
 /** Whether the page that sent a form is one of this very address. Programs and old browsers say nothing of it. */
 export function isFromHere({ headers }: Request): boolean {

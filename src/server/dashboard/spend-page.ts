@@ -165,13 +165,10 @@ ${dear.length > 0 && html`<section aria-labelledby="dearest"><h2 id="dearest">Th
 }
 
 /** What vendors did not report is estimated, and marked as `polylogue usage` marks it. */
-function mark({ estimated }: SpendRow['usage']): string {
-  return estimated ? '~' : '';
-}
+const mark = ({ estimated }: SpendRow['usage']): string => (estimated ? '~' : '');
 
-function choice(href: string, name: string, is: boolean): Markup {
-  return html`<a href="${href}"${is && html` aria-current="true"`}>${name}</a>`;
-}
+const choice = (href: string, name: string, is: boolean): Markup =>
+  html`<a href="${href}"${is && html` aria-current="true"`}>${name}</a>`;
 
 function charts(rows: readonly SpendRow[], days: number, now: number): Child {
   const byDay = new Map(spendBy(rows, 'day').map(sum => [sum.key, sum]));

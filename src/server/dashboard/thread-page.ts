@@ -79,9 +79,7 @@ async function found(threads: ThreadsData, now: number, words: string): Promise<
 export const turnsPerPage = 20;
 
 /** The first turn of the page that a turn stands on. */
-function pageStart(seq: number): number {
-  return Math.floor((Math.max(1, seq) - 1) / turnsPerPage) * turnsPerPage + 1;
-}
+const pageStart = (seq: number): number => Math.floor((Math.max(1, seq) - 1) / turnsPerPage) * turnsPerPage + 1;
 
 function entry(head: ThreadHead, now: number, more: Child = undefined): Markup {
   const { id, title, toolName, workspace, seq, totals, updatedAt, parent } = head;
@@ -90,9 +88,7 @@ function entry(head: ThreadHead, now: number, more: Child = undefined): Markup {
 }
 
 /** A project by the last part of its path. */
-export function lastPart(path: string): string {
-  return path.split(/[\\/]/).findLast(part => part !== '') ?? path;
-}
+export const lastPart = (path: string): string => path.split(/[\\/]/).findLast(part => part !== '') ?? path;
 
 const maxTurnChars = 20_000;
 
@@ -153,9 +149,7 @@ function head(thread: Thread, now: number, branches: readonly ThreadHead[]): Mar
   ]);
 }
 
-function comparison(id: string, other: string): Markup {
-  return html`<a href="/threads/${id}/compare/${other}">compare</a>`;
-}
+const comparison = (id: string, other: string): Markup => html`<a href="/threads/${id}/compare/${other}">compare</a>`;
 
 /** Two threads that began as one: what each went on with, side by side. */
 export function comparePage({ data, now }: Visit, thread: Thread, other: Thread): Page {

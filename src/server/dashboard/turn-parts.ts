@@ -88,9 +88,8 @@ function sideBySide(text: string): Child {
   return rows;
 }
 
-function side(kind: string, text: string | undefined): Markup {
-  return html`<span class="${text === undefined ? 'void' : kind}">${text}</span>`;
-}
+const side = (kind: string, text: string | undefined): Markup =>
+  html`<span class="${text === undefined ? 'void' : kind}">${text}</span>`;
 
 /** What a model says it read. Only addresses of the web become links, and the reader sees where they lead. */
 export function sources(citations: readonly Citation[]): Child {

@@ -65,9 +65,7 @@ ${confidence !== undefined && html`<div><span class="small soft">Confidence ${co
 <span class="small soft">${numbers.filter(Boolean).join(' · ')}</span></header>${said(stretches, cut.text)}${cut.note}</article>`;
 }
 
-function moodOf(position: string): Mood {
-  return position === 'support' ? 'good' : position === 'oppose' ? 'bad' : 'plain';
-}
+const moodOf = (position: string): Mood => (position === 'support' ? 'good' : position === 'oppose' ? 'bad' : 'plain');
 
 /** Panels that were asked at once stand in one turn, others in one turn a response, from expert A on. */
 export function panelsOf({ turns }: Pick<Thread, 'turns'>): Panel[] {
@@ -94,13 +92,11 @@ function textOf(turn: StoredTurn, record: PanelistRecord): string {
   return 'Where this verdict stands in its turn is not known any more; the transcript has it.';
 }
 
-function standsAt({ content }: StoredTurn, { from, expert, model, stance }: PanelistRecord): boolean {
-  return content.slice(0, from).endsWith(headingOf({ expert, model, stance }));
-}
+const standsAt = ({ content }: StoredTurn, { from, expert, model, stance }: PanelistRecord): boolean =>
+  content.slice(0, from).endsWith(headingOf({ expert, model, stance }));
 
-function headingOf({ expert, model, stance }: Pick<PanelistRecord, 'expert' | 'model' | 'stance'>): string {
-  return `### Expert ${expert}: ${model} (stance: ${stance})\n\n`;
-}
+const headingOf = ({ expert, model, stance }: Pick<PanelistRecord, 'expert' | 'model' | 'stance'>): string =>
+  `### Expert ${expert}: ${model} (stance: ${stance})\n\n`;
 
 /** What stands before the verdicts. */
 function summaryOf(turn: StoredTurn): string {

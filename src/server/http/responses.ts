@@ -80,9 +80,8 @@ function tooLarge(limit: number): Refusal {
 }
 
 /** Whether a request has a body, as far as its head tells. */
-export function bringsBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || !/^0*$/.test(headers['content-length'] ?? '');
-}
+export const bringsBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || !/^0*$/.test(headers['content-length'] ?? '');
 
 export interface WriteOptions {
   clock: Pick<Clock, 'after'>;

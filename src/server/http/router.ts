@@ -243,13 +243,10 @@ function connectionOf({ incoming, outgoing }: Call): Pick<RoutedRequest, 'addres
   };
 }
 
-function isIn(methods: readonly string[], { method = '' }: IncomingMessage): boolean {
-  return methods.includes(method);
-}
+const isIn = (methods: readonly string[], { method = '' }: IncomingMessage): boolean => methods.includes(method);
 
-function fits(path: string, pathname: string): boolean {
-  return pathname === path || (path.endsWith('/') && pathname.startsWith(path));
-}
+const fits = (path: string, pathname: string): boolean =>
+  pathname === path || (path.endsWith('/') && pathname.startsWith(path));
 
 /** The header in which a client names its project. */
 export function rootOf({ headers }: IncomingMessage): string | undefined {

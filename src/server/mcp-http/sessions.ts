@@ -98,9 +98,8 @@ export function createEventLog(room: ResultStore): EventLog {
   };
 }
 
-function answered(message: JSONRPCMessage): RequestId[] {
-  return 'method' in message || message.id === undefined ? [] : [message.id];
-}
+const answered = (message: JSONRPCMessage): RequestId[] =>
+  'method' in message || message.id === undefined ? [] : [message.id];
 
 /** Knows which answers reached a client: those whose streams were written to their ends. */
 function createArrivals(clock: Pick<Clock, 'monotonic'>) {

@@ -37,9 +37,8 @@ const clients: readonly (readonly [name: RegExp, facts: ClientFacts])[] = [
   [/copilot/i, { bytes: 27_000 }],
 ];
 
-function factsOf(client: string | undefined): ClientFacts {
-  return clients.find(([name]) => name.test(client ?? ''))?.[1] ?? {};
-}
+const factsOf = (client: string | undefined): ClientFacts =>
+  clients.find(([name]) => name.test(client ?? ''))?.[1] ?? {};
 
 /** Claude Code cuts the middle of longer errors: code.claude.com/docs/en/mcp. */
 const errorBytes = 10_000;

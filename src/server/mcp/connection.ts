@@ -55,9 +55,8 @@ function begunIn(message: JSONRPCMessage): unknown {
 }
 
 /** The request that the client takes back. */
-function endedIn(message: JSONRPCMessage): unknown {
-  return 'method' in message && message.method === 'notifications/cancelled' ? message.params?.requestId : undefined;
-}
+const endedIn = (message: JSONRPCMessage): unknown =>
+  'method' in message && message.method === 'notifications/cancelled' ? message.params?.requestId : undefined;
 
 /** What a connection knows of its client, and of what reached him. */
 export interface Connection {

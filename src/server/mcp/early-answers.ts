@@ -99,6 +99,5 @@ function isPlainCapability(told: unknown): boolean {
   );
 }
 
-function hasOnly(value: unknown, names: readonly string[]): value is Record<string, unknown> {
-  return isRecord(value) && Object.keys(value).every(name => names.includes(name));
-}
+const hasOnly = (value: unknown, names: readonly string[]): value is Record<string, unknown> =>
+  isRecord(value) && Object.keys(value).every(name => names.includes(name));

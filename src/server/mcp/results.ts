@@ -41,14 +41,11 @@ function shownMetadata({ files, ...facts }: JsonObject): JsonObject {
   return { ...only(facts, shownFacts), ...(Object.keys(shown).length > 0 && { files: shown }) };
 }
 
-function only(record: JsonObject, keys: readonly string[]): JsonObject {
-  return Object.fromEntries(keys.flatMap(key => (record[key] === undefined ? [] : [[key, record[key]]])));
-}
+const only = (record: JsonObject, keys: readonly string[]): JsonObject =>
+  Object.fromEntries(keys.flatMap(key => (record[key] === undefined ? [] : [[key, record[key]]])));
 
 /** The answer itself needs no heading. */
-function headingOf(path: string): string {
-  return path === 'content' ? '' : `## ${path}\n\n`;
-}
+const headingOf = (path: string): string => (path === 'content' ? '' : `## ${path}\n\n`);
 
 interface LongText {
   path: string;

@@ -42,9 +42,8 @@ export function inputRequired(questions: readonly UserQuestion[]) {
 }
 
 /** The answers that a client sent. What is none counts as a question that was put aside. */
-export function answersIn(responses: unknown): Map<string, UserAnswer> {
-  return new Map(Object.entries(isRecord(responses) ? responses : {}).map(([key, answer]) => [key, answerOf(answer)]));
-}
+export const answersIn = (responses: unknown): Map<string, UserAnswer> =>
+  new Map(Object.entries(isRecord(responses) ? responses : {}).map(([key, answer]) => [key, answerOf(answer)]));
 
 function answerOf(response: unknown): UserAnswer {
   if (!isRecord(response)) return { action: 'cancel' };
@@ -74,9 +73,7 @@ export function knowsTasks(context: ServerContext): boolean {
 }
 
 /** What a call answers whose work goes on as a task. */
-export function createdTask(job: Job) {
-  return { resultType: 'task' as const, content: [], ...taskOf(job, 'working') };
-}
+export const createdTask = (job: Job) => ({ resultType: 'task' as const, content: [], ...taskOf(job, 'working') });
 
 /** The methods by which clients come back for their tasks. */
 export function serveTasks(

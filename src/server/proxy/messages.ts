@@ -53,9 +53,7 @@ export function seen(text: string): Seen | undefined {
   return isId(id) || id === null ? { kind: 'answer', id, ok } : undefined;
 }
 
-export function isId(value: unknown): value is MessageId {
-  return typeof value === 'string' || Number.isSafeInteger(value);
-}
+export const isId = (value: unknown): value is MessageId => typeof value === 'string' || Number.isSafeInteger(value);
 
 function parsed(text: string): unknown {
   try {
@@ -89,10 +87,8 @@ export function lineOf(text: string): string | undefined {
   }
 }
 
-export function notification(method: string, params: object): string {
-  return JSON.stringify({ jsonrpc: '2.0', method, params });
-}
+export const notification = (method: string, params: object): string =>
+  JSON.stringify({ jsonrpc: '2.0', method, params });
 
-export function failureAnswer(id: MessageId | null, code: number, message: string): string {
-  return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
-}
+export const failureAnswer = (id: MessageId | null, code: number, message: string): string =>
+  JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });

@@ -67,9 +67,8 @@ function unusableFile(path: string, what: string, cause: unknown): AppError {
   });
 }
 
-export function codeOf(error: unknown): unknown {
-  return isRecord(error) || error instanceof Error ? Reflect.get(error, 'code') : undefined;
-}
+export const codeOf = (error: unknown): unknown =>
+  isRecord(error) || error instanceof Error ? Reflect.get(error, 'code') : undefined;
 
 /** How a daemon is started. */
 export interface DaemonCommand {

@@ -77,16 +77,13 @@ export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'monotoni
   };
 }
 
-function sizeOf({ outputs, text = '' }: ResultFrame): number {
-  return outputs.reduce((sum, output) => sum + output.text.length, text.length);
-}
+const sizeOf = ({ outputs, text = '' }: ResultFrame): number =>
+  outputs.reduce((sum, output) => sum + output.text.length, text.length);
 
 /** Hosts put the server's name behind that of a tool. */
 const serverName = /[_-](?:exai[_-]ws|polylogue)$/i;
 
-export function toolNameOf(name: string): string {
-  return name.replace(serverName, '') || name;
-}
+export const toolNameOf = (name: string): string => name.replace(serverName, '') || name;
 
 /** The same for two frames that ask for the same, whatever the order of their keys. */
 export function sameCall({ name, arguments: args, stream }: CallFrame): string {
@@ -97,6 +94,4 @@ export function sameCall({ name, arguments: args, stream }: CallFrame): string {
 }
 
 /** What the host knows a call by, so that it is not made again when it is sent again. */
-export function nameOfCall(parts: readonly string[]): string {
-  return `ws ${hash('sha256', JSON.stringify(parts))}`;
-}
+export const nameOfCall = (parts: readonly string[]): string => `ws ${hash('sha256', JSON.stringify(parts))}`;

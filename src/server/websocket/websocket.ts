@@ -205,9 +205,8 @@ function webSocketServer(maxPayload: number): WebSocketServer {
   );
 }
 
-function subprotocols({ headers }: IncomingMessage): string[] {
-  return (headers['sec-websocket-protocol'] ?? '').split(',').map(each => each.trim());
-}
+const subprotocols = ({ headers }: IncomingMessage): string[] =>
+  (headers['sec-websocket-protocol'] ?? '').split(',').map(each => each.trim());
 
 /** Calls `onSlow` where a message that began comes slower than a body may, whatever pings come between its parts. */
 function watchMessages(upgraded: WebSocket, socket: Duplex, clock: Pick<Clock, 'after'>, onSlow: () => void): void {
