@@ -31,7 +31,12 @@ export function composeObservability(
   random: Random,
 ): ObservabilityServices {
   const { metrics, gauge, exchanges, logExchange, mask } = telemetry;
-  gaugeLoad(gauge, models);
+  gauge('polylogue_questions_running', 'Questions to models that are under way.', ['provider'], () =>
+    [...models.load().running].map(([provider, count]) => [[provider], count]),
+  );
+  gauge('polylogue_questions_waiting', 'Questions to models that wait for a place.', [], () => [
+    [[], models.load().waiting],
+  ]);
   const repeat = createReplay({ route: models.route, ask: models.ask, random });
   const send: Replay['send'] = async (exchange, { signal, onText }) => {
     const scope = exchange.exchange;
@@ -49,26 +54,14 @@ export function composeObservability(
   return { metrics, gauge, ...(exchanges && { replay: { ...exchanges, send, append: logExchange } }) };
 }
 
-/** What the models' queue knows. */
-function gaugeLoad(gauge: Telemetry['gauge'], { load }: Pick<ModelService, 'load'>): void {
-  const running = 'Questions to models that are under way.';
-  gauge({ name: 'polylogue_questions_running', help: running, labels: ['provider'] }, () =>
-    [...load().running].map(([provider, count]) => [[provider], count]),
-  );
-  const waiting = 'Questions to models that wait for a place.';
-  gauge({ name: 'polylogue_questions_waiting', help: waiting, labels: [] }, () => [[[], load().waiting]]);
-}
-
 /** What the daemon's endpoints know. */
 export function gaugeDaemon(
   gauge: Telemetry['gauge'],
   { load }: { load(): { sessions: number; callsRunning: number; callsWaiting: number } },
 ): void {
-  gauge({ name: 'polylogue_sessions', help: 'Clients that are connected to the daemon.', labels: [] }, () => [
-    [[], load().sessions],
-  ]);
+  gauge('polylogue_sessions', 'Clients that are connected to the daemon.', [], () => [[[], load().sessions]]);
   const calls = 'Calls of clients of the daemon, by whether they run or wait for a place.';
-  gauge({ name: 'polylogue_daemon_calls', help: calls, labels: ['state'] }, () => [
+  gauge('polylogue_daemon_calls', calls, ['state'], () => [
     [['running'], load().callsRunning],
     [['waiting'], load().callsWaiting],
   ]);

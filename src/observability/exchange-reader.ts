@@ -86,14 +86,10 @@ function lineOf(text: string): ExchangeLine | undefined {
 
 const recordOf = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {});
 
-function fits(line: ExchangeLine, { reqId, tool, provider, model }: Omit<ExchangeFilter, 'limit'>): boolean {
-  return (
-    (reqId === undefined || line.reqId === reqId) &&
-    (tool === undefined || line.tool === tool) &&
-    (provider === undefined || line.provider === provider) &&
-    (model === undefined || line.model === model)
-  );
-}
+const filtered = ['reqId', 'tool', 'provider', 'model'] as const;
+
+const fits = (line: ExchangeLine, filter: Omit<ExchangeFilter, 'limit'>): boolean =>
+  filtered.every(name => filter[name] === undefined || line[name] === filter[name]);
 
 function exchangeOf(lines: readonly ExchangeLine[]): ExchangeRecord {
   const [first] = lines;

@@ -1,6 +1,6 @@
 import type { AppEvent } from '../core/events.ts';
 import { printableText } from '../core/text.ts';
-import type { Observation, Sink } from './event-bus.ts';
+import type { Sink } from './event-bus.ts';
 
 /** From the least to the most important; `silent` writes nothing. */
 const levels = ['debug', 'info', 'warning', 'error', 'silent'] as const;
@@ -13,96 +13,86 @@ export interface StderrParts {
   level: LogLevel;
 }
 
-/** One readable line an event. */
+type Level = Exclude<LogLevel, 'silent'>;
+
+/** One readable line an event. Nothing is written down below the level. */
 export function createStderr({ write, level }: StderrParts): Sink {
   const least = levels.indexOf(level);
   return {
     name: 'stderr',
     write(observations) {
-      for (const observation of observations) {
-        const own = levelOf(observation.event);
-        if (levels.indexOf(own) >= least) write(`${line(observation, own)}\n`);
+      for (const { at, event } of observations) {
+        const [own, sentence] = lineOf(event);
+        if (levels.indexOf(own) < least) continue;
+        const time = new Date(at).toISOString();
+        const call = event.reqId === undefined ? '' : ` [${event.reqId.slice(0, 8)}]`;
+        // Names come from outside: they must neither forge a line nor steer the terminal.
+        const shown = printableText(sentence()).replace(/[\r\n\t]/g, '\uFFFD');
+        write(`${time} ${own.padEnd(7)}${call} ${shown}\n`);
       }
     },
   };
 }
 
-function levelOf(event: AppEvent): Exclude<LogLevel, 'silent'> {
+function lineOf(event: AppEvent): readonly [Level, () => string] {
   switch (event.type) {
     case 'call.start':
+      return ['debug', () => `${event.tool}: called${event.client === undefined ? '' : ` by ${event.client}`}`];
     case 'call.about':
+      return ['debug', () => `${event.tool}: project ${event.workspace}${note(event.thread)}`];
     case 'call.stage':
-    case 'program.step':
-      return 'debug';
-    case 'route.plan':
-      return event.classifier?.failed === undefined ? 'debug' : 'info';
-    case 'call.end':
-      if (event.code === undefined || event.code === 'CANCELLED') return 'info';
-      return event.code === 'INTERNAL_SERVER_ERROR' || event.code === 'STORAGE' ? 'error' : 'warning';
+      return ['debug', () => `${event.tool}: ${event.stage}`];
+    case 'call.end': {
+      const isOurs = event.code === 'INTERNAL_SERVER_ERROR' || event.code === 'STORAGE';
+      const level = event.code === undefined || event.code === 'CANCELLED' ? 'info' : isOurs ? 'error' : 'warning';
+      return [level, () => `${event.tool}: ${event.status}${note(event.code)} after ${seconds(event.elapsedMs)}`];
+    }
     case 'model.attempt':
-      return event.outcome === 'ok' || event.outcome === 'cancelled' ? 'debug' : 'warning';
+      return [event.outcome === 'ok' || event.outcome === 'cancelled' ? 'debug' : 'warning', () => attempt(event)];
     case 'breaker.change':
-      return event.to === 'open' || event.to === 'quarantined' ? 'warning' : 'info';
-    case 'files.read':
-      return event.skipped.length > 0 ? 'info' : 'debug';
-    case 'files.written':
-      return event.code === undefined ? 'info' : 'warning';
+      return [event.to === 'open' || event.to === 'quarantined' ? 'warning' : 'info', () => breaker(event)];
+    case 'route.plan': {
+      const why = () => `${note(event.reasons.join('; '))}${classified(event.classifier)}`;
+      const level = event.classifier?.failed === undefined ? 'debug' : 'info';
+      return [level, () => `${event.tool}: ${event.class} → ${event.chosen.join(', ')}${why()}`];
+    }
+    case 'files.read': {
+      const { tool, embedded, skipped } = event;
+      const text = () => `${tool}: files read: ${embedded.length}, skipped: ${skipped.length}${note(skips(skipped))}`;
+      return [skipped.length > 0 ? 'info' : 'debug', text];
+    }
+    case 'files.written': {
+      const { tool, code, path } = event;
+      const text = () => `${tool}: ${code === undefined ? 'wrote' : 'did not write'} ${path}${note(code)}`;
+      return [code === undefined ? 'info' : 'warning', text];
+    }
+    case 'program.step': {
+      const { tool, program, step, name, ok } = event;
+      return ['debug', () => `${tool}: ${program} ${step} ${name}${ok === false ? ', which failed' : ''}`];
+    }
     case 'agent.call':
-      return event.outcome === 'refused' ? 'warning' : 'debug';
-    case 'thread.compacted':
-      return 'info';
+      return [
+        event.outcome === 'refused' ? 'warning' : 'debug',
+        () => `${event.tool}: ${event.name} ${event.outcome}${note(event.reason)}`,
+      ];
+    case 'thread.compacted': {
+      const { thread, upToSeq, window } = event;
+      return ['info', () => `thread ${thread}: turns up to ${upToSeq} summed up for a window of ${window} tokens`];
+    }
     case 'warning':
-      return 'warning';
-  }
-}
-
-function line({ at, event }: Observation, level: string): string {
-  const time = new Date(at).toISOString();
-  const call = event.reqId === undefined ? '' : ` [${event.reqId.slice(0, 8)}]`;
-  // Names come from outside: they must neither forge a line nor steer the terminal.
-  return `${time} ${level.padEnd(7)}${call} ${printableText(sentence(event)).replace(/[\r\n\t]/g, '\uFFFD')}`;
-}
-
-function sentence(event: AppEvent): string {
-  switch (event.type) {
-    case 'call.start':
-      return `${event.tool}: called${event.client === undefined ? '' : ` by ${event.client}`}`;
-    case 'call.about':
-      return `${event.tool}: project ${event.workspace}${note(event.thread)}`;
-    case 'call.stage':
-      return `${event.tool}: ${event.stage}`;
-    case 'call.end':
-      return `${event.tool}: ${event.status}${note(event.code)} after ${seconds(event.elapsedMs)}`;
-    case 'model.attempt':
-      return attempt(event);
-    case 'breaker.change':
-      return breaker(event);
-    case 'route.plan':
-      return `${event.tool}: ${event.class} → ${event.chosen.join(', ')}${note(event.reasons.join('; '))}${classified(event.classifier)}`;
-    case 'files.read':
-      return `${event.tool}: files read: ${event.embedded.length}, skipped: ${event.skipped.length}${note(skips(event.skipped))}`;
-    case 'files.written':
-      return `${event.tool}: ${event.code === undefined ? 'wrote' : 'did not write'} ${event.path}${note(event.code)}`;
-    case 'program.step':
-      return `${event.tool}: ${event.program} ${event.step} ${event.name}${event.ok === false ? ', which failed' : ''}`;
-    case 'agent.call':
-      return `${event.tool}: ${event.name} ${event.outcome}${note(event.reason)}`;
-    case 'thread.compacted':
-      return `thread ${event.thread}: turns up to ${event.upToSeq} summed up for a window of ${event.window} tokens`;
-    case 'warning':
-      return `${event.where}: ${event.message}`;
+      return ['warning', () => `${event.where}: ${event.message}`];
   }
 }
 
 function attempt(event: Extract<AppEvent, { type: 'model.attempt' }>): string {
   const reason = [event.class, event.status].filter(part => part !== undefined).join(' ');
-  const next = event.nextInMs === undefined ? after(event.next) : `, next attempt in ${seconds(event.nextInMs)}`;
+  const { nextInMs, next: step = 'none' } = event;
+  const after = step === 'none' ? '' : `, next ${step}`;
+  const next = nextInMs === undefined ? after : `, next attempt in ${seconds(nextInMs)}`;
   const tokens = event.usage === undefined ? '' : `, ${event.usage.input} tokens in, ${event.usage.output} out`;
   const what = `attempt ${event.attempt} at ${event.provider}:${event.model} ${event.outcome}${note(reason)}`;
   return `${event.tool}: ${what} after ${seconds(event.elapsedMs)}${tokens}${next}`;
 }
-
-const after = (next = 'none'): string => (next === 'none' ? '' : `, next ${next}`);
 
 function breaker(event: Extract<AppEvent, { type: 'breaker.change' }>): string {
   const what = [event.provider, event.model].filter(part => part !== undefined).join(':');

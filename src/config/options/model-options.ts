@@ -1,10 +1,9 @@
 import type { OptionSpec } from '../../core/option.ts';
-import { number, oneOf, onOrOff, operatorSetting, setting } from './option-parts.ts';
+import { list, number, oneOf, onOrOff, operator, path, setting, text, url } from './option-parts.ts';
 
 function allowList(vendor: string, ...env: [string, ...string[]]) {
   return {
-    ...operatorSetting('Models', ...env),
-    type: 'list',
+    ...operator('Models', list, ...env),
     doc: `The only models of ${vendor} that may be asked, by id or alias; unset: all of them.`,
   } as const;
 }
@@ -12,32 +11,27 @@ function allowList(vendor: string, ...env: [string, ...string[]]) {
 /** Which models may be asked, and which answers when nobody is named. */
 export const modelOptions = {
   defaultModel: {
-    ...setting('Models', 'DEFAULT_MODEL'),
+    ...setting('Models', text, 'DEFAULT_MODEL'),
     flag: 'default-model',
-    type: 'string',
     default: 'auto',
     doc: 'Model to use when a call names none. A name, an alias, `provider:model`, or `auto` to choose by task.',
   },
   defaultModels: {
-    ...setting('Models', 'DEFAULT_MODELS'),
+    ...setting('Models', list, 'DEFAULT_MODELS'),
     flag: 'default-models',
-    type: 'list',
     doc: 'Models that `prompt` and related tools ask by default. Example: `openai:gpt-5,anthropic:claude-sonnet-4-5`. Unset: DEFAULT_MODEL only.',
   },
   routePrefer: {
-    ...setting('Models', 'ROUTE_PREFER'),
+    ...setting('Models', oneOf(['quality', 'speed', 'cost'], 'quality'), 'ROUTE_PREFER'),
     flag: 'route-prefer',
-    ...oneOf(['quality', 'speed', 'cost'], 'quality'),
     doc: 'What `auto` optimizes for among capable models.',
   },
   thinkdeepEffort: {
-    ...setting('Models', 'DEFAULT_THINKING_MODE_THINKDEEP'),
-    ...oneOf(['minimal', 'low', 'medium', 'high', 'max'], 'high'),
+    ...setting('Models', oneOf(['minimal', 'low', 'medium', 'high', 'max'], 'high'), 'DEFAULT_THINKING_MODE_THINKDEEP'),
     doc: 'How hard the expert of `thinkdeep` thinks when the call does not say.',
   },
   maxThinkingTokens: {
-    ...setting('Models', 'MAX_THINKING_TOKENS'),
-    ...number({ default: 32_768, min: 0, max: 1_000_000 }),
+    ...setting('Models', number(32_768, 0, 1_000_000), 'MAX_THINKING_TOKENS'),
     doc: 'Maximum thinking tokens, for models that accept a budget.',
   },
   openaiAllowedModels: allowList('OpenAI', 'OPENAI_ALLOWED_MODELS'),
@@ -55,32 +49,27 @@ export const modelOptions = {
   zhipuAllowedModels: allowList('Zhipu', 'ZHIPU_ALLOWED_MODELS', 'GLM_ALLOWED_MODELS', 'ZAI_ALLOWED_MODELS'),
   minimaxAllowedModels: allowList('MiniMax', 'MINIMAX_ALLOWED_MODELS'),
   embeddingModel: {
-    ...setting('Models', 'EMBEDDING_MODEL'),
-    type: 'string',
+    ...setting('Models', text, 'EMBEDDING_MODEL'),
     doc: 'The model that turns texts into vectors for searching by meaning, as `provider:model` of `zhipu`, `openai` or `custom`, such as `zhipu:embedding-3`; unset: none.',
   },
   deniedModels: {
-    ...operatorSetting('Models', 'DENIED_MODELS'),
+    ...operator('Models', list, 'DENIED_MODELS'),
     flag: 'deny-models',
-    type: 'list',
     doc: 'Models to never use, by ID or alias. Overrides the allow-lists.',
   },
   localOnly: {
-    ...operatorSetting('Models', 'LOCAL_ONLY'),
+    ...operator('Models', onOrOff(false), 'LOCAL_ONLY'),
     flag: 'local-only',
-    ...onOrOff(false),
     doc: 'Use only models on this machine or network; nothing leaves it.',
   },
   offline: {
-    ...operatorSetting('Models', 'OFFLINE', 'POLYLOGUE_OFFLINE'),
+    ...operator('Models', onOrOff(false), 'OFFLINE', 'POLYLOGUE_OFFLINE'),
     flag: 'offline',
-    ...onOrOff(false),
     doc: 'Use built-in test models: no key, no network. For trying Polylogue and for tests.',
   },
   allowUnknownModels: {
-    ...setting('Models', 'ALLOW_UNKNOWN_MODELS'),
+    ...setting('Models', onOrOff(false), 'ALLOW_UNKNOWN_MODELS'),
     flag: 'allow-unknown-models',
-    ...onOrOff(false),
     doc: 'Pass unknown `provider:model` names to the vendor instead of refusing them.',
   },
 } as const satisfies Record<string, OptionSpec>;
@@ -88,44 +77,36 @@ export const modelOptions = {
 /** Settings of models that work with tools. */
 export const agentOptions = {
   agentApprove: {
-    ...operatorSetting('Agent', 'AGENT_APPROVE'),
+    ...operator('Agent', oneOf(['never', 'reads', 'all'], 'reads'), 'AGENT_APPROVE'),
     flag: 'approve',
-    ...oneOf(['never', 'reads', 'all'], 'reads'),
     doc: 'What an agent may do without being asked about: nothing (`never`), reading within the roots (`reads`), or everything but commands in no known form (`all`). What is left is asked where the host shows forms, and refused elsewhere.',
   },
   agentCommands: {
-    ...operatorSetting('Agent', 'AGENT_COMMANDS'),
-    type: 'list',
+    ...operator('Agent', list, 'AGENT_COMMANDS'),
     doc: 'The only commands that `all` runs unasked, each by its first words (`*` for one path or name of the project): `npm test,node --test`; unset: the usual ways to test and check a project.',
   },
   agentCommandSeconds: {
-    ...setting('Agent', 'AGENT_COMMAND_SECONDS'),
-    ...number({ default: 120, min: 1, max: 3_600 }),
+    ...setting('Agent', number(120, 1, 3_600), 'AGENT_COMMAND_SECONDS'),
     doc: 'How long one command of an agent may take; it is ended then with all that it started.',
   },
   agentSandbox: {
-    ...operatorSetting('Agent', 'AGENT_SANDBOX'),
-    ...oneOf(['auto', 'require', 'off'], 'auto'),
+    ...operator('Agent', oneOf(['auto', 'require', 'off'], 'auto'), 'AGENT_SANDBOX'),
     doc: 'Whether commands of an agent run in a sandbox of the system (bubblewrap, sandbox-exec), where they change the project alone: where there is one (`auto`), always (`require`: else no agent runs), or never (`off`).',
   },
   agentNetwork: {
-    ...operatorSetting('Agent', 'AGENT_NETWORK'),
-    ...onOrOff(false),
+    ...operator('Agent', onOrOff(false), 'AGENT_NETWORK'),
     doc: 'Lets commands in the sandbox of an agent reach the network, such as a package registry.',
   },
   agentFetch: {
-    ...operatorSetting('Agent', 'AGENT_FETCH'),
-    ...onOrOff(false),
+    ...operator('Agent', onOrOff(false), 'AGENT_FETCH'),
     doc: 'Lets agents read pages of the public web; never addresses of this machine or network. Each page is asked about unless AGENT_APPROVE is `all`.',
   },
   agentTriageModel: {
-    ...operatorSetting('Agent', 'AGENT_TRIAGE_MODEL'),
-    type: 'string',
+    ...operator('Agent', text, 'AGENT_TRIAGE_MODEL'),
     doc: "A model that looks at what failed in an agent's run and adds a hint; unset: none does.",
   },
   mcpServers: {
-    ...operatorSetting('Agent', 'POLYLOGUE_MCP_SERVERS'),
-    type: 'path',
+    ...operator('Agent', path, 'POLYLOGUE_MCP_SERVERS'),
     doc: 'A file in the form of the hosts (`{"mcpServers": {"name": {"command": "…"}}}`, or with `url`) whose servers\' tools agents may use; each call is asked about, but for those that only read of a server with `"trusted": true`.',
   },
 } as const satisfies Record<string, OptionSpec>;
@@ -133,26 +114,22 @@ export const agentOptions = {
 /** Other vendors' agents with a command line. */
 export const cliOptions = {
   cliClients: {
-    ...operatorSetting('Programs', 'CLI_CLIENTS_CONFIG_PATH', 'POLYLOGUE_CLIS'),
-    type: 'path',
+    ...operator('Programs', path, 'CLI_CLIENTS_CONFIG_PATH', 'POLYLOGUE_CLIS'),
     doc: 'A JSON file, or a directory of them, each about one CLI for `clink` and `cli:name`, in the format of docs/clis.md; read after those in `clis` of POLYLOGUE_HOME.',
   },
   cliAllowWrites: {
-    ...operatorSetting('Programs', 'CLI_ALLOW_WRITES'),
-    ...onOrOff(false),
+    ...operator('Programs', onOrOff(false), 'CLI_ALLOW_WRITES'),
     doc: 'Lets CLIs change files where a call of `clink` says `allow_writes`; otherwise all of them are started so that they only read.',
   },
   cliTimeoutSeconds: {
-    ...setting('Programs', 'CLI_TIMEOUT_SECONDS'),
-    ...number({ default: 1_800, min: 1, max: 86_400 }),
+    ...setting('Programs', number(1_800, 1, 86_400), 'CLI_TIMEOUT_SECONDS'),
     doc: 'Seconds that a CLI may work on one request; then it is ended with all that it started.',
   },
 } as const satisfies Record<string, OptionSpec>;
 
 function modelsFile(vendor: string, ...env: [string, ...string[]]) {
   return {
-    ...operatorSetting('Models', ...env),
-    type: 'path',
+    ...operator('Models', path, ...env),
     doc: `A JSON or YAML file whose list \`models\` adds models of ${vendor}, or corrects what is known of them.`,
   } as const;
 }
@@ -168,21 +145,18 @@ export const modelSourceOptions = {
   customModelsFile: modelsFile('the custom endpoint', 'CUSTOM_MODELS_CONFIG_PATH'),
   azureModelsFile: modelsFile('Azure OpenAI', 'AZURE_MODELS_CONFIG_PATH'),
   modelsFile: {
-    ...operatorSetting('Models', 'POLYLOGUE_MODELS_FILE'),
+    ...operator('Models', path, 'POLYLOGUE_MODELS_FILE'),
     flag: 'models-file',
-    type: 'path',
     doc: 'JSON or YAML file that adds or corrects models. Keyed by provider: `{"groq": {"models": […]}}`. Overrides the per-provider files.',
   },
   modelLists: {
-    ...operatorSetting('Models', 'MODEL_LISTS'),
-    type: 'string',
+    ...operator('Models', text, 'MODEL_LISTS'),
     choices: ['auto', 'off'],
     default: 'auto',
     doc: 'Whether vendors are asked for their lists of models in the background: `auto`: once a day, and what a vendor does not list is not chosen. `off`: for names that are not known alone.',
   },
   modelsDevUrl: {
-    ...operatorSetting('Models', 'MODELS_DEV_URL'),
-    type: 'url',
+    ...operator('Models', url, 'MODELS_DEV_URL'),
     default: 'https://models.dev/api.json',
     doc: 'Source of the model data that `polylogue models refresh` downloads. Nothing else contacts it.',
   },

@@ -1,24 +1,34 @@
 import type { OptionSpec } from '../../core/option.ts';
 
-/** How an option begins: the heading that it stands under, and its names in the environment, the canonical one first. */
-export function setting(group: string, ...env: [string, ...string[]]) {
-  return { env, group };
-}
+type Kind = Pick<OptionSpec, 'type' | 'default' | 'choices' | 'min' | 'max' | 'fractional'>;
 
-/** The same for one that a trusted project's own `.env` may not set. */
-export function operatorSetting(group: string, ...env: [string, ...string[]]) {
-  return { env, group, operatorOnly: true };
-}
+export const text = { type: 'string' } as const;
+export const list = { type: 'list' } as const;
+export const path = { type: 'path' } as const;
+export const paths = { type: 'paths' } as const;
+export const url = { type: 'url' } as const;
 
-export function number<const Facts extends Pick<OptionSpec, 'default' | 'min' | 'max' | 'fractional'>>(facts: Facts) {
-  return { type: 'number', ...facts } as const;
-}
+export const onOrOff = (value: boolean) => ({ type: 'boolean', default: value }) as const;
 
-export function onOrOff(value: boolean) {
-  return { type: 'boolean', default: value } as const;
-}
+export const number = (value: number, min: number, max: number) =>
+  ({ type: 'number', default: value, min, max }) as const;
+
+/** A number that is unset until somebody sets it. */
+export const between = (min: number, max: number) => ({ type: 'number', min, max }) as const;
 
 /** One of a few words; the second argument is the one that counts when nobody sets any. */
-export function oneOf<const Word extends string>(choices: readonly Word[], word: NoInfer<Word>) {
-  return { type: 'string', choices, default: word } as const;
-}
+export const oneOf = <const Word extends string>(choices: readonly Word[], word: NoInfer<Word>) =>
+  ({ type: 'string', choices, default: word }) as const;
+
+/** How an option begins: its heading, what it takes, and its names in the environment, the canonical one first. */
+export const setting = <const Of extends Kind>(group: string, kind: Of, ...env: [string, ...string[]]) => ({
+  env,
+  group,
+  ...kind,
+});
+
+/** One that a trusted project's own `.env` may not set. */
+export const operator = <const Of extends Kind>(group: string, kind: Of, ...env: [string, ...string[]]) => ({
+  ...setting(group, kind, ...env),
+  operatorOnly: true,
+});
