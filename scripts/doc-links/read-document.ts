@@ -44,7 +44,7 @@ function withoutFences(text: string): string {
 }
 
 /** A heading as GitHub makes a fragment of it. */
-function slug(heading: string): string {
+export function slug(heading: string): string {
   return heading
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/<[^>]*>/g, '')

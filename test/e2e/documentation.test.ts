@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { delimiter } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { getStaticTOMLValue, parseTOML } from 'toml-eslint-parser';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { commands } from '../../src/cli/commands/index.gen.ts';
@@ -7,16 +10,17 @@ import type { ErrorCode } from '../../src/core/errors.ts';
 import { isRecord } from '../../src/core/json.ts';
 import { tools } from '../../src/tools/index.gen.ts';
 import { startSession } from '../support/mcp-session.ts';
+import { freePort } from '../support/redis-server.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
 const repository = fileURLToPath(new URL('../../', import.meta.url));
 const textOf = (page: string) => readFileSync(`${repository}${page}`, 'utf8');
-const pages = [
-  'README.md',
-  ...readdirSync(`${repository}docs`)
+const inFolder = (folder: string) =>
+  readdirSync(`${repository}${folder}`)
     .filter(name => name.endsWith('.md'))
-    .map(name => `docs/${name}`),
-];
+    .map(name => `${folder}/${name}`);
+const guides = [...inFolder('docs/guides'), ...inFolder('docs/concepts')];
+const pages = ['README.md', ...inFolder('docs'), ...guides];
 
 /** The blocks of a page in one language. */
 const blocksOf = (page: string, language: string) =>
@@ -65,6 +69,47 @@ const entries = ['README.md', 'docs/hosts.md'].flatMap(page => [
   ...blocksOf(page, 'toml').map(code => ({ page, entry: entryOf(getStaticTOMLValue(parseTOML(code))) })),
 ]);
 
+/**
+ * Runs all commands of a guide, in its order, in a project with the built-in models. Servers run in the background, each at a free
+ * port in the place of the one that the guide names, until the end.
+ */
+async function follow(page: string): Promise<string> {
+  const place = await tempProject({
+    'README.md': '# A shop\n\nSessions are kept in memory.\n',
+    'bin/polylogue': `#!/bin/sh\nexec "${process.execPath}" "${repository}dist/main.js" "$@"\n`,
+  });
+  const home = await tempProject();
+  let script = [
+    'set -eu -o pipefail',
+    'exec </dev/null',
+    "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT",
+    ...blocksOf(page, 'sh'),
+  ]
+    .join('\n')
+    .replace(
+      /^(?:polylogue serve|redis-server) --port (\d+).*$/gm,
+      '$& >"$HOME/server.log" 2>&1 &\nuntil (exec 3<>/dev/tcp/127.0.0.1/$1) 2>/dev/null; do kill -0 $!; sleep 0.1; done',
+    );
+  for (const port of ['8765', '6379']) script = script.replaceAll(port, String(await freePort()));
+  const env = {
+    HOME: home.root,
+    PATH: [place.path('bin'), '/usr/local/sbin:/usr/sbin', process.env.PATH].join(delimiter),
+    OFFLINE: 'on',
+    GIT_AUTHOR_NAME: 'Ann',
+    GIT_AUTHOR_EMAIL: 'ann@example.com',
+    GIT_COMMITTER_NAME: 'Ann',
+    GIT_COMMITTER_EMAIL: 'ann@example.com',
+  };
+  const start =
+    'chmod +x bin/polylogue && git init -q && git add README.md && git commit -qm start && echo >> README.md';
+  try {
+    const run = promisify(execFile)('bash', ['-c', `${start}\n${script}`], { cwd: place.root, env });
+    return (await run).stdout;
+  } finally {
+    await Promise.all([place.dispose(), home.dispose()]);
+  }
+}
+
 let project: TempProject;
 beforeAll(async () => {
   project = await tempProject();
@@ -84,6 +129,13 @@ describe('the documentation', () => {
     expect((await session.call('version')).isError).toBe(false);
     await session.close();
   });
+
+  it.concurrent.each(guides.filter(page => blocksOf(page, 'sh').length > 0))(
+    'has commands that work in %s',
+    async page => {
+      expect(await follow(page)).not.toBe('');
+    },
+  );
 
   it('names commands that there are, and each of them', () => {
     const known = new Set(commands.map(({ name }) => name));

@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { type Browser, chromium, type Page } from 'playwright-core';
 
 /** Debian's Chromium; `scripts/test-needs.ts` sees to it. The sandbox of the system is not there for root in containers. */
@@ -34,4 +36,17 @@ export async function openPage(browser: Browser, address: string, look: PageLook
   });
   await page.goto(address, { waitUntil: 'load' });
   return { page, requests, faults, close: () => context.close() };
+}
+
+const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+
+/** What axe finds that keeps somebody out. */
+export async function graveFaults(page: Page): Promise<string[]> {
+  await page.evaluate(await readFile(axe, 'utf8'));
+  const found = await page.evaluate<{ id: string; impact: string; nodes: { html: string }[] }[]>(
+    "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.map(({ html }) => ({ html })) })))",
+  );
+  return found
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`);
 }

@@ -1,11 +1,7 @@
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startBrowser } from '../../support/browser.ts';
+import { graveFaults, startBrowser } from '../../support/browser.ts';
 import { type DashboardWorld, liveThrough, startDashboardWorld, tokens } from '../../support/dashboard-world.ts';
-
-const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 let world: DashboardWorld;
 let browser: Browser;
@@ -75,17 +71,6 @@ async function signIn(page: Page, path = '/'): Promise<void> {
   await page.locator('#token:focus').waitFor();
   await page.keyboard.type(tokens.alice);
   await Promise.all([page.waitForURL(url => url.pathname !== '/login'), page.keyboard.press('Enter')]);
-}
-
-/** What axe finds that keeps somebody out. */
-async function graveFaults(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  const found = await page.evaluate<{ id: string; impact: string; nodes: { html: string }[] }[]>(
-    "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.map(({ html }) => ({ html })) })))",
-  );
-  return found
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`);
 }
 
 /** Cells that are wider than what shows of them, or that nothing names. */

@@ -1,0 +1,38 @@
+import type { DefaultTheme, UserConfig } from 'vitepress';
+import { slug } from '../doc-links/read-document.ts';
+import { areas } from './contents.ts';
+
+/** How VitePress builds the pages that scripts/site.ts wrote. `DOCS_BASE` is the path below which the site will be served. */
+export function siteConfig(sidebar: DefaultTheme.SidebarMulti, outDir: string): UserConfig<DefaultTheme.Config> {
+  return {
+    title: 'Polylogue',
+    description: 'An MCP server that lets coding agents consult other models and remember what they said',
+    lang: 'en-US',
+    base: process.env.DOCS_BASE ?? '/',
+    outDir,
+    cleanUrls: true,
+    lastUpdated: false,
+    // A page brings only what it shows; the others are loaded when they are asked for.
+    router: { prefetchLinks: false },
+    markdown: {
+      // Everything in angle brackets is text, as in the repository's pages, which are not Vue templates.
+      html: false,
+      linkify: false,
+      anchor: { slugify: slug },
+      theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+      config: md => {
+        md.core.ruler.push('braces', ({ tokens }) => {
+          for (const token of tokens.flatMap(({ children }) => children ?? []))
+            if (token.type === 'text') token.content = token.content.replaceAll('{{', '{\u2060{');
+        });
+      },
+    },
+    themeConfig: {
+      nav: areas.map(({ title, sections }) => ({ text: title, link: `/${sections[0]?.pages[0]}` })),
+      sidebar,
+      outline: [2, 3],
+      search: { provider: 'local', options: { detailedView: false } },
+      docFooter: { prev: false, next: false },
+    },
+  };
+}
