@@ -1,9 +1,10 @@
 import { Command, Option } from 'commander';
-import { tables, version } from '../app/app.ts';
+import { version } from '../app/app.ts';
 import { defaultText } from '../config/option-values.ts';
 import type { OptionSpec, OptionType } from '../core/option.ts';
 import { nearName, printableJson, printableText } from '../core/text.ts';
 import { type CommandDefinition, commandGroups, type FlagSpec, type Invocation } from './command/command.ts';
+import { allOptions } from './command/environment.ts';
 import { commands } from './commands/index.gen.ts';
 import { stdio } from './commands/stdio.ts';
 
@@ -40,7 +41,7 @@ export async function runCommandLine(argv: readonly string[], run: RunCommand): 
     .helpCommand('help [command]', 'Show the help of a command, or "help settings"')
     .addHelpText('after', ({ command }) => (command.parent ? '' : `\n${examples}`));
   refuseMisuse(program, argv, wholeHelp);
-  for (const spec of Object.values(allOptions())) addSetting(program, spec);
+  for (const { spec } of allOptions()) addSetting(program, spec);
   for (const definition of grouped()) {
     const command = addCommand(program, definition, run);
     // Who wrote no command at all has never heard of the one that is run then.
@@ -48,7 +49,7 @@ export async function runCommandLine(argv: readonly string[], run: RunCommand): 
     refuseMisuse(command, argv, isUnnamed ? wholeHelp : `Run "polylogue ${definition.name} --help" for usage`);
   }
   if (argv[0] === 'help' && argv[1] === 'settings') {
-    process.stdout.write(`${settingsHelp}\n\n${flagHelp(allOptions())}`);
+    process.stdout.write(`${settingsHelp}\n\n${flagHelp(allOptions().map(({ spec }) => spec))}`);
     return;
   }
   refuseUnknown(program, argv);
@@ -81,7 +82,7 @@ const grouped = (): readonly CommandDefinition[] =>
   commands.toSorted((a, b) => commandGroups.indexOf(a.group) - commandGroups.indexOf(b.group));
 
 function addCommand(program: Command, definition: CommandDefinition, run: RunCommand): Command {
-  const { name, group, summary, usage, flags = [] } = definition;
+  const { name, group, summary, usage = '', flags = [] } = definition;
   const command = program
     .command(`${name} ${usage}`.trim(), { isDefault: definition === stdio })
     .helpGroup(`${group}:`);
@@ -103,16 +104,9 @@ function exampleHelp({ examples: lines }: CommandDefinition): string {
   return ['Examples:', ...lines.map(([line, does]) => `  ${line.padEnd(width)}  ${does}`)].join('\n');
 }
 
-function allOptions(): Record<string, OptionSpec> {
-  const named = Object.entries(tables).flatMap(([id, table]) =>
-    Object.entries(table).map(([name, spec]): [string, OptionSpec] => [id === 'app' ? name : `${id}.${name}`, spec]),
-  );
-  return Object.fromEntries(named);
-}
-
 /** The flags that set options and what they do, one a line, by group. */
-export function flagHelp(specs: Readonly<Record<string, OptionSpec>>): string {
-  const flagged = Object.values(specs).filter(({ flag }) => flag !== undefined);
+export function flagHelp(specs: readonly OptionSpec[]): string {
+  const flagged = specs.filter(({ flag }) => flag !== undefined);
   const sections = [...Map.groupBy(flagged, ({ group }) => group)].map(([group, ofGroup]) =>
     [`${group}:`, ...ofGroup.map(flagEntry)].join('\n'),
   );

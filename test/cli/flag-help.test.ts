@@ -7,7 +7,7 @@ const apiKey: OptionSpec = { env: ['ACME_API_KEY'], type: 'string', default: 'hu
 const all: Record<string, OptionSpec> = options;
 
 describe('the help for flags', () => {
-  const text = flagHelp({ ...all, 'acme.apiKey': { ...apiKey, secret: true } });
+  const text = flagHelp([...Object.values(all), { ...apiKey, secret: true }]);
 
   it('has every flag with its argument, and no option without one', () => {
     expect(text).toMatch(/^ {2}--store <word> .*\(sqlite, redis, memory; default: sqlite; POLYLOGUE_STORE\)$/m);

@@ -61,17 +61,15 @@ export interface FlagSpec {
   doc: string;
 }
 
-export const modelFlag: FlagSpec = {
-  name: 'model',
-  value: 'name',
-  doc: 'Model to ask: name, alias, provider:model or auto',
-};
+/** A flag by its name and what stands for its value, such as `limit <number>`. */
+export function flag(usage: string, doc: string, more: Pick<FlagSpec, 'repeat' | 'choices'> = {}): FlagSpec {
+  const [name = '', value] = usage.split(/[ <>]+/);
+  return { name, ...(value && { value }), doc, ...more };
+}
 
-export const continueFlag: FlagSpec = {
-  name: 'continue',
-  value: 'id',
-  doc: 'Continue a thread: its ID, or last',
-};
+export const modelFlag = flag('model <name>', 'Model to ask: name, alias, provider:model or auto');
+
+export const continueFlag = flag('continue <id>', 'Continue a thread: its ID, or last');
 
 /** How this program is started again by somebody else: absolute paths of Node and of the program. */
 export interface Launch {
@@ -104,8 +102,8 @@ export interface CommandDefinition {
   group: (typeof commandGroups)[number];
   /** One line for `--help`. */
   summary: string;
-  /** Its arguments as commander writes them, such as `[directory]`; empty when it takes none. */
-  usage: string;
+  /** Its arguments as commander writes them, such as `[directory]`; absent: it takes none. */
+  usage?: string;
   /** What its first argument may be, where that is a word of few. */
   words?: readonly string[];
   flags?: readonly FlagSpec[];

@@ -67,11 +67,11 @@ function copiedValue(name: string, env: EnvironmentRequest['env']): string {
   });
 }
 
-function* allOptions(): Generator<{ table: string; name: string; spec: OptionSpec }> {
-  for (const [table, specs] of Object.entries(tables)) {
-    for (const [name, spec] of Object.entries<OptionSpec>(specs)) yield { table, name, spec };
-  }
-}
+/** All options with their tables and names. */
+export const allOptions = (): { table: string; name: string; spec: OptionSpec }[] =>
+  Object.entries(tables).flatMap(([table, specs]) =>
+    Object.entries<OptionSpec>(specs).map(([name, spec]) => ({ table, name, spec })),
+  );
 
 function flagOf({ flag, type }: OptionSpec, value: string): string[] {
   if (type === 'boolean') return value === 'true' ? [`--${flag}`] : [];

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import type { JsonObject } from '../../core/json.ts';
 import type { UserAnswer, UserQuestion } from '../../core/tool-host.ts';
-import { type CommandContext, continueFlag, defineCommand, modelFlag, textFlag } from '../command/command.ts';
+import { type CommandContext, continueFlag, defineCommand, flag, modelFlag, textFlag } from '../command/command.ts';
 import { closingRemark, neededText, pathsFlag, recordIn, runTool, showWarnings } from '../command/run-tool.ts';
 
 export const agent = defineCommand({
@@ -9,11 +9,7 @@ export const agent = defineCommand({
   group: 'Ask models',
   summary: 'Let a model read, patch and test the project, with your approval',
   usage: '[task...]',
-  flags: [
-    { name: 'file', value: 'path', repeat: true, doc: 'File to start with (repeatable)' },
-    modelFlag,
-    continueFlag,
-  ],
+  flags: [flag('file <path>', 'File to start with (repeatable)', { repeat: true }), modelFlag, continueFlag],
   examples: [
     ['polylogue agent "Mend the failing test in test/sum.test.ts"', 'asks at the terminal before it patches or runs'],
     ['polylogue agent "Update the changelog" --approve all', 'asks about nothing'],

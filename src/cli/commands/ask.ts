@@ -1,4 +1,4 @@
-import { continueFlag, defineCommand, modelFlag, textFlag } from '../command/command.ts';
+import { continueFlag, defineCommand, flag, modelFlag, textFlag } from '../command/command.ts';
 import { neededText, pathsFlag, runTool, showAnswerFacts } from '../command/run-tool.ts';
 
 export const ask = defineCommand({
@@ -7,12 +7,7 @@ export const ask = defineCommand({
   summary: 'Ask a model and stream its answer; reads piped input',
   usage: '[prompt...]',
   flags: [
-    {
-      name: 'file',
-      value: 'path',
-      repeat: true,
-      doc: 'File or directory to include, optionally lines: src/a.ts:1-20 (repeatable)',
-    },
+    flag('file <path>', 'File or directory to include, optionally lines: src/a.ts:1-20 (repeatable)', { repeat: true }),
     modelFlag,
     continueFlag,
   ],

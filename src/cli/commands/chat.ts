@@ -21,7 +21,6 @@ export const chat = defineCommand({
   name: 'chat',
   group: 'Ask models',
   summary: 'Hold a conversation with models in the terminal',
-  usage: '',
   flags: [modelFlag, continueFlag],
   examples: [
     ['polylogue chat', 'a new thread; /help shows the commands in it'],

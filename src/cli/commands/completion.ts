@@ -1,7 +1,6 @@
-import { tables } from '../../app/settings.ts';
 import { inputError } from '../../core/errors.ts';
-import type { OptionSpec } from '../../core/option.ts';
 import { type CommandDefinition, defineCommand, type FlagSpec } from '../command/command.ts';
+import { allOptions } from '../command/environment.ts';
 
 type Flag = Pick<FlagSpec, 'name' | 'choices'>;
 
@@ -11,22 +10,6 @@ interface CompletedCommand extends Pick<CommandDefinition, 'name' | 'summary' | 
 }
 
 export const shells = ['bash', 'zsh', 'fish'] as const;
-
-/** The script that teaches a shell the commands and flags. */
-function completionScript(
-  shell: (typeof shells)[number],
-  commands: readonly CompletedCommand[],
-  settings: readonly Flag[],
-): string {
-  switch (shell) {
-    case 'bash':
-      return bash(commands, settings);
-    case 'zsh':
-      return `#compdef polylogue\nautoload -U +X bashcompinit && bashcompinit\n${bash(commands, settings)}`;
-    case 'fish':
-      return fish(commands, settings);
-  }
-}
 
 const dashed = (flags: readonly Flag[]): string => flags.map(({ name }) => `--${name}`).join(' ');
 
@@ -91,10 +74,11 @@ export const completion = defineCommand({
       throw inputError(`There is no completion for "${wanted}".`, { next: `Name one of ${shells.join(', ')}.` });
     }
     const known = commands.map(command => ({ ...command, flags: [...(command.flags ?? []), { name: 'json' }] }));
-    const settings = Object.values(tables)
-      .flatMap(table => Object.values<OptionSpec>(table))
-      .flatMap(({ flag, choices }): Flag[] => (flag === undefined ? [] : [{ name: flag, choices }]));
-    const script = completionScript(shell, known, settings);
+    const settings = allOptions().flatMap(({ spec: { flag, choices } }): Flag[] =>
+      flag === undefined ? [] : [{ name: flag, choices }],
+    );
+    const start = shell === 'zsh' ? '#compdef polylogue\nautoload -U +X bashcompinit && bashcompinit\n' : '';
+    const script = `${start}${(shell === 'fish' ? fish : bash)(known, settings)}`;
     out.document({ status: 'success', shell, script });
     out.line(script.trimEnd());
     return 0;

@@ -1,19 +1,14 @@
 import { runProxy } from '../../app/app.ts';
-import { defineCommand, isOn, textFlag } from '../command/command.ts';
+import { defineCommand, flag, isOn, textFlag } from '../command/command.ts';
 import { serverEnvironment } from '../command/environment.ts';
 
 export const connect = defineCommand({
   name: 'connect',
   group: 'Server',
   summary: 'Connect one MCP client to the shared daemon, starting it if needed',
-  usage: '',
   flags: [
-    {
-      name: 'url',
-      value: 'address',
-      doc: 'Daemon URL, such as http://127.0.0.1:8765 (default: the local daemon)',
-    },
-    { name: 'running', doc: 'Connect only if a daemon is already running' },
+    flag('url <address>', 'Daemon URL, such as http://127.0.0.1:8765 (default: the local daemon)'),
+    flag('running', 'Connect only if a daemon is already running'),
   ],
   examples: [
     ['polylogue connect', 'what hosts start in the place of polylogue'],

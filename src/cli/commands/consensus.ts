@@ -1,5 +1,5 @@
 import { isRecord, type JsonObject, recordsIn } from '../../core/json.ts';
-import { type CommandContext, defineCommand, numberFlag, textFlag, wordsFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, numberFlag, textFlag, wordsFlag } from '../command/command.ts';
 import { costText, neededText, pathsFlag, recordIn, runTool, showWarnings } from '../command/run-tool.ts';
 
 const stances = ['for', 'against', 'neutral'] as const;
@@ -10,25 +10,15 @@ export const consensus = defineCommand({
   summary: 'Have several models judge a proposal and compare their verdicts',
   usage: '[proposal...]',
   flags: [
-    {
-      name: 'models',
-      value: 'list',
-      repeat: true,
-      doc: 'Comma-separated models (default: three from different vendors)',
-    },
-    { name: 'for', value: 'list', repeat: true, doc: 'Models that argue for the proposal' },
-    { name: 'against', value: 'list', repeat: true, doc: 'Models that argue against the proposal' },
-    { name: 'neutral', value: 'list', repeat: true, doc: 'Models that weigh both sides, as those of --models do' },
-    { name: 'file', value: 'path', repeat: true, doc: 'File or directory to show all models (repeatable)' },
-    {
-      name: 'rounds',
-      value: 'number',
-      choices: ['1', '2'],
-      doc: 'Rounds; in round 2 models see other verdicts and may revise',
-    },
-    { name: 'synthesizer', value: 'name', doc: 'Model that writes the synthesis' },
-    { name: 'max-cost', value: 'usd', doc: 'Cost limit for this call, in US dollars' },
-    { name: 'continue', value: 'id', doc: 'Store the verdicts in a thread: its ID, or last' },
+    flag('models <list>', 'Comma-separated models (default: three from different vendors)', { repeat: true }),
+    flag('for <list>', 'Models that argue for the proposal', { repeat: true }),
+    flag('against <list>', 'Models that argue against the proposal', { repeat: true }),
+    flag('neutral <list>', 'Models that weigh both sides, as those of --models do', { repeat: true }),
+    flag('file <path>', 'File or directory to show all models (repeatable)', { repeat: true }),
+    flag('rounds <number>', 'Rounds; in round 2 models see other verdicts and may revise', { choices: ['1', '2'] }),
+    flag('synthesizer <name>', 'Model that writes the synthesis'),
+    flag('max-cost <usd>', 'Cost limit for this call, in US dollars'),
+    flag('continue <id>', 'Store the verdicts in a thread: its ID, or last'),
   ],
   examples: [
     ['polylogue consensus "Should we move sessions to Redis?"', 'three models of different vendors'],

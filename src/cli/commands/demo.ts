@@ -143,7 +143,6 @@ export const demo = defineCommand({
   name: 'demo',
   group: 'Setup',
   summary: 'Show on a sample project what models receive; no key needed',
-  usage: '',
   examples: [
     ['polylogue demo', 'two tools, a restart, an edited file and two vendors in one conversation'],
     ['polylogue demo --json', 'the same as one document'],

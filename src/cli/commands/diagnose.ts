@@ -1,7 +1,15 @@
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, recordsIn, textIn, textsIn } from '../../core/json.ts';
 import type { ToolReply, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
-import { type CommandContext, continueFlag, defineCommand, isOn, modelFlag, textFlag } from '../command/command.ts';
+import {
+  type CommandContext,
+  continueFlag,
+  defineCommand,
+  flag,
+  isOn,
+  modelFlag,
+  textFlag,
+} from '../command/command.ts';
 import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
 import { pathsFlag, showWarnings } from '../command/run-tool.ts';
 import { askLine } from './agent.ts';
@@ -12,11 +20,11 @@ export const diagnose = defineCommand({
   summary: 'Explain a failure from piped error output and propose a patch',
   usage: '[command...]',
   flags: [
-    { name: 'file', value: 'path', repeat: true, doc: 'Related file not named in the output (repeatable)' },
+    flag('file <path>', 'Related file not named in the output (repeatable)', { repeat: true }),
     modelFlag,
-    { name: 'without-patch', doc: 'Do not ask for a patch' },
-    { name: 'apply', doc: 'Apply the patch after confirmation; backs up changed files' },
-    { name: 'yes', doc: 'Skip the confirmation of --apply' },
+    flag('without-patch', 'Do not ask for a patch'),
+    flag('apply', 'Apply the patch after confirmation; backs up changed files'),
+    flag('yes', 'Skip the confirmation of --apply'),
     continueFlag,
   ],
   examples: [

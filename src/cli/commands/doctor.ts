@@ -3,7 +3,7 @@ import { withValues } from '../../app/settings.ts';
 import { homeProblem } from '../../config/home.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import { type CommandContext, defineCommand, isOn } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, isOn } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import type { Finding } from '../doctor/doctor-checks.ts';
 import {
@@ -28,8 +28,7 @@ export const doctor = defineCommand({
   name: 'doctor',
   group: 'Setup',
   summary: 'Check the setup and explain how to fix what is wrong',
-  usage: '',
-  flags: [{ name: 'repair', doc: 'Check all stored threads and replace a damaged file by what is intact' }],
+  flags: [flag('repair', 'Check all stored threads and replace a damaged file by what is intact')],
   examples: [
     ['polylogue doctor', 'Check the setup; exits with 1 if something is broken'],
     ['polylogue doctor --offline', 'Check with the flags you start the server with'],

@@ -1,7 +1,9 @@
-import { open, rename, rm, stat } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { AppError, inputError, isAppError } from '../../core/errors.ts';
-import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, isOn, textFlag } from '../command/command.ts';
 import { attemptWithProduct } from '../command/open-product.ts';
 
 const formats = ['jsonl', 'md', 'html'] as const;
@@ -14,14 +16,11 @@ export const exportThread = defineCommand({
   usage: '<id>',
   words: ['last'],
   flags: [
-    {
-      name: 'format',
-      value: 'word',
+    flag('format <word>', 'Output format; only jsonl can be imported (default: by file extension)', {
       choices: formats,
-      doc: 'Output format; only jsonl can be imported (default: by file extension)',
-    },
-    { name: 'output', value: 'file', doc: 'Output file (default: stdout)' },
-    { name: 'overwrite', doc: 'Replace an existing file' },
+    }),
+    flag('output <file>', 'Output file (default: stdout)'),
+    flag('overwrite', 'Replace an existing file'),
   ],
   examples: [
     ['polylogue export last --output talk.html', 'the newest conversation, for a browser'],
@@ -37,12 +36,12 @@ export const exportThread = defineCommand({
       const facts = { status: 'success', continuation_id: thread.id, format, turns: thread.turns.length };
       const watched = watch(context, pieces, signal);
       if (file !== undefined) {
-        const manner = { overwrite: isOn(context.flags, 'overwrite'), unique: context.environment.random.uuid() };
-        const path = await write(resolve(context.environment.cwd, file), watched, manner);
+        const { cwd, random } = context.environment;
+        const path = await write(resolve(cwd, file), watched, isOn(context.flags, 'overwrite'), random.uuid());
         if (context.out.json) context.out.document({ ...facts, file: path });
         else context.out.remark(`${thread.turns.length} turns are in ${path}.`);
       } else if (context.out.json) {
-        context.out.document({ ...facts, content: await joined(watched) });
+        context.out.document({ ...facts, content: await text(watched) });
       } else await context.out.pieces(watched);
       return 0;
     });
@@ -71,23 +70,16 @@ async function* watch(
   out.status('');
 }
 
-async function joined(pieces: AsyncIterable<string>): Promise<string> {
-  let text = '';
-  for await (const piece of pieces) text += piece;
-  return text;
-}
-
-interface Manner {
-  overwrite: boolean;
-  /** Tells drafts apart. */
-  unique: string;
-}
-
-/** Beside its place first, and for the user alone: nobody sees half of it. */
-async function write(path: string, pieces: AsyncIterable<string>, { overwrite, unique }: Manner): Promise<string> {
+/** Beside its place first, and for the user alone: nobody sees half of it. `unique` tells drafts apart. */
+async function write(path: string, pieces: AsyncIterable<string>, overwrite: boolean, unique: string): Promise<string> {
   const draft = join(dirname(path), `.polylogue-${unique}.part`);
   try {
-    if (!overwrite && (await exists(path))) throw existing(path);
+    // What can't be looked at is told of when it is written.
+    if (!overwrite && existsSync(path))
+      throw inputError(`${path} already exists.`, {
+        class: 'exists',
+        next: 'Choose another file, or add --overwrite.',
+      });
     // Never what is there already: a link that somebody else put there would be followed.
     const handle = await open(draft, 'wx', 0o600);
     try {
@@ -102,18 +94,6 @@ async function write(path: string, pieces: AsyncIterable<string>, { overwrite, u
     await rm(draft, { force: true });
     throw isAppError(error) ? error : unwritable(path, error);
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    // What can't be looked at is told of when it is written.
-    () => false,
-  );
-}
-
-function existing(path: string): AppError {
-  return inputError(`${path} already exists.`, { class: 'exists', next: 'Choose another file, or add --overwrite.' });
 }
 
 function unwritable(path: string, error: unknown): unknown {

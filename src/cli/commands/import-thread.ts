@@ -1,7 +1,7 @@
 import { createReadStream, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
-import { defineCommand, isOn } from '../command/command.ts';
+import { defineCommand, flag, isOn } from '../command/command.ts';
 import { attemptWithProduct } from '../command/open-product.ts';
 
 const reportEvery = 100;
@@ -11,7 +11,7 @@ export const importThread = defineCommand({
   group: 'Threads and search',
   summary: 'Import a thread from a JSONL export',
   usage: '<file>',
-  flags: [{ name: 'as-new', doc: 'Import under a new ID, keeping any existing thread' }],
+  flags: [flag('as-new', 'Import under a new ID, keeping any existing thread')],
   examples: [
     ['polylogue import talk.jsonl', 'goes on with it by the id that it had'],
     ['polylogue import talk.jsonl --as-new', 'a copy beside the one that is here'],
@@ -19,7 +19,8 @@ export const importThread = defineCommand({
   async run(context) {
     const { out, environment } = context;
     const file = resolve(environment.cwd, context.args[0] ?? '');
-    refuseUnreadable(file);
+    if (!statSync(file, { throwIfNoEntry: false })?.isFile())
+      throw inputError(`${file} is no file.`, { next: 'Name a file that "polylogue export" wrote.' });
     return attemptWithProduct(context, async ({ product, place, signal }) => {
       const { thread, turns, blobs, missing, masked } = await product.transfer.import({
         open: () => createReadStream(file),
@@ -44,8 +45,3 @@ export const importThread = defineCommand({
     });
   },
 });
-
-function refuseUnreadable(file: string): void {
-  if (statSync(file, { throwIfNoEntry: false })?.isFile()) return;
-  throw inputError(`${file} is no file.`, { next: 'Name a file that "polylogue export" wrote.' });
-}

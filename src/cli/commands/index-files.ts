@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
 import { printablePath } from '../../core/text.ts';
-import { defineCommand, isOn } from '../command/command.ts';
+import { defineCommand, flag, isOn } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 
 const skipsShown = 20;
@@ -9,8 +9,7 @@ export const indexFiles = defineCommand({
   name: 'index',
   group: 'Threads and search',
   summary: "Update the project's search index (changed files only)",
-  usage: '',
-  flags: [{ name: 'rebuild', doc: 'Rebuild the index from scratch' }],
+  flags: [flag('rebuild', 'Rebuild the index from scratch')],
   examples: [
     ['polylogue index', 'what use_search and "polylogue search" do by themselves'],
     ['polylogue index --rebuild', 'from the beginning'],

@@ -12,7 +12,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { configError, inputError, isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
-import { type CommandContext, defineCommand, isOn, listFlag, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, isOn, listFlag, textFlag } from '../command/command.ts';
 import { type ServerEnvironment, serverEnvironment } from '../command/environment.ts';
 import { hasEntry, withEntry, withoutEntry } from '../init/edit-config.ts';
 import { type HostDefinition, hosts } from '../init/hosts.ts';
@@ -99,20 +99,14 @@ export const init = defineCommand({
   name: 'init',
   group: 'Setup',
   summary: "Add Polylogue to an MCP host's configuration, or remove it",
-  usage: '',
   flags: [
-    { name: 'client', value: 'host', choices: clients, doc: 'MCP host to configure (required)' },
-    {
-      name: 'scope',
-      value: 'scope',
-      choices: ['user', 'project'],
-      doc: 'Scope: all your projects (default) or only this one',
-    },
-    { name: 'name', value: 'name', doc: "Server name in the host's configuration (default: polylogue)" },
-    { name: 'env', value: 'NAME', repeat: true, doc: "Copy a variable's value into the entry (repeatable)" },
-    { name: 'bridge', doc: 'Share one daemon between hosts (runs "polylogue connect")' },
-    { name: 'remove', doc: 'Remove the entry' },
-    { name: 'dry-run', doc: 'Show the change without writing it' },
+    flag('client <host>', 'MCP host to configure (required)', { choices: clients }),
+    flag('scope <scope>', 'Scope: all your projects (default) or only this one', { choices: ['user', 'project'] }),
+    flag('name <name>', "Server name in the host's configuration (default: polylogue)"),
+    flag('env <NAME>', "Copy a variable's value into the entry (repeatable)", { repeat: true }),
+    flag('bridge', 'Share one daemon between hosts (runs "polylogue connect")'),
+    flag('remove', 'Remove the entry'),
+    flag('dry-run', 'Show the change without writing it'),
   ],
   examples: [
     ['polylogue init --client claude', "Add it for all projects; keys come from the host's environment"],
@@ -239,28 +233,18 @@ function masked(entry: JsonObject, values: ServerEnvironment['values'], { flags 
 function advice({ config, flags }: CommandContext, host: HostDefinition, found: ServerEnvironment): string[] {
   const { values, references, missing } = found;
   const copied = Object.keys(values);
-  return [
-    ...(references.length > 0
-      ? [
-          `${host.title} takes ${references.join(', ')} from its own environment when it starts the server; ` +
-            'started from a desktop it may have none: then repeat with --env NAME, which writes the value into the file.',
-        ]
-      : []),
-    ...(copied.length > 0 ? [`The file now contains the value of ${copied.join(', ')}.`] : []),
-    ...(copied.length > 0 && textFlag(flags, 'scope') === 'project'
-      ? ['Do not commit this file: it contains keys.']
-      : []),
-    ...(missing.length > 0
-      ? [
-          `${missing.join(', ')} is set here, but ${host.title} can't refer to it, and its value was not written unasked. ` +
-            `Repeat with ${missing.map(name => `--env ${name}`).join(' ')}, or put it into ${config.home}/.env, which is read wherever Polylogue is started.`,
-        ]
-      : []),
-    ...(!found.keyed && found.ownServer ? ['No key is needed where your own server wants none.'] : []),
-    ...(!found.keyed && !found.ownServer && !config.values.app.offline
-      ? [
-          `No API key is set. Add one to ${config.home}/.env, for example OPENAI_API_KEY=…, or set it in the environment and run init again.`,
-        ]
-      : []),
+  const lines = [
+    references.length > 0 &&
+      `${host.title} takes ${references.join(', ')} from its own environment when it starts the server; ` +
+        'started from a desktop it may have none: then repeat with --env NAME, which writes the value into the file.',
+    copied.length > 0 && `The file now contains the value of ${copied.join(', ')}.`,
+    copied.length > 0 && textFlag(flags, 'scope') === 'project' && 'Do not commit this file: it contains keys.',
+    missing.length > 0 &&
+      `${missing.join(', ')} is set here, but ${host.title} can't refer to it, and its value was not written unasked. ` +
+        `Repeat with ${missing.map(name => `--env ${name}`).join(' ')}, or put it into ${config.home}/.env, which is read wherever Polylogue is started.`,
+    !found.keyed && found.ownServer && 'No key is needed where your own server wants none.',
+    !(found.keyed || found.ownServer || config.values.app.offline) &&
+      `No API key is set. Add one to ${config.home}/.env, for example OPENAI_API_KEY=…, or set it in the environment and run init again.`,
   ];
+  return lines.filter(line => line !== false);
 }

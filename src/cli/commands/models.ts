@@ -2,7 +2,7 @@ import type { Product } from '../../app/app.ts';
 import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
-import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, isOn, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 
 type Provider = Awaited<ReturnType<Product['models']['providers']>>[number];
@@ -13,10 +13,7 @@ export const models = defineCommand({
   summary: 'List available models by provider',
   usage: '[refresh]',
   words: ['refresh'],
-  flags: [
-    { name: 'provider', value: 'id', doc: 'Show only this provider' },
-    { name: 'all', doc: 'Include providers without a key' },
-  ],
+  flags: [flag('provider <id>', 'Show only this provider'), flag('all', 'Include providers without a key')],
   examples: [
     ['polylogue models', 'what can be asked now'],
     ['polylogue models --all', 'what could be, with more keys'],
@@ -47,19 +44,17 @@ export const models = defineCommand({
           next: `Name one of ${all.map(provider => provider.id).join(', ')}.`,
         });
       }
+      // What needs no key and may not be asked here is nobody's concern.
       const isWanted = isOn(context.flags, 'all') || id !== undefined;
-      const shown = chosen.filter(provider => isWanted || isOfUse(provider));
+      const shown = chosen.filter(
+        ({ configured, env, models: list }) => isWanted || (configured && (env.length > 0 || list.length > 0)),
+      );
       const others = chosen.filter(provider => !provider.configured && provider.setUp !== '');
       context.out.document({ status: 'success', providers: shown.map(documentOf) });
       print(context, shown, others);
       return 0;
     }),
 });
-
-/** What needs no key and may not be asked here is nobody's concern. */
-function isOfUse({ configured, env, models: list }: Provider): boolean {
-  return configured && (env.length > 0 || list.length > 0);
-}
 
 /** What there was stays when it fails; the error says why, and nothing is written. */
 async function refresh({ out }: CommandContext, { models }: Product, signal: AbortSignal): Promise<number> {
@@ -79,11 +74,7 @@ function documentOf({ id, title, configured, env, onlyByPrefix, models: list, li
     configured,
     env,
     only_by_prefix: onlyByPrefix,
-    listing: listing && {
-      models: listing.models,
-      age_seconds: listing.ageSeconds,
-      failure: listing.failure,
-    },
+    listing: listing && { models: listing.models, age_seconds: listing.ageSeconds, failure: listing.failure },
     models: list.map(model => ({
       id: model.id,
       aliases: [...model.aliases],

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, recordsIn, textsIn } from '../../core/json.ts';
-import { type CommandContext, defineCommand, isOn, textFlag, wordsFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, isOn, textFlag, wordsFlag } from '../command/command.ts';
 import { recordIn, runTool, writtenText } from '../command/run-tool.ts';
 
 export const prompt = defineCommand({
@@ -10,19 +10,10 @@ export const prompt = defineCommand({
   summary: 'Send one prompt to several models; nothing is stored',
   usage: '[text...]',
   flags: [
-    { name: 'file', value: 'path', doc: 'Project file that contains the prompt' },
-    {
-      name: 'models',
-      value: 'list',
-      repeat: true,
-      doc: 'Comma-separated provider:model list (default: DEFAULT_MODELS)',
-    },
-    {
-      name: 'output-dir',
-      value: 'path',
-      doc: 'Write each answer to a file here (requires --file)',
-    },
-    { name: 'overwrite', doc: 'Replace existing files in --output-dir' },
+    flag('file <path>', 'Project file that contains the prompt'),
+    flag('models <list>', 'Comma-separated provider:model list (default: DEFAULT_MODELS)', { repeat: true }),
+    flag('output-dir <path>', 'Write each answer to a file here (requires --file)'),
+    flag('overwrite', 'Replace existing files in --output-dir'),
   ],
   examples: [
     ['polylogue prompt "Name a risk" --models openai:gpt-5,google:gemini-2.5-pro', 'ask two models'],

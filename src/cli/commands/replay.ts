@@ -3,7 +3,7 @@ import { inputError } from '../../core/errors.ts';
 import { isRecord, type Json, type JsonObject, numberIn, recordsIn, textIn } from '../../core/json.ts';
 import type { ExchangeLine, ExchangeRecord } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
-import { type CommandContext, defineCommand, isOn, numberFlag, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, isOn, numberFlag, textFlag } from '../command/command.ts';
 import { attemptWithProduct, type OpenProduct } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
 
@@ -19,10 +19,10 @@ export const replay = defineCommand({
   usage: '[exchange]',
   words: ['last'],
   flags: [
-    { name: 'limit', value: 'number', doc: `How many are listed, ${usual} unless told, at most ${maxEntries}.` },
-    { name: 'call', value: 'id', doc: 'Show only this call (its req_id)' },
-    { name: 'tool', value: 'name', doc: 'Show only this tool' },
-    { name: 'send', doc: 'Send the exchange again to the same model; this costs money' },
+    flag('limit <number>', `How many are listed, ${usual} unless told, at most ${maxEntries}.`),
+    flag('call <id>', 'Show only this call (its req_id)'),
+    flag('tool <name>', 'Show only this tool'),
+    flag('send', 'Send the exchange again to the same model; this costs money'),
   ],
   examples: [
     ['polylogue replay', 'the newest exchanges'],

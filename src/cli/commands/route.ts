@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Product } from '../../app/app.ts';
 import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
-import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, isOn, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import { pathsFlag, writtenText } from '../command/run-tool.ts';
 
@@ -16,13 +16,13 @@ export const route = defineCommand({
   summary: 'Show which models would answer a prompt, and why, without asking',
   usage: '[prompt...]',
   flags: [
-    { name: 'tool', value: 'name', doc: 'Tool to simulate (default: chat)' },
-    { name: 'file', value: 'path', repeat: true, doc: 'File or directory to include (repeatable)' },
-    { name: 'image', value: 'path', repeat: true, doc: 'An image that would go along. Repeatable.' },
-    { name: 'model', value: 'name', doc: 'Model to request' },
-    { name: 'websearch', doc: 'Allow web search, as use_websearch: true does' },
-    { name: 'explain', doc: 'Show every rule and every rejected model' },
-    { name: 'ask-model', doc: 'Let a small model classify the prompt if the rules cannot' },
+    flag('tool <name>', 'Tool to simulate (default: chat)'),
+    flag('file <path>', 'File or directory to include (repeatable)', { repeat: true }),
+    flag('image <path>', 'An image that would go along. Repeatable.', { repeat: true }),
+    flag('model <name>', 'Model to request'),
+    flag('websearch', 'Allow web search, as use_websearch: true does'),
+    flag('explain', 'Show every rule and every rejected model'),
+    flag('ask-model', 'Let a small model classify the prompt if the rules cannot'),
   ],
   examples: [
     ['polylogue route "What is new in Go?"', 'who would answer a chat'],

@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
-import { defineCommand, numberFlag } from '../command/command.ts';
+import { defineCommand, flag, numberFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 
 const usual = 10;
@@ -13,7 +13,7 @@ export const search = defineCommand({
   group: 'Threads and search',
   summary: 'Search the project for code and text about a topic',
   usage: '[text...]',
-  flags: [{ name: 'limit', value: 'number', doc: `How many places, ${usual} unless told, at most ${maxResults}.` }],
+  flags: [flag('limit <number>', `How many places, ${usual} unless told, at most ${maxResults}.`)],
   examples: [
     ['polylogue search where are secrets masked', 'a question in plain words'],
     ['polylogue search createSandbox --limit 3 --json', 'a name; one document'],

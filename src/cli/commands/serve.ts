@@ -2,26 +2,17 @@ import { closeSync, openSync } from 'node:fs';
 import { type AppConfig, createProduct } from '../../app/app.ts';
 import { withValues } from '../../app/settings.ts';
 import { inputError } from '../../core/errors.ts';
-import { type CommandContext, defineCommand, isOn, numberFlag, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, isOn, numberFlag, textFlag } from '../command/command.ts';
 
 export const serve = defineCommand({
   name: 'serve',
   group: 'Server',
   summary: 'Run a daemon for many clients: HTTP, WebSocket and dashboard',
-  usage: '',
   flags: [
-    { name: 'host', value: 'address', doc: 'Address to listen on (default: POLYLOGUE_HOST, else 127.0.0.1)' },
-    {
-      name: 'port',
-      value: 'number',
-      doc: 'Port to listen on; 0 picks a free one (default: POLYLOGUE_PORT, else 8765)',
-    },
-    {
-      name: 'token',
-      value: 'token',
-      doc: 'Operator token, for testing only: visible in the process list',
-    },
-    { name: 'no-token', doc: 'Let every program of this machine in, without a token' },
+    flag('host <address>', 'Address to listen on (default: POLYLOGUE_HOST, else 127.0.0.1)'),
+    flag('port <number>', 'Port to listen on; 0 picks a free one (default: POLYLOGUE_PORT, else 8765)'),
+    flag('token <token>', 'Operator token, for testing only: visible in the process list'),
+    flag('no-token', 'Let every program of this machine in, without a token'),
   ],
   examples: [
     [

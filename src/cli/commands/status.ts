@@ -1,7 +1,6 @@
 import { type FoundDaemon, findDaemons } from '../../app/app.ts';
 import { requireHome } from '../../config/home.ts';
-import type { JsonObject } from '../../core/json.ts';
-import { type CommandContext, defineCommand, numberFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, numberFlag } from '../command/command.ts';
 
 /** What a daemon itself says when it is asked. */
 type Answer = 'ready' | 'draining' | 'not_ready' | 'unreachable';
@@ -12,8 +11,7 @@ export const status = defineCommand({
   name: 'status',
   group: 'Server',
   summary: 'Show whether a daemon is running for this data directory',
-  usage: '',
-  flags: [{ name: 'port', value: 'number', doc: 'Only the daemon on this port, of any data directory' }],
+  flags: [flag('port <number>', 'Only the daemon on this port, of any data directory')],
   examples: [
     ['polylogue status', 'the daemons that "polylogue serve" started; 0 when one is ready, else 1'],
     ['polylogue status --port 9000', 'the one on this port'],
@@ -28,7 +26,8 @@ export const status = defineCommand({
     if (found.length === 0)
       requireHome(context.config.home, 'Set POLYLOGUE_HOME to the data folder that the daemon uses.');
     const shown = await Promise.all(found.map(async daemon => ({ ...daemon, answer: await answerOf(daemon) })));
-    context.out.document({ status: 'success', daemons: shown.map(documentOf) });
+    const daemons = shown.map(({ status: _status, t: reported_at, ...daemon }) => ({ ...daemon, reported_at }));
+    context.out.document({ status: 'success', daemons });
     print(context, shown);
     return shown.some(({ answer }) => answer === 'ready') ? 0 : 1;
   },
@@ -57,10 +56,6 @@ async function answerOf({ url, state }: Pick<FoundDaemon, 'url' | 'state'>): Pro
     // Whatever is wrong with the way to it: nobody can use it.
     return 'unreachable';
   }
-}
-
-function documentOf({ answer, status: _status, t, ...daemon }: Shown): JsonObject {
-  return { ...daemon, answer, reported_at: t };
 }
 
 function print({ out, environment }: CommandContext, shown: readonly Shown[]): void {

@@ -8,7 +8,6 @@ export const stdio = defineCommand({
   name: 'stdio',
   group: 'Server',
   summary: 'Serve one MCP client over stdio (default)',
-  usage: '',
   examples: [
     ['polylogue', 'what hosts start'],
     ['polylogue stdio --offline', 'with built-in models, without any key'],

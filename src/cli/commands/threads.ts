@@ -1,6 +1,6 @@
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, recordsIn } from '../../core/json.ts';
-import { type CommandContext, defineCommand, isOn, numberFlag, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, isOn, numberFlag, textFlag } from '../command/command.ts';
 import { openProduct, showFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
 import { costText } from '../command/run-tool.ts';
@@ -17,12 +17,12 @@ export const threads = defineCommand({
   usage: '[action] [rest...]',
   words: actions,
   flags: [
-    { name: 'everywhere', doc: 'list, search: include all projects' },
-    { name: 'cursor', value: 'cursor', doc: 'list, read: continue after this cursor' },
-    { name: 'turn', value: 'number', doc: 'fork: last turn to keep' },
-    { name: 'yes', doc: 'delete: confirm the deletion' },
-    { name: 'older-than', value: 'age', doc: 'prune: also threads unused for this long, such as 30d (h, d, w)' },
-    { name: 'dry-run', doc: 'prune: show what would be deleted' },
+    flag('everywhere', 'list, search: include all projects'),
+    flag('cursor <cursor>', 'list, read: continue after this cursor'),
+    flag('turn <number>', 'fork: last turn to keep'),
+    flag('yes', 'delete: confirm the deletion'),
+    flag('older-than <age>', 'prune: also threads unused for this long, such as 30d (h, d, w)'),
+    flag('dry-run', 'prune: show what would be deleted'),
   ],
   examples: [
     ['polylogue threads', 'those of this project, the newest first'],

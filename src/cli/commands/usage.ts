@@ -13,7 +13,7 @@ import {
   spendTotal,
   usdText,
 } from '../../core/usage.ts';
-import { defineCommand, numberFlag, textFlag } from '../command/command.ts';
+import { defineCommand, flag, numberFlag, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
 
@@ -26,15 +26,9 @@ export const usage = defineCommand({
   name: 'usage',
   group: 'Models and costs',
   summary: 'Show calls, tokens and cost by day, model, provider, tool or thread',
-  usage: '',
   flags: [
-    { name: 'days', value: 'number', doc: `Days to include, up to today in UTC (default: ${usualDays})` },
-    {
-      name: 'by',
-      value: 'word',
-      choices,
-      doc: 'Group by (default: day); `kind` splits answers, searches, caches, embeddings',
-    },
+    flag('days <number>', `Days to include, up to today in UTC (default: ${usualDays})`),
+    flag('by <word>', 'Group by (default: day); `kind` splits answers, searches, caches, embeddings', { choices }),
   ],
   examples: [
     ['polylogue usage', 'the last 30 days, day by day'],
@@ -104,7 +98,12 @@ function showKinds(out: Output, kinds: readonly KindSum[], { from, days }: { fro
   out.document({ status: 'success', from, by: 'kind', rows: kinds.map(kindDocument), total });
   if (kinds.length === 0) out.line(nothing(days));
   else {
-    const lines = kinds.map(kind => [kind.kind, kindWords(kind), costText(kind)]);
+    // Words of the line say already that it is not priced.
+    const lines = kinds.map(kind => [
+      kind.kind,
+      kindWords(kind),
+      knownUsd(kind) === undefined ? '' : usdText(kind.usd),
+    ]);
     const width = Math.max(...lines.map(([, words = '']) => words.length));
     const line = ([kind = '', words = '', cost = '']: readonly string[]) =>
       `${kind.padEnd(15)}${words.padStart(width)}${cost.padStart(13)}`;
@@ -121,15 +120,7 @@ function kindDocument(sum: KindSum): JsonObject {
   return { kind, amount, unit, not_priced: unpriced, cost_usd: usd === undefined ? undefined : roundedUsd(usd) };
 }
 
-/** Words of the line say already that it is not priced. */
-function costText(sum: KindSum): string {
-  const known = knownUsd(sum);
-  return known === undefined ? '' : usdText(known);
-}
-
-function nothing(days: number): string {
-  return `No model calls ${days === 1 ? 'today' : `in the last ${days} days`}.`;
-}
+const nothing = (days: number): string => `No model calls ${days === 1 ? 'today' : `in the last ${days} days`}.`;
 
 function cellsOf({ calls, usage: tokens, costUsd }: Total): string[] {
   const { input, cacheRead, cacheWrite, output } = tokens;

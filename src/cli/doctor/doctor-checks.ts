@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { findDaemons } from '../../app/app.ts';
 import type { Product } from '../../app/compose-product.ts';
-import { tables } from '../../app/settings.ts';
 import { homeAdvice, homeProblem } from '../../config/home.ts';
 import { isAppError } from '../../core/errors.ts';
 import { isRecord, parsedJson } from '../../core/json.ts';
 import type { OptionSpec } from '../../core/option.ts';
 import type { CommandContext } from '../command/command.ts';
+import { allOptions } from '../command/environment.ts';
 
 /** One thing that was looked at. */
 export interface Finding {
@@ -190,14 +190,12 @@ function isDirectory(path: string): Promise<boolean> {
 /** What the loader had to say, and where each option that is set comes from. */
 export function checkSettings({ config }: CommandContext): Finding[] {
   const warnings = config.warnings.map(text => warning('configuration', text));
-  const set = Object.entries(tables).flatMap(([table, specs]) =>
-    Object.entries<OptionSpec>(specs).flatMap(([name, spec]): Finding[] => {
-      const source = config.sourceOf(table, name);
-      if (source === undefined || source === 'default') return [];
-      const value = config.textsOf(table)[name] ?? '';
-      return [{ state: 'note', what: spec.env[0] ?? name, text: `${shown(spec, value)} (${source})` }];
-    }),
-  );
+  const set = allOptions().flatMap(({ table, name, spec }): Finding[] => {
+    const source = config.sourceOf(table, name);
+    if (source === undefined || source === 'default') return [];
+    const value = config.textsOf(table)[name] ?? '';
+    return [{ state: 'note', what: spec.env[0] ?? name, text: `${shown(spec, value)} (${source})` }];
+  });
   const none: Finding[] = [{ state: 'note', what: 'configuration', text: 'defaults only' }];
   return [...warnings, ...(set.length > 0 ? set : none)];
 }

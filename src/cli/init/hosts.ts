@@ -81,21 +81,11 @@ function jsonHost({ key = 'mcpServers', fields, limits, reference, noVariables, 
 const trust =
   'It starts no server in a folder that it does not trust: /permissions shows that, and "trust": true in the entry runs the tools unasked.';
 
-function userFolder({ homeDir, platform, env }: HostPlace): string {
-  switch (platform) {
-    case 'darwin':
-      return join(homeDir, 'Library', 'Application Support', 'Code', 'User');
-    case 'win32':
-      return join(env.APPDATA || join(homeDir, 'AppData', 'Roaming'), 'Code', 'User');
-    default:
-      return join(env.XDG_CONFIG_HOME || join(homeDir, '.config'), 'Code', 'User');
-  }
-}
-
-function settingsFolder({ homeDir, platform, env }: HostPlace): string {
-  if (platform === 'win32') return join(env.APPDATA || join(homeDir, 'AppData', 'Roaming'), 'Zed');
-  const config = platform === 'linux' ? env.XDG_CONFIG_HOME : undefined;
-  return join(config || join(homeDir, '.config'), 'zed');
+/** The folder of the user's settings; `onMac`: the one that the host takes there. */
+function settingsFolder({ homeDir, platform, env }: HostPlace, onMac: string): string {
+  if (platform === 'win32') return env.APPDATA || join(homeDir, 'AppData', 'Roaming');
+  if (platform === 'darwin') return join(homeDir, onMac);
+  return env.XDG_CONFIG_HOME || join(homeDir, '.config');
 }
 
 export const hosts: readonly HostDefinition[] = [
@@ -211,7 +201,7 @@ export const hosts: readonly HostDefinition[] = [
     name: 'vscode',
     title: 'VS Code',
     key: 'servers',
-    user: place => join(userFolder(place), 'mcp.json'),
+    user: place => join(settingsFolder(place, 'Library/Application Support'), 'Code/User/mcp.json'),
     project: '.vscode/mcp.json',
     fields: { type: 'stdio' },
     reference: name => `\${env:${name}}`,
@@ -228,7 +218,7 @@ export const hosts: readonly HostDefinition[] = [
     name: 'zed',
     title: 'Zed',
     key: 'context_servers',
-    user: place => join(settingsFolder(place), 'settings.json'),
+    user: place => join(settingsFolder(place, '.config'), place.platform === 'win32' ? 'Zed' : 'zed', 'settings.json'),
     project: '.zed/settings.json',
     fields: { source: 'custom' },
     // It passes the table on as it stands, so that a reference would arrive as text.
