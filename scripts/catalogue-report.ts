@@ -1,5 +1,4 @@
-import { loadCatalogue } from '../src/models/catalogue/catalogue.ts';
-import { onDay } from '../src/models/catalogue/model-sources.ts';
+import { loadCatalogue, onDay } from '../src/models/catalogue/model-sources.ts';
 import { overlayFacts, readModelsDev } from '../src/models/catalogue/models-dev.ts';
 import { feeRate } from '../src/models/fees.ts';
 import { cell, code, table } from './generate/markdown.ts';

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ModelInfo } from '../../src/core/model.ts';
 import { estimateTokens } from '../../src/core/tokens.ts';
-import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
+import { loadCatalogue } from '../../src/models/catalogue/model-sources.ts';
 
 const vendors = [
   { provider: 'openai', key: 'OPENAI_API_KEY', extra: ['OPENAI_BASE_URL'] },

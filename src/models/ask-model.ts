@@ -133,9 +133,8 @@ export const fullWindow = 'model_context_window_exceeded';
 export const pausedTurn = 'pause_turn';
 
 /** Whether an answer ended before its model was done. */
-export function isCut({ partial, finish }: Pick<ModelAnswer, 'partial' | 'finish'>): boolean {
-  return partial || finish.kind === 'length' || finish.kind === 'content_filter' || finish.raw === pausedTurn;
-}
+export const isCut = ({ partial, finish }: Pick<ModelAnswer, 'partial' | 'finish'>): boolean =>
+  partial || finish.kind === 'length' || finish.kind === 'content_filter' || finish.raw === pausedTurn;
 
 /** Asks a model. Throws an `AppError` of kind `model`, `cancelled` or `config`. */
 export type AskModel = (question: ModelQuestion) => Promise<ModelAnswer>;

@@ -75,9 +75,8 @@ export function withKnownPrices([first, ...others]: readonly Candidate[], pricin
 }
 
 /** Whether a model without a price costs nothing, or is to count so. */
-export function isFree({ price, provider }: ModelInfo, { isLocal, allowUnpriced }: Pricing): boolean {
-  return !price && (isLocal(provider) || allowUnpriced);
-}
+export const isFree = ({ price, provider }: ModelInfo, { isLocal, allowUnpriced }: Pricing): boolean =>
+  !price && (isLocal(provider) || allowUnpriced);
 
 /** What is thought on top of the answer's own room, where a model takes a budget. */
 function thinkingTokens({ model, effort, thinkingBudget }: Candidate): number {
@@ -89,14 +88,12 @@ function thinkingTokens({ model, effort, thinkingBudget }: Candidate): number {
 /** Tokens of an answer below which asking is of no use, and that a short one never needs more than. */
 const answers = { plain: { least: 1_000, max: 4_000 }, thinking: { least: 3_000, max: 12_000 } };
 
-export function usefulAnswer(candidates: readonly Candidate[]): { least: number; max: number } {
-  return candidates.some(thinksInAnswer) ? answers.thinking : answers.plain;
-}
+export const usefulAnswer = (candidates: readonly Candidate[]): { least: number; max: number } =>
+  candidates.some(thinksInAnswer) ? answers.thinking : answers.plain;
 
 /** A budget for thinking is counted by itself; without one, thinking comes out of the answer's room. */
-export function thinksInAnswer({ model, effort, thinkingBudget }: Candidate): boolean {
-  return model.reasoning && effort !== 'none' && thinkingBudget === undefined;
-}
+export const thinksInAnswer = ({ model, effort, thinkingBudget }: Candidate): boolean =>
+  model.reasoning && effort !== 'none' && thinkingBudget === undefined;
 
 /** What a call may cost at one candidate. */
 export interface Quote {
@@ -228,25 +225,23 @@ export function refuseCost(needed: number, { name, usd, free }: BudgetHeadroom, 
   );
 }
 
-export function refuseUnpriced({ provider, id }: ModelInfo, limit: BudgetHeadroom['name']): AppError {
-  return limitError('cost', `No price is known for ${provider}:${id}, so ${limit} can't be kept.`, {
+export const refuseUnpriced = ({ provider, id }: ModelInfo, limit: BudgetHeadroom['name']): AppError =>
+  limitError('cost', `No price is known for ${provider}:${id}, so ${limit} can't be kept.`, {
     next: unpricedAdvice,
     provider,
     model: id,
   });
-}
 
 /** For what is no answer of a model: an engine that searches, a model that makes vectors. */
-export function refuseUnpricedService(provider: string, used: string): AppError {
-  return limitError('cost', `No price is known for ${used} of ${provider}, so no limit on costs can be kept.`, {
+export const refuseUnpricedService = (provider: string, used: string): AppError =>
+  limitError('cost', `No price is known for ${used} of ${provider}, so no limit on costs can be kept.`, {
     next: 'Use one whose price is known, or set ALLOW_UNPRICED_MODELS=true to let it pass as free.',
     provider,
     model: used,
   });
-}
 
-export function refuseRetry({ model, costUsd = 0 }: Waste): AppError {
-  return limitError(
+export const refuseRetry = ({ model, costUsd = 0 }: Waste): AppError =>
+  limitError(
     'cost',
     `${model.provider}:${model.id} brought no answer and cost ${dollars(costUsd)}; asking again could pass a limit on costs.`,
     {
@@ -255,7 +250,6 @@ export function refuseRetry({ model, costUsd = 0 }: Waste): AppError {
       model: model.id,
     },
   );
-}
 
 /** Whether a vendor may charge for what failed: nobody waited for the answer, or what came after its headers was no answer. */
 export function mayBeBilled(error: unknown): boolean {
@@ -264,31 +258,27 @@ export function mayBeBilled(error: unknown): boolean {
 }
 
 /** Whether a vendor may go on charging for an answer that nobody waits for any more. */
-export function isInterrupted(error: unknown): boolean {
-  return !isAppError(error) || error.kind === 'cancelled' || error.details.class === 'timeout';
-}
+export const isInterrupted = (error: unknown): boolean =>
+  !isAppError(error) || error.kind === 'cancelled' || error.details.class === 'timeout';
 
 /** What a question costs at each candidate at the worst: `tokens` are o200k's, and each counts in its own way. */
-export function costsOf(
+export const costsOf = (
   pricing: Pricing,
   { webSearch }: ModelQuestion,
   candidates: readonly Candidate[],
   tokens: number,
-): CostEstimate[] {
-  return candidates.map(candidate =>
+): CostEstimate[] =>
+  candidates.map(candidate =>
     estimateCost([candidate], Math.ceil(tokens * tokenFactor(candidate.model.id)), pricing, webSearch),
   );
-}
 
 /** The most tokens of an answer that is asked for and given. */
-export function mostOutput({ maxOutputTokens }: ModelQuestion, candidates: readonly Candidate[]): number {
-  return Math.min(maxOutputTokens, Math.max(...candidates.map(({ model }) => model.maxOutput)));
-}
+export const mostOutput = ({ maxOutputTokens }: ModelQuestion, candidates: readonly Candidate[]): number =>
+  Math.min(maxOutputTokens, Math.max(...candidates.map(({ model }) => model.maxOutput)));
 
 /** Tokens of an answer below which the question is not worth asking. */
-export function leastOutput(question: ModelQuestion, candidates: readonly Candidate[]): number {
-  return Math.min(mostOutput(question, candidates), usefulAnswer(candidates).least);
-}
+export const leastOutput = (question: ModelQuestion, candidates: readonly Candidate[]): number =>
+  Math.min(mostOutput(question, candidates), usefulAnswer(candidates).least);
 
 /** What a call was billed for. */
 export interface Bill {

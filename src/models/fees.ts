@@ -76,9 +76,8 @@ export interface Use {
   provisional?: true;
 }
 
-function priceOf(provider: string, kind: FeeKind, used: string): FeePrice | undefined {
-  return prices.find(row => row.provider === provider && row.kind === kind && (row.of?.test(used) ?? true));
-}
+const priceOf = (provider: string, kind: FeeKind, used: string): FeePrice | undefined =>
+  prices.find(row => row.provider === provider && row.kind === kind && (row.of?.test(used) ?? true));
 
 /** What one use costs; undefined: nobody knows. */
 export function feeRate(provider: string, kind: FeeKind, used: string): number | undefined {

@@ -36,9 +36,8 @@ const budgetShare: Readonly<Record<Effort, number>> = {
 };
 
 /** Tokens that an effort stands for at a model that takes a thinking budget. */
-export function budgetFor(effort: Effort, range: { min: number; max: number }): number {
-  return Math.round(range.min + (range.max - range.min) * budgetShare[effort]);
-}
+export const budgetFor = (effort: Effort, range: { min: number; max: number }): number =>
+  Math.round(range.min + (range.max - range.min) * budgetShare[effort]);
 
 /** The base URL of a vendor as it was configured, checked, without the slash at its end. */
 export function checkedBaseUrl(value: string, envName: string): string {
@@ -52,11 +51,10 @@ export function checkedBaseUrl(value: string, envName: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-function refused(envName: string, problem: string) {
-  return configError(`${envName} ${problem}.`, {
+const refused = (envName: string, problem: string) =>
+  configError(`${envName} ${problem}.`, {
     next: `Set ${envName} to the whole base address, version path included, such as http://127.0.0.1:8000/v1.`,
   });
-}
 
 const privateNetworks = [
   ['127.0.0.0', 8, 'ipv4'],
@@ -272,36 +270,31 @@ export function defineProvider<Definition extends ProviderDefinition>(definition
 export const usualWindow = 32_768;
 
 /** A model of which little is known: what is not said of it here, it can't do. */
-export function plainModel(
+export const plainModel = (
   facts: Pick<ModelInfo, 'provider' | 'id' | 'window' | 'maxOutput' | 'score'> & Partial<ModelInfo>,
-): ModelInfo {
-  return {
-    name: facts.id,
-    aliases: [],
-    input: ['text'],
-    efforts: [],
-    reasoning: false,
-    temperature: 'range',
-    tools: false,
-    allowCodeGeneration: false,
-    status: 'active',
-    ...facts,
-  };
-}
+): ModelInfo => ({
+  name: facts.id,
+  aliases: [],
+  input: ['text'],
+  efforts: [],
+  reasoning: false,
+  temperature: 'range',
+  tools: false,
+  allowCodeGeneration: false,
+  status: 'active',
+  ...facts,
+});
 
 /** One setting of a provider: a text, unless `more` says otherwise. The first name in `env` is canonical. */
 export function setting(env: readonly string[], doc: string, more: Partial<OptionSpec> = {}): OptionSpec {
   return { env, type: 'string', doc, group: 'Providers', ...more };
 }
 
-export function keySetting(env: readonly string[], doc: string): OptionSpec {
-  return setting(env, doc, { secret: true });
-}
+export const keySetting = (env: readonly string[], doc: string): OptionSpec => setting(env, doc, { secret: true });
 
 /** An address that keys are sent to: only the operator may set it. */
-export function addressSetting(env: readonly string[], doc: string, more: Partial<OptionSpec> = {}): OptionSpec {
-  return setting(env, doc, { type: 'url', operatorOnly: true, ...more });
-}
+export const addressSetting = (env: readonly string[], doc: string, more: Partial<OptionSpec> = {}): OptionSpec =>
+  setting(env, doc, { type: 'url', operatorOnly: true, ...more });
 
 /**
  * What a vendor's package connects with. Key and address are always given to it: what is left out, the package would take from

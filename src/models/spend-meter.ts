@@ -270,9 +270,8 @@ export class SpendLimits {
   }
 }
 
-function isAuto({ candidates: [first] }: ModelQuestion): boolean {
-  return first?.auto === true && first.model.price !== undefined;
-}
+const isAuto = ({ candidates: [first] }: ModelQuestion): boolean =>
+  first?.auto === true && first.model.price !== undefined;
 
 function scopeOf(clock: Clock, payer: NonNullable<ModelQuestion['payer']>) {
   const [day, now] = [dayOf(clock.now()), clock.storeTime()];

@@ -60,9 +60,8 @@ export interface VendorCache {
 
 const prefix = 'cache/';
 
-export function cacheKey({ provider, model, thread }: Pick<VendorCache, 'provider' | 'model' | 'thread'>): string {
-  return `${prefix}${provider}/${model}/${thread}`;
-}
+export const cacheKey = ({ provider, model, thread }: Pick<VendorCache, 'provider' | 'model' | 'thread'>): string =>
+  `${prefix}${provider}/${model}/${thread}`;
 
 /** All caches that processes on this store have at vendors, the newest first. */
 export async function listVendorCaches(state: SharedState, now: number): Promise<VendorCache[]> {

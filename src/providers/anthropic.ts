@@ -26,9 +26,7 @@ import { adjustedModel, mappedParts } from './shared/stream-transforms.ts';
 
 const tooOld = /^claude-(?:2|instant|3-(?:opus|sonnet|haiku)-|3-5-sonnet-20240620)/;
 
-export function anthropicSearches({ id }: ModelInfo): boolean {
-  return !tooOld.test(id);
-}
+export const anthropicSearches = ({ id }: ModelInfo): boolean => !tooOld.test(id);
 
 /** The plain search: the newer ones run code at the vendor to filter what they found. */
 export function anthropicSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
@@ -38,12 +36,11 @@ export function anthropicSearchTools({ webSearch }: CallParams): LanguageModelV4
 }
 
 /** The model with what the package leaves in corners: how old a page is, and the words that were quoted of it. */
-export function withQuotes(model: LanguageModelV4): LanguageModelV4 {
-  return mappedParts(model, () => part => {
+export const withQuotes = (model: LanguageModelV4): LanguageModelV4 =>
+  mappedParts(model, () => part => {
     if (part.type === 'source') return [dated(part)];
     return part.type === 'text-end' ? [part, ...quotes(part)] : [part];
   });
-}
 
 type Source = Extract<LanguageModelV4StreamPart, { type: 'source' }>;
 
@@ -165,15 +162,14 @@ function budgetOf(
  * The package sends answer + budget as `max_tokens`, and caps the sum only for the ids that it knows. This keeps it between
  * budget + 1,000 and what the model may write, for every id.
  */
-function withRoomForThinking(vendorModel: LanguageModelV4, model: ModelInfo): LanguageModelV4 {
-  return adjustedModel(vendorModel, options => {
+const withRoomForThinking = (vendorModel: LanguageModelV4, model: ModelInfo): LanguageModelV4 =>
+  adjustedModel(vendorModel, options => {
     const budget = sentBudget(options);
     if (budget === undefined) return options;
     const max = Math.max(smallestAnswer, model.maxOutput - budget);
     const answer = Math.max(smallestAnswer, options.maxOutputTokens ?? max);
     return { ...options, maxOutputTokens: Math.min(answer, max) };
   });
-}
 
 function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number | undefined {
   const thinking = providerOptions?.anthropic?.thinking;

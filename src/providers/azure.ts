@@ -80,19 +80,17 @@ export function deploymentModels(
 }
 
 /** Each deployment of the list with its model, as `name=model` or the name alone where they are the same. */
-function namedDeployments(list: string | undefined): [name: string, model: string][] {
-  return entriesOf(list).map(entry => {
+const namedDeployments = (list: string | undefined): [name: string, model: string][] =>
+  entriesOf(list).map(entry => {
     const [name = '', model = ''] = entry.split('=').map(text => text.trim());
     return [name, model === '' ? name : model];
   });
-}
 
-function entriesOf(list: string | undefined): string[] {
-  return (list ?? '')
+const entriesOf = (list: string | undefined): string[] =>
+  (list ?? '')
     .split(',')
     .map(entry => entry.trim())
     .filter(entry => entry !== '');
-}
 
 function deployed(name: string, model: string, thinks: boolean, all: readonly ModelInfo[]): ModelInfo {
   const wanted = model.toLowerCase();

@@ -104,14 +104,11 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
 }
 
 /** Deployments are called by whoever made them; by their usual names at least these are known. */
-function reasonsAtOpenAi({ id, reasoning }: ModelInfo): boolean {
-  return reasoning && /^(o\d|gpt-[5-9])/.test(id);
-}
+const reasonsAtOpenAi = ({ id, reasoning }: ModelInfo): boolean => reasoning && /^(o\d|gpt-[5-9])/.test(id);
 
 /** OpenAI's reasoning models refuse the older name of the limit. */
-function withCompletionLimit({ max_tokens: limit, ...body }: Record<string, unknown>): Record<string, unknown> {
-  return limit === undefined ? body : { ...body, max_completion_tokens: limit };
-}
+const withCompletionLimit = ({ max_tokens: limit, ...body }: Record<string, unknown>): Record<string, unknown> =>
+  limit === undefined ? body : { ...body, max_completion_tokens: limit };
 
 function effortOption({ model, effort }: CallParams): { reasoningEffort?: string } {
   const sent = effort === undefined || !reasonsAtOpenAi(model) ? undefined : closestEffort(effort, model.efforts);

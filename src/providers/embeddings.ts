@@ -14,32 +14,30 @@ const maxTexts = 64;
 const timeoutMs = 60_000;
 
 /** Any server with OpenAI's `POST /embeddings`. */
-function createEmbedder(endpoint: VendorEndpoint, model: string): VendorEmbedder {
-  return {
-    model: `${endpoint.provider}:${model}`,
-    async embed(texts, signal, report) {
-      const vectors: Float32Array[] = [];
-      for (let at = 0; at < texts.length; at += maxTexts) {
-        const input = texts.slice(at, at + maxTexts);
-        // Vendors refuse an empty text; a space stands for nothing as well.
-        const body: JsonObject = { model, input: input.map(text => text || ' ') };
-        const what = `embeddings of ${model}`;
-        throwIfAborted(signal);
-        const asked = vendorJson(endpoint, { path: '/embeddings', body, what, timeoutMs, signal });
-        const answer = await asked.catch((error: unknown) => {
-          if (mayBeBilled(error)) report?.(tokensOf(undefined, input), true);
-          throw error;
-        });
-        report?.(tokensOf(answer.usage, input));
-        vectors.push(...vectorsOf(answer.data, input.length));
-      }
-      const [first] = vectors;
-      if (vectors.some(vector => vector.length !== first?.length))
-        throw badUpstream('The embeddings differ in length.', false);
-      return vectors;
-    },
-  };
-}
+const createEmbedder = (endpoint: VendorEndpoint, model: string): VendorEmbedder => ({
+  model: `${endpoint.provider}:${model}`,
+  async embed(texts, signal, report) {
+    const vectors: Float32Array[] = [];
+    for (let at = 0; at < texts.length; at += maxTexts) {
+      const input = texts.slice(at, at + maxTexts);
+      // Vendors refuse an empty text; a space stands for nothing as well.
+      const body: JsonObject = { model, input: input.map(text => text || ' ') };
+      const what = `embeddings of ${model}`;
+      throwIfAborted(signal);
+      const asked = vendorJson(endpoint, { path: '/embeddings', body, what, timeoutMs, signal });
+      const answer = await asked.catch((error: unknown) => {
+        if (mayBeBilled(error)) report?.(tokensOf(undefined, input), true);
+        throw error;
+      });
+      report?.(tokensOf(answer.usage, input));
+      vectors.push(...vectorsOf(answer.data, input.length));
+    }
+    const [first] = vectors;
+    if (vectors.some(vector => vector.length !== first?.length))
+      throw badUpstream('The embeddings differ in length.', false);
+    return vectors;
+  },
+});
 
 /** As the vendor counts them; estimated where it does not tell. */
 function tokensOf(usage: unknown, texts: readonly string[]): number {

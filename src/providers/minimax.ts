@@ -94,10 +94,9 @@ function thinkingOptions({ model, effort }: CallParams, name: 'effort' | 'reason
   return { thinking: { type: 'adaptive' }, ...(weighs ? { [name]: sent } : {}) };
 }
 
-function temperate(model: LanguageModelV4): LanguageModelV4 {
-  return adjustedModel(model, options => {
+const temperate = (model: LanguageModelV4): LanguageModelV4 =>
+  adjustedModel(model, options => {
     const { temperature } = options;
     if (temperature === undefined) return options;
     return { ...options, temperature: Math.min(1, Math.max(smallestTemperature, temperature)) };
   });
-}

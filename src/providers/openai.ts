@@ -23,9 +23,7 @@ import { changedModel } from './shared/stream-transforms.ts';
 /** The families that the vendor's documents name for its search; the small ones of older generations can't. */
 const searching = /^(?:gpt-4o|gpt-4\.1(?!-nano)|gpt-[5-9]|o3(?!-mini)|o4)/;
 
-export function openAiSearches({ id }: ModelInfo): boolean {
-  return searching.test(id);
-}
+export const openAiSearches = ({ id }: ModelInfo): boolean => searching.test(id);
 
 export function openAiSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
   if (!webSearch) return [];
@@ -41,14 +39,12 @@ export const openAiUses: UsesIn = part => {
 };
 
 /** Citations with titles come only where the bare list of addresses is not asked for. */
-export function openAiSearchOptions({ webSearch }: CallParams): JSONObject {
-  return webSearch ? { includeWebSearchSources: false, maxToolCalls: webSearch.maxRounds } : {};
-}
+export const openAiSearchOptions = ({ webSearch }: CallParams): JSONObject =>
+  webSearch ? { includeWebSearchSources: false, maxToolCalls: webSearch.maxRounds } : {};
 
 /** The vendor refuses its search together with the effort `minimal`. */
-export function withEffortForSearch(params: CallParams): CallParams {
-  return params.webSearch && params.effort === 'minimal' ? { ...params, effort: 'low' } : params;
-}
+export const withEffortForSearch = (params: CallParams): CallParams =>
+  params.webSearch && params.effort === 'minimal' ? { ...params, effort: 'low' } : params;
 
 const ownBaseUrl = 'https://api.openai.com/v1';
 

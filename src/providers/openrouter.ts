@@ -206,9 +206,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
 }
 
 /** The families whose caches want marks; the others cache by themselves. */
-function wantsMarks({ id }: ModelInfo): boolean {
-  return /^~?(?:anthropic|google|qwen)\//.test(id);
-}
+const wantsMarks = ({ id }: ModelInfo): boolean => /^~?(?:anthropic|google|qwen)\//.test(id);
 
 /** The package writes instructions as a list, which servers that read only strings refuse. */
 const stringFetch: Fetch = (input, init) => {

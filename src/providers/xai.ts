@@ -23,18 +23,14 @@ import { answerFetch } from './shared/non-streaming.ts';
 import { changedModel } from './shared/stream-transforms.ts';
 
 /** From the fourth generation on. */
-export function xaiSearches({ id }: ModelInfo): boolean {
-  return /^grok-(?:[4-9]|\d\d)/.test(id);
-}
+export const xaiSearches = ({ id }: ModelInfo): boolean => /^grok-(?:[4-9]|\d\d)/.test(id);
 
-export function xaiSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
-  return webSearch ? [{ type: 'provider', id: 'xai.web_search', name: 'web_search', args: {} }] : [];
-}
+export const xaiSearchTools = ({ webSearch }: CallParams): LanguageModelV4ProviderTool[] =>
+  webSearch ? [{ type: 'provider', id: 'xai.web_search', name: 'web_search', args: {} }] : [];
 
 /** A turn there is one round of the vendor's own tools. */
-export function xaiSearchOptions({ webSearch }: CallParams): JSONObject {
-  return webSearch ? { maxTurns: webSearch.maxRounds } : {};
-}
+export const xaiSearchOptions = ({ webSearch }: CallParams): JSONObject =>
+  webSearch ? { maxTurns: webSearch.maxRounds } : {};
 
 /** Only what brought something is charged, which the vendor counts; its search is the one tool that it is given. */
 export const xaiUses: UsesIn = part =>
@@ -90,9 +86,8 @@ export function createEchoedThoughts(vendor: string): (model: LanguageModelV4) =
     });
 }
 
-function sizeOf(key: string, thoughts: readonly LanguageModelV4ReasoningPart[]): number {
-  return key.length + JSON.stringify(thoughts).length;
-}
+const sizeOf = (key: string, thoughts: readonly LanguageModelV4ReasoningPart[]): number =>
+  key.length + JSON.stringify(thoughts).length;
 
 /** Tells the answer and its sealed thoughts once the answer is finished. */
 function collected(

@@ -35,14 +35,12 @@ export function processMarks(folder = '/proc') {
 }
 
 /** A holder as a store keeps it: with the mark of this process, where there is one. */
-export function markedHolder({ own }: ProcessMarks, holder: string): string {
-  return own === undefined ? holder : `${holder} ${own}`;
-}
+export const markedHolder = ({ own }: ProcessMarks, holder: string): string =>
+  own === undefined ? holder : `${holder} ${own}`;
 
 /** Of the process whose mark stands behind a holder. */
-export function stateOfHolder(marks: ProcessMarks, holder: string): ProcessState {
-  return marks.stateOf(holder.slice(holder.indexOf(' ') + 1));
-}
+export const stateOfHolder = (marks: ProcessMarks, holder: string): ProcessState =>
+  marks.stateOf(holder.slice(holder.indexOf(' ') + 1));
 
 /** The process with an exclusive lock on a byte of a file, and what keeps it from going on; undefined where nobody can tell. */
 export function lockHolder(file: string, byte: number): { pid: string; isStopped: boolean } | undefined {

@@ -24,9 +24,7 @@ export const rounding = 1e-9;
 const dayMs = 24 * 3_600_000;
 
 /** The day that many days before a time. */
-export function daysBefore(now: number, days: number): string {
-  return dayOf(now - days * dayMs);
-}
+export const daysBefore = (now: number, days: number): string => dayOf(now - days * dayMs);
 
 /** A row with a single call. Where nobody knows what its tokens cost, its fees count all the same. */
 export function rowOf({ at, costUsd, ...entry }: SpendEntry): SpendRow {
@@ -35,32 +33,24 @@ export function rowOf({ at, costUsd, ...entry }: SpendEntry): SpendRow {
 }
 
 /** What tells a row from all others. */
-export function keyOf({ owner, day, thread, tool, provider, model }: SpendRow): string {
-  return hash('sha256', JSON.stringify([owner, day, thread ?? '', tool, provider, model])).slice(0, 40);
-}
+export const keyOf = ({ owner, day, thread, tool, provider, model }: SpendRow): string =>
+  hash('sha256', JSON.stringify([owner, day, thread ?? '', tool, provider, model])).slice(0, 40);
 
-export function sumOf(row: SpendRow, other: SpendRow): SpendRow {
-  return {
-    ...row,
-    calls: row.calls + other.calls,
-    unpriced: row.unpriced + other.unpriced,
-    usage: addUsage(row.usage, other.usage),
-    costUsd: row.costUsd + other.costUsd,
-  };
-}
+export const sumOf = (row: SpendRow, other: SpendRow): SpendRow => ({
+  ...row,
+  calls: row.calls + other.calls,
+  unpriced: row.unpriced + other.unpriced,
+  usage: addUsage(row.usage, other.usage),
+  costUsd: row.costUsd + other.costUsd,
+});
 
-function fitsUnder(usd: number, limit = Number.POSITIVE_INFINITY): boolean {
-  return usd <= limit + rounding;
-}
+const fitsUnder = (usd: number, limit = Number.POSITIVE_INFINITY): boolean => usd <= limit + rounding;
 
 /** Whether what is asked for still fits under the limits, beside what is used already. */
-export function fits({ usd, dayLimit, threadLimit }: SpendHold, used: SpendUsed): boolean {
-  return fitsUnder(usd + used.day, dayLimit) && fitsUnder(usd + used.thread, threadLimit);
-}
+export const fits = ({ usd, dayLimit, threadLimit }: SpendHold, used: SpendUsed): boolean =>
+  fitsUnder(usd + used.day, dayLimit) && fitsUnder(usd + used.thread, threadLimit);
 
-export function withoutThread({ thread: _, ...row }: SpendRow): SpendRow {
-  return row;
-}
+export const withoutThread = ({ thread: _, ...row }: SpendRow): SpendRow => row;
 
 export type GoneLookup = Extract<Lookup<never>, { state: 'expired' | 'deleted' }>;
 
@@ -83,11 +73,10 @@ export function refuseContended(what: string): never {
   });
 }
 
-export function closedStore(): Error {
-  return storageError('unavailable', 'The store of the threads is closed.', {
+export const closedStore = (): Error =>
+  storageError('unavailable', 'The store of the threads is closed.', {
     next: 'Start the program again: a closed store is not opened a second time.',
   });
-}
 
 /** Tells of each damaged thread once, for lists and searches that leave it out. */
 export function skipWarning(place: string, onWarning: (message: string) => void): (thread: string) => void {
@@ -100,23 +89,20 @@ export function skipWarning(place: string, onWarning: (message: string) => void)
 }
 
 /** Of a stored text that is not what was stored. */
-export function damagedText(sha: Sha256, place: string): Error {
-  return storageError('corrupt', `A stored text (${sha.slice(0, 12)}…) is damaged ${place} and is not served.`, {
+export const damagedText = (sha: Sha256, place: string): Error =>
+  storageError('corrupt', `A stored text (${sha.slice(0, 12)}…) is damaged ${place} and is not served.`, {
     next: 'Begin a new thread and name the files again; other threads are affected only where they sent the same text.',
     data: { blob: sha },
   });
-}
 
-export function damagedJob(id: string, place: string): Error {
-  return storageError('corrupt', `Job ${id} is damaged ${place} and is not served.`, {
+export const damagedJob = (id: string, place: string): Error =>
+  storageError('corrupt', `Job ${id} is damaged ${place} and is not served.`, {
     next: 'Look into the thread, which may have its answer, or send the call again.',
   });
-}
 
 /** What is known of an id whose thread went. */
-export function goneAs(state: 'expired' | 'deleted', at: number): GoneLookup {
-  return state === 'expired' ? { state, expiredAt: at } : { state, deletedAt: at };
-}
+export const goneAs = (state: 'expired' | 'deleted', at: number): GoneLookup =>
+  state === 'expired' ? { state, expiredAt: at } : { state, deletedAt: at };
 
 /** A thread's head as its readers know it. */
 export function wholeHead({ startSeq: _start, ...head }: HeadState, { initialContext }: Origin): ThreadHead {
@@ -135,9 +121,8 @@ export function isListedAfter(
 }
 
 /** Whether a prune takes a thread for not having been used since. */
-export function isUnused({ owner, updatedAt }: Pick<ThreadHead, 'owner' | 'updatedAt'>, unused: Unused): boolean {
-  return owner === unused.owner && updatedAt < unused.since;
-}
+export const isUnused = ({ owner, updatedAt }: Pick<ThreadHead, 'owner' | 'updatedAt'>, unused: Unused): boolean =>
+  owner === unused.owner && updatedAt < unused.since;
 
 export function refuseNotLive(id: ThreadId): never {
   throw storageError('conflict', `Thread ${id} is not there any more, or never was.`, { next: notLiveNext });
@@ -237,9 +222,8 @@ export function splitHead({ initialContext, ...known }: ThreadHead): [Origin, He
 }
 
 /** JSON as every store keeps it; half a surrogate pair becomes U+FFFD, because UTF-8 has no place for it. */
-export function storedJson(value: unknown): string {
-  return JSON.stringify(value, (_key, part: unknown) => (typeof part === 'string' ? part.toWellFormed() : part));
-}
+export const storedJson = (value: unknown): string =>
+  JSON.stringify(value, (_key, part: unknown) => (typeof part === 'string' ? part.toWellFormed() : part));
 
 export function sealRecord(record: StoredRecord): Sealed {
   const body = storedJson(record);
@@ -269,6 +253,4 @@ export function factValue(body: string): JsonObject {
 }
 
 /** A blob's key is part of its seal: the key may be the hash of bytes of which the text is only a rendering. */
-export function sealBlob(key: string, text: string): string {
-  return hash('sha256', `${key}\n${text}`);
-}
+export const sealBlob = (key: string, text: string): string => hash('sha256', `${key}\n${text}`);

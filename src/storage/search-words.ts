@@ -12,8 +12,8 @@ const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/gu;
  * The words of a text, lower-case, without accents, one space between them. Every store searches in this form, so that all
  * of them find the same.
  */
-export function foldWords(text: string): string {
-  return text
+export const foldWords = (text: string): string =>
+  text
     .normalize('NFKD')
     .replace(/[\u0300-\u036f]+/g, '')
     .normalize('NFC')
@@ -21,7 +21,6 @@ export function foldWords(text: string): string {
     .replace(unspaced, ' $& ')
     .replace(/[^\p{L}\p{N}\p{M}]+/gu, ' ')
     .trim();
-}
 
 /** What a search text asks for; empty when it holds no word. */
 export function queryWords(text: string): string[] {

@@ -90,12 +90,11 @@ export async function collectFiles(
   return { files, skipped: [...skipped, ...leftOut.flatMap(shortened), ...shortened(read.skipped)] };
 }
 
-function tooManyNamed(named: number, limit: number): Error {
-  return limitError('files', `${named} files and directories were named; at most ${limit} are taken in one call.`, {
+const tooManyNamed = (named: number, limit: number): Error =>
+  limitError('files', `${named} files and directories were named; at most ${limit} are taken in one call.`, {
     next: `Name at most ${limit}, or name the directory that holds them.`,
     data: { named, limit },
   });
-}
 
 /** Finds out what each reference is. A file named twice is one file: whole if it was once named whole, else all ranges. */
 async function sortReferences(sandbox: Sandbox, references: readonly string[], { root, home, signal }: CollectOptions) {
@@ -180,9 +179,8 @@ async function searchDirectory(
   return { candidates, skipped };
 }
 
-function rankOf(path: string, directory: string, text?: string): number {
-  return classRank(classifyFile(relative(directory, path).split(sep).join('/'), text));
-}
+const rankOf = (path: string, directory: string, text?: string): number =>
+  classRank(classifyFile(relative(directory, path).split(sep).join('/'), text));
 
 /** Reads the best candidates until the bytes for directories are used up. */
 async function readCandidates(sandbox: Sandbox, candidates: Candidate[], options: CollectOptions) {
@@ -214,13 +212,12 @@ async function readCandidates(sandbox: Sandbox, candidates: Candidate[], options
 }
 
 /** What was not refused; refusals are added to `skipped`. */
-function withoutSkips<Found extends object>(found: readonly (Found | Skip)[], skipped: Skip[]): Found[] {
-  return found.flatMap(each => {
+const withoutSkips = <Found extends object>(found: readonly (Found | Skip)[], skipped: Skip[]): Found[] =>
+  found.flatMap(each => {
     if (!isSkip(each)) return [each];
     skipped.push(each);
     return [];
   });
-}
 
 /** Only the text may tell that a tool wrote a file. */
 function generatedRank({ path, rank }: Candidate, { text }: TextFile): number {
@@ -228,9 +225,7 @@ function generatedRank({ path, rank }: Candidate, { text }: TextFile): number {
   return classifyFile(path, text) === 'generated' ? generated : rank;
 }
 
-function byRank(a: Candidate, b: Candidate): number {
-  return a.rank - b.rank || a.size - b.size || (a.path < b.path ? -1 : 1);
-}
+const byRank = (a: Candidate, b: Candidate): number => a.rank - b.rank || a.size - b.size || (a.path < b.path ? -1 : 1);
 
 /** The first of many skips, and one that counts the others by their code. */
 function shortened(skips: Skip[]): Skip[] {

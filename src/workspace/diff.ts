@@ -21,14 +21,11 @@ export function unifiedDiff(path: string, before: string, after: string): string
 }
 
 /** Lines in stretches: the same in both texts, removed, or added. Texts that are too far apart are one change. */
-export function changedLines(
+export const changedLines = (
   before: string[],
   after: string[],
-): { value: string[]; added: boolean; removed: boolean }[] {
-  return (
-    diffArrays(before, after, { maxEditLength: maxChangedLines, timeout: maxMs }) ?? [
-      { value: before, removed: true, added: false },
-      { value: after, removed: false, added: true },
-    ]
-  );
-}
+): { value: string[]; added: boolean; removed: boolean }[] =>
+  diffArrays(before, after, { maxEditLength: maxChangedLines, timeout: maxMs }) ?? [
+    { value: before, removed: true, added: false },
+    { value: after, removed: false, added: true },
+  ];

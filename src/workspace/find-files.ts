@@ -72,12 +72,11 @@ async function sourcesBelow(sandbox: Sandbox, directory: string, signal?: AbortS
   return files.filter(path => classifyFile(relative(directory, path).split(sep).join('/')) === 'source');
 }
 
-function tooMany(count: number, limit: number): Error {
-  return limitError('files', `The named folders hold ${count} source files; at most ${limit} are counted in one go.`, {
+const tooMany = (count: number, limit: number): Error =>
+  limitError('files', `The named folders hold ${count} source files; at most ${limit} are counted in one go.`, {
     next: 'Name a folder with fewer files, and the others in a later run.',
     data: { named: count, limit },
   });
-}
 
 const maxAlternatives = 64;
 
@@ -141,9 +140,7 @@ function classExpression(place: string): string {
   return `[${not ? '^' : ''}${forwards.join('')}]`;
 }
 
-function escaped(char: string): string {
-  return char.replace(/[\\^$.*+?()[\]{}|-]/, '\\$&');
-}
+const escaped = (char: string): string => char.replace(/[\\^$.*+?()[\]{}|-]/, '\\$&');
 
 /** Where in the path each step may begin: `**` lets it begin at every name from there on that has no dot before it. */
 function fitsPath(steps: readonly (RegExp | '**')[], names: readonly string[]): boolean {

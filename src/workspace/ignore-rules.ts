@@ -74,9 +74,8 @@ export async function enterDirectory(
 }
 
 /** Whether an entry of the directory that the chain was made for is ignored. */
-export function isIgnored(chain: IgnoreChain, path: string, directory: boolean): boolean {
-  return decide(chain.own, path, directory) ?? decide(chain.git, path, directory) ?? false;
-}
+export const isIgnored = (chain: IgnoreChain, path: string, directory: boolean): boolean =>
+  decide(chain.own, path, directory) ?? decide(chain.git, path, directory) ?? false;
 
 /** Whether the very same rules hold. */
 export function isSameChain(a: IgnoreChain, b: IgnoreChain): boolean {
@@ -86,9 +85,8 @@ export function isSameChain(a: IgnoreChain, b: IgnoreChain): boolean {
 }
 
 /** About how many rules a path is held against. */
-export function chainWeight({ git, own }: IgnoreChain): number {
-  return [...git, ...own].reduce((sum, level) => sum + level.count, 0);
-}
+export const chainWeight = ({ git, own }: IgnoreChain): number =>
+  [...git, ...own].reduce((sum, level) => sum + level.count, 0);
 
 function decide(levels: readonly Level[], path: string, directory: boolean): boolean | undefined {
   for (const level of levels.toReversed()) {
@@ -106,9 +104,7 @@ function pathBelow(level: Level, path: string, directory: boolean): string {
 }
 
 /** git matches bytes, so `?` is half an umlaut: each byte becomes one character, in patterns and paths alike. */
-function asBytes(text: string): string {
-  return isAscii.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
-}
+const asBytes = (text: string): string => (isAscii.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1'));
 
 const isAscii = /^[\0-\x7f]*$/;
 

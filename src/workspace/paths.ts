@@ -71,9 +71,8 @@ export function skip(path: string, code: SkipCode, reason: string): Skip {
 }
 
 /** Tells a refusal from what a function of this room answers otherwise. */
-export function isSkip<Other extends object>(outcome: Other | Skip): outcome is Skip {
-  return 'code' in outcome && 'reason' in outcome;
-}
+export const isSkip = <Other extends object>(outcome: Other | Skip): outcome is Skip =>
+  'code' in outcome && 'reason' in outcome;
 
 /** Whether a path is a folder or lies in it, by their segments: `/srv/app-evil` is not in `/srv/app`. */
 export function isIn(path: string, folder: string): boolean {
@@ -90,14 +89,11 @@ export function* upwards(path: string): Generator<string> {
 }
 
 /** Where a path really leads; what is not there is taken as it is written. */
-export function realOf(path: string): Promise<string> {
-  return realpath(path).catch(() => path);
-}
+export const realOf = (path: string): Promise<string> => realpath(path).catch(() => path);
 
 /** `~/x` as a path in the home directory, where that is known; anything else as it is. */
-export function expandHome(path: string, home: string): string {
-  return home !== '' && /^~(?:[\\/]|$)/.test(path) ? join(home, path.slice(1)) : path;
-}
+export const expandHome = (path: string, home: string): string =>
+  home !== '' && /^~(?:[\\/]|$)/.test(path) ? join(home, path.slice(1)) : path;
 
 export function errorCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
@@ -124,17 +120,15 @@ export function skipFor(path: string, error: unknown): Skip {
   throw error;
 }
 
-export function tooLarge(path: string, bytes: number, maxBytes: number): Skip {
-  return skip(
+export const tooLarge = (path: string, bytes: number, maxBytes: number): Skip =>
+  skip(
     path,
     'too_large',
     `It has ${bytes} bytes or more; at most ${maxBytes} are read. Cut out the part that matters into a smaller file.`,
   );
-}
 
-export function notText(path: string): Skip {
-  return skip(path, 'binary', 'It is no text in UTF-8 or UTF-16; name a text file.');
-}
+export const notText = (path: string): Skip =>
+  skip(path, 'binary', 'It is no text in UTF-8 or UTF-16; name a text file.');
 
 /** What a caller named, as an absolute path. Nothing has been looked up yet. */
 export interface PathReference {

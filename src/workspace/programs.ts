@@ -92,9 +92,7 @@ async function isTheirs(path: string, { env, projects }: ProgramSearch): Promise
 }
 
 /** Links of `node_modules/.bin` lead to packages beside it. */
-function isBin(path: string): boolean {
-  return basename(path) === '.bin' && basename(dirname(path)) === 'node_modules';
-}
+const isBin = (path: string): boolean => basename(path) === '.bin' && basename(dirname(path)) === 'node_modules';
 
 /** The outermost repository that a project is in, below the home folder; without one the project itself. */
 function repositoryAround(project: string, home: string | undefined): string {
@@ -106,13 +104,9 @@ function repositoryAround(project: string, home: string | undefined): string {
   return top;
 }
 
-function isWindows({ platform = process.platform }: ProgramSearch): boolean {
-  return platform === 'win32';
-}
+const isWindows = ({ platform = process.platform }: ProgramSearch): boolean => platform === 'win32';
 
-function pathDelimiter(search: ProgramSearch): string {
-  return isWindows(search) ? ';' : ':';
-}
+const pathDelimiter = (search: ProgramSearch): string => (isWindows(search) ? ';' : ':');
 
 function endingsOf(env: ChildEnv): string[] {
   const extensions = variableIn(env, 'PATHEXT', true) ?? '.COM;.EXE;.BAT;.CMD';

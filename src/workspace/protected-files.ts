@@ -101,9 +101,7 @@ export function comparedNames(path: string): string[] {
 }
 
 /** What a path from the project on is, where it is on the list. */
-export function protectionOf(relativePath: string): string | undefined {
-  return patternOf(relativePath)?.title;
-}
+export const protectionOf = (relativePath: string): string | undefined => patternOf(relativePath)?.title;
 
 /** A folder that is there is none of the files of the list. */
 function patternOf(relativePath: string, isThereAsFolder = false): Pattern | undefined {

@@ -59,13 +59,9 @@ function hasManyControls(text: string): boolean {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const controls = /[\0-\x07\x0e-\x1a\x1c-\x1f]/;
 
-function isReplacement(code: number): boolean {
-  return code === 0xfffd;
-}
+const isReplacement = (code: number): boolean => code === 0xfffd;
 
-function isControl(code: number): boolean {
-  return code < 0x20 && !(code >= 0x08 && code <= 0x0d) && code !== 0x1b;
-}
+const isControl = (code: number): boolean => code < 0x20 && !(code >= 0x08 && code <= 0x0d) && code !== 0x1b;
 
 function count(text: string, test: (code: number) => boolean): number {
   let found = 0;
@@ -282,9 +278,8 @@ async function glance(
   return opened.path === known.path && size === known.size && mtimeMs === known.mtimeMs ? 'unchanged' : 'touched';
 }
 
-function goneOr(refused: Skip): 'deleted' | { skip: Skip } {
-  return refused.code === 'not_found' ? 'deleted' : { skip: refused };
-}
+const goneOr = (refused: Skip): 'deleted' | { skip: Skip } =>
+  refused.code === 'not_found' ? 'deleted' : { skip: refused };
 
 /**
  * The same for a document, whose text only a vendor can read: that it changed is told, and the caller names it again. What never

@@ -25,14 +25,11 @@ export interface SecretsRequest {
 /** With the flag `g`: for matching and replacing all. */
 export const placeholder = /\[masked:\w{1,40}:[0-9a-f]{8}\]/g;
 
-export function placeholdersIn(text: string): Set<string> {
-  return new Set(text.match(placeholder));
-}
+export const placeholdersIn = (text: string): Set<string> => new Set(text.match(placeholder));
 
 /** Numbers of the lines that have a placeholder, from 1. */
-export function maskedLines(text: string): number[] {
-  return text.split('\n').flatMap((line, index) => (placeholdersIn(line).size > 0 ? [index + 1] : []));
-}
+export const maskedLines = (text: string): number[] =>
+  text.split('\n').flatMap((line, index) => (placeholdersIn(line).size > 0 ? [index + 1] : []));
 
 /**
  * Finds what placeholders stand for by masking the files again, as they are now: nobody keeps a secret for this. What is not in
@@ -61,9 +58,8 @@ export async function findSecrets(request: SecretsRequest): Promise<SecretsByPla
 }
 
 /** For what is only read: a file that is written takes its secrets back by `MaskedFile`. */
-export function restoreSecrets(text: string, originals: SecretsByPlaceholder): string {
-  return text.replace(placeholder, found => originals.get(found) ?? found);
-}
+export const restoreSecrets = (text: string, originals: SecretsByPlaceholder): string =>
+  text.replace(placeholder, found => originals.get(found) ?? found);
 
 export interface MaskContext {
   mask: Mask;
@@ -201,9 +197,8 @@ function putBack(path: string, { before, lines: old }: { before: string; lines: 
 }
 
 /** A line of the file that stands elsewhere now. One that is nothing but a placeholder has nothing to be known by. */
-function isMoved(before: string, text: string): boolean {
-  return before.trim() === text.trim() && /\w/.test(text.replace(placeholder, ''));
-}
+const isMoved = (before: string, text: string): boolean =>
+  before.trim() === text.trim() && /\w/.test(text.replace(placeholder, ''));
 
 /**
  * Whether the text in front of a secret is still the same but for quotes and spaces, ends in the same name, or is an
@@ -223,13 +218,12 @@ const lastWord = /[^\s,{([;]+[({[]?$/;
 
 const assignment = /^[\w.$ -]+(?::=|=>|[=:])$/;
 
-function compared(text: string): string {
-  return text
+const compared = (text: string): string =>
+  text
     .replace(/["'`]/g, '')
     .replace(/\s*([=:]+>?)\s*/g, '$1')
     .replace(/\s+/g, ' ')
     .trim();
-}
 
 function misplaced(path: string, line: number, name: string): Error {
   const file = printablePath(path);

@@ -58,12 +58,10 @@ const projectFiles = [
 const sharedFolders =
   /^(\/private)?\/(tmp|var|var\/tmp|etc|usr|usr\/local|opt|mnt|media|dev|bin|sbin|lib|run)$|^[a-z]:\\(windows|temp)$/i;
 
-function refused(root: string): Roots {
-  return {
-    roots: [],
-    reason: `${root} holds far more than a project and is no root by default; set POLYLOGUE_ROOTS to the directories to read.`,
-  };
-}
+const refused = (root: string): Roots => ({
+  roots: [],
+  reason: `${root} holds far more than a project and is no root by default; set POLYLOGUE_ROOTS to the directories to read.`,
+});
 
 /** Holds what processes and the kernel tell of themselves, environments with keys among it. */
 const kernelFolders = /^\/(proc|sys)(\/|$)/;
@@ -87,9 +85,8 @@ async function folderAround(cwd: string, names: readonly string[]): Promise<stri
 }
 
 /** Any failed look-up means that this is no top level we could read from. */
-function exists(path: string): Promise<boolean> {
-  return lstat(path).then(
+const exists = (path: string): Promise<boolean> =>
+  lstat(path).then(
     () => true,
     () => false,
   );
-}

@@ -163,8 +163,8 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     }
   }
 
-  async function openFile(path: string): Promise<Opened | Skip> {
-    return persistently(path, async () => {
+  const openFile = async (path: string): Promise<Opened | Skip> =>
+    persistently(path, async () => {
       const located = await locate(path);
       if (isSkip(located)) return located;
       if (located.kind === 'directory') return skip(path, 'not_regular', 'It is a directory, not a file.');
@@ -172,7 +172,6 @@ export function createSandbox(options: SandboxOptions): Sandbox {
         opened.stats.isFile() ? opened : notRegular(path, opened.stats),
       );
     });
-  }
 
   const inFolder: InFolder = (given, use) => {
     return persistently(given, async () => {
@@ -205,26 +204,24 @@ type InFolder = <Result extends object>(
   use: (path: string, through: string) => Promise<Result>,
 ) => Promise<Result | Skip>;
 
-function folderReaders(
+const folderReaders = (
   inFolder: InFolder,
   judge: (given: string, real: string, isFile: boolean) => Skip | undefined,
-): Pick<Sandbox, 'list' | 'readIn'> {
-  return {
-    list: (given, limit) =>
-      inFolder(given, async (path, through) => {
-        const dir = await opendir(through, { bufferSize: 512 });
-        return { path, ...(await takeEntries(dir, limit)) };
-      }),
-    readIn: (given, names, maxBytes) =>
-      inFolder(given, async (folder, through): Promise<Map<string, ReadBytes | Skip> | Skip> => {
-        if (folder !== given)
-          return skip(given, 'not_regular', 'It is reached by a symbolic link, which is not followed here.');
-        const readOne = (path: string, name: string) =>
-          judge(join(given, name), path, true) ?? readRegular(path, `${through}/${name}`, maxBytes);
-        return new Map(names.map(name => [name, readOne(join(folder, name), name)]));
-      }),
-  };
-}
+): Pick<Sandbox, 'list' | 'readIn'> => ({
+  list: (given, limit) =>
+    inFolder(given, async (path, through) => {
+      const dir = await opendir(through, { bufferSize: 512 });
+      return { path, ...(await takeEntries(dir, limit)) };
+    }),
+  readIn: (given, names, maxBytes) =>
+    inFolder(given, async (folder, through): Promise<Map<string, ReadBytes | Skip> | Skip> => {
+      if (folder !== given)
+        return skip(given, 'not_regular', 'It is reached by a symbolic link, which is not followed here.');
+      const readOne = (path: string, name: string) =>
+        judge(join(given, name), path, true) ?? readRegular(path, `${through}/${name}`, maxBytes);
+      return new Map(names.map(name => [name, readOne(join(folder, name), name)]));
+    }),
+});
 
 function locatedAs(path: string, stats: Stats): Located {
   const { mtimeMs, ctimeMs } = stats;

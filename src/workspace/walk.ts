@@ -44,9 +44,8 @@ const markedFolders: Readonly<Record<string, readonly string[]>> = {
 const cacheTag = 'CACHEDIR.TAG';
 
 /** By its name alone: before it is listed. */
-export function isSkippedFolder(name: string): boolean {
-  return name.startsWith('.') || name.endsWith('.egg-info') || buildFolders.includes(name);
-}
+export const isSkippedFolder = (name: string): boolean =>
+  name.startsWith('.') || name.endsWith('.egg-info') || buildFolders.includes(name);
 
 /** By what is in it. */
 export function isMarkedFolder(name: string, entries: ReadonlySet<string>): boolean {
@@ -97,9 +96,7 @@ export function classifyFile(path: string, text?: string): FileClass {
   return 'config';
 }
 
-export function classRank(kind: FileClass): number {
-  return fileClasses.indexOf(kind);
-}
+export const classRank = (kind: FileClass): number => fileClasses.indexOf(kind);
 
 export interface WalkLimits {
   /** Entries looked at in all; 200,000 unless told. */
@@ -296,13 +293,8 @@ async function judgeLink(sandbox: Sandbox, path: string): Promise<Skip> {
   return isSkip(located) ? located : linkSkip(path);
 }
 
-function linkSkip(path: string): Skip {
-  return skip(
-    path,
-    'not_regular',
-    'It is a symbolic link, which is not followed inside directories; name it to read it.',
-  );
-}
+const linkSkip = (path: string): Skip =>
+  skip(path, 'not_regular', 'It is a symbolic link, which is not followed inside directories; name it to read it.');
 
 export interface MeasureOptions {
   /** Where relative paths start. */

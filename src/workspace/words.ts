@@ -26,9 +26,8 @@ export function* tellingWords(text: string): Generator<string> {
 }
 
 /** Whether a word, lower-case, says something about a text. */
-export function isTelling(word: string): boolean {
-  return word.length > 2 ? !empty.has(word) : word.length === 2 && /[^\p{ASCII}]/u.test(word);
-}
+export const isTelling = (word: string): boolean =>
+  word.length > 2 ? !empty.has(word) : word.length === 2 && /[^\p{ASCII}]/u.test(word);
 
 /** What forms of one English word have in common, cut by its endings: `pric` of prices, priced and pricing. */
 export function stem(word: string): string {

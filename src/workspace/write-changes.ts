@@ -78,11 +78,10 @@ export async function targetInside({ sandbox }: Pick<ChangeOptions, 'sandbox'>, 
   return path;
 }
 
-function notThere(path: string, reason: string): Error {
-  return securityError(`${printablePath(path)} may not be written: ${reason}`, {
+const notThere = (path: string, reason: string): Error =>
+  securityError(`${printablePath(path)} may not be written: ${reason}`, {
     next: 'Name a file inside the project.',
   });
-}
 
 async function formerOf({ sandbox, approved, signal }: ChangeOptions, change: FileChange): Promise<Former> {
   const path = await targetInside({ sandbox }, change.path);
@@ -104,15 +103,10 @@ async function formerOf({ sandbox, approved, signal }: ChangeOptions, change: Fi
   return { path: opened.path, bytes, mode: mode & 0o777 };
 }
 
-function changedMeanwhile(path: string): Error {
-  return storageError(
-    'conflict',
-    `${printablePath(path)} was changed by somebody else meanwhile; nothing was written.`,
-    {
-      next: 'Read it again and make the change anew.',
-    },
-  );
-}
+const changedMeanwhile = (path: string): Error =>
+  storageError('conflict', `${printablePath(path)} was changed by somebody else meanwhile; nothing was written.`, {
+    next: 'Read it again and make the change anew.',
+  });
 
 async function kept(
   { backups, sandbox }: ChangeOptions,

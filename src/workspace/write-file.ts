@@ -66,12 +66,11 @@ export function numberedName(name: string, number: number): string {
   return `${name.slice(0, name.length - extension.length)}-${number}${extension}`;
 }
 
-function safePart(text: string): string {
-  return text
+const safePart = (text: string): string =>
+  text
     .normalize('NFC')
     .replace(/[^\p{L}\p{M}\p{N}._+@=-]+/gu, '-')
     .replace(/^[-.]+|[-.]+$/g, '');
-}
 
 function within(text: string, bytes: number): string {
   let cut = text;

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
+import { loadCatalogue } from '../../src/models/catalogue/model-sources.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
 import { providers } from '../../src/providers/index.gen.ts';
 import { recordedErrorsOf } from '../support/vendors/recorded-errors.ts';

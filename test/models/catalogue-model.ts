@@ -1,5 +1,5 @@
 import type { ModelInfo } from '../../src/core/model.ts';
-import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
+import { loadCatalogue } from '../../src/models/catalogue/model-sources.ts';
 
 /** A row of the catalogue, as routing hands it to a provider. */
 export function catalogueModel(provider: string, id: string): ModelInfo {

@@ -1,5 +1,5 @@
 import { isAppError } from '../../src/core/errors.ts';
-import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
+import { loadCatalogue } from '../../src/models/catalogue/model-sources.ts';
 import { eligibleModels } from '../../src/models/routing/eligible-models.ts';
 import { resolveIn } from '../../src/models/routing/resolve.ts';
 import type { ModelRequest, Roster, RosterProvider, RoutingPolicy } from '../../src/models/routing/roster.ts';

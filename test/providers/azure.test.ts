@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
+import { loadCatalogue } from '../../src/models/catalogue/model-sources.ts';
 import { azure } from '../../src/providers/azure.ts';
 import { askProvider } from '../contracts/ask-provider.ts';
 import { providerSuite } from '../contracts/provider-suite.ts';

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import type { OptionSpec } from '../../src/core/option.ts';
-import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
+import { loadCatalogue } from '../../src/models/catalogue/model-sources.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
 import { providers } from '../../src/providers/index.gen.ts';
 import type { FakeVendor, FakeVendorOptions } from './vendors/fake-vendor.ts';

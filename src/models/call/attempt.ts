@@ -239,9 +239,7 @@ function takeCitation(source: Source, provider: string, outcome: AttemptOutcome)
   if (isText(date)) citation.date ??= safeCut(date, maxFinishReasonLength);
 }
 
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value.trim() !== '';
-}
+const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
 
 function warningText(warning: SharedV4Warning, provider: string): string {
   if (warning.type === 'other') return `${provider}: ${warning.message}`;
@@ -307,9 +305,8 @@ function keptForAnHour(raw: Record<string, unknown> | undefined): number {
   return isRecord(written) ? count(written.ephemeral_1h_input_tokens) : 0;
 }
 
-function count(tokens: unknown): number {
-  return typeof tokens === 'number' && Number.isFinite(tokens) && tokens > 0 ? tokens : 0;
-}
+const count = (tokens: unknown): number =>
+  typeof tokens === 'number' && Number.isFinite(tokens) && tokens > 0 ? tokens : 0;
 
 /** xAI counts money in these. */
 const ticksPerDollar = 10_000_000_000;

@@ -119,9 +119,8 @@ function limitsOf(parts: AskModelParts, question: ModelQuestion, { model, effort
   return limitsFor(parts.limits, { reasoning, local: parts.isLocal(model.provider) }, question.limits);
 }
 
-function othersLeft(run: CallContext, last: AttemptContext, left: Candidate[]): Candidate[] {
-  return run.requestsLeft === 0 || !last.error ? [] : othersAfter(last.error, last.candidate, left);
-}
+const othersLeft = (run: CallContext, last: AttemptContext, left: Candidate[]): Candidate[] =>
+  run.requestsLeft === 0 || !last.error ? [] : othersAfter(last.error, last.candidate, left);
 
 /** What began to come is billed, however it ended: each further request is the same answer bought once more. */
 function limitRequests(run: CallContext, last: AttemptContext): void {
@@ -351,15 +350,14 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
   };
 }
 
-function errorOf(run: CallContext, { model }: Candidate, failure: unknown): AppError {
-  return toModelError(failure, {
+const errorOf = (run: CallContext, { model }: Candidate, failure: unknown): AppError =>
+  toModelError(failure, {
     provider: model.provider,
     model: model.id,
     attempt: run.attempts.length + 1,
     now: run.parts.clock.now(),
     keyName: run.parts.keyName?.(model.provider),
   });
-}
 
 function keepBroken(run: CallContext, last: AttemptContext): void {
   // What was called in an answer that broke off is not called: the text alone is of use.

@@ -119,13 +119,12 @@ function jsonOf(text: string): JsonObject {
 }
 
 /** The tools of a question in the SDK's words; the last one ends a stretch that the vendor should cache, where it wants to be told. */
-export function toolsOf({ tools = [] }: ModelQuestion, mark?: Connection['cacheMark']): LanguageModelV4FunctionTool[] {
-  return tools.map(({ name, description, inputSchema }, index) => {
+export const toolsOf = ({ tools = [] }: ModelQuestion, mark?: Connection['cacheMark']): LanguageModelV4FunctionTool[] =>
+  tools.map(({ name, description, inputSchema }, index) => {
     const schema: LanguageModelV4FunctionTool['inputSchema'] = JSON.parse(JSON.stringify(inputSchema));
     const options = mark && index === tools.length - 1 ? { providerOptions: mark } : {};
     return { type: 'function', name, description, inputSchema: schema, ...options };
   });
-}
 
 type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
@@ -191,9 +190,8 @@ function withOneText(message: LanguageModelV4Message): LanguageModelV4Message {
   return { ...message, content: [{ type: 'text', text: texts.join('\n\n') }] };
 }
 
-function roleOf({ role, section }: Message, inFront: boolean, lateRole: 'system' | 'user') {
-  return role === 'system' || section === 'tail' ? (inFront ? 'system' : lateRole) : role;
-}
+const roleOf = ({ role, section }: Message, inFront: boolean, lateRole: 'system' | 'user') =>
+  role === 'system' || section === 'tail' ? (inFront ? 'system' : lateRole) : role;
 
 const isStable = (message: Message) => message.section !== 'tail';
 
@@ -268,18 +266,17 @@ function saidPart(part: SaidPart): AssistantPart {
 }
 
 /** Vendors refuse blank results as they do blank texts. */
-function resultParts(
+const resultParts = (
   results: readonly ToolResult[],
   mark: SharedV4ProviderOptions | undefined,
-): LanguageModelV4ToolResultPart[] {
-  return results.map(({ id, name, text, failed }, index) => ({
+): LanguageModelV4ToolResultPart[] =>
+  results.map(({ id, name, text, failed }, index) => ({
     type: 'tool-result',
     toolCallId: id,
     toolName: name,
     output: { type: failed ? 'error-text' : 'text', value: text.trim() === '' ? '(nothing)' : text },
     ...(mark && index === results.length - 1 ? { providerOptions: mark } : {}),
   }));
-}
 
 function withoutCalls(message: Message): Message {
   const { said, results, ...rest } = message;

@@ -82,9 +82,7 @@ function warningsOf(
 }
 
 /** `image/jpeg` is `JPEG`. */
-function kindOf(mediaType: string): string {
-  return mediaType.replace(/^image\//, '').toUpperCase();
-}
+const kindOf = (mediaType: string): string => mediaType.replace(/^image\//, '').toUpperCase();
 
 type Assistant = Extract<LanguageModelV4Message, { role: 'assistant' }>;
 
@@ -140,9 +138,8 @@ export function pairToolCalls(messages: readonly LanguageModelV4Message[], signe
   return out;
 }
 
-function same(a: readonly unknown[], b: readonly unknown[]): boolean {
-  return a.length === b.length && a.every((part, at) => part === b[at]);
-}
+const same = (a: readonly unknown[], b: readonly unknown[]): boolean =>
+  a.length === b.length && a.every((part, at) => part === b[at]);
 
 function missing({ toolCallId, toolName }: LanguageModelV4ToolCallPart): LanguageModelV4ToolResultPart {
   return { type: 'tool-result', toolCallId, toolName, output: { type: 'error-text', value: interrupted } };
@@ -220,13 +217,9 @@ export function repairHistory(prompt: LanguageModelV4Prompt, signer: string): La
 }
 
 /** The name under which a package of the SDK keeps what only its vendor understands: `google` of `google.generative-ai`. */
-export function signerOf({ provider }: { provider: string }): string {
-  return provider.split('.')[0] ?? provider;
-}
+export const signerOf = ({ provider }: { provider: string }): string => provider.split('.')[0] ?? provider;
 
-function saying(text: string): LanguageModelV4Message {
-  return { role: 'user', content: [{ type: 'text', text }] };
-}
+const saying = (text: string): LanguageModelV4Message => ({ role: 'user', content: [{ type: 'text', text }] });
 
 /** Blank texts are refused, and so is what another vendor signed. */
 function withoutUnreadable(message: LanguageModelV4Message, signer: string): LanguageModelV4Message {
@@ -262,9 +255,8 @@ function readablePart(part: AssistantPart, signer: string): AssistantPart[] {
   }
 }
 
-function isForeign(options: SharedV4ProviderOptions | undefined, signer: string): boolean {
-  return options !== undefined && options[signer] === undefined;
-}
+const isForeign = (options: SharedV4ProviderOptions | undefined, signer: string): boolean =>
+  options !== undefined && options[signer] === undefined;
 
 /** Neighbours of one role become one message; their parts stay apart. */
 function append(prompt: LanguageModelV4Message[], message: LanguageModelV4Message): void {

@@ -40,12 +40,11 @@ export function createReplay({ route, ask, random }: ReplayParts) {
   };
 }
 
-function lost(why: string): Error {
-  return inputError(`This exchange can't be sent again: ${why}.`, {
+const lost = (why: string): Error =>
+  inputError(`This exchange can't be sent again: ${why}.`, {
     class: 'replay',
     next: 'Choose another one of "polylogue replay".',
   });
-}
 
 /** A signature in which something looked like a secret is none any more; without one, a thought is left out where it needs one. */
 function withoutMaskedFacts({ said, ...message }: Message): Message {

@@ -32,31 +32,29 @@ export interface ServedAnswer extends ModelAnswer {
 }
 
 /** Polylogue's routing, fallbacks and limits as a model of the AI SDK: `ask` chooses who answers. */
-export function servedModel(
+export const servedModel = (
   modelId: string,
   ask: (question: ServedQuestion) => Promise<ServedAnswer>,
-): LanguageModelV4 {
-  return {
-    specificationVersion: 'v4',
-    provider: 'polylogue',
-    modelId,
-    supportedUrls: {},
-    async doGenerate(options) {
-      const { question, warnings } = questionOf(options);
-      return resultOf(await ask(question), warnings);
-    },
-    async doStream(options) {
-      const { question, warnings } = questionOf(options);
-      return { stream: streamOf(onText => ask({ ...question, onText }), warnings) };
-    },
-  };
-}
+): LanguageModelV4 => ({
+  specificationVersion: 'v4',
+  provider: 'polylogue',
+  modelId,
+  supportedUrls: {},
+  async doGenerate(options) {
+    const { question, warnings } = questionOf(options);
+    return resultOf(await ask(question), warnings);
+  },
+  async doStream(options) {
+    const { question, warnings } = questionOf(options);
+    return { stream: streamOf(onText => ask({ ...question, onText }), warnings) };
+  },
+});
 
-function streamOf(
+const streamOf = (
   ask: (onText: (delta: string) => void) => Promise<ServedAnswer>,
   warnings: SharedV4Warning[],
-): ReadableStream<LanguageModelV4StreamPart> {
-  return new ReadableStream<LanguageModelV4StreamPart>({
+): ReadableStream<LanguageModelV4StreamPart> =>
+  new ReadableStream<LanguageModelV4StreamPart>({
     async start(controller) {
       const id = 'text';
       let begun = false;
@@ -79,7 +77,6 @@ function streamOf(
       controller.close();
     },
   });
-}
 
 function questionOf(options: LanguageModelV4CallOptions): { question: ServedQuestion; warnings: SharedV4Warning[] } {
   const { prompt, tools = [], toolChoice, maxOutputTokens, temperature, topP, abortSignal } = options;
@@ -106,15 +103,14 @@ function questionOf(options: LanguageModelV4CallOptions): { question: ServedQues
   return { question, warnings };
 }
 
-function messagesOf(prompt: LanguageModelV4Prompt): Message[] {
-  return prompt.map((message): Message => {
+const messagesOf = (prompt: LanguageModelV4Prompt): Message[] =>
+  prompt.map((message): Message => {
     const { role } = message;
     if (role === 'system') return { role, section: 'preamble', parts: [{ type: 'text', text: message.content }] };
     if (role === 'user') return { role, section: 'turn', parts: message.content.flatMap(partOf) };
     if (role === 'assistant') return { role, section: 'turn', parts: [], said: message.content.flatMap(saidOf) };
     return { role: 'user', section: 'turn', parts: [], results: message.content.flatMap(toolResultOf) };
   });
-}
 
 type ContentOf<Role> = Extract<
   LanguageModelV4Prompt[number],
@@ -144,9 +140,7 @@ function toolResultOf(part: ContentOf<'tool'>): ToolResult[] {
   return [{ id, name, text: typeof value === 'string' ? value : JSON.stringify(value), ...(failed && { failed }) }];
 }
 
-function jsonObject(value: unknown): JsonObject {
-  return isRecord(value) ? jsonOf(value) : {};
-}
+const jsonObject = (value: unknown): JsonObject => (isRecord(value) ? jsonOf(value) : {});
 
 const finishes = {
   stop: 'stop',

@@ -3,9 +3,7 @@ import type { ConnectContext, Connection, ProviderDefinition, ProviderSettings }
 import { withoutKeys } from '../resilience/errors.ts';
 
 /** Whether a value is what example files put where a key belongs: `your_openai_api_key_here` and the like. */
-export function isPlaceholder(value: string): boolean {
-  return /^<?your[\s_-].*here>?$/i.test(value.trim());
-}
+export const isPlaceholder = (value: string): boolean => /^<?your[\s_-].*here>?$/i.test(value.trim());
 
 /** A provider with its usable settings and what follows from them. Settings are read once, so this is computed once. */
 export interface ConfiguredProvider {
@@ -16,16 +14,15 @@ export interface ConfiguredProvider {
   local: boolean;
 }
 
-export function configureProviders(
+export const configureProviders = (
   definitions: readonly ProviderDefinition[],
   settingsById: Readonly<Record<string, ProviderSettings>>,
-): ConfiguredProvider[] {
-  return definitions.map(definition => {
+): ConfiguredProvider[] =>
+  definitions.map(definition => {
     const settings = usableSettings(settingsById[definition.id] ?? {});
     const { configured, local } = definition;
     return { definition, settings, configured: configured(settings), local: local?.(settings) ?? false };
   });
-}
 
 /** Settings without what counts as unset: blanks and placeholders. */
 export function usableSettings(settings: ProviderSettings): ProviderSettings {

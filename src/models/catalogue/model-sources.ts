@@ -1,5 +1,5 @@
 import { isAppError } from '../../core/errors.ts';
-import type { ModelInfo } from '../../core/model.ts';
+import { efforts, type InputKind, type ModelInfo, type ModelLife, type Price } from '../../core/model.ts';
 import type { Clock, Emit, KeptTexts, SharedState } from '../../core/ports.ts';
 import type { Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { eligibleModels } from '../routing/eligible-models.ts';
@@ -8,13 +8,69 @@ import { nameKey } from '../routing/names.ts';
 import { passedOnReason } from '../routing/refusals.ts';
 import { applyRequirements, type Resolution, resolveIn } from '../routing/resolve.ts';
 import { findProvider, type ModelRequest, type Roster, type RoutingPolicy } from '../routing/roster.ts';
-import { loadCatalogue } from './catalogue.ts';
+import generated from './catalogue.gen.json' with { type: 'json' };
 import type { ConfiguredProvider } from './connections.ts';
 import { createLiveRoster } from './live-roster.ts';
 import { overlayFacts } from './models-dev.ts';
 import { type ModelsFile, overlayFiles } from './overlay.ts';
 import { keptFacts, refreshFacts } from './refresh.ts';
 import { createListings, type Listing, type Listings } from './vendor-lists.ts';
+
+/** A row as the generator writes it: members at their usual value are left out. */
+interface Row {
+  id: string;
+  name: string;
+  aliases?: readonly string[];
+  window: number;
+  maxOutput: number;
+  /** What it reads besides text. */
+  input?: readonly string[];
+  efforts?: readonly string[];
+  thinkingBudget?: { min: number; max: number };
+  reasoning?: boolean;
+  noTemperature?: boolean;
+  noTools?: boolean;
+  price?: Price;
+  score: number;
+  code?: boolean;
+  deprecated?: boolean;
+  life?: ModelLife;
+}
+
+const rowsByProvider: Readonly<Record<string, readonly Row[]>> = generated;
+const inputKinds: readonly InputKind[] = ['text', 'image', 'pdf', 'audio', 'video'];
+
+let loaded: readonly ModelInfo[] | undefined;
+
+/** The models we know of, by provider and id. Read on first use; the rows are shared and frozen. */
+export function loadCatalogue(): readonly ModelInfo[] {
+  loaded ??= Object.freeze(
+    Object.entries(rowsByProvider).flatMap(([provider, rows]) =>
+      rows.map(row => Object.freeze(toModel(provider, row))),
+    ),
+  );
+  return loaded;
+}
+
+const toModel = (provider: string, row: Row): ModelInfo => ({
+  provider,
+  id: row.id,
+  name: row.name,
+  aliases: row.aliases ?? [],
+  window: row.window,
+  maxOutput: row.maxOutput,
+  input: inputKinds.filter(kind => kind === 'text' || row.input?.includes(kind)),
+  efforts: efforts.filter(effort => row.efforts?.includes(effort)),
+  ...(row.thinkingBudget ? { thinkingBudget: row.thinkingBudget } : {}),
+  reasoning: row.reasoning ?? false,
+  temperature: row.noTemperature ? 'none' : 'range',
+  tools: !row.noTools,
+  ...(row.price ? { price: row.price } : {}),
+  score: row.score,
+  allowCodeGeneration: row.code ?? false,
+  status: row.deprecated ? 'deprecated' : 'active',
+  ...(row.life ? { life: row.life } : {}),
+});
 
 export interface RouteParts {
   roster(only?: string): Promise<Roster>;
@@ -236,17 +292,15 @@ const vendorHosts =
   /(^|\.)(anthropic\.com|openai\.com|googleapis\.com|groq\.com|x\.ai|deepseek\.com|moonshot\.(ai|cn)|minimax\.io|minimaxi\.com|z\.ai|bigmodel\.cn)$/;
 
 /** Whether a provider is asked at its vendor: what a gateway serves in its place does not end with the vendor's models. */
-function isAtVendor({ baseUrl }: ProviderSettings): boolean {
-  return baseUrl === undefined || vendorHosts.test(URL.parse(baseUrl)?.hostname ?? '');
-}
+const isAtVendor = ({ baseUrl }: ProviderSettings): boolean =>
+  baseUrl === undefined || vendorHosts.test(URL.parse(baseUrl)?.hostname ?? '');
 
 /** The models of these providers as they are on a day (YYYY-MM-DD): with the status and the price that hold then. */
-export function onDay(models: readonly ModelInfo[], day: string, providers: ReadonlySet<string>): ModelInfo[] {
-  return models.map(model => {
+export const onDay = (models: readonly ModelInfo[], day: string, providers: ReadonlySet<string>): ModelInfo[] =>
+  models.map(model => {
     if (!model.life || !providers.has(model.provider)) return model;
     const { deprecated, retired, priceFrom } = model.life;
     const announced = deprecated === undefined ? retired !== undefined : day >= deprecated;
     const status = retired !== undefined && day >= retired ? 'retired' : announced ? 'deprecated' : model.status;
     return { ...model, status, ...(priceFrom && day >= priceFrom.day && { price: priceFrom.price }) };
   });
-}

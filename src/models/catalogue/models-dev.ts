@@ -131,14 +131,12 @@ function isChat({ id, modalities, limit }: Entry): boolean {
   return isChatId(id) && input.includes('text') && output.includes('text') && limit.context >= leastWindow;
 }
 
-function priceOf({ input, output, cache_read, cache_write }: NonNullable<Entry['cost']>): Price {
-  return {
-    in: input,
-    out: output,
-    ...(cache_read === undefined ? {} : { cacheRead: cache_read }),
-    ...(cache_write === undefined ? {} : { cacheWrite: cache_write }),
-  };
-}
+const priceOf = ({ input, output, cache_read, cache_write }: NonNullable<Entry['cost']>): Price => ({
+  in: input,
+  out: output,
+  ...(cache_read === undefined ? {} : { cacheRead: cache_read }),
+  ...(cache_write === undefined ? {} : { cacheWrite: cache_write }),
+});
 
 function thinkingOf({
   reasoning,

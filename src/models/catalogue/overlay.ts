@@ -42,9 +42,8 @@ export function overlayListing(
 }
 
 /** A model that is there after all: its vendor serves it longer than it announced, or the operator has it from elsewhere. */
-export function revived(model: ModelInfo): ModelInfo {
-  return model.status === 'retired' ? { ...model, status: 'deprecated' } : model;
-}
+export const revived = (model: ModelInfo): ModelInfo =>
+  model.status === 'retired' ? { ...model, status: 'deprecated' } : model;
 
 function withWindow(model: ModelInfo, window: number | undefined): ModelInfo {
   if (window === undefined || !Number.isInteger(window) || window < 1) return model;
@@ -152,9 +151,8 @@ function aliasProblem(
   return undefined;
 }
 
-function isEntryFor(model: ModelInfo, provider: string, entry: Entry): boolean {
-  return model.provider === provider && model.id.toLowerCase() === entry.model_name.toLowerCase();
-}
+const isEntryFor = (model: ModelInfo, provider: string, entry: Entry): boolean =>
+  model.provider === provider && model.id.toLowerCase() === entry.model_name.toLowerCase();
 
 function withEntry(models: readonly ModelInfo[], provider: string, entry: Entry): ModelInfo[] {
   const taken = new Set([...(entry.aliases ?? []), entry.model_name.toLowerCase()]);

@@ -179,15 +179,13 @@ async function keep({ state: shared, settings, emit }: ListingParts, definition:
   }
 }
 
-function toJson({ id, window, input, reasoning, efforts: taken }: LiveModel): JsonObject {
-  return {
-    id,
-    ...(window === undefined ? {} : { window }),
-    ...(input === undefined ? {} : { input: [...input] }),
-    ...(reasoning === undefined ? {} : { reasoning }),
-    ...(taken === undefined ? {} : { efforts: [...taken] }),
-  };
-}
+const toJson = ({ id, window, input, reasoning, efforts: taken }: LiveModel): JsonObject => ({
+  id,
+  ...(window === undefined ? {} : { window }),
+  ...(input === undefined ? {} : { input: [...input] }),
+  ...(reasoning === undefined ? {} : { reasoning }),
+  ...(taken === undefined ? {} : { efforts: [...taken] }),
+});
 
 /** Of another key or address, another list; neither can be read from it. */
 function keyOf({ id }: ProviderDefinition, settings: ProviderSettings): string {

@@ -76,12 +76,11 @@ export function upstreamOf({ id, options }: ProviderDefinition, settings: Provid
 }
 
 /** Long enough to tell keys apart, too short to find one by it. */
-function fingerprint(texts: readonly string[]): string {
-  return createHash('sha256')
+const fingerprint = (texts: readonly string[]): string =>
+  createHash('sha256')
     .update(`polylogue upstream\0${texts.join('\0')}`)
     .digest('hex')
     .slice(0, 10);
-}
 
 export const statePrefix = 'breaker/';
 

@@ -74,13 +74,10 @@ function ownMessage(error: Record<string, unknown>): string | undefined {
   return error.message === 'fetch failed' ? (cause ?? 'fetch failed') : asText(error.message)?.split(': Value: ')[0];
 }
 
-function asText(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined;
-}
+const asText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-function firstText(...texts: (string | undefined)[]): string | undefined {
-  return texts.map(text => text?.trim()).find(text => text !== undefined && text !== '');
-}
+const firstText = (...texts: (string | undefined)[]): string | undefined =>
+  texts.map(text => text?.trim()).find(text => text !== undefined && text !== '');
 
 /** A page or a plain text as one line without its markup. */
 function readable(text: string | undefined): string | undefined {

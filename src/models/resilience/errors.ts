@@ -115,9 +115,8 @@ function originalOf({ name, message, status, body }: VendorError): Error {
 }
 
 /** An answer that came, but is none: empty, cut off, or not a stream at all. */
-export function badUpstream(message: string, retryable = true, next?: string): AppError {
-  return new AppError('model', message, { code: 'API_ERROR', class: 'bad_upstream', retryable, next });
-}
+export const badUpstream = (message: string, retryable = true, next?: string): AppError =>
+  new AppError('model', message, { code: 'API_ERROR', class: 'bad_upstream', retryable, next });
 
 /** Our own errors (a limit that expired, a provider that is not configured) keep what they say and learn where it was. */
 function located(error: AppError, origin: FailureOrigin): AppError {
@@ -142,9 +141,7 @@ const advice: Readonly<Record<FailureClass, string>> = {
   unknown: 'Call again, or name another model; if it stays, look at the log of the server.',
 };
 
-function isFailureClass(name: string): name is FailureClass {
-  return Object.hasOwn(advice, name);
-}
+const isFailureClass = (name: string): name is FailureClass => Object.hasOwn(advice, name);
 
 function adviceFor(failure: FailureClass, origin: FailureOrigin, seen: { status?: number; wait?: number }): string {
   if (failure === 'auth' && origin.keyName !== undefined) {
@@ -162,8 +159,8 @@ function adviceFor(failure: FailureClass, origin: FailureOrigin, seen: { status?
 const removed = '[removed]';
 
 /** Takes out what looks like a key, a token or the user part of an address. Vendors repeat the key they refuse. */
-export function withoutKeys(text: string): string {
-  return text
+export const withoutKeys = (text: string): string =>
+  text
     .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi, `$1${removed}@`)
     .replace(/([?&](?:key|api_key|apikey|token|access_token)=)[^\s&"']+/gi, `$1${removed}`)
     .replace(/\b(bearer|basic)\s+[^\s"',;]+/gi, `$1 ${removed}`)
@@ -171,4 +168,3 @@ export function withoutKeys(text: string): string {
     .replace(/\b(?:sk|pk|rk|xai|gsk|nvapi|hf|ghp|r8|fw|tgp|ak)[-_][A-Za-z0-9*_-]{6,}/g, removed)
     .replace(/\bAIza[A-Za-z0-9_-]{10,}/g, removed)
     .replace(/\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{24,}(?:\.[A-Za-z0-9_-]{8,})*/g, removed);
-}

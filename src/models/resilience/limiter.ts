@@ -86,24 +86,21 @@ export function startTimeouts({ clock, limits, remainingMs, parent }: TimeoutPla
   };
 }
 
-function timeoutError(clock: string, limitMs: number, message: string, retryable: boolean): AppError {
-  return new AppError('model', message, { code: 'API_ERROR', class: 'timeout', retryable, data: { clock, limitMs } });
-}
+const timeoutError = (clock: string, limitMs: number, message: string, retryable: boolean): AppError =>
+  new AppError('model', message, { code: 'API_ERROR', class: 'timeout', retryable, data: { clock, limitMs } });
 
 const seconds = (ms: number) => `${Math.round(ms / 100) / 10} s`;
 
-function firstByteError(ms: number): AppError {
-  return timeoutError('first_byte', ms, `No part of an answer arrived within ${seconds(ms)} (first-byte limit).`, true);
-}
+const firstByteError = (ms: number): AppError =>
+  timeoutError('first_byte', ms, `No part of an answer arrived within ${seconds(ms)} (first-byte limit).`, true);
 
 function idleError(ms: number, chars: number): AppError {
   const what = chars === 0 ? 'nothing more' : `only ${chars} characters more`;
   return timeoutError('idle', ms, `The answer stalled: ${what} arrived within ${seconds(ms)} (idle limit).`, true);
 }
 
-export function totalError(ms: number): AppError {
-  return timeoutError('total', ms, `The call took longer than ${seconds(ms)} in all (total limit).`, false);
-}
+export const totalError = (ms: number): AppError =>
+  timeoutError('total', ms, `The call took longer than ${seconds(ms)} in all (total limit).`, false);
 
 export interface LimiterRules {
   /** Attempts that run at the same time, at all providers together. */

@@ -28,14 +28,12 @@ export function recordToJson({ probe, ...rest }: BreakerRecord): JsonObject {
 }
 
 /** Undefined for what is no record: another version's, or damaged. */
-export function recordFromJson(value: JsonObject | undefined): BreakerRecord | undefined {
-  return recordSchema.safeParse(value).data;
-}
+export const recordFromJson = (value: JsonObject | undefined): BreakerRecord | undefined =>
+  recordSchema.safeParse(value).data;
 
 /** Whether a process may try now: the pause is over and nobody else is at it. */
-export function mayProbe({ state, until, probe }: BreakerRecord, now: number): boolean {
-  return state === 'open' && until <= now && (probe === undefined || probe.until <= now);
-}
+export const mayProbe = ({ state, until, probe }: BreakerRecord, now: number): boolean =>
+  state === 'open' && until <= now && (probe === undefined || probe.until <= now);
 
 /** What others found is known this much later at most. */
 const refreshMs = 1_000;

@@ -87,12 +87,10 @@ export function createClassifier({ ask, route, state, mode }: ClassifierParts): 
   };
 }
 
-function messagesFor(text: string): Message[] {
-  return [
-    { role: 'system', section: 'preamble', parts: [{ type: 'text', text: instructions }] },
-    { role: 'user', section: 'turn', parts: [{ type: 'text', text: JSON.stringify({ text }) }] },
-  ];
-}
+const messagesFor = (text: string): Message[] => [
+  { role: 'system', section: 'preamble', parts: [{ type: 'text', text: instructions }] },
+  { role: 'user', section: 'turn', parts: [{ type: 'text', text: JSON.stringify({ text }) }] },
+];
 
 /** The class in an answer that may come with words or a fence around its JSON. */
 function classIn(answer: string): DeclarableClass | undefined {

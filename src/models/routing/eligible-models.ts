@@ -120,13 +120,11 @@ function onlyOne(names: readonly Name[]): ModelInfo | undefined {
   return undated.length > 0 ? namesByPriority(undated)[0]?.model : newestOf(names);
 }
 
-function newestOf(names: readonly Name[]): ModelInfo | undefined {
-  return namesByPriority(names).toSorted((a, b) => b.date.localeCompare(a.date))[0]?.model;
-}
+const newestOf = (names: readonly Name[]): ModelInfo | undefined =>
+  namesByPriority(names).toSorted((a, b) => b.date.localeCompare(a.date))[0]?.model;
 
-function namesByPriority(names: readonly Name[]): Name[] {
-  return names.toSorted((a, b) => priorityOf(a.model.provider) - priorityOf(b.model.provider));
-}
+const namesByPriority = (names: readonly Name[]): Name[] =>
+  names.toSorted((a, b) => priorityOf(a.model.provider) - priorityOf(b.model.provider));
 
 /** The ids nearest to a text, best first, each model once. For suggestions only: nothing is chosen by it. */
 export function nearestNames(text: string, models: readonly ModelInfo[], count: number): string[] {
@@ -282,14 +280,12 @@ export function weighPrices(
 }
 
 /** Whether a thread's automatic choice took this model before. */
-export function isBefore(before: ModelRequest['before'], { provider, id }: ModelInfo): boolean {
-  return before?.model === `${provider}:${id}`;
-}
+export const isBefore = (before: ModelRequest['before'], { provider, id }: ModelInfo): boolean =>
+  before?.model === `${provider}:${id}`;
 
 /** Sorts rows by how near their provider is: the maker before an aggregator. */
-export function byPriority(models: readonly ModelInfo[]): ModelInfo[] {
-  return models.toSorted((a, b) => priorityOf(a.provider) - priorityOf(b.provider));
-}
+export const byPriority = (models: readonly ModelInfo[]): ModelInfo[] =>
+  models.toSorted((a, b) => priorityOf(a.provider) - priorityOf(b.provider));
 
 /** What a name was found to mean, and who serves it: the best first. */
 export interface Meaning {
@@ -366,14 +362,12 @@ function byId(rows: readonly ModelInfo[], name: string): ModelInfo[] {
   return found.length > 0 ? byPriority(found) : rows.filter(model => sameTag(model, name));
 }
 
-function byIdInAnyCase(rows: readonly ModelInfo[], name: string): ModelInfo[] {
-  return rows.filter(model => model.id.toLowerCase() === name.toLowerCase());
-}
+const byIdInAnyCase = (rows: readonly ModelInfo[], name: string): ModelInfo[] =>
+  rows.filter(model => model.id.toLowerCase() === name.toLowerCase());
 
 /** Ollama takes a name without a tag for its `latest`. */
-function sameTag({ provider, id }: ModelInfo, name: string): boolean {
-  return provider === 'ollama' && (id === `${name}:latest` || `${id}:latest` === name);
-}
+const sameTag = ({ provider, id }: ModelInfo, name: string): boolean =>
+  provider === 'ollama' && (id === `${name}:latest` || `${id}:latest` === name);
 
 /** A row for a known OpenRouter model on a route of its own, such as `:nitro`. What the route costs is not known. */
 function byVariant(rows: readonly ModelInfo[], name: string): ModelInfo[] {

@@ -114,9 +114,7 @@ function readWeights(): Weights {
 }
 
 /** Whether a text has words of the present: of times, releases, prices and so on. */
-export function speaksOfNow(text: string): boolean {
-  return signsOf(text).some(sign => sign < Object.keys(lists.now).length);
-}
+export const speaksOfNow = (text: string): boolean => signsOf(text).some(sign => sign < Object.keys(lists.now).length);
 
 /** A shorter text says too little for a sum of weights: "Go on." */
 const minChars = 12;

@@ -63,12 +63,11 @@ function ownWords(text: string): string {
   return `${withoutCode(text.slice(0, rawEndChars)).slice(0, endChars)}\n${end.slice(-endChars)}`;
 }
 
-function endsOf(words: string): string {
-  return words.length <= wholeUpTo ? words : `${words.slice(0, endChars)}\n${words.slice(-endChars)}`;
-}
+const endsOf = (words: string): string =>
+  words.length <= wholeUpTo ? words : `${words.slice(0, endChars)}\n${words.slice(-endChars)}`;
 
-function withoutCode(text: string): string {
-  return text
+const withoutCode = (text: string): string =>
+  text
     .normalize('NFC')
     .replace(/```[\s\S]*?(?:```|$)/g, ' ')
     .replace(/`[^`\n]*`/g, ' ')
@@ -77,7 +76,6 @@ function withoutCode(text: string): string {
     .replace(/(?<![\p{L}\p{N}_$.])[\p{L}_$][\p{L}\p{N}_$.]{0,80}\(\s*[^)\s]{0,40}\)/gu, ' ')
     .replace(/[ \t]+/g, ' ')
     .trim();
-}
 
 const yes = (because: string): Freshness => ({ verdict: 'yes', because });
 

@@ -2,14 +2,10 @@ import { type Effort, efforts, type ModelInfo } from '../../core/model.ts';
 import { budgetFor, closestEffort } from '../provider.ts';
 
 /** The runs of letters and of digits in a name: `gpt-5.1` and `GPT5_1` are both gpt, 5, 1; `gpt-51` is gpt, 51. */
-export function nameWords(name: string): string[] {
-  return name.toLowerCase().match(/\p{L}+|\d+/gu) ?? [];
-}
+export const nameWords = (name: string): string[] => name.toLowerCase().match(/\p{L}+|\d+/gu) ?? [];
 
 /** A name without case and separators; digits that belong together stay together. */
-export function nameKey(name: string): string {
-  return nameWords(name).join('-');
-}
+export const nameKey = (name: string): string => nameWords(name).join('-');
 
 /** Each call compares a name with all there are: about so many ids are known by their keys. */
 const keys = new Map<string, string>();
@@ -29,9 +25,7 @@ export function modelKey(id: string): string {
 }
 
 /** What an aggregator's id puts before the last slash, as a key; empty for plain ids. */
-export function makerOf(id: string): string {
-  return nameKey(id.slice(0, Math.max(0, id.lastIndexOf('/'))));
-}
+export const makerOf = (id: string): string => nameKey(id.slice(0, Math.max(0, id.lastIndexOf('/'))));
 
 /** What OpenRouter puts before the models of a maker, by our provider's id. */
 export const makerSlugs: ReadonlyMap<string, string> = new Map([
@@ -67,9 +61,7 @@ const noChat =
   /whisper|\btts\b|orpheus|speech|voxtral|guard|image|nano-banana|dall-e|sora|embed|rerank|moderation|computer-use|deep-research|:batch$/i;
 
 /** Whether an id looks like that of a model one can converse with. */
-export function isChatId(id: string): boolean {
-  return !noChat.test(id);
-}
+export const isChatId = (id: string): boolean => !noChat.test(id);
 
 const isYear = (word: string) => /^20[2-3]\d$/.test(word);
 
@@ -94,9 +86,8 @@ export function splitDate(words: readonly string[]): { words: string[]; date: st
 }
 
 /** The key of a model whatever its date. */
-export function undatedKey(id: string): string {
-  return splitDate(nameWords(id.slice(id.lastIndexOf('/') + 1))).words.join('-');
-}
+export const undatedKey = (id: string): string =>
+  splitDate(nameWords(id.slice(id.lastIndexOf('/') + 1))).words.join('-');
 
 /** How hard to think, as asked for. */
 export interface Ask {
@@ -148,9 +139,7 @@ function parseAsk(suffix: string): Ask | undefined {
 /** Routes that OpenRouter knows of one model; they are part of its id. */
 const variants = new Set(['free', 'nitro', 'floor', 'online', 'thinking', 'extended', 'exacto']);
 
-export function isVariant(suffix: string): boolean {
-  return variants.has(suffix.toLowerCase());
-}
+export const isVariant = (suffix: string): boolean => variants.has(suffix.toLowerCase());
 
 /** Puts a suffix's wish into what this model takes; what it cannot take is dropped and said. */
 export function resolveSuffix(model: ModelInfo, { suffix, ask }: Suffixed): ResolvedEffort {

@@ -17,12 +17,11 @@ import {
 const suggestions = 3;
 
 /** Whether anything at all could be chosen without being named, if no list forbade it. */
-export function hasProvider({ roster, policy }: EligibleModels): boolean {
-  return roster.providers.some(
+export const hasProvider = ({ roster, policy }: EligibleModels): boolean =>
+  roster.providers.some(
     provider =>
       provider.configured && (policy.offline ? isOffline(provider.id) || provider.local : !provider.onlyByName),
   );
-}
 
 function noProviderError({ roster }: EligibleModels): AppError {
   const ids = roster.providers.map(provider => provider.id).toSorted((a, b) => priorityOf(a) - priorityOf(b));
@@ -34,9 +33,8 @@ function noProviderError({ roster }: EligibleModels): AppError {
   });
 }
 
-function notFound(message: string, kind: string, next: string, data: Record<string, unknown> = {}): AppError {
-  return new AppError('input', message, { code: 'MODEL_NOT_FOUND', class: kind, next, data });
-}
+const notFound = (message: string, kind: string, next: string, data: Record<string, unknown> = {}): AppError =>
+  new AppError('input', message, { code: 'MODEL_NOT_FOUND', class: kind, next, data });
 
 /** Nothing known has this name. Names the three nearest that would work. */
 export function unknownModelError(eligible: EligibleModels, name: string, provider?: string): AppError {
@@ -152,27 +150,24 @@ export function nothingAllowedError(eligible: EligibleModels): AppError {
   );
 }
 
-export function noVisionError(eligible: EligibleModels): AppError {
-  return notFound(
+export const noVisionError = (eligible: EligibleModels): AppError =>
+  notFound(
     'None of the models that may be used can see images.',
     'unmet_needs',
     `Send the call without images, or set the key of a provider whose models see; ${bestOpen(eligible)} reads text.`,
   );
-}
 
-export function unknownSuffixError(name: string, suffix: string): AppError {
-  return inputError(`":${suffix}" after "${name}" is no suffix.`, {
+export const unknownSuffixError = (name: string, suffix: string): AppError =>
+  inputError(`":${suffix}" after "${name}" is no suffix.`, {
     next: `After a model's name may stand ${knownSuffixes.join(', ')}.`,
     validationErrors: [{ field: 'model', error: `unknown suffix ":${suffix}"`, allowed: [...knownSuffixes] }],
   });
-}
 
-export function malformedNameError(why: string): AppError {
-  return inputError(`The model's name ${why}.`, {
+export const malformedNameError = (why: string): AppError =>
+  inputError(`The model's name ${why}.`, {
     next: 'Give a model as "name", "provider:name", either with a suffix such as ":high", or "auto".',
     validationErrors: [{ field: 'model', error: why }],
   });
-}
 
 export function unknownProviderError(eligible: EligibleModels, name: string): AppError {
   if (!hasProvider(eligible)) return noProviderError(eligible);
@@ -190,15 +185,12 @@ export function unknownProviderError(eligible: EligibleModels, name: string): Ap
   });
 }
 
-function bestOpen({ open }: EligibleModels): string {
-  return open[0] ? `"${open[0].id}"` : '"auto"';
-}
+const bestOpen = ({ open }: EligibleModels): string => (open[0] ? `"${open[0].id}"` : '"auto"');
 
-function useOpen(eligible: EligibleModels): string {
-  return eligible.open[0]
+const useOpen = (eligible: EligibleModels): string =>
+  eligible.open[0]
     ? `Use "${eligible.open[0].id}", the best one that may be used, or "auto".`
     : 'Ask the operator for a model that may be used.';
-}
 
 function oneOf(names: readonly string[]): string {
   const quoted = names.map(name => `"${name}"`);

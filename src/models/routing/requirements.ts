@@ -2,12 +2,11 @@ import type { ModelInfo } from '../../core/model.ts';
 import { freshnessOf } from './freshness.ts';
 
 /** A file's name without the range that may follow it, in lower case. */
-function plainName(path: string): string {
-  return path
+const plainName = (path: string): string =>
+  path
     .trim()
     .toLowerCase()
     .replace(/:\d+(?:-\d+)?$/, '');
-}
 
 function extensionOf(path: string): string {
   const name = plainName(path).split(/[\\/]/).at(-1) ?? '';
@@ -35,23 +34,19 @@ const pageWord =
   /scan|receipt|invoice|letter|contract|form\b|page|handwrit|\bocr\b|transcri|document|extract|rechnung|quittung|vertrag|beleg|facture|reçu|contrat|扫描|发票|收据|合同|识别|文字/i;
 
 /** Whether a picture shows text that is to be read, by its name or by what is asked. */
-function isPage(path: string, text: string): boolean {
-  return pictures.has(extensionOf(path)) && (pageWord.test(plainName(path)) || pageWord.test(text));
-}
+const isPage = (path: string, text: string): boolean =>
+  pictures.has(extensionOf(path)) && (pageWord.test(plainName(path)) || pageWord.test(text));
 
 /** The named files that are documents: PDF, office formats, pictures of text. */
-export function documentsAmong(files: readonly string[], text: string): string[] {
-  return files.filter(path => documents.has(extensionOf(path)) || isPage(path, text));
-}
+export const documentsAmong = (files: readonly string[], text: string): string[] =>
+  files.filter(path => documents.has(extensionOf(path)) || isPage(path, text));
 
 /** The named files that are pictures to look at. */
-export function picturesAmong(files: readonly string[], text: string): string[] {
-  return files.filter(path => pictures.has(extensionOf(path)) && !isPage(path, text));
-}
+export const picturesAmong = (files: readonly string[], text: string): string[] =>
+  files.filter(path => pictures.has(extensionOf(path)) && !isPage(path, text));
 
-export function sourcesAmong(files: readonly string[]): string[] {
-  return files.filter(path => sources.has(extensionOf(path)));
-}
+export const sourcesAmong = (files: readonly string[]): string[] =>
+  files.filter(path => sources.has(extensionOf(path)));
 
 /** What a call is about, as far as the choice of a model goes. */
 const routeClasses = [
@@ -293,9 +288,8 @@ function reasoningWhy({ affinity, request }: Facts): string | undefined {
 }
 
 /** Room for the answer, and for what an estimate gets wrong. */
-function windowFor(estimated: number): number {
-  return estimated + Math.min(16_000, Math.max(1_024, Math.ceil(estimated / 4)));
-}
+const windowFor = (estimated: number): number =>
+  estimated + Math.min(16_000, Math.max(1_024, Math.ceil(estimated / 4)));
 
 interface Wanted {
   routeClass: RouteClass;

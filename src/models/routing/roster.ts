@@ -127,9 +127,7 @@ export function priorityOf(provider: string): number {
 }
 
 /** The setting that makes a provider usable, for the sentence that says what to do; undefined for unlisted providers. */
-export function settingOf(provider: string): string | undefined {
-  return order.find(([id]) => id === provider)?.[1];
-}
+export const settingOf = (provider: string): string | undefined => order.find(([id]) => id === provider)?.[1];
 
 /** Finds a provider by its id or a short name, in any case. */
 export function findProvider<Named extends Pick<RosterProvider, 'id' | 'names'>>(
@@ -154,17 +152,13 @@ export function prefixOf({ roster }: { roster: Roster }, name: string): string |
 }
 
 /** Whether a provider is one of those that answer without any vendor. */
-export function isOffline(provider: string): boolean {
-  return provider === 'offline' || provider.startsWith('offline-');
-}
+export const isOffline = (provider: string): boolean => provider === 'offline' || provider.startsWith('offline-');
 
 /** Aggregators, endpoints of one's own and deployments: what a listing names is never all they serve. */
 const openEnded = new Set(['openrouter', 'custom', 'azure', 'dial']);
 
 /** Whether an id that the roster does not know may exist at this provider all the same. */
-export function mayServeMore(provider: RosterProvider): boolean {
-  return openEnded.has(provider.id) || !provider.listComplete;
-}
+export const mayServeMore = (provider: RosterProvider): boolean => openEnded.has(provider.id) || !provider.listComplete;
 
 /** How much each quality of a model counts. Scores run to 20, cost steps to about 10. */
 interface Weights {
@@ -194,9 +188,8 @@ function weightsFor(category: Category, prefer: RoutingPolicy['prefer']): Weight
 const unknownPrice = 2;
 
 /** Dollars a million tokens, three parts in and one part out; undefined when the vendor names none. */
-export function averagePrice(model: ModelInfo): number | undefined {
-  return model.price && (3 * model.price.in + model.price.out) / 4;
-}
+export const averagePrice = (model: ModelInfo): number | undefined =>
+  model.price && (3 * model.price.in + model.price.out) / 4;
 
 const quickName = /flash|non-reasoning|-mini\b|nano|lite|haiku|luna|fast|turbo|instant|highspeed|spark|air\b/i;
 
@@ -204,17 +197,13 @@ const quickName = /flash|non-reasoning|-mini\b|nano|lite|haiku|luna|fast|turbo|i
 const hurried = /highspeed/i;
 
 /** Whether a model was made to be quick, by its name. */
-export function isQuick({ id }: ModelInfo): boolean {
-  return quickName.test(id);
-}
+export const isQuick = ({ id }: ModelInfo): boolean => quickName.test(id);
 
 /**
  * A name by which the greater number within a family, the newer one, is the greater text; across families this only makes the
  * order certain. The rules of a language would be loaded while the first call waits.
  */
-function byNumber({ id }: ModelInfo): string {
-  return id.toLowerCase().replace(/\d+/g, digits => digits.padStart(12, '0'));
-}
+const byNumber = ({ id }: ModelInfo): string => id.toLowerCase().replace(/\d+/g, digits => digits.padStart(12, '0'));
 
 /** The models in the order in which they suit the category, the best first; ties go by the providers' priority. */
 export function rankModels(
@@ -314,9 +303,8 @@ export interface Entry {
 }
 
 /** Whether a refusal is the operator's decision, rather than a missing key or the vendor's. */
-export function isRestriction(refusal: Refusal | undefined): refusal is Restriction {
-  return refusal !== undefined && refusal !== 'no_key' && refusal !== 'no_provider' && refusal !== 'retired';
-}
+export const isRestriction = (refusal: Refusal | undefined): refusal is Restriction =>
+  refusal !== undefined && refusal !== 'no_key' && refusal !== 'no_provider' && refusal !== 'retired';
 
 /**
  * Reads the operator's lists once. Entries are ids or aliases in any case: a list that names an alias admits the id, and
@@ -351,9 +339,8 @@ export function names(entry: Entry, model: ModelInfo): boolean {
 }
 
 /** An aggregator's id without routes, presets and whatever else may follow the model. */
-function plainId({ id, provider }: ModelInfo): string {
-  return provider === 'openrouter' || id.includes('/') ? id.replace(/[:@].*$/, '') : id;
-}
+const plainId = ({ id, provider }: ModelInfo): string =>
+  provider === 'openrouter' || id.includes('/') ? id.replace(/[:@].*$/, '') : id;
 
 /** Reads one word of a list. */
 export function readEntry(roster: Roster, text: string): Entry {

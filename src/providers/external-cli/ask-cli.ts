@@ -76,9 +76,7 @@ export function neutralPrompt({ plainAt }: Pick<CliDefinition, 'plainAt'>, promp
 }
 
 /** Prompts of ours begin with a heading. */
-function safeStart(text: string): string {
-  return /^[\p{L}\p{N}=]/u.test(text) ? text : `Request:\n${text}`;
-}
+const safeStart = (text: string): string => (/^[\p{L}\p{N}=]/u.test(text) ? text : `Request:\n${text}`);
 
 export interface AskCliParts {
   /** The environment of this process; a CLI gets what its list allows. */
@@ -268,14 +266,13 @@ function reportEvent(emit: Emit, cli: CliDefinition, { reqId, tool, onWork }: Cl
   emit({ type: 'program.step', reqId, tool, program: cli.name, step, name, detail, ...(id && { id }), ...outcome });
 }
 
-function tooMuch({ name, title }: CliDefinition): AppError {
-  return new AppError('limit', `${title} printed more than is read, and no answer among it; it was ended.`, {
+const tooMuch = ({ name, title }: CliDefinition): AppError =>
+  new AppError('limit', `${title} printed more than is read, and no answer among it; it was ended.`, {
     code: 'LIMIT',
     class: 'output_too_large',
     next: 'Ask for less in one call.',
     data: { cli_name: name },
   });
-}
 
 function warningsOf(cli: CliDefinition, { errors, warnings }: CliOutput, exit: CliExit, cut: boolean): string[] {
   const code = exit.code !== 0 && !cut ? [`${cli.title} ended with code ${exit.code} after its answer.`] : [];

@@ -48,11 +48,8 @@ const headings: Record<PromptPart['role'], string> = {
 };
 
 /** Parts as the one text that a program reads. It begins with a word of ours: never with a slash, a dash or an at sign. */
-function promptText(parts: readonly PromptPart[]): string {
-  return parts
-    .map(({ role, text }) => (text.startsWith(tailHeading) ? text : `${headings[role]}\n${text}`))
-    .join('\n\n');
-}
+const promptText = (parts: readonly PromptPart[]): string =>
+  parts.map(({ role, text }) => (text.startsWith(tailHeading) ? text : `${headings[role]}\n${text}`)).join('\n\n');
 
 /** Equal for equal parts; tells whether a prompt still begins as it did. */
 function partsDigest(parts: readonly PromptPart[]): string {
@@ -86,27 +83,24 @@ const keptMs = 30 * 24 * 3_600_000;
  * The sessions that programs keep, by the threads they belong to. One is gone on with only where the prompt begins with
  * exactly what it knows: after a fork, a compaction or a move to another directory a new one starts, with the whole thread.
  */
-function cliSessions({ state }: Pick<ConnectContext, 'state'>) {
-  return {
-    async find(place: SessionPlace, stable: readonly PromptPart[]): Promise<CliSession | undefined> {
-      const session = sessionIn(await state.get(keyOf(place)));
-      if (!session) return undefined;
-      const isKnown = partsDigest(stable.slice(0, session.parts)) === session.digest;
-      return isKnown && stable[session.parts]?.role === 'assistant' ? session : undefined;
-    },
-    async keep(place: SessionPlace, stable: readonly PromptPart[], id: string, used: Usage): Promise<void> {
-      const session = { id, parts: stable.length, digest: partsDigest(stable), used: { ...used } };
-      await state.change(keyOf(place), keptMs, () => session);
-    },
-    async drop(place: SessionPlace): Promise<void> {
-      await state.change(keyOf(place), keptMs, () => undefined);
-    },
-  };
-}
+const cliSessions = ({ state }: Pick<ConnectContext, 'state'>) => ({
+  async find(place: SessionPlace, stable: readonly PromptPart[]): Promise<CliSession | undefined> {
+    const session = sessionIn(await state.get(keyOf(place)));
+    if (!session) return undefined;
+    const isKnown = partsDigest(stable.slice(0, session.parts)) === session.digest;
+    return isKnown && stable[session.parts]?.role === 'assistant' ? session : undefined;
+  },
+  async keep(place: SessionPlace, stable: readonly PromptPart[], id: string, used: Usage): Promise<void> {
+    const session = { id, parts: stable.length, digest: partsDigest(stable), used: { ...used } };
+    await state.change(keyOf(place), keptMs, () => session);
+  },
+  async drop(place: SessionPlace): Promise<void> {
+    await state.change(keyOf(place), keptMs, () => undefined);
+  },
+});
 
-function keyOf({ thread, program, root }: SessionPlace): string {
-  return `cli/${thread}/${program}/${partsDigest([{ role: 'user', text: root }]).slice(0, 16)}`;
-}
+const keyOf = ({ thread, program, root }: SessionPlace): string =>
+  `cli/${thread}/${program}/${partsDigest([{ role: 'user', text: root }]).slice(0, 16)}`;
 
 /** What was stored may have been written by another version. */
 function sessionIn(value: JsonObject | undefined): CliSession | undefined {
@@ -124,16 +118,14 @@ interface ModelParts {
 }
 
 /** A program behind the contract that all models are asked by. */
-function cliModel(parts: ModelParts, modelId: string): LanguageModelV4 {
-  return {
-    specificationVersion: 'v4',
-    provider: cliProviderId,
-    modelId,
-    supportedUrls: {},
-    doGenerate: () => Promise.reject(new TypeError('programs are only asked for streams')),
-    doStream: async call => ({ stream: streamOf(parts, modelId, call) }),
-  };
-}
+const cliModel = (parts: ModelParts, modelId: string): LanguageModelV4 => ({
+  specificationVersion: 'v4',
+  provider: cliProviderId,
+  modelId,
+  supportedUrls: {},
+  doGenerate: () => Promise.reject(new TypeError('programs are only asked for streams')),
+  doStream: async call => ({ stream: streamOf(parts, modelId, call) }),
+});
 
 type Put = (part: LanguageModelV4StreamPart) => void;
 

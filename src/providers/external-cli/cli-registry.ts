@@ -25,13 +25,12 @@ export const builtInRoles: Readonly<Record<string, string>> = {
 };
 
 /** Told to every agent, whatever its role. */
-export function guidance(title: string): string {
-  return [
+export const guidance = (title: string): string =>
+  [
     `You are running as ${title} without a terminal, asked by another agent. Nobody can answer questions or approve anything while you work: if something is missing, say so in your answer.`,
     'Files are named, not included: read them yourself, and search with your own tools. Do not ask the one who asked you to do it, and do not call clink.',
     'End a long answer with a summary of at most 500 words between <SUMMARY> and </SUMMARY>.',
   ].join('\n');
-}
 
 /** What the tool `clink` has to know of the CLIs. */
 export interface CliRegistry {

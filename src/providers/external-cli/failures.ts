@@ -14,9 +14,8 @@ const shown = 2_000;
 export const maxLoginLength = 800;
 
 /** Some print what they want on their way out, and leave with a success. */
-export function asksForLogin({ login, output: kind }: CliDefinition, { text, failed }: CliOutput): boolean {
-  return (kind === 'text' || failed) && text.length <= maxLoginLength && login.test(text);
-}
+export const asksForLogin = ({ login, output: kind }: CliDefinition, { text, failed }: CliOutput): boolean =>
+  (kind === 'text' || failed) && text.length <= maxLoginLength && login.test(text);
 
 /**
  * Why a CLI gave no answer, as an error that says what to do. None of them is asked again: an agent may have done half of its work.
@@ -57,9 +56,8 @@ export function failureOf(cli: CliDefinition, output: CliOutput, exit: CliExit, 
   });
 }
 
-function failed(message: string, details: { class: string; next: string; data: Record<string, unknown> }): AppError {
-  return new AppError('model', message, { code: 'API_ERROR', retryable: false, ...details });
-}
+const failed = (message: string, details: { class: string; next: string; data: Record<string, unknown> }): AppError =>
+  new AppError('model', message, { code: 'API_ERROR', retryable: false, ...details });
 
 function ended({ code, signal }: CliExit): string {
   if (signal !== undefined) return `it was ended by ${signal}`;

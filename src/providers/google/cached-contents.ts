@@ -27,9 +27,7 @@ export interface GoogleAddress {
 /** A name goes into an address, and came from outside. */
 const namePattern = /^cachedContents\/[\w-]{1,200}$/;
 
-export function isCacheName(name: string): boolean {
-  return namePattern.test(name);
-}
+export const isCacheName = (name: string): boolean => namePattern.test(name);
 
 /** Between two times of the vendor: its clock need not agree with ours. */
 function keptIn(cache: unknown): number | undefined {
@@ -69,9 +67,8 @@ export function cachedContents({ baseUrl, headers }: GoogleAddress) {
       return { name, tokens: typeof tokens === 'number' && tokens > 0 ? tokens : 0, keptMs: keptIn(made) };
     },
     /** Sets the time that it has left, and tells what was granted. */
-    async renew(name: string, ttlSeconds: number, signal: AbortSignal) {
-      return keptIn(await send('PATCH', `${name}?updateMask=ttl`, { ttl: `${ttlSeconds}s` }, signal));
-    },
+    renew: async (name: string, ttlSeconds: number, signal: AbortSignal) =>
+      keptIn(await send('PATCH', `${name}?updateMask=ttl`, { ttl: `${ttlSeconds}s` }, signal)),
     async remove(name: string, signal: AbortSignal) {
       await send('DELETE', name, undefined, signal);
     },

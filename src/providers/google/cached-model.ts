@@ -13,9 +13,8 @@ import type { CacheInUse, GoogleCaches, PromptOfThread } from './context-cache.t
 const own = 'polylogueCache';
 
 /** Tells the model of which thread a prompt is. Not the vendor's: it is taken off before the vendor's package sees it. */
-export function ofThread(thread: string | undefined): SharedV4ProviderOptions {
-  return thread === undefined ? {} : { [own]: { thread } };
-}
+export const ofThread = (thread: string | undefined): SharedV4ProviderOptions =>
+  thread === undefined ? {} : { [own]: { thread } };
 
 export interface CachedModelParts {
   caches: GoogleCaches;

@@ -27,17 +27,15 @@ export function beginsLike(prompt: GooglePrefix, { messages, hash: wanted }: Beg
   return beginningOf({ ...prompt, contents: prompt.contents.slice(0, messages) }).hash === wanted;
 }
 
-function textsOf({ systemInstruction, contents }: Omit<GooglePrefix, 'model'>): string[] {
-  return [systemInstruction, ...contents].flatMap(message => {
+const textsOf = ({ systemInstruction, contents }: Omit<GooglePrefix, 'model'>): string[] =>
+  [systemInstruction, ...contents].flatMap(message => {
     const parts = isRecord(message) && Array.isArray(message.parts) ? message.parts.filter(isRecord) : [];
     return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : []));
   });
-}
 
 /** An estimate; images are not counted. */
-export function tokensOf(prefix: Omit<GooglePrefix, 'model'>): number {
-  return textsOf(prefix).reduce((sum, text) => sum + estimateTokens(text), 0);
-}
+export const tokensOf = (prefix: Omit<GooglePrefix, 'model'>): number =>
+  textsOf(prefix).reduce((sum, text) => sum + estimateTokens(text), 0);
 
 /** Paths of the files whose text stands there. */
 export function filesOf(prefix: GooglePrefix): string[] {
@@ -63,9 +61,8 @@ export interface CacheRecordsOptions {
   clock: Clock;
 }
 
-export function keyOf({ model, thread }: Pick<PromptOfThread, 'model' | 'thread'>): string {
-  return cacheKey({ provider, model, thread });
-}
+export const keyOf = ({ model, thread }: Pick<PromptOfThread, 'model' | 'thread'>): string =>
+  cacheKey({ provider, model, thread });
 
 /** Which caches there are, told to all processes on the store, and which of them are this process's to remove. */
 export function cacheRecords({ vendor, state, clock }: CacheRecordsOptions) {

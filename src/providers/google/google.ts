@@ -61,14 +61,11 @@ function modelOf({ name, inputTokenLimit, supportedGenerationMethods }: Record<s
 
 const without = /^(?!gemini-)|^gemini-(?:1|2\.0-flash-lite|robotics)|-(?:image|tts|live|customtools)/;
 
-export function googleSearches({ id }: ModelInfo): boolean {
-  return !without.test(id);
-}
+export const googleSearches = ({ id }: ModelInfo): boolean => !without.test(id);
 
 /** How often and how much it searches, the vendor decides alone. */
-export function googleSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
-  return webSearch ? [{ type: 'provider', id: 'google.google_search', name: 'google_search', args: {} }] : [];
-}
+export const googleSearchTools = ({ webSearch }: CallParams): LanguageModelV4ProviderTool[] =>
+  webSearch ? [{ type: 'provider', id: 'google.google_search', name: 'google_search', args: {} }] : [];
 
 /** The answer tells what was searched for; empty queries are not charged. */
 export const googleUses: UsesIn = part => {
@@ -201,9 +198,8 @@ function budgetOf(
   return max < least ? undefined : Math.floor(Math.min(max, Math.max(least, wanted)));
 }
 
-function wantedFor(effort: Effort, range: { min: number; max: number }): number {
-  return effort === 'none' ? 0 : Math.max(smallestThinking, budgetFor(effort, range));
-}
+const wantedFor = (effort: Effort, range: { min: number; max: number }): number =>
+  effort === 'none' ? 0 : Math.max(smallestThinking, budgetFor(effort, range));
 
 function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number {
   const config = providerOptions?.google?.thinkingConfig;

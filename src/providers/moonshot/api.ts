@@ -14,9 +14,7 @@ export async function moonshotBalance(endpoint: VendorEndpoint, signal: AbortSig
   return { available, voucher: amount(voucher), cash: amount(cash) };
 }
 
-function amount(value: unknown): number {
-  return typeof value === 'number' ? value : 0;
-}
+const amount = (value: unknown): number => (typeof value === 'number' ? value : 0);
 
 /** Moonshot itself; in China the same stands at api.moonshot.cn. */
 const moonshotBaseUrl = 'https://api.moonshot.ai/v1';

@@ -18,51 +18,49 @@ const extractMs = 120_000;
 const purpose = 'file-extract';
 
 /** Files of Moonshot, which reads documents of many kinds and pictures of text: `POST`, `GET` and `DELETE /files`. */
-export function createMoonshotFiles(endpoint: VendorEndpoint, maxBytes: number): VendorFiles {
-  return {
-    maxBytes,
-    async upload({ name, bytes }, signal) {
-      if (bytes.byteLength === 0) throw inputError(`${name} is empty; ${endpoint.provider} takes no empty files.`);
-      if (bytes.byteLength > maxBytes) throw tooLarge(name, bytes.byteLength, maxBytes);
-      const body = new FormData();
-      body.set('purpose', purpose);
-      body.set('file', new Blob([Uint8Array.from(bytes)]), plainName(name));
-      try {
-        const answer = await vendorJson(endpoint, { path: '/files', body, what, timeoutMs: uploadMs, signal });
-        return uploaded(endpoint.provider, name, answer);
-      } catch (error) {
-        throw isAppError(error) ? limitOf(error, endpoint, name, { bytes: bytes.byteLength, maxBytes }) : error;
-      }
-    },
-    async list(signal) {
-      const files = new Map<string, VendorFile>();
-      let after: string | undefined;
-      for (let page = 0; page < maxPages; page++) {
-        const path = `/files?purpose=${purpose}${after === undefined ? '' : `&after=${encodeURIComponent(after)}`}`;
-        const { data, has_more: more } = await vendorJson(endpoint, { path, what, timeoutMs: askMs, signal });
-        const rows = (Array.isArray(data) ? data : []).flatMap(fileOf);
-        for (const file of rows) files.set(file.id, file);
-        const last = rows.at(-1)?.id;
-        if (more !== true || last === undefined || last === after) break;
-        after = last;
-      }
-      return [...files.values()];
-    },
-    async remove(id, signal) {
-      if (!isFileId(id)) return false;
-      const file = { path: `/files/${id}`, what, timeoutMs: askMs, signal, expects: [404] };
-      const { status } = await vendorRequest(endpoint, { method: 'DELETE', ...file });
-      return status !== 404;
-    },
-    async content(id, signal) {
-      if (!isFileId(id)) return undefined;
-      const path = `/files/${id}/content`;
-      const text = { path, what: 'the text of a file', timeoutMs: extractMs, signal, expects: [404] };
-      const answer = await vendorRequest(endpoint, text);
-      return answer.status === 404 ? undefined : textOf(answer.text);
-    },
-  };
-}
+export const createMoonshotFiles = (endpoint: VendorEndpoint, maxBytes: number): VendorFiles => ({
+  maxBytes,
+  async upload({ name, bytes }, signal) {
+    if (bytes.byteLength === 0) throw inputError(`${name} is empty; ${endpoint.provider} takes no empty files.`);
+    if (bytes.byteLength > maxBytes) throw tooLarge(name, bytes.byteLength, maxBytes);
+    const body = new FormData();
+    body.set('purpose', purpose);
+    body.set('file', new Blob([Uint8Array.from(bytes)]), plainName(name));
+    try {
+      const answer = await vendorJson(endpoint, { path: '/files', body, what, timeoutMs: uploadMs, signal });
+      return uploaded(endpoint.provider, name, answer);
+    } catch (error) {
+      throw isAppError(error) ? limitOf(error, endpoint, name, { bytes: bytes.byteLength, maxBytes }) : error;
+    }
+  },
+  async list(signal) {
+    const files = new Map<string, VendorFile>();
+    let after: string | undefined;
+    for (let page = 0; page < maxPages; page++) {
+      const path = `/files?purpose=${purpose}${after === undefined ? '' : `&after=${encodeURIComponent(after)}`}`;
+      const { data, has_more: more } = await vendorJson(endpoint, { path, what, timeoutMs: askMs, signal });
+      const rows = (Array.isArray(data) ? data : []).flatMap(fileOf);
+      for (const file of rows) files.set(file.id, file);
+      const last = rows.at(-1)?.id;
+      if (more !== true || last === undefined || last === after) break;
+      after = last;
+    }
+    return [...files.values()];
+  },
+  async remove(id, signal) {
+    if (!isFileId(id)) return false;
+    const file = { path: `/files/${id}`, what, timeoutMs: askMs, signal, expects: [404] };
+    const { status } = await vendorRequest(endpoint, { method: 'DELETE', ...file });
+    return status !== 404;
+  },
+  async content(id, signal) {
+    if (!isFileId(id)) return undefined;
+    const path = `/files/${id}/content`;
+    const text = { path, what: 'the text of a file', timeoutMs: extractMs, signal, expects: [404] };
+    const answer = await vendorRequest(endpoint, text);
+    return answer.status === 404 ? undefined : textOf(answer.text);
+  },
+});
 
 /** The vendor wraps the text into an object with the file's kind and name. */
 function textOf(body: string): string {
@@ -71,9 +69,7 @@ function textOf(body: string): string {
 }
 
 /** Whether a text can be an id of a vendor's file; anything else could lead to another address. */
-function isFileId(id: string): boolean {
-  return /^[A-Za-z0-9_-]{1,200}$/.test(id);
-}
+const isFileId = (id: string): boolean => /^[A-Za-z0-9_-]{1,200}$/.test(id);
 
 function fileOf(row: unknown): VendorFile[] {
   if (!isRecord(row) || typeof row.id !== 'string' || !isFileId(row.id)) return [];
@@ -108,12 +104,11 @@ function plainName(path: string): string {
   return plain.length <= maxNameLength ? plain || 'file' : `${safeCut(plain, maxNameLength - 20)}${plain.slice(-20)}`;
 }
 
-function tooLarge(name: string, bytes: number, maxBytes: number): AppError {
-  return limitError('size', `${name} has ${bytes} bytes; a document has at most ${maxBytes}.`, {
+const tooLarge = (name: string, bytes: number, maxBytes: number): AppError =>
+  limitError('size', `${name} has ${bytes} bytes; a document has at most ${maxBytes}.`, {
     next: 'Split the document, or send the part that matters.',
     data: { bytes, limit: maxBytes },
   });
-}
 
 /** Vendors tell their limits in sentences of a 400. */
 function limitOf(

@@ -121,18 +121,14 @@ function canSearch(model: ModelInfo): boolean {
 }
 
 /** It neither thinks nor caches. */
-function isFirstFamily({ id }: ModelInfo): boolean {
-  return id.startsWith('moonshot-v1');
-}
+const isFirstFamily = ({ id }: ModelInfo): boolean => id.startsWith('moonshot-v1');
 
 /** The first five minutes are the vendor's own, without being asked for. */
 function asksForAnHour({ cacheSeconds }: ProviderSettings): boolean {
   return Number(cacheSeconds ?? 0) > 300;
 }
 
-function sellsAnHour({ price }: ModelInfo): boolean {
-  return price?.cacheWriteHour !== undefined;
-}
+const sellsAnHour = ({ price }: ModelInfo): boolean => price?.cacheWriteHour !== undefined;
 
 /** The vendor tells only what it read from its cache. The rest is written there, and paid as that. */
 function writtenForAnHour(usage: LanguageModelV4Usage): LanguageModelV4Usage {
@@ -152,12 +148,10 @@ function thinking({ model, effort, webSearch }: CallParams): JSONObject {
   return { reasoningEffort: sent };
 }
 
-function caching({ model, cacheKey: key }: CallParams, hour: boolean): JSONObject {
-  return {
-    ...(key !== undefined && !isFirstFamily(model) && { prompt_cache_key: key }),
-    ...(hour && sellsAnHour(model) && { prompt_cache_options: { ttl: '1h' } }),
-  };
-}
+const caching = ({ model, cacheKey: key }: CallParams, hour: boolean): JSONObject => ({
+  ...(key !== undefined && !isFirstFamily(model) && { prompt_cache_key: key }),
+  ...(hour && sellsAnHour(model) && { prompt_cache_options: { ttl: '1h' } }),
+});
 
 const maxRounds = 3;
 

@@ -67,12 +67,12 @@ export interface SearchWords {
  * came, for the search runs at the vendor; a call of the formula's tool with what the vendor makes of it. Thoughts go back with
  * the calls. A call without an allowance is asked as it is.
  */
-export function searchingModel(
+export const searchingModel = (
   model: LanguageModelV4,
   { allowanceOf, withoutSearch }: SearchWords,
   formula: MoonshotFormula,
-): LanguageModelV4 {
-  return changedModel(model, {
+): LanguageModelV4 =>
+  changedModel(model, {
     async doStream(options) {
       const allowance = allowanceOf(options);
       if (!allowance) return model.doStream(options);
@@ -92,7 +92,6 @@ export function searchingModel(
       return { ...first, stream: ReadableStream.from(conversation(options.prompt, allowance, asking)) };
     },
   });
-}
 
 /** How a model searches. */
 interface Means {
@@ -224,9 +223,7 @@ interface Round {
   finish?: Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
 }
 
-function newRound(): Round {
-  return { text: '', reasoning: '', calls: [], kinds: new Map() };
-}
+const newRound = (): Round => ({ text: '', reasoning: '', calls: [], kinds: new Map() });
 
 /** Passes on what belongs to the answer and keeps what belongs to the conversation. */
 async function* forwarded(
@@ -321,10 +318,9 @@ function exchanged(
 }
 
 /** The arguments tell how many tokens the results will take. */
-function announcedTokens(calls: readonly LanguageModelV4ToolCall[]): number {
-  return calls.reduce((sum, { input }) => {
+const announcedTokens = (calls: readonly LanguageModelV4ToolCall[]): number =>
+  calls.reduce((sum, { input }) => {
     const parsed = parsedJson(input);
     const usage = isRecord(parsed) && isRecord(parsed.usage) ? parsed.usage.total_tokens : undefined;
     return sum + (typeof usage === 'number' && Number.isFinite(usage) && usage > 0 ? usage : 0);
   }, 0);
-}

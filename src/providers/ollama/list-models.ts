@@ -71,14 +71,10 @@ export function createOllamaList({ server, cap, cloud }: OllamaListing): (signal
 }
 
 /** Whether a name is one that Ollama's servers answer themselves, wherever the question was sent. */
-export function isCloudName(name: string): boolean {
-  return /[:-]cloud$/i.test(name);
-}
+export const isCloudName = (name: string): boolean => /[:-]cloud$/i.test(name);
 
 /** Ollama takes a name without a tag for its `latest`, and so does the catalogue. */
-function plainName(name: string): string {
-  return name.replace(/:latest$/, '');
-}
+const plainName = (name: string): string => name.replace(/:latest$/, '');
 
 async function get({ baseUrl, headers }: OllamaServer, signal: AbortSignal): Promise<Record<string, unknown>> {
   try {

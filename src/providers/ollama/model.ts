@@ -89,11 +89,8 @@ function jsonOf(value: unknown): JsonObject {
   return copy;
 }
 
-function base64(data: string | Uint8Array): string {
-  return typeof data === 'string'
-    ? data
-    : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
-}
+const base64 = (data: string | Uint8Array): string =>
+  typeof data === 'string' ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
 
 type Controller = TransformStreamDefaultController<LanguageModelV4StreamPart>;
 
@@ -188,9 +185,8 @@ function usageOf({ prompt_eval_count: input, eval_count: output }: Line) {
 }
 
 /** A model of an Ollama server, asked through its own chat interface. */
-export function ollamaModel(server: OllamaServer, id: string): LanguageModelV4 {
-  return streamingModel({ provider: 'ollama', modelId: id, doStream: options => stream(server, id, options) });
-}
+export const ollamaModel = (server: OllamaServer, id: string): LanguageModelV4 =>
+  streamingModel({ provider: 'ollama', modelId: id, doStream: options => stream(server, id, options) });
 
 async function stream({ baseUrl, headers }: OllamaServer, id: string, options: LanguageModelV4CallOptions) {
   const { body, warnings } = chatBody(id, options);

@@ -117,9 +117,7 @@ function capOf({ numCtx }: ProviderSettings): number {
   return Number.isInteger(tokens) && tokens > 0 ? tokens : defaultWindow;
 }
 
-function withCloud({ cloudModels }: ProviderSettings): boolean {
-  return cloudModels === 'true';
-}
+const withCloud = ({ cloudModels }: ProviderSettings): boolean => cloudModels === 'true';
 
 function leads(host: string, where: (url: string) => boolean): boolean {
   try {

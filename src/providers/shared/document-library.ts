@@ -34,40 +34,36 @@ export interface UploadMemory {
 const rememberedMs = 30 * 24 * 3_600_000;
 
 /** `prefix` names vendor and account and ends with a slash. */
-export function createUploadMemory(prefix: string, state: SharedState, clock: Pick<Clock, 'now'>): UploadMemory {
-  return {
-    async find(sha256, owner) {
-      const value = await state.change(
-        prefix + sha256,
-        rememberedMs,
-        before => before && { ...before, owners: [...new Set([...ownersOf(before), owner])] },
-      );
-      return value && fileOf(value);
-    },
-    async keep(sha256, { id, filename, bytes }, owner) {
-      const value = { file_id: id, filename, bytes, at: clock.now(), owners: [owner] };
-      await state.change(prefix + sha256, rememberedMs, () => value);
-    },
-    async forget(sha256) {
-      await state.change(prefix + sha256, rememberedMs, () => undefined);
-    },
-    async all() {
-      const entries = [...(await state.list(prefix))].map(([key, value]): RememberedUpload => {
-        return { sha256: key.slice(prefix.length), file: fileOf(value), owners: ownersOf(value) };
-      });
-      return new Map(entries.map(entry => [entry.file.id, entry]));
-    },
-  };
-}
+export const createUploadMemory = (prefix: string, state: SharedState, clock: Pick<Clock, 'now'>): UploadMemory => ({
+  async find(sha256, owner) {
+    const value = await state.change(
+      prefix + sha256,
+      rememberedMs,
+      before => before && { ...before, owners: [...new Set([...ownersOf(before), owner])] },
+    );
+    return value && fileOf(value);
+  },
+  async keep(sha256, { id, filename, bytes }, owner) {
+    const value = { file_id: id, filename, bytes, at: clock.now(), owners: [owner] };
+    await state.change(prefix + sha256, rememberedMs, () => value);
+  },
+  async forget(sha256) {
+    await state.change(prefix + sha256, rememberedMs, () => undefined);
+  },
+  async all() {
+    const entries = [...(await state.list(prefix))].map(([key, value]): RememberedUpload => {
+      return { sha256: key.slice(prefix.length), file: fileOf(value), owners: ownersOf(value) };
+    });
+    return new Map(entries.map(entry => [entry.file.id, entry]));
+  },
+});
 
 function fileOf({ file_id: id, filename, bytes, at }: JsonObject): VendorFile {
   const createdAt = Math.floor(Number(at) / 1_000);
   return { id: String(id), filename: String(filename), bytes: Number(bytes), createdAt, status: 'ok' };
 }
 
-function ownersOf({ owners }: JsonObject): string[] {
-  return Array.isArray(owners) ? owners.map(String) : [];
-}
+const ownersOf = ({ owners }: JsonObject): string[] => (Array.isArray(owners) ? owners.map(String) : []);
 
 export interface LibraryParts {
   provider: string;
@@ -85,9 +81,8 @@ const extensions =
   /\.(pdf|docx?|dot|xlsx?|pptx?|epub|mobi|png|jpe?g|jfif|pjpeg|pjp|webp|bmp|dib|gif|tiff?|ico|avif|apng|xbm|svgz)$/i;
 
 /** A short name for a key, which can't be told back from it. */
-export function accountOf(key: string): string {
-  return createHash('sha256').update(`account\0${key}`).digest('hex').slice(0, 16);
-}
+export const accountOf = (key: string): string =>
+  createHash('sha256').update(`account\0${key}`).digest('hex').slice(0, 16);
 
 export function createDocumentLibrary({ provider, files, account, state, clock }: LibraryParts): DocumentLibrary {
   const memory = createUploadMemory(`uploads/${provider}/${account}/`, state, clock);
@@ -142,9 +137,7 @@ export function createDocumentLibrary({ provider, files, account, state, clock }
   };
 }
 
-function newestFirst(a: KeptDocument, b: KeptDocument): number {
-  return b.createdAt - a.createdAt || (a.id < b.id ? -1 : 1);
-}
+const newestFirst = (a: KeptDocument, b: KeptDocument): number => b.createdAt - a.createdAt || (a.id < b.id ? -1 : 1);
 
 /** Runs work on one key one after the other: two calls with the same document must not both upload it. */
 function createTurns(): <Result>(key: string, work: () => Promise<Result>) => Promise<Result> {
@@ -160,12 +153,11 @@ function createTurns(): <Result>(key: string, work: () => Promise<Result>) => Pr
   };
 }
 
-function noSuchFile(provider: string, id: string): AppError {
-  return new AppError('input', `${provider} has no file ${JSON.stringify(id.slice(0, 100))}.`, {
+const noSuchFile = (provider: string, id: string): AppError =>
+  new AppError('input', `${provider} has no file ${JSON.stringify(id.slice(0, 100))}.`, {
     code: 'INVALID_INPUT_FORMAT',
     class: 'files',
     provider,
     next: 'kimi_manage_files with operation "list" shows the files; upload the document again.',
     validationErrors: [{ field: 'file_ids', error: 'unknown file' }],
   });
-}

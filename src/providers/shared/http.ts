@@ -22,9 +22,8 @@ function currentDispatcher(): { dispatch: Dispatch } | undefined {
   return undefined;
 }
 
-function isDispatcher(value: unknown): value is { dispatch: Dispatch } {
-  return isRecord(value) && typeof value.dispatch === 'function';
-}
+const isDispatcher = (value: unknown): value is { dispatch: Dispatch } =>
+  isRecord(value) && typeof value.dispatch === 'function';
 
 /**
  * Carries each request as Node would at that moment, so that a proxy counts whenever it was set up. Node gives up on an
@@ -92,19 +91,17 @@ export function versionedFetch(baseUrl: string, fetch: Fetch): { fetch: Fetch; b
 }
 
 /** Undefined where the address was written as it answers. */
-export function addressRemark(setting: string, written: string, answering: string): string | undefined {
-  return written === answering ? undefined : `${setting} is used as ${answering}`;
-}
+export const addressRemark = (setting: string, written: string, answering: string): string | undefined =>
+  written === answering ? undefined : `${setting} is used as ${answering}`;
 
-function redirected(status: number, { origin }: URL): AppError {
-  return new AppError('model', `The address redirects (${status}) to ${origin}; the request and its key stay here.`, {
+const redirected = (status: number, { origin }: URL): AppError =>
+  new AppError('model', `The address redirects (${status}) to ${origin}; the request and its key stay here.`, {
     code: 'API_ERROR',
     class: 'bad_upstream',
     retryable: false,
     status,
     next: "If that is where the vendor is, set the provider's base URL to it.",
   });
-}
 
 export interface JsonQuestion {
   url: string;

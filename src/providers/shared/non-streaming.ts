@@ -75,9 +75,7 @@ function eventsOf(body: unknown): Event[] | undefined {
   return isCandidates(body) ? [body] : undefined;
 }
 
-function isCandidates(value: unknown): value is Event {
-  return isRecord(value) && Array.isArray(value.candidates);
-}
+const isCandidates = (value: unknown): value is Event => isRecord(value) && Array.isArray(value.candidates);
 
 function chatChunk(body: Body, choices: readonly unknown[]): Event {
   const chunks = choices.filter(isRecord).map(({ message, ...choice }, index) => ({
@@ -93,9 +91,8 @@ function chatChunk(body: Body, choices: readonly unknown[]): Event {
 }
 
 /** In a stream each call says which one it is. */
-function indexed(calls: unknown): Body {
-  return Array.isArray(calls) ? { tool_calls: calls.filter(isRecord).map((call, index) => ({ index, ...call })) } : {};
-}
+const indexed = (calls: unknown): Body =>
+  Array.isArray(calls) ? { tool_calls: calls.filter(isRecord).map((call, index) => ({ index, ...call })) } : {};
 
 function responseEvents(body: Body, output: readonly unknown[]): Event[] {
   const items = output.filter(isRecord);

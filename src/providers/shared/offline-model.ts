@@ -23,8 +23,8 @@ interface OfflineOptions {
 }
 
 /** A model that answers in this process, with an exact account of what it was given. */
-export function offlineModel(options: OfflineOptions): LanguageModelV4 {
-  return streamingModel({
+export const offlineModel = (options: OfflineOptions): LanguageModelV4 =>
+  streamingModel({
     provider: options.vendor,
     modelId: options.id,
     async doStream({ prompt, abortSignal }) {
@@ -32,7 +32,6 @@ export function offlineModel(options: OfflineOptions): LanguageModelV4 {
       return { stream: paced(streamParts(answerTo(prompt, options)), abortSignal) };
     },
   });
-}
 
 const stop = { unified: 'stop', raw: 'stop' } as const;
 
@@ -56,13 +55,12 @@ function answerTo(prompt: LanguageModelV4Prompt, { vendor, id, window }: Offline
   };
 }
 
-function tooLong(tokens: number, window: number): AppError {
-  return new AppError('model', `The prompt has about ${tokens} tokens; the window is ${window}.`, {
+const tooLong = (tokens: number, window: number): AppError =>
+  new AppError('model', `The prompt has about ${tokens} tokens; the window is ${window}.`, {
     code: 'API_ERROR',
     class: 'context_length',
     retryable: false,
   });
-}
 
 function accountOf(prompt: LanguageModelV4Prompt, vendor: string, model: string) {
   const messages = prompt.map((message, index) => accountOfMessage(message, index, prompt));
@@ -101,9 +99,8 @@ function textOf({ content }: LanguageModelV4Message): string {
   return content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n');
 }
 
-function imagesIn({ content }: LanguageModelV4Message): number {
-  return typeof content === 'string' ? 0 : content.filter(part => part.type === 'file').length;
-}
+const imagesIn = ({ content }: LanguageModelV4Message): number =>
+  typeof content === 'string' ? 0 : content.filter(part => part.type === 'file').length;
 
 function sectionOf(text: string, index: number, prompt: LanguageModelV4Prompt): 'preamble' | 'turn' | 'tail' {
   if (text.startsWith(tailHeading)) return 'tail';

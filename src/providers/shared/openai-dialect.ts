@@ -54,14 +54,12 @@ export function chatUsage(usage: ReportedUsage | null | undefined): LanguageMode
 }
 
 /** What OpenAI's Responses interface is told for these parameters, in the words of the AI SDK's package. */
-export function responsesOptions(params: CallParams): JSONObject {
-  return {
-    ...sharedOptions(params, params.model.efforts),
-    systemMessageMode: 'developer',
-    // Summaries of reasoning are refused to organisations that did not verify themselves, and nobody reads them here.
-    reasoningSummary: null,
-  };
-}
+export const responsesOptions = (params: CallParams): JSONObject => ({
+  ...sharedOptions(params, params.model.efforts),
+  systemMessageMode: 'developer',
+  // Summaries of reasoning are refused to organisations that did not verify themselves, and nobody reads them here.
+  reasoningSummary: null,
+});
 
 /** The same for Chat Completions. */
 export function chatOptions(params: CallParams): JSONObject {

@@ -19,35 +19,33 @@ export function streamingModel(model: Pick<LanguageModelV4, 'provider' | 'modelI
 }
 
 /** The same model, each call of which is changed before the vendor's package sees it. */
-export function adjustedModel(
+export const adjustedModel = (
   model: LanguageModelV4,
   adjust: (options: LanguageModelV4CallOptions) => LanguageModelV4CallOptions,
-): LanguageModelV4 {
-  return changedModel(model, {
+): LanguageModelV4 =>
+  changedModel(model, {
     doGenerate: options => model.doGenerate(adjust(options)),
     doStream: options => model.doStream(adjust(options)),
   });
-}
 
 /** The same model, each of whose streams goes through a transform of its own. */
-export function transformedModel(
+export const transformedModel = (
   model: LanguageModelV4,
   transform: (options: LanguageModelV4CallOptions) => TransformStream<Part, Part>,
-): LanguageModelV4 {
-  return changedModel(model, {
+): LanguageModelV4 =>
+  changedModel(model, {
     async doStream(options) {
       const result = await model.doStream(options);
       return { ...result, stream: result.stream.pipeThrough(transform(options)) };
     },
   });
-}
 
 /** The same model, each part of whose streams becomes what the map of that stream makes of it. */
-export function mappedParts(
+export const mappedParts = (
   model: LanguageModelV4,
   mapping: (options: LanguageModelV4CallOptions) => (part: Part) => Part[],
-): LanguageModelV4 {
-  return transformedModel(model, options => {
+): LanguageModelV4 =>
+  transformedModel(model, options => {
     const map = mapping(options);
     return new TransformStream({
       transform(part, controller) {
@@ -55,7 +53,6 @@ export function mappedParts(
       },
     });
   });
-}
 
 type Controller = TransformStreamDefaultController<Part>;
 
@@ -70,9 +67,7 @@ const maxTagLength = 1_000;
  * The same model, with the thoughts that some servers write in front of the answer, as `<think>…</think>`, told as
  * reasoning. Later tags are text: an answer may speak of them.
  */
-export function withThoughtsApart(model: LanguageModelV4): LanguageModelV4 {
-  return transformedModel(model, thoughtsApart);
-}
+export const withThoughtsApart = (model: LanguageModelV4): LanguageModelV4 => transformedModel(model, thoughtsApart);
 
 /** `start`: nothing but white space so far. `thoughts`: inside of the tags. `gap`: the white space behind them. */
 type Place = 'start' | 'thoughts' | 'gap' | 'text';

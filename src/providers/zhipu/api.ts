@@ -57,38 +57,34 @@ function textOf(value: unknown, maxLength: number): string | undefined {
 const zhipuBaseUrl = 'https://api.z.ai/api/paas/v4';
 
 /** Where GLM is asked for searches and embeddings: where it is asked for answers. */
-export function zhipuEndpoint({ apiKey = '', baseUrl }: ProviderSettings, now: () => number): VendorEndpoint {
-  return {
-    provider: 'zhipu',
-    baseUrl: checkedBaseUrl(baseUrl ?? zhipuBaseUrl, 'ZHIPU_BASE_URL'),
-    headers: { authorization: `Bearer ${apiKey}` },
-    keyName: 'ZHIPUAI_API_KEY',
-    now,
-  };
-}
+export const zhipuEndpoint = ({ apiKey = '', baseUrl }: ProviderSettings, now: () => number): VendorEndpoint => ({
+  provider: 'zhipu',
+  baseUrl: checkedBaseUrl(baseUrl ?? zhipuBaseUrl, 'ZHIPU_BASE_URL'),
+  headers: { authorization: `Bearer ${apiKey}` },
+  keyName: 'ZHIPUAI_API_KEY',
+  now,
+});
 
 const timeoutMs = 60_000;
 
 /** The search of Z.ai and BigModel that stands by itself. */
-export function createZhipuWebSearch(endpoint: VendorEndpoint, engine: string): WebSearcher {
-  return {
-    provider: endpoint.provider,
-    engine,
-    async search({ query, count, recency, domain, engine: own = engine }, signal) {
-      const body: JsonObject = {
-        search_engine: own,
-        search_query: query,
-        // BigModel, whose engines these are, wants it said.
-        ...(own.startsWith('search_') && { search_intent: false }),
-        count: hitsToAsk(own, count),
-        ...(domain !== undefined && { search_domain_filter: domain }),
-        ...(recency !== undefined && { search_recency_filter: recency }),
-        content_size: 'medium',
-      };
-      const headers = { 'accept-language': 'en-US,en' };
-      const what = 'a search of the web';
-      const answer = await vendorJson(endpoint, { path: '/web_search', body, headers, what, timeoutMs, signal });
-      return hitsOf(answer.search_result).slice(0, count);
-    },
-  };
-}
+export const createZhipuWebSearch = (endpoint: VendorEndpoint, engine: string): WebSearcher => ({
+  provider: endpoint.provider,
+  engine,
+  async search({ query, count, recency, domain, engine: own = engine }, signal) {
+    const body: JsonObject = {
+      search_engine: own,
+      search_query: query,
+      // BigModel, whose engines these are, wants it said.
+      ...(own.startsWith('search_') && { search_intent: false }),
+      count: hitsToAsk(own, count),
+      ...(domain !== undefined && { search_domain_filter: domain }),
+      ...(recency !== undefined && { search_recency_filter: recency }),
+      content_size: 'medium',
+    };
+    const headers = { 'accept-language': 'en-US,en' };
+    const what = 'a search of the web';
+    const answer = await vendorJson(endpoint, { path: '/web_search', body, headers, what, timeoutMs, signal });
+    return hitsOf(answer.search_result).slice(0, count);
+  },
+});

@@ -38,8 +38,8 @@ export function zhipuModel(model: LanguageModelV4, engine: string): LanguageMode
   });
 }
 
-function sourcesOf(chunk: unknown): LanguageModelV4StreamPart[] {
-  return hitsOf(isRecord(chunk) ? chunk.web_search : undefined).map(({ title, url, snippet, date }) => ({
+const sourcesOf = (chunk: unknown): LanguageModelV4StreamPart[] =>
+  hitsOf(isRecord(chunk) ? chunk.web_search : undefined).map(({ title, url, snippet, date }) => ({
     type: 'source',
     sourceType: 'url',
     id: url,
@@ -47,7 +47,6 @@ function sourcesOf(chunk: unknown): LanguageModelV4StreamPart[] {
     title,
     providerMetadata: { zhipu: { ...(snippet && { snippet }), ...(date && { date }) } },
   }));
-}
 
 export const zhipu = defineProvider({
   id: 'zhipu',

@@ -69,9 +69,7 @@ const marginMs = 60_000;
 export function redisFacts({ client, keys, random }: RedisParts): RedisFacts {
   const place = [keys.fact];
   return {
-    async fact(key, now) {
-      return liveFact(textsOf(await client.run(readScript, place, [key])), now);
-    },
+    fact: async (key, now) => liveFact(textsOf(await client.run(readScript, place, [key])), now),
     async facts(prefix, now) {
       const found = new Map<string, Fact>();
       for (const part of partsOf(await client.run(listScript, place, [prefix], 'bulk'))) {

@@ -36,22 +36,20 @@ return 1
  * A lease falls when its time is over by the clock of whoever asks, or by the server's own; that of a process that was killed
  * on this machine falls at once, where the system can tell.
  */
-export function redisLeases({ client, keys, marks }: RedisParts): Pick<Store, 'lease' | 'release'> {
-  return {
-    async lease(id, holder, ttlMs, now) {
-      const name = keys.lease(id);
-      const mine = markedHolder(marks, holder);
-      const facts = [mine, String(now + ttlMs), String(now), String(Math.ceil(ttlMs + marginMs))];
-      const current = String(await client.run(takeScript, [name], [...facts, '']));
-      if (current === mine) return true;
-      if (stateOfHolder(marks, current) !== 'gone') return false;
-      return String(await client.run(takeScript, [name], [...facts, current])) === mine;
-    },
-    async release(id, holder) {
-      await client.run(giveScript, [keys.lease(id)], [markedHolder(marks, holder)]);
-    },
-  };
-}
+export const redisLeases = ({ client, keys, marks }: RedisParts): Pick<Store, 'lease' | 'release'> => ({
+  async lease(id, holder, ttlMs, now) {
+    const name = keys.lease(id);
+    const mine = markedHolder(marks, holder);
+    const facts = [mine, String(now + ttlMs), String(now), String(Math.ceil(ttlMs + marginMs))];
+    const current = String(await client.run(takeScript, [name], [...facts, '']));
+    if (current === mine) return true;
+    if (stateOfHolder(marks, current) !== 'gone') return false;
+    return String(await client.run(takeScript, [name], [...facts, current])) === mine;
+  },
+  async release(id, holder) {
+    await client.run(giveScript, [keys.lease(id)], [markedHolder(marks, holder)]);
+  },
+});
 
 export interface RedisJobs extends Pick<Store, 'createJob' | 'job' | 'jobs' | 'endJob'> {
   dropOfThread(owner: string, thread: ThreadId): Promise<void>;

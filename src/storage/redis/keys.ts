@@ -2,9 +2,7 @@ import { hash } from 'node:crypto';
 
 export type RedisKeys = ReturnType<typeof redisKeys>;
 
-export function ownerHash(owner: string): string {
-  return hash('sha256', owner).slice(0, 32);
-}
+export const ownerHash = (owner: string): string => hash('sha256', owner).slice(0, 32);
 
 /**
  * Names of everything that is kept. What has to change in one step stands in the same braces, which is what a cluster goes by

@@ -25,9 +25,8 @@ export function redisPrune(
 ): Pick<Store, 'prune' | 'prunable'> {
   const ownersOf = async () => allTextsOf(await client.send(keys.owners, ['SMEMBERS', keys.owners]));
 
-  async function ranged(list: string, upTo: string): Promise<string[]> {
-    return allTextsOf(await client.send(list, ['ZRANGE', list, '-inf', upTo, 'BYSCORE']));
-  }
+  const ranged = async (list: string, upTo: string): Promise<string[]> =>
+    allTextsOf(await client.send(list, ['ZRANGE', list, '-inf', upTo, 'BYSCORE']));
 
   /** The stored threads that begin with this one; a damaged one counts. */
   async function forksOf(id: string): Promise<ThreadId[]> {

@@ -86,12 +86,11 @@ export function packRecord(record: StoredRecord): string {
 }
 
 /** The record, or undefined when it is damaged or of another kind. */
-export function unpackRecord<Kind extends StoredRecord['kind']>(
+export const unpackRecord = <Kind extends StoredRecord['kind']>(
   text: string | undefined,
   kind: Kind,
-): RecordOf<Kind> | undefined {
-  return text === undefined ? undefined : openRecord(text.slice(sealChars), text.slice(0, sealChars), kind);
-}
+): RecordOf<Kind> | undefined =>
+  text === undefined ? undefined : openRecord(text.slice(sealChars), text.slice(0, sealChars), kind);
 
 export function damaged(id: string, what: string): never {
   throw storageError('corrupt', `Thread ${id} is not served: ${what} is damaged in Redis, or was evicted.`, {
@@ -141,6 +140,4 @@ export async function findHead(client: RedisClient, keys: RedisKeys, id: ThreadI
   return foundHead(id, await client.send(head, ['HMGET', head, ...headFields]));
 }
 
-export function publicHead({ head, origin }: StoredHead): ThreadHead {
-  return wholeHead(head, origin);
-}
+export const publicHead = ({ head, origin }: StoredHead): ThreadHead => wholeHead(head, origin);

@@ -10,9 +10,7 @@ export interface RedisScript {
 /** `frees` changes something on a primary that has no room, too. */
 export type ScriptKind = 'reads' | 'frees' | 'writes';
 
-export function redisScript(kind: ScriptKind, text: string): RedisScript {
-  return { text, kind, sha1: hash('sha1', text) };
-}
+export const redisScript = (kind: ScriptKind, text: string): RedisScript => ({ text, kind, sha1: hash('sha1', text) });
 
 /** Lets a key live at least as long as that; never shorter, because somebody else may need it for longer. */
 export const raiseLife = `
@@ -23,16 +21,11 @@ end
 `;
 
 /** The texts in a reply; what is not there is undefined. */
-export function textsOf(reply: unknown): (string | undefined)[] {
-  return Array.isArray(reply)
-    ? reply.map(each => (each === null || each === undefined ? undefined : String(each)))
-    : [];
-}
+export const textsOf = (reply: unknown): (string | undefined)[] =>
+  Array.isArray(reply) ? reply.map(each => (each === null || each === undefined ? undefined : String(each))) : [];
 
 /** The texts of a reply in which each has to be there. */
-export function allTextsOf(reply: unknown): string[] {
-  return textsOf(reply).filter(text => text !== undefined);
-}
+export const allTextsOf = (reply: unknown): string[] => textsOf(reply).filter(text => text !== undefined);
 
 /** A reply with names and values in turn. */
 export function pairsOf(reply: unknown): [string, string][] {
@@ -43,6 +36,4 @@ export function pairsOf(reply: unknown): [string, string][] {
 }
 
 /** The parts of a reply that is a list of lists. */
-export function partsOf(reply: unknown): unknown[] {
-  return Array.isArray(reply) ? reply : [];
-}
+export const partsOf = (reply: unknown): unknown[] => (Array.isArray(reply) ? reply : []);

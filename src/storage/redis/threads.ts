@@ -48,9 +48,7 @@ export function lives(lifeMs: number): [head: string, rest: string] {
   return [String(Math.ceil(lifeMs + tombstoneLifeMs)), String(Math.ceil(lifeMs + graceMs))];
 }
 
-export function textLife(lifeMs: number): number {
-  return Math.ceil(2 * lifeMs + graceMs);
-}
+export const textLife = (lifeMs: number): number => Math.ceil(2 * lifeMs + graceMs);
 
 /** Sees to it that the server forgets nothing that somebody still needs. */
 export function redisKeeping(client: RedisClient, keys: RedisKeys, blobs: RedisBlobs) {
@@ -110,9 +108,8 @@ export function changeParts(
 }
 
 /** A search asks only whether words occur, so each is kept once. */
-function distinctWords(text: string): string {
-  return [...new Set(foldWords(text.slice(0, searchedChars)).split(' '))].join(' ');
-}
+const distinctWords = (text: string): string =>
+  [...new Set(foldWords(text.slice(0, searchedChars)).split(' '))].join(' ');
 
 /** A thread of what `readThread` answers after the head; undefined when its turns are gone. */
 export function threadOf(head: ThreadHead, startSeq: number, answer: readonly unknown[]): Thread | undefined {

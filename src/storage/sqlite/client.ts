@@ -19,9 +19,8 @@ export type WriteRequest<Op extends keyof SqliteWrites = keyof SqliteWrites> = {
 type Performers = { [Op in keyof SqliteWrites]: (...args: WriteArgs[Op]) => unknown };
 
 /** Makes a change. Yes and no are 1 and 0; where there is nothing to say it is 0. */
-export function perform<Op extends keyof SqliteWrites>(writes: Performers, { op, args }: WriteRequest<Op>): number {
-  return Number(writes[op](...args) ?? 0);
-}
+export const perform = <Op extends keyof SqliteWrites>(writes: Performers, { op, args }: WriteRequest<Op>): number =>
+  Number(writes[op](...args) ?? 0);
 
 /** What is done between transactions. */
 export type ControlRequest =
@@ -64,14 +63,13 @@ interface Waiting {
 
 const program = new URL(import.meta.url.endsWith('.ts') ? './writer.ts' : './sqlite-writer.js', import.meta.url);
 
-function startThread(options: WriterOptions): Worker {
-  return new Worker(options.program === undefined ? program : new URL(options.program), {
+const startThread = (options: WriterOptions): Worker =>
+  new Worker(options.program === undefined ? program : new URL(options.program), {
     workerData: options,
     execArgv: [],
     // What it reads and writes is gone at once: a young generation as large as this process's would hold 10 MB for nothing.
     resourceLimits: { maxYoungGenerationSizeMb: 4 },
   });
-}
 
 /** The near side of the writer's thread, which it starts with the first request and again when it died. */
 export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (message: string) => void) {
@@ -147,13 +145,12 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   }
 
   /** `unhurried`: goes along with the next request, in its transaction, or after `lingerMs` by itself. */
-  function send(request: WriteRequest | ControlRequest, unhurried = false): Promise<number> {
-    return new Promise((resolve, reject) => {
+  const send = (request: WriteRequest | ControlRequest, unhurried = false): Promise<number> =>
+    new Promise((resolve, reject) => {
       outbox.push({ request: { id: ++lastId, now: clock.now(), request }, resolve, reject });
       if (!unhurried) queueMicrotask(flush);
       else if (!isTimed) void flushLater();
     });
-  }
 
   return {
     send,

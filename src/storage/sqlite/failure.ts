@@ -24,9 +24,8 @@ const needsWriter = new Set([264, 520, 1288]);
 const fullDisk = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /** SQLite's extended result code, when the error is one of SQLite's. */
-export function sqliteCode(error: unknown): number | undefined {
-  return isRecord(error) && typeof error.errcode === 'number' ? error.errcode : undefined;
-}
+export const sqliteCode = (error: unknown): number | undefined =>
+  isRecord(error) && typeof error.errcode === 'number' ? error.errcode : undefined;
 
 /** The file itself is damaged, or was never a database; so is a row that is, or whose numbers are larger than any of ours. */
 export function isDamage(error: unknown): boolean {
@@ -37,11 +36,8 @@ export function isDamage(error: unknown): boolean {
 }
 
 /** The disk failed a read, which says nothing about what is on it. */
-export function isFailedRead(error: unknown): boolean {
-  return (
-    failedReads.has(sqliteCode(error) ?? 0) || (isRecord(error) && error.code === 'EIO' && error.syscall === 'read')
-  );
-}
+export const isFailedRead = (error: unknown): boolean =>
+  failedReads.has(sqliteCode(error) ?? 0) || (isRecord(error) && error.code === 'EIO' && error.syscall === 'read');
 
 /** The disk has no room, as SQLite or the file system says. */
 function isFull(error: unknown, extended: number | undefined, file: string): boolean {
@@ -115,31 +111,24 @@ export function sqliteFailure(error: unknown, file: string): AppError {
 
 type Extra = Partial<ErrorDetails>;
 
-function full(file: string, details: Extra): AppError {
-  return storageError('storage_full', `There is no room left for ${file}.`, {
+const full = (file: string, details: Extra): AppError =>
+  storageError('storage_full', `There is no room left for ${file}.`, {
     ...details,
     next: 'Free space on that disk, or delete threads; the next call works again without a restart.',
   });
-}
 
 /** Not `retryable`: what a broken disk was asked is not asked again by itself. */
-function failedIo(doing: string, file: string, raw: string, details: Extra): AppError {
-  return storageError(
-    'unavailable',
-    `The disk failed while ${doing} ${file}: ${raw}. Nothing in the file was changed.`,
-    {
-      ...details,
-      next: 'Try again; if it fails again, check the disk and the system log, and copy the data directory to another disk.',
-    },
-  );
-}
+const failedIo = (doing: string, file: string, raw: string, details: Extra): AppError =>
+  storageError('unavailable', `The disk failed while ${doing} ${file}: ${raw}. Nothing in the file was changed.`, {
+    ...details,
+    next: 'Try again; if it fails again, check the disk and the system log, and copy the data directory to another disk.',
+  });
 
-function unavailable(file: string, raw: string, details: Extra): AppError {
-  return storageError('unavailable', `The threads in ${file} cannot be reached: ${raw}.`, {
+const unavailable = (file: string, raw: string, details: Extra): AppError =>
+  storageError('unavailable', `The threads in ${file} cannot be reached: ${raw}.`, {
     ...details,
     next: 'Check the disk and its permissions, then try again.',
   });
-}
 
 function fileSystemFailure(error: unknown, raw: string, file: string, details: Extra): AppError {
   const system = isRecord(error) && typeof error.code === 'string' ? error.code : '';
@@ -165,6 +154,5 @@ export function packFailure({ kind, message, details }: AppError): FailureMessag
   return { kind, message, details: { code: errorCode, class: errorClass, next, data, retryable } };
 }
 
-export function unpackFailure({ kind, message, details }: FailureMessage): AppError {
-  return new AppError(kind, message, details);
-}
+export const unpackFailure = ({ kind, message, details }: FailureMessage): AppError =>
+  new AppError(kind, message, details);

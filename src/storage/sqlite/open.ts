@@ -9,9 +9,7 @@ import { durableTables, sqliteSchema } from './schema.ts';
 import { openDatabase, threadNumber } from './tables.ts';
 
 /** The finished replacement of a damaged file, between the moment it is whole and the moment it takes its place. */
-export function salvagedName(file: string): string {
-  return `${file}.salvaged`;
-}
+export const salvagedName = (file: string): string => `${file}.salvaged`;
 
 export interface RepairOptions {
   /** Epoch milliseconds; names what is set aside. */
@@ -95,9 +93,7 @@ export interface OpenFile {
 }
 
 /** The file's inode, or undefined when there is none. Looks at the path only: opening the file would drop SQLite's locks. */
-export function inodeOf(file: string): number | undefined {
-  return statSync(file, { throwIfNoEntry: false })?.ino;
-}
+export const inodeOf = (file: string): number | undefined => statSync(file, { throwIfNoEntry: false })?.ino;
 
 /**
  * Opens the file for writing: creates, migrates, checks and, where it is damaged, replaces it. All of it under a lock, so
@@ -230,9 +226,7 @@ function check(db: DatabaseSync, bytes: number | undefined): string | undefined 
   }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 function problemIn(db: DatabaseSync, check: string): string | undefined {
   const [finding] = Object.values(db.prepare(check).get() ?? {});

@@ -72,9 +72,7 @@ function pageSource(handle: number, file: string) {
   };
 }
 
-function logOf(file: string): Buffer {
-  return existsSync(`${file}-wal`) ? readFileSync(`${file}-wal`) : Buffer.alloc(0);
-}
+const logOf = (file: string): Buffer => (existsSync(`${file}-wal`) ? readFileSync(`${file}-wal`) : Buffer.alloc(0));
 
 interface Log {
   /** The pages and where each begins, oldest first, up to the last complete transaction. */

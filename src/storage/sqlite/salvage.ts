@@ -88,9 +88,7 @@ function collect(file: string): Found {
 }
 
 /** Whether a file whose header says nothing, or something else, holds records of ours. */
-export function isOurs(file: string): boolean {
-  return existsSync(file) && recordsOf(file).next().done !== true;
-}
+export const isOurs = (file: string): boolean => existsSync(file) && recordsOf(file).next().done !== true;
 
 /** What is read of older states of pages, too: it is never changed, or tells by itself which state is the later. */
 const lasting = new Set<StoredRecord['kind']>(['origin', 'head', 'turn', 'exchange', 'compaction']);
@@ -158,9 +156,8 @@ function nothing(): Remains {
   return { turns: new Map(), exchanges: new Map(), compactions: new Map(), workflows: new Map() };
 }
 
-function isLater(head: HeadState, than: HeadState): boolean {
-  return head.seq > than.seq || (head.seq === than.seq && head.updatedAt > than.updatedAt);
-}
+const isLater = (head: HeadState, than: HeadState): boolean =>
+  head.seq > than.seq || (head.seq === than.seq && head.updatedAt > than.updatedAt);
 
 /** A thread that has a place in the new file and waits for its turns. */
 interface Kept {

@@ -29,9 +29,7 @@ export function openDatabase(path: string, options: DatabaseSyncOptions = {}): D
 export type Row = Record<string, unknown>;
 
 /** The number by which the tables know a thread, 52 bits: found without a look into the file. */
-export function threadNumber(id: string): number {
-  return Number.parseInt(hash('sha256', id).slice(0, 13), 16);
-}
+export const threadNumber = (id: string): number => Number.parseInt(hash('sha256', id).slice(0, 13), 16);
 
 export function damaged(id: ThreadId, what: string): never {
   throw storageError('corrupt', `Thread ${id} is not served: ${what} is damaged on the disk.`, {

@@ -13,11 +13,10 @@ export const headJoin = 'records h ON h.n = (SELECT max(n) FROM records WHERE th
 const step = 1_000;
 
 /** The words that a search narrows to: one for all of an owner's turns, one for those of a workspace. */
-export function scopeWord(owner: string, workspace?: string): string {
-  return workspace === undefined
+export const scopeWord = (owner: string, workspace?: string): string =>
+  workspace === undefined
     ? `o${hash('sha256', owner).slice(0, 32)}`
     : `w${hash('sha256', `${owner}\n${workspace}`).slice(0, 32)}`;
-}
 
 /** Takes some of what came in since into an index; false when that was all. Expects to run inside a transaction. */
 export function threadIndex(db: DatabaseSync): (name: IndexName) => boolean {

@@ -65,9 +65,7 @@ const maxReopens = 3;
 
 const inspectedForMs = 60_000;
 
-function isDamaged(outcome: Outcome): boolean {
-  return 'error' in outcome && isDamage(outcome.error);
-}
+const isDamaged = (outcome: Outcome): boolean => 'error' in outcome && isDamage(outcome.error);
 
 interface Held extends Transaction {
   inode: number;

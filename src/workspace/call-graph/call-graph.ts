@@ -165,9 +165,7 @@ function kindred(a: Outline, b: Outline): boolean {
   return family(a) === family(b);
 }
 
-function written({ target }: Call): string {
-  return target.map(part => (part === '?' ? '…' : part)).join('.');
-}
+const written = ({ target }: Call): string => target.map(part => (part === '?' ? '…' : part)).join('.');
 
 function addRelations(build: Build, outline: Outline): void {
   for (const { symbol, kind, target, line } of outline.relations) {

@@ -17,17 +17,11 @@ export type Meaning =
   | { kind: 'module'; modules: readonly string[] }
   | { kind: 'unknown'; why: UnresolvedReason };
 
-export function unknown(why: UnresolvedReason): Meaning {
-  return { kind: 'unknown', why };
-}
+export const unknown = (why: UnresolvedReason): Meaning => ({ kind: 'unknown', why });
 
-export function symbolsOf(found: readonly Declared[]): Meaning {
-  return { kind: 'symbols', found };
-}
+export const symbolsOf = (found: readonly Declared[]): Meaning => ({ kind: 'symbols', found });
 
-export function instances(types: readonly Declared[]): Meaning {
-  return { kind: 'instance', types };
-}
+export const instances = (types: readonly Declared[]): Meaning => ({ kind: 'instance', types });
 
 /** Several meanings as one: of the same kind they are joined, of different kinds nothing is certain. */
 export function merged(meanings: readonly Meaning[]): Meaning {
@@ -115,9 +109,8 @@ export function createMembers(index: SymbolIndex, follow: Follow) {
   }
 
   /** A member of one of the types; unless `exact`, what subtypes have in its place counts too. */
-  function find(types: readonly Declared[], name: string, exact: boolean): Meaning {
-    return merged(types.map(type => findIn(type, name, exact)));
-  }
+  const find = (types: readonly Declared[], name: string, exact: boolean): Meaning =>
+    merged(types.map(type => findIn(type, name, exact)));
 
   function findIn(type: Declared, name: string, exact: boolean): Meaning {
     const found = inherited(type, name);
@@ -240,9 +233,8 @@ function imported(ask: Ask, name: string): Meaning | undefined {
   );
 }
 
-function absent({ sources }: Ask, outline: Outline, specifier: string): Meaning {
-  return unknown(sources.isOurs(outline, specifier) ? 'not_read' : 'package');
-}
+const absent = ({ sources }: Ask, outline: Outline, specifier: string): Meaning =>
+  unknown(sources.isOurs(outline, specifier) ? 'not_read' : 'package');
 
 /** The other files of a Go package share its names. */
 function beside(ask: Ask, name: string): Meaning | undefined {
@@ -324,10 +316,6 @@ function parentsAround(ask: Ask): Meaning {
   return unknown('run_time');
 }
 
-function deeper(ask: Ask): Ask {
-  return { ...ask, depth: ask.depth + 1 };
-}
+const deeper = (ask: Ask): Ask => ({ ...ask, depth: ask.depth + 1 });
 
-function present(meaning: Meaning | undefined): Meaning[] {
-  return meaning ? [meaning] : [];
-}
+const present = (meaning: Meaning | undefined): Meaning[] => (meaning ? [meaning] : []);

@@ -55,12 +55,11 @@ export function createSourceSet(outlines: readonly Outline[], goModules: readonl
       .filter((module, index, all) => exists(module) && all.indexOf(module) === index);
   }
 
-  function findGo(specifier: string): string[] {
-    return goModules
+  const findGo = (specifier: string): string[] =>
+    goModules
       .filter(({ importPath }) => specifier === importPath || specifier.startsWith(`${importPath}/`))
       .map(({ directory, importPath }) => posix.join(directory, specifier.slice(importPath.length)))
       .filter(exists);
-  }
 
   return {
     outlines,

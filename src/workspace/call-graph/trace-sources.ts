@@ -117,9 +117,8 @@ function edgeText(edge: GraphEdge, next: GraphNode, { arrow, labels }: Direction
   return `${arrow} ${doubt}${edge.kind} ${labels.node(next)}  ${labels.place(next)}  at ${labels.at(edge.from, edge.lines)}`;
 }
 
-function headline(node: GraphNode, labels: Labels): string {
-  return `${labels.node(node)} (${node.declared?.symbol.kind ?? 'file'})  ${labels.place(node)}`;
-}
+const headline = (node: GraphNode, labels: Labels): string =>
+  `${labels.node(node)} (${node.declared?.symbol.kind ?? 'file'})  ${labels.place(node)}`;
 
 function dependencies(trace: Trace, labels: Labels): string[] {
   const lines = trace.targets.map(target => headline(target, labels));
@@ -144,9 +143,7 @@ function edgeSection(title: string, edges: readonly GraphEdge[], arrow: string, 
   return section(title, lines);
 }
 
-function relationLines({ relations }: Trace, labels: Labels): string[] {
-  return edgeSection('types', relations, '—', labels);
-}
+const relationLines = ({ relations }: Trace, labels: Labels): string[] => edgeSection('types', relations, '—', labels);
 
 function openLines({ openEnds }: Trace, labels: Labels): string[] {
   const ends = openEnds.map(
@@ -156,9 +153,8 @@ function openLines({ openEnds }: Trace, labels: Labels): string[] {
   return section('not followed', ends);
 }
 
-function section(title: string, lines: readonly string[]): string[] {
-  return lines.length === 0 ? [] : [title, ...lines.map(line => `  ${line}`)];
-}
+const section = (title: string, lines: readonly string[]): string[] =>
+  lines.length === 0 ? [] : [title, ...lines.map(line => `  ${line}`)];
 
 /** A trace as data and as a drawing. Plain values: it crosses threads and goes into replies. */
 export interface TraceReport {

@@ -45,16 +45,14 @@ export function findTargets(graph: CallGraph, description: string, hints: readon
   return { targets: [], near: [...new Set(near.map(({ name }) => name))].slice(0, maxNear) };
 }
 
-function resembles(name: string, word: string): boolean {
-  return name.includes(word) || (name.length > 2 && word.includes(name));
-}
+const resembles = (name: string, word: string): boolean =>
+  name.includes(word) || (name.length > 2 && word.includes(name));
 
-function bare(word: string): string {
-  return word
+const bare = (word: string): string =>
+  word
     .replaceAll('`', '')
     .replace(/\(.*$/, '')
     .replace(/::|#|->/g, '.');
-}
 
 function namedBy(symbols: readonly GraphNode[], word: string): GraphNode[] {
   const whole = symbols.filter(({ name }) => name === word || name.endsWith(`.${word}`));
@@ -180,9 +178,8 @@ function reach(
   return [...found];
 }
 
-function byCertainty(a: GraphEdge, b: GraphEdge): number {
-  return Number(a.ambiguous !== undefined) - Number(b.ambiguous !== undefined);
-}
+const byCertainty = (a: GraphEdge, b: GraphEdge): number =>
+  Number(a.ambiguous !== undefined) - Number(b.ambiguous !== undefined);
 
 /** Up to all ancestors, and down to all that descends. */
 function relationsOf(graph: CallGraph, start: ReadonlySet<GraphNode>): GraphEdge[] {

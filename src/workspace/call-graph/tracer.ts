@@ -71,11 +71,10 @@ export function createTracer(options: TracerOptions): Tracer {
   };
 }
 
-function tookTooLong() {
-  return limitError('size', `The trace was not done after ${totalMs / 1_000} seconds.`, {
+const tookTooLong = () =>
+  limitError('size', `The trace was not done after ${totalMs / 1_000} seconds.`, {
     next: 'Name the files or folders that matter in relevant_files, or trace by reading.',
   });
-}
 
 async function traceProject(
   { sandbox, home, maxNamedFiles, pool }: TracerOptions,

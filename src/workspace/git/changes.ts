@@ -179,9 +179,8 @@ async function commonCommit(run: Run, ref: string): Promise<string | undefined> 
   return hashIn(await run(['merge-base', commit, 'HEAD'])) ?? commit;
 }
 
-function hashIn({ exitCode, stdout }: GitOutput): string | undefined {
-  return exitCode === 0 ? /^[0-9a-f]{40,64}$/m.exec(stdout)?.[0] : undefined;
-}
+const hashIn = ({ exitCode, stdout }: GitOutput): string | undefined =>
+  exitCode === 0 ? /^[0-9a-f]{40,64}$/m.exec(stdout)?.[0] : undefined;
 
 interface Reading {
   run: Run;
@@ -219,9 +218,8 @@ async function diff(
 
 const heldBack = 'by its name it holds credentials';
 
-function isSecret(place: RepositoryPlace, { path, from }: Pick<DiffEntry, 'path' | 'from'>): boolean {
-  return isSecretFile(join(place.top, path)) || (from !== undefined && isSecretFile(join(place.top, from)));
-}
+const isSecret = (place: RepositoryPlace, { path, from }: Pick<DiffEntry, 'path' | 'from'>): boolean =>
+  isSecretFile(join(place.top, path)) || (from !== undefined && isSecretFile(join(place.top, from)));
 
 async function shown(
   { mask }: GitOptions,

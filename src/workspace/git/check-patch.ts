@@ -186,9 +186,8 @@ export async function applyPatch(options: GitOptions, request: PatchRequest & { 
   return files.map(({ path }) => join(place.top, path));
 }
 
-function stale(reason: string): Error {
-  return inputError(`The patch was not applied: ${reason}.`, {
+const stale = (reason: string): Error =>
+  inputError(`The patch was not applied: ${reason}.`, {
     class: 'conflict',
     next: 'The files changed since, or the patch never fitted: ask for a new one.',
   });
-}

@@ -47,9 +47,7 @@ export async function maskPatch(patch: string, mask: Mask, scope: string, whole?
 }
 
 /** Where a line of a file stands: on which side, and which. */
-function placeOf({ mark, at }: PatchLine): string {
-  return `${mark}${at ?? ''}`;
-}
+const placeOf = ({ mark, at }: PatchLine): string => `${mark}${at ?? ''}`;
 
 function masked({ text, cuts }: PatchLine): string {
   let done = -1;

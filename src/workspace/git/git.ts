@@ -96,9 +96,8 @@ export function createGit(options: GitOptions) {
   };
 }
 
-function noFolder(path: string, why: string): Error {
-  return inputError(`There is nothing to validate at "${path}": ${why}`, {
+const noFolder = (path: string, why: string): Error =>
+  inputError(`There is nothing to validate at "${path}": ${why}`, {
     next: 'Name the folder of a git repository, or one above several, in "path"; "git init" makes one.',
     validationErrors: [{ field: 'path', error: 'no git repository' }],
   });
-}

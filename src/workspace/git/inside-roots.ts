@@ -54,9 +54,7 @@ export async function inside({ sandbox }: PlaceOptions, top: string, path: strin
 }
 
 /** As git joins them, not made shorter: `a/link/..` is where the link's folder is. */
-function from(folder: string, path: string): string {
-  return isAbsolute(path) ? path : `${folder}/${path}`;
-}
+const from = (folder: string, path: string): string => (isAbsolute(path) ? path : `${folder}/${path}`);
 
 /** A file of a repository, as git would read it; undefined where there is none. */
 export async function textOf({ sandbox }: PlaceOptions, top: string, path: string): Promise<string | undefined> {
@@ -158,11 +156,10 @@ async function checkSettings(options: PlaceOptions, { top, gitDir, commonDir }: 
   }
 }
 
-function tooMuch(top: string): Error {
-  return limitError('size', `The git data of ${printablePath(top)} has more folders or links than can be checked.`, {
+const tooMuch = (top: string): Error =>
+  limitError('size', `The git data of ${printablePath(top)} has more folders or links than can be checked.`, {
     next: 'Run "git pack-refs --all" and "git gc" there, or name another repository.',
   });
-}
 
 /** `path` is what leads outside, `to` where, as the repository itself says. */
 function outside(top: string, path: string, to = path): Error {

@@ -55,9 +55,8 @@ export function parsePatch(text: string, { deletes = false }: { deletes?: boolea
   return files;
 }
 
-function isFileHead(lines: readonly string[], at: number): boolean {
-  return (lines[at] ?? '').startsWith('--- ') && (lines[at + 1] ?? '').startsWith('+++ ');
-}
+const isFileHead = (lines: readonly string[], at: number): boolean =>
+  (lines[at] ?? '').startsWith('--- ') && (lines[at + 1] ?? '').startsWith('+++ ');
 
 function refusedHeader(line: string): boolean {
   if (plainHeader.test(line)) return false;
@@ -118,9 +117,8 @@ function readHunk(lines: readonly string[], start: number): { lines: string[]; e
 }
 
 /** A removed line that begins with `-- ` looks like the head of a file, but no hunk follows it. */
-function isNextFile(lines: readonly string[], at: number): boolean {
-  return isFileHead(lines, at) && hunkHead.test(lines[at + 2] ?? '');
-}
+const isNextFile = (lines: readonly string[], at: number): boolean =>
+  isFileHead(lines, at) && hunkHead.test(lines[at + 2] ?? '');
 
 /** Lines that may be added and removed in all; the work grows with the square of it. */
 const maxChangedLines = 4_000;

@@ -158,15 +158,13 @@ function killGroup(pid: number | undefined): void {
   }
 }
 
-function cannotRun(error: Error): AppError {
-  return configError(`git can't be started (${error.message}).`, {
+const cannotRun = (error: Error): AppError =>
+  configError(`git can't be started (${error.message}).`, {
     next: 'Install git 2.31 or newer and make sure that the server finds it on its PATH.',
     cause: error,
   });
-}
 
-function tooSlow(place: RepositoryPlace): AppError {
-  return limitError('over_capacity', `git took too long in ${place.top} and was stopped.`, {
+const tooSlow = (place: RepositoryPlace): AppError =>
+  limitError('over_capacity', `git took too long in ${place.top} and was stopped.`, {
     next: 'Try again, name the folder of one repository in "path", or see whether "git status" is slow there by itself.',
   });
-}

@@ -19,9 +19,7 @@ export interface SymbolDraft extends Pick<OutlineSymbol, 'name' | 'kind'> {
 
 export type Sketch = ReturnType<typeof createSketch>;
 
-export function lineOf(node: Node): number {
-  return node.startPosition.row + 1;
-}
+export const lineOf = (node: Node): number => node.startPosition.row + 1;
 
 /** An outline that is being written. */
 export function createSketch(path: string, language: Language, root: Node) {
@@ -83,9 +81,8 @@ export type Read = (sketch: Sketch, node: Node, place: Place) => readonly Pendin
 export type Readers = Readonly<Record<string, Read>>;
 
 /** One reader for several kinds of nodes, which are separated by blanks. */
-export function readersOf(kinds: string, read: Read): Readers {
-  return Object.fromEntries(kinds.split(' ').map(kind => [kind, read]));
-}
+export const readersOf = (kinds: string, read: Read): Readers =>
+  Object.fromEntries(kinds.split(' ').map(kind => [kind, read]));
 
 /** Reads a tree from its root without recursion: source may be nested deeper than a stack. */
 export function readTree(sketch: Sketch, root: Node, readers: Readers): void {
@@ -105,21 +102,14 @@ export const nothing: Read = () => [];
 export const block: Read = (sketch, node, place) => childrenAt(node, { scope: sketch.open(place.scope, 'block') });
 
 /** All named children of a node, at one place. */
-export function childrenAt(node: Node, place: Place): Pending[] {
-  return named(node).map(child => [child, place]);
-}
+export const childrenAt = (node: Node, place: Place): Pending[] => named(node).map(child => [child, place]);
 
-export function named(node: Node): Node[] {
-  return node.namedChildren.filter(child => child !== null);
-}
+export const named = (node: Node): Node[] => node.namedChildren.filter(child => child !== null);
 
-export function field(node: Node, name: string): Node | undefined {
-  return node.childForFieldName(name) ?? undefined;
-}
+export const field = (node: Node, name: string): Node | undefined => node.childForFieldName(name) ?? undefined;
 
-export function fields(node: Node, name: string): Node[] {
-  return node.childrenForFieldName(name).filter(child => child !== null);
-}
+export const fields = (node: Node, name: string): Node[] =>
+  node.childrenForFieldName(name).filter(child => child !== null);
 
 /** The named children of a field; none where it is not there. */
 export function namedIn(node: Node, name: string): Node[] {
@@ -134,18 +124,14 @@ export function fieldAt(node: Node, name: string, place: Place): Pending[] {
 }
 
 /** The children of a field as what is to be visited next. */
-export function insideAt(node: Node, name: string, place: Place): Pending[] {
-  return namedIn(node, name).map(child => [child, place]);
-}
+export const insideAt = (node: Node, name: string, place: Place): Pending[] =>
+  namedIn(node, name).map(child => [child, place]);
 
-export function nameOf(node: Node, otherwise = '?'): string {
-  return field(node, 'name')?.text ?? otherwise;
-}
+export const nameOf = (node: Node, otherwise = '?'): string => field(node, 'name')?.text ?? otherwise;
 
 /** The text between the quotes. */
-export function stringText(node: Node | undefined): string {
-  return node ? node.text.replace(/^[brufBRUF]*(['"`]{1,3})([\s\S]*)\1$/, '$2') : '';
-}
+export const stringText = (node: Node | undefined): string =>
+  node ? node.text.replace(/^[brufBRUF]*(['"`]{1,3})([\s\S]*)\1$/, '$2') : '';
 
 /** The last part of a chain marked as called. */
 export function called(chain: Chain): Chain {

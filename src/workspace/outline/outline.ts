@@ -31,9 +31,7 @@ export function languageOf(path: string): Language | undefined {
 }
 
 /** The name of a language that has no grammar here; undefined for one that has, and for what is no program. */
-export function otherLanguageOf(path: string): string | undefined {
-  return otherByExtension.get(extname(path).toLowerCase());
-}
+export const otherLanguageOf = (path: string): string | undefined => otherByExtension.get(extname(path).toLowerCase());
 
 /**
  * What is written before a dot, and what after it: `this.store.save` is `['this', 'store', 'save']`. A part that is called or

@@ -56,10 +56,9 @@ const readers: Readonly<Record<Language, Readers>> = {
 };
 
 /** What a source text declares and uses. Broken source is read as far as it can be understood. */
-export function readOutline(path: string, language: Language, text: string): Promise<Outline> {
-  return withTree(language, text, ({ rootNode }) => {
+export const readOutline = (path: string, language: Language, text: string): Promise<Outline> =>
+  withTree(language, text, ({ rootNode }) => {
     const sketch = createSketch(path, language, rootNode);
     readTree(sketch, rootNode, readers[language]);
     return sketch.outline;
   });
-}

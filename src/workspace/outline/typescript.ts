@@ -267,9 +267,8 @@ function readNamedValue(
   return childrenAt(value, { scope, owner: symbol });
 }
 
-function holdsFunction(part: Node): boolean {
-  return part.type === 'method_definition' || functionValues.has(field(part, 'value')?.type ?? '');
-}
+const holdsFunction = (part: Node): boolean =>
+  part.type === 'method_definition' || functionValues.has(field(part, 'value')?.type ?? '');
 
 const readDeclarator: Read = (sketch, node, place) => {
   const pattern = field(node, 'name');

@@ -101,9 +101,8 @@ interface Named extends LineRange {
   name: string;
 }
 
-function bySection(text: string): Named[] {
-  return sectionsOf(text).map(({ from, to, title }) => ({ from, to, name: title.slice(0, 120) }));
-}
+const bySection = (text: string): Named[] =>
+  sectionsOf(text).map(({ from, to, title }) => ({ from, to, name: title.slice(0, 120) }));
 
 /** Cuts behind each declaration; what stands between two of them belongs to the second, as its comment does. */
 function bySymbol(symbols: readonly FoundSymbol[], count: number): Named[] {

@@ -172,9 +172,7 @@ export class IndexClient {
   }
 }
 
-function ending(): Error {
-  return cancelledError('The process is ending.');
-}
+const ending = (): Error => cancelledError('The process is ending.');
 
 function failed({ failure, full, damaged }: IndexFailure): Error {
   if (damaged) {

@@ -120,13 +120,12 @@ function flowText(xml: string): string {
 
 const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 
-function decoded(text: string): string {
-  return text.replace(/&(?:#x([\da-f]{1,6})|#(\d{1,7})|(\w+));/gi, (whole, hex, decimal, name) => {
+const decoded = (text: string): string =>
+  text.replace(/&(?:#x([\da-f]{1,6})|#(\d{1,7})|(\w+));/gi, (whole, hex, decimal, name) => {
     if (name !== undefined) return entities[name] ?? whole;
     const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
     return code > 0 && code <= 0x10_ff_ff ? String.fromCodePoint(code) : '';
   });
-}
 
 function attribute(name: string, attributes: string): string | undefined {
   const value = new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(attributes)?.[1];
@@ -198,8 +197,8 @@ function datedStyles(xml: string): boolean[] {
 /** A gap of more empty cells than this is not shown. */
 const maxGap = 64;
 
-function rowsOf(xml: string, formats: CellFormats): string[] {
-  return elements('row', xml).flatMap(({ attributes, content }, index) => {
+const rowsOf = (xml: string, formats: CellFormats): string[] =>
+  elements('row', xml).flatMap(({ attributes, content }, index) => {
     const shown: string[] = [];
     for (const cell of elements('c', content)) {
       const column = columnOf(attribute('r', cell.attributes) ?? '');
@@ -209,7 +208,6 @@ function rowsOf(xml: string, formats: CellFormats): string[] {
     const line = shown.join('\t').trimEnd();
     return line === '' ? [] : [`${attribute('r', attributes) ?? index + 1}: ${line}`];
   });
-}
 
 /** `C7` is in column 2. */
 function columnOf(reference: string): number {

@@ -56,9 +56,8 @@ const jobs: { readonly [Kind in JobKind]: (input: JobInputs[Kind]) => Promise<Jo
 };
 
 /** Does one job in this thread. */
-export function doJob<Kind extends JobKind>({ kind, input }: JobMessage<Kind>): Promise<JobResults[Kind]> {
-  return jobs[kind](input);
-}
+export const doJob = <Kind extends JobKind>({ kind, input }: JobMessage<Kind>): Promise<JobResults[Kind]> =>
+  jobs[kind](input);
 
 const deepest = 20;
 

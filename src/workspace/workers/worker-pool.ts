@@ -164,9 +164,7 @@ function createThreads({ size, clock }: PoolOptions) {
   return { all, take, giveBack, end, close };
 }
 
-function ending(): Error {
-  return cancelledError('The process is ending.');
-}
+const ending = (): Error => cancelledError('The process is ending.');
 
 /** A signal that also ends work which takes too long, from now on, or too much memory. */
 function guarded(worker: Worker, clock: PoolOptions['clock'], signal: AbortSignal | undefined) {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { efforts } from '../../../src/core/model.ts';
 import { createModelService, type ModelService } from '../../../src/models/call/models.ts';
-import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
+import { loadCatalogue } from '../../../src/models/catalogue/model-sources.ts';
 import { providers } from '../../../src/providers/index.gen.ts';
 import { realClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';

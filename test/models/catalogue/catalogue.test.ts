@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { makeCatalogue } from '../../../scripts/catalogue.ts';
 import { efforts } from '../../../src/core/model.ts';
-import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
+import { loadCatalogue } from '../../../src/models/catalogue/model-sources.ts';
 import { overlay, overlayListing } from '../../../src/models/catalogue/overlay.ts';
 import { nameKey, sameModel } from '../../../src/models/routing/names.ts';
 

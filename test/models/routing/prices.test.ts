@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Candidate, ModelInfo } from '../../../src/core/model.ts';
 import { tokenFactor } from '../../../src/core/tokens.ts';
 import { estimateCost, quote, usefulAnswer } from '../../../src/models/budget.ts';
-import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
+import { loadCatalogue } from '../../../src/models/catalogue/model-sources.ts';
 import { type Category, isQuick } from '../../../src/models/routing/roster.ts';
 import { planBudget } from '../../../src/threads/compaction.ts';
 import { resolve, rosterOf, type Situation } from '../routing-fixtures.ts';

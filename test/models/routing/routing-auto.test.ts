@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isAppError } from '../../../src/core/errors.ts';
-import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
+import { loadCatalogue } from '../../../src/models/catalogue/model-sources.ts';
 import { modelKey, nameKey, splitSuffix } from '../../../src/models/routing/names.ts';
 import type { Category, ModelRequest, RoutingPolicy } from '../../../src/models/routing/roster.ts';
 import {

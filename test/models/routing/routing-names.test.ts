@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
+import { loadCatalogue } from '../../../src/models/catalogue/model-sources.ts';
 import { modelKey } from '../../../src/models/routing/names.ts';
 import type { Situation } from '../routing-fixtures.ts';
 import { namesOf, refusalOf, resolve, rosterOf, vendors } from '../routing-fixtures.ts';

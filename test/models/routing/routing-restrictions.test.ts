@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { unknownNames } from '../../../src/models/catalogue/capabilities.ts';
-import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
+import { loadCatalogue } from '../../../src/models/catalogue/model-sources.ts';
 import type { Situation } from '../routing-fixtures.ts';
 import { namesOf, refusalOf, resolve, rosterOf } from '../routing-fixtures.ts';
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Candidate, ModelInfo } from '../../../src/core/model.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
-import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
 import { createConnections } from '../../../src/models/catalogue/connections.ts';
+import { loadCatalogue } from '../../../src/models/catalogue/model-sources.ts';
 import { google } from '../../../src/providers/google/google.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { modelInfo } from '../../models/scripted-model.ts';

@@ -59,9 +59,8 @@ function read(event: Record<string, unknown>): CliEvent[] {
   }
 }
 
-function blocksOf(message: unknown): Record<string, unknown>[] {
-  return isRecord(message) && Array.isArray(message.content) ? message.content.filter(isRecord) : [];
-}
+const blocksOf = (message: unknown): Record<string, unknown>[] =>
+  isRecord(message) && Array.isArray(message.content) ? message.content.filter(isRecord) : [];
 
 /** What it says on the way is narration: the answer is its `result`. */
 function said(block: Record<string, unknown>): CliEvent[] {

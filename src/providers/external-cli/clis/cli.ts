@@ -77,23 +77,20 @@ export function detailOf(value: unknown): string {
 type Count = 'input' | 'output' | 'reasoning' | 'cacheRead' | 'cacheWrite';
 
 /** Token counts, each as `count` tells it. */
-export function usageBy(count: (name: Count) => number): Usage {
-  return {
-    input: count('input'),
-    output: count('output'),
-    reasoning: count('reasoning'),
-    cacheRead: count('cacheRead'),
-    cacheWrite: count('cacheWrite'),
-  };
-}
+export const usageBy = (count: (name: Count) => number): Usage => ({
+  input: count('input'),
+  output: count('output'),
+  reasoning: count('reasoning'),
+  cacheRead: count('cacheRead'),
+  cacheWrite: count('cacheWrite'),
+});
 
 /** Token counts by the names under which they stand in `counts`; what is not told is nought. */
-export function usageFrom(counts: Record<string, unknown>, names: Partial<Record<Count, string>>): Usage {
-  return usageBy(count => {
+export const usageFrom = (counts: Record<string, unknown>, names: Partial<Record<Count, string>>): Usage =>
+  usageBy(count => {
     const value = numberIn(counts[names[count] ?? '']);
     return Number.isFinite(value) && value > 0 ? Math.floor(value) : 0;
   });
-}
 
 /** The message of an error, however it is wrapped. */
 export function messageIn(value: unknown): string {
