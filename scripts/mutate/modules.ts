@@ -40,9 +40,9 @@ export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
     ],
     tests: [
       'test/observability/{canaries,redact,remembered-secrets,secret-shapes,exchange-log}.test.ts',
-      'test/calls/ask/masked-stream.test.ts',
+      'test/calls/ask/{masked-stream,redaction}.test.ts',
       'test/workspace/restore-secrets.test.ts',
-      'test/security/secrets-in-fields.test.ts',
+      'test/security/{secrets-in-fields,secrets-of-files}.test.ts',
     ],
   },
   budget: {

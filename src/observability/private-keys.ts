@@ -1,4 +1,4 @@
-import { decoded, isMixedCase, looksRandom, type Run, type Span, shortestRun } from './secret-tokens.ts';
+import { decoded, isMixedCase, looksRandom, type Run, type Span } from './secret-tokens.ts';
 
 const marker = /-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 
@@ -66,7 +66,8 @@ function bodyBefore(text: string, covered: number, to: number): Run | undefined 
   for (const { 0: piece, 1: gap, 2: stranger, index } of [...pieces].reverse()) {
     if (gap !== undefined) continue;
     const isFull = piece.length >= fullLine;
-    if (stranger !== undefined || !(isFull || (body === undefined && looksCoded(piece)))) break;
+    // Only the last line is shorter.
+    if (stranger !== undefined || !(isFull || body === undefined)) break;
     if (isFull) lines++;
     body = { start: from + index, end: body?.end ?? from + index + piece.length };
   }
@@ -100,7 +101,7 @@ export function findKeyLines(text: string, runs: readonly Run[]): Span[] {
   };
   for (const run of runs) {
     const piece = pieceOf(text, run);
-    if (piece.end - piece.start < shortestRun || !fills(text, piece)) continue;
+    if (!fills(text, piece)) continue;
     const last = block.at(-1);
     if (last && !belongs(text, last, piece)) finish();
     block.push(piece);
@@ -137,8 +138,7 @@ function isKeyMaterial(text: string, block: readonly Run[]): boolean {
   if (!first || block.length > maxLines) return false;
   const width = first.end - first.start;
   const lines = block.map(({ start, end }) => text.slice(start, end));
-  const even = lines.length >= 2 && (second ? second.end - second.start === width || width < shortestRun : false);
-  if (!widths.has(width) && !even) return false;
+  if (!widths.has(width) && !(second && second.end - second.start === width)) return false;
   const head = text.slice(Math.max(0, first.start - 400), first.start);
   const marks = [...head.matchAll(/-{4,5} ?(BEGIN|END) ([A-Z0-9 ]{1,40}?) ?-{4,5}/g)].at(-1);
   // Between the marks of what is public; a private key is found by its own.

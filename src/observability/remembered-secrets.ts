@@ -31,7 +31,7 @@ export function createRememberedSecrets() {
         const scope = isCode ? undefined : among;
         const parts = [value, ...value.split('\n').filter(line => line.length >= leastPart)];
         const forms = [...new Set(parts.filter(isTelling).flatMap(formsOf))];
-        if (!isTelling(value) && forms.length === 0) continue;
+        if (forms.length === 0) continue;
         const key = `${scope ?? ''}\0${value}`;
         known.delete(key);
         known.set(key, { value, kind, scope, forms });
@@ -113,7 +113,7 @@ function formsOf(value: string): string[] {
   const named = value.replace(/[&<>"']/g, sign => `&${names[sign]};`);
   return [
     ...[value, [...value].reverse().join(''), encodeURIComponent(value.toWellFormed())],
-    ...[JSON.stringify(value).slice(1, -1), html, named, bytes.toString('hex'), numbers(10), numbers(8)],
+    ...[JSON.stringify(value), html, named, bytes.toString('hex'), numbers(10), numbers(8)],
     ...[...base64, ...halves],
   ]
     .map(form => condense(form).condensed)

@@ -37,7 +37,7 @@ export const findContexts = createFinder([
   ['session', 'sess|sid=|remember_token|csrf|auth=|jwt=', /(?:sess(?:ion)?(?:_?id)?|(?<![A-Za-z])sid|remember_token|csrf-?token|\bauth|\bjwt)=([^\s;,"'`<>\\&]{16,})/i, looksRandom],
   ['private_key', 'client-key-data', /client-key-data\\{0,3}["']?:\s{0,4}["']?([A-Za-z0-9+/]{40,}={0,2})/],
   // A private key in PEM form that was encoded once more.
-  ['private_key', 'LS0tLS1CRUdJTi', /(LS0tLS1CRUdJTi[A-Za-z0-9+/]{40,}={0,2})/, value => decoded(value.slice(0, 80)).includes('PRIVATE KEY')],
+  ['private_key', 'LS0tLS1CRUdJTi', /(LS0tLS1CRUdJTi[A-Za-z0-9+/]{40,}={0,2})/, value => decoded(value).includes('PRIVATE KEY')],
   ['npm_token', '_auth|_password', /(?<![A-Za-z0-9])_(?:auth|authToken|password)["']?\s{0,4}[:=]\s{0,4}["']?([^\s"'`<>{}$]{6,})/, value => !/^(?:process|\[masked:)|[()]/.test(value) && hasLetterAndDigit(value)],
   ['npm_token', 'npmAuth', /npmAuth(?:Token|Ident)["']?:\s{0,4}["']?([^\s"'`<>{}$]{6,})/],
   ['url_secret', '?api|?key|?access|?token|?auth|?sig|?client_secret|?password|?x-amz|&api|&key|&access|&token|&auth|&sig|&client_secret|&password|&x-amz', /[?&](?:api[_-]?key|key|access[_-]?token|token|auth|sig|signature|client_secret|password|x-amz-signature|x-amz-security-token)=([^&\s"'`<>#\\]{16,})/i, looksRandom],
@@ -149,13 +149,11 @@ const scanNames = createScan(assignedWords.map(word => [word, word] as const));
 /** Values that are written down where the name of a password or a key says what they are. */
 function findAssigned(text: string): Span[] {
   const spans: Span[] = [];
-  let behind = 0;
   scanNames(text, at => {
-    if (at < behind) return;
     assigned.lastIndex = at;
     const name = assigned.exec(text)?.[0];
     if (name === undefined) return;
-    behind = at + name.length;
+    const behind = at + name.length;
     const password = !/^(?:s|[aemjd])/i.test(name);
     for (const { pattern, accept } of forms) {
       pattern.lastIndex = behind;
@@ -335,7 +333,8 @@ function nameStart(text: string, at: number): number {
   return from;
 }
 
-const maxLead = 240;
+/** Longer than any lead. */
+const maxLead = 250;
 
 /** A place, a number, a mark of a patch or of a quotation, and blanks. */
 const lead =
@@ -344,8 +343,7 @@ const lead =
 function beginsLine(text: string, at: number): boolean {
   const from = nameStart(text, at);
   const before = text.slice(Math.max(0, from - maxLead), from);
-  const line = before.slice(before.lastIndexOf('\n') + 1);
-  return (line.length < before.length || from <= maxLead) && lead.test(line);
+  return lead.test(before.slice(before.lastIndexOf('\n') + 1));
 }
 
 function endsLine(text: string, at: number): boolean {

@@ -12,7 +12,7 @@ export interface Span {
 /** In order and without overlap: finds that share characters become one that covers them all. */
 export function joinSpans(spans: readonly Span[]): Span[] {
   const joined: Span[] = [];
-  for (const span of [...spans].sort((a, b) => a.start - b.start || a.rank - b.rank)) {
+  for (const span of [...spans].sort((a, b) => a.start - b.start)) {
     const last = joined.at(-1);
     if (!last || span.start >= last.end) {
       joined.push({ ...span });

@@ -142,6 +142,47 @@ describe('masking plain data', () => {
     expect(JSON.stringify(maskDeep(deep))).toContain('[too deep]');
   });
 
+  it('keeps the words of errors, and what addresses, sets, maps and headers hold', () => {
+    const placeholder = expect.stringMatching(/^\[masked:secret:[0-9a-f]{8}\]$/);
+    const cause = new AggregateError([new Error('inner')], 'several');
+    const masked = maskDeep({
+      error: new TypeError('no', { cause }),
+      url: new URL('https://u:pw@host/x'),
+      set: new Set(['a', 1]),
+      map: new Map([['a', new Headers({ note: 'b', authorization: 'c' })]]),
+      password: 'hunter2',
+      cookie: ['a=b', '[masked:secret:01234567]', ''],
+      secret: { inner: 1 },
+    });
+    expect(masked).toEqual({
+      error: {
+        ...{ name: 'TypeError', message: 'no', stack: expect.stringContaining('TypeError: no') },
+        cause: expect.objectContaining({ message: 'several', errors: [expect.objectContaining({ message: 'inner' })] }),
+      },
+      url: expect.stringMatching(/^https:\/\/u:\[masked:url_password:\w+\]@host\/x$/),
+      set: ['a', 1],
+      map: { a: { note: 'b', authorization: placeholder } },
+      password: placeholder,
+      cookie: [placeholder, '[masked:secret:01234567]', ''],
+      secret: { inner: 1 },
+    });
+    expect(Object.keys(maskDeep(new Error('no')) as object)).toEqual(['name', 'message', 'stack']);
+    let deep: unknown = 'end';
+    for (let level = 0; level < 12; level++) deep = { deep };
+    expect(JSON.stringify(maskDeep(deep))).toContain('end');
+    expect(JSON.stringify(maskDeep({ deep }))).toContain('[too deep]');
+  });
+
+  it('lifts bytes and texts that are longer than asked for, as they are', () => {
+    const { maskLifting } = createMask({ secret: 'pepper', keys: ['OPERATORCANARY'] });
+    const value = { short: 'OPERATORCANARY', long: 'OPERATORCANARY.', bytes: new Uint8Array(2) };
+    expect(maskLifting(value, 14, part => ({ lifted: part }))).toEqual({
+      short: expect.stringMatching(/^\[masked:own_key/),
+      long: { lifted: 'OPERATORCANARY.' },
+      bytes: { lifted: new Uint8Array(2) },
+    });
+  });
+
   it('does not touch what it was given', () => {
     const given = { note: `sk-proj-${r}` };
     maskDeep(given);

@@ -1,5 +1,9 @@
+import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createMask } from '../../src/observability/secret-masking.ts';
+import { createMask, maskKey } from '../../src/observability/secret-masking.ts';
+import { seededRandom } from '../support/random.ts';
+import { tempProject } from '../support/temp-project.ts';
 
 const base62 = 'q7Zt9Kx2Bv4Lm8Np1Rw5Yc3Hd6Fg0JsAeUiOoTzXbVnMkLpQ';
 const mask = createMask({ secret: 'pepper', keys: [] });
@@ -241,7 +245,7 @@ describe("the operator's own keys", () => {
   const ownMask = createMask({ secret: 'pepper', keys: [own, 'lm-studio', 'x1', 'not needed'] });
 
   it('are masked as they stand, within addresses and within JSON', () => {
-    for (const text of [`a${own}b`, `?k=${encodeURIComponent(own)}`, JSON.stringify({ own })]) {
+    for (const text of [`a${own}b`, `?k=${encodeURIComponent(own)}`, JSON.stringify({ own: `a${own}b` })]) {
       expect(ownMask.maskSync(text, 't').text).toMatch(/\[masked:own_key:/);
       expect(ownMask.maskSync(text, 't').text).not.toMatch(/CANARY|odd/);
     }
@@ -250,6 +254,72 @@ describe("the operator's own keys", () => {
   it('do not mask ordinary words that someone gave as a key', () => {
     const text = 'lm-studio runs, a key is not needed, x1';
     expect(ownMask.maskSync(text, 't').text).toBe(text);
+    const short = createMask({ secret: 'pepper', keys: ['Ab1Cd2E', 'Zb1Cd2Ef'] });
+    expect(short.maskSync('Ab1Cd2E Zb1Cd2Ef', 't').text).toMatch(/^Ab1Cd2E \[masked:own_key:.{8}\]$/);
+  });
+
+  it('are two where they touch', () => {
+    const both = createMask({ secret: 'pepper', keys: ['Own-Key-1', 'Own-Key-2'] });
+    expect(both.maskSync('Own-Key-1Own-Key-2', 't').found).toEqual({ own_key: 2 });
+  });
+});
+
+describe('secrets that come up while the process runs', () => {
+  it('are masked from then on, those of before for a while yet, in texts that were seen too', () => {
+    const { know, maskDeep } = createMask({ secret: 'pepper', keys: [] });
+    const isKnown = (secret: string) => maskDeep(secret) !== secret;
+    const [one, other] = ['Daemon-Token-1', '6c1f4ab2-1111-4222-8333-944445555666'];
+    expect([one, other].map(isKnown)).toEqual([false, false]);
+    know([one]);
+    expect([one, other].map(isKnown)).toEqual([true, false]);
+    for (let round = 0; round < 70; round++) know([other]);
+    expect([one, other].map(isKnown)).toEqual([true, true]);
+    for (let round = 0; round < 64; round++) know([`Daemon-Token-of-round-${round}`]);
+    expect([one, other].map(isKnown)).toEqual([false, true]);
+    know(['Daemon-Token-of-the-end']);
+    expect([one, other].map(isKnown)).toEqual([false, false]);
+  });
+
+  it('are remembered where they were told, in every log, and not by the rules alone', async () => {
+    const { remember, mask, maskSync, maskDeep } = createMask({ secret: 'pepper', keys: [] });
+    const word = 'correct-horse-battery';
+    expect(maskDeep(word)).toBe(word);
+    remember([{ kind: 'password', value: word }], 'here');
+    const masked = /^\[masked:password:[0-9a-f]{8}\]$/;
+    expect(maskSync(word, 'here').text).toMatch(masked);
+    expect(maskSync(word, 'there').text).toBe(word);
+    expect(maskDeep(word)).toMatch(masked);
+    expect((await mask(word, 'here')).text).toMatch(masked);
+    expect((await mask(word, 'here', 'model')).text).toMatch(masked);
+    expect((await mask(word, 'here', 'rules')).text).toBe(word);
+    const chosen = "password = 'hunter22'";
+    expect((await mask(chosen, 'here', 'model')).text).toBe(chosen);
+    expect((await mask(chosen, 'here', 'rules')).text).toMatch(/masked:password/);
+  });
+});
+
+describe('the key of the placeholders', () => {
+  const random = seededRandom(1);
+
+  it('is made once, for this user alone, and is one of the process where it cannot be kept', async () => {
+    const home = await tempProject({ 'a file': '' });
+    const folder = join(home.root, 'deep', 'home');
+    const first = maskKey(folder, random);
+    expect(first).toHaveLength(72);
+    expect([maskKey(folder, random), await readFile(join(folder, 'mask.key'), 'utf8')]).toEqual([first, first]);
+    expect(await readdir(folder)).toEqual(['mask.key']);
+    const modes = await Promise.all(
+      [folder, join(folder, 'mask.key')].map(async path => (await stat(path)).mode & 0o777),
+    );
+    expect(modes).toEqual([0o700, 0o600]);
+    for (const none of [undefined, home.path('a file/home')]) {
+      const key = maskKey(none, random);
+      expect(key).toHaveLength(72);
+      expect(maskKey(none, random)).not.toBe(key);
+    }
+    await mkdir(home.path('other/mask.key'), { recursive: true });
+    expect(() => maskKey(home.path('other'), random)).toThrow('EISDIR');
+    await home.dispose();
   });
 });
 
@@ -274,6 +344,7 @@ describe('many short texts', () => {
     ['short', 200, 2_000, 5],
     ['middling', 20, 20_000, 5],
     ['few', 10, 2_000, 0],
+    ['one that is long', 1, 300_000, 5],
   ])('leave others their turn between them: %s', async (_, count, size, least) => {
     let turns = 0;
     let over = false;

@@ -33,12 +33,37 @@ it.each([
   for (const place of places) expect(printed.includes(place) || place.includes(printed), place).toBe(true);
 });
 
-it.each([['&lt;pa&gt;&amp;ss&quot;wo&apos;rd'], ['&#60;pa&#62;&#38;ss&#34;wo&#39;rd'], ["%3Cpa%3E%26ss%22wo'rd"]])(
+it.each([['pa&lt;&gt;&amp;ss&quot;wo&apos;rd'], ['pa&#60;&#62;&#38;ss&#34;wo&#39;rd'], ["pa%3C%3E%26ss%22wo'rd"]])(
   'finds a secret with signs that is printed as %s',
   printed => {
-    expect(found(`Some words. ${printed} More words.`, `<pa>&ss"wo'rd`)).not.toEqual([]);
+    expect(found(`Some words. ${printed} More words.`, `pa<>&ss"wo'rd`)).not.toEqual([]);
   },
 );
+
+const printedAs = (radix: number, before: string) =>
+  [...value].map(each => before + each.charCodeAt(0).toString(radix));
+
+/** Text, what of it is found, and the secret where it is another. */
+it.each<[string, string, string[], string?]>([
+  ['numbered in tens', printedAs(10, '').join(', '), [printedAs(10, '').join(', ')]],
+  ['numbered in eights', printedAs(8, '\\').join(''), [printedAs(8, '\\').join('').slice(1)]],
+  ['in base64 of three', btoa(`${value}1`), [btoa(`${value}1`)], `${value}1`],
+  ['in base64 behind one character', btoa(`x${value}`), [btoa(`x${value}`).slice(2)]],
+  ['in base64 behind two characters', btoa(`xy${value}`), [btoa(`xy${value}`).slice(3, -3)]],
+  ['in base64 before others', btoa(`${value}yz`), [btoa(`${value}yz`).slice(0, 34)]],
+  ['in halves', `${value.slice(0, 13)} and ${value.slice(13)}`, [value.slice(0, 13), value.slice(13)]],
+  ['in halves of 12', 'q7Zt9Kx2Bv4L and m8Np1Rw5Yc3H', ['q7Zt9Kx2Bv4L', 'm8Np1Rw5Yc3H'], value.slice(0, 24)],
+  ['in halves of 11', 'q7Zt9Kx2Bv4 and Lm8Np1Rw5Yc', [], value.slice(0, 22)],
+  ['of signs', '#!$%&/()=', ['#!$%&/()='], '#!$%&/()='],
+  ['of six letters and digits', 'ab12cd', ['ab12cd'], 'ab-12-cd'],
+  ['of five letters and digits', 'ab12c', [], 'ab-12-c'],
+  ['of a line of 12', 'port-8080xyz', ['port-8080xyz'], 'port-8080xyz\nand more'],
+  ['of a line of 11', 'port-8080xy', [], 'port-8080xy\nand more'],
+  ['of a line that tells nothing', 'a'.repeat(12), [], `${'a'.repeat(12)}\nand more`],
+  ['that tells nothing', '1234567', [], '1234567'],
+])('finds a secret %s, as far as it goes', (_, printed, places, secret = value) => {
+  expect(found(`Words. ${printed} Words.`, secret).toSorted()).toEqual(places.toSorted());
+});
 
 it('finds each place, and each line of a secret that is long enough', () => {
   const lines = ['first line 1234567890', 'short', 'second line 987654321'];
@@ -61,6 +86,8 @@ it('looks for a code everywhere, and for a chosen word only where it was told', 
   expect([...new Set(kinds('one'))].toSorted()).toEqual(['api_key', 'password']);
   expect([...new Set(kinds('two'))]).toEqual(['api_key']);
   expect([...new Set(kinds())].toSorted()).toEqual(['api_key', 'password']);
+  remembered.add([{ kind: 'password', value: 'correct-horse-battery' }], 'two');
+  for (const among of ['one', 'two']) expect(kinds(among)).toContain('password');
 });
 
 it('keeps the newest 256, and what is told again is new', () => {

@@ -167,10 +167,9 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
   let line = '';
   /** Where the part of it begins that new words are masked with. */
   let base = 0;
-  /** The masked forms of what stands before and after `base`, as far as they are out. */
-  let before = '';
+  /** The masked form of what stands after `base`, as far as it is out. */
   let out = '';
-  /** The end of what they stand for. */
+  /** The end of what is out. */
   let sent = 0;
   let isWanted = false;
   let isBusy = false;
@@ -183,24 +182,18 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
     if (text.length > out.length) onText(text.slice(out.length));
     out = text;
     sent = words;
-    const next = wordStart(line, words - overlap);
-    const isApart = places.every(({ start, end }) => base + end <= next || base + start - reach >= next);
-    if (next - base < overlap || !isApart) return;
-    const passed = places.filter(({ end }) => base + end <= next);
-    const longer = passed.reduce((sum, { start, end, placeholder }) => sum + placeholder.length - (end - start), 0);
-    const length = next - base + longer;
-    before += out.slice(0, length);
-    out = out.slice(length);
-    base = next;
+    const next = wordStart(line, words - overlap) - base;
+    const isApart = places.every(({ start, end }) => end <= next || start - reach >= next);
+    if (next < overlap || !isApart) return;
+    out = text.slice(lengthBefore(next, places));
+    base += next;
   }
 
   async function ended(text: string): Promise<void> {
     const { text: masked, places = [] } = await mask(text, scope, 'model');
-    const shown = before + out;
     // What follows may show that a secret is of another kind than it seemed.
-    const rest = masked.slice(masked.startsWith(shown) ? shown.length : lengthBefore(sent, places));
+    const rest = masked.slice(lengthBefore(sent, places));
     if (rest !== '') onText(rest);
-    before = '';
     out = '';
     sent = 0;
     base = 0;
@@ -210,15 +203,15 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
     // From the first one that begins: a key without an end is masked together with the next one.
     const key = line.indexOf(keyBegin);
     const end = line.lastIndexOf(keyEnd);
-    const isOpen = key !== -1 && (end < line.lastIndexOf(keyBegin) || !line.includes('\n', end));
-    const ready = isOpen ? line.lastIndexOf('\n', key) + 1 : line.length;
-    const lines = line.lastIndexOf('\n', ready - 1) + 1;
-    if (ready > 0 && lines > 0) {
+    const isOpen = end < line.lastIndexOf(keyBegin);
+    const { length } = line;
+    const lines = line.lastIndexOf('\n', isOpen ? key : length) + 1;
+    if (lines > 0) {
       await ended(line.slice(0, lines));
       line = line.slice(lines);
     }
     // What came meanwhile may end this line: it waits for the next turn.
-    const words = isOpen ? 0 : wordStart(line, ready - lines);
+    const words = isOpen ? 0 : wordStart(line, length - lines);
     if (words > base) await pass(words);
   }
 

@@ -4,6 +4,7 @@ import { createMask } from '../../../src/observability/secret-masking.ts';
 import { canaries } from '../../support/canaries.ts';
 import { ownTime } from '../../support/own-time.ts';
 import { seededRandom } from '../../support/random.ts';
+import { waitUntil } from '../../support/wait-until.ts';
 
 const { mask } = createMask({ secret: 'pepper', keys: ['OPERATORCANARY'] });
 const text = `Here they are:\n${canaries.map(([canary]) => `${canary} and so on.`).join('\n')}\nThat is all`;
@@ -100,6 +101,55 @@ describe('an answer that is passed on as it arrives', () => {
     for (const piece of ['\n', 'one two', ' three\n', 'four', ' ']) stream.push(piece);
     await stream.end();
     expect(out.join('')).toBe('\none two three\nfour ');
+  });
+
+  it('passes everything on once when lines and words come while others are masked', async () => {
+    const pieces = ['one\ntwo ', 'three\nfour ', 'five\nsix\n', 'seven eight nine\n', 'ten '];
+    const left = [...pieces];
+    const out: string[] = [];
+    const slow: typeof mask = async (...args) => {
+      const masked = await mask(...args);
+      stream.push(left.shift() ?? '');
+      return masked;
+    };
+    const stream = createMaskedStream(slow, 'thread', piece => void out.push(piece));
+    stream.push(left.shift() ?? '');
+    await waitUntil('all is pushed', () => left.length === 0);
+    await stream.end();
+    expect(out.join('')).toBe(pieces.join(''));
+  });
+
+  it('passes words on soon after a pause, a long line, a secret in it, and a private key', async () => {
+    const out: string[] = [];
+    const stream = createMaskedStream(mask, 'thread', piece => void out.push(piece));
+    const token = `ghp_${'Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2'}`;
+    const key = ['-----BEGIN PRIVATE KEY-----', 'M'.repeat(64), 'AbCd', '-----END PRIVATE KEY-----', ''].join('\n');
+    const long = `${'word '.repeat(900)}${token} ${'word '.repeat(900)}${token} ${'word '.repeat(900)}`;
+    for (const [text, last] of [
+      ['one two ', 'two '],
+      ['three\n', 'three\n'],
+      ['four five six\nseven\n', 'seven\n'],
+      ...long.split(/(?<= )/).map(word => [word, word.replace(token, '')]),
+      ['\n', '\n'],
+      ['eight ', 'eight '],
+      [`before ${key}`, '-----END PRIVATE KEY-----\n'],
+      ['nine ', 'nine '],
+    ] as const) {
+      stream.push(text);
+      await waitUntil(`${text} is out`, () => out.join('').endsWith(last), { everyMs: 0 });
+    }
+    await stream.end();
+    const text = `one two three\nfour five six\nseven\n${long}\neight before ${key}nine `;
+    expect(out.join('')).toBe((await mask(text, 'thread', 'model')).text);
+    expect(out).not.toContain('');
+  });
+
+  it('tells of a key whose end comes late what it is, behind what is out', async () => {
+    const out = await streamed([
+      `${'Ab1'.repeat(14)} `,
+      `${'Cd2'.repeat(14)} -----END PRIVATE KEY----- and so on\nmore `,
+    ]);
+    expect(out.join('')).toMatch(/^(Ab1){14} \[masked:private_key:\w{8}\] -----END PRIVATE KEY----- and so on\nmore $/);
   });
 
   it('repeats nothing when what follows shows that a secret is of another kind', async () => {
