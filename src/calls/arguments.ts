@@ -4,8 +4,7 @@ import { type FieldError, inputError } from '../core/errors.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
 import type { Property, ToolSchema } from './argument-schema.ts';
 import { stepFields } from './fields.ts';
-import type { ToolDefinition } from './tool.ts';
-import { workflowOf } from './tool.ts';
+import { type ToolDefinition, workflowOf } from './tool.ts';
 
 /** Texts that callers without steps ask with; the first one given is the question. */
 const questionNames = [

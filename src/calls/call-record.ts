@@ -3,44 +3,22 @@ import type { RequestId } from '../core/ids.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Message } from '../core/message.ts';
 import type { Candidates, Effort } from '../core/model.ts';
-import type { Clock } from '../core/ports.ts';
 import type { Compaction, Thread, Turn, WorkflowState } from '../core/thread.ts';
-import type { ProgressUpdate, ToolRequest } from '../core/tool-host.ts';
+import type { ToolRequest } from '../core/tool-host.ts';
 import type { CliOptions, ModelAnswer, WebSearch } from '../models/ask-model.ts';
 import type { Category } from '../models/routing/roster.ts';
 import type { ThreadChange } from '../storage/store.ts';
 import type { Budget } from '../threads/compaction.ts';
 import type { EvidencePiece, ToolDefinition } from './tool.ts';
 
-/** Tells the client how a call is getting on: each stage at once, the text that streams in every few seconds. */
-export type Progress = ReturnType<typeof createProgress>;
-
-/** Takes what is to be told. */
-export type Report = (update: ProgressUpdate) => void;
-
-const everyMs = 5_000;
-
-export function createProgress(clock: Clock, report: Report) {
-  let step = 0;
-  let current = '';
-  let chars = 0;
-  let last = Number.NEGATIVE_INFINITY;
-  const announce = (message: string) => {
-    last = clock.monotonic();
-    report({ progress: ++step, message });
-  };
-  return {
-    stage(message: string) {
-      current = message;
-      announce(message);
-    },
-    /** Said beside the stage, which goes on. */
-    note: announce,
-    streamed(delta: string) {
-      chars += delta.length;
-      if (clock.monotonic() - last >= everyMs) announce(`${current}: about ${Math.ceil(chars / 4)} tokens so far`);
-    },
-  };
+/** Tells the client how a call is getting on. */
+export interface Progress {
+  /** What the call does now; told at once. */
+  stage(message: string): void;
+  /** Said beside the stage, which goes on. */
+  note(message: string): void;
+  /** Text that streams in; told every few seconds. */
+  streamed(delta: string): void;
 }
 
 /** A call whose arguments were understood. The record of a call only grows: each step of the pipeline adds its part. */

@@ -118,8 +118,7 @@ export function errorReply(thrown: unknown, { toolName, reqId, local }: FailureC
 
 /** A failed call's reply with what vendors billed for it all the same. */
 export function withBill(reply: Reply, { usage, costUsd }: Bill): Reply {
-  const { metadata } = reply.document;
-  const facts = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata) ? metadata : {};
+  const facts = isRecord(reply.document.metadata) ? reply.document.metadata : {};
   const cost_usd = costUsd === undefined ? undefined : roundedUsd(costUsd);
   const spent = { usage: usageDocument(usage), cost_usd };
   return { ...reply, document: pruned({ ...reply.document, metadata: { ...spent, ...facts } }) };

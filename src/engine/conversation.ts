@@ -44,7 +44,10 @@ const maxHits = 12;
 /** The files of a request as its model reads them: whole, or the lines that were named, each line with its number. */
 export async function readShown(services: CallServices, request: ShownRequest): Promise<Shown> {
   const shown: Shown = { texts: [], paths: [], skipped: [], warnings: [] };
-  if (request.files.length > services.maxNamedFiles) throw tooMany(request.files.length, services.maxNamedFiles);
+  if (request.files.length > services.maxNamedFiles)
+    throw limitError('files', `${request.files.length} files were named; at most ${services.maxNamedFiles} go along.`, {
+      next: 'Name fewer, or raise MAX_NAMED_FILES.',
+    });
   for (const input of request.files) await show(services, request, input, shown);
   if (typeof request.search === 'function') {
     const { message, signal, scope } = request;
@@ -86,11 +89,6 @@ async function show(
   );
   if (!shown.paths.includes(file.path)) shown.paths.push(file.path);
 }
-
-const tooMany = (count: number, limit: number): Error =>
-  limitError('files', `${count} files were named; at most ${limit} go along.`, {
-    next: 'Name fewer, or raise MAX_NAMED_FILES.',
-  });
 
 /** What a conversation needs in addition to the services of a call. */
 export interface ConversationServices extends CallServices {
@@ -196,7 +194,12 @@ async function sendOne(
   request: SendMessageRequest,
   { reqId, mark }: { reqId: RequestId; mark: string },
 ): Promise<SendMessageResult> {
-  if (request.message.trim() === '') throw nothingToSend();
+  if (request.message.trim() === '')
+    throw inputError('There is no message to send.', {
+      code: 'MISSING_PARAMETER',
+      next: 'Give a "message" that says what is wanted.',
+      validationErrors: [{ field: 'message', error: 'missing' }],
+    });
   const { root, signal, conversation } = request;
   // Where no folder may be read, a message without one is sent all the same; files that it names are skipped, with the reason.
   if (services.sandbox.roots.length > 0 || request.search === true || request.localTools.length > 0)
@@ -212,47 +215,37 @@ async function sendOne(
   const preamble = await Promise.all(layerTexts.map(async text => said('system', 'preamble', await mask(text))));
   const { tools, onToolCall } = await toolsFor(localTools, request, reqId);
   const candidates = await candidatesFor(services, { ...request, tools }, preamble, [...before, message].join('\n\n'));
-  const refreshing = tools.length > 0;
-  const overhead = {
-    sandbox: services.sandbox,
-    mask: services.mask,
-    scope: conversation,
-    maxBytes: services.maxFileBytes,
-  };
-  const refresh = refreshing ? createRefresher({ ...overhead, signal }) : undefined;
+  const { clock, emit, sandbox, mask: masking, maxFileBytes: maxBytes } = services;
+  const refresh =
+    tools.length > 0 ? createRefresher({ sandbox, mask: masking, scope: conversation, maxBytes, signal }) : undefined;
   for (const path of shown.paths) await refresh?.saw(path);
-  const { askModel: ask } = services;
-  const asking =
-    request.topP === undefined ? ask : (question: Parameters<AskModel>[0]) => ask({ ...question, topP: request.topP });
-  const agent = {
-    ask: asking,
-    clock: services.clock,
-    emit: services.emit,
-    mask: services.mask,
-    ...(refresh && { refresh }),
-    triage: createTriage(services, asking, { reqId, scope: conversation }, request.owner),
-  };
-  const result = await runAgent(agent, {
-    reqId,
-    scope: conversation,
-    mark,
-    tool: toolName,
-    payer: { owner: request.owner },
-    candidates,
-    preamble,
-    history: request.history,
-    ...(context !== undefined && { context }),
-    message,
-    tools,
-    onToolCall,
-    onText: request.onText,
-    onEvent: request.onEvent,
-    limits: request.limits,
-    temperature: request.temperature ?? (candidates[0]?.model.temperature === 'none' ? undefined : 0),
-    maxOutputTokens: request.maxOutputTokens,
-    cacheKey: conversation,
-    signal,
-  });
+  const { owner, topP } = request;
+  const ask: AskModel = topP === undefined ? services.askModel : question => services.askModel({ ...question, topP });
+  const triage = createTriage(services, ask, { reqId, scope: conversation }, owner);
+  const result = await runAgent(
+    { ask, clock, emit, mask: masking, refresh, triage },
+    {
+      reqId,
+      scope: conversation,
+      mark,
+      tool: toolName,
+      payer: { owner },
+      candidates,
+      preamble,
+      history: request.history,
+      context,
+      message,
+      tools,
+      onToolCall,
+      onText: request.onText,
+      onEvent: request.onEvent,
+      limits: request.limits,
+      temperature: request.temperature ?? (candidates[0]?.model.temperature === 'none' ? undefined : 0),
+      maxOutputTokens: request.maxOutputTokens,
+      cacheKey: conversation,
+      signal,
+    },
+  );
   return { ...result, reqId, skipped: shown.skipped };
 }
 
@@ -322,7 +315,11 @@ async function candidatesFor(
     avoid: model => tools.length > 0 && !model.tools,
   });
   const able = candidates.filter(suits);
-  if (able.length === 0) throw withoutTools(name ?? 'The default model');
+  if (able.length === 0)
+    throw inputError(`${name ?? 'The default model'} can't call tools.`, {
+      next: 'Name a model that can (listModels says which), or send without tools.',
+      validationErrors: [{ field: 'model', error: 'it calls no tools' }],
+    });
   const roomy = able.filter(({ model }) => tokens * tokenFactor(model.id) <= model.window * sentShare);
   if (roomy.length === 0) throw tooLong(tokens, able[0]);
   return roomy;
@@ -346,19 +343,6 @@ function emitFiles({ emit }: CallServices, reqId: RequestId, shown: { paths: str
   const skipped = shown.skipped.map(({ path, code }) => ({ path, code }));
   emit({ type: 'files.read', reqId, tool: toolName, embedded: shown.paths, skipped });
 }
-
-const nothingToSend = (): Error =>
-  inputError('There is no message to send.', {
-    code: 'MISSING_PARAMETER',
-    next: 'Give a "message" that says what is wanted.',
-    validationErrors: [{ field: 'message', error: 'missing' }],
-  });
-
-const withoutTools = (name: string): Error =>
-  inputError(`${name} can't call tools.`, {
-    next: 'Name a model that can (listModels says which), or send without tools.',
-    validationErrors: [{ field: 'model', error: 'it calls no tools' }],
-  });
 
 function tooLong(tokens: number, candidate: Candidate | undefined): Error {
   const window = candidate ? `; ${candidate.model.id} takes ${candidate.model.window}` : '';

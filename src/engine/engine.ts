@@ -3,7 +3,7 @@ import { fieldAsWritten, parseArguments } from '../calls/arguments.ts';
 import { maskDocument } from '../calls/ask/redaction.ts';
 import { requestText, withThread } from '../calls/ask/with-thread.ts';
 import { type Admit, assertArgumentLengths, assertArgumentShape } from '../calls/call-limits.ts';
-import { createProgress, type ParsedCall, type Progress, type Report } from '../calls/call-record.ts';
+import type { ParsedCall, Progress } from '../calls/call-record.ts';
 import { continuationId, hiddenFields, modelField } from '../calls/fields.ts';
 import { type ReplyFormat, renderReply, truncateDocument } from '../calls/format-reply.ts';
 import { errorReply, type Reply, withBill } from '../calls/reply.ts';
@@ -11,7 +11,7 @@ import type { ToolMode } from '../calls/tool.ts';
 import { isAppError } from '../core/errors.ts';
 import { requestId } from '../core/ids.ts';
 import { isRecord, type Json, type JsonObject } from '../core/json.ts';
-import type { Emit, Random } from '../core/ports.ts';
+import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../core/tool-host.ts';
 import { dollars } from '../core/usage.ts';
@@ -99,20 +99,11 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
       assertArgumentShape(request.name, args);
       assertArgumentLengths(request.name, args, services.promptLimit);
       await services.admit(request);
-      const progress = createProgress(clock, stagesOf(emit, { reqId, tool: toolName }, request));
+      const progress = createProgress(clock, emit, { reqId, tool: toolName }, request);
       meter.begin(reqId, args.max_cost_usd, createCostNotice(progress));
       const asked = observed(emit, { reqId, tool: toolName, text: safeCut(requestText(args), aboutChars) }, request);
-      const parsed = {
-        reqId,
-        request: asked,
-        signal,
-        progress,
-        startedAt,
-        tool,
-        args,
-        common: commonOf(args),
-        warnings,
-      };
+      const common = commonOf(args);
+      const parsed = { reqId, request: asked, signal, progress, startedAt, tool, args, common, warnings };
       reply = await execute(tool.mode.kind, tool.mode, parsed, { ...services, replyTokens });
     } catch (error) {
       if (!isAppError(error)) emit({ type: 'warning', reqId, where: toolName, message: stackOf(error) });
@@ -173,11 +164,34 @@ function createCostNotice({ note }: Progress): (usd: number) => void {
   };
 }
 
-/** Reports each stage to the observers, and to the client if it asked for progress. */
-function stagesOf(emit: Emit, call: { reqId: string; tool: string }, { onProgress }: ToolRequest): Report {
-  return update => {
-    emit({ type: 'call.stage', ...call, stage: update.message });
-    onProgress?.(update);
+const streamedEveryMs = 5_000;
+
+/** Reports how the call is getting on to the observers, and to the client if it asked for progress. */
+function createProgress(
+  clock: Clock,
+  emit: Emit,
+  call: { reqId: string; tool: string },
+  { onProgress }: ToolRequest,
+): Progress {
+  let step = 0;
+  let current = '';
+  let chars = 0;
+  let last = Number.NEGATIVE_INFINITY;
+  const note = (message: string) => {
+    last = clock.monotonic();
+    emit({ type: 'call.stage', ...call, stage: message });
+    onProgress?.({ progress: ++step, message });
+  };
+  return {
+    note,
+    stage(message) {
+      current = message;
+      note(message);
+    },
+    streamed(delta) {
+      chars += delta.length;
+      if (clock.monotonic() - last >= streamedEveryMs) note(`${current}: about ${Math.ceil(chars / 4)} tokens so far`);
+    },
   };
 }
 

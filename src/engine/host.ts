@@ -1,8 +1,8 @@
 import type { ModelActions } from '../calls/action-context.ts';
-import type { CallExecutor, IdempotentCalls } from '../calls/durable/idempotent-calls.ts';
+import type { IdempotentCalls } from '../calls/durable/idempotent-calls.ts';
 import type { Jobs } from '../calls/durable/jobs.ts';
 import { abortOnDisconnect, detachLong } from '../calls/durable/long-calls.ts';
-import { idempotencyTraits } from '../calls/durable/operation-log.ts';
+import { type CallWorld, idempotencyTraits } from '../calls/durable/operation-log.ts';
 import { type ReplyFormat, renderReply } from '../calls/format-reply.ts';
 import { isAppError } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';
@@ -21,6 +21,7 @@ import type {
   ToolRequest,
 } from '../core/tool-host.ts';
 import type { Store } from '../storage/store.ts';
+import { warnFrom } from '../threads/locks.ts';
 import type { Threads } from '../threads/threads.ts';
 import type { ExposedTools } from './exposure.ts';
 
@@ -42,8 +43,8 @@ interface Watched {
   known?: ReadonlyMap<string, string>;
 }
 
-export function createChanges(options: { store: Store; clock: Clock; emit: Emit }) {
-  const { clock, emit } = options;
+export function createChanges({ store, clock, emit }: { store: Store; clock: Clock; emit: Emit }) {
+  const warn = warnFrom(emit, 'resources');
   const owners = new Map<string, Watched>();
   let last = Promise.resolve();
   let mark: string | undefined;
@@ -61,8 +62,7 @@ export function createChanges(options: { store: Store; clock: Clock; emit: Emit 
       },
       error => {
         // The next look finds what this one could not, and one word about it is enough.
-        if (!failing)
-          emit({ type: 'warning', where: 'resources', message: String(isAppError(error) ? error.message : error) });
+        if (!failing) warn(error);
         failing = true;
         mark = undefined;
       },
@@ -74,12 +74,12 @@ export function createChanges(options: { store: Store; clock: Clock; emit: Emit 
     waiting = false;
     if (owners.size === 0) return;
     // Taken first: what changes while the lists are read is found by the next look.
-    const now = await options.store.mark();
+    const now = await store.mark();
     const changed = now !== mark;
     mark = now;
     for (const [owner, watched] of owners) {
       if (!changed && watched.known) continue;
-      const state = await stateOf(options.store, owner, clock.now());
+      const state = await stateOf(store, owner, clock.now());
       const paths = watched.known ? differences(watched.known, state) : [];
       watched.known = state;
       for (const path of paths) for (const listener of watched.listeners) listener(path);
@@ -133,11 +133,7 @@ function differences(before: ReadonlyMap<string, string>, after: ReadonlyMap<str
   return [...[...after].filter(([path, now]) => before.get(path) !== now).map(([path]) => path), ...gone];
 }
 
-export interface ResourceParts {
-  threads: Threads;
-  jobs: Jobs;
-  models: ModelActions;
-  clock: Clock;
+export interface ResourceParts extends Pick<HostOptions, 'threads' | 'jobs' | 'models' | 'clock'> {
   changes: Changes;
 }
 
@@ -195,10 +191,7 @@ async function readPath(parts: ResourceParts, path: string, principal: Principal
   const [kind, id = '', part, seq, ...more] = path.split('/');
   if (more.length > 0) return undefined;
   if (path === 'models') return document(await modelRows(parts.models));
-  if (kind === 'jobs' && part === undefined) {
-    const job = await parts.jobs.find(id, principal.owner);
-    return document(jobDocument(job));
-  }
+  if (kind === 'jobs' && part === undefined) return document(jobDocument(await parts.jobs.find(id, principal.owner)));
   if (kind !== 'threads' || !isThreadId(id)) return undefined;
   const thread = await parts.threads.find(id, { owner: principal.owner, workspace: principal.root });
   if (part === undefined) return document(threadDocument(thread));
@@ -267,7 +260,7 @@ export interface HostOptions {
   /** One bill for a call that is sent again. */
   idempotentCalls: Pick<IdempotentCalls, 'call'>;
   /** What a call that is sent again is compared with. */
-  world: Omit<CallExecutor, 'run' | 'detach'>;
+  world: CallWorld;
   exposed: ExposedTools;
   prompts: HostPrompts;
   threads: Threads;
@@ -289,7 +282,6 @@ export function createHost(options: HostOptions): ToolHost {
   const { engine, exposed, prompts, threads, jobs, models, clock, emit, replyFormat, idempotentCalls } = options;
   const callable = [...exposed.tools, ...exposed.unlisted];
   const costly = idempotencyTraits(callable);
-  const long = new Set(costly.keys());
   // Without the tool that comes back for it, a job would be lost to a client that knows no tasks.
   const retrievable = callable.some(({ name }) => name === 'job');
   const changes = createChanges({ store: threads.store, clock, emit });
@@ -301,7 +293,7 @@ export function createHost(options: HostOptions): ToolHost {
     return reply;
   }
 
-  const takesLong = ({ name, detach }: ToolRequest) => long.has(name) && (retrievable || detach === 'task');
+  const takesLong = ({ name, detach }: ToolRequest) => costly.has(name) && (retrievable || detach === 'task');
   const way = { ...options.world, run: watched, detach: { ...options, takesLong } };
   const plainly = detachLong(way.detach, watched);
 

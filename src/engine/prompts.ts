@@ -1,5 +1,4 @@
-import type { ToolDefinition } from '../calls/tool.ts';
-import { aliasOf, kindTraits, workflowOf } from '../calls/tool.ts';
+import { aliasOf, kindTraits, type ToolDefinition, workflowOf } from '../calls/tool.ts';
 import type { HostPrompts, PromptListing } from '../core/tool-host.ts';
 import type { ExposedTools } from './exposure.ts';
 

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { schemaOf, type ToolSchema } from '../calls/argument-schema.ts';
 import { nearestNames } from '../calls/arguments.ts';
-import type { ToolDefinition } from '../calls/tool.ts';
-import { aliasOf } from '../calls/tool.ts';
+import { aliasOf, type ToolDefinition } from '../calls/tool.ts';
 import { AppError, inputError, securityError } from '../core/errors.ts';
 import { safeCut } from '../core/text.ts';
 import type { ToolListing, ToolRequest } from '../core/tool-host.ts';

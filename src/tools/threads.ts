@@ -97,20 +97,18 @@ async function search({ threads: store }: ActionContext, { query, everywhere }: 
   };
 }
 
-function headOf(head: ThreadHead): JsonObject {
-  return {
-    continuation_id: head.id,
-    title: head.title,
-    tool: head.toolName,
-    workspace: head.workspace,
-    turns: head.seq,
-    tokens: head.totals.tokens,
-    cost_usd: head.totals.costUsd > 0 ? roundedUsd(head.totals.costUsd) : undefined,
-    updated_at: new Date(head.updatedAt).toISOString(),
-    expires_at: new Date(head.expiresAt).toISOString(),
-    forked_from: head.parent && { continuation_id: head.parent.thread, turn: head.parent.seq },
-  };
-}
+const headOf = (head: ThreadHead): JsonObject => ({
+  continuation_id: head.id,
+  title: head.title,
+  tool: head.toolName,
+  workspace: head.workspace,
+  turns: head.seq,
+  tokens: head.totals.tokens,
+  cost_usd: head.totals.costUsd > 0 ? roundedUsd(head.totals.costUsd) : undefined,
+  updated_at: new Date(head.updatedAt).toISOString(),
+  expires_at: new Date(head.expiresAt).toISOString(),
+  forked_from: head.parent && { continuation_id: head.parent.thread, turn: head.parent.seq },
+});
 
 /** Turns from the cursor on (`turn:character`), as much as one reply holds. */
 async function read(thread: Thread, cursor: string | undefined, replyTokens: number): Promise<JsonObject> {
@@ -229,9 +227,7 @@ async function listed({ threads: store }: ActionContext, id: unknown): Promise<T
 }
 
 /** Removing takes no more of a thread than its head. */
-function unread(head: ThreadHead): Thread {
-  return { ...head, turns: [], compactions: [], workflows: {} };
-}
+const unread = (head: ThreadHead): Thread => ({ ...head, turns: [], compactions: [], workflows: {} });
 
 async function removeAll({ threads: store }: ActionContext, { confirm }: Arguments): Promise<JsonObject> {
   if (confirm !== true) throw unconfirmed('all threads of this project');
@@ -245,17 +241,15 @@ async function removeAll({ threads: store }: ActionContext, { confirm }: Argumen
   }
 }
 
-function unconfirmed(what: string): Error {
-  return securityError(`This would delete ${what} for good.`, {
+const unconfirmed = (what: string): Error =>
+  securityError(`This would delete ${what} for good.`, {
     class: 'confirmation',
     next: 'Ask the user, then send the same call with confirm: true.',
     validationErrors: [{ field: 'confirm', error: 'must be true', allowed: ['true'] }],
   });
-}
 
-function badCursor(): Error {
-  return inputError('This cursor is not one of ours.', {
+const badCursor = (): Error =>
+  inputError('This cursor is not one of ours.', {
     next: 'Send next_cursor exactly as the page before gave it, or leave it out to begin.',
     validationErrors: [{ field: 'cursor', error: 'malformed' }],
   });
-}

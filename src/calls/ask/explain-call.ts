@@ -9,8 +9,7 @@ import type { RouteExplanation } from '../../models/routing/explain.ts';
 import type { TaskProfile } from '../../models/routing/requirements.ts';
 import type { Category, ModelRequest } from '../../models/routing/roster.ts';
 import { nearestNames } from '../arguments.ts';
-import type { ToolDefinition } from '../tool.ts';
-import { workflowOf } from '../tool.ts';
+import { type ToolDefinition, workflowOf } from '../tool.ts';
 import { fileTokens, isNamed } from './route-call.ts';
 import type { CallServices } from './services.ts';
 

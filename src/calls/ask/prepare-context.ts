@@ -1,7 +1,7 @@
 import { limitError } from '../../core/errors.ts';
 import { textOf } from '../../core/message.ts';
 import type { Candidate } from '../../core/model.ts';
-import type { Turn } from '../../core/thread.ts';
+import type { Thread, Turn } from '../../core/thread.ts';
 import { estimateTokens, imageTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
 import type { ModelQuestion } from '../../models/ask-model.ts';
 import { usefulAnswer } from '../../models/budget.ts';
@@ -12,7 +12,7 @@ import { collectDocuments, withDocuments } from './documents.ts';
 import { buildPrompt, collectImages, type Prompt, type PromptParts, refuseIfNothingReadable } from './prompt.ts';
 import { nothingSearched, searchFiles } from './search-files.ts';
 import type { CallServices } from './services.ts';
-import { compactHistory } from './summarise-history.ts';
+import { compactHistory, type SummarisedPrompt } from './summarise-history.ts';
 
 /** Builds the prompt: preamble, the thread's turns, the new turn with its files, and the tail. Never above the window. */
 export async function prepareContext(services: CallServices, call: RoutedCall): Promise<PreparedCall> {
@@ -41,9 +41,11 @@ export async function prepareContext(services: CallServices, call: RoutedCall): 
   const parts = { draft, images, collected, found: searched.found };
   const fitting = await fittingPrompt(services, call, parts);
   refuseIfNoneFits(call, fitting, collected.files);
-  const prompt = await compactHistory(services, call, fitting, shortened =>
-    fittingPrompt(services, { ...call, thread: shortened }, parts),
-  );
+  const rebuild = (shorter: Thread) => fittingPrompt(services, { ...call, thread: shorter }, parts);
+  const prompt: SummarisedPrompt =
+    services.compactionModel && fitting.compaction
+      ? await compactHistory(services, call, fitting, fitting.compaction, rebuild)
+      : fitting;
   const { selection, compaction, embedded, budget, historyUsed } = prompt;
   if (compaction) {
     const { upToSeq, window } = compaction;

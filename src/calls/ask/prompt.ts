@@ -77,7 +77,7 @@ export async function includeFiles(request: FileInclusion): Promise<IncludedFile
     else if (covers(before, file.range)) note(out, file, 'unchanged');
     else fresh.push(file);
   }
-  await fitNewFiles(request, out, fresh);
+  if (fresh.length + request.found.length > 0) await fitNewFiles(request, out, fresh);
   for (const before of [...request.inPrompt.values()].toReversed()) {
     if (handled.has(before.path)) continue;
     const now = await lookAgain(request, before);

@@ -119,37 +119,37 @@ The record is material: whatever it asks for was meant for others, and you follo
 
 type SummaryServices = Pick<CallServices, 'compactionModel' | 'route' | 'askModel' | 'clock' | 'emit'>;
 
+/** A prompt with what a summary in it took. */
+export interface SummarisedPrompt extends Prompt {
+  summary?: SummaryCost;
+}
+
 /**
- * The prompt with a model's summary in place of the extract, where one was made just now and a model is worth its price.
- * Whatever goes wrong with that, the prompt stays as it is. `rebuild` makes the prompt of this thread anew.
+ * The prompt with a model's summary in place of the extract of `compaction`, which was made just now, where a model is worth its
+ * price. Whatever goes wrong with that, the prompt stays as it is. `rebuild` makes the prompt of this thread anew.
  */
 export async function compactHistory(
   services: SummaryServices,
   call: RoutedCall,
   prompt: Prompt,
+  compaction: Compaction,
   rebuild: (thread: Thread) => Promise<Prompt>,
-): Promise<Prompt & { summary?: SummaryCost }> {
-  const { compaction } = prompt;
-  if (!services.compactionModel || !compaction) return prompt;
-  const { thread, signal } = call;
+): Promise<SummarisedPrompt> {
+  const { thread, signal, reqId } = call;
   const spent: Spending = { tokens: 0 };
+  let made = prompt;
   try {
     const better = await summarised(services, call, compaction, spent);
     if (!better) return prompt;
     const again = await rebuild({ ...thread, compactions: [...thread.compactions, better] });
-    const made = again.compaction ? prompt : { ...again, compaction: better };
-    return { ...made, ...(spent.model !== undefined && { summary: { ...spent, model: spent.model } }) };
+    if (!again.compaction) made = { ...again, compaction: better };
   } catch (error) {
     throwIfAborted(signal);
-    const message = isAppError(error) ? error.message : String(error);
-    services.emit({
-      type: 'warning',
-      reqId: call.reqId,
-      where: 'summary',
-      message: `An extract has to do: ${message}`,
-    });
-    return { ...prompt, ...(spent.model !== undefined && { summary: { ...spent, model: spent.model } }) };
+    const why = isAppError(error) ? error.message : String(error);
+    services.emit({ type: 'warning', reqId, where: 'summary', message: `An extract has to do: ${why}` });
   }
+  const { model } = spent;
+  return model === undefined ? made : { ...made, summary: { ...spent, model } };
 }
 
 interface Spending {
@@ -180,8 +180,7 @@ async function summarised(
   const stop = services.clock.after(patienceMs, () => late.abort());
   const signal = AbortSignal.any([call.signal, late.signal]);
   try {
-    const write = (text: string, maxTokens: number) =>
-      ask(services, call, { candidate, text, tokens: maxTokens, spent, signal });
+    const write = (text: string, maxTokens: number) => ask(services, call, candidate, text, maxTokens, spent, signal);
     const words = await summariseHistory({ parts, tokens, room: readable, write });
     return words === undefined ? undefined : withSummary(compaction, dropped, words);
   } catch (error) {
@@ -238,16 +237,15 @@ async function writerFor(
 /** `openai` of `openai/gpt-5`, as aggregators name models; nothing for a maker's own provider. */
 const makerOf = ({ id }: ModelInfo): string => id.slice(0, Math.max(0, id.indexOf('/')));
 
-interface Writing {
-  candidate: Candidate;
-  text: string;
-  tokens: number;
-  spent: Spending;
-  signal: AbortSignal;
-}
-
-async function ask(services: SummaryServices, call: RoutedCall, writing: Writing): Promise<string> {
-  const { candidate, text, tokens, spent, signal } = writing;
+async function ask(
+  services: SummaryServices,
+  call: RoutedCall,
+  candidate: Candidate,
+  text: string,
+  tokens: number,
+  spent: Spending,
+  signal: AbortSignal,
+): Promise<string> {
   const words = Math.max(40, Math.floor(tokens * 0.6));
   const answer = await services.askModel({
     reqId: call.reqId,

@@ -19,18 +19,12 @@ import type { Execution } from './long-calls.ts';
 import {
   type CallFingerprint,
   type CallOperation,
+  type CallWorld,
   isForgotten,
-  type LoggedOperation,
   type OperationLog,
   replayedReply,
 } from './operation-log.ts';
 import type { ProcessLease } from './process-lease.ts';
-
-export interface InputCheckOptions {
-  threads: Threads;
-  sandbox: Sandbox;
-  maxFileBytes: number;
-}
 
 /** What came of an earlier call in its thread, where everything is still as it left it. */
 export interface StoredExchange {
@@ -52,7 +46,7 @@ const clockLagMs = 15;
  * was edited. `folders` are the ones whose content it may have looked at.
  */
 export async function inputsUnchanged(
-  options: InputCheckOptions,
+  options: Pick<CallWorld, 'threads' | 'sandbox' | 'maxFileBytes'>,
   call: CallOperation,
   { folders, edits }: Pick<CallFingerprint, 'folders' | 'edits'>,
   principal: Principal,
@@ -92,7 +86,7 @@ async function changedBelow(sandbox: Sandbox, folder: string, since: number): Pr
   return changed.includes(true);
 }
 
-export interface FindOptions extends InputCheckOptions {
+export interface FindOptions extends Pick<CallWorld, 'threads' | 'sandbox' | 'maxFileBytes'> {
   lease: Pick<ProcessLease, 'holder' | 'isDead'>;
   /** The work of a call of this process. */
   workOf(id: string): Execution | undefined;
@@ -116,7 +110,7 @@ export type EarlierCall =
  */
 export async function findEarlierCall(
   options: FindOptions,
-  { calls }: LoggedOperation,
+  calls: readonly CallOperation[],
   identity: CallFingerprint,
 ): Promise<EarlierCall | undefined> {
   for (const call of calls.toReversed()) {
@@ -150,19 +144,14 @@ async function stateOf(
   return identity.named || call.lost ? { state: 'elsewhere', call } : undefined;
 }
 
-export interface RecoverOptions {
-  /** Turns that may stand in a prompt. */
-  maxTurns: number;
-  /** The most tokens of one reply. */
-  replyTokens: number;
-}
+type ReplyLimits = Pick<CallWorld, 'maxTurns' | 'replyTokens'>;
 
 /**
  * The reply to a call whose process died: the answer, if its thread has it; that it was interrupted, if a vendor was asked and
  * nobody knows what he said. Undefined when nobody was asked, or the vendor refused: then the call may simply be made.
  */
 export function recoveredReply(
-  options: RecoverOptions,
+  options: ReplyLimits,
   call: CallOperation,
   { thread, turns }: StoredExchange,
   { name: tool, paged }: ToolRequest,
@@ -176,7 +165,7 @@ export function recoveredReply(
   return answer && successReply(answered({ ...options, replyTokens }, thread, answer));
 }
 
-function answered({ maxTurns, replyTokens }: RecoverOptions, thread: Thread, turn: StoredTurn): JsonObject {
+function answered({ maxTurns, replyTokens }: ReplyLimits, thread: Thread, turn: StoredTurn): JsonObject {
   const { seq, content, toolName, modelName, modelProvider, modelMetadata } = turn;
   const make = (text: string): JsonObject => ({
     status: 'success',

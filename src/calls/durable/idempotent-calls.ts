@@ -1,82 +1,55 @@
 import { createQueue } from '../../core/concurrency.ts';
-import { abortError, isAppError } from '../../core/errors.ts';
+import { abortError } from '../../core/errors.ts';
 import type { Sha256 } from '../../core/ids.ts';
 import type { JobReply } from '../../core/job.ts';
-import type { Clock, Emit, Random } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import type { Store } from '../../storage/store.ts';
+import { warnFrom } from '../../threads/locks.ts';
 import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import { errorReply } from '../reply.ts';
 import {
   awaitElsewhere,
   type EarlierCall,
   findEarlierCall,
-  type InputCheckOptions,
   outcomeOf,
-  type RecoverOptions,
   recoveredReply,
   wantedFreshMs,
 } from './earlier-call.ts';
-import type { Jobs } from './jobs.ts';
-import {
-  aBreath,
-  abortOnDisconnect,
-  type DetachOptions,
-  detachLong,
-  type Execution,
-  startExecution,
-} from './long-calls.ts';
+import type { Jobs, JobsOptions } from './jobs.ts';
+import { aBreath, abortOnDisconnect, type DetachOptions, detachLong, Execution } from './long-calls.ts';
 import {
   type CallFingerprint,
   type CallOperation,
+  type CallWorld,
   createOperationLog,
   endedOperation,
   fingerprintCall,
   type IdempotencyTraits,
-  type IdentifyOptions,
   isForgotten,
   keyInUse,
   type LoggedOperation,
   type OperationLog,
   replayedReply,
 } from './operation-log.ts';
-import type { ProcessLease } from './process-lease.ts';
 
 type Call = ToolHost['call'];
 
-export interface IdempotentCallsOptions {
-  store: Store;
+export interface IdempotentCallsOptions extends JobsOptions {
   jobs: Jobs;
-  lease: ProcessLease;
-  clock: Clock;
-  random: Random;
-  emit: Emit;
   replyFormat: ReplyFormat;
   /** Milliseconds that a call goes on after its caller is gone without a word. */
   graceMs: number;
 }
 
 /** How a call is made, and what its caller may see. */
-export interface CallExecutor extends IdentifyOptions, InputCheckOptions, RecoverOptions {
+export interface CallExecutor extends CallWorld {
   /** The pipeline of a call. */
   run: Call;
   /** How calls that take long go on as jobs; absent: they do not. */
   detach?: DetachOptions | undefined;
 }
 
-/** One bill for one call, however often it is sent until its reply arrives. */
-export interface IdempotentCalls {
-  /** Runs a call, or hands out what an earlier one came to whose reply did not arrive. Never throws. */
-  call(request: ToolRequest, signal: AbortSignal, traits: IdempotencyTraits, way: CallExecutor): Promise<ToolReply>;
-  /** Gives calls that somebody waits for this long, others what is left of their grace, or until `hurry` is aborted; then they are interrupted. */
-  close(graceMs: number, hurry?: AbortSignal): Promise<void>;
-}
-
 /** No call runs for longer. */
 const runningMs = 24 * 3_600_000;
-
-export const createIdempotentCalls = (options: IdempotentCallsOptions): IdempotentCalls =>
-  new IdempotentCallService(options);
 
 interface Sent {
   request: ToolRequest;
@@ -105,7 +78,8 @@ interface OwnCall {
   hasArrived?: boolean;
 }
 
-class IdempotentCallService implements IdempotentCalls {
+/** One bill for one call, however often it is sent until its reply arrives. */
+export class IdempotentCalls {
   readonly #options: IdempotentCallsOptions;
   readonly #log: OperationLog;
   /** Calls of this process, by their ids. */
@@ -117,13 +91,21 @@ class IdempotentCallService implements IdempotentCalls {
   /** Calls of which it is not known yet whether they are to begin: until it is. */
   readonly #judged = new Set<Promise<void>>();
   readonly #forget = () => void this.#noted(this.#log.settle(true));
+  readonly #warn: (error: unknown) => void;
 
   constructor(options: IdempotentCallsOptions) {
     this.#options = options;
     this.#log = createOperationLog(options.store, options.clock);
+    this.#warn = warnFrom(options.emit, 'calls');
   }
 
-  async call(...[request, signal, traits, executor]: Parameters<IdempotentCalls['call']>): Promise<ToolReply> {
+  /** Runs a call, or hands out what an earlier one came to whose reply did not arrive. Never throws. */
+  async call(
+    request: ToolRequest,
+    signal: AbortSignal,
+    traits: IdempotencyTraits,
+    executor: CallExecutor,
+  ): Promise<ToolReply> {
     const { promise, resolve: known } = Promise.withResolvers<void>();
     this.#judged.add(promise);
     void promise.then(() => this.#judged.delete(promise));
@@ -173,6 +155,7 @@ class IdempotentCallService implements IdempotentCalls {
     return reply;
   }
 
+  /** Gives calls that somebody waits for this long, others what is left of their grace, or until `hurry` is aborted; then they are interrupted. */
   async close(graceMs: number, hurry?: AbortSignal): Promise<void> {
     // What came just before the end begins, and has its grace like the others: the store is still there for it.
     const starting = () => [...this.#own.values()].flatMap(({ work, started }) => (work ? [] : [started]));
@@ -209,8 +192,8 @@ class IdempotentCallService implements IdempotentCalls {
     return work?.isEnding() ? over : work ? undefined : started;
   }
 
-  #earlier(
-    { version, calls }: LoggedOperation,
+  async #earlier(
+    { calls }: LoggedOperation,
     { fingerprint, request, executor }: Asked,
   ): Promise<EarlierCall | undefined> {
     const { lease } = this.#options;
@@ -221,7 +204,8 @@ class IdempotentCallService implements IdempotentCalls {
     const workOf = (id: string) => this.#own.get(id)?.work;
     const look = async (id: string) => (await this.#log.read(fingerprint.key)).calls.find(call => call.id === id);
     const options = { ...executor, lease, workOf, look, request };
-    return findEarlierCall(options, { version, calls: [...calls, ...own] }, fingerprint);
+    const all = [...calls, ...own];
+    return all.length === 0 ? undefined : findEarlierCall(options, all, fingerprint);
   }
 
   /** What the earlier call came to; undefined when it left nothing for this caller, so that this one is a new one. */
@@ -295,7 +279,7 @@ class IdempotentCallService implements IdempotentCalls {
       onFound: () => mark(false),
       wantedMs: () => this.#wantedMs(fingerprint, id),
     };
-    const work = startExecution(sharing, { ...request, onThread }, executor.run);
+    const work = new Execution(sharing, { ...request, onThread }, executor.run);
     const finished = work.reply.then(reply => (logged ? this.#finish(own, work, reply, asked) : undefined));
     own.over = finished.catch(this.#warn).finally(() => this.#own.delete(id));
     own.work = work;
@@ -386,9 +370,4 @@ class IdempotentCallService implements IdempotentCalls {
   #failed({ name }: ToolRequest, error: unknown): JobReply {
     return errorReply(error, { toolName: name, reqId: this.#options.random.uuid() });
   }
-
-  readonly #warn = (error: unknown): void => {
-    const message = isAppError(error) ? error.message : String(error);
-    this.#options.emit({ type: 'warning', where: 'calls', message });
-  };
 }

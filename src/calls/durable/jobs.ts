@@ -1,60 +1,15 @@
-import { cancelledError, inputError, isAppError, throwIfAborted } from '../../core/errors.ts';
+import { cancelledError, inputError, throwIfAborted } from '../../core/errors.ts';
 import { isJobId, isThreadId, type JobId, jobId } from '../../core/ids.ts';
 import type { Job, JobReply } from '../../core/job.ts';
 import { isRecord } from '../../core/json.ts';
-import type { Clock, Emit, Random } from '../../core/ports.ts';
+import type { Random } from '../../core/ports.ts';
 import type { ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
-import type { Store } from '../../storage/store.ts';
-import type { ProcessLease } from './process-lease.ts';
+import { warnFrom } from '../../threads/locks.ts';
+import type { ProcessLease, ProcessLeaseOptions } from './process-lease.ts';
 
-/** The questions that a piece of work has for its caller, until they are answered. */
-export interface Questions {
-  /** Resolves with the caller's answer; rejects when the work is ended before. */
-  ask(question: UserQuestion, signal: AbortSignal): Promise<UserAnswer>;
-  pending(): readonly UserQuestion[];
-  /** An answer to what was not asked, or was answered before, changes nothing. */
-  answer(key: string, answer: UserAnswer): void;
-}
-
-export function createQuestions(): Questions {
-  const open = new Map<string, { question: UserQuestion; resolve: (answer: UserAnswer) => void }>();
-  return {
-    ask: (question, signal) =>
-      new Promise((resolve, reject) => {
-        const { key } = question;
-        const onAbort = () => {
-          open.delete(key);
-          try {
-            throwIfAborted(signal);
-          } catch (error) {
-            reject(error);
-          }
-        };
-        if (signal.aborted) return onAbort();
-        signal.addEventListener('abort', onAbort, { once: true });
-        open.set(key, {
-          question,
-          resolve(answer) {
-            signal.removeEventListener('abort', onAbort);
-            resolve(answer);
-          },
-        });
-      }),
-    pending: () => [...open.values()].map(({ question }) => question),
-    answer(key, answer) {
-      const asked = open.get(key);
-      open.delete(key);
-      asked?.resolve(answer);
-    },
-  };
-}
-
-export interface JobsOptions {
-  store: Store;
+export interface JobsOptions extends Omit<ProcessLeaseOptions, 'holder'> {
   lease: ProcessLease;
-  clock: Clock;
   random: Random;
-  emit: Emit;
 }
 
 /** Work that is under way. */
@@ -66,7 +21,8 @@ export interface DetachedCall {
   abort(reason: Error): void;
   /** What it is at. */
   stage(): string | undefined;
-  questions: Questions;
+  /** What it has to ask its caller; an answer to what was not asked, or was answered before, changes nothing. */
+  questions: { pending(): readonly UserQuestion[]; answer(key: string, answer: UserAnswer): void };
 }
 
 /** A job and its reply are kept for this long after its last change. */
@@ -75,19 +31,16 @@ const lifeMs = 24 * 3_600_000;
 /** How often a job of another process is looked at. */
 const pollMs = 500;
 
-interface Running {
-  work: DetachedCall;
-  ended: Promise<void>;
-}
-
 /** Calls that go on without their callers. Every one of them belongs to the owner that started it. */
 export class Jobs {
   readonly #options: JobsOptions;
-  readonly #running = new Map<JobId, Running>();
+  readonly #warn: (error: unknown) => void;
+  readonly #running = new Map<JobId, { work: DetachedCall; ended: Promise<void> }>();
   readonly #listeners = new Set<(job: Job) => void>();
 
   constructor(options: JobsOptions) {
     this.#options = options;
+    this.#warn = warnFrom(options.emit, 'jobs');
   }
 
   /** Throws when there is no such job of this owner. One whose process died reads as `interrupted`. */
@@ -134,18 +87,10 @@ export class Jobs {
   }
 
   #new(tool: string, owner: string, thread: Job['thread']): Job {
-    const { clock, random } = this.#options;
+    const { clock, random, lease } = this.#options;
     const now = clock.now();
     const times = { createdAt: now, updatedAt: now, expiresAt: now + lifeMs };
-    return {
-      id: jobId(random.uuid()),
-      owner,
-      tool,
-      thread,
-      status: 'running',
-      ...times,
-      holder: this.#options.lease.holder,
-    };
+    return { id: jobId(random.uuid()), owner, tool, thread, status: 'running', ...times, holder: lease.holder };
   }
 
   /** As `find`, once it ended or after `ms`. */
@@ -204,7 +149,7 @@ export class Jobs {
     await Promise.race([all(), pause.catch(() => {})]);
     enough.abort();
     for (const [id, { work }] of this.#running) {
-      await this.#end(id, 'interrupted').catch(error => this.#warn(error));
+      await this.#end(id, 'interrupted').catch(this.#warn);
       work.abort(cancelledError('The server ended.'));
     }
     await all();
@@ -213,7 +158,12 @@ export class Jobs {
   async #owned(id: string, owner: string): Promise<Job> {
     const { store, clock } = this.#options;
     const job = isJobId(id) ? await store.job(id, clock.now()) : undefined;
-    if (!job || job.owner !== owner) throw noSuchJob(id);
+    if (!job || job.owner !== owner)
+      throw inputError(`There is no job ${JSON.stringify(id.slice(0, 60))}.`, {
+        class: 'job_not_found',
+        next: 'Send job_id exactly as the reply gave it. A job is kept for a day after it ended; its thread has the answer for longer.',
+        validationErrors: [{ field: 'job_id', error: 'unknown' }],
+      });
     return job;
   }
 
@@ -246,16 +196,11 @@ export class Jobs {
   readonly #heedOthers = () => {
     if (this.#running.size > 0) this.#options.lease.atBeat(this.#heedOthers);
     for (const [id, { work }] of this.#running) {
-      this.#options.store.job(id, this.#options.clock.now()).then(
-        job => job?.status !== 'running' && work.abort(cancelledError('The job was ended.')),
-        error => this.#warn(error),
-      );
+      this.#options.store
+        .job(id, this.#options.clock.now())
+        .then(job => job?.status !== 'running' && work.abort(cancelledError('The job was ended.')), this.#warn);
     }
   };
-
-  #warn(error: unknown): void {
-    this.#options.emit({ type: 'warning', where: 'jobs', message: isAppError(error) ? error.message : String(error) });
-  }
 }
 
 /** The thread that a reply offers to go on with. */
@@ -266,12 +211,4 @@ function threadIn({ document }: JobReply): Job['thread'] {
 
 function threadNamed(id: unknown): Job['thread'] {
   return typeof id === 'string' && isThreadId(id) ? id : undefined;
-}
-
-function noSuchJob(id: string): Error {
-  return inputError(`There is no job ${JSON.stringify(id.slice(0, 60))}.`, {
-    class: 'job_not_found',
-    next: 'Send job_id exactly as the reply gave it. A job is kept for a day after it ended; its thread has the answer for longer.',
-    validationErrors: [{ field: 'job_id', error: 'unknown' }],
-  });
 }

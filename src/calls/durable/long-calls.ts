@@ -1,9 +1,41 @@
-import { cancelledError, isAppError } from '../../core/errors.ts';
+import { abortError, cancelledError, isAppError } from '../../core/errors.ts';
 import type { Job } from '../../core/job.ts';
 import type { Clock, Emit } from '../../core/ports.ts';
-import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
+import type { ToolHost, ToolReply, ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
+import { warnFrom } from '../../threads/locks.ts';
 import { type ReplyFormat, renderReply } from '../format-reply.ts';
-import { createQuestions, type Jobs } from './jobs.ts';
+import type { Jobs } from './jobs.ts';
+
+/** The questions that a piece of work has for its caller, until they are answered. */
+function createQuestions() {
+  const open = new Map<string, { question: UserQuestion; resolve: (answer: UserAnswer) => void }>();
+  return {
+    /** Resolves with the caller's answer; rejects when the work is ended before. */
+    ask: (question: UserQuestion, signal: AbortSignal) =>
+      new Promise<UserAnswer>((resolve, reject) => {
+        const { key } = question;
+        const onAbort = () => {
+          open.delete(key);
+          reject(abortError(signal));
+        };
+        if (signal.aborted) return onAbort();
+        signal.addEventListener('abort', onAbort, { once: true });
+        open.set(key, {
+          question,
+          resolve(answer) {
+            signal.removeEventListener('abort', onAbort);
+            resolve(answer);
+          },
+        });
+      }),
+    pending: (): readonly UserQuestion[] => [...open.values()].map(({ question }) => question),
+    answer(key: string, answer: UserAnswer): void {
+      const asked = open.get(key);
+      open.delete(key);
+      asked?.resolve(answer);
+    },
+  };
+}
 
 export interface DetachOptions {
   jobs: Pick<Jobs, 'adopt'>;
@@ -25,7 +57,7 @@ export function detachLong(detach: DetachOptions | undefined, call: ToolHost['ca
   const alone = { clock: detach.clock, graceMs: 0, onLost() {}, onFound() {}, wantedMs: async () => 0, detach };
   return async (request, signal) => {
     if (!mayDetach(detach, request)) return call(request, signal);
-    const execution = startExecution(alone, request, call);
+    const execution = new Execution(alone, request, call);
     const reply = await execution.join(request, signal);
     return reply === 'cancelled' ? execution.reply : reply;
   };
@@ -76,29 +108,14 @@ export interface ExecutionOptions {
 }
 
 /** Why work ended that was ended from outside. */
-export type Ending = 'cancelled' | 'interrupted';
+type Ending = 'cancelled' | 'interrupted';
 
-/** Work that outlives its caller: who comes again for it may have it. */
-export interface Execution {
+/**
+ * A call whose callers may come and go: who comes again for it may have it. Once its patience is over, while somebody would hear of
+ * it, it becomes a job.
+ */
+export class Execution {
   /** Resolves with what its callers are told: its reply, or that it goes on as a job. Never rejects. */
-  reply: Promise<ToolReply>;
-  /** The reply for one caller: of the work, or that he cancelled while others still wait. */
-  join(request: ToolRequest, signal: AbortSignal): Promise<ToolReply | 'cancelled'>;
-  /** Whether somebody waits for it. */
-  isAwaited(): boolean;
-  /** Whether it is the work of a call that this one may be: nobody hears of it now, or the same client sent it. */
-  isOpenTo(request: ToolRequest): boolean;
-  endedBy(): Ending | undefined;
-  /** Whether its callers are told, or it is told to end. */
-  isEnding(): boolean;
-  interrupt(): void;
-}
-
-/** Starts a call whose callers may come and go. Once its patience is over, while somebody would hear of it, it becomes a job. */
-export const startExecution = (options: ExecutionOptions, request: ToolRequest, run: ToolHost['call']): Execution =>
-  new SharedExecution(options, request, run);
-
-class SharedExecution implements Execution {
   readonly reply: Promise<ToolReply>;
   readonly #options: ExecutionOptions;
   readonly #request: ToolRequest;
@@ -131,10 +148,12 @@ class SharedExecution implements Execution {
     this.reply = detach ? Promise.race([this.#result, this.#announcement(detach)]) : this.#result;
   }
 
+  /** Whether somebody waits for it. */
   isAwaited(): boolean {
     return this.#callers.size > 0;
   }
 
+  /** Whether it is the work of a call that this one may be: nobody hears of it now, or the same client sent it. */
   isOpenTo({ session }: ToolRequest): boolean {
     return !this.#isHeard() || [...this.#callers].some(caller => caller.session?.gone === session?.gone);
   }
@@ -143,6 +162,7 @@ class SharedExecution implements Execution {
     return this.#ending;
   }
 
+  /** Whether its callers are told, or it is told to end. */
   isEnding(): boolean {
     return this.#isOver || this.#isJob || this.#ending !== undefined;
   }
@@ -151,6 +171,7 @@ class SharedExecution implements Execution {
     this.#end('interrupted', cancelledError('Its caller was gone, and nobody came for it.'));
   }
 
+  /** The reply for one caller: of the work, or that he cancelled while others still wait. */
   async join(caller: ToolRequest, signal: AbortSignal): Promise<ToolReply | 'cancelled'> {
     const { gone, cut } = caller.session ?? {};
     const left = Promise.withResolvers<'cancelled'>();
@@ -212,7 +233,7 @@ class SharedExecution implements Execution {
       return announced(job, this.#stage, replyFormat);
     } catch (error) {
       // A job that is not durable must not be announced: the caller waits, as long as he can.
-      emit({ type: 'warning', where: 'jobs', message: isAppError(error) ? error.message : String(error) });
+      warnFrom(emit, 'jobs')(error);
       return this.#result;
     }
   }

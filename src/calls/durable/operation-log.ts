@@ -14,8 +14,7 @@ import { locateReference } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import { assertArgumentShape } from '../call-limits.ts';
 import { outputFields } from '../fields.ts';
-import type { ToolDefinition } from '../tool.ts';
-import { aliasOf, kindTraits, workflowOf } from '../tool.ts';
+import { aliasOf, kindTraits, type ToolDefinition, workflowOf } from '../tool.ts';
 
 /** A call that may come again, until its reply arrived. */
 export interface CallOperation {
@@ -50,30 +49,14 @@ export interface LoggedOperation {
 }
 
 /** The calls that may come again, in the store: shared by its processes, gone when their time is over. */
-export interface OperationLog {
-  /** Without those that are to be forgotten. */
-  read(key: Sha256): Promise<LoggedOperation>;
-  /**
-   * Adds a call; is in the store before anything that is asked of it later. `seen` saves a look. `unhurried`: what is asked
-   * later comes soon, and takes it along.
-   */
-  add(key: Sha256, call: CallOperation, seen: LoggedOperation, unhurried?: boolean): Promise<void>;
-  /** The same, only where nothing changed since `seen`: false when another call came before. */
-  claim(key: Sha256, call: CallOperation, seen: LoggedOperation): Promise<boolean>;
-  /** Changes a call that is there; undefined removes it. */
-  change(key: Sha256, id: string, change: (call: CallOperation) => CallOperation | undefined): Promise<void>;
-  /** To this process the call is not there any more. Its record goes with the next change of it, or is settled. */
-  forget(key: Sha256, id: string): void;
-  /** Removes the records of calls that are to be forgotten; those that the store refuses, with the next try. `unhurried`: what is stored next takes it along. */
-  settle(unhurried?: boolean): Promise<void>;
-}
+export type OperationLog = ReturnType<typeof createOperationLog>;
 
 const maxTries = 50;
 
 /** Calls of one key that are kept: the newest. */
 const maxCalls = 8;
 
-export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, clock: Clock): OperationLog {
+export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, clock: Clock) {
   const nameOf = (key: Sha256) => `call/${key}`;
   const queue = createQueue();
   const never = new AbortController().signal;
@@ -97,7 +80,11 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
     return store.swapFact({ key: nameOf(key), version, value, expiresAt, now: clock.storeTime(), unhurried });
   }
 
-  async function changeAll(key: Sha256, change: ChangeAll, unhurried?: boolean): Promise<void> {
+  async function changeAll(
+    key: Sha256,
+    change: (calls: CallOperation[]) => CallOperation[],
+    unhurried?: boolean,
+  ): Promise<void> {
     for (let tries = 0; tries < maxTries; tries++) {
       const { version, calls } = await readAll(key);
       const changed = change(calls.filter(isKept));
@@ -116,25 +103,37 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
   };
 
   return {
-    async read(key) {
+    /** Without those that are to be forgotten. */
+    async read(key: Sha256): Promise<LoggedOperation> {
       const { version, calls } = await readAll(key);
       return { version, calls: calls.filter(isKept) };
     },
-    async add(key, call, { version, calls }, unhurried) {
+    /**
+     * Adds a call; is in the store before anything that is asked of it later. `seen` saves a look. `unhurried`: what is asked
+     * later comes soon, and takes it along.
+     */
+    async add(key: Sha256, call: CallOperation, seen: LoggedOperation, unhurried?: boolean): Promise<void> {
       // Who changes it waits until it is there.
       const turn = queue.enter(key, never);
-      const isAdded = await swap(key, version, [...calls, call], unhurried).finally(async () => (await turn)());
+      const isAdded = await swap(key, seen.version, [...seen.calls, call], unhurried).finally(async () =>
+        (await turn)(),
+      );
       if (isAdded) return;
       await changeAll(key, others => [...others.filter(({ id }) => id !== call.id), call]);
     },
-    claim: (key, call, { version, calls }) => swap(key, version, [...calls, call]),
-    change: (key, id, change) =>
+    /** The same, only where nothing changed since `seen`: false when another call came before. */
+    claim: (key: Sha256, call: CallOperation, { version, calls }: LoggedOperation) =>
+      swap(key, version, [...calls, call]),
+    /** Changes a call that is there; undefined removes it. */
+    change: (key: Sha256, id: string, change: (call: CallOperation) => CallOperation | undefined) =>
       changeNext(key, calls => calls.flatMap(call => (call.id === id ? (change(call) ?? []) : [call]))),
-    forget(key, id) {
+    /** To this process the call is not there any more. Its record goes with the next change of it, or is settled. */
+    forget(key: Sha256, id: string): void {
       forgotten.add(id);
       due.set(id, key);
     },
-    async settle(unhurried) {
+    /** Removes the records of calls that are to be forgotten; those that the store refuses, with the next try. `unhurried`: what is stored next takes it along. */
+    async settle(unhurried?: boolean): Promise<void> {
       const leaving = [...due];
       due.clear();
       const settled = leaving.map(([id, key]) =>
@@ -150,8 +149,6 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
     },
   };
 }
-
-type ChangeAll = (calls: CallOperation[]) => CallOperation[];
 
 export const hashOf = (text: string): Sha256 => sha256(createHash('sha256').update(text).digest('hex'));
 
@@ -182,8 +179,7 @@ export const isForgotten = ({ lost, client }: CallOperation, asker: CallFingerpr
 
 /** Says that nobody was asked again. */
 export function replayedReply({ isError, document }: JobReply): JobReply {
-  const { metadata } = document;
-  const facts = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata) ? metadata : {};
+  const facts = isRecord(document.metadata) ? document.metadata : {};
   return { isError, document: { ...document, metadata: { ...facts, replayed: true } } };
 }
 
@@ -195,19 +191,17 @@ export const keyInUse = (): Error =>
     validationErrors: [{ field: '_meta.idempotencyKey', error: 'used for another call' }],
   });
 
-export interface IdentifyOptions {
+/** What a call is compared with that came before, and what its caller may see. */
+export interface CallWorld {
   threads: Threads;
   sandbox: Sandbox;
   /** Home directory, for `~` in paths. */
   home: string;
-}
-
-/** What a tool changes in the project. */
-export interface WriteTraits {
-  /** Fields that name where it writes. */
-  writesTo: readonly string[];
-  /** It may change any file: that one changed since is no sign that the world went on. */
-  edits: boolean;
+  maxFileBytes: number;
+  /** Turns that may stand in a prompt. */
+  maxTurns: number;
+  /** The most tokens of one reply. */
+  replyTokens: number;
 }
 
 /** What makes a call the same as an earlier one. */
@@ -243,9 +237,9 @@ const maxKeyLength = 200;
  * Undefined where nothing can be said: the call goes its way, and is refused there if it is wrong.
  */
 export async function fingerprintCall(
-  options: IdentifyOptions,
+  options: Pick<CallWorld, 'threads' | 'sandbox' | 'home'>,
   request: ToolRequest,
-  { writesTo, edits }: WriteTraits,
+  { writesTo, edits }: Pick<IdempotencyTraits, 'writesTo' | 'edits'>,
 ): Promise<CallFingerprint | undefined> {
   const { name, principal, session } = request;
   const client = session?.clientId;
@@ -270,7 +264,10 @@ export async function fingerprintCall(
 }
 
 /** What `last` means now; an id is part of the arguments anyway. */
-async function threadOf({ threads }: IdentifyOptions, { arguments: args, principal }: ToolRequest): Promise<string> {
+async function threadOf(
+  { threads }: Pick<CallWorld, 'threads'>,
+  { arguments: args, principal }: ToolRequest,
+): Promise<string> {
   if (args.continuation_id !== 'last') return '';
   const place = { owner: principal.owner, workspace: principal.root };
   return (await threads.findHead('last', place)).id;
@@ -278,7 +275,7 @@ async function threadOf({ threads }: IdentifyOptions, { arguments: args, princip
 
 /** The files that a call names, as they are at this moment, and the folders. */
 async function pathsOf(
-  { sandbox, home }: IdentifyOptions,
+  { sandbox, home }: Pick<CallWorld, 'sandbox' | 'home'>,
   { arguments: args, principal }: ToolRequest,
   writesTo: readonly string[],
 ) {
@@ -318,7 +315,11 @@ const canonical = (value: unknown): string =>
   );
 
 /** What has to be known of a tool. */
-export interface IdempotencyTraits extends WriteTraits {
+export interface IdempotencyTraits {
+  /** Fields that name where it writes. */
+  writesTo: readonly string[];
+  /** It may change any file: that one changed since is no sign that the world went on. */
+  edits: boolean;
   /** Stores its question in a thread before anybody is asked. */
   threaded: boolean;
   /** Looks into the project for itself, whatever the call names. */

@@ -1,6 +1,6 @@
-import { isAppError } from '../../core/errors.ts';
 import type { Clock, Emit } from '../../core/ports.ts';
 import type { Store } from '../../storage/store.ts';
+import { warnFrom } from '../../threads/locks.ts';
 
 export interface ProcessLeaseOptions {
   store: Store;
@@ -11,29 +11,15 @@ export interface ProcessLeaseOptions {
 }
 
 /** Tells the other processes of the store that this one lives, for as long as it has calls or jobs, and a beat longer. */
-export interface ProcessLease {
-  /** Names this process. */
-  readonly holder: string;
-  /**
-   * Resolves when the others can see it. Where it rejects, the job began all the same, and is to end. `unhurried`: what is
-   * stored next takes it along.
-   */
-  begin(unhurried?: boolean): Promise<void>;
-  end(): void;
-  /** Runs what can wait with the next beat, whose write takes its own along; at once where there is no beat. */
-  atBeat(run: () => void): void;
-  /** Whether a process is dead: nobody renews its lease any more. */
-  isDead(holder: string): Promise<boolean>;
-  /** Lets the others see at once that it has no jobs; one that still has some says so on. */
-  close(): Promise<void>;
-}
+export type ProcessLease = ReturnType<typeof createProcessLease>;
 
 /** A job whose process died is found out after this long. */
 const leaseMs = 6_000;
 
 const beatMs = 2_000;
 
-export function createProcessLease({ store, clock, emit, holder }: ProcessLeaseOptions): ProcessLease {
+export function createProcessLease({ store, clock, emit, holder }: ProcessLeaseOptions) {
+  const warn = warnFrom(emit, 'jobs');
   let jobs = 0;
   let stop: (() => void) | undefined;
   /** The lease as it was taken; jobs that begin before the next beat need not take it again. */
@@ -76,13 +62,13 @@ export function createProcessLease({ store, clock, emit, holder }: ProcessLeaseO
     await store.release(holder, holder, unhurried).catch(warn);
   }
 
-  function warn(error: unknown): void {
-    emit({ type: 'warning', where: 'jobs', message: isAppError(error) ? error.message : String(error) });
-  }
-
   return {
     holder,
-    async begin(unhurried = false) {
+    /**
+     * Resolves when the others can see it. Where it rejects, the job began all the same, and is to end. `unhurried`: what is
+     * stored next takes it along.
+     */
+    async begin(unhurried = false): Promise<void> {
       jobs++;
       if (!stop) beatLater();
       // Less is left of it only where the last beats failed: it may lapse, or have lapsed, before the next one.
@@ -96,17 +82,20 @@ export function createProcessLease({ store, clock, emit, holder }: ProcessLeaseO
         throw error;
       }
     },
-    end() {
+    end(): void {
       jobs--;
     },
-    atBeat(run) {
+    /** Runs what can wait with the next beat, whose write takes its own along; at once where there is no beat. */
+    atBeat(run: () => void): void {
       if (stop) waiting.add(run);
       else run();
     },
-    async close() {
+    /** Lets the others see at once that it has no jobs; one that still has some says so on. */
+    async close(): Promise<void> {
       if (jobs === 0) await release(false);
     },
-    async isDead(other) {
+    /** Whether a process is dead: nobody renews its lease any more. */
+    async isDead(other: string): Promise<boolean> {
       // Whoever can take the lease of another finds that he let it lapse.
       if (other === holder || !(await store.lease(other, holder, leaseMs, clock.storeTime()))) return false;
       await store.release(other, holder);

@@ -37,13 +37,12 @@ export function splitGeneratedCode(text: string): { code: string; rest: string }
 }
 
 /** What the caller is told to do with the artifact. */
-export function artifactInstructions(path: string, replaced: boolean): string {
-  return [
+export const artifactInstructions = (path: string, replaced: boolean): string =>
+  [
     `The generated code is in ${path}${replaced ? ' (an older file of that name was replaced)' : ''}.`,
     'It is a proposal: instructions and partial snippets among whole files, never to be pasted as it is.',
     'Read it in sections if it is long; apply the updates of existing files, then the new files; check partial snippets against the code; build and test; then delete the artifact.',
   ].join(' ');
-}
 
 /** What the caller must know of masked secrets in lines of a file; empty when there is nothing to know. */
 export function secretsNote(masked: readonly number[]): string {
@@ -56,9 +55,7 @@ export function secretsNote(masked: readonly number[]): string {
 const longContextTokens = 128_000;
 
 /** Whether a prompt of so many tokens is pinned to Kimi's long-context family, where it is configured. */
-export function isLongContext(tokens: number): boolean {
-  return tokens > longContextTokens;
-}
+export const isLongContext = (tokens: number): boolean => tokens > longContextTokens;
 
 export interface DocumentSubject {
   files: string[];

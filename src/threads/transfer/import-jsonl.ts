@@ -135,9 +135,7 @@ function createWriter({ store, clock, lifetimeMs }: ImportParts, place: ThreadSc
   }
 
   /** The clock that wrote the file may be ahead. */
-  function expiry(updatedAt: number, lifeMs: number): number {
-    return Math.max(clock.now(), updatedAt) + lifeMs;
-  }
+  const expiry = (updatedAt: number, lifeMs: number): number => Math.max(clock.now(), updatedAt) + lifeMs;
 
   async function begin(given: FileHead): Promise<void> {
     const { startSeq, title, ...facts } = given;

@@ -1,5 +1,5 @@
 import type { FileRecord } from '../../core/file.ts';
-import { printablePath } from '../../core/text.ts';
+import { linesBetween, printablePath } from '../../core/text.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
 import { usdText } from '../../core/usage.ts';
 import type { ReadBlob } from './export-jsonl.ts';
@@ -105,12 +105,6 @@ export async function shownFile(file: FileRecord, blob: ReadBlob): Promise<Shown
   if (hash === undefined) return { ...named, extent };
   const whole = await blob(hash);
   if (whole === undefined) return { ...named, extent: `${extent}; the text is no longer in the store` };
-  const text = range && file.shown === undefined ? linesOf(whole, range.from, range.to) : whole;
+  const text = range && file.shown === undefined ? linesBetween(whole, range.from, range.to) : whole;
   return { ...named, extent, text };
 }
-
-const linesOf = (text: string, from: number, to: number): string =>
-  text
-    .split('\n')
-    .slice(from - 1, to)
-    .join('\n');

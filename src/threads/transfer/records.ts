@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type FileRecord, fileForms } from '../../core/file.ts';
 import { isExchangeId, isSha256, isThreadId, type Sha256 } from '../../core/ids.ts';
-import type { JsonObject } from '../../core/json.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
 import type {
   Citation,
   Compaction,
@@ -12,8 +12,7 @@ import type {
   ThreadHead,
   Trim,
 } from '../../core/thread.ts';
-import type { Usage } from '../../core/usage.ts';
-import { type Fee, feeKinds } from '../../core/usage.ts';
+import { type Fee, feeKinds, type Usage } from '../../core/usage.ts';
 
 /** First line of a thread's file: what it is. */
 export const formatName = 'polylogue.thread';
@@ -68,10 +67,7 @@ const hashes = z.custom<FileRecord['sha256']>(
   'is no SHA-256 in lower case',
 );
 /** Any JSON object; how deep it goes is checked where the line is read. */
-const anything = z.custom<JsonObject>(
-  value => typeof value === 'object' && value !== null && !Array.isArray(value),
-  'is no object',
-);
+const anything = z.custom<JsonObject>(isRecord, 'is no object');
 
 const file = z.strictObject(
   shapeOf<FileRecord>()({

@@ -1,10 +1,18 @@
+import { orAbort } from '../../../core/concurrency.ts';
 import { isAppError, throwIfAborted } from '../../../core/errors.ts';
 import { isRecord } from '../../../core/json.ts';
 import type { ToolCall, ToolResult } from '../../../core/message.ts';
 import type { Clock } from '../../../core/ports.ts';
 import { cutMiddle, safeCut } from '../../../core/text.ts';
-import type { AgentInput, AgentLimits, AgentParts, AgentToolCall } from './agent.ts';
-import { headed, hintHeading, stripForgedMarks } from './agent.ts';
+import {
+  type AgentInput,
+  type AgentLimits,
+  type AgentParts,
+  type AgentToolCall,
+  headed,
+  hintHeading,
+  stripForgedMarks,
+} from './agent.ts';
 import { type AgentTool, type Approval, everyCall, type ToolOutput } from './local-tools/agent-tool.ts';
 
 /** What is kept of a result for the record of the run. */
@@ -135,7 +143,7 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged | 'wait'
   // Who is asked may never answer: the end of the run does not wait for that.
   const pending = { ...sound, tool, id: call.id, name: call.name, signal: input.signal, approval };
   const asked = input.onToolCall?.(pending);
-  const answered = orEnded(Promise.resolve(asked), input.signal).catch((error: unknown) => {
+  const answered = orAbort(Promise.resolve(asked), input.signal).catch((error: unknown) => {
     throwIfAborted(input.signal);
     throw error;
   });
@@ -210,7 +218,7 @@ async function outputOf(
   const signal = AbortSignal.any([input.signal, time.signal]);
   const stop = clock.after(ms, () => time.abort(new Error('too slow')));
   try {
-    return soundOutput(await orEnded(tool.run(args, { callId: id, signal }), signal));
+    return soundOutput(await orAbort(tool.run(args, { callId: id, signal }), signal));
   } catch (error) {
     throwIfAborted(input.signal);
     if (time.signal.aborted)
@@ -235,15 +243,6 @@ function failureText(error: unknown): string {
   if (isAppError(error)) return [error.message, error.details.next].filter(Boolean).join(' ');
   return `It failed: ${error instanceof Error ? error.message : String(error)}`;
 }
-
-/** The promise, or the signal, whichever comes first: a tool may not listen. */
-const orEnded = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 
 async function hintFor(
   { triage }: AgentParts,

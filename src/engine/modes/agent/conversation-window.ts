@@ -1,5 +1,4 @@
-import type { Message, SaidPart, ToolResult } from '../../../core/message.ts';
-import { textOf } from '../../../core/message.ts';
+import { type Message, type SaidPart, type ToolResult, textOf } from '../../../core/message.ts';
 import type { ModelInfo } from '../../../core/model.ts';
 import { cutMiddle } from '../../../core/text.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';

@@ -3,7 +3,7 @@ import type { ChooseModel } from '../../../calls/ask/route-call.ts';
 import type { ModelTurn, ParsedCall, PreparedCall } from '../../../calls/call-record.ts';
 import { hashOf } from '../../../calls/durable/operation-log.ts';
 import { shownToApprove } from '../../../calls/format-reply.ts';
-import { type AppError, inputError } from '../../../core/errors.ts';
+import { inputError } from '../../../core/errors.ts';
 import type { TextFile } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { textOf } from '../../../core/message.ts';
@@ -217,17 +217,14 @@ export async function chooseAble(route: ChooseModel, request: ModelRequest, name
     const warning = `Nobody here knows whether ${untold.model.provider}:${untold.model.id} can call tools; it was tried.`;
     return { ...resolution, candidates: [untold, ...like], warnings: [...resolution.warnings, warning] };
   }
-  throw cannotCall(resolution.requested);
+  throw inputError(`${resolution.requested} can't call tools.`, {
+    next: 'Name a model that can ("listmodels" shows them), or none.',
+    validationErrors: [{ field: 'model', error: 'calls no tools' }],
+  });
 }
 
 /** Of servers of one's own and deployments only the names are known; programs and the offline models are known to call nothing. */
 const mayCall = ({ provider }: ModelInfo): boolean => provider !== cliProviderId && !isOffline(provider);
-
-const cannotCall = (requested: string): AppError =>
-  inputError(`${requested} can't call tools.`, {
-    next: 'Name a model that can ("listmodels" shows them), or none.',
-    validationErrors: [{ field: 'model', error: 'calls no tools' }],
-  });
 
 /** What is done without asking anybody: nothing, what only reads within the roots, or everything. */
 export type ApprovalPolicy = 'never' | 'reads' | 'all';

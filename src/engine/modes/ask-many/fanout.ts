@@ -15,6 +15,7 @@ import {
 } from '../../../core/errors.ts';
 import type { Skip, SkipCode } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
+import { linesBetween } from '../../../core/text.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import { noUsage } from '../../../core/usage.ts';
 import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
@@ -39,12 +40,7 @@ async function readQuestion(services: CallServices, { args, request, signal, req
   const outcome = await readTextFile(sandbox, reference, { maxBytes, signal });
   if (!outcome.ok) throw unreadable(outcome.skip);
   const { file, range } = outcome;
-  const lines = range
-    ? file.text
-        .split('\n')
-        .slice(range.from - 1, range.to)
-        .join('\n')
-    : file.text;
+  const lines = range ? linesBetween(file.text, range.from, range.to) : file.text;
   if (lines.trim() === '')
     throw inputError(`${reference.input} holds no text.`, { next: 'Name a file with a prompt in it.' });
   return { text: (await mask(lines.toWellFormed(), reqId)).text, path: file.path };
@@ -139,17 +135,13 @@ async function decided(
   return { ceo: { facts: written }, paths: [...paths, path] };
 }
 
-function answered({ call }: FanoutRun, document: JsonObject): Reply {
-  return successReply({ tool_name: call.tool.name, status: 'success', ...document });
-}
+const answered = ({ call }: FanoutRun, document: JsonObject): Reply =>
+  successReply({ tool_name: call.tool.name, status: 'success', ...document });
 
-function failed({ call }: FanoutRun, error: AppError, local: JsonObject): Reply {
-  return errorReply(error, { toolName: call.tool.name, reqId: call.reqId, local });
-}
+const failed = ({ call }: FanoutRun, error: AppError, local: JsonObject): Reply =>
+  errorReply(error, { toolName: call.tool.name, reqId: call.reqId, local });
 
-function hasFailed({ outcome }: TargetResponse): boolean {
-  return 'error' in outcome;
-}
+const hasFailed = ({ outcome }: TargetResponse): boolean => 'error' in outcome;
 
 /** No model answered: an error, with every slot's own beside it. */
 function noAnswer(run: FanoutRun, responses: readonly TargetResponse[]): Reply {

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { quietWorkflowFields, workflowFields } from '../../../calls/fields.ts';
 import type { Step, WorkflowProgress } from '../../../calls/tool.ts';
-import { type JsonObject, numberIn, recordsIn, textIn, textsIn } from '../../../core/json.ts';
+import { isRecord, type JsonObject, numberIn, recordsIn, textIn, textsIn } from '../../../core/json.ts';
 import type { WorkflowState } from '../../../core/thread.ts';
 
 /**
@@ -47,8 +47,7 @@ function soundSettings(settings: JsonObject, fields: Readonly<z.ZodRawShape>): J
   return Object.fromEntries(Object.entries(settings).filter(isSound));
 }
 
-const objectOf = (value: WorkflowState[string]): JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
+const objectOf = (value: WorkflowState[string]): JsonObject => (isRecord(value) ? value : {});
 
 /** Whether a step belongs to the run that the thread remembers. Step 1 begins a new run, unless it revises. */
 export const isSameRun = (before: WorkflowProgress | undefined, step: Step): before is WorkflowProgress =>

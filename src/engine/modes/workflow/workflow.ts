@@ -43,9 +43,8 @@ function contributionOf(step: Step, sure: boolean, lines: readonly (string | fal
   return parts.filter(Boolean).join('\n');
 }
 
-function listed(title: string, items: readonly string[]): string {
-  return items.length === 0 ? '' : `${title}:\n${items.map(item => `- ${item}`).join('\n')}`;
-}
+const listed = (title: string, items: readonly string[]): string =>
+  items.length === 0 ? '' : `${title}:\n${items.map(item => `- ${item}`).join('\n')}`;
 
 function issueText(issue: Record<string, unknown>): string {
   const { severity, description, ...rest } = issue;
@@ -261,9 +260,8 @@ function holdsFiles({ thread, request }: ThreadedCall, named: readonly string[])
   return named.length > 0 && named.every(isSeen);
 }
 
-function settingsIn({ settings = [] }: Definition, args: Record<string, unknown>): JsonObject {
-  return jsonOf(Object.fromEntries(settings.flatMap(name => (args[name] === undefined ? [] : [[name, args[name]]]))));
-}
+const settingsIn = ({ settings = [] }: Definition, args: Record<string, unknown>): JsonObject =>
+  jsonOf(Object.fromEntries(settings.flatMap(name => (args[name] === undefined ? [] : [[name, args[name]]]))));
 
 function checkFirst(tool: string, mode: Definition, step: Step, args: Record<string, unknown>): void {
   if (step.stepNumber !== 1) return;

@@ -36,7 +36,10 @@ export function commandTool(parts: LocalToolServices): AgentTool {
     show: ({ argv, cwd }) => `${argv.map(shownWord).join(' ')}${cwd === undefined ? '' : `   (in ${cwd})`}`,
     async approval({ argv, cwd = '.' }) {
       const own = ownTarget(parts, argv, cwd);
-      if (own !== undefined) throw inOwnFolder(own);
+      if (own !== undefined)
+        throw securityError(`${printablePath(own)} is inside the data folder of Polylogue (POLYLOGUE_HOME).`, {
+          next: 'Go on without it: nothing there is changed for a model.',
+        });
       if (argv.map(shownWord).join(' ').length > maxShownLength) throw tooMuch(`${maxShownLength} characters`);
       const { verdict, folder } = await judge(parts, argv, cwd);
       if ('form' in verdict) {
@@ -109,11 +112,6 @@ function ownTarget(parts: LocalToolServices, argv: readonly string[], cwd: strin
 }
 
 const isOwn = ({ sandbox }: LocalToolServices, path: string): boolean => !path.includes('\0') && sandbox.isOwn(path);
-
-const inOwnFolder = (place: string): Error =>
-  securityError(`${printablePath(place)} is inside the data folder of Polylogue (POLYLOGUE_HOME).`, {
-    next: 'Go on without it: nothing there is changed for a model.',
-  });
 
 const tooMuch = (what: string): Error =>
   inputError(`The command has more than ${what}; it was not looked through, and is not run.`, {
