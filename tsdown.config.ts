@@ -51,6 +51,9 @@ const lazySchemas = {
 /** Packages whose files are copied as they are. */
 const copied = ['web-tree-sitter', '@vscode/tree-sitter-wasm'].map(name => join('node_modules', name));
 
+/** Licenses under which a package may be bundled. */
+const allowedLicenses = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT'];
+
 /** Writes the licenses of all packages that are bundled, each text once with the packages that it is of. */
 const licenses = {
   name: 'licenses',
@@ -64,6 +67,8 @@ const licenses = {
     const texts = new Map<string, string[]>();
     for (const folder of [...new Set([...folders, ...copied])].sort()) {
       const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+      if (!allowedLicenses.includes(license))
+        throw new Error(`${name} ${version} is under "${license}", which is not in allowedLicenses`);
       const file = readdirSync(folder).find(each => /^(licen[cs]e|copying)/i.test(each));
       const text = file === undefined ? `License: ${license}` : readFileSync(join(folder, file), 'utf8').trim();
       texts.set(text, [...(texts.get(text) ?? []), `${name} ${version} (${license})`]);

@@ -11,6 +11,7 @@ import { isOptions, loadExport, loadProviders, loadTools } from './load-definiti
 import { markdownNotice } from './markdown.ts';
 import { type ListSpec, listSpecs, listText, type Member, membersOf } from './member-list.ts';
 import { offeredText } from './offered-text.ts';
+import { packageFiles } from './packages.ts';
 
 interface FoundList {
   spec: ListSpec;
@@ -97,6 +98,7 @@ export async function generatedFiles(root: string): Promise<Map<string, string |
     const library = await describeLibrary(root, page('library.md'), page('troubleshooting.md'));
     add('docs/reference/library.md', markdown(library));
   }
+  if (existsSync(join(root, 'package.json'))) for (const [path, text] of packageFiles(root)) add(path, text);
   const facts = join(root, 'scripts/data/model-facts.jsonl');
   if (existsSync(facts)) {
     const { catalogueFiles } = await import('../catalogue.ts');

@@ -46,6 +46,9 @@ export function readSite(root: string): Site {
   }
   const isImage = (path: string): boolean => /^docs\/images\//.test(path);
   const pages = new Map([...drafts].map(([path, draft]) => [path, withSiteLinks(draft, addresses)]));
+  // A page without parts needs no list of them at its side, and gives its tables that room.
+  for (const [path, text] of pages)
+    if (!/^##+ /m.test(text) && !text.startsWith('---')) pages.set(path, `---\naside: false\n---\n\n${text}`);
   return {
     pages,
     images: new Map(files.filter(isImage).map(path => [path.slice('docs/'.length), path])),
@@ -142,7 +145,8 @@ function sidebarsOf(area: Area, groupOf: (section: Section) => SidebarGroup): [s
   const more = large.flatMap(({ group }) => group.items.slice(0, 1).map(({ link }) => ({ text: group.text, link })));
   const base = [...small.map(({ group }) => group), ...(more.length > 0 ? [{ text: 'More', items: more }] : [])];
   return [
-    ...area.prefixes.map((prefix): [string, SidebarGroup[]] => [prefix, base]),
+    // The first key that an address begins with is taken.
     ...large.map(({ section, group }): [string, SidebarGroup[]] => [`/${section.folder}`, [...base, group]]),
+    ...area.prefixes.map((prefix): [string, SidebarGroup[]] => [prefix, base]),
   ];
 }
