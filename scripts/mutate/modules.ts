@@ -42,7 +42,7 @@ export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
       'test/observability/{canaries,redact,remembered-secrets,secret-shapes,exchange-log}.test.ts',
       'test/calls/ask/{masked-stream,redaction}.test.ts',
       'test/workspace/restore-secrets.test.ts',
-      'test/security/{secrets-in-fields,secrets-of-files}.test.ts',
+      'test/security/secrets-in-fields.test.ts',
     ],
   },
   budget: {
@@ -66,7 +66,7 @@ export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
       'test/storage/memory/*.test.ts',
       'test/storage/retention.test.ts',
       'test/storage/sqlite/{seen-rows,sqlite,sqlite-damage,sqlite-faults,sqlite-migration,sqlite-seen-turns}.test.ts',
-      'test/storage/sqlite/{sqlite-spend,sqlite-writes}.test.ts',
+      'test/storage/sqlite/{failure,sqlite-file,sqlite-spend,sqlite-writes}.test.ts',
     ],
   },
 };

@@ -92,7 +92,7 @@ export interface Sandbox {
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 const listFlags = readFlags | constants.O_DIRECTORY;
 /** What opening says when a path that was there a moment ago now is a link, a file for a directory, or gone. */
-const swapCodes: readonly string[] = ['ELOOP', 'ENOENT', 'ENOTDIR', 'EISDIR'];
+const swapCodes: readonly string[] = ['ELOOP', 'ENOENT', 'ENOTDIR'];
 const deletedMark = ' (deleted)';
 const maxPath = 8_192;
 const kernelFolders = ['/proc', '/sys', '/dev'];
@@ -261,9 +261,8 @@ function realRoot(root: string): string[] {
   }
   try {
     return [realpathSync.native(root)];
-  } catch (error) {
+  } catch {
     // a root that is not there must not close the others
-    if (errorCode(error) === undefined) throw error;
     return [];
   }
 }
@@ -314,9 +313,7 @@ function deepestReal(path: string): string {
   for (const at of upwards(resolve(path))) {
     try {
       return join(realpathSync.native(at), relative(at, resolve(path)));
-    } catch (error) {
-      if (errorCode(error) === undefined) throw error;
-    }
+    } catch {}
   }
   return resolve(path);
 }

@@ -35,8 +35,12 @@ describe.each([
   it.each([
     ['the file', 'app/a.txt', 'a.txt', 'outside/a.txt'],
     ['a folder above it', 'app/folder', 'folder/a.txt', 'outside'],
+    ['a folder further up', 'app/folder', 'folder/deep/a.txt', 'outside'],
   ])('never gives out what is outside, however %s is swapped', async (_, swapped, asked, target) => {
-    const root = tempTree({ 'outside/a.txt': 'SECRET', 'app/folder/a.txt': 'inside', 'app/a.txt': 'inside' });
+    const root = tempTree({
+      ...{ 'outside/a.txt': 'SECRET', 'outside/deep/a.txt': 'SECRET', 'app/a.txt': 'inside' },
+      ...{ 'app/folder/a.txt': 'inside', 'app/folder/deep/a.txt': 'inside' },
+    });
     const inside = join(root, swapped);
     symlinkSync(join(root, target), join(root, 'app/evil'));
     const sandbox = createSandbox({ roots: [join(root, 'app')], allowSecrets: false, descriptors });

@@ -1,4 +1,4 @@
-import { linkSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -51,6 +51,30 @@ it('reads as much as is asked for, whatever size the system tells, and closes wh
   expect(short instanceof Map && short.get('status')).toMatchObject({ code: 'too_large' });
 });
 
+it('tells what is replaced all the time from what cannot be opened', async () => {
+  const root = tempTree({ 'a.ts': '', 'links/x': '' });
+  const links = join(root, 'links');
+  const sandbox = createSandbox({ roots: [root], allowSecrets: false, descriptors: links });
+  const reason = async () => reasonOf(await sandbox.open(join(root, 'a.ts')));
+  const moving = 'It is being replaced all the time; try again when it has come to rest.';
+  expect(await reason()).toBe(moving);
+  for (let fd = 0; fd < 500; fd++) writeFileSync(join(links, `${fd}`), '');
+  expect(await reason()).toMatch(/EINVAL/);
+  rmSync(links, { recursive: true });
+  symlinkSync('links', links);
+  expect(await reason()).toBe(moving);
+  rmSync(links);
+  writeFileSync(links, '');
+  expect(await reason()).toBe(moving);
+});
+
+it('names all roots to a caller whose directory is in none', async () => {
+  const [one, two] = [tempTree({ 'a.ts': '' }), tempTree({ 'b.ts': '' })];
+  await expect(sandboxOf(one, two).assertWithin('/etc')).rejects.toMatchObject({
+    details: { next: `Name a directory inside ${one}, ${two}.` },
+  });
+});
+
 it('takes a path of 8,192 characters, and none that is longer', async () => {
   const codeOf = async (length: number) => {
     const found = await sandboxOf('/').locate(`/${'a/'.repeat(length)}`.slice(0, length));
@@ -73,14 +97,16 @@ it('opens a file that is named as if it were deleted, and one with two names', a
 it('knows its own folders by each of their names, also what is not there yet', () => {
   const root = tempTree({ 'data/a.ts': '', 'other/b.ts': '' });
   symlinkSync(join(root, 'data'), join(root, 'link'));
+  symlinkSync(join(root, 'data'), join(root, 'alias'));
   mkdirSync(join(root, 'second'));
   writeFileSync(join(root, 'second', 'c.ts'), '');
+  symlinkSync(join(root, 'other'), join(root, 'second', 'out'));
   const { isOwn } = createSandbox({
     roots: [root],
     allowSecrets: false,
     own: [join(root, 'link'), join(root, 'second')],
   });
-  const own = ['data/a.ts', 'link/a.ts', 'data/new/deep.ts', 'second/c.ts', 'second'];
+  const own = ['data/a.ts', 'link/a.ts', 'data/new/deep.ts', 'second/c.ts', 'second', 'alias/a.ts', 'second/out/b.ts'];
   expect(own.filter(path => !isOwn(join(root, path)))).toEqual([]);
   expect(['other/b.ts', 'database', '.'].filter(path => isOwn(join(root, path)))).toEqual([]);
   expect(sandboxOf(root).isOwn(root)).toBe(false);

@@ -67,8 +67,7 @@ function hasNoRoom(file: string): boolean {
 
 /** Somebody else is in the way for a moment; the same read succeeds a little later. */
 export function passesSoon(error: unknown): boolean {
-  const extended = sqliteCode(error);
-  if (extended === undefined) return false;
+  const extended = sqliteCode(error) ?? 0;
   return [code.busy, code.locked, code.protocol].includes(extended & 0xff) || needsWriter.has(extended);
 }
 

@@ -30,7 +30,10 @@ describe('the memory store', () => {
   it('forgets the oldest of the ids that went rather than to grow without end', async () => {
     const store = createMemoryStore({ maxThreads: 2 });
     const first = await threadWith(store, []);
-    for (let index = 0; index < 30; index++) await threadWith(store, []);
+    await store.commit(first.id, changeOf(0, {}));
+    for (let index = 0; index < 5; index++) await threadWith(store, []);
+    expect(await store.head(first.id, start)).toMatchObject({ state: 'expired' });
+    for (let index = 0; index < 25; index++) await threadWith(store, []);
     expect(await store.head(first.id, start)).toEqual({ state: 'unknown' });
   });
 });

@@ -194,6 +194,40 @@ describe('a damaged SQLite file', () => {
     expect(place.warnings).toHaveLength(1);
   });
 
+  it.each([
+    'PRAGMA application_id = 1',
+    'PRAGMA user_version = 0',
+    'PRAGMA application_id = 0; PRAGMA user_version = 9',
+  ])('whose header says that it is another one gives up every thread: %s', async sql => {
+    const threads = await fill(3);
+    const db = new DatabaseSync(place.file);
+    db.exec(sql);
+    db.close();
+    expect(await check(place.open(), threads)).toBe(3);
+    expect(setAside()).toHaveLength(1);
+  });
+
+  it('that is empty beside its log gives up what the log has', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a', 'b']);
+    const log = readFileSync(`${place.file}-wal`);
+    await store.close();
+    writeFileSync(place.file, '');
+    writeFileSync(`${place.file}-wal`, log);
+    expect((await liveThread(place.open(), id)).turns.map(({ content }) => content)).toEqual(['a', 'b']);
+    expect(place.warnings).toEqual([expect.stringContaining('it is empty beside its log')]);
+  });
+
+  it('whose turns stand with another thread than their own gives each thread its own', async () => {
+    const threads = await fill(3);
+    const db = new DatabaseSync(place.file);
+    const [one, other] = db.prepare('SELECT DISTINCT thread FROM records ORDER BY thread').all();
+    db.prepare("UPDATE records SET thread = ? WHERE thread = ? AND kind = 'turn'").run(other!.thread!, one!.thread!);
+    db.close();
+    expect(await check(place.open(), threads)).toBe(3);
+    expect(setAside()).toHaveLength(1);
+  });
+
   it('brings its latest transactions along, although they are not in the main file yet', async () => {
     const store = place.open();
     const { id } = await threadWith(store, ['a', 'b', 'c', 'd']);

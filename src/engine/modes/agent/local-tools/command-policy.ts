@@ -200,11 +200,10 @@ export async function judgeCommand(call: CommandCall): Promise<CommandVerdict> {
 /** What follows an entry of the operator's is judged as it is behind the known command that the entry holds. */
 function formOfEntry(entry: string): CommandForm {
   const words = wordsOf(entry);
-  const held = knownForms.filter(form => {
+  const nearest = knownForms.findLast(form => {
     const [program, ...others] = wordsOf(form.words);
     return program === words[0] && others.every(word => words.includes(word));
   });
-  const nearest = held.sort((a, b) => a.words.length - b.words.length).at(-1);
   return { operands: 'path', ...nearest, words: words.join(' ') };
 }
 
@@ -212,7 +211,7 @@ const wordsOf = (entry: string): string[] => entry.trim().split(/\s+/);
 
 function hasWords(argv: readonly string[], entry: string): boolean {
   const words = wordsOf(entry);
-  return words[0] !== '*' && words.every((word, at) => word === argv[at] || (word === '*' && at < argv.length));
+  return words[0] !== '*' && words.every((word, at) => word === argv[at] || word === '*');
 }
 
 async function problemOf(form: CommandForm, call: CommandCall): Promise<string | undefined> {
@@ -240,8 +239,10 @@ async function wordProblem(form: CommandForm, given: readonly string[], call: Co
     else if (value !== undefined) {
       const next = words.next().value ?? '';
       if (!(await isKind(value, next, call))) return `"${next}" is no value that is known for ${word}`;
-    } else if (part.options?.test(word)) continue;
-    else if (!part.operands || ++count > (part.most ?? Infinity) || !(await isKind(part.operands, word, call))) {
+    } else if (
+      !part.options?.test(word) &&
+      (!part.operands || ++count > (part.most ?? Infinity) || !(await isKind(part.operands, word, call)))
+    ) {
       return `"${word}" is not known here`;
     }
   }

@@ -50,6 +50,9 @@ describe('the gate of commands', () => {
       'npm test a;b',
       'pytest tests/a|b',
       'git diff HEAD~1 HEAD',
+      'tsc --noEmit -p src',
+      'python -m unittest ../evil',
+      'python -m unittest src/a',
     ]) {
       expect(await judge(line.split(' ')), line).toMatchObject({ unknown: expect.any(String) });
     }
@@ -69,12 +72,15 @@ describe('the gate of commands', () => {
   });
 
   it('keeps the exact words of the operator, and judges what follows them alike', async () => {
-    const own = ['node --import tsx --test', 'node *', 'npx eslint', 'npm run *', './tool.sh'];
+    const own = ['node --import tsx --test', 'node *', 'npx eslint', 'npx vitest', 'npm run *', './tool.sh'];
+    own.push('python -m unittest -v discover');
     for (const line of [
       'node --import tsx --test test/a.test.js',
       'node test/a.test.js src/a.ts',
       'npm run deploy',
       './tool.sh src/a.ts',
+      'node --import tsx --test --test-only test/a.test.js',
+      'python -m unittest -v discover -s src',
     ]) {
       expect(await judge(line.split(' '), own), line).toMatchObject({ form: expect.any(String) });
     }
@@ -85,6 +91,7 @@ describe('the gate of commands', () => {
       'node -e',
       'node test/a.test.js --out=x',
       'npx eslint src',
+      'npx vitest --bail=1',
       'npm run deploy --script-shell=x',
       './tool.sh -x',
       'npm test',
@@ -117,6 +124,7 @@ describe('the gate of commands', () => {
 
   it.each([
     ['npm test', 'package.json'],
+    ['npx jest', 'package.json'],
     ['npx tsc --noEmit', 'tsconfig.json'],
     ['pytest', 'pytest.ini'],
     ['pytest', 'pyproject.toml'],
@@ -126,8 +134,9 @@ describe('the gate of commands', () => {
     ['go test ./...', 'go.work'],
     ['cargo test', 'Cargo.toml'],
   ])('asks before %s where %s lies above the project alone', async (line, file) => {
-    const top = await tempProject({ [file]: '', 'project/node_modules/.bin/tsc': '', 'project/src/a.ts': '' });
-    const root = await realpath(top.path('project'));
+    const bin = 'mid/project/node_modules/.bin';
+    const top = await tempProject({ [file]: '', [`${bin}/tsc`]: '', [`${bin}/jest`]: '', 'mid/project/src/a.ts': '' });
+    const root = await realpath(top.path('mid/project'));
     const sandbox = createSandbox({ roots: [root], allowSecrets: false });
     const judged = (cwd = root) => judgeCommand({ argv: line.split(' '), cwd, project: root, sandbox });
     expect(await judged()).toMatchObject({

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readdir, readFile, realpath, symlink } from 'node:fs/promises';
+import { chmod, readdir, readFile, realpath, symlink } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -106,6 +106,132 @@ async function stateOutside(): Promise<string[]> {
   const names = (await readdir(outside.root, { recursive: true })).filter(name => !name.startsWith('own/kept')).sort();
   return Promise.all(names.map(async name => `${name}: ${await readFile(outside.path(name), 'utf8').catch(() => '')}`));
 }
+
+describe('the sandbox of commands', () => {
+  const without = { childEnv: { PATH: '/nowhere' } };
+
+  it('says what is used, and why none is', async () => {
+    expect(await sandboxOf().describe(project.root)).toBe('bubblewrap');
+    expect(await sandboxOf({ mode: 'auto', ...without }).describe(project.root)).toBe('none: bwrap is not installed');
+    expect(await sandboxOf({ mode: 'off' }).describe(project.root)).toBe('none: AGENT_SANDBOX is off');
+    expect(await sandboxOf({ mode: 'auto', platform: 'win32' }).describe(project.root)).toContain('none');
+    expect(await sandboxOf({ mode: 'auto', home: project.root }).describe(project.root)).toContain('home folder');
+  });
+
+  /** What a command is started with, with short names for the folders. */
+  async function argsOf(change: Partial<CommandSandboxOptions>, files: Record<string, string> = {}) {
+    const own = await tempProject({
+      ...{ 'project/a/b/.mcp.json': '', 'project/.git/config': '', 'project/node_modules/x/x.js': '' },
+      ...{ 'home/.ssh/id': '', 'own/token': '', 'kept/x': '', 'bin/sandbox-exec': '#!/bin/sh\n', ...files },
+    });
+    await chmod(own.path('bin/sandbox-exec'), 0o700);
+    const [root, project] = [await realpath(own.root), await realpath(own.path('project'))];
+    const [home, kept] = [own.path('home'), own.path('kept')];
+    const sandbox = sandboxOf({
+      home,
+      kept,
+      own: own.path('own'),
+      ...change,
+      childEnv: { PATH: `${own.path('bin')}:${process.env.PATH}` },
+    });
+    const command = { argv: ['/bin/true', 'x'] as const, project, cwd: project, env: {}, isAsked: false };
+    const { argv, env, end } = await sandbox.prepare(command);
+    await end();
+    const shown = [...argv, env.TMPDIR].map(word =>
+      String(word)
+        .replaceAll(root, '§')
+        .replace(/caches\/[\w.-]*/g, 'caches/P'),
+    );
+    await own.dispose();
+    return shown;
+  }
+
+  const valuesOf = (args: readonly string[], option: string, count = 1) =>
+    args.flatMap((word, at) => (word === option ? [args.slice(at + 1, at + 1 + count).join(' ')] : []));
+
+  it('gives a command the system to read, the project to write, and nothing of the home but its toolchains', async () => {
+    const toolchains = (
+      '.nvm .volta .fnm .asdf .pyenv .rbenv .goenv .jenv .sdkman .rustup .jdks .cargo/bin .cargo/registry .cargo/git .bun/bin ' +
+      '.bun/install .deno/bin go/bin go/pkg .local/bin .local/lib .local/share/mise .local/share/pnpm .local/share/uv ' +
+      '.local/share/fnm .m2/repository .npm/_cacache'
+    ).split(' ');
+    const others = ['.aws', '.config', '.cargo', '.m2', '.npm', '.local/share'];
+    const files = [...toolchains, ...others].map(name => [`home/${name}/x`, '']);
+    const args = await argsOf({}, Object.fromEntries(files));
+    const seen = valuesOf(args, '--ro-bind-try').filter(path => path.startsWith('§/home'));
+    expect(seen.toSorted()).toEqual(toolchains.map(name => `§/home/${name}`).toSorted());
+    expect(args.slice(1, 11).join(' ')).toBe(
+      '--unshare-user --unshare-pid --unshare-ipc --unshare-uts --die-with-parent --new-session --cap-drop ALL --unshare-net --ro-bind',
+    );
+    expect(valuesOf(args, '--ro-bind', 2)).toEqual([
+      '/ /',
+      ...['node_modules', '.git/config', 'a/b/.mcp.json'].map(name => `§/project/${name} §/project/${name}`),
+    ]);
+    expect(valuesOf(args, '--dev')).toEqual(['/dev']);
+    expect(valuesOf(args, '--proc')).toEqual(['/proc']);
+    expect(valuesOf(args, '--dir')).toEqual(['§/home']);
+    expect(valuesOf(args, '--bind', 2)).toEqual(
+      expect.arrayContaining([
+        '§/kept/caches/P §/home/.cache',
+        '§/project §/project',
+        '§/project/a §/project/a',
+        '§/project/a/b §/project/a/b',
+      ]),
+    );
+    const empty = valuesOf(args, '--tmpfs');
+    expect(empty).toEqual(
+      expect.arrayContaining(['/tmp', '/run', '/home', '/root', '/var/tmp', '/mnt', '/media', '/srv']),
+    );
+    expect(empty).toEqual(expect.arrayContaining(['§/home', '§/own']));
+    const scratch = ['.cache', '.vite', '.vite-temp', '.vitest', '.tmp'].map(name => `§/project/node_modules/${name}`);
+    expect(empty.slice(-5)).toEqual(scratch);
+    expect(args.slice(-6)).toEqual(['--chdir', '§/project', '--', '/bin/true', 'x', '/tmp']);
+    const online = await argsOf({ network: true });
+    expect(online).not.toContain('--unshare-net');
+    expect(valuesOf(online, '--ro-bind-try', 2)).toContain('/run/systemd/resolve /run/systemd/resolve');
+  });
+
+  it('says the same to the sandbox of macOS', async () => {
+    const args = await argsOf({ platform: 'darwin' });
+    const temporary = args.at(-1)!;
+    expect([args[0], args[1], ...args.slice(3, 5)]).toEqual(['§/bin/sandbox-exec', '-p', '/bin/true', 'x']);
+    expect(temporary).toMatch(/polylogue-command-\w+$/);
+    expect(existsSync(temporary)).toBe(false);
+    const lines = args[2]!.replaceAll(temporary, 'TMP').split('\n');
+    expect(lines.filter(line => !line.includes('mach-lookup'))).toEqual([
+      '(version 1)(allow default)',
+      '(deny appleevent-send)(deny signal)(allow signal (target same-sandbox))',
+      '(deny network*)',
+      '(deny file-write*)(allow file-write* (literal "/dev/null") (literal "/dev/tty"))',
+      expect.stringMatching(
+        /^\(deny file-read-data .*\(subpath "\/tmp"\) .*\(subpath "§\/home"\) \(subpath "§\/own"\)\)$/,
+      ),
+      expect.stringMatching(
+        /^\(allow file-read\* .*\(subpath "§\/project"\) \(subpath "§\/kept\/caches\/P"\) \(subpath "TMP"\)\)$/,
+      ),
+      '(allow file-write* (subpath "§/project") (subpath "§/kept/caches/P") (subpath "TMP"))',
+      '(deny file-write* (subpath "§/project/node_modules") (subpath "§/project/.git/config") (subpath "§/project/a/b/.mcp.json"))',
+      expect.stringMatching(/^\(allow file-write\* \(subpath "§\/project\/node_modules\/\.cache"\)/),
+      ...lines.filter(line => line.includes('file-write-unlink')),
+    ]);
+    const around = lines.filter(line => line.includes('file-write-unlink'));
+    for (const folder of ['a', 'a/b'])
+      expect(around).toContain(`(deny file-write-unlink (literal "§/project/${folder}"))`);
+    const online = await argsOf({ platform: 'darwin', network: true });
+    expect(online[2]).not.toContain('(deny network*)');
+    const inside = await argsOf({ platform: 'darwin', own: '/nowhere' });
+    expect(inside[2]).not.toContain('file-read* file-write*');
+  });
+
+  it('runs nothing without one where it is required', async () => {
+    const sandbox = sandboxOf(without);
+    await expect(sandbox.describe(project.root)).rejects.toMatchObject({ kind: 'config' });
+    const root = await realpath(project.root);
+    await expect(
+      sandbox.prepare({ argv: ['/bin/true'], project: root, cwd: root, env: {}, isAsked: false }),
+    ).rejects.toThrow(/AGENT_SANDBOX/);
+  });
+});
 
 describe('a command in the sandbox', () => {
   it('changes nothing outside and reaches nobody, whatever the vector, and without it does', async () => {
@@ -311,26 +437,5 @@ describe('what makes other programs run things', () => {
     }
     const unasked = await runIn({ at: root }, 'git', 'init', '-q', 'c');
     expect(unasked.removed.some(text => text.startsWith('c/.git/config'))).toBe(true);
-  });
-});
-
-describe('the sandbox of commands', () => {
-  const without = { childEnv: { PATH: '/nowhere' } };
-
-  it('says what is used, and why none is', async () => {
-    expect(await sandboxOf().describe(project.root)).toBe('bubblewrap');
-    expect(await sandboxOf({ mode: 'auto', ...without }).describe(project.root)).toBe('none: bwrap is not installed');
-    expect(await sandboxOf({ mode: 'off' }).describe(project.root)).toBe('none: AGENT_SANDBOX is off');
-    expect(await sandboxOf({ mode: 'auto', platform: 'win32' }).describe(project.root)).toContain('none');
-    expect(await sandboxOf({ mode: 'auto', home: project.root }).describe(project.root)).toContain('home folder');
-  });
-
-  it('runs nothing without one where it is required', async () => {
-    const sandbox = sandboxOf(without);
-    await expect(sandbox.describe(project.root)).rejects.toMatchObject({ kind: 'config' });
-    const root = await realpath(project.root);
-    await expect(
-      sandbox.prepare({ argv: ['/bin/true'], project: root, cwd: root, env: {}, isAsked: false }),
-    ).rejects.toThrow(/AGENT_SANDBOX/);
   });
 });
