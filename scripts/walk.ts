@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-const leftOut = /(?:^|\/)(?:\.git|node_modules)$|^(?:dist|coverage|site)$/;
+const leftOut = /(?:^|\/)(?:\.git|node_modules)$|^(?:dist|coverage|site|release)$/;
 
 /** The files below `root`, as sorted paths relative to it with `/`; what is built or installed is left out. */
 export function walk(root: string, folder = ''): string[] {

