@@ -237,7 +237,7 @@ const builtins: StructureRules['builtins'] = {
   'node:util': [],
   'node:events': ['cli/command', 'server/proxy'],
   'node:fs': [
-    'server/dashboard/assets.ts',
+    'server/dashboard/page.ts',
     'app/system-environment.ts',
     'calls/durable',
     'cli',

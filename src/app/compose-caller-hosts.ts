@@ -6,9 +6,8 @@ import type { Permissions } from '../core/tool-host.ts';
 import { isSkip } from '../workspace/paths.ts';
 import { defaultRoots } from '../workspace/roots.ts';
 import { createSandbox } from '../workspace/sandbox.ts';
-import { unlimited } from './compose-exposure.ts';
 import type { Front } from './compose-front.ts';
-import { composeHost, type HostServices, type SharedParts } from './compose-host.ts';
+import { composeHost, type HostServices, type SharedParts, unlimited } from './compose-host.ts';
 
 /** What a caller may do, and from where he does it. */
 export interface CallerPlace {

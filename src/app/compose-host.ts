@@ -1,31 +1,41 @@
 import type { ActionParts } from '../calls/actions/actions.ts';
-import {
-  type CallExplanation,
-  createCallKind,
-  createExplainer,
-  type RouteQuestion,
-} from '../calls/ask/explain-call.ts';
+import { createCallKind, createExplainer, type RouteQuestion } from '../calls/ask/explain-call.ts';
 import type { IdempotentCalls } from '../calls/durable/idempotent-calls.ts';
 import { detachAfterMs } from '../calls/durable/long-calls.ts';
-import type { ToolDefinition } from '../calls/tool.ts';
+import { type ToolDefinition, workflowOf } from '../calls/tool.ts';
+import { exposurePolicy } from '../config/derived-settings.ts';
 import { securityError } from '../core/errors.ts';
 import { requestId } from '../core/ids.ts';
-import type { CallKind, Permissions, ToolHost, ToolRequest } from '../core/tool-host.ts';
+import type { Permissions, ToolListing } from '../core/tool-host.ts';
 import type { Complete } from '../engine/complete.ts';
 import type { SendMessage } from '../engine/conversation.ts';
 import { createEngine } from '../engine/engine.ts';
+import { narrowExposure } from '../engine/exposure.ts';
 import { createHost } from '../engine/host.ts';
-import { catalogueVersion } from '../engine/tool-table.ts';
-import type { AskModel } from '../models/ask-model.ts';
+import { instructionsFor } from '../engine/offer.ts';
+import { createPrompts } from '../engine/prompts.ts';
+import { catalogueVersion, createToolTable, type KnownListings } from '../engine/tool-table.ts';
 import type { ModelService } from '../models/call/models.ts';
 import type { Meter } from '../models/spend-meter.ts';
 import { cliProviderId } from '../providers/external-cli/contract.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
+import { tools } from '../tools/index.gen.ts';
+import { offered } from '../tools/offered.gen.ts';
 import { composeActions, composeEngine, composeMeter, type EngineParts } from './compose-engine.ts';
-import { composeExposure } from './compose-exposure.ts';
 import type { VendorServices } from './compose-models.ts';
 import { type CallerFiles, composeFilesWithin, type FileParts } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
+
+/** Everybody who may use all of it. */
+export const unlimited: Permissions = { readOnly: false };
+
+/** To make them from fields is half of what listing the tools takes, so that it was done before. */
+const known: KnownListings = new Map(
+  tools.flatMap((tool): [ToolDefinition, ToolListing][] => {
+    const found = offered.find(({ name }) => name === tool.name);
+    return found ? [[tool, found.listing]] : [];
+  }),
+);
 
 /** The models for callers with limited directories, without CLIs, because a CLI cannot be kept within them. */
 export function withoutClis<Models extends Pick<ModelService, 'ask' | 'providers'>>(models: Models): Models {
@@ -68,26 +78,10 @@ export interface SharedParts
 }
 
 /** The product as callers with the same permissions use it. */
-export interface HostServices {
-  host: ToolHost;
-  /** The models, within what may be spent. */
-  ask: AskModel;
-  instructions: string;
-  explain(question: RouteQuestion, root: string, signal: AbortSignal): Promise<CallExplanation>;
-  /** What a call is expected to be. Never rejects. */
-  kindOf(request: ToolRequest): Promise<CallKind>;
-  /** Conversations that their callers keep. */
-  converse: SendMessage;
-  /** Questions of programs of the AI SDK. */
-  complete: Complete;
-  /** Ends the agent runs that wait for their callers. */
-  settle(): Promise<void>;
-  /** Resolves when the ledger has everything. */
-  flush(): Promise<void>;
-}
+export type HostServices = ReturnType<typeof composeHost>;
 
 /** Running parts → the host of callers with these permissions; `roots` of theirs are real folders. `isAlone`: there are no others. */
-export function composeHost(shared: SharedParts, permissions: Permissions, isAlone = false): HostServices {
+export function composeHost(shared: SharedParts, permissions: Permissions, isAlone = false) {
   const { config, store, threads, idempotentCalls, random, clock, emit, facts } = shared;
   const values = narrowValues(config.values.app, permissions);
   const { roots } = permissions;
@@ -95,8 +89,8 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
   const { configured } = shared.services;
   // A CLI reads whatever its user may read, so callers with limited roots get none unless they are the only ones.
   const [askable, besides] = roots && !isAlone ? [withoutClis(shared.models)] : [shared.models, shared.besides];
-  const parts = { configured, extraTools: shared.extraTools, besides };
-  const { exposed, table, prompts, instructions } = composeExposure(values, parts, permissions);
+  const policy = { ...exposurePolicy(values), configured, besides };
+  const exposed = narrowExposure([...tools, ...(shared.extraTools ?? [])], policy, permissions);
   const meter: Meter = composeMeter({ values, models: askable, store, clock, random, emit });
   const models = { ...askable, ask: meter.ask };
   const { sandbox } = files;
@@ -111,7 +105,8 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
   const context = composeActions({ ...shared, values, models, meter, files, product, patience });
   const { services, agent } = composeEngine({
     ...shared,
-    ...{ values, context, table, models, meter, files },
+    ...{ values, context, models, meter, files },
+    table: createToolTable(exposed, known),
     childEnv: shared.fileContext.childEnv,
     platform: shared.fileContext.platform,
     version: facts.version,
@@ -126,28 +121,34 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
       threads,
       engine,
       exposed,
-      prompts,
+      prompts: createPrompts(exposed),
       emit,
       idempotentCalls,
       world: services,
       replyFormat: values.replyFormat,
       replyTokens: services.replyTokens,
     }),
+    /** The models, within what may be spent. */
     ask: meter.ask,
-    instructions,
-    explain: (question, root, signal) =>
+    instructions: instructionsFor(exposed.tools.filter(workflowOf).map(({ name }) => name)),
+    explain: (question: RouteQuestion, root: string, signal: AbortSignal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
+    /** What a call is expected to be. Never rejects. */
     kindOf: createCallKind(services, explained),
-    async converse(request) {
+    /** Conversations that their callers keep. */
+    async converse(request: Parameters<SendMessage>[0]) {
       const { createSendMessage } = await import('../engine/conversation.ts');
       sender ??= createSendMessage({ ...services, triageModel: values.agentTriageModel }, agent.localTools);
       return sender(request);
     },
-    async complete(request) {
+    /** Questions of programs of the AI SDK. */
+    async complete(request: Parameters<Complete>[0]) {
       const { createComplete } = await import('../engine/complete.ts');
       return createComplete(services)(request);
     },
+    /** Ends the agent runs that wait for their callers. */
     settle: agent.close,
+    /** Resolves when the ledger has everything. */
     flush: () => meter.flush(),
   };
 }

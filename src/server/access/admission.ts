@@ -5,19 +5,7 @@ import type { ToolHost, ToolReply } from '../../core/tool-host.ts';
 import { bytesForCalls, type Capacity, createCapacity } from './limits.ts';
 
 /** Where all calls of a daemon pass. */
-export interface Gate {
-  /** The host as one client sees it: his calls wait for their turn, and none begins once the gate is shut. */
-  before(host: ToolHost, client: string): ToolHost;
-  /** Counts something that has to end before the gate is empty; the result ends it. */
-  hold(): () => void;
-  /** Aborted when the calls that still run are ended, with the error for their callers. */
-  ended: AbortSignal;
-  isShut(): boolean;
-  /** Calls that run, that wait for their turn, and that may run at the same time. */
-  load(): { running: number; waiting: number; max: number };
-  /** Lets no call in any more; resolves when none runs. Calls that still run after `ms` are ended, and have a moment to be answered. */
-  shut(ms: number): Promise<void>;
-}
+export type Gate = ReturnType<typeof createGate>;
 
 /** Milliseconds in which a call that was ended tells how far it came, and as many in which that is written. */
 const lastWordMs = 1_000;
@@ -28,7 +16,7 @@ export function memoryAlone(): Capacity {
   return createCapacity({ perCaller: many, inAll: many, queued: many, bytes: bytesForCalls() });
 }
 
-export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>): Gate {
+export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
   const end = new AbortController();
   const overdue = new AbortController();
   let shut = false;
@@ -47,15 +35,15 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>): Gat
     };
   };
   return {
+    /** Counts something that has to end before the gate is empty; the result ends it. */
     hold,
+    /** Aborted when the calls that still run are ended, with the error for their callers. */
     ended: end.signal,
     isShut: () => shut,
-    load: () => ({
-      running: capacity.running(),
-      waiting: capacity.waiting(),
-      max: capacity.max(),
-    }),
-    before: (host, client) => ({
+    /** Calls that run, that wait for their turn, and that may run at the same time. */
+    load: () => ({ running: capacity.running(), waiting: capacity.waiting(), max: capacity.max() }),
+    /** The host as one client sees it: his calls wait for their turn, and none begins once the gate is shut. */
+    before: (host: ToolHost, client: string): ToolHost => ({
       ...host,
       async call(request, cancelled) {
         if (shut) return refused(request.name, shuttingDown());
@@ -82,7 +70,8 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>): Gat
         }
       },
     }),
-    async shut(ms) {
+    /** Lets no call in any more; resolves when none runs. Calls that still run after `ms` are ended, and have a moment to be answered. */
+    async shut(ms: number) {
       shut = true;
       settle();
       let stop = clock.after(ms, () => {

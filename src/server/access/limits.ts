@@ -32,19 +32,7 @@ export function bytesForCalls(): number {
   return Math.max(all - ownBytes, all / 8) / 2;
 }
 
-export interface Capacity {
-  /**
-   * Waits for a turn and answers what ends it; rejects with OVER_CAPACITY at once when too many wait or the memory does not bear
-   * another one with `bytes` of arguments, or when `signal` is aborted.
-   */
-  enter(caller: string, signal: AbortSignal, bytes?: number): Promise<() => void>;
-  running(): number;
-  waiting(): number;
-  /** What may run at the same time in all. */
-  max(): number;
-  /** Callers that are remembered: those with calls that run. */
-  callers(): number;
-}
+export type Capacity = ReturnType<typeof createCapacity>;
 
 /** A refused call may come again after this many seconds. */
 const retryAfterSeconds = 5;
@@ -87,7 +75,7 @@ const startsPerTurn = 4;
  * Turns, first for the caller with the fewest calls that run, then in the order in which calls came. Many calls at once begin only
  * as fast as the processor works them off, so that the first ones wait for their models while others begin.
  */
-export function createCapacity({ perCaller, inAll, queued, bytes: limit }: CapacityRules): Capacity {
+export function createCapacity({ perCaller, inAll, queued, bytes: limit }: CapacityRules) {
   const running = createPlaces();
   const held = createPlaces();
   const line: Waiting[] = [];
@@ -139,9 +127,15 @@ export function createCapacity({ perCaller, inAll, queued, bytes: limit }: Capac
   return {
     running: running.inAll,
     waiting: () => line.length,
+    /** What may run at the same time in all. */
     max: () => inAll,
+    /** Callers that are remembered: those with calls that run. */
     callers: running.names,
-    async enter(caller, signal, bytes = 0) {
+    /**
+     * Waits for a turn and answers what ends it; rejects with OVER_CAPACITY at once when too many wait or the memory does not bear
+     * another one with `bytes` of arguments, or when `signal` is aborted.
+     */
+    async enter(caller: string, signal: AbortSignal, bytes = 0): Promise<() => void> {
       const size = callBytes + copies * bytes;
       const rest = (limit ?? Number.POSITIVE_INFINITY) - held.inAll();
       // One alone is always let in: it would never find more room.

@@ -3,11 +3,11 @@ import type { Clock } from '../../core/ports.ts';
 import { type Caller, refusalResponse } from '../access/caller.ts';
 import { bytesWithin, createQuotas } from '../access/limits.ts';
 import type { Route, RoutedRequest, RouteServices } from '../http/routes.ts';
-import { assets } from './assets.ts';
 import type { DashboardData } from './data.ts';
 import { htmlText } from './html.ts';
 import {
   assetAnswer,
+  assets,
   bareAnswer,
   loginPage,
   notFoundPage,

@@ -111,8 +111,6 @@ export interface ProviderView {
   configured: boolean;
   /** On this machine or network. */
   local: boolean;
-  /** Names of variables, and whether each is set. */
-  keys: Record<string, boolean>;
   /** The variable that sets it up; absent where none does. */
   setting?: string;
   /** Addresses that settings name. */

@@ -24,8 +24,14 @@ import { form, noProvider, type Page, type Visit } from './page.ts';
 const spendDays = 30;
 const dayMs = 86_400_000;
 
+interface Tried {
+  id: string;
+  text: string;
+  mood: Mood;
+}
+
 /** How providers do, and what vendors keep for the owner. */
-export async function providersPage(visit: Visit, tried?: { id: string; text: string; mood: Mood }): Promise<Page> {
+export async function providersPage(visit: Visit, tried?: Tried): Promise<Page> {
   const { own, now } = visit;
   const [providers, caches, spent] = await Promise.all([
     own.providers(),
@@ -46,9 +52,7 @@ ${others.length > 0 && html`<section aria-labelledby="unused"><h2 id="unused">No
 
 const trouble = ({ health }: ProviderView): number => health.filter(({ state }) => state !== 'closed').length;
 
-type Tried = Parameters<typeof providersPage>[1];
-
-function card(visit: Visit, provider: ProviderView, spent: readonly SpendRow[], tried: Tried): Markup {
+function card(visit: Visit, provider: ProviderView, spent: readonly SpendRow[], tried?: Tried): Markup {
   const { now, own } = visit;
   const { id, title, listedSecondsAgo, hours, local, models, endpoints, can, health } = provider;
   const { costUsd, calls, usage } = spendTotal(spent.filter(row => row.provider === id));
@@ -70,43 +74,23 @@ ${hours.length > 0 && html`<div class="columns low">${charts(hours, now)}</div>`
 
 /** Latency and errors of the last day by hour, and of the last week by day. */
 function charts(hours: ProviderView['hours'], now: number): Child {
+  const hourOf = (at: number) => `${new Date(at).toISOString().slice(11, 13)}:00 UTC`;
   const spans = [
-    {
-      title: 'last 24 h',
-      count: 24,
-      ms: 3_600_000,
-      name: (at: number) => `${new Date(at).toISOString().slice(11, 13)}:00 UTC`,
-    },
+    { title: 'last 24 h', count: 24, ms: 3_600_000, name: hourOf },
     { title: 'last 7 days', count: 7, ms: dayMs, name: dayOf },
   ];
   return spans.flatMap(({ title, count, ms, name }) => {
     const starts = Array.from({ length: count }, (_, index) => (Math.floor(now / ms) - count + 1 + index) * ms);
     const sums = starts.map(start => sumOf(hours.filter(({ hour }) => hour >= start && hour < start + ms)));
     const { attempts, failures, latency } = sumOf(hours.filter(({ hour }) => hour >= (starts[0] ?? 0)));
-    const shared = { labels: starts.map(name), isSmall: true };
-    const of = (values: readonly number[], colour: 'a' | 'c') => [{ name: title, colour, values }];
-    return [
-      barChart({
-        ...shared,
-        title: `Latency, ${title}`,
-        note: `${duration(latency)} on average`,
-        format: duration,
-        series: of(
-          sums.map(sum => sum.latency),
-          'a',
-        ),
-      }),
-      barChart({
-        ...shared,
-        title: `Errors, ${title}`,
-        note: `${amount(failures)} of ${plural(attempts, 'attempt')}`,
-        format: amount,
-        series: of(
-          sums.map(sum => sum.failures),
-          'c',
-        ),
-      }),
-    ];
+    const charts = [
+      ['Latency', 'latency', 'a', duration, `${duration(latency)} on average`],
+      ['Errors', 'failures', 'c', amount, `${amount(failures)} of ${plural(attempts, 'attempt')}`],
+    ] as const;
+    return charts.map(([what, key, colour, format, note]) => {
+      const series = [{ name: title, colour, values: sums.map(sum => sum[key]) }];
+      return barChart({ title: `${what}, ${title}`, note, labels: starts.map(name), series, format, isSmall: true });
+    });
   });
 }
 

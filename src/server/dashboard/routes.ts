@@ -1,12 +1,11 @@
 import { inputError, isAppError } from '../../core/errors.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
 import { allCallsPage } from './all-calls-page.ts';
-import { callPage, callPart, livePage, livePart } from './calls-page.ts';
+import { callPage, callPart, livePage, livePart, runPage } from './calls-page.ts';
 import { exportForms, type ThreadsData } from './data.ts';
 import type { Markup } from './html.ts';
 import { fileAnswer, notFoundPage, type Page, problemPage, redirectTo, themes, type Visit } from './page.ts';
 import { providersPage } from './providers-page.ts';
-import { runPage } from './runs-page.ts';
 import { cookie } from './sign-in.ts';
 import { spendCsv, spendPage } from './spend-page.ts';
 import { comparePage, filePage, threadPage, threadsPage, turnPage } from './thread-page.ts';
@@ -42,35 +41,39 @@ const at = (path: string) =>
 const get = (path: string, answer: Route['answer']): Route => ({ method: 'GET', path: at(path), answer });
 const post = (path: string, answer: Route['answer']): Route => ({ method: 'POST', path: at(path), answer });
 
+const allThreads = (path: string, answer: Parameters<typeof ofThreads>[0]): Route => get(path, ofThreads(answer));
+const oneThread = (path: string, answer: ThreadAnswer): Route => get(`/threads/ID${path}`, ofThread(answer));
+
 /** All addresses of pages and of what they do. */
 export const routes: readonly Route[] = [
   get('/', ({ visit }) => livePage(visit)),
   get('/live', ({ follow }) => follow(undefined, async visit => ({ part: await livePart(visit), isOver: false }))),
   get('/calls', ({ visit }) => allCallsPage(visit)),
-  get('/calls/ID', showCall),
+  get('/calls/ID', async ({ visit, parts: [id = ''] }) => {
+    const call = visit.own.calls.find(id);
+    return call && callPage(visit, call);
+  }),
   get('/calls/ID/live', followCall),
-  get(
-    '/threads',
-    ofThreads(({ visit }, threads) => threadsPage(visit, threads)),
+  allThreads('/threads', ({ visit }, threads) => threadsPage(visit, threads)),
+  oneThread('', ({ visit }, ...of) => threadPage(visit, ...of)),
+  oneThread('/verdicts', ({ visit }, _, thread) => verdictsPage(visit, thread)),
+  oneThread('/compare/ID', async ({ visit, parts }, threads, thread) =>
+    comparePage(visit, thread, await threads.read(parts[1] ?? '')),
   ),
-  get(
-    '/threads/ID',
-    ofThread(({ visit }, ...of) => threadPage(visit, ...of)),
-  ),
-  get(
-    '/threads/ID/verdicts',
-    ofThread(({ visit }, _, thread) => verdictsPage(visit, thread)),
-  ),
-  get(
-    '/threads/ID/compare/ID',
-    ofThread(async ({ visit, parts }, threads, thread) =>
-      comparePage(visit, thread, await threads.read(parts[1] ?? '')),
-    ),
-  ),
-  get('/threads/ID/turns/N', ofThread(showTurn)),
-  get('/threads/ID/turns/N/files/N', ofThread(showFile)),
-  get('/threads/ID/turns/N/images/N', ofThread(showImage)),
-  get('/threads/ID/export', ofThreads(exportThread)),
+  oneThread('/turns/N', ({ visit, parts }, threads, thread) => {
+    const turn = turnOf(thread, parts[1]);
+    return turn && turnPage(visit, threads, thread, turn);
+  }),
+  oneThread('/turns/N/files/N', async ({ parts }, threads, thread) => {
+    const seq = Number(parts[1]);
+    const view = await threads.file(thread, seq, Number(parts[2]));
+    return view && filePage(thread, seq, view);
+  }),
+  oneThread('/turns/N/images/N', async ({ parts }, threads, thread) => {
+    const image = await threads.image(thread, Number(parts[1]), Number(parts[2]));
+    return image && fileAnswer(Uint8Array.from(image.bytes), image.mediaType);
+  }),
+  allThreads('/threads/ID/export', exportThread),
   post('/threads/ID/fork', ofThread(fork)),
   post('/threads/ID/delete', ofThread(remove)),
   get('/runs/ID-RUN', showRun),
@@ -81,11 +84,6 @@ export const routes: readonly Route[] = [
   get('/spend', ({ visit }) => spendPage(visit)),
   post('/theme', chooseTheme),
 ];
-
-async function showCall({ visit, parts: [id = ''] }: Asked): Promise<Answer> {
-  const call = visit.own.calls.find(id);
-  return call && callPage(visit, call);
-}
 
 function followCall({ visit, parts: [id = ''], follow }: Asked): Answer {
   if (!visit.own.calls.find(id)) return undefined;
@@ -109,22 +107,6 @@ type ThreadAnswer = (asked: Asked, threads: ThreadsData, thread: Thread) => Prom
 
 function ofThread(answer: ThreadAnswer): Route['answer'] {
   return ofThreads(async (asked, threads) => answer(asked, threads, await threads.read(asked.parts[0] ?? '')));
-}
-
-function showTurn({ visit, parts }: Asked, threads: ThreadsData, thread: Thread) {
-  const turn = turnOf(thread, parts[1]);
-  return turn && turnPage(visit, threads, thread, turn);
-}
-
-async function showFile({ parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Answer> {
-  const seq = Number(parts[1]);
-  const view = await threads.file(thread, seq, Number(parts[2]));
-  return view && filePage(thread, seq, view);
-}
-
-async function showImage({ parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Answer> {
-  const image = await threads.image(thread, Number(parts[1]), Number(parts[2]));
-  return image && fileAnswer(Uint8Array.from(image.bytes), image.mediaType);
 }
 
 const types = {
@@ -205,25 +187,16 @@ function turnOf({ turns }: Thread, seq: string | undefined): StoredTurn | undefi
   return seq === undefined || seq === '' ? undefined : turns.find(turn => turn.seq === Number(seq));
 }
 
-const noThreads = problemPage(
-  403,
-  'Not allowed',
-  'Your token does not let you use threads.',
-  'Ask the operator for one that allows the tool "threads".',
+const notAllowed = (why: string, needed: string): Page =>
+  problemPage(403, 'Not allowed', `Your token ${why}.`, `Ask the operator for one that ${needed}.`);
+
+const noThreads = notAllowed('does not let you use threads', 'allows the tool "threads"');
+
+const noAgent = notAllowed(
+  'does not let you use the agent, and so not answer for it',
+  'allows the tool "agent" and is not read_only',
 );
 
-const noAgent = problemPage(
-  403,
-  'Not allowed',
-  'Your token does not let you use the agent, and so not answer for it.',
-  'Ask the operator for one that allows the tool "agent" and is not read_only.',
-);
-
-const readingOnly = problemPage(
-  403,
-  'Not allowed',
-  'Your token lets you read and nothing else.',
-  'Ask the operator for one that is not read_only.',
-);
+const readingOnly = notAllowed('lets you read and nothing else', 'is not read_only');
 
 const unsure = problemPage(400, 'Not deleted', 'To delete a thread, tick the box that says that you are sure.');

@@ -18,25 +18,19 @@ import { fileAnswer, type Page, type Visit } from './page.ts';
 const dayMs = 86_400_000;
 const periods = [7, 30, 90, 365] as const;
 const usualPeriod = 30;
-const groupings = ['model', 'provider', 'tool', 'project', 'thread', 'day'] as const satisfies readonly (
-  | SpendKey
-  | 'project'
-)[];
-type Grouping = (typeof groupings)[number];
+const groupings: readonly (SpendKey | 'project')[] = ['model', 'provider', 'tool', 'project', 'thread', 'day'];
 const maxRows = 100;
 
 /** What the owner's calls cost, over time and by what. */
 export async function spendPage(visit: Visit): Promise<Page> {
-  const { url, now } = visit;
   const { days, rows } = await periodOf(visit);
-  const by = groupings.find(name => name === url.searchParams.get('by')) ?? 'model';
-  const link = (period: number, group: string) => `/spend?days=${period}&by=${group}`;
+  const by = groupings.find(name => name === visit.url.searchParams.get('by')) ?? 'model';
   return {
     title: 'Spend',
     place: '/spend',
     body: html`<h1>Spend</h1><p class="lede">What your calls cost, in US dollars at the vendors' list prices. Days are those of UTC.</p>
 <div class="row apart"><div class="choice" role="group" aria-label="Period">${periods.map(period => choice(link(period, by), `${period} days`, period === days))}</div><a class="button" href="/spend.csv?days=${days}" download>Export as CSV</a></div>
-${rows.length === 0 ? html`<section>${empty('Nothing was spent in this time.', 'Each question to a model is written down here with its tokens and what it cost.')}</section>` : await found(visit, rows, { days, now, by, link })}`,
+${rows.length === 0 ? html`<section>${empty('Nothing was spent in this time.', 'Each question to a model is written down here with its tokens and what it cost.')}</section>` : await found(visit, rows, days, by)}`,
   };
 }
 
@@ -133,14 +127,9 @@ const kindNames = {
   embedding: 'Vectors',
 };
 
-interface Shown {
-  days: number;
-  now: number;
-  by: Grouping;
-  link(period: number, group: string): string;
-}
+const link = (period: number, group: string) => `/spend?days=${period}&by=${group}`;
 
-async function found(visit: Visit, rows: readonly SpendRow[], { days, now, by, link }: Shown): Promise<Markup> {
+async function found(visit: Visit, rows: readonly SpendRow[], days: number, by: (typeof groupings)[number]) {
   const { costUsd, calls, unpriced, usage } = spendTotal(rows);
   const saved = await visit.own.saved(rows);
   const dear = await dearest(visit, rows, days);
@@ -158,7 +147,7 @@ async function found(visit: Visit, rows: readonly SpendRow[], { days, now, by, l
       .filter(({ kind }) => kind !== 'answers')
       .map((sum): [string, Child] => [kindNames[sum.kind], html`${dollars(sum.usd)} for ${kindWords(sum)}`]),
   ])}
-<section aria-label="Over time"><div class="columns charts">${charts(rows, days, now)}</div></section>
+<section aria-label="Over time"><div class="columns charts">${charts(rows, days, visit.now)}</div></section>
 <section aria-labelledby="sums"><div class="row apart"><h2 id="sums">Sums</h2><div class="choice" role="group" aria-label="By">${groupings.map(name => choice(link(days, name), `by ${name}`, name === by))}</div></div>
 ${by === 'project' ? sums(await inProjects(visit, rows), 'tool', by) : sums(rows, by)}</section>
 ${dear.length > 0 && html`<section aria-labelledby="dearest"><h2 id="dearest">The dearest calls</h2>${callTable('The dearest calls', dear)}</section>`}`;
@@ -174,10 +163,7 @@ function charts(rows: readonly SpendRow[], days: number, now: number): Child {
   const byDay = new Map(spendBy(rows, 'day').map(sum => [sum.key, sum]));
   const labels = Array.from({ length: days }, (_, index) => dayOf(now - (days - 1 - index) * dayMs));
   const valuesOf = (of: (sum: ReturnType<typeof spendTotal>) => number) =>
-    labels.map(day => {
-      const sum = byDay.get(day);
-      return sum ? Math.max(0, of(sum)) : 0;
-    });
+    labels.map(day => Math.max(0, of(byDay.get(day) ?? spendTotal([]))));
   const { costUsd, usage } = spendTotal(rows);
   return [
     barChart({

@@ -104,6 +104,7 @@ export async function threadPage(visit: Visit, threads: ThreadsData, thread: Thr
   const turns = thread.turns.filter(({ seq }) => seq >= from).slice(0, turnsPerPage);
   const shown = await Promise.all(turns.map(turn => turnPart(visit, threads, thread, turn)));
   const pages = turnPager(thread, from);
+  const exportLinks = html`<span class="soft small">Export as</span>${exportForms.map(name => html`<a class="button" href="/threads/${thread.id}/export?format=${name}" download>${formNames[name]}</a>`)}`;
   const branches = (await threads.list({ limit: maxBranches })).filter(({ parent }) => parent?.thread === thread.id);
   return {
     title: line(thread.title, 80) || 'Thread',
@@ -111,7 +112,7 @@ export async function threadPage(visit: Visit, threads: ThreadsData, thread: Thr
     body: html`<p class="small"><a href="/threads">← Threads</a></p>
 <h1 class="bidi">${line(thread.title, 200) || 'Untitled'}</h1>
 ${head(thread, visit.now, branches)}
-<div class="row actions">${exportLinks(thread)}${threads.change && removal(visit, thread)}</div>
+<div class="row actions">${exportLinks}${threads.change && removal(visit, thread)}</div>
 ${pages}${shown.length > 0 ? shown : html`<p class="soft">No turn stands here.</p>`}${pages}`,
   };
 }
@@ -170,10 +171,6 @@ export function comparePage({ data, now }: Visit, thread: Thread, other: Thread)
 }
 
 const formNames = { md: 'Markdown', html: 'web page', jsonl: 'JSONL' } as const;
-
-function exportLinks({ id }: Thread): Markup {
-  return html`<span class="soft small">Export as</span>${exportForms.map(name => html`<a class="button" href="/threads/${id}/export?format=${name}" download>${formNames[name]}</a>`)}`;
-}
 
 function removal(visit: Visit, { id, turns }: Thread): Markup {
   const sure = html`<p><label><input type="checkbox" name="sure" value="yes" required> Yes, delete all ${plural(turns.length, 'turn')} for good</label></p><button class="danger">Delete this thread</button>`;

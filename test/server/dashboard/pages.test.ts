@@ -351,7 +351,6 @@ describe('providers', () => {
       title: 'X',
       configured: true,
       local: false,
-      keys: {},
       endpoints: [],
       models: 3,
       can: {},
