@@ -1,4 +1,5 @@
 import { isAbsolute } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { AppError, isAppError, securityError } from '../core/errors.ts';
 import type { Mask } from '../core/ports.ts';
 import { printablePath } from '../core/text.ts';
@@ -81,7 +82,7 @@ async function placeOfList(
   for (const { address, why } of refused) warn(`The client lists ${printablePath(address)} as a root: ${why}.`);
   const [root] = roots;
   if (root === undefined) return undefined;
-  return !own && isSame(roots, files.sandbox.roots) ? { root } : { roots, root };
+  return !own && isDeepStrictEqual(roots, files.sandbox.roots) ? { root } : { roots, root };
 }
 
 const mayBeAnywhere = ({ config }: SharedParts, { permissions, free }: CallerPlace): boolean =>
@@ -94,9 +95,6 @@ async function ownRoots({ files }: SharedParts, { roots = [] }: Permissions): Pr
 }
 
 const open = (roots: readonly string[]) => createSandbox({ roots, allowSecrets: false });
-
-const isSame = (some: readonly string[], others: readonly string[]): boolean =>
-  some.length === others.length && some.every((each, at) => each === others[at]);
 
 /** What a caller declares may hold anything; the refusal names it. */
 async function refuse(mask: Mask, { declared = '' }: CallerPlace, error: unknown): Promise<never> {

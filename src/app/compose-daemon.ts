@@ -8,6 +8,7 @@ import type { Permissions } from '../core/tool-host.ts';
 import { type SpendRow, savedByCaches } from '../core/usage.ts';
 import { narrowExposure } from '../engine/exposure.ts';
 import type { ModelService } from '../models/call/models.ts';
+import type { Telemetry } from '../observability/observability.ts';
 import { isLoopback } from '../server/access/addresses.ts';
 import { type Caller, operator } from '../server/access/caller.ts';
 import { bytesForCalls } from '../server/access/limits.ts';
@@ -26,7 +27,7 @@ import { shownFile, splitFences } from '../threads/transfer/readable.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
 import { tools } from '../tools/index.gen.ts';
 import type { Hosts } from './compose-caller-hosts.ts';
-import { gaugeDaemon, type ObservabilityServices } from './compose-observability.ts';
+import { gaugeDaemon } from './compose-observability.ts';
 import { composeRuns, tryProvider } from './dashboard-actions.ts';
 import type { AppConfig } from './settings.ts';
 
@@ -205,7 +206,7 @@ export interface DaemonParts extends DashboardSources {
   isPrivate: boolean;
   /** Masks these too from now on, and those alone of what was told before. */
   know(secrets: readonly string[]): void;
-  observed: Pick<ObservabilityServices, 'metrics' | 'gauge'>;
+  observed: Pick<Telemetry, 'metrics' | 'gauge'>;
 }
 
 /** Settings → the product behind a port. */

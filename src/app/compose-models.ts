@@ -5,7 +5,7 @@ import { readIfPresent } from '../config/settings-files.ts';
 import { isAppError } from '../core/errors.ts';
 import type { Clock, Emit, LogExchange, Random, SharedState } from '../core/ports.ts';
 import { nearName } from '../core/text.ts';
-import { createModelService, type ModelService } from '../models/call/models.ts';
+import { createModelService } from '../models/call/models.ts';
 import type { UnknownName } from '../models/catalogue/capabilities.ts';
 import { overlay } from '../models/catalogue/overlay.ts';
 import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
@@ -43,11 +43,6 @@ export interface ModelContext extends ServiceContext {
   cliRunner: CliRunner;
 }
 
-export interface ComposedModels extends ModelService {
-  /** A sentence for each word of the operator's lists that means no model, by the vendors' lists of now. */
-  namesOfNone(): Promise<string[]>;
-}
-
 /** Agents are whole programs: more of them at once would only wait for the processor. */
 const maxConcurrentClis = 4;
 
@@ -55,7 +50,7 @@ const maxConcurrentClis = 4;
 export async function composeModels(
   config: AppConfig,
   { isPrivate, extraProviders = [], cliRunner, ...context }: ModelContext,
-): Promise<ComposedModels> {
+) {
   const values = config.values.app;
   const { callTimeoutSeconds, maxThinkingTokens } = values;
   const known = [...providers, ...extraProviders];
@@ -91,7 +86,12 @@ export async function composeModels(
   for (const message of all) warn('models', message);
   const namesOfNone = async (fresh: boolean) => (await models.unknownNames({ fresh })).map(textOf);
   for (const message of await namesOfNone(false)) warn(namesOfNoneAt, message);
-  return { ...models, warnings: all, namesOfNone: () => namesOfNone(true) };
+  return {
+    ...models,
+    warnings: all,
+    /** A sentence for each word of the operator's lists that means no model, by the vendors' lists of now. */
+    namesOfNone: () => namesOfNone(true),
+  };
 }
 
 /** Where the start warns of such names; whoever asks for them anew need not repeat it. */

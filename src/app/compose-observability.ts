@@ -1,35 +1,15 @@
 import { createMaskedStream } from '../calls/ask/redaction.ts';
-import type { ExchangeReader, ExchangeRecord, LogExchange, Random } from '../core/ports.ts';
-import type { ModelAnswer } from '../models/ask-model.ts';
+import type { ExchangeRecord, Random } from '../core/ports.ts';
 import type { ModelService } from '../models/call/models.ts';
 import { createReplay, type ReplayCall } from '../models/call/replay.ts';
 import type { Telemetry } from '../observability/observability.ts';
 
-/** What was said to models, for the operator: to be looked at, and to be said once more. */
-export interface Replay extends ExchangeReader {
-  /** Asks the same model the same question again, on the operator's own account. */
-  send(exchange: ExchangeRecord, call: Omit<ReplayCall, 'payer'>): Promise<ReplayedCall>;
-  /** Absent: the log is off (COMMS_LOG), and can only be read. */
-  append?: LogExchange | undefined;
-}
-
-/** Without secrets, as every reply. */
-export interface ReplayedCall extends Pick<ModelAnswer, 'text' | 'usage' | 'costUsd' | 'latencyMs'> {
-  /** Calls of tools that it wants, which nobody runs: name and arguments as JSON. */
-  calls: string[];
-}
-
-/** What a product tells of itself. */
-export interface ObservabilityServices extends Pick<Telemetry, 'metrics' | 'gauge'> {
-  /** What models were asked and answered, as far as it was kept; absent where nothing is kept on disk. */
-  replay?: Replay;
-}
-
+/** Running parts → what a product tells of itself. */
 export function composeObservability(
   telemetry: Telemetry,
   models: Pick<ModelService, 'load' | 'route' | 'ask'>,
   random: Random,
-): ObservabilityServices {
+) {
   const { metrics, gauge, exchanges, logExchange, mask } = telemetry;
   gauge('polylogue_questions_running', 'Questions to models that are under way.', ['provider'], () =>
     [...models.load().running].map(([provider, count]) => [[provider], count]),
@@ -38,7 +18,8 @@ export function composeObservability(
     [[], models.load().waiting],
   ]);
   const repeat = createReplay({ route: models.route, ask: models.ask, random });
-  const send: Replay['send'] = async (exchange, { signal, onText }) => {
+  /** Asks the same model the same question again, on the operator's own account; the answer is without secrets, as every reply. */
+  const send = async (exchange: ExchangeRecord, { signal, onText }: Omit<ReplayCall, 'payer'>) => {
     const scope = exchange.exchange;
     const stream = onText && createMaskedStream(mask, scope, onText);
     const answer = await repeat(exchange, { payer: { owner: 'local' }, signal, onText: stream?.push });
@@ -48,10 +29,13 @@ export function composeObservability(
       async ({ name, args }) => (await mask(`${name} ${JSON.stringify(args)}`, scope, 'model')).text,
     );
     const { usage, costUsd, latencyMs } = answer;
-    const text = (await mask(answer.text, scope, 'model')).text;
+    const { text } = await mask(answer.text, scope, 'model');
+    // Calls of tools that it wants, which nobody runs: name and arguments as JSON.
     return { text, calls: await Promise.all(calls), usage, costUsd, latencyMs };
   };
-  return { metrics, gauge, ...(exchanges && { replay: { ...exchanges, send, append: logExchange } }) };
+  // What models were asked and answered, as far as it was kept; undefined where nothing is kept on disk. Without `append` the log is
+  // off (COMMS_LOG), and can only be read.
+  return { metrics, gauge, replay: exchanges && { ...exchanges, send, append: logExchange } };
 }
 
 /** What the daemon's endpoints know. */

@@ -37,18 +37,16 @@ interface StoreSettings {
 export function placeOf(config: StoreSettings, extra: readonly StoreDefinition[] = []): OpenableStorePlace {
   const chosen: string = config.values.app.store;
   const own = config.values.app.private ? undefined : [...stores, ...extra].find(({ name }) => name === chosen);
-  if (!own) return ownPlace(config);
+  if (!own) {
+    const place = storePlace(config.values.app, config.home);
+    // Whoever keeps threads in a file needs a place for it.
+    if (place.file !== undefined) requireHome(config.home);
+    return place;
+  }
   const { name } = own;
   return {
     name,
     isPrivate: homeProblem(config.home) !== undefined,
     own: context => own.open(config.textsOf(tableOf(name)), context),
   };
-}
-
-/** Whoever keeps threads in a file needs a place for it. */
-function ownPlace({ values, home }: StoreSettings): StorePlace {
-  const place = storePlace(values.app, home);
-  if (place.file !== undefined) requireHome(home);
-  return place;
 }

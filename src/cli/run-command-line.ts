@@ -42,7 +42,8 @@ export async function runCommandLine(argv: readonly string[], run: RunCommand): 
     .addHelpText('after', ({ command }) => (command.parent ? '' : `\n${examples}`));
   refuseMisuse(program, argv, wholeHelp);
   for (const { spec } of allOptions()) addSetting(program, spec);
-  for (const definition of grouped()) {
+  const grouped = commands.toSorted((a, b) => commandGroups.indexOf(a.group) - commandGroups.indexOf(b.group));
+  for (const definition of grouped) {
     const command = addCommand(program, definition, run);
     // Who wrote no command at all has never heard of the one that is run then.
     const isUnnamed = definition === stdio;
@@ -77,9 +78,6 @@ function refuseUnknown(program: Command, [first = '', second = '']: readonly str
   const near = nearName(word, names);
   program.error(`error: unknown command '${word}'.${near ? `\n(Did you mean ${near}?)` : ''}`);
 }
-
-const grouped = (): readonly CommandDefinition[] =>
-  commands.toSorted((a, b) => commandGroups.indexOf(a.group) - commandGroups.indexOf(b.group));
 
 function addCommand(program: Command, definition: CommandDefinition, run: RunCommand): Command {
   const { name, group, summary, usage = '', flags = [] } = definition;

@@ -3,24 +3,14 @@ import { join } from 'node:path';
 import { isRecord, parsedJson } from '../core/json.ts';
 import type { ReadFile } from './settings-files.ts';
 
-/** A file of the operator's about a CLI, parsed. */
-export interface CliDocument {
-  /** Absolute. */
-  path: string;
-  document: unknown;
-}
-
-export interface CliDocuments {
-  files: CliDocument[];
-  /** One sentence for each file that could not be used. */
-  warnings: string[];
-}
-
 const maxFiles = 100;
 
-/** Reads JSON files, and those of directories by their names. What is not there is left out in silence, unless it was asked for. */
-export function readCliFiles(places: readonly { path: string; asked?: boolean }[], readFile: ReadFile): CliDocuments {
-  const found: CliDocuments = { files: [], warnings: [] };
+/**
+ * Reads the operator's JSON files about CLIs (absolute paths), and those of directories by their names. What is not there is left out
+ * in silence, unless it was asked for; what could not be used has a sentence among the warnings.
+ */
+export function readCliFiles(places: readonly { path: string; asked?: boolean }[], readFile: ReadFile) {
+  const found: { files: { path: string; document: unknown }[]; warnings: string[] } = { files: [], warnings: [] };
   for (const { path, asked } of places) {
     try {
       const stats = statSync(path, { throwIfNoEntry: false });
@@ -46,29 +36,16 @@ function jsonFilesIn(folder: string): string[] {
     .map(name => join(folder, name));
 }
 
-/** A file of the operator's about models, parsed. */
-export interface ModelFile {
-  /** Absent: it holds a list for each provider. */
-  provider?: string;
-  document: unknown;
-}
-
-export interface ModelFiles {
-  files: ModelFile[];
-  /** One sentence for each file that could not be used. */
-  warnings: string[];
-}
-
 const suffix = /(?:M|^m)odelsFile$/;
 
 const forAll = '';
 
-/** Reads the files that the options ending in `ModelsFile` name. The one for all providers comes last, and wins. */
-export async function readModelFiles(
-  values: Readonly<Record<string, unknown>>,
-  readFile: ReadFile,
-): Promise<ModelFiles> {
-  const files: ModelFile[] = [];
+/**
+ * Reads the files about models that the options ending in `ModelsFile` name. The one for all providers comes last, and wins: it names
+ * no provider and holds a list for each. What could not be used has a sentence among the warnings.
+ */
+export async function readModelFiles(values: Readonly<Record<string, unknown>>, readFile: ReadFile) {
+  const files: { provider?: string; document: unknown }[] = [];
   const warnings: string[] = [];
   const named = Object.entries(values).flatMap(([name, path]): [string, string][] =>
     suffix.test(name) && typeof path === 'string' ? [[name.replace(suffix, ''), path]] : [],

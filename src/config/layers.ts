@@ -62,7 +62,8 @@ export function flagsLayer(folder: string, flags: Flags, warn: Warn): Layer {
     folder,
     find(_table, _option, { flag }) {
       if (flag === undefined) return undefined;
-      return setValue(own(flags, flag) ?? own(flags, camelCase(flag)), `--${flag}`, origin, warn);
+      const camelCase = flag.replace(/-([a-z])/g, (_dash, letter: string) => letter.toUpperCase());
+      return setValue(own(flags, flag) ?? own(flags, camelCase), `--${flag}`, origin, warn);
     },
   };
 }
@@ -100,5 +101,3 @@ export function isPlaceholder(text: string): boolean {
     /^\$(?:\{(?:env:)?[a-z_]\w*(?::-)?\}|[A-Z_]+_(?:KEY|TOKEN))$/i.test(text)
   );
 }
-
-const camelCase = (flag: string): string => flag.replace(/-([a-z])/g, (_dash, letter: string) => letter.toUpperCase());

@@ -28,8 +28,6 @@ export async function inParallel<Item, Result>(
 }
 
 /** Lets callers of one key through one at a time, in the order they came. */
-export type Queue = ReturnType<typeof createQueue>;
-
 export function createQueue() {
   const last = new Map<string, Promise<void>>();
   return {

@@ -75,13 +75,12 @@ function createSeries<Value>(width: number, blank: () => Value) {
   };
 }
 
-function sample(name: string, names: readonly string[], labels: Labels, value: number): string {
-  const pairs = names.map((label, index) => `${label}="${(labels[index] ?? '').replace(/[\\"\n]/g, escaped)}"`);
-  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${rounded(value)}`;
-}
-
 /** Without the dust that sums of fractions gather (0.6400000000000001). */
-const rounded = (value: number): number => (Number.isFinite(value) ? Number(value.toPrecision(15)) : value);
+function sample(name: string, names: readonly string[], labels: Labels, value: number): string {
+  const shown = Number.isFinite(value) ? Number(value.toPrecision(15)) : value;
+  const pairs = names.map((label, index) => `${label}="${(labels[index] ?? '').replace(/[\\"\n]/g, escaped)}"`);
+  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${shown}`;
+}
 
 const escaped = (sign: string): string => (sign === '\n' ? '\\n' : `\\${sign}`);
 

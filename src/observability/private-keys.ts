@@ -46,12 +46,10 @@ function matchAt(pattern: RegExp, text: string, at: number): number {
 
 /** Whether a short piece is the last line of a key, or the whole of a short one, and not a word that follows. */
 function isRest(text: string, start: number, end: number, continues: boolean): boolean {
-  if (looksCoded(text.slice(start, end))) return continues || end - start >= 12;
+  if (/=$|[\d+/]/.test(text.slice(start, end))) return continues || end - start >= 12;
   const after = matchAt(between, text, end);
   return continues && (after === text.length || text.startsWith('-----END', after));
 }
-
-const looksCoded = (piece: string): boolean => piece.endsWith('=') || /[\d+/]/.test(piece);
 
 const maxBodyLength = 16_384;
 

@@ -28,9 +28,7 @@ const secretName =
 const deepest = 12;
 
 /** A copy made of plain data: errors with their causes, maps, headers and addresses become records and texts. */
-export const maskValue = (value: unknown, mask: TextMask): unknown => copy(value, mask, []);
-
-function copy(value: unknown, mask: TextMask, above: readonly object[]): unknown {
+export function maskValue(value: unknown, mask: TextMask, above: readonly object[] = []): unknown {
   switch (typeof value) {
     case 'string':
       return mask.text(value);
@@ -50,10 +48,10 @@ function copyObject(value: object, mask: TextMask, above: readonly object[]): un
   if (above.includes(value)) return '[circular]';
   if (above.length >= deepest) return '[too deep]';
   const path = [...above, value];
-  if (Array.isArray(value)) return value.map(entry => copy(entry, mask, path));
+  if (Array.isArray(value)) return value.map(entry => maskValue(entry, mask, path));
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
   if (value instanceof URL) return mask.text(value.href);
-  if (value instanceof Set) return [...value].map(entry => copy(entry, mask, path));
+  if (value instanceof Set) return [...value].map(entry => maskValue(entry, mask, path));
   if (value instanceof Map || value instanceof Headers) return copyFields([...value.entries()], mask, path);
   if (ArrayBuffer.isView(value)) return mask.bytes(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
   if (value instanceof Error) return copyFields([...errorFields(value), ...fields(value)], mask, path);
@@ -67,7 +65,7 @@ function copyFields(
 ): object {
   const copied = entries.map(([key, value]): [string, unknown] => {
     const name = String(key);
-    return [mask.name(name), secretName.test(name) ? hide(value, mask, path) : copy(value, mask, path)];
+    return [mask.name(name), secretName.test(name) ? hide(value, mask, path) : maskValue(value, mask, path)];
   });
   return Object.fromEntries(copied);
 }
@@ -75,7 +73,7 @@ function copyFields(
 function hide(value: unknown, mask: TextMask, path: readonly object[]): unknown {
   if (typeof value === 'string')
     return value === '' || /^\[masked:\w+:[0-9a-f]{8}\]$/.test(value) ? value : mask.whole(value);
-  return Array.isArray(value) ? value.map(entry => hide(entry, mask, path)) : copy(value, mask, path);
+  return Array.isArray(value) ? value.map(entry => hide(entry, mask, path)) : maskValue(value, mask, path);
 }
 
 /** An error's own words are not enumerable. */

@@ -22,7 +22,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { AppEvent } from '../core/events.ts';
-import { isRecord, recordsIn, textIn } from '../core/json.ts';
+import { isRecord, recordsIn, textIn, textsIn } from '../core/json.ts';
 import type { ExchangeNote, LogExchange, Mask } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { CallerTrace } from '../core/tool-host.ts';
@@ -222,7 +222,10 @@ function createSpanContent(mask: Mask) {
   const inputOf = async (payload: object): Promise<Attributes> => {
     const messages = isRecord(payload) ? recordsIn(payload.messages) : [];
     const shown = await Promise.all(
-      messages.map(async ({ role, parts }) => ({ role, parts: await Promise.all(textsOf(parts).map(part)) })),
+      messages.map(async ({ role, parts }) => ({
+        role,
+        parts: await Promise.all(textsIn(recordsIn(parts).map(({ text }) => text)).map(part)),
+      })),
     );
     return { 'gen_ai.input.messages': JSON.stringify(shown) };
   };
@@ -253,9 +256,6 @@ function createSpanContent(mask: Mask) {
     forget: (reqId: string) => void waiting.delete(reqId),
   };
 }
-
-const textsOf = (parts: unknown): string[] =>
-  recordsIn(parts).flatMap(({ text }) => (typeof text === 'string' ? [text] : []));
 
 export interface TraceSettings {
   /** The whole address of the collector, such as `http://localhost:4318/v1/traces`. */

@@ -213,7 +213,8 @@ async function runSteps(
     const account = accountIn(document);
     const kept = account && report.account ? keptOf(report.account, account) : undefined;
     report.account = account ?? report.account;
-    report.steps.push({ title, tool, status: String(document.status), sent: account && sent(account, kept) });
+    const sent = account && { ...account, messages: account.messages.length, kept_of_the_prompt_before: kept };
+    report.steps.push({ title, tool, status: String(document.status), sent });
     out.line('\n', out.style('bold', title));
     out.line(`  ${tool} → ${document.status}, continuation_id ${report.id}`);
     if (!account) continue;
@@ -222,8 +223,4 @@ async function runSteps(
     if (kept !== undefined) out.line(`  ${Math.round(kept * 100)} % of the prompt before opens this one unchanged`);
   }
   return 0;
-}
-
-function sent({ tokens, messages, files }: Account, kept: number | undefined): JsonObject {
-  return { tokens, messages: messages.length, files, kept_of_the_prompt_before: kept };
 }

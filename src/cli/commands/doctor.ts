@@ -43,7 +43,7 @@ export const doctor = defineCommand({
         ...(await checkStore(product.inspectStore)),
         ...checkClock(product),
         ...(isOn(context.flags, 'repair') ? await repairStore(product.repairStore) : []),
-        ...(await checkRoots(product)),
+        ...checkRoots(product),
         ...checkSettings(context),
         ...(await checkDaemons(context)),
         ...product.models.warnings.map(text => warning('models', text)),

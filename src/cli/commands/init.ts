@@ -174,7 +174,8 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
     : unchanged
       ? ['unchanged', `Already there: "${name}" in`]
       : ['written', `Wrote "${name}" to`];
-  out.document({ ...report(outcome, host, file, backup), entry: shown, ...names(environment) });
+  const names = { copied: Object.keys(values), referenced: references, not_passed: environment.missing };
+  out.document({ ...report(outcome, host, file, backup), entry: shown, ...names });
   out.line(`${words} ${file.path}`);
   if (dry) out.line(withEntry(host, '', name, shown, []).trimEnd());
   if (backup) out.line(`Backup: ${backup}`);
@@ -214,10 +215,6 @@ function remove(context: CommandContext, host: HostDefinition, name: string, fil
 
 function report(outcome: string, host: HostDefinition, { path }: ConfigFile, backup: string | undefined): JsonObject {
   return { status: 'success', outcome, client: host.name, path, backup };
-}
-
-function names({ values, references, missing }: ServerEnvironment): JsonObject {
-  return { copied: Object.keys(values), referenced: [...references], not_passed: [...missing] };
 }
 
 /** The entry as it may be shown: values that were copied could be keys. */

@@ -63,7 +63,10 @@ async function replayWith(
     throw inputError(`There is no exchange "${id}".`, { next });
   }
   if (!isOn(flags, 'send')) {
-    out.document({ status: 'success', ...documentOf(found), lines: found.lines.map(lineOf) });
+    const lines = found.lines.map(({ at, direction, kind, payload }): JsonObject => {
+      return { at: new Date(at).toISOString(), direction, kind, payload: jsonOf(payload) };
+    });
+    out.document({ status: 'success', ...documentOf(found), lines });
     showExchange(out, found);
     return 0;
   }
@@ -114,10 +117,6 @@ function documentOf(record: ExchangeRecord): JsonObject {
     usage: isRecord(payload.usage) ? jsonOf(payload.usage) : undefined,
     cost_usd: typeof payload.costUsd === 'number' ? payload.costUsd : undefined,
   };
-}
-
-function lineOf({ at, direction, kind, payload }: ExchangeLine): JsonObject {
-  return { at: new Date(at).toISOString(), direction, kind, payload: jsonOf(payload) };
 }
 
 /** Bytes as base64. */

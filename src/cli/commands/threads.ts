@@ -164,8 +164,9 @@ async function pruneThreads(context: CommandContext): Promise<number> {
   const dryRun = isOn(flags, 'dry-run');
   return openProduct(context, async ({ product, place }) => {
     const { threads, blobs, bytes } = await product.transfer.prune({ owner: place.owner, unusedFor, dryRun });
+    const size = bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
     out.document({ status: 'success', dry_run: dryRun, threads, blobs, bytes });
-    out.line(`${dryRun ? 'would remove' : 'removed'} ${threads} threads, ${blobs} texts, ${sizeOf(bytes)}`);
+    out.line(`${dryRun ? 'would remove' : 'removed'} ${threads} threads, ${blobs} texts, ${size}`);
     return 0;
   });
 }
@@ -178,8 +179,4 @@ function ageOf(text: string | undefined): number | undefined {
   throw inputError(`Invalid age "${text}".`, {
     next: 'Give --older-than a number above 0 with h, d or w, such as 30d.',
   });
-}
-
-function sizeOf(bytes: number): string {
-  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }

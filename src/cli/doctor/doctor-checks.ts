@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { existsSync, statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -47,11 +48,7 @@ async function dataFolder(home: string): Promise<Finding> {
   const what = 'data directory';
   const problem = homeProblem(home);
   if (problem !== undefined) return { state: 'fail', what, text: `${home}: ${problem}`, next: homeAdvice };
-  const isThere = await stat(home).then(
-    () => true,
-    () => false,
-  );
-  if (!isThere) return { state: 'ok', what, text: `${home} (created with the first thread)` };
+  if (!existsSync(home)) return { state: 'ok', what, text: `${home} (created with the first thread)` };
   return { state: 'ok', what, text: `${home}, ${sizeText(await sizeOf(home))}` };
 }
 
@@ -80,7 +77,11 @@ export async function checkProviders(service: Models): Promise<Finding[]> {
   const providers = await service.providers();
   const configured = providers.filter(provider => provider.configured && !provider.onlyByPrefix);
   const others = providers.filter(provider => !provider.configured && provider.env.length > 0);
-  const named = providers.filter(({ configured, onlyByPrefix }) => configured && onlyByPrefix).map(asked);
+  // Those that answer only where they are named help nobody who names none.
+  const named = providers.flatMap(({ configured, onlyByPrefix, id, title, models }): Finding[] => {
+    const text = `installed; use ${models.map(model => `${id}:${model.id}`).join(', ')}`;
+    return configured && onlyByPrefix ? [{ state: 'note', what: title, text }] : [];
+  });
   const names = others.map(({ title, env }) => `${title} (${env.join(' or ')})`).join(', ');
   if (configured.length === 0) {
     return [
@@ -95,11 +96,6 @@ export async function checkProviders(service: Models): Promise<Finding[]> {
   }
   const found = [...(await Promise.all(configured.map(provider => ping(service, provider)))), ...named];
   return names === '' ? found : [...found, { state: 'note', what: 'not configured', text: names }];
-}
-
-/** Those that answer only where they are named help nobody who names none. */
-function asked({ id, title, models }: Provider): Finding {
-  return { state: 'note', what: title, text: `installed; use ${models.map(model => `${id}:${model.id}`).join(', ')}` };
 }
 
 /** How servers answer that serve models and do not list them. */
@@ -164,27 +160,20 @@ function rejection(signal: AbortSignal): Promise<never> {
 }
 
 /** What may be read, and whether it is there. */
-export async function checkRoots({ readable: { roots, reason } }: Product): Promise<Finding[]> {
+export function checkRoots({ readable: { roots, reason } }: Product): Finding[] {
   const what = 'readable';
   if (roots.length === 0) {
     const next = 'Start Polylogue inside a git repository, or add --roots with the directories to read.';
     return [{ state: 'warn', what, text: `no files: ${reason}`, next }];
   }
-  const there = await Promise.all(roots.map(isDirectory));
-  const missing = roots.filter((_root, index) => !there[index]);
-  const found = roots.filter((_root, index) => there[index]);
+  const isThere = (root: string) => statSync(root, { throwIfNoEntry: false })?.isDirectory() === true;
+  const missing = roots.filter(root => !isThere(root));
+  const found = roots.filter(isThere);
   const next = 'Correct POLYLOGUE_ROOTS: missing directories are ignored.';
   return [
     ...(found.length > 0 ? [{ state: 'ok', what, text: `${found.join(', ')} (${reason})` } as const] : []),
     ...missing.map((root): Finding => ({ state: 'warn', what, text: `${root} is not a directory (${reason})`, next })),
   ];
-}
-
-function isDirectory(path: string): Promise<boolean> {
-  return stat(path).then(
-    stats => stats.isDirectory(),
-    () => false,
-  );
 }
 
 /** What the loader had to say, and where each option that is set comes from. */

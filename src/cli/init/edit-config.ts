@@ -105,12 +105,9 @@ function withoutMember(text: string, object: Node, property: Node): string {
 function withoutSpan(text: string, from: number, to: number, previousEnd: number | undefined): string {
   const after = /^\s*,/.exec(text.slice(to))?.[0].length;
   if (after !== undefined) return text.slice(0, from) + text.slice(to + after);
-  const before = previousEnd === undefined ? text.slice(0, from) : withoutFirstComma(text, previousEnd, from);
-  return before + text.slice(to);
+  const end = previousEnd ?? from;
+  return text.slice(0, end) + text.slice(end, from).replace(/^(\s*),/, '$1') + text.slice(to);
 }
-
-const withoutFirstComma = (text: string, previousEnd: number, from: number): string =>
-  text.slice(0, previousEnd) + text.slice(previousEnd, from).replace(/^(\s*),/, '$1');
 
 const isPlain = (between: string): boolean => /^[\s,]*$/.test(between);
 

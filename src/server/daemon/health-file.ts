@@ -120,29 +120,14 @@ export const healthFolder = (home: string): string => join(home, 'daemon');
 
 /** The daemons of such a folder, by their ports. */
 export async function findDaemons(folder: string, clock: Pick<Clock, 'now'>): Promise<FoundDaemon[]> {
-  const names = await namesIn(folder);
-  const found = await Promise.all(names.map(name => readHealth(join(folder, name))));
-  return found
+  // No daemon ever ran here where there is no folder.
+  const names = await readdir(folder).catch(() => []);
+  const files = names.filter(name => /^\d{1,5}\.json$/.test(name)).map(name => readFile(join(folder, name), 'utf8'));
+  // One went away in between, or somebody else's file has such a name.
+  const read = files.map(file => file.then(text => healthSchema.parse(JSON.parse(text))).catch(() => undefined));
+  return (await Promise.all(read))
     .flatMap(health => (health ? [{ ...health, state: stateOf(health, clock.now()) }] : []))
     .toSorted((a, b) => a.port - b.port);
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return (await readdir(folder)).filter(name => /^\d{1,5}\.json$/.test(name));
-  } catch {
-    // No daemon ever ran here.
-    return [];
-  }
-}
-
-async function readHealth(path: string): Promise<DaemonHealth | undefined> {
-  try {
-    return healthSchema.parse(JSON.parse(await readFile(path, 'utf8')));
-  } catch {
-    // It went away in between, or somebody else's file has such a name.
-    return undefined;
-  }
 }
 
 function stateOf({ pid, t }: DaemonHealth, now: number): FoundDaemon['state'] {

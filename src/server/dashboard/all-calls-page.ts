@@ -87,7 +87,10 @@ async function older(threads: ThreadsData, asked: Older): Promise<{ rows: CallRo
   const found = await Promise.all(heads.map(({ id }) => threads.read(id).catch(() => undefined)));
   const isKept = ({ startedAt, about }: CallRow) =>
     kept.some(
-      call => call.about?.thread === about?.thread && startedAt - call.startedAt >= 0 && startedAt <= endOf(call),
+      call =>
+        call.about?.thread === about?.thread &&
+        startedAt >= call.startedAt &&
+        startedAt <= call.startedAt + call.facts.tookMs,
     );
   const rows = found
     .flatMap(thread => (thread ? exchangesOf(thread) : []))
@@ -100,8 +103,6 @@ async function older(threads: ThreadsData, asked: Older): Promise<{ rows: CallRo
     return older(threads, { ...asked, after: before, rounds: rounds - 1 });
   return { rows, next: before === undefined ? undefined : { before } };
 }
-
-const endOf = ({ startedAt, facts }: CallRow) => startedAt + facts.tookMs;
 
 const ends = {
   done: { mood: 'good', outcome: 'done' },

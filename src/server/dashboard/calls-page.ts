@@ -69,7 +69,11 @@ function endOf(
   if (code === 'CANCELLED') return { mood: 'warn', outcome: 'cancelled' };
   if (code !== undefined) {
     const { class: why = '', provider } = last && last.outcome !== 'ok' ? last : { class: code, provider: '' };
-    return { mood: 'bad', outcome: 'failed', why: line([words(why), provider].filter(Boolean).join(', '), 80) };
+    return {
+      mood: 'bad',
+      outcome: 'failed',
+      why: line([why.toLowerCase().replaceAll('_', ' '), provider].filter(Boolean).join(', '), 80),
+    };
   }
   if (status === 'approval_required') return { mood: 'warn', outcome: 'needs approval' };
   const fallback = attempts.findLast(({ outcome, next = 'none' }) => outcome !== 'ok' && !/^(none|retry)$/.test(next));
@@ -79,8 +83,6 @@ function endOf(
 }
 
 const isAttempt = ({ event }: RecentEvent) => event.type === 'model.attempt';
-
-const words = (name: string) => name.toLowerCase().replaceAll('_', ' ');
 
 const outcomePill = ({ mood, outcome, why }: CallFacts): Markup => pill(mood, why ? `${outcome} (${why})` : outcome);
 

@@ -22,7 +22,7 @@ export interface ChartOptions {
 
 /** Bars over time. The same numbers stand in a table beside it, for who can't see them. */
 export function barChart({ title, note, labels, series, format, isSmall }: ChartOptions): Markup {
-  const totals = labels.map((_, index) => sum(series.map(({ values }) => values[index] ?? 0)));
+  const totals = labels.map((_, index) => series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0));
   const top = ceiling(Math.max(0, ...totals));
   const step = 1_000 / Math.max(1, labels.length);
   const bars = labels.map((label, index) => {
@@ -62,8 +62,6 @@ const rect = (className: string, x: number, y: number, width: number, height: nu
   html`<rect class="${className}" x="${short(x)}" y="${short(y)}" width="${short(width)}" height="${short(height)}"/>`;
 
 const short = (value: number): string => String(Math.round(value * 100) / 100);
-
-const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
 /** The next round number: 1, 2 or 5 with zeros. */
 function ceiling(value: number): number {

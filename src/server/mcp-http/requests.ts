@@ -58,8 +58,10 @@ function streamed(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Respo
   });
 }
 
-const rpcError = (status: number, code: number, message: string): Response =>
-  Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status });
+const rpcError = (status: number, code: number, message: string, headers = {}): Response =>
+  Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status, headers });
+
+const later = { 'Retry-After': '5' };
 
 export const noSession = (): Response =>
   rpcError(400, -32_000, 'Begin with "initialize", or send the Mcp-Session-Id header of the session.');
@@ -68,16 +70,11 @@ export const unknownSession = (): Response =>
   rpcError(404, -32_001, 'There is no such session. Begin a new one with "initialize".');
 
 export const overCapacity = (): Response =>
-  later(rpcError(503, -32_000, 'There are too many sessions. Try again later.'));
+  rpcError(503, -32_000, 'There are too many sessions. Try again later.', later);
 
 export function quotaExceeded(what: 'sessions' | 'streams'): Response {
   const message = `Your token has as many ${what} as one token may have at a time. End one, or ask the operator for more (POLYLOGUE_SESSIONS_PER_TOKEN).`;
-  return later(rpcError(429, -32_000, message));
-}
-
-function later(response: Response): Response {
-  response.headers.set('Retry-After', '5');
-  return response;
+  return rpcError(429, -32_000, message, later);
 }
 
 /** How 2026 clients of one caller are served: request by request. */

@@ -294,14 +294,8 @@ async function hostCall(
   const key = _meta?.idempotencyKey;
   const { gone, inputEnded, resumedAt } = connection;
   const cut = connection.cutOf?.(id) ?? inputEnded;
-  const session = {
-    gone,
-    clientId,
-    inputEnded,
-    cut,
-    resumedAt,
-    ...(typeof key === 'string' && { idempotencyKey: key }),
-  };
+  const idempotencyKey = typeof key === 'string' ? key : undefined;
+  const session = { gone, clientId, inputEnded, cut, resumedAt, idempotencyKey };
   const reply = await host.call({ ...request, session }, cancelOf(signal, connection));
   if (reply.delivered) connection.onAnswered(id, signal, reply.delivered);
   return reply;

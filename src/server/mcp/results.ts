@@ -126,11 +126,12 @@ export async function resultOf(reply: ToolReply, reader: PagedFor) {
   const pages = pagesOf(text, { ...size, bytes: room });
   const number = Math.min(kept?.page ?? 1, pages.length);
   const job = pages.length === 1 ? undefined : (kept?.job ?? (await reader.keep(reply)));
+  const wayTo = `Call "job" with job_id "${job}" and page ${number + 1}.`;
   const shown = number === 1 ? head : only(head, firstKeys);
   const first = {
     ...only(shown, firstKeys),
     page: `${number} of ${pages.length}`,
-    ...(number < pages.length && { next_page: wayTo(number + 1, job) }),
+    ...(number < pages.length && { next_page: job === undefined ? notKept : wayTo }),
     content: 'The text follows in the next content block.',
     ...shown,
   };
@@ -140,8 +141,4 @@ export async function resultOf(reply: ToolReply, reader: PagedFor) {
   return { ...facts, content, ...(structured && { structuredContent: whole }) };
 }
 
-function wayTo(page: number, job: string | undefined): string {
-  return job === undefined
-    ? 'The reply could not be kept; "threads" with action "read" and this continuation_id has all of it.'
-    : `Call "job" with job_id "${job}" and page ${page}.`;
-}
+const notKept = 'The reply could not be kept; "threads" with action "read" and this continuation_id has all of it.';

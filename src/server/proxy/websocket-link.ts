@@ -111,7 +111,8 @@ export async function openWebSocketLink(
   socket.once('close', (code, reason) => {
     stopBeat();
     reject(unreachable(url));
-    listener.onLost(lossOf(code, reason.toString() || trouble));
+    const said = reason.toString() || trouble;
+    listener.onLost({ why: `it was closed with ${code}${said ? ` (${said})` : ''}`, refused: refusals.has(code) });
   });
   return promise;
 }
@@ -148,10 +149,6 @@ function watchOver(socket: WebSocket, clock: Pick<Clock, 'after'>): () => void {
   };
   stop = clock.after(heartbeatMs, beat);
   return () => stop();
-}
-
-function lossOf(code: number, reason: string | undefined): Loss {
-  return { why: `it was closed with ${code}${reason ? ` (${reason})` : ''}`, refused: refusals.has(code) };
 }
 
 /** What a daemon says of its refusal; undefined where it is none of a daemon. */

@@ -3,7 +3,7 @@ import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolReply } from '../../core/tool-host.ts';
 import type { CallFrame, FrameError, FrameRules, ResultFrame, ServerFrame } from './protocol.ts';
-import { cancelled, errorOfReply, timedOut } from './protocol.ts';
+import { errorOfReply, ownError } from './protocol.ts';
 import type { Held, SharedCall } from './shared-call.ts';
 
 export interface FrameCallOptions {
@@ -86,7 +86,9 @@ export function openFrameCall(options: FrameCallOptions) {
       acknowledge();
       stopCeiling = clock.after(ms, () => {
         const reason = cancelledError(`The call took longer than ${seconds} s.`);
-        end({ error: timedOut(name, seconds), reason });
+        const message = `The call took longer than ${seconds} s and was ended.`;
+        const next = 'Ask for less at once, or send "timeout" (seconds) with the call.';
+        end({ error: ownError({ code: 'TIMEOUT', error_class: 'ceiling', message, tool: name }, next), reason });
       });
     },
     onText: writer.write,
@@ -98,7 +100,11 @@ export function openFrameCall(options: FrameCallOptions) {
       acknowledge();
       sendProgress();
     },
-    cancel: () => end({ error: cancelled(name), reason: cancelledError() }),
+    cancel() {
+      const next = 'Send the call again when it is wanted after all.';
+      const facts = { code: 'CANCELLED', error_class: 'cancelled', message: 'The call was cancelled.' } as const;
+      end({ error: ownError({ ...facts, tool: name }, next), reason: cancelledError() });
+    },
   };
 }
 

@@ -61,7 +61,8 @@ export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'monotoni
   return {
     keep(requestId: string, result: KeptResult) {
       drop(requestId);
-      const more = sizeOf(result.frame);
+      const { outputs, text = '' } = result.frame;
+      const more = outputs.reduce((sum, output) => sum + output.text.length, text.length);
       tidy(more);
       if (more > rules.maxCharacters || !store.take(more)) return;
       size += more;
@@ -77,9 +78,6 @@ export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'monotoni
   };
 }
 
-const sizeOf = ({ outputs, text = '' }: ResultFrame): number =>
-  outputs.reduce((sum, output) => sum + output.text.length, text.length);
-
 /** Hosts put the server's name behind that of a tool. */
 const serverName = /[_-](?:exai[_-]ws|polylogue)$/i;
 
@@ -92,6 +90,3 @@ export function sameCall({ name, arguments: args, stream }: CallFrame): string {
   );
   return hash('sha256', text);
 }
-
-/** What the host knows a call by, so that it is not made again when it is sent again. */
-export const nameOfCall = (parts: readonly string[]): string => `ws ${hash('sha256', JSON.stringify(parts))}`;

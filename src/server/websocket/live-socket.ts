@@ -111,12 +111,12 @@ export function openLiveSocket(
   rules: SocketRules,
   { clock, onError }: { clock: Pick<Clock, 'after' | 'monotonic'>; onError(error: Error): void },
 ) {
-  const reading = pauses(socket);
+  const pause = pauses(socket);
   let roomListener = () => {};
   const outbox = createOutbox(socket, rules, {
     clock,
     onCrowded(crowded) {
-      reading.pause('crowded', crowded);
+      pause('crowded', crowded);
       // Not now: whoever sends is in the midst of it.
       if (!crowded) queueMicrotask(() => roomListener());
     },
@@ -139,8 +139,8 @@ export function openLiveSocket(
     await Promise.race([outbox.drained(), over]);
     socket.close(code, reason);
     // The client's own close frame stands behind what was not read yet.
-    reading.pause('crowded', false);
-    reading.pause('fast', false);
+    pause('crowded', false);
+    pause('fast', false);
     await over;
   }
 
@@ -149,8 +149,8 @@ export function openLiveSocket(
     if (isBinary) return void close(1003, 'text frames only');
     const seconds = tooFast();
     if (seconds !== undefined) {
-      reading.pause('fast', true);
-      clock.after(seconds * 1_000, () => reading.pause('fast', false));
+      pause('fast', true);
+      clock.after(seconds * 1_000, () => pause('fast', false));
     }
     try {
       listener(data.toString());
@@ -181,7 +181,7 @@ export function openLiveSocket(
     close,
     /** Reads nothing more, and closes: for a client that sends too much to be read to its end. */
     refuse(code: number, reason: string) {
-      reading.pause('refused', true);
+      pause('refused', true);
       void close(code, reason);
     },
     /** Asked with each message; when it answers, nothing more is read for so many seconds. One for all of them. */
@@ -203,13 +203,11 @@ export function openLiveSocket(
 /** Reads on once no reason is left not to. */
 function pauses(socket: WebSocket) {
   const reasons = new Set<string>();
-  return {
-    pause(reason: 'crowded' | 'fast' | 'refused', on: boolean) {
-      if (on) reasons.add(reason);
-      else reasons.delete(reason);
-      if (reasons.size > 0) socket.pause();
-      else socket.resume();
-    },
+  return (reason: 'crowded' | 'fast' | 'refused', on: boolean) => {
+    if (on) reasons.add(reason);
+    else reasons.delete(reason);
+    if (reasons.size > 0) socket.pause();
+    else socket.resume();
   };
 }
 

@@ -201,17 +201,6 @@ export function ownError({ tool, ...error }: OwnError, next: string): FrameError
   return { ...error, tool: tool || null, detail: { next } };
 }
 
-export function timedOut(tool: string, seconds: number): FrameError {
-  const message = `The call took longer than ${seconds} s and was ended.`;
-  const next = 'Ask for less at once, or send "timeout" (seconds) with the call.';
-  return ownError({ code: 'TIMEOUT', error_class: 'ceiling', message, tool }, next);
-}
-
-export function cancelled(tool: string): FrameError {
-  const next = 'Send the call again when it is wanted after all.';
-  return ownError({ code: 'CANCELLED', error_class: 'cancelled', message: 'The call was cancelled.', tool }, next);
-}
-
 export interface RefusedText {
   class: string;
   message: string;

@@ -1,8 +1,9 @@
+import { hash } from 'node:crypto';
 import type { Clock, Random } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
 import type { Gate } from '../access/admission.ts';
 import { type FrameCall, openFrameCall } from './frame-call.ts';
-import { createKeptResults, nameOfCall, type ResultStore, sameCall, toolNameOf } from './kept-results.ts';
+import { createKeptResults, type ResultStore, sameCall, toolNameOf } from './kept-results.ts';
 import { type CallFrame, type FrameRules, ownError, type ResultFrame, type ServerFrame } from './protocol.ts';
 import { SharedCall, type WorkOptions } from './shared-call.ts';
 
@@ -174,7 +175,8 @@ export class FrameSession {
       {
         requestId,
         request: { name, arguments: frame.arguments ?? {}, principal, rateLimited: true },
-        idempotencyKey: nameOfCall([scope, requestId, same]),
+        // What the host knows the call by, so that it is not made again when it is sent again.
+        idempotencyKey: `ws ${hash('sha256', JSON.stringify([scope, requestId, same]))}`,
         gone: this.#presence.signal,
         stream: frame.stream === true,
         onOver: () => {

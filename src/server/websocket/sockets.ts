@@ -46,9 +46,8 @@ export const internalFailure = refusalFor(500, 'internal', 'Something went wrong
   next: 'Try again, and tell the operator.',
 });
 
-export function notAllowed(message: string): Refusal {
-  return { status: 403, class: 'root', message, next: 'Ask the operator which folders the token may read.' };
-}
+export const notAllowed = (message: string): Refusal =>
+  refusalFor(403, 'root', message, { next: 'Ask the operator which folders the token may read.' });
 
 export interface OpenSocket {
   live: LiveSocket;

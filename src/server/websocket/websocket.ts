@@ -97,7 +97,7 @@ export function openWebSockets(options: WebSocketOptions) {
   });
 
   async function accept({ incoming, socket, head, caller }: UpgradeRequest): Promise<void> {
-    const isMcp = subprotocols(incoming).includes('mcp');
+    const isMcp = /(?:^|,)\s*mcp\s*(?:,|$)/.test(incoming.headers['sec-websocket-protocol'] ?? '');
     const refusal = isMcp && !caller ? tokenRequired : open.refusal(caller, pending);
     if (refusal) return refuseUpgrade(socket, refusal);
     pending += 1;
@@ -204,9 +204,6 @@ function webSocketServer(maxPayload: number): WebSocketServer {
     refuseUpgrade(socket, headers['sec-websocket-version'] === '13' ? badHandshake : unsupportedVersion),
   );
 }
-
-const subprotocols = ({ headers }: IncomingMessage): string[] =>
-  (headers['sec-websocket-protocol'] ?? '').split(',').map(each => each.trim());
 
 /** Calls `onSlow` where a message that began comes slower than a body may, whatever pings come between its parts. */
 function watchMessages(upgraded: WebSocket, socket: Duplex, clock: Pick<Clock, 'after'>, onSlow: () => void): void {
