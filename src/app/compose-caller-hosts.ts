@@ -103,12 +103,11 @@ async function refuse(mask: Mask, { declared = '' }: CallerPlace, error: unknown
   throw new AppError(error.kind, 'What you declare as your project is no folder for you.', error.details);
 }
 
-function noProject(path: string, reason: string) {
-  return securityError(`${printablePath(path)} can't be your project: ${reason}`, {
+const noProject = (path: string, reason: string) =>
+  securityError(`${printablePath(path)} can't be your project: ${reason}`, {
     class: 'root',
     next: 'Declare the absolute path of a project that this server may read, or none.',
   });
-}
 
 /** One host for all callers with the same permissions. */
 export type Hosts = ReturnType<typeof createHosts>;

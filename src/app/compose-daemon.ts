@@ -275,31 +275,29 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
 }
 
 /** Settings, which are in seconds → times and limits of WebSockets. */
-function socketRules(values: AppConfig['values']['app']): Pick<WebSocketOptions, 'rules' | 'ceilings'> {
-  return {
-    ceilings: {
-      quick: values.wsCallSeconds * 1_000,
-      files: values.wsFilesCallSeconds * 1_000,
-      reasoning: values.wsReasoningCallSeconds * 1_000,
+const socketRules = (values: AppConfig['values']['app']): Pick<WebSocketOptions, 'rules' | 'ceilings'> => ({
+  ceilings: {
+    quick: values.wsCallSeconds * 1_000,
+    files: values.wsFilesCallSeconds * 1_000,
+    reasoning: values.wsReasoningCallSeconds * 1_000,
+  },
+  rules: {
+    pingMs: values.wsPingSeconds * 1_000,
+    silenceMs: values.wsSilenceSeconds * 1_000,
+    maxBuffered: 1_048_576,
+    maxKept: 134_217_728,
+    maxConnections: values.maxSessions,
+    frames: {
+      helloMs: values.wsHelloSeconds * 1_000,
+      progressMs: values.wsProgressSeconds * 1_000,
+      resultMs: values.wsResultSeconds * 1_000,
+      maxCharacters: 8_388_608,
+      maxAsked: 67_108_864,
+      compatText: values.wsCompatText,
+      notJoined: values.wsNotJoined ?? [],
     },
-    rules: {
-      pingMs: values.wsPingSeconds * 1_000,
-      silenceMs: values.wsSilenceSeconds * 1_000,
-      maxBuffered: 1_048_576,
-      maxKept: 134_217_728,
-      maxConnections: values.maxSessions,
-      frames: {
-        helloMs: values.wsHelloSeconds * 1_000,
-        progressMs: values.wsProgressSeconds * 1_000,
-        resultMs: values.wsResultSeconds * 1_000,
-        maxCharacters: 8_388_608,
-        maxAsked: 67_108_864,
-        compatText: values.wsCompatText,
-        notJoined: values.wsNotJoined ?? [],
-      },
-    },
-  };
-}
+  },
+});
 
 /** A daemon that looks after its tokens for as long as it is open. */
 async function opened(live: LiveTokens, options: DaemonOptions): Promise<DaemonService> {

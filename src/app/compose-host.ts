@@ -38,23 +38,20 @@ const known: KnownListings = new Map(
 );
 
 /** The models for callers with limited directories, without CLIs, because a CLI cannot be kept within them. */
-export function withoutClis<Models extends Pick<ModelService, 'ask' | 'providers'>>(models: Models): Models {
-  return {
-    ...models,
-    async ask(question) {
-      if (question.candidates.some(({ model }) => model.provider === cliProviderId)) throw notForThem();
-      return models.ask(question);
-    },
-    providers: async options => (await models.providers(options)).filter(({ id }) => id !== cliProviderId),
-  };
-}
+export const withoutClis = <Models extends Pick<ModelService, 'ask' | 'providers'>>(models: Models): Models => ({
+  ...models,
+  async ask(question) {
+    if (question.candidates.some(({ model }) => model.provider === cliProviderId)) throw notForThem();
+    return models.ask(question);
+  },
+  providers: async options => (await models.providers(options)).filter(({ id }) => id !== cliProviderId),
+});
 
-function notForThem() {
-  return securityError('CLIs are not for callers whose directories are limited: they read what their user may read.', {
+const notForThem = () =>
+  securityError('CLIs are not for callers whose directories are limited: they read what their user may read.', {
     class: 'restricted',
     next: 'Name a model, or ask the operator for a token without roots.',
   });
-}
 
 /** What all callers of one process share. */
 export interface SharedParts

@@ -42,20 +42,18 @@ const clock: Clock = {
 };
 
 /** The machine as this process finds it. */
-export function systemEnvironment(): ProcessEnvironment {
-  return {
-    cwd: process.cwd(),
-    homeDir: homedir(),
-    platform: process.platform,
-    nodeVersion: process.versions.node,
-    clock,
-    childEnv: process.env,
-    parentProcess: nameOfProcess(process.ppid),
-    random: { uuid: randomUUID, fraction: Math.random },
-    // Hosts and shells show it on a terminal.
-    writeError: line => void process.stderr.write(printableText(line)),
-  };
-}
+export const systemEnvironment = (): ProcessEnvironment => ({
+  cwd: process.cwd(),
+  homeDir: homedir(),
+  platform: process.platform,
+  nodeVersion: process.versions.node,
+  clock,
+  childEnv: process.env,
+  parentProcess: nameOfProcess(process.ppid),
+  random: { uuid: randomUUID, fraction: Math.random },
+  // Hosts and shells show it on a terminal.
+  writeError: line => void process.stderr.write(printableText(line)),
+});
 
 /** Where the system keeps it in a file, with the time at which it began: a number is given again. */
 function nameOfProcess(pid: number): string {

@@ -22,30 +22,26 @@ export function exposurePolicy(values: Values) {
 const allowListSuffix = 'AllowedModels';
 
 /** What the operator decided about the choice of models. */
-export function routingPolicy(values: Values) {
-  return {
-    defaultModel: values.defaultModel,
-    allowed: Object.fromEntries(allowedModels(values)),
-    denied: values.deniedModels ?? [],
-    localOnly: values.localOnly,
-    prefer: values.routePrefer,
-    webSearch: values.webSearch,
-    allowUnknown: values.allowUnknownModels,
-    autoCostLimit: values.autoCostLimit,
-    allowUnpriced: values.allowUnpricedModels,
-    offline: values.offline,
-  };
-}
+export const routingPolicy = (values: Values) => ({
+  defaultModel: values.defaultModel,
+  allowed: Object.fromEntries(allowedModels(values)),
+  denied: values.deniedModels ?? [],
+  localOnly: values.localOnly,
+  prefer: values.routePrefer,
+  webSearch: values.webSearch,
+  allowUnknown: values.allowUnknownModels,
+  autoCostLimit: values.autoCostLimit,
+  allowUnpriced: values.allowUnpricedModels,
+  offline: values.offline,
+});
 
 /** When the web may be searched, and how much a search brings. */
-export function searchSettings(values: Values) {
-  return {
-    when: values.webSearch,
-    maxResults: values.webSearchMaxResults,
-    maxRounds: values.webSearchMaxRounds,
-    contentSize: values.webSearchContentSize,
-  };
-}
+export const searchSettings = (values: Values) => ({
+  when: values.webSearch,
+  maxResults: values.webSearchMaxResults,
+  maxRounds: values.webSearchMaxRounds,
+  contentSize: values.webSearchContentSize,
+});
 
 /** The allow-lists that are set, by provider id. An empty list restricts nothing and is left out. */
 export function allowedModels(values: Values): ReadonlyMap<string, readonly string[]> {
@@ -90,14 +86,12 @@ export function panelLimits(values: Pick<Values, 'consensusModelTimeoutSeconds' 
 }
 
 /** What the operator allows to be spent. */
-export function spendCaps({ maxCostPerRequest, maxCostPerThread, maxCostPerDay, autoCostLimit }: Values) {
-  return {
-    perAutoCall: autoCostLimit,
-    ...(maxCostPerRequest !== undefined && { perRequest: maxCostPerRequest }),
-    ...(maxCostPerThread !== undefined && { perThread: maxCostPerThread }),
-    ...(maxCostPerDay !== undefined && { perDay: maxCostPerDay }),
-  };
-}
+export const spendCaps = ({ maxCostPerRequest, maxCostPerThread, maxCostPerDay, autoCostLimit }: Values) => ({
+  perAutoCall: autoCostLimit,
+  ...(maxCostPerRequest !== undefined && { perRequest: maxCostPerRequest }),
+  ...(maxCostPerThread !== undefined && { perThread: maxCostPerThread }),
+  ...(maxCostPerDay !== undefined && { perDay: maxCostPerDay }),
+});
 
 /** What `RATE_LIMITS=on` stands for: calls a minute by tool. */
 const usualRates = { chat: 10, analyze: 5, codereview: 5, debug: 5, thinkdeep: 3, precommit: 3 };

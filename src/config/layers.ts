@@ -24,18 +24,16 @@ export type Flags = Readonly<Record<string, unknown>>;
 type Warn = (message: string) => void;
 
 /** Names and values, as a process and a `.env` file have them. */
-export function namesLayer(
+export const namesLayer = (
   origin: Origin,
   folder: string,
   values: Readonly<Record<string, unknown>>,
   warn: Warn,
-): Layer {
-  return {
-    origin,
-    folder,
-    find: (_table, _option, spec) => findByEnvName(spec, values, origin, warn),
-  };
-}
+): Layer => ({
+  origin,
+  folder,
+  find: (_table, _option, spec) => findByEnvName(spec, values, origin, warn),
+});
 
 /** A JSON document: options by their environment names, by their own names, and a provider's in an object under its id. */
 export function documentLayer(folder: string, document: Readonly<Record<string, unknown>>, warn: Warn): Layer {

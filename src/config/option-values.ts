@@ -34,12 +34,10 @@ export type TableValues<Tables extends OptionTables> = { readonly [Id in keyof T
  * Whether each table has its values. Their types are those that the tables promise: `parseValue` gives them to what is set, and
  * a test holds each default against its option.
  */
-export function areValuesOf<Tables extends OptionTables>(
+export const areValuesOf = <Tables extends OptionTables>(
   tables: Tables,
   values: unknown,
-): values is TableValues<Tables> {
-  return isRecord(values) && Object.keys(tables).every(id => isRecord(values[id]));
-}
+): values is TableValues<Tables> => isRecord(values) && Object.keys(tables).every(id => isRecord(values[id]));
 
 export type ParsedValue = { ok: true; value: OptionValue } | { ok: false; problem: string; allowed: string };
 

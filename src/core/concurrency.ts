@@ -69,8 +69,8 @@ async function orAborted(turn: Promise<void>, signal: AbortSignal): Promise<void
 }
 
 /** The promise, unless the signal comes first; then it rejects at once, whether the promise reacts or not. */
-export function orAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
+export const orAbort = <T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> =>
+  new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);
     if (signal.aborted) onAbort();
     else signal.addEventListener('abort', onAbort, { once: true });
@@ -85,4 +85,3 @@ export function orAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Promis
       },
     );
   });
-}

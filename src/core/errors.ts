@@ -98,9 +98,7 @@ export function isAppError(error: unknown): error is AppError {
 }
 
 /** What was thrown, as an error: anything may be thrown. */
-export function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown));
-}
+export const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 
 /** The caller sent something wrong: `message` says what, `details` replace code `INVALID_INPUT_FORMAT` and class `validation`. */
 export function inputError(
@@ -138,23 +136,19 @@ export function configError(message: string, details: Partial<ErrorDetails> = {}
   return new AppError('config', message, { code: 'CONFIG', class: 'config', ...details });
 }
 
-export function cancelledError(message = 'The call was cancelled.', details: Partial<ErrorDetails> = {}): AppError {
-  return new AppError('cancelled', message, { code: 'CANCELLED', class: 'cancelled', ...details });
-}
+export const cancelledError = (message = 'The call was cancelled.', details: Partial<ErrorDetails> = {}): AppError =>
+  new AppError('cancelled', message, { code: 'CANCELLED', class: 'cancelled', ...details });
 
 /** The work was ended from outside before its answer came; the same call may be sent again. */
-export function interruptedError(message: string, details: Partial<ErrorDetails> = {}): AppError {
-  return new AppError('cancelled', message, { code: 'INTERRUPTED', class: 'interrupted', retryable: true, ...details });
-}
+export const interruptedError = (message: string, details: Partial<ErrorDetails> = {}): AppError =>
+  new AppError('cancelled', message, { code: 'INTERRUPTED', class: 'interrupted', retryable: true, ...details });
 
-export function bugError(message: string, cause?: unknown): AppError {
-  return new AppError('bug', message, { code: 'INTERNAL_SERVER_ERROR', class: 'bug', cause });
-}
+export const bugError = (message: string, cause?: unknown): AppError =>
+  new AppError('bug', message, { code: 'INTERNAL_SERVER_ERROR', class: 'bug', cause });
 
 /** Why a signal was aborted, as an error of ours. */
-export function abortError(signal: AbortSignal | undefined): AppError {
-  return isAppError(signal?.reason) ? signal.reason : cancelledError(undefined, { cause: signal?.reason });
-}
+export const abortError = (signal: AbortSignal | undefined): AppError =>
+  isAppError(signal?.reason) ? signal.reason : cancelledError(undefined, { cause: signal?.reason });
 
 /** Throws when the signal was aborted; call it between the steps of a long piece of work. */
 export function throwIfAborted(signal: AbortSignal | undefined): void {

@@ -80,9 +80,7 @@ export async function mapMessage(message: Message, text: (text: string) => Promi
   };
 }
 
-async function mapArgs<Call extends { args: JsonObject }>(
+const mapArgs = async <Call extends { args: JsonObject }>(
   call: Call,
   text: (text: string) => Promise<string>,
-): Promise<Call> {
-  return { ...call, args: await mapTexts(call.args, text) };
-}
+): Promise<Call> => ({ ...call, args: await mapTexts(call.args, text) });

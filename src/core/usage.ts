@@ -205,8 +205,8 @@ export function spendBy(rows: readonly SpendRow[], by: SpendKey): SpendSum[] {
   return sums.sort((a, b) => (by === 'day' ? 0 : b.costUsd - a.costUsd) || (a.key < b.key ? -1 : 1));
 }
 
-export function spendTotal(rows: readonly SpendRow[]): Omit<SpendSum, 'key'> {
-  return rows.reduce<Omit<SpendSum, 'key'>>(
+export const spendTotal = (rows: readonly SpendRow[]): Omit<SpendSum, 'key'> =>
+  rows.reduce<Omit<SpendSum, 'key'>>(
     (sum, { calls, unpriced, usage, costUsd }) => ({
       calls: sum.calls + calls,
       unpriced: sum.unpriced + unpriced,
@@ -215,7 +215,6 @@ export function spendTotal(rows: readonly SpendRow[]): Omit<SpendSum, 'key'> {
     }),
     { calls: 0, unpriced: 0, usage: noUsage, costUsd: 0 },
   );
-}
 
 const keyOf = (row: SpendRow, by: SpendKey): string =>
   by === 'model' ? `${row.provider}:${row.model}` : (row[by] ?? 'none');

@@ -147,15 +147,13 @@ function toAll(sinks: readonly LogExchange[], onSinkError: (name: string, error:
 }
 
 /** A sink for what belongs to a call: starting up leaves no trace on disk. */
-function ofCalls(sink: Sink): Sink {
-  return {
-    ...sink,
-    write(observations) {
-      const own = observations.filter(({ event }) => 'reqId' in event && event.reqId !== undefined);
-      return own.length > 0 && sink.write(own);
-    },
-  };
-}
+const ofCalls = (sink: Sink): Sink => ({
+  ...sink,
+  write(observations) {
+    const own = observations.filter(({ event }) => 'reqId' in event && event.reqId !== undefined);
+    return own.length > 0 && sink.write(own);
+  },
+});
 
 function createPort(lasting: () => SecretMask, passing: SecretMask): Mask {
   const port: Mask = (text, scope, by) => lasting().mask(text, scope, by);

@@ -90,8 +90,8 @@ function errorFields(error: Error): [string, unknown][] {
   return all.filter(([, value]) => value !== undefined);
 }
 
-function fields(value: object): [string, unknown][] {
-  return Object.keys(value).map(key => {
+const fields = (value: object): [string, unknown][] =>
+  Object.keys(value).map(key => {
     try {
       return [key, Reflect.get(value, key)];
     } catch {
@@ -99,7 +99,6 @@ function fields(value: object): [string, unknown][] {
       return [key, '[unreadable]'];
     }
   });
-}
 
 export interface MaskParts {
   /** Keys the hashes, so that a placeholder can't be tried against guesses. Not itself a value to mask. */

@@ -213,12 +213,9 @@ function tokenAt(
 }
 
 /** Also after an escaped line break (`\n`) or an encoded character (`%3D`). */
-function beginsWord(text: string, at: number): boolean {
-  return (
-    !/[A-Za-z0-9]$/.test(text.slice(at - 1, at)) ||
-    /(?:\\[nrtbf]|%[0-9A-Fa-f]{2})$/.test(text.slice(Math.max(0, at - 3), at))
-  );
-}
+const beginsWord = (text: string, at: number): boolean =>
+  !/[A-Za-z0-9]$/.test(text.slice(at - 1, at)) ||
+  /(?:\\[nrtbf]|%[0-9A-Fa-f]{2})$/.test(text.slice(Math.max(0, at - 3), at));
 
 /** Whether a token begins in the middle of a word. A prefix with a sign in it does so by accident only where it is short. */
 function isGlued(text: string, at: number, prefix: string, tail: string): boolean {

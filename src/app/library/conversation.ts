@@ -190,22 +190,20 @@ function layersOf(system: SystemLayers = {}, settings: SendParts['system']): Sys
 }
 
 /** How a model asks the program that asked it. */
-function questionTool(onQuestion: NonNullable<SendDefaults['onQuestion']>): AgentTool {
-  return {
-    name: 'ask_question',
-    description: 'Ask the user what you need to know and cannot find out. Returns the answer.',
-    inputSchema: {
-      type: 'object',
-      properties: { question: { type: 'string' }, options: { type: 'array', items: { type: 'string' } } },
-      required: ['question'],
-    },
-    effect: 'read',
-    // Whoever has to answer may be away for a day.
-    ms: 86_400_000,
-    run: async ({ question, options }, { signal }) =>
-      onQuestion({ question: textIn(question), options: textsIn(options), signal }),
-  };
-}
+const questionTool = (onQuestion: NonNullable<SendDefaults['onQuestion']>): AgentTool => ({
+  name: 'ask_question',
+  description: 'Ask the user what you need to know and cannot find out. Returns the answer.',
+  inputSchema: {
+    type: 'object',
+    properties: { question: { type: 'string' }, options: { type: 'array', items: { type: 'string' } } },
+    required: ['question'],
+  },
+  effect: 'read',
+  // Whoever has to answer may be away for a day.
+  ms: 86_400_000,
+  run: async ({ question, options }, { signal }) =>
+    onQuestion({ question: textIn(question), options: textsIn(options), signal }),
+});
 
 function limitsOf({ truncLimit, maxRounds }: NonNullable<SendDefaults['params']>) {
   return { ...(truncLimit !== undefined && { truncLimit }), ...(maxRounds !== undefined && { rounds: maxRounds }) };

@@ -262,41 +262,38 @@ function createLanguageModel(
 
 type Check = (call: Parameters<typeof checkOptions>[0], given: unknown) => void;
 
-function createCommsLog(product: Product, uuid: () => string, check: Check): Polylogue['commsLog'] {
-  return {
-    async read(filter = {}) {
-      check('commsLog.read', filter);
-      return exchangesOf(product).list({ limit: 100, ...filter });
-    },
-    async append(entry) {
-      check('commsLog.append', entry);
-      const { kind = 'request', reqId = uuid() } = entry;
-      const direction = kind === 'request' || kind === 'tool_result' ? 'out' : 'in';
-      const own = {
-        reqId,
-        exchange: reqId,
-        direction,
-        kind,
-        tool: 'library',
-        provider: 'library',
-        model: '',
-      } as const;
-      const write = exchangesOf(product).append;
-      if (!write) throw nothingKept();
-      write({ ...own, ...entry });
-    },
-    async clear() {
-      check('commsLog.read', {});
-      return exchangesOf(product).clear();
-    },
-  };
-}
+const createCommsLog = (product: Product, uuid: () => string, check: Check): Polylogue['commsLog'] => ({
+  async read(filter = {}) {
+    check('commsLog.read', filter);
+    return exchangesOf(product).list({ limit: 100, ...filter });
+  },
+  async append(entry) {
+    check('commsLog.append', entry);
+    const { kind = 'request', reqId = uuid() } = entry;
+    const direction = kind === 'request' || kind === 'tool_result' ? 'out' : 'in';
+    const own = {
+      reqId,
+      exchange: reqId,
+      direction,
+      kind,
+      tool: 'library',
+      provider: 'library',
+      model: '',
+    } as const;
+    const write = exchangesOf(product).append;
+    if (!write) throw nothingKept();
+    write({ ...own, ...entry });
+  },
+  async clear() {
+    check('commsLog.read', {});
+    return exchangesOf(product).clear();
+  },
+});
 
-function closed(): Error {
-  return cancelledError('This Polylogue was closed by cleanup().', {
+const closed = (): Error =>
+  cancelledError('This Polylogue was closed by cleanup().', {
     next: 'Make another one with createPolylogue().',
   });
-}
 
 const joined = (over: AbortSignal, own: AbortSignal | undefined): AbortSignal =>
   own ? AbortSignal.any([over, own]) : over;
@@ -315,8 +312,7 @@ function exchangesOf({ replay }: Product): NonNullable<Product['replay']> {
   throw nothingKept();
 }
 
-function nothingKept(): Error {
-  return configError('What is said to models is not kept.', {
+const nothingKept = (): Error =>
+  configError('What is said to models is not kept.', {
     next: 'Set COMMS_LOG=on, and let data be kept on disk.',
   });
-}

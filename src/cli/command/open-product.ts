@@ -65,11 +65,11 @@ export function showFailure({ out, environment }: CommandContext, { document }: 
 }
 
 /** Like `openProduct`, where an error means that what was asked for failed, not that the command line is wrong. */
-export function attemptWithProduct(
+export const attemptWithProduct = (
   context: CommandContext,
   work: (open: OpenProduct) => Promise<number>,
-): Promise<number> {
-  return openProduct(context, async open => {
+): Promise<number> =>
+  openProduct(context, async open => {
     try {
       return await work(open);
     } catch (error) {
@@ -78,4 +78,3 @@ export function attemptWithProduct(
       return 1;
     }
   });
-}

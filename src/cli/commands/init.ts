@@ -24,19 +24,18 @@ export interface ConfigFile {
   text: string | undefined;
 }
 
-export function openConfigFile(path: string): ConfigFile {
-  return translated(path, () => {
+export const openConfigFile = (path: string): ConfigFile =>
+  translated(path, () => {
     const stats = statSync(path, { throwIfNoEntry: false });
     if (!stats) return { path, text: undefined };
     if (!stats.isFile()) throw new Error('it is not a regular file');
     const real = realpathSync(path);
     return { path: real, text: readFileSync(real, 'utf8') };
   });
-}
 
 /** The texts of the backups beside a file, the newest first. */
-export function backupsOf({ path }: ConfigFile): string[] {
-  return translated(path, () => {
+export const backupsOf = ({ path }: ConfigFile): string[] =>
+  translated(path, () => {
     const folder = dirname(path);
     const names = readdirSync(folder).filter(name => name.startsWith(`${basename(path)}.bak-`));
     return names
@@ -44,16 +43,15 @@ export function backupsOf({ path }: ConfigFile): string[] {
       .reverse()
       .map(name => readFileSync(join(folder, name), 'utf8'));
   });
-}
 
 /** Replaces a file in one step, undefined removes it; answers where the old one was kept, if it is to be. */
-export function replaceConfigFile(
+export const replaceConfigFile = (
   file: ConfigFile,
   text: string | undefined,
   now: number,
   keeps: boolean,
-): string | undefined {
-  return translated(file.path, () => {
+): string | undefined =>
+  translated(file.path, () => {
     const backup = file.text === undefined || !keeps ? undefined : keep(file.path, file.text, now);
     if (text === undefined) {
       rmSync(file.path, { force: true });
@@ -67,7 +65,6 @@ export function replaceConfigFile(
     renameSync(draft, file.path);
     return backup;
   });
-}
 
 function keep(path: string, text: string, now: number): string {
   const stamp = new Date(now).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 19);

@@ -9,7 +9,8 @@ import { homeAdvice, homeProblem } from '../../config/home.ts';
 import { isAppError } from '../../core/errors.ts';
 import { isRecord, parsedJson } from '../../core/json.ts';
 import type { OptionSpec } from '../../core/option.ts';
-import type { CommandContext } from '../command/command.ts';
+import { estimateTokens } from '../../core/tokens.ts';
+import { type CommandContext, isOn } from '../command/command.ts';
 import { allOptions } from '../command/environment.ts';
 
 /** One thing that was looked at. */
@@ -23,10 +24,10 @@ export interface Finding {
   next?: string | undefined;
 }
 
-export const warning = (what: string, text: string): Finding => ({ state: 'warn', what, text });
+const warning = (what: string, text: string): Finding => ({ state: 'warn', what, text });
 
 /** Node, the program, the data folder. */
-export async function checkMachine({ environment, config, launch }: CommandContext): Promise<Finding[]> {
+async function checkMachine({ environment, config, launch }: CommandContext): Promise<Finding[]> {
   const { nodeVersion, platform } = environment;
   return [
     { state: 'ok', what: 'node', text: `${nodeVersion} on ${platform} (${launch.node})` },
@@ -36,7 +37,7 @@ export async function checkMachine({ environment, config, launch }: CommandConte
 }
 
 /** Daemons of this data folder, with where their token is. */
-export async function checkDaemons({ environment, config }: CommandContext): Promise<Finding[]> {
+async function checkDaemons({ environment, config }: CommandContext): Promise<Finding[]> {
   const found = (await findDaemons(config, environment.clock)).filter(({ state }) => state !== 'gone');
   return found.map(({ url, token_file: file }) => {
     const text = file === undefined ? url : `${url}, its token is in ${file}`;
@@ -73,7 +74,7 @@ type Provider = Awaited<ReturnType<Models['providers']>>[number];
 const patienceMs = 5_000;
 
 /** Asks each configured provider for its models, all at once. */
-export async function checkProviders(service: Models): Promise<Finding[]> {
+async function checkProviders(service: Models): Promise<Finding[]> {
   const providers = await service.providers();
   const configured = providers.filter(provider => provider.configured && !provider.onlyByPrefix);
   const others = providers.filter(provider => !provider.configured && provider.env.length > 0);
@@ -146,21 +147,17 @@ async function balance(service: Models, id: string, signal: AbortSignal): Promis
 }
 
 /** The advice of an error speaks to who asked a question; here nobody did. */
-function nextAfter(kind: string, env: readonly string[]): string {
-  return kind === 'auth' && env.length > 0
+const nextAfter = (kind: string, env: readonly string[]): string =>
+  kind === 'auth' && env.length > 0
     ? `The provider rejected the key: correct ${env.join(' or ')}.`
     : 'Check the network, HTTPS_PROXY, NODE_EXTRA_CA_CERTS, and the base URL if you set one.';
-}
 
 /** A connection that does not listen to its signal must not keep us. */
-function rejection(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) =>
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
-  );
-}
+const rejection = (signal: AbortSignal): Promise<never> =>
+  new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
 
 /** What may be read, and whether it is there. */
-export function checkRoots({ readable: { roots, reason } }: Product): Finding[] {
+function checkRoots({ readable: { roots, reason } }: Product): Finding[] {
   const what = 'readable';
   if (roots.length === 0) {
     const next = 'Start Polylogue inside a git repository, or add --roots with the directories to read.';
@@ -177,7 +174,7 @@ export function checkRoots({ readable: { roots, reason } }: Product): Finding[] 
 }
 
 /** What the loader had to say, and where each option that is set comes from. */
-export function checkSettings({ config }: CommandContext): Finding[] {
+function checkSettings({ config }: CommandContext): Finding[] {
   const warnings = config.warnings.map(text => warning('configuration', text));
   const set = allOptions().flatMap(({ table, name, spec }): Finding[] => {
     const source = config.sourceOf(table, name);
@@ -212,7 +209,7 @@ async function looked(what: string, look: () => Promise<Finding[]>): Promise<Fin
 }
 
 /** Asks the server in which threads live, where there is one. */
-export async function checkStore(inspect: Product['inspectStore']): Promise<Finding[]> {
+async function checkStore(inspect: Product['inspectStore']): Promise<Finding[]> {
   const what = 'store';
   return looked(what, async () => {
     const found = await inspect?.();
@@ -222,7 +219,7 @@ export async function checkStore(inspect: Product['inspectStore']): Promise<Find
 }
 
 /** Where the clock of this machine was moved, or differs from that of the machine with the store. */
-export function checkClock({ clockAhead }: Product): Finding[] {
+function checkClock({ clockAhead }: Product): Finding[] {
   const hours = clockAhead() / 3_600_000;
   if (Math.abs(hours) < 0.02) return [];
   const text = `the clock of this machine is ${Math.abs(hours).toFixed(2)} h ${hours > 0 ? 'ahead of' : 'behind'} the time by which stored threads expire: it was moved, differs from the server's, or the machine was off for more than a day. Threads keep the time that they had left`;
@@ -230,7 +227,7 @@ export function checkClock({ clockAhead }: Product): Finding[] {
 }
 
 /** Checks all of the file in which threads live, and says what of it had to be replaced. */
-export async function repairStore(repair: Product['repairStore']): Promise<Finding[]> {
+async function repairStore(repair: Product['repairStore']): Promise<Finding[]> {
   const what = 'repair';
   return looked(what, async () => {
     if (!repair) return [{ state: 'note', what, text: 'threads are not stored in a file on this machine' }];
@@ -243,7 +240,7 @@ export async function repairStore(repair: Product['repairStore']): Promise<Findi
 }
 
 /** Which model sums up long threads; without the one that was named there are extracts, and nobody would notice. */
-export async function checkSummaries({ config }: CommandContext, { explainRoute }: Product): Promise<Finding[]> {
+async function checkSummaries({ config }: CommandContext, { explainRoute }: Product): Promise<Finding[]> {
   const model = config.values.app.compactionModel;
   if (model === 'auto' || model === 'off') return [];
   const question = { tool: 'chat', prompt: '', files: [], images: 0, model, askModel: false };
@@ -256,7 +253,7 @@ export async function checkSummaries({ config }: CommandContext, { explainRoute 
 const handshakeTimeoutMs = 10_000;
 
 /** What commands of an agent run in. */
-export function checkCommandSandbox({ commandSandbox }: Product): Promise<Finding[]> {
+function checkCommandSandbox({ commandSandbox }: Product): Promise<Finding[]> {
   const what = 'agent sandbox';
   return looked(what, async () => {
     const text = await commandSandbox();
@@ -289,8 +286,8 @@ const eras = [
 ] as const;
 
 /** Starts this very program as a host does and says hello to it, in both eras. */
-export function checkHandshakes({ launch, env, environment }: Pick<CommandContext, 'launch' | 'env' | 'environment'>) {
-  return Promise.all(
+const checkHandshakes = ({ launch, env, environment }: Pick<CommandContext, 'launch' | 'env' | 'environment'>) =>
+  Promise.all(
     eras.map(async ({ what, method, params }): Promise<Finding> => {
       const startedAt = environment.clock.monotonic();
       const child = spawn(launch.node, [launch.program], { cwd: environment.cwd, env: { ...env }, stdio: 'pipe' });
@@ -320,10 +317,47 @@ export function checkHandshakes({ launch, env, environment }: Pick<CommandContex
       return finding;
     }),
   );
-}
 
 /** Anything else on stdout is nothing that a host could read. */
 function isResult(line: string): boolean {
   const message = parsedJson(line);
   return isRecord(message) && isRecord(message.result);
 }
+
+/** Tools that are offered, and what their list takes. */
+function checkTools({ host }: Product): Finding {
+  const tools = host.list();
+  const text = JSON.stringify(tools);
+  const size = `${Buffer.byteLength(text)} bytes, about ${estimateTokens(text)} tokens`;
+  return { state: 'ok', what: 'tools', text: `${tools.length} offered; the list is ${size}` };
+}
+
+/** What the server warned of, but for what was found anyway. */
+const warnedFindings = ({ warned, readable }: Product, found: readonly Finding[]): Finding[] =>
+  warned
+    .filter(({ where }) => where !== 'roots' || readable.roots.length > 0)
+    // By the vendors' lists of now this was looked at anew.
+    .filter(({ where }) => where !== 'lists of models')
+    .filter(({ message }) => !found.some(({ text }) => message.includes(text)))
+    .map(({ where, message }) => warning(where, message));
+
+type Check = (context: CommandContext, product: Product, found: readonly Finding[]) => Finding[] | Promise<Finding[]>;
+
+/** All that is looked at, in the order in which it is told. */
+export const checks: readonly Check[] = [
+  checkMachine,
+  (_, { inspectStore }) => checkStore(inspectStore),
+  (_, product) => checkClock(product),
+  ({ flags }, product) => (isOn(flags, 'repair') ? repairStore(product.repairStore) : []),
+  (_, product) => checkRoots(product),
+  checkSettings,
+  checkDaemons,
+  (_, { models }) => models.warnings.map(text => warning('models', text)),
+  (_, { models }) => checkProviders(models),
+  async (_, { models }) => (await models.namesOfNone()).map(text => warning('lists of models', text)),
+  checkSummaries,
+  (_, product) => checkCommandSandbox(product),
+  (_, product) => [checkTools(product)],
+  checkHandshakes,
+  (_, product, found) => warnedFindings(product, found),
+];

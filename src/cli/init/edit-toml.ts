@@ -11,11 +11,10 @@ export function withoutMark(text: string): [start: string, content: string] {
   return [start, text.slice(start.length)];
 }
 
-export function uneditable(why: string): Error {
-  return configError(`Cannot edit the host's configuration: ${why}.`, {
+export const uneditable = (why: string): Error =>
+  configError(`Cannot edit the host's configuration: ${why}.`, {
     next: 'Nothing was changed. Fix the file, then run init again.',
   });
-}
 
 type Path = readonly (string | number)[];
 

@@ -120,13 +120,11 @@ export const searchOptions = {
   },
 } as const satisfies Record<string, OptionSpec>;
 
-function cap(env: string, flag: string, whose: string) {
-  return {
-    ...operator('Spending', { type: 'number', min: 0, fractional: true }, env),
-    flag,
-    doc: `Cost limit for ${whose}, in US dollars. A call that could exceed it is refused before any model is asked. Unset: no limit.`,
-  };
-}
+const cap = (env: string, flag: string, whose: string) => ({
+  ...operator('Spending', { type: 'number', min: 0, fractional: true }, env),
+  flag,
+  doc: `Cost limit for ${whose}, in US dollars. A call that could exceed it is refused before any model is asked. Unset: no limit.`,
+});
 
 /** What may be spent, and how often a client may call. */
 export const spendOptions = {

@@ -1,12 +1,11 @@
 import type { OptionSpec } from '../../core/option.ts';
 import { list, number, oneOf, onOrOff, operator, path, setting, text, url } from './option-parts.ts';
 
-function allowList(vendor: string, ...env: [string, ...string[]]) {
-  return {
+const allowList = (vendor: string, ...env: [string, ...string[]]) =>
+  ({
     ...operator('Models', list, ...env),
     doc: `The only models of ${vendor} that may be asked, by id or alias; unset: all of them.`,
-  } as const;
-}
+  }) as const;
 
 /** Which models may be asked, and which answers when nobody is named. */
 export const modelOptions = {
@@ -127,12 +126,11 @@ export const cliOptions = {
   },
 } as const satisfies Record<string, OptionSpec>;
 
-function modelsFile(vendor: string, ...env: [string, ...string[]]) {
-  return {
+const modelsFile = (vendor: string, ...env: [string, ...string[]]) =>
+  ({
     ...operator('Models', path, ...env),
     doc: `A JSON or YAML file whose list \`models\` adds models of ${vendor}, or corrects what is known of them.`,
-  } as const;
-}
+  }) as const;
 
 /** Where knowledge of models comes from, beside the catalogue and the vendors' own lists. */
 export const modelSourceOptions = {

@@ -89,21 +89,19 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
   };
 }
 
-function shuttingDown(): AppError {
-  return limitError('over_capacity', 'This server is shutting down and takes no more calls.', {
+const shuttingDown = (): AppError =>
+  limitError('over_capacity', 'This server is shutting down and takes no more calls.', {
     retryable: true,
     retryAfterSeconds: 5,
     next: 'Send the same call again once it is back, or to another server on the same store.',
   });
-}
 
-function stopped(): AppError {
-  return interruptedError('This server stopped before the answer came.', {
+const stopped = (): AppError =>
+  interruptedError('This server stopped before the answer came.', {
     class: 'shutting_down',
     retryAfterSeconds: 5,
     next: 'Send the same call again once it is back, or to another server on the same store; the model is asked anew.',
   });
-}
 
 /** A failure before the call began, in the form of all others. */
 function refused(tool: string, error: AppError): ToolReply {

@@ -31,14 +31,12 @@ export interface Refusal {
 }
 
 /** A refusal with what to do about it. */
-export function refusalFor(
+export const refusalFor = (
   status: Refusal['status'],
   kind: string,
   message: string,
   details: Pick<Refusal, 'next' | 'retryAfterSeconds' | 'headers'>,
-): Refusal {
-  return { status, class: kind, message, ...details };
-}
+): Refusal => ({ status, class: kind, message, ...details });
 
 /** A refusal as every endpoint writes it, with the headers that go along. */
 export function refusalResponse(refusal: Refusal): Response {

@@ -156,13 +156,12 @@ export function createCapacity({ perCaller, inAll, queued, bytes: limit }: Capac
   };
 }
 
-function overCapacity(why: string) {
-  return limitError('over_capacity', `This server is busy: ${why}.`, {
+const overCapacity = (why: string) =>
+  limitError('over_capacity', `This server is busy: ${why}.`, {
     retryable: true,
     retryAfterSeconds,
     next: `Send the same call again in ${retryAfterSeconds} s.`,
   });
-}
 
 export interface RateRules {
   /** Requests a minute of one client, on the average. */

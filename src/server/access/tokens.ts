@@ -248,8 +248,7 @@ function jsonIn(text: string, path: string): unknown {
   }
 }
 
-function unusable(path: string, why: string) {
-  return configError(`The file of tokens ${path} can't be used: ${why}.`, {
+const unusable = (path: string, why: string) =>
+  configError(`The file of tokens ${path} can't be used: ${why}.`, {
     next: 'It takes {"tokens": [{"name", "token" or "sha256", "owner", "toolsets", "allow", "deny", "read_only", "roots", "max_cost_per_day"}]}.',
   });
-}

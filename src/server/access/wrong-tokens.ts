@@ -54,14 +54,8 @@ export function createIdentify(tokens: Pick<Tokens, 'identify'>, clock: Pick<Clo
   };
 }
 
-function tooManyWrong(retryAfterSeconds: number): Refusal {
-  return refusalFor(
-    429,
-    'wrong_tokens',
-    'Too many wrong tokens came from here, or from everywhere, and this is another.',
-    {
-      next: `Ask the operator for the token that holds now, and wait ${retryAfterSeconds} s.`,
-      retryAfterSeconds,
-    },
-  );
-}
+const tooManyWrong = (retryAfterSeconds: number): Refusal =>
+  refusalFor(429, 'wrong_tokens', 'Too many wrong tokens came from here, or from everywhere, and this is another.', {
+    next: `Ask the operator for the token that holds now, and wait ${retryAfterSeconds} s.`,
+    retryAfterSeconds,
+  });

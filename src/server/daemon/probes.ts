@@ -4,18 +4,16 @@ import { operator, refusalFor, refusalResponse } from '../access/caller.ts';
 import type { Route } from '../http/routes.ts';
 
 /** Numbers of the whole process in Prometheus' text format: they tell of everybody's calls, so the operator alone gets them. */
-export function metricsRoute(text: () => string): Route {
-  return {
-    path: '/metrics',
-    methods: ['GET', 'HEAD'],
-    access: 'token',
-    async handle({ caller }) {
-      if (caller?.owner !== operator.owner) return refusalResponse(notYours);
-      const headers = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8', 'Cache-Control': 'no-store' };
-      return new Response(text(), { headers });
-    },
-  };
-}
+export const metricsRoute = (text: () => string): Route => ({
+  path: '/metrics',
+  methods: ['GET', 'HEAD'],
+  access: 'token',
+  async handle({ caller }) {
+    if (caller?.owner !== operator.owner) return refusalResponse(notYours);
+    const headers = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8', 'Cache-Control': 'no-store' };
+    return new Response(text(), { headers });
+  },
+});
 
 const notYours = refusalFor(
   403,

@@ -7,11 +7,9 @@ import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts'
 import { callerTrace } from '../mcp/messages.ts';
 
 /** `GET /api/tools` and `POST /api/tools/{name}`, for programs that speak no MCP. */
-export function createToolApi({ gate, productOf, clock }: Pick<RouteServices, 'gate' | 'productOf' | 'clock'>) {
-  return async (
-    { request, body, caller, root: declared }: GuardedRequest,
-    tool: string | undefined,
-  ): Promise<Exchange> => {
+export const createToolApi =
+  ({ gate, productOf, clock }: Pick<RouteServices, 'gate' | 'productOf' | 'clock'>) =>
+  async ({ request, body, caller, root: declared }: GuardedRequest, tool: string | undefined): Promise<Exchange> => {
     const { host, root } = await productOf(caller, declared);
     if (tool === undefined) return { response: Response.json({ tools: host.list() }) };
     if (!isRecord(body)) return { response: refusalResponse(noObject) };
@@ -33,7 +31,6 @@ export function createToolApi({ gate, productOf, clock }: Pick<RouteServices, 'g
     const reply = await gated.call(call, signal);
     return { response: jsonOf(reply), onWritten: whole => whole && reply.delivered?.() };
   };
-}
 
 /** One event `progress` after the other, then one event `result` with the reply. */
 function streamed(

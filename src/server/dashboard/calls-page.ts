@@ -239,15 +239,13 @@ ${embedded.length > 0 && html`<div class="small soft">${list(embedded)}</div>`}$
 const shownLatest = 30;
 
 /** What goes on now, and what was lately. */
-export async function livePage(visit: Visit): Promise<Page> {
-  return {
-    title: 'Live',
-    place: '/',
-    body: html`<div class="row apart"><h1>Live calls</h1><span class="connection" data-connection="off" role="status">not live</span></div>
+export const livePage = async (visit: Visit): Promise<Page> => ({
+  title: 'Live',
+  place: '/',
+  body: html`<div class="row apart"><h1>Live calls</h1><span class="connection" data-connection="off" role="status">not live</span></div>
 <p class="lede">What your agents ask of Polylogue in this process, as it happens.</p>
 <div data-live="/live">${await livePart(visit)}</div>`,
-  };
-}
+});
 
 /** The part that is drawn anew with each piece of news. */
 export async function livePart(visit: Visit): Promise<Markup> {
@@ -283,15 +281,14 @@ ${tile('Providers', `${ready.length - ailing.length} of ${ready.length}`, ailing
 const tile = (name: string, value: string, note: Child): Markup =>
   html`<li class="tile"><p class="name">${name}</p><p class="value">${value}</p><p class="note">${note}</p></li>`;
 
-function idle(isFirst: boolean): Markup {
-  return isFirst
+const idle = (isFirst: boolean): Markup =>
+  isFirst
     ? empty(
         'Nothing was asked yet.',
         'Ask your agent for a second opinion: “use polylogue consensus: should this table move to a database?”',
         html`Or from a terminal: <code>polylogue ask "What is a monad?"</code>`,
       )
     : empty('All quiet.', 'A call shows here from its first moment on, with what it is at.');
-}
 
 function card(call: WatchedCall, now: number): Markup {
   const facts = factsOf(call, now);

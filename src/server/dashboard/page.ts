@@ -65,9 +65,8 @@ const places = [
 ] as const;
 
 /** A form that changes something: with the sign that it is one of ours. */
-export function form(visit: Pick<Visit, 'csrf'>, action: string, inner: Child, name = ''): Markup {
-  return html`<form method="post" action="${action}"${name && html` class="${name}"`}><input type="hidden" name="csrf" value="${visit.csrf}">${inner}</form>`;
-}
+export const form = (visit: Pick<Visit, 'csrf'>, action: string, inner: Child, name = ''): Markup =>
+  html`<form method="post" action="${action}"${name && html` class="${name}"`}><input type="hidden" name="csrf" value="${visit.csrf}">${inner}</form>`;
 
 function documentAnswer({ title, body, status = 200 }: Page, theme: Theme, cookie?: string): Response {
   const text = htmlText(html`<!doctype html>
@@ -128,13 +127,11 @@ ${wrong && html`<div class="notice bad" role="alert"><p>That is no token of this
 }
 
 /** Why something is not shown or done, and what would help. */
-export function problemPage(status: number, title: string, message: string, next?: string): Page {
-  return {
-    title,
-    status,
-    body: html`<h1>${title}</h1><p>${message}</p>${next !== undefined && html`<p class="soft">${next}</p>`}<p><a href="/">To the live calls</a></p>`,
-  };
-}
+export const problemPage = (status: number, title: string, message: string, next?: string): Page => ({
+  title,
+  status,
+  body: html`<h1>${title}</h1><p>${message}</p>${next !== undefined && html`<p class="soft">${next}</p>`}<p><a href="/">To the live calls</a></p>`,
+});
 
 /** Everything is loaded from here, nothing runs but the one script, nobody frames it, and forms go nowhere else. */
 const policy = [
@@ -199,12 +196,12 @@ export function assetAnswer({ type, text }: Asset): Response {
 }
 
 /** What others wrote, as a file: should a browser open it, nothing in it runs or loads. */
-export function fileAnswer(
+export const fileAnswer = (
   body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>,
   type: string,
   name?: string,
-): Response {
-  return new Response(body, {
+): Response =>
+  new Response(body, {
     headers: {
       ...guarded,
       'Content-Type': type,
@@ -213,7 +210,6 @@ export function fileAnswer(
       ...(name !== undefined && { 'Content-Disposition': `attachment; filename="${name}"` }),
     },
   });
-}
 
 const lost = new Set(['THREAD_NOT_FOUND', 'THREAD_EXPIRED', 'INVALID_INPUT_FORMAT']);
 

@@ -159,6 +159,5 @@ function cacheTable(caches: readonly CacheView[], now: number): Markup {
   return table('Caches at vendors', ['Thread', 'Model', 'Tokens', 'Holds', 'Made', 'Ends'], rows);
 }
 
-function unused({ title, setting }: ProviderView): Markup {
-  return html`<li><strong>${line(title, 80)}</strong>${setting !== undefined && html`<br><span class="soft small">set <code>${line(setting, 80)}</code></span>`}</li>`;
-}
+const unused = ({ title, setting }: ProviderView): Markup =>
+  html`<li><strong>${line(title, 80)}</strong>${setting !== undefined && html`<br><span class="soft small">set <code>${line(setting, 80)}</code></span>`}</li>`;

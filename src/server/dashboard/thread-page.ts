@@ -274,9 +274,8 @@ export function filePage(thread: Thread, seq: number, view: FileView): Page {
   };
 }
 
-function images({ images: list, seq }: StoredTurn, address: string): Child {
-  return list.map(
+const images = ({ images: list, seq }: StoredTurn, address: string): Child =>
+  list.map(
     ({ source }, index) =>
       html`<p class="small"><a href="${address}/images/${index}">Image ${index + 1} of turn ${seq}</a> <code class="bidi">${line(source.startsWith('data:') ? 'sent in the call' : source, 200)}</code></p>`,
   );
-}

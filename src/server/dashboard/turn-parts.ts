@@ -4,11 +4,10 @@ import type { DashboardData } from './data.ts';
 import { amount, type Child, highlighted, html, line, type Markup } from './html.ts';
 
 /** Markdown as it reads best without being trusted: headings, bold words and code are shown as such, nothing becomes a link or a picture. */
-export function said(stretches: DashboardData['stretches'], markdown: string, words = ''): Markup {
-  return html`${stretches(markdown).map(({ language, text }) =>
+export const said = (stretches: DashboardData['stretches'], markdown: string, words = ''): Markup =>
+  html`${stretches(markdown).map(({ language, text }) =>
     language === undefined ? html`<div class="said">${running(text.trim(), words)}</div>` : codeBlock(text, language),
   )}`;
-}
 
 /** The beginning of a long text, and the way to the rest. */
 export function cutTo(text: string, maxLength: number, rest: string): { text: string; note: Child } {

@@ -73,11 +73,10 @@ const tooSlow = refusalFor(408, 'slow', 'The body comes slower than 1,024 bytes 
   next: 'Send the request again, all of it at once.',
 });
 
-function tooLarge(limit: number): Refusal {
-  return refusalFor(413, 'size', `The body is larger than ${limit} bytes.`, {
+const tooLarge = (limit: number): Refusal =>
+  refusalFor(413, 'size', `The body is larger than ${limit} bytes.`, {
     next: 'Send less in one request, or name files by their paths.',
   });
-}
 
 /** Whether a request has a body, as far as its head tells. */
 export const bringsBody = ({ headers }: IncomingMessage): boolean =>

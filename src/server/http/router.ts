@@ -39,12 +39,11 @@ const clientDisconnected = refusalFor(400, 'body', 'The body ended too soon.', {
   next: 'Send the request again.',
 });
 
-function methodNotAllowed(allowed: readonly string[]): Refusal {
-  return refusalFor(405, 'method', 'This path does not take this method.', {
+const methodNotAllowed = (allowed: readonly string[]): Refusal =>
+  refusalFor(405, 'method', 'This path does not take this method.', {
     next: `It takes ${allowed.join(', ')}.`,
     headers: { Allow: allowed.join(', ') },
   });
-}
 
 /** What became of a request that failed before its tool was called. */
 export function refusalOf(error: unknown): Refusal {

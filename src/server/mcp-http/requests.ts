@@ -45,8 +45,8 @@ export async function patientResponse(answer: Promise<Response>, clock: Pick<Clo
   }
 }
 
-function streamed(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Response {
-  return eventStream(clock, async write => {
+const streamed = (answer: Promise<Response>, clock: Pick<Clock, 'after'>): Response =>
+  eventStream(clock, async write => {
     write(': keepalive\n\n');
     const response = await answer;
     if (response.headers.get('content-type')?.startsWith('text/event-stream') && response.body) {
@@ -56,7 +56,6 @@ function streamed(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Respo
     const text = await response.text();
     if (text !== '') write(`event: message\ndata: ${text}\n\n`);
   });
-}
 
 const rpcError = (status: number, code: number, message: string, headers = {}): Response =>
   Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status, headers });

@@ -7,7 +7,6 @@ import {
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createIdleSessions, type SessionRules } from '../access/idle-sessions.ts';
-import type { Exchange } from '../http/routes.ts';
 import { awaiting, type Connection } from '../mcp/connection.ts';
 import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
 import type { ResultStore } from '../websocket/kept-results.ts';
@@ -20,18 +19,6 @@ interface LoggedEvent {
   size: number;
 }
 
-interface EventLog extends EventStore {
-  getStreamIdForEventId(eventId: string): Promise<string | undefined>;
-  /** The ids of the requests that were answered among the events behind this one, in its stream. */
-  answersAfter(eventId: string): RequestId[];
-  /** Drops the streams in which these requests were answered. */
-  forget(answered: readonly RequestId[]): void;
-  /** Characters that are kept. */
-  size(): number;
-  /** Drops all of them: the session is over, and keeps nothing any more. */
-  close(): void;
-}
-
 /** More events than these are forgotten, the oldest first; the newest one stays whatever its size, where all sessions have room for it. */
 const limits = { events: 512, characters: 1_048_576 };
 
@@ -39,7 +26,7 @@ const limits = { events: 512, characters: 1_048_576 };
 export const maxLogged = 134_217_728;
 
 /** What was sent in one session, for a client that lost a stream and comes back for the rest; `room` is shared by all sessions. */
-export function createEventLog(room: ResultStore): EventLog {
+export function createEventLog(room: ResultStore) {
   const events: LoggedEvent[] = [];
   let count = 0;
   let size = 0;
@@ -63,12 +50,14 @@ export function createEventLog(room: ResultStore): EventLog {
   }
 
   return {
+    /** Characters that are kept. */
     size: () => size,
+    /** Drops all of them: the session is over, and keeps nothing any more. */
     close() {
       isOver = true;
       while (drop());
     },
-    async storeEvent(stream, message) {
+    async storeEvent(stream: string, message: JSONRPCMessage) {
       count += 1;
       const event = { id: String(count), stream, message, size: JSON.stringify(message).length };
       if (isOver || !takes(event.size)) return event.id;
@@ -77,14 +66,15 @@ export function createEventLog(room: ResultStore): EventLog {
       while (events.length > 1 && (events.length > limits.events || size > limits.characters)) drop();
       return event.id;
     },
-    getStreamIdForEventId: async id => after(id).stream,
-    async replayEventsAfter(id, { send }) {
+    getStreamIdForEventId: async (id: string) => after(id).stream,
+    async replayEventsAfter(id: string, { send }: Parameters<EventStore['replayEventsAfter']>[1]) {
       const { stream, later } = after(id);
       if (stream === undefined) throw new RangeError('this event is kept no longer');
       for (const { id: each, message } of later) await send(each, message);
       return stream;
     },
-    forget(ids) {
+    /** Drops the streams in which these requests were answered. */
+    forget(ids: readonly RequestId[]) {
       const over = new Set(
         events.filter(({ message }) => answered(message).some(id => ids.includes(id))).map(({ stream }) => stream),
       );
@@ -94,7 +84,8 @@ export function createEventLog(room: ResultStore): EventLog {
       size = kept.reduce((sum, event) => sum + event.size, 0);
       room.give(before - size);
     },
-    answersAfter: id => after(id).later.flatMap(({ message }) => answered(message)),
+    /** The ids of the requests that were answered among the events behind this one, in its stream. */
+    answersAfter: (id: string) => after(id).later.flatMap(({ message }) => answered(message)),
   };
 }
 
@@ -158,11 +149,7 @@ function requestIds(body: unknown): RequestId[] {
 }
 
 /** A 2025 client's session: it lasts over many requests, and over lost streams. */
-export interface Session {
-  handle(request: Request, body: unknown): Promise<Exchange>;
-  /** Ends it: calls that run go on without their client, as after any loss. */
-  close(): Promise<void>;
-}
+export type Session = Awaited<ReturnType<typeof openSession>>;
 
 export interface SessionOptions {
   id: string;
@@ -181,7 +168,7 @@ const resumeMs = 60_000;
 /** What the transport calls the stream of messages that belong to no request. */
 const ownStream = '_GET_stream';
 
-export async function openSession(options: SessionOptions): Promise<Session> {
+export async function openSession(options: SessionOptions) {
   const { id, mcp, serverOf = createMcpServer, clock, room, onClosed, onError } = options;
   const log = createEventLog(room);
   const { connection, opened, resumed, arrived, lose } = createArrivals(clock);
@@ -198,7 +185,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     onClosed();
   };
   return {
-    async handle(request, body) {
+    async handle(request: Request, body: unknown) {
       const last = request.method === 'GET' ? request.headers.get('last-event-id') : null;
       const asked = requestIds(body);
       // The one stream that answers nothing lasts for as long as the client likes, and so does what it is taken up by.
@@ -209,7 +196,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       return {
         response,
         listens,
-        onWritten(whole) {
+        onWritten(whole: boolean) {
           over(whole);
           if (!whole) return;
           const answered = last === null ? asked : log.answersAfter(last);
@@ -218,6 +205,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
         },
       };
     },
+    /** Ends it: calls that run go on without their client, as after any loss. */
     close: () => transport.close(),
   };
 }

@@ -112,16 +112,14 @@ export function watchConnection(
 }
 
 /** A connection that puts down in `awaited` whose answers are waited for. */
-export function awaiting(awaited: Map<unknown, () => void>, gone: AbortSignal): Connection {
-  return {
-    gone,
-    onAnswered(id, cancelled, then) {
-      if (cancelled.aborted || gone.aborted) return;
-      awaited.set(id, then);
-      cancelled.addEventListener('abort', () => awaited.delete(id), { once: true });
-    },
-  };
-}
+export const awaiting = (awaited: Map<unknown, () => void>, gone: AbortSignal): Connection => ({
+  gone,
+  onAnswered(id, cancelled, then) {
+    if (cancelled.aborted || gone.aborted) return;
+    awaited.set(id, then);
+    cancelled.addEventListener('abort', () => awaited.delete(id), { once: true });
+  },
+});
 
 /** A request's own signal, but for the end of the connection, which cancels nothing. */
 export function cancelOf(signal: AbortSignal, { gone }: Connection): AbortSignal {

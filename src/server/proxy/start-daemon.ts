@@ -60,12 +60,11 @@ export function createKeptToken(path: string) {
   };
 }
 
-function unusableFile(path: string, what: string, cause: unknown): AppError {
-  return configError(`The token file "${path}" cannot be ${what}: ${String(codeOf(cause))}.`, {
+const unusableFile = (path: string, what: string, cause: unknown): AppError =>
+  configError(`The token file "${path}" cannot be ${what}: ${String(codeOf(cause))}.`, {
     next: 'Correct its permissions, or those of its directory; or set POLYLOGUE_TOKEN.',
     cause,
   });
-}
 
 export const codeOf = (error: unknown): unknown =>
   isRecord(error) || error instanceof Error ? Reflect.get(error, 'code') : undefined;

@@ -117,21 +117,19 @@ export async function openWebSocketLink(
   return promise;
 }
 
-function linkOf(socket: WebSocket, clock: Pick<Clock, 'after'>): Link {
-  return {
-    send: text => {
-      // What a closed socket no longer takes is sent again over the next one.
-      if (socket.readyState === WebSocket.OPEN) socket.send(text);
-    },
-    unsent: () => socket.bufferedAmount,
-    pause: () => socket.pause(),
-    resume: () => socket.resume(),
-    close() {
-      socket.close(1000);
-      clock.after(closingMs, () => socket.terminate());
-    },
-  };
-}
+const linkOf = (socket: WebSocket, clock: Pick<Clock, 'after'>): Link => ({
+  send: text => {
+    // What a closed socket no longer takes is sent again over the next one.
+    if (socket.readyState === WebSocket.OPEN) socket.send(text);
+  },
+  unsent: () => socket.bufferedAmount,
+  pause: () => socket.pause(),
+  resume: () => socket.resume(),
+  close() {
+    socket.close(1000);
+    clock.after(closingMs, () => socket.terminate());
+  },
+});
 
 /** Ends a connection whose other end says nothing any more. */
 function watchOver(socket: WebSocket, clock: Pick<Clock, 'after'>): () => void {
@@ -181,10 +179,9 @@ function refusedBy(url: string, status: number, refusal: Refused | undefined): A
   });
 }
 
-function unreachable(url: string, cause?: Error): AppError {
-  return storageError('unavailable', `The daemon at ${url} can't be reached${cause ? `: ${cause.message}` : ''}.`, {
+const unreachable = (url: string, cause?: Error): AppError =>
+  storageError('unavailable', `The daemon at ${url} can't be reached${cause ? `: ${cause.message}` : ''}.`, {
     retryable: true,
     next: 'See whether it runs: polylogue status',
     cause,
   });
-}

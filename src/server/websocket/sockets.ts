@@ -3,51 +3,44 @@ import type { ShareLimits } from '../access/limits.ts';
 import type { LiveSocket } from './live-socket.ts';
 import { closeCodes } from './protocol.ts';
 
-export const tokenRequired = refusalFor(
-  401,
-  'token_missing',
-  'MCP over a WebSocket takes the token before anything else.',
-  {
-    next: 'Send it as "Authorization: Bearer TOKEN" with the request for the connection.',
-  },
-);
-
-export const tokenReplaced = refusalFor(401, 'token_replaced', 'A token was replaced while this connection began.', {
-  next: 'Connect again, with the token that holds now.',
-});
-
-export const tooManyConnections = refusalFor(503, 'connections', 'There are too many connections.', {
-  next: 'Try again later.',
-  retryAfterSeconds: 5,
-});
-
-export const callerQuotaExceeded = refusalFor(
-  429,
-  'connections',
-  'Your token has as many connections as one token may have at a time.',
-  {
-    next: 'Close one that is not needed any more, or ask the operator for more (POLYLOGUE_SESSIONS_PER_TOKEN).',
-    retryAfterSeconds: 5,
-  },
-);
-
-export const badHandshake = refusalFor(400, 'handshake', 'This is no request for a WebSocket.', {
+const badHandshake = refusalFor(400, 'handshake', 'This is no request for a WebSocket.', {
   next: 'Connect with a WebSocket client of version 13.',
 });
 
-/** RFC 6455 wants to be told what would be taken. */
-export const unsupportedVersion: Refusal = {
-  ...badHandshake,
-  status: 426,
-  headers: { Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' },
+/** Why no connection is made. */
+export const refusals = {
+  tokenRequired: refusalFor(401, 'token_missing', 'MCP over a WebSocket takes the token before anything else.', {
+    next: 'Send it as "Authorization: Bearer TOKEN" with the request for the connection.',
+  }),
+  tokenReplaced: refusalFor(401, 'token_replaced', 'A token was replaced while this connection began.', {
+    next: 'Connect again, with the token that holds now.',
+  }),
+  tooMany: refusalFor(503, 'connections', 'There are too many connections.', {
+    next: 'Try again later.',
+    retryAfterSeconds: 5,
+  }),
+  tooManyOfYours: refusalFor(
+    429,
+    'connections',
+    'Your token has as many connections as one token may have at a time.',
+    {
+      next: 'Close one that is not needed any more, or ask the operator for more (POLYLOGUE_SESSIONS_PER_TOKEN).',
+      retryAfterSeconds: 5,
+    },
+  ),
+  badHandshake,
+  /** RFC 6455 wants to be told what would be taken. */
+  unsupportedVersion: {
+    ...badHandshake,
+    status: 426,
+    headers: { Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' },
+  } satisfies Refusal,
+  internalFailure: refusalFor(500, 'internal', 'Something went wrong in this server itself.', {
+    next: 'Try again, and tell the operator.',
+  }),
+  notAllowed: (message: string) =>
+    refusalFor(403, 'root', message, { next: 'Ask the operator which folders the token may read.' }),
 };
-
-export const internalFailure = refusalFor(500, 'internal', 'Something went wrong in this server itself.', {
-  next: 'Try again, and tell the operator.',
-});
-
-export const notAllowed = (message: string): Refusal =>
-  refusalFor(403, 'root', message, { next: 'Ask the operator which folders the token may read.' });
 
 export interface OpenSocket {
   live: LiveSocket;
@@ -87,9 +80,9 @@ export function createOpenSockets({ inAll: max, perCaller }: ShareLimits) {
   return {
     /** Why there is no room for another one of this caller; undefined: there is. `pending`: connections that are about to be added. */
     refusal(caller: Caller | undefined, pending: number): Refusal | undefined {
-      if (open.size + pending >= max) return tooManyConnections;
-      if (caller) return ofCaller(caller.name) >= perCaller() ? callerQuotaExceeded : undefined;
-      return [...open].filter(({ leaving }) => leaving).length >= maxLeaving ? tooManyConnections : undefined;
+      if (open.size + pending >= max) return refusals.tooMany;
+      if (caller) return ofCaller(caller.name) >= perCaller() ? refusals.tooManyOfYours : undefined;
+      return [...open].filter(({ leaving }) => leaving).length >= maxLeaving ? refusals.tooMany : undefined;
     },
     add(socket: OpenSocket) {
       if (!socket.caller) makeRoom(socket.address);

@@ -20,16 +20,7 @@ import { createResultStore } from './kept-results.ts';
 import { type LiveSocket, openLiveSocket, type SocketRules } from './live-socket.ts';
 import type { FrameRules } from './protocol.ts';
 import type { FrameSession } from './session.ts';
-import {
-  badHandshake,
-  createOpenSockets,
-  internalFailure,
-  notAllowed,
-  type OpenSocket,
-  tokenReplaced,
-  tokenRequired,
-  unsupportedVersion,
-} from './sockets.ts';
+import { createOpenSockets, type OpenSocket, refusals } from './sockets.ts';
 
 /** JSON-RPC, one message a text frame. */
 function createSocketTransport(socket: LiveSocket): Transport {
@@ -98,7 +89,7 @@ export function openWebSockets(options: WebSocketOptions) {
 
   async function accept({ incoming, socket, head, caller }: UpgradeRequest): Promise<void> {
     const isMcp = /(?:^|,)\s*mcp\s*(?:,|$)/.test(incoming.headers['sec-websocket-protocol'] ?? '');
-    const refusal = isMcp && !caller ? tokenRequired : open.refusal(caller, pending);
+    const refusal = isMcp && !caller ? refusals.tokenRequired : open.refusal(caller, pending);
     if (refusal) return refuseUpgrade(socket, refusal);
     pending += 1;
     const known = rotations;
@@ -106,7 +97,7 @@ export function openWebSockets(options: WebSocketOptions) {
       const product = isMcp && caller ? await options.productOf(caller, rootOf(incoming)) : undefined;
       if (socket.destroyed) return;
       // Whose token was replaced meanwhile is not known here: all of these few come again.
-      if (known !== rotations) return refuseUpgrade(socket, tokenReplaced);
+      if (known !== rotations) return refuseUpgrade(socket, refusals.tokenReplaced);
       server.handleUpgrade(incoming, socket, head, upgraded => {
         const live = openLiveSocket(upgraded, { ...rules, maxBytes: rules.maxBuffered, stallMs }, { clock, onError });
         const entry = { live, caller, address: incoming.socket.remoteAddress ?? '' };
@@ -148,7 +139,10 @@ export function openWebSockets(options: WebSocketOptions) {
       request.socket.on('error', () => request.socket.destroy());
       accept(request).catch(error => {
         if (!isAppError(error)) onError(asError(error));
-        refuseUpgrade(request.socket, isAppError(error) ? notAllowed(error.message) : internalFailure);
+        refuseUpgrade(
+          request.socket,
+          isAppError(error) ? refusals.notAllowed(error.message) : refusals.internalFailure,
+        );
       });
     },
     connections: open.count,
@@ -201,7 +195,10 @@ function webSocketServer(maxPayload: number): WebSocketServer {
   });
   // Its own answers to bad handshakes would say less.
   return server.on('wsClientError', (_error, socket, { headers }) =>
-    refuseUpgrade(socket, headers['sec-websocket-version'] === '13' ? badHandshake : unsupportedVersion),
+    refuseUpgrade(
+      socket,
+      headers['sec-websocket-version'] === '13' ? refusals.badHandshake : refusals.unsupportedVersion,
+    ),
   );
 }
 
