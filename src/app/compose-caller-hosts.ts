@@ -100,11 +100,11 @@ const open = (roots: readonly string[]) => createSandbox({ roots, allowSecrets: 
 async function refuse(mask: Mask, { declared = '' }: CallerPlace, error: unknown): Promise<never> {
   const { text } = await mask(declared, 'daemon');
   if (text === declared || !isAppError(error)) throw error;
-  throw new AppError(error.kind, 'What you declare as your project is no folder for you.', error.details);
+  throw new AppError(error.kind, 'You may not use the directory that you declare as your project.', error.details);
 }
 
 const noProject = (path: string, reason: string) =>
-  securityError(`${printablePath(path)} can't be your project: ${reason}`, {
+  securityError(`${printablePath(path)} cannot be your project: ${reason}`, {
     class: 'root',
     next: 'Declare the absolute path of a project that this server may read, or none.',
   });

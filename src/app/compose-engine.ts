@@ -198,7 +198,7 @@ async function openRunner(
   const file = values.mcpServers;
   const text = file === undefined ? '{"mcpServers": {}}' : (readIfPresent(file) ?? '');
   const list = readServerList(text);
-  if ('problem' in list) emit({ type: 'warning', where: 'agent', message: `${file} can't be used: ${list.problem}.` });
+  if ('problem' in list) emit({ type: 'warning', where: 'agent', message: `${file} cannot be used: ${list.problem}.` });
   const off = new Set(values.disabledTools?.map(name => name.toLowerCase()));
   const keyed = [
     ...(vendors.web ? [glmWebSearch] : []),

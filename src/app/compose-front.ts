@@ -49,8 +49,8 @@ export async function composeTelemetry(
   });
   if (wrong !== undefined) telemetry.emit({ type: 'warning', where: 'traces', message: wrong });
   if (place.redis && place.isPrivate) {
-    const message = `${config.home} can't be used: ${homeProblem(config.home)}. Logs, caches and indexes are not kept.`;
-    telemetry.emit({ type: 'warning', where: 'data folder', message });
+    const message = `${config.home} cannot be used: ${homeProblem(config.home)}. Logs, caches and indexes are not kept.`;
+    telemetry.emit({ type: 'warning', where: 'data directory', message });
   }
   return telemetry;
 }

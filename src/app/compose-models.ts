@@ -68,7 +68,7 @@ export async function composeModels(
     const ids = definitions.map(({ id }) => id);
     const near = nearName(name, ids);
     const hint = near === undefined ? '' : ` Did you mean ${near}?`;
-    const what = `there is no provider "${name}"; there are ${ids.join(', ')}.${hint}`;
+    const what = `unknown provider "${name}"; known providers: ${ids.join(', ')}.${hint}`;
     warn('configuration', `MAX_CONCURRENT_PER_PROVIDER: ${what}`);
   }
   const models = createModelService({

@@ -26,7 +26,7 @@ export async function runProxy(config: AppConfig, settings: ProxySettings): Prom
   const { clock, launch } = settings;
   const isNamed = settings.url !== undefined;
   const starts = !(settings.onlyRunning || isNamed);
-  if (starts) requireHome(config.home, 'Set POLYLOGUE_HOME to a folder that you may write: the daemon needs one.');
+  if (starts) requireHome(config.home, 'Set POLYLOGUE_HOME to a directory that you may write: the daemon needs one.');
   const { roots, isGuess = false } = await rootsOf(config, settings);
   const [proxyModule, { createKeptToken }, daemons] = await Promise.all([
     import('../server/proxy/proxy.ts'),

@@ -44,7 +44,7 @@ async function chosenStore({ file, redis, own, clock, random, emit }: StoreChoic
   if (own) return own({ clock, random, onWarning });
   if (redis) {
     if (!isRedisAddress(redis.url)) {
-      throw configError('REDIS_URL is not the address of a Redis.', {
+      throw configError('REDIS_URL is not a valid Redis URL.', {
         next: 'Write it as redis://user:password@host:port/database, or rediss:// for TLS; signs in the password such as / # % are written as %2F %23 %25.',
       });
     }

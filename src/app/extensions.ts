@@ -45,7 +45,7 @@ function load(name: string, home: string): Record<string, unknown> {
     return isRecord(loaded) ? loaded : {};
   } catch (error) {
     const reason = error instanceof Error ? error.message.split('\n', 1)[0] : String(error);
-    throw configError(`The extension "${name}" can't be loaded: ${reason}`, {
+    throw configError(`The extension "${name}" cannot be loaded: ${reason}`, {
       next: `Name a file by its absolute path or from ${home} (./mine.js), or install the package in ${home}; or remove it from POLYLOGUE_EXTENSIONS.`,
       cause: error,
     });

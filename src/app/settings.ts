@@ -96,7 +96,7 @@ function refuse(what: string, form: RegExp, names: readonly string[], taken: rea
   const seen = new Set(taken);
   for (const name of names) {
     if (typeof name !== 'string' || !form.test(name)) {
-      throw configError(`A ${what} from outside can't be named "${String(name)}".`, {
+      throw configError(`A ${what} from outside cannot be named "${String(name)}".`, {
         next: `Name it with small letters and digits, beginning with a letter: ${form.source}.`,
       });
     }

@@ -103,7 +103,7 @@ export async function useProxy(settings: NetworkSettings, alreadyTrusted: string
 function proxyAddress(value: string, name: string): string {
   const url = URL.parse(value.includes('://') ? value : `http://${value}`);
   if (url && (url.protocol === 'http:' || url.protocol === 'https:') && url.hostname !== '') return url.href;
-  throw configError(`${name} is no address of an http proxy.`, {
+  throw configError(`${name} is not the URL of an HTTP proxy.`, {
     next: `Set ${name} to an address such as http://proxy.example:3128, or unset it.`,
   });
 }
@@ -114,7 +114,7 @@ async function trust(path: string): Promise<void> {
     setDefaultCACertificates([...getCACertificates('default'), readFileSync(path, 'utf8')]);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw configError(`The certificates of NODE_EXTRA_CA_CERTS can't be used: ${why}`, {
+    throw configError(`The certificates of NODE_EXTRA_CA_CERTS cannot be used: ${why}`, {
       next: 'Name a readable PEM file, or unset it.',
       cause,
     });

@@ -149,7 +149,7 @@ export function parseArguments(
           next: `Send the same call with "${near}" instead of "${name}".`,
           validationErrors: [{ field: name, error: 'unknown field', allowed: [near] }],
         });
-      warnings.push(`"${name.slice(0, 60)}" is no field of ${tool.name}; it was ignored.`);
+      warnings.push(`Ignored unknown field "${name.slice(0, 60)}" of ${tool.name}.`);
     } else if (!(target in input) || target === name) {
       input[target] = coerce(value, property);
     }
@@ -315,9 +315,9 @@ function invalid(
   const details = fields.map(
     ({ field, error: what, allowed }) => `${field}: ${what}${allowed ? ` (allowed: ${allowed.join(', ')})` : ''}`,
   );
-  return inputError(`${tool.name} can't be called like this: ${details.join('; ')}.`, {
+  return inputError(`${tool.name} got invalid arguments: ${details.join('; ')}.`, {
     code: allMissing ? 'MISSING_PARAMETER' : 'INVALID_INPUT_FORMAT',
-    next: `Send the call again with ${fields.map(field => `"${field.field}"`).join(', ')} ${allMissing ? 'added' : 'put right'}.`,
+    next: `${allMissing ? 'Add' : 'Correct'} ${fields.map(field => `"${field.field}"`).join(', ')} and resend the call.`,
     validationErrors: fields,
   });
 }

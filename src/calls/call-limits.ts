@@ -89,11 +89,11 @@ function textLength(value: unknown, max: number): number {
 function overlong(tool: string, field: string, length: number, limit: number): AppError {
   const way =
     field === 'prompt'
-      ? 'Save the exact text as prompt.txt in the project, then send the call again with that file in absolute_file_paths and an empty prompt.'
+      ? 'Save the exact text as prompt.txt in the project, then resend the call with that file in absolute_file_paths and an empty prompt.'
       : field === 'text'
         ? 'Save the text as a file of the project, and send it with "prompt_from_file".'
         : `Shorten "${field}"; put the details into files of the project and name those.`;
-  return limitError('size', `"${field}" of ${tool} has ${length} characters; it takes at most ${limit}.`, {
+  return limitError('size', `"${field}" of ${tool} is too long: ${length} characters, limit ${limit}.`, {
     next: way,
     // Who sends a text to several models knows no other status than error.
     ...(field !== 'text' && { replyStatus: 'resend_prompt', replyContent: way }),
@@ -138,7 +138,7 @@ const keyOf = (tool: string, { owner, client = '' }: ToolRequest['principal']): 
 
 const tooOften = (tool: string, limit: number, seconds: number) =>
   limitError('rate', `${tool} may be called ${limit} times a minute, and was.`, {
-    next: `Call it again in ${seconds} s, or do something else meanwhile; the operator can raise RATE_LIMITS.`,
+    next: `Retry in ${seconds} s. The operator can raise RATE_LIMITS.`,
     retryable: true,
     retryAfterSeconds: seconds,
     data: { limit_per_minute: limit },

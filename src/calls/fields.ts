@@ -6,9 +6,9 @@ const list = (text: string) => z.array(z.string()).describe(text).optional();
 /** Fields of every tool that asks a model. */
 export const modelField = z.string().describe('Name, alias or provider:model[:effort]').optional();
 /** The field that names the thread to continue. */
-export const continuationId = z.string().describe('Thread to go on with, or "last"').optional();
+export const continuationId = z.string().describe('Thread to continue, or "last"').optional();
 /** The field for files whose text is sent to the model. */
-export const filePaths = list('Files or directories; file.ts:10-80 names lines');
+export const filePaths = list('Files or directories; file.ts:10-80 for lines');
 
 /** Advertised by four tools, and taken by all that ask a model. */
 export const webSearchField = z.boolean().optional();
@@ -53,17 +53,17 @@ export const severityFilter = z.enum(['critical', 'high', 'medium', 'low', 'all'
 
 /** Fields that only some workflow tools advertise, and all of them take. */
 export const quietWorkflowFields = {
-  relevant_context: list('Functions and methods that matter'),
+  relevant_context: list('Relevant functions and methods'),
   hypothesis: z.string().optional(),
   images: z.array(z.string()).optional(),
-  revises_step: z.int().min(1).describe('This step takes the place of an earlier one').optional(),
+  revises_step: z.int().min(1).describe('Number of the step this one replaces').optional(),
 };
 
 export const stance = z.enum(['for', 'against', 'neutral']);
 
 /** Fields of a panel: `prompt` asks all at once, `step_number` one model a call. */
 export const panelFields = {
-  prompt: z.string().describe('The proposal; asks all models at once').optional(),
+  prompt: z.string().describe('Proposal; asks all models at once').optional(),
   models: z
     .array(
       z.union(
@@ -77,15 +77,15 @@ export const panelFields = {
     )
     .describe('"id", "id:against" or objects; absent: three vendors')
     .optional(),
-  relevant_files: list('For all models'),
-  rounds: z.int().min(1).max(2).describe('2: they revise after seeing the others').optional(),
+  relevant_files: list('Shown to all models'),
+  rounds: z.int().min(1).max(2).describe('2: revise after seeing other verdicts').optional(),
   synthesizer: z.string().optional(),
   max_cost_usd: z.number().optional(),
-  step: z.string().min(1).describe('Instead of prompt, one model a call. Step 1: the proposal').optional(),
+  step: z.string().min(1).describe('Instead of prompt: one model per call. Step 1: proposal').optional(),
   step_number: stepFields.step_number.optional(),
   total_steps: stepFields.total_steps.optional(),
   next_step_required: z.boolean().optional(),
-  findings: z.string().describe('Your own view; no model sees it').optional(),
+  findings: z.string().describe('Your view; not sent to models').optional(),
   continuation_id: z.string().optional(),
 };
 
@@ -152,6 +152,6 @@ export const promptFileNames = {
 
 /** Where answers are written. */
 export const outputFields = {
-  output_dir: z.string().describe('Default: responses/ beside the file').optional(),
-  overwrite: z.boolean().describe('Else: new names').optional(),
+  output_dir: z.string().describe('Default: responses/ next to the file').optional(),
+  overwrite: z.boolean().describe('Default: new names').optional(),
 };

@@ -91,9 +91,7 @@ export interface FailureContext {
 
 /** The one translator from errors to what callers read. */
 export function errorReply(thrown: unknown, { toolName, reqId, local }: FailureContext): Reply {
-  const error = isAppError(thrown)
-    ? thrown
-    : bugError(`Something went wrong in Polylogue itself (quote ${reqId}).`, thrown);
+  const error = isAppError(thrown) ? thrown : bugError(`Internal error in Polylogue (req_id ${reqId}).`, thrown);
   const { details } = error;
   return {
     isError: true,
@@ -146,18 +144,18 @@ export function errorOf(error: AppError): JsonObject {
 
 /** What to do about an error that says nothing of it itself. */
 const nexts: Record<ErrorKind, string> = {
-  input: 'Correct the call and send it again.',
-  security: 'Name something inside the project, or ask the operator to widen POLYLOGUE_ROOTS.',
-  config: 'The operator has to change the configuration; "polylogue --help" lists the settings.',
-  model: 'Name another model.',
-  limit: 'Ask for less in one call.',
-  storage: 'Check the free space and the rights of the data folder, then send the call again.',
-  cancelled: 'Send the call again when it is wanted after all.',
-  bug: 'The log has the details under this req_id; please report it.',
+  input: 'Correct the call and resend it.',
+  security: 'Use a path inside the project, or ask the operator to add it to POLYLOGUE_ROOTS.',
+  config: 'Ask the operator to fix the configuration; "polylogue doctor" shows what is wrong.',
+  model: 'Choose another model.',
+  limit: 'Send a smaller request.',
+  storage: 'Check free space and permissions of the data directory, then resend the call.',
+  cancelled: 'Resend the call if you still need it.',
+  bug: 'Details are in the log under this req_id. Please report it.',
 };
 
 const nextFor = ({ kind, details }: AppError): string =>
-  kind === 'model' && details.retryable ? 'Send the same call again in a moment, or name another model.' : nexts[kind];
+  kind === 'model' && details.retryable ? 'Retry in a moment, or choose another model.' : nexts[kind];
 
 /** Everything about an answered call that a reader may want to know. */
 export function metadataOf(
@@ -224,7 +222,7 @@ export function continuationOffer(thread: Thread, maxTurns: number, sentTurns: n
   const remaining = Math.max(1, maxTurns - sentTurns);
   return {
     continuation_id: thread.id,
-    note: `Send this continuation_id with any tool and any model to go on; about ${remaining} more turns before the conversation is summarised.`,
+    note: `To continue, send this continuation_id with any tool and any model; about ${remaining} more turns until the conversation is summarized.`,
     remaining_turns: remaining,
     expires_at: new Date(thread.expiresAt).toISOString(),
   };

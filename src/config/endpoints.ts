@@ -78,7 +78,7 @@ function readEntry(value: unknown, sources: EndpointSources, taken: Set<string>)
   const clash = own.find((name, at) => taken.has(name) || own.indexOf(name) !== at);
   if (clash !== undefined) return `the name "${clash}" is taken`;
   const header = Object.keys(entry.headers).find(name => ownHeaders.test(name));
-  if (header !== undefined) return `the header ${header} can't be set`;
+  if (header !== undefined) return `the header ${header} cannot be set`;
   const key = keyOf(entry, sources);
   if (key instanceof Error) return key.message;
   for (const name of own) taken.add(name);

@@ -57,7 +57,7 @@ export function homeProblem(home: string): string | undefined {
     const found = looked(at);
     if (found === undefined && dirname(at) !== at) continue;
     if (typeof found === 'string') return `${at} ${found}`;
-    if (found && !found.isDirectory()) return `${at} is not a folder`;
+    if (found && !found.isDirectory()) return `${at} is not a directory`;
     try {
       rmdirSync(mkdtempSync(join(at, '.polylogue-')));
       return undefined;
@@ -82,7 +82,7 @@ function looked(path: string): Stats | string | undefined {
   }
 }
 
-export const homeAdvice = 'Set POLYLOGUE_HOME to a folder that you may write, or add --private to write nothing.';
+export const homeAdvice = 'Set POLYLOGUE_HOME to a directory that you may write, or add --private to write nothing.';
 
 /** Throws where nothing can be kept in the data folder. */
 export function requireHome(home: string, next = homeAdvice): void {

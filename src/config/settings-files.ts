@@ -90,7 +90,7 @@ function read(request: Request, name: string, folder = request.home): { path: st
     return text === undefined ? undefined : { path, text };
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw configError(`${path} can't be read: ${why}`, {
+    throw configError(`${path} cannot be read: ${why}`, {
       next: 'Make it a file that you may read, or remove it, and start again.',
       cause,
     });

@@ -16,7 +16,7 @@ export function trustDirectory(home: string, directory: string): string {
     });
   }
   if (listed.includes(real)) return real;
-  requireHome(home, 'Set POLYLOGUE_HOME to a folder that you may write.');
+  requireHome(home, 'Set POLYLOGUE_HOME to a directory that you may write.');
   mkdirSync(home, { recursive: true, mode: 0o700 });
   // A reader sees the old file or the new one, never half of one.
   const draft = `${path}.new`;

@@ -295,7 +295,7 @@ const unasked = (name: string) => ({
 
 const unknownTools = (unknown: readonly string[], known: readonly string[]): Error =>
   inputError(`There is no tool named ${unknown.map(name => `"${name}"`).join(', ')}.`, {
-    next: `Name some of ${known.join(', ')}, or give a tool of your own.`,
+    next: `Name some of ${known.join(', ')}, or give a custom tool.`,
     validationErrors: [{ field: 'tools', error: 'unknown', allowed: [...known] }],
   });
 
@@ -316,7 +316,7 @@ async function candidatesFor(
   });
   const able = candidates.filter(suits);
   if (able.length === 0)
-    throw inputError(`${name ?? 'The default model'} can't call tools.`, {
+    throw inputError(`${name ?? 'The default model'} cannot call tools.`, {
       next: 'Name a model that can (listModels says which), or send without tools.',
       validationErrors: [{ field: 'model', error: 'it calls no tools' }],
     });
@@ -347,6 +347,6 @@ function emitFiles({ emit }: CallServices, reqId: RequestId, shown: { paths: str
 function tooLong(tokens: number, candidate: Candidate | undefined): Error {
   const window = candidate ? `; ${candidate.model.id} takes ${candidate.model.window}` : '';
   return limitError('tokens', `What is to be sent has about ${tokens} tokens${window}.`, {
-    next: 'Name fewer files or lines of them (file.ts:10-80), or name a model with a larger window.',
+    next: 'Name fewer files or lines of them (file.ts:10-80), or choose a model with a larger context window.',
   });
 }

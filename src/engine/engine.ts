@@ -58,7 +58,7 @@ const modes: { [Kind in ToolMode['kind']]: () => Mode<Definitions[Kind]> | Promi
 
 /** Never runs: the tool table resolves an alias to its tool. */
 function alias(): never {
-  throw new TypeError('an alias is no mode of its own');
+  throw new TypeError('an alias is not a mode');
 }
 
 async function execute<Kind extends ToolMode['kind']>(

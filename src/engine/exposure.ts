@@ -12,8 +12,8 @@ export function workflowTool(tools: readonly ToolDefinition[]): ToolDefinition[]
   const { files_checked: _checked, issues_found: _issues, use_assistant_model: _expert, ...fields } = workflowFields;
   const definition = defineTool({
     name: 'workflow',
-    title: 'Work in steps, with an expert',
-    description: 'Investigate, review, debug or plan in steps; an expert model judges the last one.',
+    title: 'Step-by-step workflow',
+    description: 'Investigate, review, debug or plan in steps; an expert model judges the result.',
     toolset: 'core',
     tier: 'user',
     effects: { writes: false, destroys: false, network: true, idempotent: false },
@@ -136,5 +136,5 @@ function unknownOf(tools: readonly ToolDefinition[], toolsets: Permissions['tool
   const known = new Set<string>(tools.map(({ toolset }) => toolset));
   return toolsets
     .filter(name => !known.has(name))
-    .map(name => `There is no toolset "${name}"; there are ${[...known].join(', ')}.`);
+    .map(name => `Unknown toolset "${name}"; known toolsets: ${[...known].join(', ')}.`);
 }

@@ -143,8 +143,8 @@ const json = 'application/json';
 
 const resourceTemplates: readonly ResourceTemplate[] = [
   ['threads/{id}', 'thread', 'Thread', 'A stored conversation, turn by turn.', json],
-  ['threads/{id}/turns/{seq}', 'turn', 'Turn', 'One turn of a thread, whole.', 'text/markdown'],
-  ['jobs/{id}', 'job', 'Job', 'A call that goes on by itself, and its reply.', json],
+  ['threads/{id}/turns/{seq}', 'turn', 'Turn', 'One turn of a thread, in full.', 'text/markdown'],
+  ['jobs/{id}', 'job', 'Job', 'A background call and its reply.', json],
 ].map(([path = '', name = '', title = '', description = '', mimeType = '']) => {
   return { uriTemplate: scheme + path, name, title, description, mimeType };
 });
@@ -155,7 +155,7 @@ const models: ResourceListing = {
   uri: `${scheme}models`,
   name: 'models',
   title: 'Models',
-  description: 'The models that can be asked now.',
+  description: 'Models available now.',
   mimeType: json,
 };
 

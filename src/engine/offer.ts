@@ -60,10 +60,10 @@ export function selectTools<Tool extends Offerable>(tools: readonly Tool[], poli
     unknown: [
       ...[...off, ...only, ...(policy.limited ?? [])]
         .filter(name => !known.has(name))
-        .map(name => `There is no tool "${name}".`),
+        .map(name => `Unknown tool "${name}".`),
       ...policy.toolsets
         .filter(name => !toolsets.has(name))
-        .map(name => `There is no toolset "${name}"; there are ${[...toolsets].join(', ')}.`),
+        .map(name => `Unknown toolset "${name}"; known toolsets: ${[...toolsets].join(', ')}.`),
     ],
   };
 }
@@ -88,12 +88,12 @@ function whyWithheld(
 /** What a host tells its model of the tools as a whole; hosts cut it at 2 KB. `workflows`: those that work in steps. */
 export const instructionsFor = (workflows: readonly string[]): string =>
   [
-    'Polylogue asks other models and remembers the conversation.',
-    'Pass the continuation_id of a reply (or "last") to any tool and any model to go on; files are sent once, then as changes.',
-    'Use exactly the model that the user names; else leave model out.',
+    'Polylogue asks other models and remembers the conversation as a thread.',
+    'To continue a thread, pass the continuation_id from a reply (or "last") to any tool and any model; each file is sent once, then only its changes.',
+    'If the user names a model, use exactly that one; otherwise omit model.',
     workflows.length > 0 &&
       `${workflows.join(', ')} go step by step: step 1 names the task, from step 2 on send the continuation_id; do the required_actions yourself before you send the next step. findings: the evidence so far. relevant_files: files or directories. use_assistant_model: false, or validation type internal, asks no expert.`,
-    'Never guess a continuation_id: "threads" lists them. A reply with next_page has more pages: "job" reads them.',
+    'Never guess a continuation_id; "threads" lists them. A reply with next_page has more pages: "job" reads them.',
   ]
     .filter(Boolean)
     .join(' ');

@@ -5,14 +5,14 @@ import type { ExposedTools } from './exposure.ts';
 /** Commands that callers of PAL know by another name than the tool's. */
 const palNames: Readonly<Record<string, string>> = { thinkdeep: 'thinkdeeper', codereview: 'review' };
 
-const model = { name: 'model', description: 'Model to ask; leave it out to have one chosen', required: false };
-const thread = { name: 'continuation_id', description: 'Thread to go on with, or "last"', required: false };
-const request = { name: 'request', description: 'What it is about', required: false };
+const model = { name: 'model', description: 'Model to ask; omit to choose automatically', required: false };
+const thread = { name: 'continuation_id', description: 'Thread to continue, or "last"', required: false };
+const request = { name: 'request', description: 'What to work on', required: false };
 
 const goOn: PromptListing = {
   name: 'continue',
-  title: 'Go on with a thread',
-  description: 'Goes on with the newest thread of this project, or a named one.',
+  title: 'Continue a thread',
+  description: 'Continue the newest thread of this project, or the one you name.',
   arguments: [thread, model, request],
 };
 
@@ -53,7 +53,7 @@ function toolText(tool: ToolDefinition, way: string, { request: about, model: na
   const settings = [named && `model "${named}"`, id && `continuation_id "${id}"`].filter(Boolean).join(' and ');
   return [
     `Use the Polylogue tool ${way}${settings && `, and give it ${settings}`}.`,
-    workflowOf(tool) && 'Go through its steps to the end, doing the required_actions in between.',
+    workflowOf(tool) && 'Work through every step and complete the required_actions between steps.',
     about || 'It is about what was typed after the command, if anything; else what we are at in this conversation.',
   ]
     .filter(Boolean)

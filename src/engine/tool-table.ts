@@ -8,7 +8,7 @@ import type { ToolListing, ToolRequest } from '../core/tool-host.ts';
 import type { ExposedTools } from './exposure.ts';
 
 /** Raised by hand when a tool changes: major when callers must change, minor when they may. */
-export const release = '1.13.0';
+export const release = '1.14.0';
 
 /** Version of the tools as callers see them: `1.1.0+` and eight characters of a hash over their schemas. */
 export function catalogueVersion(tools: readonly ToolListing[]): string {
@@ -46,7 +46,7 @@ export function createToolTable(
     if (exposed.readOnlyRefused.has(request.name))
       throw securityError(`${request.name} changes files or threads, and this server is read-only.`, {
         class: 'read_only',
-        next: 'Do without it, or ask the operator to start Polylogue without --read-only (POLYLOGUE_READ_ONLY).',
+        next: 'Continue without it, or ask the operator to turn off POLYLOGUE_READ_ONLY.',
       });
     const found = tools.get(request.name);
     const withheld = exposed.withheld.get(request.name);
@@ -75,10 +75,10 @@ export function createToolTable(
 
 function unknownTool(name: string, names: readonly string[]): AppError {
   const near = nearestNames(name, names);
-  return new AppError('input', `There is no tool "${name}".`, {
+  return new AppError('input', `Unknown tool "${name}".`, {
     code: 'TOOL_NOT_FOUND',
     class: 'validation',
-    next: `The nearest are ${near.join(', ')}; tools/list has them all.`,
+    next: `Did you mean ${near.join(', ')}? "tools/list" shows all tools.`,
     validationErrors: [{ field: 'name', error: 'unknown tool', allowed: near }],
   });
 }

@@ -162,7 +162,7 @@ export function promptTokens(messages: readonly Message[], candidates: readonly 
 }
 
 const unpricedAdvice =
-  'Name a model with a known price ("polylogue models" shows them), or set ALLOW_UNPRICED_MODELS=true to let such models pass as free.';
+  'Choose a model with a known price (see "polylogue models"), or set ALLOW_UNPRICED_MODELS=true to treat unknown prices as free.';
 
 /** US dollars; absent: no limit. */
 export interface SpendCaps {
@@ -199,12 +199,12 @@ const dayMs = 24 * 3_600_000;
 
 /** What to do where a limit leaves too little. */
 const limitAdvice: Readonly<Record<BudgetHeadroom['name'], string>> = {
-  max_cost_usd: 'Raise max_cost_usd, name a cheaper model, or send less.',
+  max_cost_usd: 'Raise max_cost_usd, choose a cheaper model, or send less.',
   AUTO_COST_LIMIT:
     'Name the model that you want for it, or send less; the operator can raise AUTO_COST_LIMIT for models that are chosen.',
   MAX_COST_PER_REQUEST: 'Name a cheaper model or send less; the operator can raise MAX_COST_PER_REQUEST.',
   MAX_COST_PER_THREAD:
-    'Begin a new thread, or name a cheaper or a local model; the operator can raise MAX_COST_PER_THREAD.',
+    'Start a new thread, or choose a cheaper or local model. The operator can raise MAX_COST_PER_THREAD.',
   MAX_COST_PER_DAY:
     'Wait for the next day (UTC), or name a cheaper or a local model; the operator can raise MAX_COST_PER_DAY.',
 };
@@ -215,7 +215,7 @@ export function refuseCost(needed: number, { name, usd, free }: BudgetHeadroom, 
   const known = { limit: name, limit_usd: usd, left_usd: roundedUsd(left), needed_usd: roundedUsd(needed) };
   return limitError(
     'cost',
-    `This could cost ${dollars(needed)}, and ${dollars(left)} of ${name} ${dollars(usd)} is left; nobody was asked.`,
+    `This call could cost ${dollars(needed)}, but only ${dollars(left)} of ${name} ${dollars(usd)} is left. No model was asked.`,
     {
       next: limitAdvice[name],
       retryable: name === 'MAX_COST_PER_DAY',
@@ -226,7 +226,7 @@ export function refuseCost(needed: number, { name, usd, free }: BudgetHeadroom, 
 }
 
 export const refuseUnpriced = ({ provider, id }: ModelInfo, limit: BudgetHeadroom['name']): AppError =>
-  limitError('cost', `No price is known for ${provider}:${id}, so ${limit} can't be kept.`, {
+  limitError('cost', `No price is known for ${provider}:${id}, so ${limit} cannot be guaranteed.`, {
     next: unpricedAdvice,
     provider,
     model: id,

@@ -386,6 +386,6 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
 }
 
 function withWarning(answer: ModelAnswer, { maxOutputTokens }: Reservation): ModelAnswer {
-  const warning = `The answer was limited to ${maxOutputTokens} tokens, so that it can't cost more than is left to spend.`;
+  const warning = `The answer was limited to ${maxOutputTokens} tokens, so that it cannot cost more than the limit leaves.`;
   return { ...answer, warnings: [...answer.warnings, warning] };
 }

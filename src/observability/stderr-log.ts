@@ -77,7 +77,7 @@ function lineOf(event: AppEvent): readonly [Level, () => string] {
       ];
     case 'thread.compacted': {
       const { thread, upToSeq, window } = event;
-      return ['info', () => `thread ${thread}: turns up to ${upToSeq} summed up for a window of ${window} tokens`];
+      return ['info', () => `thread ${thread}: turns up to ${upToSeq} summarized for a window of ${window} tokens`];
     }
     case 'warning':
       return ['warning', () => `${event.where}: ${event.message}`];

@@ -13,7 +13,7 @@ import { connectOwnServer, ownModel } from './shared/self-hosted.ts';
 export const custom = defineProvider({
   id: 'custom',
   names: [],
-  title: 'A server of your own',
+  title: 'A custom endpoint',
   docs: {
     endpoint: 'POST {CUSTOM_API_URL}/chat/completions',
     quirks: [
@@ -40,7 +40,7 @@ export const custom = defineProvider({
     ),
     contextWindow: setting(
       ['CUSTOM_CONTEXT_WINDOW'],
-      'Context window in tokens of models of servers of your own that do not tell it; unset: 32,768, and the reply says so.',
+      "Context window in tokens of custom endpoints' models that do not report it; unset: 32,768, and the reply says so.",
       { type: 'number', min: 1024 },
     ),
   },

@@ -22,8 +22,8 @@ export const deepseek = defineProvider({
   docs: {
     endpoint: 'POST https://api.deepseek.com/chat/completions',
     quirks: [
-      'Thinking is on by itself; an effort stands beside it, and `none` switches it off.',
-      'An answer that its machines broke off for want of room is told as broken off, not as ended.',
+      'Thinking is on by default; an effort is sent with it, and `none` switches it off.',
+      'An answer that its machines broke off for lack of capacity is reported as broken off, not as ended.',
     ],
     source: 'https://api-docs.deepseek.com',
   },

@@ -54,7 +54,7 @@ export const dial = defineProvider({
   docs: {
     endpoint: 'POST {DIAL_API_HOST}/openai/deployments/{model}/chat/completions?api-version={DIAL_API_VERSION}',
     quirks: [
-      'The key goes into the header `Api-Key`; an `Authorization` beside it would be refused.',
+      'The key goes into the header `Api-Key`; an additional `Authorization` would be refused.',
       "What there is, the server says (`GET /openai/models`); a deployment is described by the catalogue's row of the same model, and by what the listing tells.",
       "An effort is sent to deployments of OpenAI's models alone, as `reasoning_effort`, and their output limit as `max_completion_tokens`.",
     ],

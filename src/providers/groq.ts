@@ -22,7 +22,7 @@ export const groq = defineProvider({
   docs: {
     endpoint: 'POST https://api.groq.com/openai/v1/chat/completions',
     quirks: [
-      'Thoughts come apart from the answer: the models are asked for it, but gpt-oss, which does so by itself and refuses to be told.',
+      'Thoughts come apart from the answer: the models are asked for it, but gpt-oss, which always does so and refuses the parameter.',
       'Models that can only be switched have one word for on.',
     ],
     source: 'https://console.groq.com/docs/api-reference',

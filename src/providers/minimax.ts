@@ -26,7 +26,7 @@ export const minimax = defineProvider({
     endpoint:
       'POST https://api.minimax.io/anthropic/v1/messages, or /v1/chat/completions where the base address is of that kind',
     quirks: [
-      'It is asked like Anthropic where the address holds `/anthropic`, like OpenAI elsewhere; there the thoughts stand in front of the answer, in tags.',
+      'It is asked like Anthropic where the base URL has `/anthropic`, like OpenAI elsewhere; there the thoughts precede the answer, in tags.',
       'Temperatures are above 0 and at most 1.',
     ],
     source: 'https://platform.minimax.io/docs/api-reference/text-anthropic-api',

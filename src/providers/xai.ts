@@ -123,7 +123,7 @@ export const xai = defineProvider({
     endpoint: 'POST https://api.x.ai/v1/responses',
     quirks: [
       'Nothing is stored there (`store: false`); the sealed thoughts of earlier answers are sent back as long as this process lives.',
-      'Roles come in any order, so that instructions stand behind the conversation.',
+      'Roles come in any order, so that instructions follow the conversation.',
     ],
     source: 'https://docs.x.ai/docs/api-reference',
   },

@@ -9,7 +9,7 @@ import { addUsage, dayOf, feesUsd, type SpendEntry, type SpendRow } from '../cor
 import type { JobEnd, ListQuery, Lookup, ThreadChange, Unused } from './store.ts';
 
 export function refuseExistingJob(id: JobId): never {
-  throw storageError('conflict', `Job ${id} exists already.`, { next: 'Give the new job an id of its own.' });
+  throw storageError('conflict', `Job ${id} exists already.`, { next: 'Give the new job a different id.' });
 }
 
 /** Answers what a job becomes; undefined when it ended before. */
@@ -61,7 +61,7 @@ const notLiveNext = 'Begin a new thread: this one takes no more turns.';
 
 export function refuseExisting(id: ThreadId): never {
   throw storageError('conflict', `Thread ${id} exists already, or did and was removed.`, {
-    next: 'Give the new thread an id of its own.',
+    next: 'Give the new thread a different id.',
   });
 }
 
@@ -97,7 +97,7 @@ export const damagedText = (sha: Sha256, place: string): Error =>
 
 export const damagedJob = (id: string, place: string): Error =>
   storageError('corrupt', `Job ${id} is damaged ${place} and is not served.`, {
-    next: 'Look into the thread, which may have its answer, or send the call again.',
+    next: 'Read the thread, which may have its answer, or resend the call.',
   });
 
 /** What is known of an id whose thread went. */
@@ -149,15 +149,11 @@ export function changedHead<Head extends Omit<ThreadHead, 'initialContext'>>(hea
     });
   }
   if (change.baseSeq !== seq) {
-    throw storageError(
-      'conflict',
-      `Thread ${id} stands at turn ${seq}, not ${change.baseSeq}: another call changed it.`,
-      {
-        retryable: true,
-        next: 'Read the thread again and repeat the call.',
-        data: { seq },
-      },
-    );
+    throw storageError('conflict', `Thread ${id} is at turn ${seq}, not ${change.baseSeq}: another call changed it.`, {
+      retryable: true,
+      next: 'Read the thread again and repeat the call.',
+      data: { seq },
+    });
   }
   const turns = change.turns ?? [];
   const misplaced = turns.find((turn, index) => turn.seq !== seq + 1 + index);

@@ -15,7 +15,7 @@ const maxBytes = 32 * 1_048_576;
 /** Texts as files of one folder, which is made with the first of them. Only the operator may read them. */
 export function createKeptTexts({ folder, random }: { folder: string; random: Random }): KeptTexts {
   const pathOf = (name: string) => {
-    if (!namePattern.test(name)) throw bugError(`"${name}" is no name for a kept text.`);
+    if (!namePattern.test(name)) throw bugError(`Invalid name "${name}" for a stored text.`);
     return join(folder, name);
   };
   return {

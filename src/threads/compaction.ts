@@ -33,9 +33,9 @@ export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: 
   if (room < 0) {
     throw limitError(
       'tokens',
-      `The request takes about ${reserved} tokens, the model has room for ${window - answer}.`,
+      `The request needs about ${reserved} tokens; the model has room for ${window - answer}.`,
       {
-        next: 'Shorten the text, put it into a file and name that, or choose a model with a larger window (listmodels shows them).',
+        next: 'Shorten the text, move it to a file and name that file, or choose a model with a larger context window (see "listmodels").',
         data: { window, answer, reserved },
       },
     );

@@ -23,22 +23,19 @@ export async function idFor(store: Store, reference: string, place: ThreadScope,
   if (reference === 'last') return newest(store, place, now);
   // Half of a secret is not known as one any more: of what is too long for an id, only the beginning is shown.
   const shown = reference.length > maxIdLength ? `${safeCut(reference, 12)}…` : reference;
-  throw inputError(
-    `"${shown}" is not a continuation_id: it is a UUID, as a reply's continuation_offer gives it, or "last".`,
-    {
-      next: 'Send the id exactly as it was given, or "last" for the newest thread of this project; a question without one begins a new thread.',
-      validationErrors: [{ field: 'continuation_id', error: 'not a UUID', allowed: ['a UUID', 'last'] }],
-    },
-  );
+  throw inputError(`Invalid continuation_id "${shown}": expected the UUID from a continuation_offer, or "last".`, {
+    next: 'Send the id exactly as it was given, or "last" for the newest thread of this project; a question without one begins a new thread.',
+    validationErrors: [{ field: 'continuation_id', error: 'not a UUID', allowed: ['a UUID', 'last'] }],
+  });
 }
 
 async function newest(store: Store, place: ThreadScope, now: number): Promise<ThreadId> {
   const [head] = await store.list({ ...place, limit: 1, now });
   if (head) return head.id;
-  throw new AppError('input', 'There is no thread in this project yet, so "last" names nothing.', {
+  throw new AppError('input', '"last" matches nothing: this project has no threads yet.', {
     code: 'THREAD_NOT_FOUND',
     class: 'validation',
-    next: 'Ask something first: a question without continuation_id begins one.',
+    next: 'Call any tool without continuation_id to start a thread.',
   });
 }
 
@@ -109,7 +106,7 @@ function orRefuse<Found>(found: Lookup<Found>, id: ThreadId): Found {
       throw new AppError('input', `Thread ${id} expired at ${new Date(found.expiredAt).toISOString()}.`, {
         code: 'THREAD_EXPIRED',
         class: 'validation',
-        next: 'Begin a new thread by leaving continuation_id out. CONVERSATION_TIMEOUT_HOURS sets how long threads live.',
+        next: 'Omit continuation_id to start a new thread. CONVERSATION_TIMEOUT_HOURS sets how long threads last.',
       });
     case 'deleted':
       throw notFound(id, ` It was deleted at ${new Date(found.deletedAt).toISOString()}.`);
@@ -119,10 +116,10 @@ function orRefuse<Found>(found: Lookup<Found>, id: ThreadId): Found {
 }
 
 const notFound = (id: ThreadId, why = ''): AppError =>
-  new AppError('input', `There is no thread ${id}.${why}`, {
+  new AppError('input', `Unknown thread ${id}.${why}`, {
     code: 'THREAD_NOT_FOUND',
     class: 'validation',
-    next: 'List the threads of this project with "threads", or use "last"; a question without continuation_id begins a new thread.',
+    next: 'Call "threads" to list this project\'s threads, use "last", or omit continuation_id to start a new thread.',
   });
 
 /** How often, in milliseconds, a store is tried that failed, how many times, and how many answers wait for it at most. */

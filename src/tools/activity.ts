@@ -11,11 +11,11 @@ const share = 0.8;
 export const activity = defineTool({
   name: 'activity',
   title: 'Activity',
-  description: 'What your calls did lately in this process: calls, attempts at models, errors.',
+  description: 'Show recent events of this process: calls, model attempts, errors.',
   toolset: 'ops',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {
-    filter: z.string().describe('Words that an event must hold, such as a req_id').optional(),
+    filter: z.string().describe('Words an event must contain, e.g. a req_id').optional(),
     limit: z.int().min(1).optional(),
   },
   renamed: { lines: 'limit' },

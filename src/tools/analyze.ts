@@ -13,7 +13,7 @@ Answer in Markdown:
 4. **Where you and the caller differ**: findings you would drop, weigh otherwise, or that were missed.
 At most 900 words.
 
-If what is needed is a line-by-line review of the whole code, answer instead with this JSON object alone, and only if you can't give a single supported finding: {"status": "full_codereview_required", "important": "why this goes beyond an analysis", "reason": "what a review would find"}`;
+If what is needed is a line-by-line review of the whole code, answer instead with this JSON object alone, and only if you cannot give a single supported finding: {"status": "full_codereview_required", "important": "why this goes beyond an analysis", "reason": "what a review would find"}`;
 
 const { confidence: _confidence, ...stepByStep } = workflowFields;
 const fields = {
@@ -33,8 +33,8 @@ const concerns: readonly (readonly [string, string])[] = [
 
 export const analyze = defineTool({
   name: 'analyze',
-  title: 'Analyse code',
-  description: 'Analyse architecture, performance, security or quality of code in steps; an expert model checks.',
+  title: 'Analyze code',
+  description: 'Assess a codebase in steps: architecture, performance, security, quality; an expert model checks.',
   toolset: 'code',
   ...inSteps(fields),
   mode: {

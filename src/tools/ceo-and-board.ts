@@ -14,7 +14,7 @@ Write Markdown with a title and a table of contents: the decision and its reason
 export const ceoAndBoard = defineTool({
   name: 'ceo_and_board',
   title: 'CEO and board',
-  description: 'Several models answer the question in a file, one reads all answers and decides; all goes into files.',
+  description: 'Several models answer a question file; one weighs the answers and decides. Writes files.',
   toolset: 'wrapper',
   effects: { writes: true, destroys: true, network: true, idempotent: false },
   fields: {

@@ -3,12 +3,11 @@ import { defineTool } from '../calls/tool.ts';
 
 export const challenge = defineTool({
   name: 'challenge',
-  title: 'Think again',
-  description:
-    'Use when the user doubts or contradicts you: weigh the statement on its merits instead of agreeing at once.',
+  title: 'Challenge a claim',
+  description: 'Use when the user doubts or contradicts you: weigh the claim on its merits before agreeing.',
   toolset: 'core',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
-  fields: { prompt: z.string().min(1).describe('The statement, word for word') },
+  fields: { prompt: z.string().min(1).describe('The claim, verbatim') },
   renamed: { statement: 'prompt', question: 'prompt' },
   mode: {
     kind: 'action',

@@ -8,12 +8,12 @@ export const chat = defineTool({
   name: 'chat',
   title: 'Chat',
   description:
-    'Ask another model: second opinion, brainstorming, explanation, code questions; it remembers the thread and its files.',
+    'Ask another model for a second opinion, ideas, explanations or code. Remembers the thread and its files.',
   toolset: 'core',
   effects: { writes: false, destroys: false, network: true, idempotent: false },
   fields: {
     /** Empty: prompt.txt among the files is the question. */
-    prompt: z.string().describe('The question; name files instead of pasting code'),
+    prompt: z.string().describe('Question; pass files instead of pasting code'),
     absolute_file_paths: filePaths,
     images: z.array(z.string()).describe('Paths or data URLs').optional(),
     use_websearch: webSearchField,
@@ -33,7 +33,7 @@ export const chat = defineTool({
       'Answer the newest question above, as a peer would.',
       'Work out what is really being asked. Give your view first, then the reasons, the edge cases and what to do next.',
       'Refer to code as file:line with a few words of it. Where the conversation already settled something, build on it; do not repeat it.',
-      'At most 400 words unless code is asked for. If an important fact is missing, ask for it at the end: the caller can go on with this thread.',
+      'At most 400 words unless code is asked for. If an important fact is missing, ask for it at the end: the caller can continue this thread.',
     ].join('\n'),
   },
 });

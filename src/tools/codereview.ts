@@ -29,7 +29,7 @@ Answer in Markdown:
 5. **What is good** and should stay.
 At most 15 issues; group those that repeat. If there are no issues, say so and what you checked.
 
-Only if you can't give a single supported finding because the code is too much, answer instead with this JSON object alone: {"status": "focused_review_required", "reason": "why it is too much", "suggestion": "which part to send first, such as one module or one concern"}`;
+Only if you cannot give a single supported finding because the code is too much, answer instead with this JSON object alone: {"status": "focused_review_required", "reason": "why it is too much", "suggestion": "which part to send first, such as one module or one concern"}`;
 
 const { confidence: _confidence, use_assistant_model: _expert, ...stepByStep } = workflowFields;
 const fields = {
@@ -44,7 +44,7 @@ const fields = {
 export const codereview = defineTool({
   name: 'codereview',
   title: 'Review code',
-  description: 'Review code for bugs, security, performance and quality in steps; an expert model makes a second pass.',
+  description: 'Review code in steps for bugs, security and performance; an expert model adds a second pass.',
   toolset: 'code',
   ...inSteps(fields),
   mode: {

@@ -17,7 +17,7 @@ const fields = { ...stepByStep, hypothesis: z.string().optional(), use_websearch
 export const debug = defineTool({
   name: 'debug',
   title: 'Debug',
-  description: 'Find the root cause of a bug in steps with hypotheses and evidence; an expert model checks it.',
+  description: 'Find the root cause of a bug in steps, from hypothesis to evidence; an expert model checks it.',
   toolset: 'code',
   ...inSteps(fields),
   mode: {

@@ -9,7 +9,7 @@ const wish = z.boolean().optional();
 const fields = {
   ...stepFields,
   findings: workflowFields.findings.optional(),
-  relevant_files: z.array(z.string()).describe('Step 1: what to document; then: what is done').optional(),
+  relevant_files: z.array(z.string()).describe('Step 1: files to document; later: files done').optional(),
   document_complexity: wish,
   document_flow: wish,
   update_existing: wish,
@@ -26,7 +26,7 @@ const { model, confidence: _confidence, files_checked, issues_found, use_assista
 export const docgen = defineTool({
   name: 'docgen',
   title: 'Document code',
-  description: 'Document source code file by file; counts the files and does not let you end before all are done.',
+  description: 'Document code file by file; tracks progress and cannot end until every file is done.',
   toolset: 'code',
   effects: { writes: false, destroys: false, network: false, idempotent: false },
   fields,
@@ -98,7 +98,7 @@ function unfinishedOf({ progress }: StepFacts<Arguments>): JsonObject | undefine
   const next = `call docgen again with step_number ${progress.lastStep + 1} and the continuation_id`;
   const why =
     total === 0
-      ? `It is not known what to document. Name files or folders in relevant_files: begin again with step_number 1.`
+      ? `It is not known what to document. Name files or directories in relevant_files: start over with step_number 1.`
       : `${total - documented} of ${total} files are not documented yet${left.length > 0 ? `: ${shown(left).join(', ')}` : ''}. Document the next one, then ${next}, with the file in relevant_files.`;
   return {
     status: 'documentation_analysis_required',
@@ -113,7 +113,7 @@ function actionsAfter(stepNumber: number, progress: WorkflowProgress): string[] 
   if (stepNumber === 1) {
     return [
       total === 0
-        ? 'Name the files or folders to document: send step 1 again with them in relevant_files'
+        ? 'Name the files or directories to document: resend step 1 with them in relevant_files'
         : `Look over the ${total} files to document; do not change any yet`,
       'Learn how this project documents: style, language, tags, what is left out',
       'Settle the order: what the others build on comes first',
@@ -151,7 +151,7 @@ function wishesOf(settings: Partial<Arguments> | JsonObject): string[] {
     ...(document_flow !== true ? [] : ['who calls it and what it calls, where that is not plain']),
     update_existing === false
       ? 'existing documentation stays as it is'
-      : 'existing documentation is put right where it is wrong or poor',
+      : 'existing documentation is corrected where it is wrong or poor',
     ...(comments_on_complex_logic === false ? [] : ['a comment inside where the logic is hard to follow']),
   ];
 }

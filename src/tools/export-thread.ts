@@ -3,8 +3,8 @@ import { defineTool } from '../calls/tool.ts';
 
 export const exportThread = defineTool({
   name: 'export_thread',
-  title: 'Save',
-  description: 'Save a thread to file.',
+  title: 'Export thread',
+  description: 'Export a thread as JSONL, Markdown or HTML.',
   toolset: 'ops',
   effects: { writes: true, destroys: false, network: false, idempotent: false },
   fields: {

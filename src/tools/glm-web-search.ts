@@ -8,7 +8,7 @@ const usualCount = 10;
 export const glmWebSearch = defineTool({
   name: 'glm_web_search',
   title: 'Web search',
-  description: 'Search the web without a model: title, address, excerpt and date of pages.',
+  description: 'Search the web without a model; returns title, URL, excerpt and date.',
   toolset: 'files',
   tier: 'manager',
   needs: ['zhipu'],

@@ -3,8 +3,8 @@ import { defineTool } from '../calls/tool.ts';
 
 export const importThread = defineTool({
   name: 'import_thread',
-  title: 'Load',
-  description: 'Restore saved threads.',
+  title: 'Import thread',
+  description: 'Import a thread exported as JSONL.',
   toolset: 'ops',
   effects: { writes: true, destroys: false, network: false, idempotent: false },
   fields: {

@@ -11,7 +11,7 @@ export const job = defineTool({
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {
     job_id: z.string(),
-    wait_ms: z.int().min(0).describe('Wait this long for the end').optional(),
+    wait_ms: z.int().min(0).describe('Max wait for completion').optional(),
     action: z.enum(['status', 'cancel']).optional(),
     page: z.int().min(1).optional(),
   },
@@ -27,21 +27,25 @@ export const job = defineTool({
 
 const nexts: Record<Exclude<Job['status'], 'interrupted'>, string> = {
   running: 'Call "job" again with this job_id and wait_ms.',
-  done: 'It ended before; action "status" gives its reply.',
-  failed: 'It ended before; action "status" gives its reply.',
-  cancelled: 'Send the call again when it is wanted after all.',
+  done: 'The call has ended; action "status" returns its reply.',
+  failed: 'The call has ended; action "status" returns its reply.',
+  cancelled: 'Resend the call if you still need it.',
 };
 
 function stateOf({ id, tool, thread, status, createdAt, updatedAt }: Job, stage?: string): JobReply {
   const known = { job_id: id, tool_name: tool, ...(thread !== undefined && { continuation_id: thread }) };
   if (status === 'interrupted') {
-    throw new AppError('cancelled', `The process that ran this call of ${tool} ended before the answer came.`, {
-      code: 'INTERRUPTED',
-      class: 'interrupted',
-      next: 'Send the call again; its thread has what was stored until then.',
-      replyStatus: 'interrupted',
-      data: known,
-    });
+    throw new AppError(
+      'cancelled',
+      `The call of ${tool} was interrupted: its process ended before the answer arrived.`,
+      {
+        code: 'INTERRUPTED',
+        class: 'interrupted',
+        next: 'Resend the call. Its thread keeps everything stored so far.',
+        replyStatus: 'interrupted',
+        data: known,
+      },
+    );
   }
   return {
     isError: false,

@@ -10,9 +10,8 @@ const usualLimit = 100;
 
 export const kimiManageFiles = defineTool({
   name: 'kimi_manage_files',
-  title: 'Uploads',
-  description:
-    'List or delete (with confirm) the documents kept at Kimi: one, all, foreign ones, or those over 30 days.',
+  title: 'Manage Kimi files',
+  description: 'List or delete uploads at Kimi: one, all, not from Polylogue, or over 30 days old.',
   toolset: 'files',
   tier: 'manager',
   needs: ['moonshot'],
@@ -83,7 +82,7 @@ async function removeAll({ uploads }: ActionContext, ids: readonly string[]): Pr
 }
 
 function unconfirmed(count: number): Error {
-  return securityError(`This would delete ${count} ${count === 1 ? 'file' : 'files'} at Kimi for good.`, {
+  return securityError(`This would delete ${count} ${count === 1 ? 'file' : 'files'} at Kimi permanently.`, {
     class: 'confirmation',
     next: 'Ask the user, then send the same call with confirm: true; dry_run: true shows what would go.',
     validationErrors: [{ field: 'confirm', error: 'must be true', allowed: ['true'] }],

@@ -4,8 +4,8 @@ import type { JsonObject } from '../core/json.ts';
 
 export const kimiUploadAndExtract = defineTool({
   name: 'kimi_upload_and_extract',
-  title: 'Kimi upload',
-  description: 'Upload documents (PDF, Office, pictures of text, code) to Kimi and have their text read.',
+  title: 'Upload to Kimi',
+  description: 'Upload documents (PDF, Office, scans, code) to Kimi and extract their text.',
   toolset: 'files',
   tier: 'manager',
   needs: ['moonshot'],

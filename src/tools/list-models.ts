@@ -4,8 +4,8 @@ import { AppError } from '../core/errors.ts';
 
 export const listModels = defineTool({
   name: 'list_models',
-  title: 'Models of a provider',
-  description: 'The models of one provider, by the names that follow its colon.',
+  title: 'List provider models',
+  description: 'List one provider\'s models, as written after "provider:".',
   toolset: 'wrapper',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: { provider: z.string().min(1).describe('Name or short name') },
@@ -30,7 +30,7 @@ export const listModels = defineTool({
 
 function unknown(wanted: string, providers: readonly ProviderState[]): AppError {
   const allowed = providers.map(({ id }) => id);
-  return new AppError('input', `There is no provider "${wanted}".`, {
+  return new AppError('input', `Unknown provider "${wanted}".`, {
     code: 'PROVIDER_NOT_FOUND',
     class: 'unknown',
     next: `Name one of ${providers.map(({ id, names }) => (names[0] ? `${id} (${names[0]})` : id)).join(', ')}.`,

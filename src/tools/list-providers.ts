@@ -3,7 +3,7 @@ import { defineTool } from '../calls/tool.ts';
 export const listProviders = defineTool({
   name: 'list_providers',
   title: 'List providers',
-  description: 'The providers, their short names, and which of them are configured.',
+  description: 'List providers with short names and whether each is configured.',
   toolset: 'wrapper',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {},

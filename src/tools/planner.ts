@@ -11,7 +11,7 @@ const fields = {
   revises_step_number: stepNumber,
   is_branch_point: z.boolean().optional(),
   branch_from_step: stepNumber,
-  branch_id: z.string().describe('In each step of the branch').optional(),
+  branch_id: z.string().describe('On every step of the branch').optional(),
   more_steps_needed: z.boolean().optional(),
   continuation_id: workflowFields.continuation_id,
 };
@@ -21,8 +21,7 @@ type Arguments = z.output<z.ZodObject<typeof fields>>;
 export const planner = defineTool({
   name: 'planner',
   title: 'Plan',
-  description:
-    'Plan a larger piece of work in steps, with branches and revisions; the whole plan comes back and is stored.',
+  description: 'Plan large work in steps, with branches and revisions. Returns and stores the plan; no model.',
   toolset: 'core',
   effects: { writes: false, destroys: false, network: false, idempotent: false },
   fields,
@@ -189,7 +188,7 @@ const deepThoughts = [
   ],
   [
     'Choose the approach, and give the reason',
-    'Divide it into three to five phases, each useful by itself',
+    'Divide it into three to five phases, each useful alone',
     'List what depends on what',
     'List what each phase needs that is not there yet',
     'Name the chain of steps that decides how long the whole takes',

@@ -33,12 +33,12 @@ Answer in Markdown:
 4. **Before the commit**: what must be done; then what is good and should stay.
 End with a line of its own, and nothing behind it: \`RECOMMENDATION: GO\` when it can be committed as it is, \`RECOMMENDATION: NO-GO\` otherwise.
 
-Name what you could not see. Only if you can't give a single supported finding without it, answer instead with this JSON object alone: {"status": "files_required_to_continue", "mandatory_instructions": "what you need it for", "files_needed": ["path"]}`;
+Name what you could not see. Only if you cannot give a single supported finding without it, answer instead with this JSON object alone: {"status": "files_required_to_continue", "mandatory_instructions": "what you need it for", "files_needed": ["path"]}`;
 
 const { confidence: _confidence, use_assistant_model: _expert, ...stepByStep } = workflowFields;
 const fields = {
   ...stepByStep,
-  path: z.string().describe('Repository, or a folder above several').optional(),
+  path: z.string().describe('Repository, or a parent of several').optional(),
   compare_to: z.string().describe('Branch, tag or commit').optional(),
   include_staged: z.boolean().optional(),
   include_unstaged: z.boolean().optional(),
@@ -50,7 +50,7 @@ const fields = {
 export const precommit = defineTool({
   name: 'precommit',
   title: 'Validate changes',
-  description: 'Check git changes before a commit in steps: reads the diff, finds secrets; an expert says go or no-go.',
+  description: 'Validate git changes before a commit: reads the diff, flags secrets; an expert says go or no-go.',
   toolset: 'code',
   ...inSteps(fields, { review_type: 'focus_on' }),
   mode: {
@@ -113,7 +113,7 @@ export const precommit = defineTool({
         ...(reasons.length > 0 && { recommendation_reasons: reasons }),
       };
     },
-    expert: { role, json: false, after: 'Fix what stands in the way of a GO, then validate the changes again.' },
+    expert: { role, json: false, after: 'Fix what prevents a GO, then validate the changes again.' },
   },
 });
 
@@ -132,7 +132,7 @@ const firstOfMany = [
 const rate = 'Rate each issue: critical, high, medium or low, with file and line';
 
 const second = [
-  'Read the changed files around the changes, and whoever uses what changed',
+  'Read the changed files around the changes, and all users of what changed',
   'Run the tests and the checks of the project, and record how they ended',
   rate,
 ];

@@ -4,16 +4,16 @@ import { defineTool } from '../calls/tool.ts';
 
 export const promptFromFileToFile = defineTool({
   name: 'prompt_from_file_to_file',
-  title: 'Ask many, into files',
-  description: 'Send the text of a file to several models at once; each answer becomes a file.',
+  title: 'Prompt models to files',
+  description: "Send a file's text to several models at once; writes each answer to a file.",
   toolset: 'wrapper',
   effects: { writes: true, destroys: true, network: true, idempotent: false },
   fields: {
     file_path: promptFile,
     models_prefixed_by_provider: modelsField,
     ...outputFields,
-    output_extension: z.string().describe('Default md').optional(),
-    output_path: z.string().describe('For one model').optional(),
+    output_extension: z.string().describe('Default: md').optional(),
+    output_path: z.string().describe('Only with one model').optional(),
   },
   accepts: hiddenFields,
   renamed: { ...promptFileNames, abs_output_dir: 'output_dir' },

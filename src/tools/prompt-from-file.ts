@@ -3,8 +3,8 @@ import { defineTool } from '../calls/tool.ts';
 
 export const promptFromFile = defineTool({
   name: 'prompt_from_file',
-  title: 'Ask many from a file',
-  description: 'Send the text of a file to several models at once; the answers come in the reply.',
+  title: 'Prompt models from file',
+  description: "Send a file's text to several models at once; returns the answers.",
   toolset: 'wrapper',
   effects: { writes: false, destroys: false, network: true, idempotent: false },
   fields: { file_path: promptFile, models_prefixed_by_provider: modelsField },

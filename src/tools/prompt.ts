@@ -4,8 +4,8 @@ import { defineTool } from '../calls/tool.ts';
 
 export const prompt = defineTool({
   name: 'prompt',
-  title: 'Ask many models',
-  description: 'Send one text as it is to several models at once; each answer has a slot of its own.',
+  title: 'Prompt models',
+  description: 'Send the same text to several models at once; returns each answer separately.',
   toolset: 'wrapper',
   effects: { writes: false, destroys: false, network: true, idempotent: false },
   fields: { text: z.string().min(1), models_prefixed_by_provider: modelsField.describe('provider:model[:effort]') },

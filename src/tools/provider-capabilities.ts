@@ -6,7 +6,7 @@ import type { JsonObject } from '../core/json.ts';
 export const providerCapabilities = defineTool({
   name: 'provider_capabilities',
   title: 'Provider capabilities',
-  description: 'By provider: whether its key is set, endpoints, models, what they can do.',
+  description: "Show each provider's key status, endpoints, models and capabilities.",
   toolset: 'ops',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: { provider: z.string().optional() },
@@ -44,7 +44,7 @@ function documentOf(provider: ProviderCapabilities): JsonObject {
 }
 
 function unknown(provider: string, ids: string[]): AppError {
-  return new AppError('input', `There is no provider "${provider.slice(0, 60)}".`, {
+  return new AppError('input', `Unknown provider "${provider.slice(0, 60)}".`, {
     code: 'PROVIDER_NOT_FOUND',
     class: 'provider',
     next: `Name one of ${ids.join(', ')}, or none for all of them.`,

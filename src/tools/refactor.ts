@@ -35,7 +35,7 @@ Answer with one JSON object and nothing else:
  "more_refactor_required": false,
  "continuation_message": "what is left for the next round"}
 Leave out a key that you have nothing for. An empty list of opportunities says that you looked and the code is good as it is. Set more_refactor_required where you stopped at ten.
-Only if you can't give a single supported opportunity because the code is too much, answer instead with this JSON object alone: {"status": "focused_review_required", "reason": "why it is too much", "suggestion": "which part to send first"}`;
+Only if you cannot give a single supported opportunity because the code is too much, answer instead with this JSON object alone: {"status": "focused_review_required", "reason": "why it is too much", "suggestion": "which part to send first"}`;
 
 const kinds = ['codesmells', 'decompose', 'modernize', 'organization'] as const;
 const fields = {
@@ -44,14 +44,13 @@ const fields = {
   confidence: z.enum(['exploring', 'incomplete', 'partial', 'complete']).optional(),
   refactor_type: z.enum(kinds).optional(),
   focus_areas: z.array(z.string()).optional(),
-  style_guide_examples: z.array(z.string()).describe('Files whose style to follow').optional(),
+  style_guide_examples: z.array(z.string()).describe('Files whose style to match').optional(),
 };
 
 export const refactor = defineTool({
   name: 'refactor',
   title: 'Refactor',
-  description:
-    'Find refactorings in steps: code smells, decomposition, modernisation; an expert model makes a plan with code.',
+  description: 'Find refactorings in steps: smells, decomposition, modernization; an expert writes plan and code.',
   toolset: 'code',
   ...inSteps(fields),
   mode: {

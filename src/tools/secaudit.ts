@@ -55,8 +55,7 @@ const fields = {
 export const secaudit = defineTool({
   name: 'secaudit',
   title: 'Audit security',
-  description:
-    'Audit security in steps: OWASP, threats, dependencies, compliance; an expert model checks the findings.',
+  description: 'Audit security in steps: OWASP, threats, dependencies, compliance; an expert model checks.',
   toolset: 'code',
   ...inSteps(fields),
   mode: {

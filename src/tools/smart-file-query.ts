@@ -7,7 +7,7 @@ const vendors = { auto: undefined, kimi: 'moonshot', glm: 'zhipu' } as const;
 export const smartFileQuery = defineTool({
   name: 'smart_file_query',
   title: 'Ask about a file',
-  description: 'Ask about one file of any kind: documents and long texts are uploaded, others shown as they are.',
+  description: 'Ask about one file of any type; uploads documents and long texts, sends others inline.',
   toolset: 'files',
   tier: 'manager',
   needs: ['moonshot', 'zhipu'],

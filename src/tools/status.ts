@@ -6,7 +6,7 @@ import { type KindSum, knownUsd, roundedUsd, type SpendRow, spendByKind } from '
 export const status = defineTool({
   name: 'status',
   title: 'Status',
-  description: 'How Polylogue is: store, providers, money spent today, running jobs, limits.',
+  description: 'Show health: store, providers, spend today, running jobs, limits.',
   toolset: 'ops',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {},

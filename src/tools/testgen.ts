@@ -8,7 +8,7 @@ Go about it in this order, and keep all but the last step to yourself:
 1. Context: language, test framework, naming, folders, fixtures and style, taken from the tests that are there. Where there are none, take what is usual for the language: Vitest or Jest for TypeScript and JavaScript, pytest for Python, JUnit 5 for Java and Kotlin, the testing package for Go, the built-in harness for Rust, RSpec for Ruby, xUnit for C#, XCTest for Swift, PHPUnit for PHP, GoogleTest for C++.
 2. Paths: each public entry point, its branches, its errors, its effects on the world outside.
 3. Attack: what would break it? Empty, missing, one, many, too many; smallest, largest, just beyond; wrong type or encoding, Unicode, time zones, daylight saving, leap days; duplicates, wrong order, repetition; concurrency, cancellation, time-outs, partial failure, a full disk, a lost connection; input meant to do harm.
-4. Choice: what is likely to go wrong and costly when it does comes first. A test that can't fail, or that repeats another, is left out.
+4. Choice: what is likely to go wrong and costly when it does comes first. A test that cannot fail, or that repeats another, is left out.
 5. Writing.
 
 Rules:
@@ -21,7 +21,7 @@ Rules:
 
 Answer with the tests alone: for each file a heading with its path, then one code block with the whole file, or with the whole addition and the place where it goes. No introduction and no summary.
 Where you could not write them all, write the most important ones, and end with this JSON object on a line of its own: {"status": "more_tests_required", "pending_tests": "test name (file), …"}
-Where you can't tell how this project tests and a guess would be useless, answer instead with this JSON object alone: {"status": "test_sample_needed", "reason": "what is unclear, and which kind of test file would settle it"}`;
+Where you cannot tell how this project tests and a guess would be useless, answer instead with this JSON object alone: {"status": "test_sample_needed", "reason": "what is unclear, and which kind of test file would settle it"}`;
 
 const { issues_found: _issues, ...stepByStep } = workflowFields;
 const fields = {
@@ -32,7 +32,7 @@ const fields = {
 export const testgen = defineTool({
   name: 'testgen',
   title: 'Generate tests',
-  description: 'Prepare tests for code in steps: paths, edge cases, failures; an expert model then writes them.',
+  description: 'Design tests in steps: paths, edge cases, failures; an expert model then writes them.',
   toolset: 'code',
   ...inSteps(fields, { test_examples: 'relevant_files' }),
   mode: {
@@ -63,7 +63,7 @@ const first = [
   'Read the code to test in full, and what it calls',
   'List its public entry points and what each promises',
   'Find the parts whose failure would cost most',
-  'Read the existing tests: framework, folders, names, fixtures, style; add one that is typical to relevant_files',
+  'Read the existing tests: framework, directories, names, fixtures, style; add one that is typical to relevant_files',
   'Note dependencies that a test must replace, and what makes the code hard to test',
 ];
 

@@ -36,8 +36,7 @@ const maxFindingLength = 600;
 export const thinkdeep = defineTool({
   name: 'thinkdeep',
   title: 'Think deeper',
-  description:
-    'Think through a hard problem or decision in steps; an expert model challenges and extends the reasoning.',
+  description: 'Reason through a hard problem or decision in steps; an expert model challenges the result.',
   toolset: 'core',
   ...inSteps(fields),
   mode: {
@@ -84,7 +83,7 @@ export const thinkdeep = defineTool({
 const early = [
   'Gather evidence for and against each of your ideas',
   'Put the likeliest one to a test that it could fail',
-  'Look at the problem from another side: the user, the operator, whoever maintains it',
+  'Look at the problem from another side: the user, the operator, the maintainer',
 ];
 
 const late = [

@@ -21,7 +21,7 @@ const readingFields = {
   action: z.enum(reading),
   continuation_id: continuationId,
   query: z.string().describe('search: words').optional(),
-  cursor: z.string().describe('list, read: next_cursor of the page before').optional(),
+  cursor: z.string().describe('list, read: previous next_cursor').optional(),
   everywhere: z.boolean().describe('list, search: all projects').optional(),
 };
 
@@ -35,8 +35,7 @@ const fields = {
 export const threads = defineTool({
   name: 'threads',
   title: 'Threads',
-  description:
-    'List, search, read, fork or delete the stored threads of this project, and see what was sent to which model.',
+  description: 'List, search, read, fork or delete this project\'s threads; "sent" shows what each model received.',
   toolset: 'core',
   effects: { writes: true, destroys: true, network: false, idempotent: false },
   fields,
@@ -61,7 +60,7 @@ const handlers: Record<(typeof actions)[number], (context: ActionContext, args: 
 
 async function named({ threads: store }: ActionContext, { continuation_id }: Arguments): Promise<Thread> {
   if (continuation_id !== undefined) return store.find(continuation_id);
-  throw inputError('This action works on one thread, and none was named.', {
+  throw inputError('This action needs a thread.', {
     code: 'MISSING_PARAMETER',
     next: 'Send continuation_id: an id from action "list", or "last".',
     validationErrors: [{ field: 'continuation_id', error: 'missing', allowed: ['a thread id', 'last'] }],
@@ -84,7 +83,7 @@ function pageAfter(cursor: string | undefined): { before?: number; beforeId?: Th
 
 async function search({ threads: store }: ActionContext, { query, everywhere }: Arguments): Promise<JsonObject> {
   if (!query) {
-    throw inputError('search needs the words to look for.', {
+    throw inputError('search requires "query".', {
       code: 'MISSING_PARAMETER',
       next: 'Send query with one or more words; all of them must occur.',
       validationErrors: [{ field: 'query', error: 'missing' }],
@@ -179,12 +178,12 @@ async function fork({ threads: store }: ActionContext, thread: Thread, turn: num
   const ends = thread.turns.filter(candidate => endsExchange(thread, candidate)).map(({ seq }) => seq);
   const at = turn ?? ends.at(-1);
   if (at === undefined) {
-    throw inputError('Nothing in this thread was answered yet, so that there is nothing to fork.', {
-      next: 'Ask its question again with this continuation_id, or anew without one.',
+    throw inputError('This thread has no answer yet, so it cannot be forked.', {
+      next: 'Resend the question with this continuation_id, or without one to start over.',
     });
   }
   if (!ends.includes(at)) {
-    throw inputError(`Turn ${at} is not the end of a finished exchange of this thread.`, {
+    throw inputError(`Cannot fork at turn ${at}: it does not end an exchange.`, {
       next: `Name a turn after which an exchange is complete, up to ${ends.at(-1) ?? 0}; action "read" shows them.`,
       validationErrors: [{ field: 'turn', error: 'not the end of an exchange' }],
     });
@@ -193,7 +192,7 @@ async function fork({ threads: store }: ActionContext, thread: Thread, turn: num
   return {
     status: 'success',
     ...headOf(child),
-    note: `Go on with this continuation_id; the original ${thread.id} stays as it is.`,
+    note: `Continue with this continuation_id; the original ${thread.id} is unchanged.`,
   };
 }
 
@@ -242,14 +241,14 @@ async function removeAll({ threads: store }: ActionContext, { confirm }: Argumen
 }
 
 const unconfirmed = (what: string): Error =>
-  securityError(`This would delete ${what} for good.`, {
+  securityError(`This permanently deletes ${what}.`, {
     class: 'confirmation',
     next: 'Ask the user, then send the same call with confirm: true.',
     validationErrors: [{ field: 'confirm', error: 'must be true', allowed: ['true'] }],
   });
 
 const badCursor = (): Error =>
-  inputError('This cursor is not one of ours.', {
-    next: 'Send next_cursor exactly as the page before gave it, or leave it out to begin.',
+  inputError('Invalid cursor.', {
+    next: 'Send next_cursor exactly as returned, or omit it to start from the first page.',
     validationErrors: [{ field: 'cursor', error: 'malformed' }],
   });

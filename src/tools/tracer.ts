@@ -8,8 +8,8 @@ const { findings } = workflowFields;
 const fields = {
   ...stepFields,
   findings,
-  trace_mode: z.enum(['precision', 'dependencies', 'ask']).describe('precision: call flow'),
-  target_description: z.string().min(1).describe('Names a function or class'),
+  trace_mode: z.enum(['precision', 'dependencies', 'ask']).describe('precision: call flow; ask: let the user choose'),
+  target_description: z.string().min(1).describe('Function or class to trace'),
   relevant_files: z.array(z.string()).optional(),
   continuation_id: z.string().optional(),
 };
@@ -19,7 +19,7 @@ type Arguments = z.output<z.ZodObject<typeof fields>>;
 export const tracer = defineTool({
   name: 'tracer',
   title: 'Trace code',
-  description: 'Trace call flow or dependencies in steps, along a call graph of the source (TS/JS, Python, Go).',
+  description: 'Trace call flow or dependencies in steps, along a call graph (TS/JS, Python, Go).',
   toolset: 'code',
   ...inSteps(fields),
   effects: { writes: false, destroys: false, network: false, idempotent: false },
@@ -104,7 +104,7 @@ function refuseUnreadable(named: readonly string[], { files, skipped, otherLangu
   if (named.length === 0 || files > 0 || otherLanguages.length > 0 || skipped.length === 0) return;
   throw inputError(`None of the named files can be read. ${skipped.slice(0, 5).map(skipText).join(' ')}`, {
     class: 'files',
-    next: 'Name files or folders inside the project in relevant_files, or none at all to trace in the whole project.',
+    next: 'Name files or directories inside the project in relevant_files, or none at all to trace in the whole project.',
     validationErrors: skipped
       .slice(0, 20)
       .map(({ code, path }) => ({ field: 'relevant_files', error: `${code}: ${path}` })),

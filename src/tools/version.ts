@@ -3,7 +3,7 @@ import { defineTool } from '../calls/tool.ts';
 export const version = defineTool({
   name: 'version',
   title: 'Version',
-  description: 'Polylogue’s version, where it keeps threads, which project it sees and which providers are configured.',
+  description: 'Show version, thread store, project and configured providers.',
   toolset: 'core',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {},

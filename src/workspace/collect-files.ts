@@ -91,7 +91,7 @@ export async function collectFiles(
 }
 
 const tooManyNamed = (named: number, limit: number): Error =>
-  limitError('files', `${named} files and directories were named; at most ${limit} are taken in one call.`, {
+  limitError('files', `Too many paths: ${named} named, a call takes at most ${limit}.`, {
     next: `Name at most ${limit}, or name the directory that holds them.`,
     data: { named, limit },
   });

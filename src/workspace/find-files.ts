@@ -73,8 +73,8 @@ async function sourcesBelow(sandbox: Sandbox, directory: string, signal?: AbortS
 }
 
 const tooMany = (count: number, limit: number): Error =>
-  limitError('files', `The named folders hold ${count} source files; at most ${limit} are counted in one go.`, {
-    next: 'Name a folder with fewer files, and the others in a later run.',
+  limitError('files', `The named directories hold ${count} source files; the limit of one count is ${limit}.`, {
+    next: 'Name a directory with fewer files, and the others in a later run.',
     data: { named: count, limit },
   });
 

@@ -102,11 +102,11 @@ export function errorCode(error: unknown): string | undefined {
 
 /** What a failed system call means for whoever named the path, by its codes. */
 const failures: readonly (readonly [codes: string, SkipCode, reason: string])[] = [
-  ['ENOENT ENOTDIR', 'not_found', 'There is no such file; check the spelling and where relative paths start.'],
-  ['EACCES EPERM', 'unreadable', 'The server may not read it; change its permissions or name another file.'],
+  ['ENOENT ENOTDIR', 'not_found', 'File not found. Check the spelling and the base of relative paths.'],
+  ['EACCES EPERM', 'unreadable', 'Permission denied. Change its permissions or name another file.'],
   ['ELOOP', 'unreadable', 'Its symbolic links lead in a circle or changed meanwhile; name the file itself.'],
   ['ENAMETOOLONG', 'bad_path', 'The path is longer than this system allows.'],
-  ['ENXIO ENODEV EISDIR', 'not_regular', 'It is no regular file; only regular files are read.'],
+  ['ENXIO ENODEV EISDIR', 'not_regular', 'Not a regular file.'],
 ];
 
 /** Puts a failed system call into words; anything that is no failed system call is thrown on. */

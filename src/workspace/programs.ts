@@ -28,9 +28,12 @@ export interface FoundProgram {
 export async function programNamed(name: string, search: ProgramSearch): Promise<FoundProgram> {
   const [file, folders] = await Promise.all([findProgram(name, search), programFolders(search)]);
   if (file !== undefined) return { file, path: folders.join(pathDelimiter(search)) };
-  throw configError(`Cannot start "${safeCut(name, 200)}": no absolute folder of PATH outside of the project has it.`, {
-    next: 'Install it there, or use a program that is installed. Programs of the project are run with "npx" or "npm run".',
-  });
+  throw configError(
+    `Cannot start "${safeCut(name, 200)}": no absolute directory of PATH outside of the project has it.`,
+    {
+      next: 'Install it there, or use a program that is installed. Programs of the project are run with "npx" or "npm run".',
+    },
+  );
 }
 
 /**

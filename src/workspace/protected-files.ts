@@ -63,7 +63,7 @@ export const protectedFiles: readonly ProtectedGroup[] = [
       ),
   },
   {
-    title: 'what a shell, debugger or console runs by itself',
+    title: 'what a shell, debugger or console runs automatically',
     patterns:
       '.envrc .direnv/ .tool-versions mise.toml .mise.toml mise.local.toml .mise/ .config/mise/ .autoenv .autoenv.zsh .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv .zprofile .zlogin .zlogout .config/fish/ .inputrc .curlrc .wgetrc .ssh/ .docker/ .gdbinit .lldbinit .rprofile .irbrc .pryrc .ghci .ocamlinit .pdbrc .sqliterc .psqlrc .tmux.conf .screenrc'.split(
         ' ',

@@ -228,7 +228,7 @@ const compared = (text: string): string =>
 function misplaced(path: string, line: number, name: string): Error {
   const file = printablePath(path);
   return securityError(
-    `Line ${line} of ${file} would have ${name}, and no secret that it stands for was at this place.`,
+    `Line ${line} of ${file} would have ${name}, and no secret that it replaces was at this place.`,
     {
       class: 'masked',
       next: `Write the placeholder only in the line of ${file} that has it, behind the same name. Leave it out elsewhere, and say in the answer where the user has to put the secret.`,

@@ -60,7 +60,7 @@ const sharedFolders =
 
 const refused = (root: string): Roots => ({
   roots: [],
-  reason: `${root} holds far more than a project and is no root by default; set POLYLOGUE_ROOTS to the directories to read.`,
+  reason: `${root} is too broad to be a default root; set POLYLOGUE_ROOTS to the directories to read.`,
 });
 
 /** Holds what processes and the kernel tell of themselves, environments with keys among it. */

@@ -113,7 +113,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   function judge(given: string, real: string, isFile: boolean): Skip | undefined {
     if (!isWithin(realRoots, real)) return outside(given, realRoots);
     if (!isFile || allowSecrets || !(isSecretFile(real) || (given !== real && isSecretFile(given)))) return undefined;
-    return skip(given, 'secret', 'It is on the list of secret files, which are read only if the operator allows it.');
+    return skip(given, 'secret', 'Blocked: it may contain secrets. The operator can allow it with ALLOW_SECRET_FILES.');
   }
 
   async function locate(path: string): Promise<Located | Skip> {
@@ -275,8 +275,10 @@ function isWithin(roots: readonly string[], path: string): boolean {
 
 function outside(path: string, roots: readonly string[]): Skip {
   const allowed =
-    roots.length > 0 ? `Files are read only inside ${roots.map(printablePath).join(', ')}` : 'No directory may be read';
-  return skip(path, 'outside_roots', `${allowed}; the operator can add roots with POLYLOGUE_ROOTS.`);
+    roots.length > 0
+      ? `Files are readable only inside ${roots.map(printablePath).join(', ')}`
+      : 'No directory is readable';
+  return skip(path, 'outside_roots', `${allowed}. The operator can add directories to POLYLOGUE_ROOTS.`);
 }
 
 /** Tries again when something was swapped in between, as editors do that save by renaming. */
@@ -288,7 +290,7 @@ async function persistently<Result extends object>(
     const outcome = await attempt();
     if (outcome !== undefined) return outcome;
   }
-  return skip(path, 'unreadable', 'It is being replaced all the time; try again when it has come to rest.');
+  return skip(path, 'unreadable', 'The file keeps changing. Retry when writing has finished.');
 }
 
 function notRegular(path: string, stats: Stats): Skip {

@@ -186,7 +186,7 @@ export async function walkDirectory(
     for (let at = 0; at < level.length; at += openAtOnce) {
       throwIfAborted(signal);
       if (limits.late?.()) {
-        return stop(level[at], 'Looking through this tree took too long; name the files or folders you need.');
+        return stop(level[at], 'Looking through this tree took too long; name the files or directories you need.');
       }
       const listings = await inParallel(level.slice(at, at + openAtOnce), openAtOnce, async folder => ({
         folder,
@@ -211,7 +211,7 @@ export async function walkDirectory(
           memory?.folders.set(folder.path, visit);
           continue;
         }
-        return stop(folder, `Only ${maxEntries} entries were looked at; name the files or folders you need.`);
+        return stop(folder, `Only ${maxEntries} entries were looked at; name the files or directories you need.`);
       }
     }
     level = below;

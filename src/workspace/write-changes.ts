@@ -105,7 +105,7 @@ async function formerOf({ sandbox, approved, signal }: ChangeOptions, change: Fi
 
 const changedMeanwhile = (path: string): Error =>
   storageError('conflict', `${printablePath(path)} was changed by somebody else meanwhile; nothing was written.`, {
-    next: 'Read it again and make the change anew.',
+    next: 'Read it again and repeat the change.',
   });
 
 async function kept(

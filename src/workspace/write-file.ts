@@ -19,7 +19,7 @@ export function checkTarget(sandbox: Pick<Sandbox, 'isOwn'>, path: string): void
 function forbidden(sandbox: Pick<Sandbox, 'isOwn'>, path: string): string | undefined {
   if (comparedNames(path).includes('.git')) return 'inside a .git directory';
   if (isSecretFile(path)) return 'on the list of secret files';
-  return sandbox.isOwn(path) ? 'inside the data folder of Polylogue (POLYLOGUE_HOME)' : undefined;
+  return sandbox.isOwn(path) ? 'inside the data directory of Polylogue (POLYLOGUE_HOME)' : undefined;
 }
 
 /** Refuses files that make other programs run something, which nobody approved by themselves. */
@@ -31,7 +31,7 @@ export async function assertUnprotected(
   const reason = await reasonToProtect(sandbox, path, change);
   if (reason === undefined) return;
   throw securityError(
-    `${printablePath(path)} is protected (${reason}) and is not written without an approval of its own.`,
+    `${printablePath(path)} is protected (${reason}) and is not written without a separate approval.`,
     {
       class: 'approval',
       next: 'Name another place inside the project, or tell the user what to write there.',
@@ -97,8 +97,8 @@ export function writeFailure(path: string, error: unknown): unknown {
     return inputError(`${shown} is longer than this system allows.`, { next: 'Choose a shorter name.', cause: error });
   }
   const reason = full.includes(code) ? 'the disk is full' : (reasons[code] ?? `the system refused (${code})`);
-  return storageError(full.includes(code) ? 'storage_full' : 'unavailable', `${shown} can't be written: ${reason}.`, {
-    next: 'Name a directory of the project that can be written, or make room there, and send the call again.',
+  return storageError(full.includes(code) ? 'storage_full' : 'unavailable', `${shown} cannot be written: ${reason}.`, {
+    next: 'Name a directory of the project that can be written, or free space there, and resend the call.',
     cause: error,
   });
 }

@@ -56,7 +56,7 @@ describe('arguments as hosts and models send them', () => {
   it('may carry what a host added, with a warning', () => {
     const { args, warnings } = parse(chat, { prompt: 'hi', toolCallId: '7' });
     expect(args).toEqual({ prompt: 'hi' });
-    expect(warnings).toEqual(['"toolCallId" is no field of chat; it was ignored.']);
+    expect(warnings).toEqual(['Ignored unknown field "toolCallId" of chat.']);
   });
 
   it.each([

@@ -144,6 +144,6 @@ describe('REPLY_FORMAT', () => {
     await start({ REPLY_FORMAT: 'markdown' });
     const text = await textOf('chat', {});
     expect(text).toContain('prompt: missing');
-    expect(text).toContain('Send the call again');
+    expect(text).toContain('resend the call');
   });
 });

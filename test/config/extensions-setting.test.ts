@@ -26,7 +26,7 @@ describe('POLYLOGUE_EXTENSIONS', () => {
   ])('counts in %s', async (_place, loading) => {
     await expect(loading()).rejects.toMatchObject({
       kind: 'config',
-      message: expect.stringContaining("can't be loaded"),
+      message: expect.stringContaining('cannot be loaded'),
     });
   });
 

@@ -223,7 +223,7 @@ describe('the configuration file', () => {
       return undefined;
     };
     const sources = { tables: { app: options }, env: {}, argvFlags: {}, homeDir: '/h', platform: 'linux', cwd };
-    expect(() => loadConfig({ ...sources, readFile })).toThrow(/config\.json can't be read: EACCES/);
+    expect(() => loadConfig({ ...sources, readFile })).toThrow(/config\.json cannot be read: EACCES/);
   });
 });
 

@@ -68,7 +68,7 @@ describe('endpoints of config.json', () => {
     ['an unknown member', { id: 'a', api_url: url, 'api-key': 's3cret' }, /api-key means nothing/],
     ['a window that is none', { id: 'a', api_url: url, context_window: 'wide' }, /context_window is wrong/],
     ['a header that breaks lines', { id: 'a', api_url: url, headers: { 'x-a': 'b\r\nx: y' } }, /headers\.x-a must be/],
-    ['a header of the protocol', { id: 'a', api_url: url, headers: { Host: 'evil' } }, /Host can't be set/],
+    ['a header of the protocol', { id: 'a', api_url: url, headers: { Host: 'evil' } }, /Host cannot be set/],
     ['a name twice', { id: 'a', names: ['a'], api_url: url }, /"a" is taken/],
   ];
   it.each(bad)('lose an entry with %s, and only that', (_name, entry, says) => {

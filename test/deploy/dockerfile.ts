@@ -35,7 +35,7 @@ export interface FollowOptions {
   context: string;
   /** Where the file system of each stage is made. */
   folder: string;
-  /** What to do in the place of a command that can't be run outside of a container; true where it did that. */
+  /** What to do in the place of a command that cannot be run outside of a container; true where it did that. */
   instead(command: string, at: string): Promise<boolean>;
 }
 

@@ -140,7 +140,7 @@ describe('a provider, a tool and a store of another package', () => {
       `export const tools = [{ ...(await0()), name: 'chat' }];\nfunction await0() { return { fields: {}, mode: {}, effects: {} }; }\n`,
     );
     for (const [name, told] of [
-      ['nowhere', /"nowhere" can't be loaded/],
+      ['nowhere', /"nowhere" cannot be loaded/],
       ['./empty.js', /exports no tools/],
       ['./wrong.js', /holds something else at place 1/],
       ['./twice.mjs', /There is a tool "chat" already/],

@@ -148,10 +148,10 @@ describe('polylogue serve', () => {
     const home = await newHome();
     await expect(start(home, {}, ['--host', '0.0.0.0'])).rejects.toThrow(/ended with 2[\s\S]*POLYLOGUE_TOKEN/);
     await expect(start(home, { POLYLOGUE_TOKEN: 'short' })).rejects.toThrow(/ended with 2[\s\S]*at least 16/);
-    await expect(start(home, { POLYLOGUE_TOKENS_FILE: join(home, 'none.json') })).rejects.toThrow(/can't be read/);
+    await expect(start(home, { POLYLOGUE_TOKENS_FILE: join(home, 'none.json') })).rejects.toThrow(/cannot be read/);
     const daemon = await start(home);
     const { port } = new URL(daemon.url);
-    await expect(start(home, {}, ['--port', port])).rejects.toThrow(/ended with 2[\s\S]*is taken/);
+    await expect(start(home, {}, ['--port', port])).rejects.toThrow(/ended with 2[\s\S]*already in use/);
     daemon.signal('SIGTERM');
     expect(await daemon.ended).toMatchObject({ code: 0 });
   });

@@ -85,7 +85,7 @@ describe('lines on stderr', () => {
         'info    [6c1f4ab2] chat: files read: 1, skipped: 1 (.env secret)',
         'warning [6c1f4ab2] chat: attempt 1 at openai:m retry (rate_limit 429) after 1.2 s, next attempt in 0.5 s',
         'debug   [6c1f4ab2] chat: attempt 2 at openai:m ok after 20 s, 10 tokens in, 20 out',
-        'info    [6c1f4ab2] thread t1: turns up to 12 summed up for a window of 128000 tokens',
+        'info    [6c1f4ab2] thread t1: turns up to 12 summarized for a window of 128000 tokens',
         'info    [6c1f4ab2] chat: success after 21 s',
         'warning [6c1f4ab2] chat: error (API_ERROR) after 0.0 s',
         'error   [6c1f4ab2] chat: error (INTERNAL_SERVER_ERROR) after 0.0 s',

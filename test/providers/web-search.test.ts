@@ -253,7 +253,7 @@ describe('who can search', () => {
     vendor = await startOpenAi();
     const ask = asker(openai, { apiKey: 'test-key', baseUrl: vendor.url });
     const answer = await ask(known('openai', 'o3-mini'), { webSearch: search });
-    expect(answer.warnings).toEqual([expect.stringContaining("openai:o3-mini can't search the web")]);
+    expect(answer.warnings).toEqual([expect.stringContaining('openai:o3-mini cannot search the web')]);
     expect(answer.couldSearch).toBe(false);
     expect(vendor.requests[0]?.body).not.toHaveProperty('tools');
     expect(vendor.violations).toEqual([]);

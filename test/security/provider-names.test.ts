@@ -14,7 +14,7 @@ describe('a name that begins with a provider', () => {
       const refusal = refusalOf(name, only('openai', 'openrouter'));
       expect(refusal.code).toBe('PROVIDER_NOT_FOUND');
       expect(refusal.message).toContain(`"${name.split(':')[0]}"`);
-      expect(refusal.next).toMatch(/Configured are openrouter;.* Not configured are openai \(OPENAI_API_KEY\)/);
+      expect(refusal.next).toMatch(/Configured providers: openrouter\..* Not configured are openai \(OPENAI_API_KEY\)/);
     },
   );
 
@@ -38,7 +38,7 @@ describe('a name that begins with a provider', () => {
   it('names who else serves the model when the provider has no key', () => {
     const refusal = refusalOf('google:gemini-2.5-pro', { configured: ['openrouter'] });
     expect(refusal).toMatchObject({ code: 'MODEL_NOT_FOUND', class: 'no_key' });
-    expect(refusal.message).toContain('served by google, which is not configured');
+    expect(refusal.message).toContain('needs google, which has no API key');
     expect(refusal.next).toContain('GEMINI_API_KEY');
     expect(refusal.next).toContain('"openrouter:google/gemini-2.5-pro"');
   });

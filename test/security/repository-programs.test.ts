@@ -149,7 +149,7 @@ describe('a program of the repository, by any entry of PATH', () => {
     for (const words of ['+export const a = 2;', 'Ulm: rain', 'from make', 'from npm', 'from node']) {
       expect(told.join('\n'), words).toContain(words);
     }
-    expect(reply.metadata.warnings.join()).toContain('The MCP server theirs can\'t be used: Cannot start "scribe"');
+    expect(reply.metadata.warnings.join()).toContain('The MCP server theirs cannot be used: Cannot start "scribe"');
     expect(await ran()).toEqual([]);
   });
 

@@ -265,7 +265,7 @@ describe('consensus with all models at once', () => {
     expect(reply).toMatchObject({ status: 'consensus_complete', consensus: { synthesizer: { status: 'error' } } });
     expect(reply.consensus.recommendation).toBeUndefined();
     expect(reply.consensus.minority).toMatchObject([{ expert: 'C' }]);
-    expect(reply.next_steps).toContain('Nobody brought the verdicts together');
+    expect(reply.next_steps).toContain('No synthesis was made');
   });
 
   it('is an error when nobody answers, with the reason of each, and can be sent again on the thread', async () => {
@@ -594,7 +594,7 @@ describe('consensus step by step', () => {
     const { continuation_id } = first.continuation_offer;
     const again = await polylogue.call('consensus', step(1, { continuation_id }));
     expect(again).toMatchObject({ step_number: 1, model_response: { verdict: first.model_response.verdict } });
-    expect(JSON.stringify(again.metadata.warnings)).toContain('nobody was asked');
+    expect(JSON.stringify(again.metadata.warnings)).toContain('no model was asked');
     expect(all()).toHaveLength(1);
     const gap = await polylogue.call('consensus', step(3, { continuation_id }));
     expect(gap).toMatchObject({ status: 'consensus_workflow_complete', step_number: 2 });

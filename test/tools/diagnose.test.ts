@@ -156,7 +156,7 @@ describe('diagnose', () => {
     const reply = await polylogue.call('diagnose', { stderr: 'Segmentation fault (core dumped)' });
     expect(reply).toMatchObject({
       status: 'cannot_tell',
-      root_cause: "can't tell from this",
+      root_cause: 'cannot tell from this',
       needs: ['the log of the database'],
     });
     expect(reply.patch ?? reply.patch_withheld).toBeUndefined();
@@ -183,7 +183,7 @@ describe('diagnose', () => {
     says({ ...finding, patch: '--- /dev/null\n+++ b/.home/clis/evil.json\n@@ -0,0 +1 @@\n+{}\n' });
     const reply = await polylogue.call('diagnose', { stderr: 'boom' });
     expect(reply.patch).toBeUndefined();
-    expect(reply.patch_withheld).toContain('data folder of Polylogue');
+    expect(reply.patch_withheld).toContain('data directory of Polylogue');
   });
 
   it('refuses a call without error output', async () => {

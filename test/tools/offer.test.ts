@@ -88,9 +88,9 @@ describe('the tools that are offered', () => {
     const left = names({ disabled: ['Version', 'chat', 'nonsense'] });
     expect(left).toContain('version');
     expect(left).not.toContain('chat');
-    expect(offered({ disabled: ['nonsense'] }).unknown).toEqual(['There is no tool "nonsense".']);
+    expect(offered({ disabled: ['nonsense'] }).unknown).toEqual(['Unknown tool "nonsense".']);
     expect(offered({ toolsets: ['core', 'coed'] }).unknown).toEqual([
-      expect.stringMatching(/^There is no toolset "coed"; there are .*\bcode\b/),
+      expect.stringMatching(/^Unknown toolset "coed"; known toolsets: .*\bcode\b/),
     ]);
     expect(names({ only: ['debug'] }).toSorted()).toEqual(['debug', 'listmodels', 'version']);
     const everything = tools.filter(({ tier }) => tier === 'user').map(({ name }) => name);

@@ -129,10 +129,8 @@ describe('who is not asked', () => {
         { why: 'it refused the key', until: expect.stringMatching(/key/) },
       ]);
       const refused = await ask('openai:gpt-4.1');
-      expect(refused.error.message).toMatch(
-        /openai:gpt-4.1 is not asked for the next \d+ s: it failed 5 times in a row/,
-      );
-      expect(refused.error.next).toMatch(/again in \d+ s/);
+      expect(refused.error.message).toMatch(/openai:gpt-4.1 is paused for \d+ s: it failed 5 times in a row/);
+      expect(refused.error.next).toMatch(/^Retry in \d+ s/);
       expect((await ask('anthropic:claude-sonnet-4-5')).error.message).toBe(
         'anthropic is not asked: it refused the key.',
       );

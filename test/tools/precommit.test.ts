@@ -168,7 +168,7 @@ describe('precommit', () => {
     expect(reply.evidence_left_out).toEqual(['untracked src/huge.ts']);
     expect(prompt()).toContain("+const v0 = '0';");
     expect(prompt()).toContain('+export const small = 1;');
-    expect(prompt()).toContain('Left out or cut for want of room: untracked src/huge.ts');
+    expect(prompt()).toContain('Left out or cut because it does not fit: untracked src/huge.ts');
   });
 
   it('says what is missing or refused: path, repository, roots, commit', async () => {

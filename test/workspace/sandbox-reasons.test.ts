@@ -11,9 +11,9 @@ const reasonOf = (outcome: object) => ('reason' in outcome ? outcome.reason : 'n
 it('says where files may be read', async () => {
   const [one, two] = [tempTree({ 'a.ts': '' }), tempTree({ 'b.ts': '' })];
   expect(reasonOf(await sandboxOf(one, two).locate('/etc/passwd'))).toMatch(
-    new RegExp(`^Files are read only inside ${one}, ${two}; the operator`),
+    new RegExp(`^Files are readable only inside ${one}, ${two}. The operator`),
   );
-  expect(reasonOf(await sandboxOf().locate('/etc/passwd'))).toMatch(/^No directory may be read; the operator/);
+  expect(reasonOf(await sandboxOf().locate('/etc/passwd'))).toMatch(/^No directory is readable. The operator/);
 });
 
 it('says what is no regular file, and reads none of it', async () => {

@@ -101,8 +101,8 @@ export function checkOptions(call: keyof typeof shapes, given: unknown): void {
   const told = fields.map(({ field, error: what, allowed }) => {
     return `${field}: ${what}${allowed ? ` (did you mean ${allowed.map(name => `"${name}"`).join(', ')}?)` : ''}`;
   });
-  throw inputError(`${call} can't be called like this: ${told.join('; ')}.`, {
-    next: `Call ${call} again with ${fields.map(({ field }) => `"${field}"`).join(', ')} put right.`,
+  throw inputError(`${call} got invalid arguments: ${told.join('; ')}.`, {
+    next: `Call ${call} again with ${fields.map(({ field }) => `"${field}"`).join(', ')} corrected.`,
     validationErrors: fields,
   });
 }

@@ -313,6 +313,6 @@ function exchangesOf({ replay }: Product): NonNullable<Product['replay']> {
 }
 
 const nothingKept = (): Error =>
-  configError('What is said to models is not kept.', {
+  configError('Model calls are not recorded.', {
     next: 'Set COMMS_LOG=on, and let data be kept on disk.',
   });

@@ -62,7 +62,7 @@ export async function summarizeFile(
   const { skipped, ...summary } = await shortForm(send, conversation, options, given);
   const [refused] = skipped;
   if (!refused) return summary;
-  throw inputError(`${refused.path} can't be summed up: ${refused.reason}`, {
+  throw inputError(`${refused.path} cannot be summarized: ${refused.reason}`, {
     next: 'Name a text file of the project.',
   });
 }

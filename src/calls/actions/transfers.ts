@@ -79,7 +79,7 @@ async function textOf(pieces: AsyncIterable<string>, maxTokens: number): Promise
 }
 
 const tooLong = (room: number): Error =>
-  limitError('size', `The export is longer than a reply, which has room for about ${room} tokens.`, {
+  limitError('size', `The export is longer than a reply, which holds about ${room} tokens.`, {
     next: 'Send output_path: a file inside the project. On a read-only server, "polylogue export" writes it.',
   });
 
@@ -124,7 +124,7 @@ function unreadable({ path, code, reason }: Skip): Error {
     next: 'Name a file inside the project that was exported with format jsonl.',
     validationErrors: [{ field: 'file_path', error: `${code}: ${path}` }],
   };
-  const message = `${path} can't be read: ${reason}`;
+  const message = `${path} cannot be read: ${reason}`;
   const refused = code === 'outside_roots' || code === 'secret' || code === 'not_regular';
   return refused
     ? securityError(message, { ...details, class: 'files' })

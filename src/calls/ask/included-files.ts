@@ -104,6 +104,6 @@ export function countMasked({ report }: IncludedFiles, found: MaskedText['found'
 }
 
 export function skipForRoom(out: IncludedFiles, path: string, what: string): void {
-  const reason = `${what} into the model's window beside the conversation; name a range (file.ts:10-80) or use a model with a larger one.`;
+  const reason = `${what} into the model's context window with the conversation; name a range (file.ts:10-80) or use a model with a larger one.`;
   out.report.skipped.push({ path: printablePath(path), code: 'over_budget', reason });
 }

@@ -106,7 +106,7 @@ export function refuseIfNothingReadable(
   const reasons = skipped.slice(0, 10).map(skip => `${skip.path}: ${skip.reason}`);
   const message = `None of the named files can be read. ${reasons.join(' ')}`;
   const details = {
-    next: 'Name files or directories inside the project (PROJECT_ROOT or POLYLOGUE_ROOTS say where that is), or none at all.',
+    next: 'Name files inside the project (see PROJECT_ROOT or POLYLOGUE_ROOTS), or send the call without files.',
     validationErrors: skipped.slice(0, 20).map(skip => ({ field: 'files', error: `${skip.code}: ${skip.path}` })),
   };
   const refused = skipped.some(
@@ -195,7 +195,7 @@ export function fitEvidence(pieces: readonly EvidencePiece[], tokens: number): F
   for (const piece of large) show(piece, beginning(piece.name, piece.text, left));
   const leftOut = large.map(({ name }) => name);
   const shown = named.map(piece => piece.shown).filter(Boolean);
-  if (leftOut.length > 0) shown.push(`Left out or cut for want of room: ${listOf(leftOut)}`);
+  if (leftOut.length > 0) shown.push(`Left out or cut because it does not fit: ${listOf(leftOut)}`);
   return { text: shown.join('\n\n'), leftOut };
 }
 

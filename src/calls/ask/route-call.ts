@@ -199,7 +199,7 @@ export async function routeCall(
   } catch (error) {
     if (remembered === undefined || !isAppError(error)) throw error;
     warnings.push(
-      `This thread used ${remembered}, which can't be used now (${error.message}); another model was chosen.`,
+      `This thread used ${remembered}, which cannot be used now (${error.message}); another model was chosen.`,
     );
     resolution = await planned({ ...request, name: unnamed });
   }
@@ -236,7 +236,7 @@ export async function routeCall(
 /** What a thread's own model can't do for this call. */
 function lacks({ candidates: [first], searches }: Resolution, sees: boolean, search = false): string | undefined {
   if (sees && !first?.model.input.includes('image')) return 'takes no images';
-  return search && !searches ? "can't search the web" : undefined;
+  return search && !searches ? 'cannot search the web' : undefined;
 }
 
 /** What a model last answered to this tool in this thread. A change of it would lose the vendor's prompt cache and the style. */

@@ -111,7 +111,7 @@ const thinkingTokens = 2_000;
 /** Of the window, for what is to be read; instructions and the answer take the rest. */
 const readShare = 0.6;
 
-const instructions = `You shorten the record of a conversation between a coding agent and several models, so that a model that never saw it can go on with it.
+const instructions = `You shorten the record of a conversation between a coding agent and several models, so that a model that never saw it can continue it.
 Keep, in this order: decisions and their reasons; requirements and constraints; open questions; findings with their paths, names, line numbers and figures; what was tried and did not work.
 Leave out courtesy, repetition, and code that can be read in its file.
 Write plain lines that begin with "- ", in the language of the record. Do not comment on your task.

@@ -187,11 +187,11 @@ function answered({ maxTurns, replyTokens }: ReplyLimits, thread: Thread, turn: 
 
 /** Says so once; who wants another answer sends the call again. */
 export function interruptedReply({ thread, id }: CallOperation, tool: string): JobReply {
-  const message = `The same call of ${tool} was interrupted before its answer came; nobody was asked again.`;
+  const message = `The same call of ${tool} was interrupted before its answer came. No model was asked again.`;
   const error = new AppError('cancelled', message, {
     code: 'INTERRUPTED',
     class: 'interrupted',
-    next: 'Send the call once more to ask anew, which may be paid for a second time; its thread has what was stored until then.',
+    next: 'To ask again, resend the call, which may be paid for a second time. Its thread has what was stored until then.',
     replyStatus: 'interrupted',
     data: { ...(thread !== undefined && { continuation_id: thread }) },
   });

@@ -159,9 +159,9 @@ export class Jobs {
     const { store, clock } = this.#options;
     const job = isJobId(id) ? await store.job(id, clock.now()) : undefined;
     if (!job || job.owner !== owner)
-      throw inputError(`There is no job ${JSON.stringify(id.slice(0, 60))}.`, {
+      throw inputError(`Unknown job ${JSON.stringify(id.slice(0, 60))}.`, {
         class: 'job_not_found',
-        next: 'Send job_id exactly as the reply gave it. A job is kept for a day after it ended; its thread has the answer for longer.',
+        next: 'Use the job_id exactly as returned. Jobs are kept for a day after they end; the thread keeps the answer longer.',
         validationErrors: [{ field: 'job_id', error: 'unknown' }],
       });
     return job;

@@ -73,7 +73,7 @@ function announced(job: Job, stage: string | undefined, replyFormat: ReplyFormat
     job_id: job.id,
     tool_name: job.tool,
     ...(stage !== undefined && { stage }),
-    next: 'The work goes on. Call "job" with this job_id and wait_ms (such as 45000) to get the reply, again while it says running; action "cancel" ends it.',
+    next: 'Still running. Call "job" with this job_id and wait_ms (such as 45000); repeat while status is "running". To stop it, send action "cancel".',
   };
   return { ...renderReply({ isError: false, document }, replyFormat), job };
 }

@@ -187,7 +187,7 @@ export function replayedReply({ isError, document }: JobReply): JobReply {
 export const keyInUse = (): Error =>
   inputError('This idempotencyKey was given to another call.', {
     class: 'idempotency_key',
-    next: 'Give each call a key of its own, and send a call again with the very same arguments.',
+    next: 'Give each call a different key, and resend a call with exactly the same arguments.',
     validationErrors: [{ field: '_meta.idempotencyKey', error: 'used for another call' }],
   });
 

@@ -88,7 +88,11 @@ export const costText = ({ cost_usd: usd }: Record<string, unknown>, separator =
   typeof usd === 'number' ? `${separator}${usdText(usd)} USD` : '';
 
 /** Who answered, what it took, and how to go on. */
-export function closingRemark({ metadata }: JsonObject, facts: string, next = '; go on with --continue last'): string {
+export function closingRemark(
+  { metadata }: JsonObject,
+  facts: string,
+  next = '; continue with --continue last',
+): string {
   const told = recordIn(metadata);
   const who = `${String(told.provider_used)}:${String(told.model_used)}`;
   return `${who}, ${facts}${costText(told)}${next}`;

@@ -91,6 +91,6 @@ function textOf(value: unknown): string {
 }
 
 function closingRemark({ metadata, continuation_offer: offer }: JsonObject): string {
-  const way = isRecord(offer) ? 'go on with "polylogue ask --continue last"' : '';
+  const way = isRecord(offer) ? 'continue with "polylogue ask --continue last"' : '';
   return [costText(recordIn(metadata), ''), way].filter(Boolean).join('; ');
 }

@@ -126,7 +126,7 @@ const after: readonly Step[] = [
     title: "debug continues with another vendor's model: same thread, current file",
     tool: 'debug',
     args: {
-      step: 'Does the edit mend it?',
+      step: 'Does the edit fix it?',
       step_number: 1,
       total_steps: 1,
       next_step_required: false,

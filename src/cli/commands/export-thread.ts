@@ -98,7 +98,7 @@ async function write(path: string, pieces: AsyncIterable<string>, overwrite: boo
 
 function unwritable(path: string, error: unknown): unknown {
   if (!(error instanceof Error) || !('code' in error)) return error;
-  return new AppError('storage', `${path} can't be written (${String(error.code)}).`, {
+  return new AppError('storage', `${path} cannot be written (${String(error.code)}).`, {
     code: 'STORAGE',
     class: error.code === 'ENOSPC' ? 'storage_full' : 'unavailable',
     next: 'Name a file in a directory that is there and can be written.',

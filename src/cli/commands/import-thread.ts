@@ -13,14 +13,14 @@ export const importThread = defineCommand({
   usage: '<file>',
   flags: [flag('as-new', 'Import under a new ID, keeping any existing thread')],
   examples: [
-    ['polylogue import talk.jsonl', 'goes on with it by the id that it had'],
-    ['polylogue import talk.jsonl --as-new', 'a copy beside the one that is here'],
+    ['polylogue import talk.jsonl', 'continues it under its old ID'],
+    ['polylogue import talk.jsonl --as-new', 'a copy next to the existing one'],
   ],
   async run(context) {
     const { out, environment } = context;
     const file = resolve(environment.cwd, context.args[0] ?? '');
     if (!statSync(file, { throwIfNoEntry: false })?.isFile())
-      throw inputError(`${file} is no file.`, { next: 'Name a file that "polylogue export" wrote.' });
+      throw inputError(`${file} is not a file.`, { next: 'Name a file that "polylogue export" wrote.' });
     return attemptWithProduct(context, async ({ product, place, signal }) => {
       const { thread, turns, blobs, missing, masked } = await product.transfer.import({
         open: () => createReadStream(file),

@@ -234,7 +234,7 @@ function advice({ config, flags }: CommandContext, host: HostDefinition, found: 
     copied.length > 0 && `The file now contains the value of ${copied.join(', ')}.`,
     copied.length > 0 && textFlag(flags, 'scope') === 'project' && 'Do not commit this file: it contains keys.',
     missing.length > 0 &&
-      `${missing.join(', ')} is set here, but ${host.title} can't refer to it, and its value was not written unasked. ` +
+      `${missing.join(', ')} is set here, but ${host.title} cannot refer to it, and its value was not written unasked. ` +
         `Repeat with ${missing.map(name => `--env ${name}`).join(' ')}, or put it into ${config.home}/.env, which is read wherever Polylogue is started.`,
     !found.keyed && found.ownServer && 'No key is needed where your own server wants none.',
     !(found.keyed || found.ownServer || config.values.app.offline) &&

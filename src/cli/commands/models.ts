@@ -18,7 +18,7 @@ export const models = defineCommand({
     ['polylogue models', 'what can be asked now'],
     ['polylogue models --all', 'what could be, with more keys'],
     ['polylogue models --provider openai --json', 'one provider, for programs'],
-    ['polylogue models refresh', 'fetches windows and prices anew from models.dev'],
+    ['polylogue models refresh', 'fetches context windows and prices from models.dev again'],
   ],
   run: context =>
     openProduct(context, async ({ product, signal }) => {

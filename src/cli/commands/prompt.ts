@@ -17,7 +17,7 @@ export const prompt = defineCommand({
   ],
   examples: [
     ['polylogue prompt "Name a risk" --models openai:gpt-5,google:gemini-2.5-pro', 'ask two models'],
-    ['git diff | polylogue prompt "Review this"', 'what is piped in goes along'],
+    ['git diff | polylogue prompt "Review this"', 'piped input is included'],
     ['polylogue prompt --file question.md --output-dir answers', 'a file in, a file out for each model'],
   ],
   async run(context) {
@@ -41,7 +41,7 @@ async function callOf(context: CommandContext): Promise<{ tool: string; args: Re
   const shared = { models_prefixed_by_provider: wordsFlag(flags, 'models') };
   const directory = absolute(textFlag(flags, 'output-dir'));
   if (file !== undefined) {
-    if (args.length > 0) throw misused('The text is in the file: write none beside --file.');
+    if (args.length > 0) throw misused('The text is in the file: use either --file or a text.');
     if (directory === undefined) return { tool: 'prompt_from_file', args: { ...shared, file_path: file } };
     const output = { output_dir: directory, overwrite: isOn(flags, 'overwrite') };
     return { tool: toFiles, args: { ...shared, ...output, file_path: file } };

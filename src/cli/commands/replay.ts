@@ -19,7 +19,7 @@ export const replay = defineCommand({
   usage: '[exchange]',
   words: ['last'],
   flags: [
-    flag('limit <number>', `How many are listed, ${usual} unless told, at most ${maxEntries}.`),
+    flag('limit <number>', `How many are listed, at most ${maxEntries} (default: ${usual}).`),
     flag('call <id>', 'Show only this call (its req_id)'),
     flag('tool <name>', 'Show only this tool'),
     flag('send', 'Send the exchange again to the same model; this costs money'),
@@ -59,8 +59,8 @@ async function replayWith(
   const [newest] = id === 'last' ? await kept.list({ ...filter, limit: 1 }) : [];
   const found = await kept.find(newest?.exchange ?? id);
   if (!found) {
-    const next = 'Name one of "polylogue replay"; COMMS_LOG=true keeps what is asked from then on.';
-    throw inputError(`There is no exchange "${id}".`, { next });
+    const next = 'Name one of "polylogue replay"; set COMMS_LOG=true to record them from now on.';
+    throw inputError(`Unknown exchange "${id}".`, { next });
   }
   if (!isOn(flags, 'send')) {
     const lines = found.lines.map(({ at, direction, kind, payload }): JsonObject => {

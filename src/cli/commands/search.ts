@@ -13,7 +13,7 @@ export const search = defineCommand({
   group: 'Threads and search',
   summary: 'Search the project for code and text about a topic',
   usage: '[text...]',
-  flags: [flag('limit <number>', `How many places, ${usual} unless told, at most ${maxResults}.`)],
+  flags: [flag('limit <number>', `How many places, at most ${maxResults} (default: ${usual}).`)],
   examples: [
     ['polylogue search where are secrets masked', 'a question in plain words'],
     ['polylogue search createSandbox --limit 3 --json', 'a name; one document'],
@@ -35,7 +35,7 @@ export const search = defineCommand({
       const hits = await index.search(question, limit, signal);
       out.document({ status: 'success', root: product.root, warning, hits: hits.map(hit => ({ ...hit })) });
       if (warning !== undefined) environment.writeError(`polylogue: ${warning}\n`);
-      if (hits.length === 0) out.line('Nothing in this project speaks of it.');
+      if (hits.length === 0) out.line('No matches in this project.');
       for (const { path, from, to, name, text } of hits) {
         const place = `${printablePath(relative(product.root, path))}:${from}-${to}`;
         out.line(out.style('cyan', place), '  ', out.style('dim', printablePath(name)));

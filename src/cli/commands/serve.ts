@@ -20,7 +20,7 @@ export const serve = defineCommand({
       'MCP at http://127.0.0.1:8765/mcp, the dashboard at http://127.0.0.1:8765/, with a token that it makes',
     ],
     ['POLYLOGUE_TOKEN=… polylogue serve --host 0.0.0.0', 'for other machines too: a token is a must then'],
-    ['polylogue serve --port 0 --offline', 'a free port and built-in models, for a try'],
+    ['polylogue serve --port 0 --offline', 'a free port and built-in models, to try it'],
   ],
   async run(context) {
     const { environment } = context;

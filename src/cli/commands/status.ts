@@ -24,7 +24,7 @@ export const status = defineCommand({
     if (port !== undefined && found.length === 0) return showUnknown(context, `http://127.0.0.1:${port}`);
     // Whoever only looks need not be able to write: as long as there is something to see.
     if (found.length === 0)
-      requireHome(context.config.home, 'Set POLYLOGUE_HOME to the data folder that the daemon uses.');
+      requireHome(context.config.home, 'Set POLYLOGUE_HOME to the data directory that the daemon uses.');
     const shown = await Promise.all(found.map(async daemon => ({ ...daemon, answer: await answerOf(daemon) })));
     const daemons = shown.map(({ status: _status, t: reported_at, ...daemon }) => ({ ...daemon, reported_at }));
     context.out.document({ status: 'success', daemons });

@@ -33,7 +33,7 @@ export const usage = defineCommand({
   examples: [
     ['polylogue usage', 'the last 30 days, day by day'],
     ['polylogue usage --days 1 --by model', 'who was asked today'],
-    ['polylogue usage --by kind', 'what is paid beside answers: searches, caches, embeddings'],
+    ['polylogue usage --by kind', 'other costs: searches, caches, embeddings'],
     ['polylogue usage --days 365 --by provider --json', 'a year, for programs'],
   ],
   async run(context) {

@@ -79,7 +79,7 @@ function jsonHost({ key = 'mcpServers', fields, limits, reference, noVariables, 
 }
 
 const trust =
-  'It starts no server in a folder that it does not trust: /permissions shows that, and "trust": true in the entry runs the tools unasked.';
+  'It starts no server in a directory that it does not trust: /permissions shows that, and "trust": true in the entry runs the tools unasked.';
 
 /** The folder of the user's settings; `onMac`: the one that the host takes there. */
 function settingsFolder({ homeDir, platform, env }: HostPlace, onMac: string): string {
@@ -115,7 +115,7 @@ export const hosts: readonly HostDefinition[] = [
     user: inHome('.cline/data', 'settings/cline_mcp_settings.json', 'CLINE_DATA_DIR'),
     limits: { timeout: longCall.seconds },
     patienceSeconds: longCall.patience,
-    next: 'Start Cline anew. Its extension for VS Code opens a file of its own with "Configure MCP Servers": copy the entry there.',
+    next: 'Restart Cline. Its VS Code extension uses another file, which "Configure MCP Servers" opens: copy the entry there.',
     permission: () => 'It asks before it runs a tool; "autoApprove" in the entry lists those that it need not ask for.',
   }),
   {
@@ -147,7 +147,7 @@ export const hosts: readonly HostDefinition[] = [
     fields: { type: 'local' },
     limits: { tools: ['*'] },
     reference: name => `\${${name}}`,
-    next: 'Start Copilot CLI anew; /mcp show lists the server.',
+    next: 'Restart Copilot CLI; /mcp show lists the server.',
     permission: name => `It asks before it runs a tool; to allow them all, start it with --allow-tool ${name}.`,
   }),
   jsonHost({
@@ -184,7 +184,7 @@ export const hosts: readonly HostDefinition[] = [
       timeout: longCall.seconds * 1_000,
     }),
     patienceSeconds: longCall.patience,
-    next: 'Start OpenCode anew; "opencode mcp list" shows the server.',
+    next: 'Restart OpenCode; "opencode mcp list" shows the server.',
   },
   jsonHost({
     name: 'qwen',
@@ -194,7 +194,7 @@ export const hosts: readonly HostDefinition[] = [
     limits: { timeout: longCall.seconds * 1_000 },
     reference: name => `\${${name}}`,
     patienceSeconds: longCall.patience,
-    next: 'Start Qwen Code anew; /mcp shows the server.',
+    next: 'Restart Qwen Code; /mcp shows the server.',
     permission: () => trust,
   }),
   jsonHost({

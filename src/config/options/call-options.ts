@@ -21,7 +21,7 @@ export const toolOptions = {
     ...operator('Tools', list, 'POLYLOGUE_TOOLSETS'),
     flag: 'toolsets',
     default: ['core', 'code', 'files'],
-    doc: 'The groups of tools to offer; those of `files` come only with a key of Kimi or GLM. Unset: also `clink`, where the CLI of another vendor is installed.',
+    doc: 'Toolsets to offer. `files` needs a Kimi or GLM key. Unset: also `clink`, where the CLI of another vendor is installed.',
   },
   profile: {
     ...operator('Tools', oneOf(['lean', 'standard', 'full'], 'standard'), 'POLYLOGUE_PROFILE'),
@@ -48,7 +48,7 @@ export const fileOptions = {
   roots: {
     ...operator('Files', paths, 'POLYLOGUE_ROOTS', 'PROJECT_ROOT'),
     flag: 'roots',
-    doc: 'The directories whose files may be read; unset: the project that the client names, else the git repository or the folder with a project file around the working directory.',
+    doc: 'The directories whose files may be read; unset: the project that the client names, else the git repository or the directory with a project file around the working directory.',
   },
   claudeProjectDir: {
     ...operator('Files', path, 'CLAUDE_PROJECT_DIR'),
@@ -191,7 +191,7 @@ export const threadOptions = {
   },
   maxConversationTurns: {
     ...setting('Threads', number(1_000, 2, 100_000), 'MAX_CONVERSATION_TURNS'),
-    doc: 'Turns after which the older part of a thread is summed up, though the window of its model has room; a thread is never refused for its length.',
+    doc: "Turns after which the older part of a thread is summarized, even if its model's context window is not full; a thread is never refused for its length.",
   },
   compactionModel: {
     ...operator('Threads', text, 'COMPACTION_MODEL'),

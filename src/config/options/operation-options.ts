@@ -10,15 +10,15 @@ export const operationOptions = {
   },
   extensions: {
     ...operator('Operation', list, 'POLYLOGUE_EXTENSIONS'),
-    doc: 'Modules that bring tools, providers or stores of their own: absolute paths, paths from POLYLOGUE_HOME that begin with a dot, or packages installed there. They run with all rights of the server.',
+    doc: 'Modules with custom tools, providers or stores: absolute paths, paths from POLYLOGUE_HOME that begin with a dot, or packages installed there. They run with all rights of the server.',
   },
   systemPrompt: {
     ...setting('Library', text, 'SYSTEM_PROMPT'),
-    doc: 'What models are told first by `send` of the library, in place of its own text.',
+    doc: 'System prompt that `send` of the library uses instead of its default.',
   },
   systemPromptFile: {
     ...operator('Library', path, 'SYSTEM_PROMPT_FILE'),
-    doc: 'A file with that text; SYSTEM_PROMPT wins over it.',
+    doc: 'A file with that text; SYSTEM_PROMPT overrides it.',
   },
   projectContext: {
     ...setting('Library', text, 'PROJECT_CONTEXT'),
@@ -26,7 +26,7 @@ export const operationOptions = {
   },
   forceEnvOverride: {
     ...operator('Operation', onOrOff(false), 'PAL_MCP_FORCE_ENV_OVERRIDE', 'POLYLOGUE_FORCE_ENV_OVERRIDE'),
-    doc: 'Lets the values of `.env` in POLYLOGUE_HOME win over those of the environment; counts only in that file.',
+    doc: 'Lets the values of `.env` in POLYLOGUE_HOME override the environment; counts only in that file.',
   },
   logLevel: {
     ...setting('Operation', oneOf(['debug', 'info', 'warning', 'error', 'silent'], 'info'), 'LOG_LEVEL'),

@@ -15,7 +15,7 @@ export const serverOptions = {
   token: {
     ...operator('Daemon', text, 'POLYLOGUE_TOKEN', 'EXAI_WS_TOKEN'),
     secret: true,
-    doc: "The operator's own token, at least 16 characters; whoever sends it may do everything. Unset: `polylogue serve` makes one, where there is no file of tokens either.",
+    doc: "The operator's own token, at least 16 characters; its sender may do everything. Unset: `polylogue serve` makes one, where there is no file of tokens either.",
   },
   tokensFile: {
     ...operator('Daemon', path, 'POLYLOGUE_TOKENS_FILE'),
@@ -63,7 +63,7 @@ export const serverOptions = {
   },
   maxSessions: {
     ...operator('Daemon', number(2_000, 1, 100_000), 'POLYLOGUE_MAX_SESSIONS'),
-    doc: "The most sessions of 2025 clients at a time; the caller's own one that was idle longest makes room for a new one.",
+    doc: "The most sessions of 2025 clients at a time; a new one replaces the caller's own that was idle longest.",
   },
   sessionsPerToken: {
     ...operator('Daemon', between(1, 100_000), 'POLYLOGUE_SESSIONS_PER_TOKEN'),
@@ -120,7 +120,7 @@ export const wsOptions = {
   },
   wsCallSeconds: {
     ...setting('Daemon', number(90, 1, 86_400), 'POLYLOGUE_WS_CALL_TIMEOUT', 'EXAI_WS_CALL_TIMEOUT'),
-    doc: 'Seconds that a call in the frame protocol may take, where it brings no limit of its own.',
+    doc: 'Seconds that a call in the frame protocol may take, unless the call sets a limit.',
   },
   wsFilesCallSeconds: {
     ...setting('Daemon', number(300, 1, 86_400), 'POLYLOGUE_WS_FILES_CALL_TIMEOUT'),

@@ -48,7 +48,7 @@ export const artifactInstructions = (path: string, replaced: boolean): string =>
 export function secretsNote(masked: readonly number[]): string {
   if (masked.length === 0) return '';
   const lines = masked.slice(0, 20).join(', ');
-  return `Masked secrets stand in lines ${lines} of it as [masked:…]: a secret is written to no other file than its own. Keep the lines of files that have one, and have the user put the values into new places.`;
+  return `Lines ${lines} of it hold masked secrets as [masked:…]: a secret is written to no other file than its own. Keep the lines of files that have one, and have the user put the values into new places.`;
 }
 
 /** From this many tokens on, a prompt is one for models that are made for long ones. */
@@ -180,10 +180,10 @@ export async function questionOf(
     const text = outcome.ok ? (await mask(outcome.file.text, thread.id)).text : '';
     if (text.trim() !== '') return { question: text, files: named.filter(path => path !== carrier) };
   }
-  const why = carrier === undefined ? '' : `, and so is ${carrier}, or it can't be read`;
+  const why = carrier === undefined ? '' : `, and so is ${carrier}, or it cannot be read`;
   throw inputError(`${tool.name} has no question: "prompt" is empty${why}.`, {
     code: 'MISSING_PARAMETER',
-    next: 'Send "prompt" with the question. One that is too long goes into a file called prompt.txt, named in absolute_file_paths beside an empty prompt.',
+    next: 'Send "prompt" with the question. One that is too long goes into a file called prompt.txt, named in absolute_file_paths with an empty prompt.',
     validationErrors: [{ field: 'prompt', error: 'missing' }],
   });
 }

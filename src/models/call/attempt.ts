@@ -363,8 +363,7 @@ function shortcoming(
   const { finish, text } = outcome;
   if (!finish) {
     if (text === '' && contentType !== undefined && !contentType.includes('event-stream')) {
-      const next =
-        'Check the base URL of this provider and what stands between, such as a proxy; or name another model.';
+      const next = "Check the provider's base URL and any proxy in between, or choose another model.";
       return badUpstream(`The answer was no stream of events, but ${contentType.slice(0, 60)}.`, true, next);
     }
     return badUpstream('The stream ended before the answer was finished.');
@@ -375,11 +374,11 @@ function shortcoming(
     return new AppError('model', message, { code: 'API_ERROR', class: 'content_filter', retryable: false });
   }
   if (finish.raw === fullWindow) {
-    const message = `The prompt left no room for an answer (${fullWindow}).`;
+    const message = `The prompt left no tokens for an answer (${fullWindow}).`;
     return new AppError('model', message, { code: 'API_ERROR', class: 'context_length', retryable: false });
   }
   if (finish.kind === 'length') {
-    const next = 'Ask with a lower thinking effort or a smaller budget, or name another model.';
+    const next = 'Use a lower thinking effort or a smaller budget, or choose another model.';
     return badUpstream('The model used all of its output for thinking and wrote no answer.', false, next);
   }
   // Who ends for a reason of its own, or has nothing to add to what its tools brought, would end like this again.

@@ -182,7 +182,7 @@ export function failureOf(run: CallContext): AppError {
   return new AppError('model', `All ${messages.length} models that were asked failed. ${messages.join(' · ')}`, {
     code: 'API_ERROR',
     class: 'exhausted_fallback_chain',
-    next: `Call again in a while or name another model. About the first: ${first.details.next ?? first.message}`,
+    next: `Retry later, or choose another model. For the first failure: ${first.details.next ?? first.message}`,
     provider: first.details.provider,
     model: first.details.model,
     retryable: run.failures.some(error => error.details.retryable === true),
@@ -221,7 +221,7 @@ export function lastAnswer(run: CallContext): ModelAnswer {
   const text = [
     '[This is no answer of a model: none could be reached. Polylogue wrote it itself, without any knowledge of the matter.]',
     `Asked without success:\n${asked.join('\n')}`,
-    `The question is kept in this thread. Send it again ${when} with the same continuation_id, or name another model.`,
+    `The question is kept in this thread. Resend it ${when} with the same continuation_id, or choose another model.`,
   ].join('\n\n');
   question.onText?.(text);
   return {

@@ -324,7 +324,7 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
   const { cacheKey, reqId, tool, root, cli } = question;
   const webSearch = searches ? question.webSearch : undefined;
   if (question.webSearch && !searches) {
-    warnings.push(`${model.provider}:${model.id} can't search the web; it answered from what it knows.`);
+    warnings.push(`${model.provider}:${model.id} cannot search the web; it answered from what it knows.`);
   }
   const params = {
     model,

@@ -28,7 +28,7 @@ export function createReplay({ route, ask, random }: ReplayParts) {
     const name = `${exchange.provider}:${exchange.model}`;
     const { candidates } = await route({ name, category: 'balanced', needs: {}, allowFallback: false, effort });
     const same = candidates.filter(({ model }) => model.provider === exchange.provider && model.id === exchange.model);
-    if (same.length === 0) throw lost(`${name} can't be asked now`);
+    if (same.length === 0) throw lost(`${name} cannot be asked now`);
     return ask({
       ...call,
       ...asked,
@@ -41,7 +41,7 @@ export function createReplay({ route, ask, random }: ReplayParts) {
 }
 
 const lost = (why: string): Error =>
-  inputError(`This exchange can't be sent again: ${why}.`, {
+  inputError(`This exchange cannot be resent: ${why}.`, {
     class: 'replay',
     next: 'Choose another one of "polylogue replay".',
   });

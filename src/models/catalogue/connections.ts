@@ -54,7 +54,7 @@ export function createConnections(
     if (known) return known;
     const definition = byId.get(providerId);
     if (!definition)
-      throw new AppError('input', `There is no provider "${providerId}".`, {
+      throw new AppError('input', `Unknown provider "${providerId}".`, {
         code: 'PROVIDER_NOT_FOUND',
         class: 'provider',
         next: `Name one of ${([...byId.keys()]).join(', ')}.`,
@@ -105,7 +105,7 @@ function unconfigured(definition: ProviderDefinition, settings: ProviderSettings
   const missing = missingNames(definition, settings);
   return configError(`${definition.title} is not configured: ${missing} is not set.`, {
     provider: definition.id,
-    next: `Set ${missing}, or name a model of another provider.`,
+    next: `Set ${missing}, or choose a model from another provider.`,
   });
 }
 

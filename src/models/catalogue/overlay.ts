@@ -140,7 +140,7 @@ function aliasProblem(
   provider: string,
   claimed: ReadonlyMap<string, string>,
 ): string | undefined {
-  if ([entry.model_name.toLowerCase(), ...(entry.aliases ?? [])].includes('auto')) return '"auto" is no model\'s name';
+  if ([entry.model_name.toLowerCase(), ...(entry.aliases ?? [])].includes('auto')) return '"auto" is not a model name';
   if (claimed.has(entry.model_name.toLowerCase())) return `"${entry.model_name}" is taken by an earlier entry`;
   for (const alias of entry.aliases ?? []) {
     if (claimed.has(alias)) return `the alias "${alias}" is taken by "${claimed.get(alias)}"`;

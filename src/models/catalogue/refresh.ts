@@ -65,7 +65,7 @@ export async function refreshFacts({ kept, clock, url }: RefreshParts, signal: A
 }
 
 const advice =
-  'What was fetched before stays. Try again later, or look whether a proxy answers in its place; MODELS_DEV_URL names another address.';
+  'What was fetched before stays. Retry later, or check whether a proxy answers in its place; MODELS_DEV_URL sets another URL.';
 
 async function fetched(
   url: string,

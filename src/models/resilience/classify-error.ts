@@ -196,7 +196,7 @@ const rules: readonly Rule[] = [
     class: 'context_length',
     retryable: false,
     elsewhere: true,
-    next: "Send fewer or smaller files, raise the account's limit of tokens per minute at the provider, or name a model of another provider.",
+    next: "Send fewer or smaller files, raise the account's limit of tokens per minute at the provider, or choose a model from another provider.",
     messages: [/request too large\b.{0,300}\bper (min|day)/is],
   },
   {

@@ -128,27 +128,27 @@ function located(error: AppError, origin: FailureOrigin): AppError {
 }
 
 const advice: Readonly<Record<FailureClass, string>> = {
-  quota: 'Raise the quota of the account at the provider, or name a model of another provider.',
-  rate_limit: 'Call again in a while, or name a model of another provider.',
-  auth: 'Check the key of this provider and what it is allowed to use, or name a model of another provider.',
-  balance: 'Add credit to the account at the provider, or name a model of another provider.',
-  network: 'Check the network, the proxy and the base URL of this provider, or name a model of another provider.',
-  timeout: 'Call again, ask for less, or name a faster model.',
-  content_filter: 'Rephrase the question or leave out what the provider refuses, or name another model.',
-  context_length: 'Send fewer or smaller files, or name a model with a wider window.',
-  bad_request: 'Check that this provider takes the parameters and files of the call, or name another model.',
-  bad_upstream: 'Call again in a while, or name another model.',
-  unknown: 'Call again, or name another model; if it stays, look at the log of the server.',
+  quota: 'Raise the quota of your provider account, or choose a model from another provider.',
+  rate_limit: 'Retry later, or choose a model from another provider.',
+  auth: "Check the provider's API key and its permissions, or choose a model from another provider.",
+  balance: 'Add credit to your provider account, or choose a model from another provider.',
+  network: "Check the network, the proxy and the provider's base URL, or choose a model from another provider.",
+  timeout: 'Retry, shorten the request, or choose a faster model.',
+  content_filter: 'Rephrase the question, remove the content the provider rejects, or choose another model.',
+  context_length: 'Send fewer or smaller files, or choose a model with a larger context window.',
+  bad_request: 'Check that the provider supports these parameters and files, or choose another model.',
+  bad_upstream: 'Retry later, or choose another model.',
+  unknown: 'Retry, or choose another model. If it keeps failing, check the server log.',
 };
 
 const isFailureClass = (name: string): name is FailureClass => Object.hasOwn(advice, name);
 
 function adviceFor(failure: FailureClass, origin: FailureOrigin, seen: { status?: number; wait?: number }): string {
   if (failure === 'auth' && origin.keyName !== undefined) {
-    return `Set ${origin.keyName} to a valid key that may use ${origin.model}, or name a model of another provider.`;
+    return `Set ${origin.keyName} to a valid key with access to ${origin.model}, or choose a model from another provider.`;
   }
   if (failure === 'rate_limit' && seen.wait !== undefined) {
-    return `Call again in ${Math.ceil(seen.wait)} s, or name a model of another provider.`;
+    return `Retry in ${Math.ceil(seen.wait)} s, or choose a model from another provider.`;
   }
   if (failure === 'bad_request' && seen.status === 404) {
     return `Check that ${origin.provider} serves ${origin.model} to this account and that the base URL is right.`;

@@ -232,7 +232,7 @@ class Places {
     const seconds = Math.max(1, Math.ceil(((waiting / this.#rules.total) * this.#heldMs) / 1_000));
     const message = `${running} questions to models are running and ${waiting} are waiting; no more are taken.`;
     return limitError('over_capacity', message, {
-      next: `Call again in ${seconds} s, or ask the operator to raise MAX_CONCURRENT_CALLS.`,
+      next: `Retry in ${seconds} s, or ask the operator to raise MAX_CONCURRENT_CALLS.`,
       retryable: true,
       retryAfterSeconds: seconds,
       data: { running, waiting },

@@ -144,14 +144,14 @@ function refusalOf({ provider, id }: ModelInfo, block: BreakerBlock, keyName: st
   if (block.state === 'quarantined') {
     const next =
       keyName === undefined
-        ? `Change the settings of ${provider}, or run "polylogue doctor" once they are right; or name a model of another provider.`
-        : `Set ${keyName} to a valid key; if it is valid by now, run "polylogue doctor". Or name a model of another provider.`;
+        ? `Change the settings of ${provider}, or run "polylogue doctor" once they are right; or choose a model from another provider.`
+        : `Set ${keyName} to a valid key; if it is valid by now, run "polylogue doctor". Or choose a model from another provider.`;
     return new AppError('model', `${what} is not asked: ${why}.`, { ...details, next, retryable: false });
   }
   const seconds = Math.max(1, Math.ceil(block.waitMs / 1_000));
-  return new AppError('model', `${what} is not asked for the next ${seconds} s: ${why}.`, {
+  return new AppError('model', `${what} is paused for ${seconds} s: ${why}.`, {
     ...details,
-    next: `Call again in ${seconds} s, or name a model of another provider.`,
+    next: `Retry in ${seconds} s, or choose a model from another provider.`,
     retryable: true,
     retryAfterSeconds: seconds,
   });

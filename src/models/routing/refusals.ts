@@ -29,7 +29,7 @@ function noProviderError({ roster }: EligibleModels): AppError {
   const set = settings.length > 0 ? `Set one of ${settings.join(', ')}` : 'Configure a provider';
   return configError('No model provider is configured.', {
     class: 'no_provider',
-    next: `${set} in the server's environment and restart it, or start it with --offline to try it without a vendor.`,
+    next: `${set} in the server's environment and restart it. To try Polylogue without a key, start it with --offline.`,
   });
 }
 
@@ -43,8 +43,8 @@ export function unknownModelError(eligible: EligibleModels, name: string, provid
   const next =
     nearest.length > 0
       ? `Use ${oneOf(nearest)}, or "auto".`
-      : 'Use "auto", or ask the operator which models are served.';
-  return notFound(`No model is named "${name}"${provider ? ` at ${provider}` : ''}.`, 'unknown', next, {
+      : 'Use "auto", or call "listmodels" to see what is available.';
+  return notFound(`Unknown model "${name}"${provider ? ` for provider ${provider}` : ''}.`, 'unknown', next, {
     suggestions: nearest,
   });
 }
@@ -61,7 +61,7 @@ export function refusedError(eligible: EligibleModels, name: string, rows: reado
   const [first] = refused.filter(({ why }) => why === 'no_key');
   if (first) return unconfiguredError(eligible, name, first.model.provider, rows);
   return notFound(
-    `"${name}" is a model of ${rows[0]?.provider}, which this installation has no provider for.`,
+    `"${name}" is a model of ${rows[0]?.provider}, which this installation does not support.`,
     'no_provider',
     useOpen(eligible),
   );
@@ -79,7 +79,7 @@ export function unconfiguredError(
   const twin = eligible.open.find(model => rows.some(row => sameModel(row, model))) ?? atAggregator(eligible, rows);
   const other = twin ? `"${twin.provider}:${twin.id}", the same model elsewhere` : bestOpen(eligible);
   return notFound(
-    `"${name}" is served by ${provider}, which is not configured.`,
+    `"${name}" needs ${provider}, which has no API key.`,
     'no_key',
     `${setting ? `Set ${setting}` : `Configure ${provider}`} in the server's environment, or use another model: ${other}.`,
     { setting, ...(twin ? { suggestions: [`${twin.provider}:${twin.id}`] } : {}) },
@@ -113,9 +113,9 @@ function heirOf({ roster }: EligibleModels, model: ModelInfo): ModelInfo | undef
 
 const decisions: Record<Restriction, (provider: string) => string> = {
   offline: () => 'the server runs with --offline',
-  not_local: () => 'only local models may be used here',
-  denied: () => 'the operator denies it',
-  not_allowed: provider => `it is not among the models the operator allows for ${provider}`,
+  not_local: () => 'LOCAL_ONLY allows only models on this machine or network',
+  denied: () => 'DENIED_MODELS excludes it',
+  not_allowed: provider => `it is not in the allow-list for ${provider}`,
 };
 
 function restrictedError(eligible: EligibleModels, name: string, model: ModelInfo, why: Restriction): AppError {
@@ -131,41 +131,41 @@ export function nothingAllowedError(eligible: EligibleModels): AppError {
   if (!hasProvider(eligible)) return noProviderError(eligible);
   if (eligible.avoids || eligible.request.from) {
     return notFound(
-      'None of the models that may be used can do this.',
+      'No allowed model can do this.',
       'unmet_needs',
       eligible.policy.offline
-        ? 'The offline models only say what they were given: set the key of a provider, and start without --offline.'
-        : 'Set the key of a provider whose models can, or name a model.',
+        ? 'Offline models only echo their input. Set a provider key and start without --offline.'
+        : 'Set the key of a provider whose models support it, or name a model.',
     );
   }
   const known = eligible.roster.models.some(model => isRestriction(eligible.refusal(model)));
   return notFound(
     known
-      ? "The operator's restrictions leave no model to choose from."
-      : 'No configured provider names a model to choose from.',
+      ? 'The allow-lists, DENIED_MODELS or LOCAL_ONLY exclude every model.'
+      : 'No configured provider lists a usable model.',
     known ? 'restricted' : 'unknown',
     known
       ? 'Ask the operator to widen the allow-list, the deny list or the local-only rule.'
-      : 'Name one as "provider:model", or check that the provider answers.',
+      : 'Name a model as "provider:model", or run "polylogue doctor" to check the provider.',
   );
 }
 
 export const noVisionError = (eligible: EligibleModels): AppError =>
   notFound(
-    'None of the models that may be used can see images.',
+    'No allowed model accepts images.',
     'unmet_needs',
     `Send the call without images, or set the key of a provider whose models see; ${bestOpen(eligible)} reads text.`,
   );
 
 export const unknownSuffixError = (name: string, suffix: string): AppError =>
-  inputError(`":${suffix}" after "${name}" is no suffix.`, {
-    next: `After a model's name may stand ${knownSuffixes.join(', ')}.`,
+  inputError(`Unknown suffix ":${suffix}" in "${name}:${suffix}".`, {
+    next: `Valid suffixes: ${knownSuffixes.join(', ')}.`,
     validationErrors: [{ field: 'model', error: `unknown suffix ":${suffix}"`, allowed: [...knownSuffixes] }],
   });
 
 export const malformedNameError = (why: string): AppError =>
-  inputError(`The model's name ${why}.`, {
-    next: 'Give a model as "name", "provider:name", either with a suffix such as ":high", or "auto".',
+  inputError(`Invalid model name: it ${why}.`, {
+    next: 'Use "name", "provider:name" or "auto", optionally with a suffix such as ":high".',
     validationErrors: [{ field: 'model', error: why }],
   });
 
@@ -178,10 +178,10 @@ export function unknownProviderError(eligible: EligibleModels, name: string): Ap
     return configured ? [] : [setting ? `${id} (${setting})` : id];
   });
   const more = others.length > 0 ? ` Not configured are ${others.join(', ')}.` : '';
-  return new AppError('input', `This installation has no provider "${name}".`, {
+  return new AppError('input', `Unknown provider "${name}".`, {
     code: 'PROVIDER_NOT_FOUND',
     class: 'unknown',
-    next: `Configured are ${ids.join(', ')}; use one of them, or a model's name alone.${more}`,
+    next: `Configured providers: ${ids.join(', ')}. Use one of them, or a model name without a provider.${more}`,
   });
 }
 

@@ -268,7 +268,7 @@ function documentsWhy({ documents, affinity, request }: Facts): string | undefin
 }
 
 function agentWhy({ affinity, request }: Facts): string | undefined {
-  if (affinity === 'agent') return `${request.tool} works by itself`;
+  if (affinity === 'agent') return `${request.tool} works alone`;
   return request.callsFunctions ? 'the model is to call functions' : undefined;
 }
 

@@ -317,9 +317,9 @@ function otherThanBefore({ request, searches }: EligibleModels, first: Offer, of
   const { before, plan, needs } = request;
   if (!before || isBefore(before, first.model)) return '';
   const offer = offers.find(({ model }) => isBefore(before, model));
-  const lacks = (plan?.needs ?? needs).search && offer && !searches(offer.model) && "can't search the web";
+  const lacks = (plan?.needs ?? needs).search && offer && !searches(offer.model) && 'cannot search the web';
   const price = offer?.usd === undefined ? '' : ` up to ${dollars(offer.usd)}`;
-  const why = lacks || (offer ? `suits this call less (it could cost${price})` : "can't be used for this call");
+  const why = lacks || (offer ? `suits this call less (it could cost${price})` : 'cannot be used for this call');
   return `This thread used ${before.model}, which ${why}; another model was chosen.`;
 }
 

@@ -68,7 +68,7 @@ export function neutralPrompt({ plainAt }: Pick<CliDefinition, 'plainAt'>, promp
   const text = prompt.replaceAll('\0', '');
   const same = (answer: string) => answer;
   if (plainAt || !text.includes(atSign)) return { text: safeStart(text), restored: same };
-  const note = `In this text ${wideAtSign} stands for an at sign; write and use the ordinary one.`;
+  const note = `In this text ${wideAtSign} replaces an at sign; write and use the ordinary one.`;
   const widened = safeStart(`${text.replaceAll(atSign, wideAtSign)}\n\n${note}`);
   // Where the prompt had wide ones of its own, nobody can tell which one is meant.
   const restored = text.includes(wideAtSign) ? same : (answer: string) => answer.replaceAll(wideAtSign, atSign);
@@ -270,7 +270,7 @@ const tooMuch = ({ name, title }: CliDefinition): AppError =>
   new AppError('limit', `${title} printed more than is read, and no answer among it; it was ended.`, {
     code: 'LIMIT',
     class: 'output_too_large',
-    next: 'Ask for less in one call.',
+    next: 'Send a smaller request.',
     data: { cli_name: name },
   });
 

@@ -19,7 +19,7 @@ export const builtInRoles: Readonly<Record<string, string>> = {
   ].join('\n'),
   codereviewer: [
     'Review the code that the request names; change nothing. Read what calls it and what it calls as far as you need to judge it.',
-    'Report each finding with its severity (critical, high, medium, low), file:line, what goes wrong and how to mend it; the worst first. Correctness and security count before style.',
+    'Report each finding with its severity (critical, high, medium, low), file:line, what goes wrong and how to fix it; the worst first. Correctness and security count before style.',
     'Say what is good in one line, and what you did not look at.',
   ].join('\n'),
 };
@@ -121,7 +121,7 @@ async function rolePrompt({ roles }: Pick<ConfiguredCli, 'roles'>, name: string)
     // Files that were copied from PAL name prompts that only PAL has.
     return {
       prompt: builtIn,
-      warnings: [`The prompt of the role "${name}" can't be read (${role.promptFile}); the built-in one is used.`],
+      warnings: [`The prompt of the role "${name}" cannot be read (${role.promptFile}); the built-in one is used.`],
     };
   }
 }

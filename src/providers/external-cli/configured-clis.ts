@@ -126,7 +126,7 @@ function laidOver(before: ConfiguredCli | undefined, entry: FileEntry, path: str
   const start = before ?? newCli(entry);
   if (executable === undefined && !before) return '"command" is missing';
   const place = executable ?? start.executable;
-  if (!isAbsolute(place) && /[\\/]/.test(place)) return '"command" has a folder in it and is not absolute';
+  if (!isAbsolute(place) && /[\\/]/.test(place)) return '"command" has a directory in it and is not absolute';
   let login = start.login;
   try {
     if (entry.login_pattern !== undefined) login = new RegExp(entry.login_pattern, 'i');

@@ -35,7 +35,7 @@ export function failureOf(cli: CliDefinition, output: CliOutput, exit: CliExit, 
     return notRun(cli.name, why, 'not_started', 'Check that the file is a program that this user may run.');
   }
   if (resumed && lost.test(said)) {
-    const next = 'Send the call again; it begins a new session.';
+    const next = 'Resend the call; it starts a new session.';
     return failed(`${cli.title} does not know its session any more.`, { class: sessionLost, next, data: details });
   }
   if (cli.login.test(said)) {
@@ -77,9 +77,9 @@ function reason({ errors, noise, text }: CliOutput, { stderr }: CliExit): string
 // biome-ignore format: a table has a row for each kind
 const kinds: readonly (readonly [says: RegExp, kind: string, next: string])[] = [
   [/RESOURCE_EXHAUSTED|quota|usage limit|insufficient_quota/i, 'quota', 'The account of this CLI is used up; wait, or name another CLI or model.'],
-  [/\b429\b|rate.?limit|too many requests/i, 'rate_limit', 'Call again in a while, or name another CLI or model.'],
+  [/\b429\b|rate.?limit|too many requests/i, 'rate_limit', 'Retry later, or choose another CLI or model.'],
   [/context (?:length|window)|maximum context|input token count|prompt is too long/i, 'context_length', 'Send less in one call, or begin a new thread.'],
-  [/ENOTFOUND|ECONNREFUSED|ETIMEDOUT|network|failed to lookup|fetch failed/i, 'network', 'Check the network of this machine, then call again.'],
+  [/ENOTFOUND|ECONNREFUSED|ETIMEDOUT|network|failed to lookup|fetch failed/i, 'network', 'Check the network of this machine, then retry.'],
 ];
 
 function kindOf(said: string): { class: string; next: string } {

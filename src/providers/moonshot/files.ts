@@ -90,7 +90,7 @@ function uploaded(provider: string, name: string, answer: Record<string, unknown
   if (!file) throw badUpstream(`${provider} told no id for ${name}.`);
   if (file.status !== 'error') return file;
   const details = typeof answer.status_details === 'string' ? ` (${safeCut(answer.status_details, 200)})` : '';
-  throw inputError(`${provider} can't read ${name}${details}.`, {
+  throw inputError(`${provider} cannot read ${name}${details}.`, {
     class: 'files',
     provider,
     next: 'Check that the file opens and is not protected by a password, or send its text.',
@@ -123,7 +123,7 @@ function limitOf(
   if (!/number of files|max file count|storage (quota|limit)|total size/i.test(error.message)) return error;
   return limitError('files', `${provider} keeps no more files for this account (at most ${maxFiles}).`, {
     provider,
-    next: 'Delete files that are no longer needed with kimi_manage_files, then send the call again.',
+    next: 'Delete files that are no longer needed with kimi_manage_files, then resend the call.',
     data: { limit: maxFiles },
   });
 }

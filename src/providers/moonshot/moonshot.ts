@@ -48,7 +48,7 @@ export const moonshot = defineProvider({
     ),
     trace: setting(
       ['MOONSHOT_TRACE'],
-      "Asks Moonshot's tracing proxy, where one stands at the base address, to record the calls.",
+      "Asks Moonshot's tracing proxy, if the base URL points to one, to record the calls.",
       { type: 'boolean', default: false },
     ),
     cacheSeconds: setting(

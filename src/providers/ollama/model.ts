@@ -200,7 +200,7 @@ async function stream({ baseUrl, headers }: OllamaServer, id: string, options: L
   const type = response.headers.get('content-type') ?? 'nothing';
   if (!response.body || !/json/.test(type)) {
     await response.body?.cancel();
-    const next = 'Check that OLLAMA_HOST is the address of an Ollama server, and what stands between, such as a proxy.';
+    const next = 'Check that OLLAMA_HOST is the URL of an Ollama server, and any proxy in between.';
     throw badUpstream(`The answer was no stream of JSON lines, but ${type.slice(0, 60)}.`, true, next);
   }
   const parts = response.body.pipeThrough(jsonLines()).pipeThrough(ollamaParts(warnings));

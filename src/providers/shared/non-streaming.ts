@@ -15,7 +15,7 @@ export const answerFetch: Fetch = async (input, init) => {
   if (!response.ok || init?.method !== 'POST') return response;
   if (/^text\/html\b/i.test(type)) {
     await response.body?.cancel();
-    const next = 'Check the base URL of this provider and what stands between, such as a proxy; or name another model.';
+    const next = "Check the provider's base URL and any proxy in between, or choose another model.";
     throw badUpstream(`The answer was no stream of events, but a page (${type.slice(0, 60)}).`, true, next);
   }
   if (!/^application\/json\b/i.test(type)) return response;

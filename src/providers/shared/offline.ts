@@ -24,7 +24,7 @@ export function offlineProvider(side: 'east' | 'west'): ProviderDefinition {
       quirks: [
         'Its model answers with an exact account of what it was given; there are two, for threads that change hands.',
       ],
-      source: 'its own: no vendor stands behind it',
+      source: 'its own: no vendor is involved',
     },
     options: {},
     onlyByName: true,

@@ -84,7 +84,7 @@ function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined, r
     definition: {
       id,
       names,
-      title: `${id}, a server of your own`,
+      title: `${id}, a custom endpoint`,
       options: {},
       openEnded: true,
       configured: () => true,

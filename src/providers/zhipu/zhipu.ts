@@ -55,7 +55,7 @@ export const zhipu = defineProvider({
   docs: {
     endpoint: 'POST https://api.z.ai/api/paas/v4/chat/completions',
     quirks: [
-      'Its search of the web is a tool beside the messages (`web_search`); the hits come with the answer and are citations.',
+      'Its search of the web is a tool next to the messages (`web_search`); the hits come with the answer and are citations.',
       'Older models only switch thinking on and off; from 5.2 on it has levels, and from 5.3 on it is always on.',
       'The same models are at BigModel in China, with another address and other search engines.',
     ],

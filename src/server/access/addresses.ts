@@ -114,7 +114,7 @@ const wrongOrigin = refusalFor(403, 'origin', 'Web pages of this origin may not 
 /** Throws where everybody on a network could call without showing who he is. */
 export function checkBind({ host, tokens }: { host: string; tokens: number }): void {
   if (tokens > 0 || isLoopback(host)) return;
-  throw configError(`Listening on ${JSON.stringify(host)} lets other machines in, and no token is set.`, {
+  throw configError(`Refusing to listen on ${JSON.stringify(host)} without a token: other machines could connect.`, {
     next: 'Set POLYLOGUE_TOKEN (or a file of tokens, POLYLOGUE_TOKENS_FILE), or listen on 127.0.0.1.',
   });
 }

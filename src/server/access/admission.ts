@@ -93,14 +93,14 @@ const shuttingDown = (): AppError =>
   limitError('over_capacity', 'This server is shutting down and takes no more calls.', {
     retryable: true,
     retryAfterSeconds: 5,
-    next: 'Send the same call again once it is back, or to another server on the same store.',
+    next: 'Resend the call once it is back, or to another server on the same store.',
   });
 
 const stopped = (): AppError =>
   interruptedError('This server stopped before the answer came.', {
     class: 'shutting_down',
     retryAfterSeconds: 5,
-    next: 'Send the same call again once it is back, or to another server on the same store; the model is asked anew.',
+    next: 'Resend the call once it is back, or to another server on the same store; the model is asked again.',
   });
 
 /** A failure before the call began, in the form of all others. */

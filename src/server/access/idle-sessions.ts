@@ -3,7 +3,7 @@ import type { Clock } from '../../core/ports.ts';
 export interface SessionRules {
   /** Milliseconds without a use, after which a session ends. */
   idleMs: number;
-  /** The most sessions; the caller's own one that was idle longest makes room for a new one. */
+  /** The most sessions; a new one replaces the caller's own that was idle longest. */
   max: number;
   /** Of these, the ones that one token may have at the moment; absent: all of them. */
   perCaller?(): number;

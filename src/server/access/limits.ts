@@ -160,7 +160,7 @@ const overCapacity = (why: string) =>
   limitError('over_capacity', `This server is busy: ${why}.`, {
     retryable: true,
     retryAfterSeconds,
-    next: `Send the same call again in ${retryAfterSeconds} s.`,
+    next: `Retry in ${retryAfterSeconds} s.`,
   });
 
 export interface RateRules {

@@ -128,12 +128,12 @@ export const digestOf = (token: string): Buffer => hash('sha256', token, 'buffer
 export const isToken = (text: string): boolean =>
   text.length >= shortestToken && text.length <= maxTokenLength && /^[\x21-\x2b\x2d-\x7e]+$/.test(text);
 
-const missing = refusalFor(401, 'token_missing', 'This server asks for a token.', {
+const missing = refusalFor(401, 'token_missing', 'This server requires a token.', {
   next: 'Send it as "Authorization: Bearer TOKEN".',
 });
 
-const wrong = refusalFor(401, 'token_wrong', 'This token is not one that the server knows.', {
-  next: 'Ask the operator for the token that holds now.',
+const wrong = refusalFor(401, 'token_wrong', 'Invalid token.', {
+  next: 'Ask the operator for a valid token.',
   headers: { 'WWW-Authenticate': 'Bearer realm="polylogue", error="invalid_token"' },
 });
 
@@ -173,7 +173,7 @@ export function readTokens(text: string, path: string): TokenEntry[] {
   }
   const entries = parsed.data.tokens.map(entry => entryOf(entry, path));
   const twice = repeated(entries);
-  if (twice) throw unusable(path, `"${twice.caller.name}" or its token stands there twice`);
+  if (twice) throw unusable(path, `"${twice.caller.name}" or its token is listed twice`);
   return entries;
 }
 
@@ -249,6 +249,6 @@ function jsonIn(text: string, path: string): unknown {
 }
 
 const unusable = (path: string, why: string) =>
-  configError(`The file of tokens ${path} can't be used: ${why}.`, {
+  configError(`The file of tokens Cannot use ${path}: ${why}.`, {
     next: 'It takes {"tokens": [{"name", "token" or "sha256", "owner", "toolsets", "allow", "deny", "read_only", "roots", "max_cost_per_day"}]}.',
   });

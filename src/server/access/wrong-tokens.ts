@@ -56,6 +56,6 @@ export function createIdentify(tokens: Pick<Tokens, 'identify'>, clock: Pick<Clo
 
 const tooManyWrong = (retryAfterSeconds: number): Refusal =>
   refusalFor(429, 'wrong_tokens', 'Too many wrong tokens came from here, or from everywhere, and this is another.', {
-    next: `Ask the operator for the token that holds now, and wait ${retryAfterSeconds} s.`,
+    next: `Ask the operator for a valid token, and wait ${retryAfterSeconds} s.`,
     retryAfterSeconds,
   });

@@ -250,9 +250,9 @@ async function healthOf(
 
 function cannotListen(host: string, port: number, error: Error & { code?: string }) {
   const taken = error.code === 'EADDRINUSE';
-  return configError(`Nothing can listen on ${host}:${port}: ${taken ? 'it is taken' : error.message}.`, {
+  return configError(`Cannot listen on ${host}:${port}: ${taken ? 'the address is already in use' : error.message}.`, {
     next: taken
-      ? 'See with "polylogue status" whether a daemon runs already, or choose another --port.'
+      ? 'Run "polylogue status" to see whether a daemon is already running, or choose another --port.'
       : 'Choose another --host or --port.',
     cause: error,
   });

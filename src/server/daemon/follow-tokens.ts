@@ -53,7 +53,7 @@ function follow(
     if (!now)
       throw securityError('Your token was taken back.', {
         class: 'token',
-        next: 'Ask the operator for the token that holds now.',
+        next: 'Ask the operator for a valid token.',
       });
     if (now === itsCaller) return newest;
     const product = productOf(now);

@@ -58,7 +58,7 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw configError(`The file of tokens ${path} can't be read.`, {
+    throw configError(`The file of tokens ${path} cannot be read.`, {
       next: 'Correct POLYLOGUE_TOKENS_FILE, or let this user read the file.',
       cause: error,
     });

@@ -20,7 +20,7 @@ const notYours = refusalFor(
   'owner',
   'The metrics tell of the calls of all owners; only tokens of the operator may read them.',
   {
-    next: `Give whoever collects them a token of the owner "${operator.owner}", which may be read-only and without tools.`,
+    next: `Give the collector a token of the owner "${operator.owner}", which may be read-only and without tools.`,
   },
 );
 

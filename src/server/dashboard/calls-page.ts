@@ -102,7 +102,7 @@ export async function callPage(visit: Visit, call: WatchedCall): Promise<Page> {
     title: `${line(call.tool, 60)} call`,
     place: '/',
     body: html`<p class="small"><a href="/">← Live calls</a></p>
-<div class="row apart"><h1>${line(call.tool, 60)}</h1>${isRunning && html`<span class="connection" data-connection="off" role="status">not live</span>`}</div>
+<div class="row apart"><h1>${line(call.tool, 60)}</h1>${isRunning && html`<span class="connection" data-connection="off" role="status">disconnected</span>`}</div>
 <div${isRunning && html` data-live="/calls/${call.reqId}/live"`}>${await callPart(visit, call)}</div>`,
   };
 }
@@ -114,7 +114,7 @@ export async function callPart(visit: Visit, call: WatchedCall): Promise<Markup>
     ['Outcome', outcomePill(sum)],
     call.about && ['Project', projectOf(call.about)],
     ['Began', clockTime(call.startedAt)],
-    ['Took', call.endedAt === undefined ? runningClock(sum.tookMs) : duration(sum.tookMs)],
+    ['Duration', call.endedAt === undefined ? runningClock(sum.tookMs) : duration(sum.tookMs)],
     call.client === undefined ? undefined : ['Client', line(call.client, 80)],
     ['Attempts', amount(sum.attempts)],
     ['Tokens', amount(sum.tokens)],
@@ -194,7 +194,7 @@ function eventText(event: AppEvent): Child {
     case 'model.attempt':
       return attempt(event);
     case 'route.plan':
-      return html`<p>Chose ${line(event.chosen.slice(0, 4).join(', ') || 'nobody', 200)}</p><p class="soft small">Asked for ${line(event.requested, 80)}; read as ${line(event.class, 40)}${event.reasons.length > 0 && `: ${line(event.reasons.join('; '), 300)}`}${event.webSearch && '; with web search'}</p>`;
+      return html`<p>Chose ${line(event.chosen.slice(0, 4).join(', ') || 'nobody', 200)}</p><p class="soft small">Requested ${line(event.requested, 80)}; classified as ${line(event.class, 40)}${event.reasons.length > 0 && `: ${line(event.reasons.join('; '), 300)}`}${event.webSearch && '; with web search'}</p>`;
     case 'breaker.change':
       return html`<p>${pill(event.to === 'closed' ? 'good' : 'warn', line(event.to.replace('_', ' '), 40))} breaker of ${line(event.provider, 60)}${event.model !== undefined && `:${line(event.model, 80)}`} (${event.scope.replace('_', ' ')}), after ${plural(event.consecutive, 'failure')} in a row</p>`;
     case 'files.read':
@@ -204,7 +204,7 @@ function eventText(event: AppEvent): Child {
     case 'agent.call':
       return html`<p>${pill(event.outcome === 'ok' ? 'good' : 'bad', event.outcome)} <code>${line(event.name, 80)}</code>${event.reason !== undefined && html` <span class="bidi">${line(event.reason)}</span>`}</p><p class="small soft"><code>${line(event.args, 500)}</code></p>`;
     case 'thread.compacted':
-      return html`<p>Summed up the thread's first ${plural(event.upToSeq, 'turn')}</p>`;
+      return html`<p>Summarized the first ${plural(event.upToSeq, 'turn')} of the thread</p>`;
     case 'warning':
       return html`<p>${pill('warn', 'warning')} <span class="bidi">${line(event.message, 600)}</span></p>`;
     default:
@@ -242,8 +242,8 @@ const shownLatest = 30;
 export const livePage = async (visit: Visit): Promise<Page> => ({
   title: 'Live',
   place: '/',
-  body: html`<div class="row apart"><h1>Live calls</h1><span class="connection" data-connection="off" role="status">not live</span></div>
-<p class="lede">What your agents ask of Polylogue in this process, as it happens.</p>
+  body: html`<div class="row apart"><h1>Live calls</h1><span class="connection" data-connection="off" role="status">disconnected</span></div>
+<p class="lede">Calls that your agents make, live.</p>
 <div data-live="/live">${await livePart(visit)}</div>`,
 });
 
@@ -260,7 +260,7 @@ export async function livePart(visit: Visit): Promise<Markup> {
           'Latest calls',
           ended.map(call => rowOf(call, visit.now)),
         )}<p class="row"><a class="button" href="/calls">All calls</a></p>`
-      : html`<p class="soft">No call has ended since this process began.</p>`
+      : html`<p class="soft">No calls have finished since this server started.</p>`
   }</section>`;
 }
 
@@ -272,9 +272,9 @@ async function tiles({ own, now }: Visit, running: number): Promise<Markup> {
   const cached = usage.input > 0 ? Math.round((usage.cacheRead / usage.input) * 100) : 0;
   return html`<ul class="tiles">
 ${tile('Running', String(running), running === 1 ? 'call' : 'calls')}
-${tile('Spent today', dollars(costUsd), `${plural(calls, 'question')}${unpriced > 0 ? `, ${amount(unpriced)} unpriced` : ''}`)}
-${tile('Tokens today', amount(usage.input + usage.output), `${cached} % of the input from caches`)}
-${tile('Providers', `${ready.length - ailing.length} of ${ready.length}`, ailing.length > 0 ? html`<a href="/providers">${plural(ailing.length, 'needs a look', 'need a look')}</a>` : ready.length > 0 ? 'all well' : html`<a href="/providers">none is set up</a>`)}
+${tile('Spent today', dollars(costUsd), `${plural(calls, 'model call')}${unpriced > 0 ? `, ${amount(unpriced)} unpriced` : ''}`)}
+${tile('Tokens today', amount(usage.input + usage.output), `${cached}% of input from cache`)}
+${tile('Providers', `${ready.length - ailing.length} of ${ready.length}`, ailing.length > 0 ? html`<a href="/providers">${plural(ailing.length, 'needs attention', 'need attention')}</a>` : ready.length > 0 ? 'all healthy' : html`<a href="/providers">none is set up</a>`)}
 </ul>${ready.length === 0 && noProvider}`;
 }
 
@@ -284,11 +284,11 @@ const tile = (name: string, value: string, note: Child): Markup =>
 const idle = (isFirst: boolean): Markup =>
   isFirst
     ? empty(
-        'Nothing was asked yet.',
+        'No calls yet',
         'Ask your agent for a second opinion: “use polylogue consensus: should this table move to a database?”',
         html`Or from a terminal: <code>polylogue ask "What is a monad?"</code>`,
       )
-    : empty('All quiet.', 'A call shows here from its first moment on, with what it is at.');
+    : empty('No calls running', 'Calls appear here as soon as they start.');
 
 function card(call: WatchedCall, now: number): Markup {
   const facts = factsOf(call, now);
@@ -310,7 +310,7 @@ export function callTable(label: string, calls: readonly CallRow[]): Markup {
     facts.tokens > 0 ? amount(facts.tokens) : '–',
     facts.attempts > 0 ? dollars(facts.costUsd) : '–',
   ]);
-  return table(label, ['Began', 'Tool', 'Question', 'Outcome', 'Took', 'Models', 'Tokens', 'Cost'], rows);
+  return table(label, ['Began', 'Tool', 'Question', 'Outcome', 'Duration', 'Models', 'Tokens', 'Cost'], rows);
 }
 
 /** Runs that wait, on the page that shows what goes on. */

@@ -60,7 +60,8 @@ if (live && window.EventSource) {
   function connect() {
     if (isOver || source) return;
     source = new EventSource(live.dataset.live);
-    source.onerror = () => say(source && source.readyState === EventSource.CLOSED ? 'not live' : 'connecting', 'off');
+    source.onerror = () =>
+      say(source && source.readyState === EventSource.CLOSED ? 'disconnected' : 'connecting', 'off');
     // The first message comes at once: from then on the page shows what is.
     source.onmessage = ({ data }) => {
       show(JSON.parse(data));

@@ -146,9 +146,9 @@ export function createDashboard(parts: DashboardParts): Route['handle'] {
       return visitor?.session ? pageAnswer(notFoundPage, visitOf(request, url, visitor)) : undefined;
     }
     const fields = await fieldsOf(request);
-    if (!fields) return refused(request, 'The form was too long, or was none.');
+    if (!fields) return refused(request, 'The form is too long or malformed.');
     if (request.method === 'POST' && !isFromHere(request))
-      return refused(request, 'The form came from a page of another site.');
+      return refused(request, 'The form was submitted from another site.');
     const signed = signIn.who(request, known);
     if (url.pathname === '/login') return login(routed, fields, signed);
     if (!signed) return stranger(request, url);
@@ -156,10 +156,7 @@ export function createDashboard(parts: DashboardParts): Route['handle'] {
     const tooMany = signed.session ? parts.admit(signed.caller) : undefined;
     if (tooMany) return refusalResponse(tooMany);
     if (request.method === 'POST' && !isSame(fields.get('csrf') ?? '', signed.csrf))
-      return refused(
-        request,
-        'The form is not one of ours, or of before you signed in. Go back, load the page anew, and send it again.',
-      );
+      return refused(request, 'The form has expired. Go back, reload the page and submit it again.');
     if (isLogin) return request.method === 'POST' ? redirectTo('/login', signIn.leave(request)) : wrongMethod(request);
     const method = isReading(request) ? 'GET' : request.method;
     const route = own.find(each => each.method === method);
@@ -214,7 +211,7 @@ function createLogin({ identify, random }: DashboardParts, signIn: ReturnType<ty
     if (signed && !isSent) return redirectTo(back);
     if (!isSent && !isReading(request)) return wrongMethod(request);
     if (isSent && !signIn.began(request, fields.get('csrf') ?? ''))
-      return refused(request, 'The form to sign in is too old. Load it anew.');
+      return refused(request, 'The sign-in form has expired. Reload the page.');
     const token = (fields.get('token') ?? '').trim();
     const found = isSent ? identify(`Bearer ${token}`, address) : undefined;
     const refusal = found && 'status' in found ? found : undefined;
@@ -263,11 +260,7 @@ const refused = (request: Request, message: string): Response =>
 const wrongMethod = (request: Request): Response =>
   bareAnswer(problemPage(405, 'Refused', 'This address does not take this method.'), themeOf(request));
 
-const broken = problemPage(
-  500,
-  'This went wrong',
-  'Something failed that should not have. The log of the server has more.',
-);
+const broken = problemPage(500, 'Internal error', 'An unexpected error occurred. See the server log.');
 
 const crowded = problemPage(503, 'Too many pages', 'Too many live pages are open. Close some of them.');
 

@@ -117,8 +117,8 @@ export function loginPage({
   return {
     title: 'Sign in',
     status: wait !== undefined ? 429 : wrong ? 401 : 200,
-    body: html`<div class="card login"><h1>Polylogue</h1><p class="soft">This dashboard shows what is yours. Sign in with your token.</p>
-${wrong && html`<div class="notice bad" role="alert"><p>That is no token of this server.${often}</p></div>`}
+    body: html`<div class="card login"><h1>Polylogue</h1><p class="soft">Sign in with your token to see your calls and threads.</p>
+${wrong && html`<div class="notice bad" role="alert"><p>Invalid token.${often}</p></div>`}
 <form method="post" action="/login"><input type="hidden" name="csrf" value="${csrf}"><input type="hidden" name="back" value="${back}">
 <label class="above" for="token">Token</label><input id="token" type="password" name="token" required autofocus autocomplete="current-password" spellcheck="false">
 <button class="main">Sign in</button></form>
@@ -130,7 +130,7 @@ ${wrong && html`<div class="notice bad" role="alert"><p>That is no token of this
 export const problemPage = (status: number, title: string, message: string, next?: string): Page => ({
   title,
   status,
-  body: html`<h1>${title}</h1><p>${message}</p>${next !== undefined && html`<p class="soft">${next}</p>`}<p><a href="/">To the live calls</a></p>`,
+  body: html`<h1>${title}</h1><p>${message}</p>${next !== undefined && html`<p class="soft">${next}</p>`}<p><a href="/">Back to live calls</a></p>`,
 });
 
 /** Everything is loaded from here, nothing runs but the one script, nobody frames it, and forms go nowhere else. */
@@ -170,7 +170,7 @@ export function pageAnswer(page: Page, visit: Visit): Response {
 <div class="who">${themeForm(visit)}${signedIn && form(visit, '/logout', html`<button class="quiet">Sign out</button>`)}</div>
 </header>
 <main id="main" tabindex="-1">${page.body}</main>
-<footer><p>Polylogue ${data.version} · signed in as <strong>${line(caller.name, 60)}</strong>${caller.owner !== caller.name && html`, owner ${line(caller.owner, 60)}`}${caller.permissions.readOnly && ', reading only'}</p></footer>`;
+<footer><p>Polylogue ${data.version} · signed in as <strong>${line(caller.name, 60)}</strong>${caller.owner !== caller.name && html`, owner ${line(caller.owner, 60)}`}${caller.permissions.readOnly && ', read-only'}</p></footer>`;
   return documentAnswer({ ...page, body }, theme);
 }
 
@@ -228,7 +228,7 @@ export function problemOf(error: unknown): Page | undefined {
     cancelled: 499,
     bug: 500,
   };
-  return problemPage(statuses[kind], kind === 'security' ? 'Not allowed' : 'That did not work', message, details.next);
+  return problemPage(statuses[kind], kind === 'security' ? 'Not allowed' : 'Request failed', message, details.next);
 }
 
 /** What to do where no model can be asked. */
@@ -239,6 +239,6 @@ polylogue serve</pre></section>`;
 
 export const notFoundPage = problemPage(
   404,
-  'Nothing here',
-  'There is nothing of yours at this address. It may have been deleted or expired, or it is of before this process began.',
+  'Not found',
+  'This page does not exist or is not yours. It may have been deleted, expired, or belong to an earlier server run.',
 );

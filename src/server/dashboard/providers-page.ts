@@ -43,9 +43,9 @@ export async function providersPage(visit: Visit, tried?: Tried): Promise<Page> 
   return {
     title: 'Providers',
     place: '/providers',
-    body: html`<h1>Providers</h1><p class="lede">Who can be asked, how they do, and what your questions to them cost in ${spendDays} days.</p>
+    body: html`<h1>Providers</h1><p class="lede">Configured providers, their health, and your spend in the last ${spendDays} days.</p>
 ${ready.length > 0 ? html`<div class="stack">${ready.map(provider => card(visit, provider, spent, tried))}</div>` : noProvider}
-<section aria-labelledby="caches"><h2 id="caches">Kept at vendors</h2>${caches.length > 0 ? cacheTable(caches, now) : empty('No cache is kept at a vendor now.', 'Where it saves money, the beginning of a long thread is kept at a vendor that rents out room for it; it shows here for as long as it is paid for. Caches that vendors keep by themselves show as “from cache” in transcripts.')}</section>
+<section aria-labelledby="caches"><h2 id="caches">Kept at vendors</h2>${caches.length > 0 ? cacheTable(caches, now) : empty('No vendor caches', 'When it saves money, Polylogue caches the start of a long thread at the vendor. Paid caches are listed here until they expire; automatic ones appear as “cached” in transcripts.')}</section>
 ${others.length > 0 && html`<section aria-labelledby="unused"><h2 id="unused">Not set up</h2><ul class="columns plainlist">${others.map(unused)}</ul></section>`}`,
   };
 }
@@ -64,7 +64,7 @@ ${facts([
     'Models',
     html`${amount(models)}${listedSecondsAgo !== undefined && [', listed ', ago(now - listedSecondsAgo * 1_000, now)]}`,
   ],
-  ['Questions', amount(calls)],
+  ['Model calls', amount(calls)],
   ['Cost', dollars(costUsd)],
   ['Tokens', amount(usage.input + usage.output)],
   endpoints.length > 0 ? ['Address', html`<code>${line(endpoints.join(', '), 120)}</code>`] : undefined,
@@ -101,14 +101,14 @@ function sumOf(hours: ProviderView['hours']): { attempts: number; failures: numb
 }
 
 function overall(health: readonly HealthView[]): Markup {
-  if (health.length === 0) return pill('plain', 'not asked lately');
+  if (health.length === 0) return pill('plain', 'not used recently');
   const bad = health.filter(({ state }) => state !== 'closed');
-  if (bad.length === 0) return pill('good', 'well');
+  if (bad.length === 0) return pill('good', 'healthy');
   const wide = bad.find(({ scope }) => scope === 'key' || scope === 'account');
-  return pill(wide ? 'bad' : 'warn', wide ? stateWords[wide.state] : 'in part');
+  return pill(wide ? 'bad' : 'warn', wide ? stateWords[wide.state] : 'degraded');
 }
 
-const scopes = { key: 'all of it', account: 'the account', model: 'model', key_model: 'model, this key' } as const;
+const scopes = { key: 'provider', account: 'account', model: 'model', key_model: 'model (this key)' } as const;
 
 function healthTable(title: string, health: readonly HealthView[], now: number): Markup {
   const rows = health.map(each => [
@@ -122,8 +122,8 @@ function healthTable(title: string, health: readonly HealthView[], now: number):
     each.class === undefined ? '–' : line(each.class.replaceAll('_', ' '), 40),
     pause(each, now),
   ]);
-  const heads = ['What', 'Breaker', 'Latency', 'Errors, 30 s', 'In a row', 'Last error', 'Since'];
-  return table(`How ${line(title, 60)} does`, heads, rows);
+  const heads = ['Scope', 'State', 'Latency', 'Errors, 30 s', 'Consecutive', 'Last error', 'Since'];
+  return table(`Health of ${line(title, 60)}`, heads, rows);
 }
 
 const moods: Readonly<Record<HealthView['state'], Mood>> = {
@@ -134,10 +134,10 @@ const moods: Readonly<Record<HealthView['state'], Mood>> = {
 };
 
 const stateWords = {
-  closed: 'closed: asked',
-  open: 'open: not asked',
-  half_open: 'half open: tried',
-  quarantined: 'quarantined: key refused',
+  closed: 'active',
+  open: 'paused',
+  half_open: 'testing',
+  quarantined: 'key rejected',
 } as const;
 
 function pause({ since, state, why, retryAfterSeconds }: HealthView, now: number): Child {
@@ -156,7 +156,7 @@ function cacheTable(caches: readonly CacheView[], now: number): Markup {
     ago(created, now),
     ahead(expires, now),
   ]);
-  return table('Caches at vendors', ['Thread', 'Model', 'Tokens', 'Holds', 'Made', 'Ends'], rows);
+  return table('Vendor caches', ['Thread', 'Model', 'Tokens', 'Contents', 'Created', 'Expires'], rows);
 }
 
 const unused = ({ title, setting }: ProviderView): Markup =>

@@ -199,4 +199,4 @@ const noAgent = notAllowed(
 
 const readingOnly = notAllowed('lets you read and nothing else', 'is not read_only');
 
-const unsure = problemPage(400, 'Not deleted', 'To delete a thread, tick the box that says that you are sure.');
+const unsure = problemPage(400, 'Not deleted', 'Select the confirmation box to delete the thread.');

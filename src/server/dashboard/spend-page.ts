@@ -28,9 +28,9 @@ export async function spendPage(visit: Visit): Promise<Page> {
   return {
     title: 'Spend',
     place: '/spend',
-    body: html`<h1>Spend</h1><p class="lede">What your calls cost, in US dollars at the vendors' list prices. Days are those of UTC.</p>
+    body: html`<h1>Spend</h1><p class="lede">Cost of your calls in US dollars at list price. Days are in UTC.</p>
 <div class="row apart"><div class="choice" role="group" aria-label="Period">${periods.map(period => choice(link(period, by), `${period} days`, period === days))}</div><a class="button" href="/spend.csv?days=${days}" download>Export as CSV</a></div>
-${rows.length === 0 ? html`<section>${empty('Nothing was spent in this time.', 'Each question to a model is written down here with its tokens and what it cost.')}</section>` : await found(visit, rows, days, by)}`,
+${rows.length === 0 ? html`<section>${empty('No spend in this period', 'Every model call is recorded with its tokens and cost.')}</section>` : await found(visit, rows, days, by)}`,
   };
 }
 
@@ -122,9 +122,9 @@ async function forecast({ own, now }: Visit): Promise<[string, Child]> {
 
 const kindNames = {
   answers: 'Answers',
-  web_search: 'Searches of the web',
-  cache_storage: 'Caches at vendors',
-  embedding: 'Vectors',
+  web_search: 'Web searches',
+  cache_storage: 'Vendor caches',
+  embedding: 'Embeddings',
 };
 
 const link = (period: number, group: string) => `/spend?days=${period}&by=${group}`;
@@ -137,10 +137,10 @@ async function found(visit: Visit, rows: readonly SpendRow[], days: number, by: 
     ['Cost', html`<strong>${mark(usage)}${dollars(costUsd)}</strong>`],
     await forecast(visit),
     ['Caches', saved < 0 ? `cost ${dollars(-saved)} more than they saved` : `saved ${dollars(saved)}`],
-    ['Questions', amount(calls)],
-    unpriced > 0 ? ['Without a known price', amount(unpriced)] : undefined,
+    ['Model calls', amount(calls)],
+    unpriced > 0 ? ['Model calls without a price', amount(unpriced)] : undefined,
     ['Input tokens', mark(usage) + amount(usage.input)],
-    ['of them from caches', amount(usage.cacheRead)],
+    ['Cached input tokens', amount(usage.cacheRead)],
     ['Output tokens', mark(usage) + amount(usage.output)],
     usage.estimated ? ['~ includes an estimate', `for ${plural(usage.estimated, 'question')}`] : undefined,
     ...spendByKind(rows)
@@ -203,5 +203,5 @@ function sums(rows: readonly SpendRow[], by: SpendKey, called: string = by): Mar
     mark(usage) + amount(usage.output),
   ]);
   const name = called.charAt(0).toUpperCase() + called.slice(1);
-  return html`${table(`Spend by ${called}`, [name, 'Cost', 'Share', 'Questions', 'Input', 'From caches', 'Output'], cells)}${all.length > maxRows && html`<p class="soft small">${plural(all.length - maxRows, 'further row')} ${by === 'day' ? 'before' : 'cost less'}.</p>`}`;
+  return html`${table(`Spend by ${called}`, [name, 'Cost', 'Share', 'Model calls', 'Input', 'Cached', 'Output'], cells)}${all.length > maxRows && html`<p class="soft small">${plural(all.length - maxRows, 'further row')} ${by === 'day' ? 'before' : 'cost less'}.</p>`}`;
 }

@@ -31,7 +31,7 @@ export async function threadsPage({ url, now }: Visit, threads: ThreadsData): Pr
   return {
     title: words === '' ? 'Threads' : 'Threads found',
     place: '/threads',
-    body: html`<h1>Threads</h1><p class="lede">What was said, with the files that went along. A thread can be gone on with by its id, with another model too.</p>
+    body: html`<h1>Threads</h1><p class="lede">Stored conversations and the files that were sent. Continue one with its continuation_id and any model.</p>
 ${filterForm(url, 'Search all turns', [])}
 ${words === '' ? await all(threads, now, url) : await found(threads, now, words)}`,
   };
@@ -53,8 +53,8 @@ async function all(threads: ThreadsData, now: number, url: URL): Promise<Markup>
       ? html`<p>There are no older ones. <a href="/threads">Back to the newest</a></p>`
       : empty(
           'No threads yet.',
-          'Each question that your agent asks begins one, or goes on with one by its continuation_id.',
-          html`To bring one from elsewhere: <code>polylogue import FILE</code>`,
+          'Every question your agent asks starts a thread or continues one.',
+          html`Import one: <code>polylogue import FILE</code>`,
         );
   return html`<ul class="threads">${heads.map(head => entry(head, now))}</ul>
 ${pager(url, last && { before: `${last.updatedAt}:${last.id}` })}`;
@@ -63,8 +63,7 @@ ${pager(url, last && { before: `${last.updatedAt}:${last.id}` })}`;
 async function found(threads: ThreadsData, now: number, words: string): Promise<Markup> {
   const hits = await threads.search({ text: words, limit: perPage });
   const back = html`<a href="/threads">Show all</a>`;
-  if (hits.length === 0)
-    return empty('Nothing was found.', 'All words must occur in one turn; beginnings of words are enough.', back);
+  if (hits.length === 0) return empty('No matches', 'All words must occur in the same turn. Prefixes match.', back);
   const entries = hits.map(({ thread, seq, snippet }) =>
     entry(
       thread,
@@ -113,7 +112,7 @@ export async function threadPage(visit: Visit, threads: ThreadsData, thread: Thr
 <h1 class="bidi">${line(thread.title, 200) || 'Untitled'}</h1>
 ${head(thread, visit.now, branches)}
 <div class="row actions">${exportLinks}${threads.change && removal(visit, thread)}</div>
-${pages}${shown.length > 0 ? shown : html`<p class="soft">No turn stands here.</p>`}${pages}`,
+${pages}${shown.length > 0 ? shown : html`<p class="soft">No turns on this page.</p>`}${pages}`,
   };
 }
 
@@ -125,12 +124,12 @@ function head(thread: Thread, now: number, branches: readonly ThreadHead[]): Mar
   const panels = turns.some(({ modelMetadata }) => modelMetadata?.voices);
   return facts([
     ['continuation_id', html`<code>${id}</code>`],
-    ['Begun with', line(toolName, 60)],
+    ['Started with', line(toolName, 60)],
     ['Project', html`<span class="bidi" title="${line(workspace)}">${line(lastPart(workspace), 60)}</span>`],
     ['Turns', amount(turns.length)],
     ['Tokens', amount(totals.tokens)],
     ['Cost', dollars(totals.costUsd)],
-    ['Begun', ago(createdAt, now)],
+    ['Started', ago(createdAt, now)],
     ['Last used', ago(updatedAt, now)],
     ['Expires', ahead(expiresAt, now)],
     parent && [
@@ -146,7 +145,7 @@ function head(thread: Thread, now: number, branches: readonly ThreadHead[]): Mar
           ),
         ]
       : undefined,
-    panels ? ['Consensus', html`<a href="/threads/${id}/verdicts">side by side</a>`] : undefined,
+    panels ? ['Consensus', html`<a href="/threads/${id}/verdicts">Compare verdicts</a>`] : undefined,
   ]);
 }
 
@@ -173,7 +172,7 @@ export function comparePage({ data, now }: Visit, thread: Thread, other: Thread)
 const formNames = { md: 'Markdown', html: 'web page', jsonl: 'JSONL' } as const;
 
 function removal(visit: Visit, { id, turns }: Thread): Markup {
-  const sure = html`<p><label><input type="checkbox" name="sure" value="yes" required> Yes, delete all ${plural(turns.length, 'turn')} for good</label></p><button class="danger">Delete this thread</button>`;
+  const sure = html`<p><label><input type="checkbox" name="sure" value="yes" required> Yes, permanently delete all ${plural(turns.length, 'turn')}</label></p><button class="danger">Delete this thread</button>`;
   return html`<details><summary class="button">Delete …</summary><div class="card">${form(visit, `/threads/${id}/delete`, sure)}</div></details>`;
 }
 

@@ -29,11 +29,11 @@ interface Panel {
 export function verdictsPage({ data }: Visit, thread: Thread): Page {
   const panels = panelsOf(thread);
   return {
-    title: 'Consensus side by side',
+    title: 'Compare verdicts',
     place: '/threads',
     body: html`<p class="small"><a class="bidi" href="/threads/${thread.id}">← ${line(thread.title, 80) || 'Thread'}</a></p>
-<h1>Consensus side by side</h1>
-${panels.length > 0 ? panels.map(panel => panelPart(data, thread, panel)) : html`<p class="lede">No panel judged anything in this thread. Ask for one with the tool <code>consensus</code>.</p>`}`,
+<h1>Compare verdicts</h1>
+${panels.length > 0 ? panels.map(panel => panelPart(data, thread, panel)) : html`<p class="lede">This thread has no consensus. Use the <code>consensus</code> tool to run one.</p>`}`,
   };
 }
 
@@ -89,7 +89,7 @@ function textOf(turn: StoredTurn, record: PanelistRecord): string {
   const { content } = turn;
   const { from, to } = record;
   if ((from === 0 && to === content.length) || standsAt(turn, record)) return content.slice(from, to);
-  return 'Where this verdict stands in its turn is not known any more; the transcript has it.';
+  return 'This verdict cannot be located in its turn; see the transcript.';
 }
 
 const standsAt = ({ content }: StoredTurn, { from, expert, model, stance }: PanelistRecord): boolean =>

@@ -16,7 +16,7 @@ import {
   type UpgradeHandler,
 } from './routes.ts';
 
-const notFound = refusalFor(404, 'path', 'There is nothing at this path.', {
+const notFound = refusalFor(404, 'path', 'Not found.', {
   next: 'MCP is at /mcp, single tools at /api/tools/NAME.',
 });
 
@@ -40,7 +40,7 @@ const clientDisconnected = refusalFor(400, 'body', 'The body ended too soon.', {
 });
 
 const methodNotAllowed = (allowed: readonly string[]): Refusal =>
-  refusalFor(405, 'method', 'This path does not take this method.', {
+  refusalFor(405, 'method', 'Method not allowed.', {
     next: `It takes ${allowed.join(', ')}.`,
     headers: { Allow: allowed.join(', ') },
   });
@@ -56,7 +56,7 @@ export function refusalOf(error: unknown): Refusal {
 const statuses: Partial<Record<ErrorKind, Refusal['status']>> = { input: 400, security: 403, limit: 503, storage: 503 };
 
 const failed = refusalFor(500, 'bug', 'The server failed at this request.', {
-  next: 'Send it again; if it fails again, see the log of the server.',
+  next: 'Retry; if it fails again, see the server log.',
 });
 
 export interface RouterParts

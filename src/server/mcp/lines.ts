@@ -168,8 +168,8 @@ export const stillRunning = {
   params: { level: 'debug', logger: 'polylogue', data: 'The input has ended; calls are still running.' },
 } as const;
 
-/** Writes to a client whose input has ended, soon and then twice a second: a pipe that nobody reads is noticed only by writing to it. */
-export function probeReader(write: (message: typeof stillRunning) => void): { stop(): void } {
-  const timers = [setTimeout(write, 50, stillRunning), setInterval(write, 500, stillRunning)];
+/** Writes to a client whose input has ended, twice a second: a pipe that nobody reads is noticed only by writing to it. */
+export function probeReader(write: (message: typeof stillRunning) => void, firstMs = 500): { stop(): void } {
+  const timers = [setTimeout(write, firstMs, stillRunning), setInterval(write, 500, stillRunning)];
   return { stop: () => timers.forEach(clearTimeout) };
 }

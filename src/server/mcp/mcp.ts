@@ -113,7 +113,7 @@ function unknownPrompt(name: string, prompts: HostPrompts): ProtocolError {
   const shown = JSON.stringify(name.slice(0, 60));
   return new ProtocolError(
     ProtocolErrorCode.InvalidParams,
-    `There is no prompt ${shown}; there are ${names.join(', ')}.`,
+    `Unknown prompt ${shown}; known prompts: ${names.join(', ')}.`,
   );
 }
 

@@ -150,7 +150,7 @@ async function detailsOf(jobs: HostJobs, job: Job, reader: Omit<PagedFor, 'keep'
     case 'cancelled':
       return taskOf(job, 'cancelled');
     case 'interrupted': {
-      const message = 'The process that ran this call ended before the answer came. Send the call again.';
+      const message = 'The process that ran this call ended before the answer came. Resend the call.';
       return { ...taskOf(job, 'failed', message), error: { code: ProtocolErrorCode.InternalError, message } };
     }
   }

@@ -73,7 +73,7 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
       else write(JSON.stringify(line.refused));
       while (forwarder.unsent() > maxUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
     }
-    const probes = probeReader(message => write(JSON.stringify(message)));
+    const probes = probeReader(message => write(JSON.stringify(message)), 50);
     if (!end.signal.aborted) await Promise.race([forwarder.endInput(), once(end.signal, 'abort')]);
     probes.stop();
   } finally {
@@ -112,7 +112,7 @@ function openerOf(options: ProxyOptions): MessageForwarderOptions['open'] {
     if ('token' in access) return access.token;
     for (let left = announceMs; !(await access.isOurs()); left -= askEveryMs) {
       if (left <= 0)
-        throw securityError(`The daemon at ${url} is none of this data folder, and may be anybody's.`, {
+        throw securityError(`The daemon at ${url} does not belong to this data directory and may be anybody's.`, {
           next: 'Set POLYLOGUE_PORT to a port that nobody uses; or, where you trust it, name it with --url, and give POLYLOGUE_TOKEN.',
         });
       await clock.sleep(askEveryMs, signal);

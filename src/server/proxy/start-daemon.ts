@@ -178,7 +178,7 @@ export async function reachDaemon(options: ReachOptions, again: boolean, signal:
       const end = started?.daemon.end();
       if (end !== undefined)
         throw configError(`The daemon that was started ended at once. It said: ${end || 'nothing'}`, {
-          next: 'Run "polylogue serve" to see what it needs.',
+          next: 'Run "polylogue serve" to see the error.',
         });
       if (state === 'other' || waited > maxMs) throw unreachable(url, state);
       if (state === 'absent' && !started && (!again || waited > returnMs)) {

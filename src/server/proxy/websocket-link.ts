@@ -180,7 +180,7 @@ function refusedBy(url: string, status: number, refusal: Refused | undefined): A
 }
 
 const unreachable = (url: string, cause?: Error): AppError =>
-  storageError('unavailable', `The daemon at ${url} can't be reached${cause ? `: ${cause.message}` : ''}.`, {
+  storageError('unavailable', `The daemon at ${url} cannot be reached${cause ? `: ${cause.message}` : ''}.`, {
     retryable: true,
     next: 'See whether it runs: polylogue status',
     cause,

@@ -101,7 +101,7 @@ export function openFrameCall(options: FrameCallOptions) {
       sendProgress();
     },
     cancel() {
-      const next = 'Send the call again when it is wanted after all.';
+      const next = 'Resend the call if you still need it.';
       const facts = { code: 'CANCELLED', error_class: 'cancelled', message: 'The call was cancelled.' } as const;
       end({ error: ownError({ ...facts, tool: name }, next), reason: cancelledError() });
     },

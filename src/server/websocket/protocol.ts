@@ -212,7 +212,7 @@ export interface RefusedText {
 
 /** The answer to a message that is none of the protocol's. */
 export function refusedFrame({ class: kind, message, id, tool, isCall }: RefusedText): ServerFrame {
-  const next = 'Correct the message and send it again; docs/frame-protocol.md has an example of each.';
+  const next = 'Correct the message and resend it; docs/frame-protocol.md has an example of each.';
   const error = ownError({ code: 'INVALID_REQUEST', error_class: kind, message, tool }, next);
   if (id && isCall)
     return { op: 'call_tool_res', request_id: id, outputs: [{ type: 'text', text: '' }], text: '', error };

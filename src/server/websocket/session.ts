@@ -131,7 +131,7 @@ export class FrameSession {
       return;
     }
     const message = `The request_id "${requestId}" is that of a call that still runs.`;
-    const next = 'Wait for its call_tool_res, cancel it, or give this call an id of its own.';
+    const next = 'Wait for its call_tool_res, cancel it, or give this call a different id.';
     const error = ownError({ code: 'DUPLICATE', error_class: 'running', message, tool: name }, next);
     void this.#send({ op: 'error', request_id: requestId, message, error });
   }
@@ -202,7 +202,7 @@ export class FrameSession {
   #busy(requestId: string, tool: string): ResultFrame {
     const message = 'This session has too many requests under way, or too large ones.';
     const facts = { code: 'OVER_CAPACITY', error_class: 'over_capacity', message, tool, retry_after: 5 } as const;
-    const error = ownError(facts, 'Send the same call again once some of them are over.');
+    const error = ownError(facts, 'Resend the call once some of them have ended.');
     const { compatText } = this.#options.rules;
     const outputs = [{ type: 'text' as const, text: '' }];
     return { op: 'call_tool_res', request_id: requestId, outputs, ...(compatText && { text: '' }), error };

@@ -135,7 +135,7 @@ const broken: ToolReply = {
   isError: true,
   document: {
     status: 'error',
-    error: { code: 'INTERNAL_SERVER_ERROR', class: 'bug', message: 'Something went wrong in this server itself.' },
+    error: { code: 'INTERNAL_SERVER_ERROR', class: 'bug', message: 'Internal error in this server.' },
   },
-  text: 'Something went wrong in this server itself.',
+  text: 'Internal error in this server.',
 };

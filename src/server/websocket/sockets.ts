@@ -13,7 +13,7 @@ export const refusals = {
     next: 'Send it as "Authorization: Bearer TOKEN" with the request for the connection.',
   }),
   tokenReplaced: refusalFor(401, 'token_replaced', 'A token was replaced while this connection began.', {
-    next: 'Connect again, with the token that holds now.',
+    next: 'Reconnect with a valid token.',
   }),
   tooMany: refusalFor(503, 'connections', 'There are too many connections.', {
     next: 'Try again later.',
@@ -35,11 +35,11 @@ export const refusals = {
     status: 426,
     headers: { Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' },
   } satisfies Refusal,
-  internalFailure: refusalFor(500, 'internal', 'Something went wrong in this server itself.', {
+  internalFailure: refusalFor(500, 'internal', 'Internal error in this server.', {
     next: 'Try again, and tell the operator.',
   }),
   notAllowed: (message: string) =>
-    refusalFor(403, 'root', message, { next: 'Ask the operator which folders the token may read.' }),
+    refusalFor(403, 'root', message, { next: 'Ask the operator which directories the token may read.' }),
 };
 
 export interface OpenSocket {

@@ -257,7 +257,7 @@ export function redisLink(options: RedisLinkOptions) {
     },
     /** Makes a new connection: the name may lead to another server by now. */
     renew(): void {
-      session?.end(new Error('connecting anew'));
+      session?.end(new Error('reconnecting'));
     },
     close(): void {
       closed = true;

@@ -9,7 +9,7 @@ export async function readAuthorities(path: string): Promise<string> {
     throw new Error('it holds no certificate in PEM');
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw storageError('unavailable', `The certificates of REDIS_CA_FILE can't be read: ${why}`, {
+    throw storageError('unavailable', `The certificates of REDIS_CA_FILE cannot be read: ${why}`, {
       cause: error,
       next: 'Let it name a file of certificates in PEM, as the authority that signed the certificate of the Redis gives it.',
     });
@@ -108,7 +108,7 @@ export function redisFailure(error: unknown, address: string): AppError {
       });
     case 'unreachable': {
       const advice = tlsAdvice(error);
-      const why = advice === undefined ? "can't serve now" : "can't be trusted";
+      const why = advice === undefined ? 'cannot serve now' : 'cannot be trusted';
       return storageError('unavailable', `The Redis at ${address} ${why}: ${raw}`, {
         ...details,
         ...(advice !== undefined && { retryable: false }),
@@ -116,7 +116,7 @@ export function redisFailure(error: unknown, address: string): AppError {
           advice ??
           (accessDenied.has(code)
             ? access
-            : 'Check that it runs and that REDIS_URL names it, with rediss:// where it speaks TLS and redis:// where not; it is tried again without end, so the next call may work.'),
+            : 'Check that Redis is running and that REDIS_URL points to it (rediss:// for TLS, redis:// without). Polylogue keeps reconnecting, so the next call may work.'),
       });
     }
     case 'refused':

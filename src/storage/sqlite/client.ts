@@ -106,7 +106,7 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
       const error = storageError('unavailable', `The writer of ${options.file} ended unexpectedly.`, {
         cause,
         retryable: true,
-        next: 'Try again: it is started anew. Read the thread first, because the change may have been made.',
+        next: 'Retry: it restarts. Read the thread first, because the change may have been made.',
       });
       for (const { reject } of waiting.values()) reject(error);
       waiting.clear();

@@ -83,23 +83,23 @@ export function sqliteFailure(error: unknown, file: string): AppError {
   switch (extended & 0xff) {
     case code.corrupt:
     case code.notADb:
-      return storageError('corrupt', `The file of the threads, ${file}, is damaged: ${raw}.`, {
+      return storageError('corrupt', `The thread database ${file} is damaged: ${raw}.`, {
         ...details,
         next: 'Try once more: a damaged file is set aside and what is intact of it is kept in a new one.',
       });
     case code.busy:
     case code.locked:
     case code.protocol:
-      return storageError('unavailable', `Another program kept ${file} locked for too long.`, {
+      return storageError('unavailable', `Timed out waiting for ${file}: another program has it locked.`, {
         ...details,
         retryable: true,
-        next: 'Try again in a moment; if it stays so, end the program that holds the file open.',
+        next: 'Retry in a moment. If it persists, stop the program that holds the lock.',
       });
     case code.readOnly:
     case code.cantOpen:
-      return storageError('unavailable', `The file of the threads, ${file}, cannot be opened for writing: ${raw}.`, {
+      return storageError('unavailable', `Cannot open the thread database ${file} for writing: ${raw}.`, {
         ...details,
-        next: 'Give this user the right to write to it and its directory, or set POLYLOGUE_HOME to another one.',
+        next: 'Grant this user write access to the file and its directory, or set POLYLOGUE_HOME to another directory.',
       });
     case code.ioError:
       return failedIo('writing', file, raw, details);
@@ -111,7 +111,7 @@ export function sqliteFailure(error: unknown, file: string): AppError {
 type Extra = Partial<ErrorDetails>;
 
 const full = (file: string, details: Extra): AppError =>
-  storageError('storage_full', `There is no room left for ${file}.`, {
+  storageError('storage_full', `No disk space left for ${file}.`, {
     ...details,
     next: 'Free space on that disk, or delete threads; the next call works again without a restart.',
   });

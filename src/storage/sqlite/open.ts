@@ -160,7 +160,7 @@ function open(options: OpenOptions, thorough: boolean): OpenFile | undefined {
   createPrivate(file);
   if (statSync(file).size === 0 && logReader(file).frames > 0) {
     // SQLite deletes the log of an empty file.
-    repair(file, undefined, 'it is empty beside its log', options);
+    repair(file, undefined, 'it is empty next to its log', options);
     return undefined;
   }
   const first = connect(file, { timeout: lockWaitMs });

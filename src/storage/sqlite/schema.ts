@@ -166,8 +166,8 @@ function versionOf(db: DatabaseSync, file: string): number {
     throw storageError('corrupt', 'its header or the definition of its tables is damaged');
   }
   if (owner === 0 && version === 0 && found.length === 0) return 0;
-  throw configError(`${file} is a database of another program.`, {
-    next: 'Set POLYLOGUE_HOME to a directory of its own, or move that file away.',
+  throw configError(`${file} belongs to another program.`, {
+    next: 'Set POLYLOGUE_HOME to a separate directory, or move that file away.',
   });
 }
 

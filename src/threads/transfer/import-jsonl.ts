@@ -264,7 +264,7 @@ async function makeWay({ store, clock }: ImportParts, { id }: Survey): Promise<v
   if (found.state === 'live') {
     throw inputError(`Thread ${id} is there already.`, {
       class: 'exists',
-      next: 'Import it as a new thread beside it (as_new, or --as-new), or go on with the one that is there.',
+      next: 'Import it as a new thread (as_new, or --as-new), or continue the existing one.',
       validationErrors: [{ field: 'as_new', error: 'the id is taken', allowed: ['true'] }],
     });
   }

@@ -73,7 +73,7 @@ export function createTracer(options: TracerOptions): Tracer {
 
 const tookTooLong = () =>
   limitError('size', `The trace was not done after ${totalMs / 1_000} seconds.`, {
-    next: 'Name the files or folders that matter in relevant_files, or trace by reading.',
+    next: 'Name the relevant files or directories in relevant_files, or trace by reading.',
   });
 
 async function traceProject(

@@ -164,7 +164,7 @@ async function well(run: Run, place: RepositoryPlace, args: readonly string[]): 
   const output = await run(args);
   if (output.exitCode === 0 || !output.complete) return output;
   const said = output.stderr.trim().split('\n', 1)[0] ?? '';
-  throw new AppError('input', `git can't read ${printablePath(place.top)}: ${said}`, {
+  throw new AppError('input', `git cannot read ${printablePath(place.top)}: ${said}`, {
     code: 'INVALID_INPUT_FORMAT',
     class: 'files',
     next: `See what "git ${args[0]}" says there, put it right, and send the step again.`,

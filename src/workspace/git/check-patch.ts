@@ -127,7 +127,7 @@ async function targetOf(
     missing ??= slashed;
   }
   if (missing === undefined) throw new UnfitPatch(`${name} is outside the repository`);
-  if (oldPath !== undefined) throw new UnfitPatch(`there is no file ${name}`);
+  if (oldPath !== undefined) throw new UnfitPatch(`unknown file ${name}`);
   if (!(await isInside(sandbox, join(top, missing)))) throw new UnfitPatch(`${name} is outside the roots`);
   return { path: missing };
 }

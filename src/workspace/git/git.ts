@@ -74,7 +74,7 @@ export function createGit(options: GitOptions) {
     const reference = parsePathReference(request.path, request.root, options.homeDir);
     if (isSkip(reference)) throw noFolder(request.path, reference.reason);
     const { places, notes } = await findRepositories(options, reference.literal ?? reference.path, request.signal);
-    if (places.length === 0) throw noFolder(request.path, 'no git repository is there, nor up to 5 folders below.');
+    if (places.length === 0) throw noFolder(request.path, 'no git repository is there, nor up to 5 directories below.');
     const repositories: RepositoryChanges[] = [];
     // One after the other: each keeps a disk busy by itself.
     for (const place of places) repositories.push(await readChanges(options, place, request));
@@ -97,7 +97,7 @@ export function createGit(options: GitOptions) {
 }
 
 const noFolder = (path: string, why: string): Error =>
-  inputError(`There is nothing to validate at "${path}": ${why}`, {
-    next: 'Name the folder of a git repository, or one above several, in "path"; "git init" makes one.',
+  inputError(`Nothing to validate at "${path}": ${why}`, {
+    next: 'Name the directory of a git repository, or one above several, in "path"; "git init" makes one.',
     validationErrors: [{ field: 'path', error: 'no git repository' }],
   });

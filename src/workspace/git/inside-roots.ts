@@ -157,7 +157,7 @@ async function checkSettings(options: PlaceOptions, { top, gitDir, commonDir }: 
 }
 
 const tooMuch = (top: string): Error =>
-  limitError('size', `The git data of ${printablePath(top)} has more folders or links than can be checked.`, {
+  limitError('size', `The git data of ${printablePath(top)} has more directories or links than can be checked.`, {
     next: 'Run "git pack-refs --all" and "git gc" there, or name another repository.',
   });
 

@@ -223,5 +223,5 @@ function placeOf(old: readonly string[], lines: readonly string[], stated: numbe
   if (first === undefined) throw new UnfitPatch(`the lines it changes are not there (near line ${stated ?? '?'})`);
   if (wanted !== undefined && places.includes(wanted)) return wanted;
   if (places.length === 1) return first;
-  throw new UnfitPatch(`the lines it changes stand at ${places.length} places`);
+  throw new UnfitPatch(`the lines it changes occur at ${places.length} places`);
 }

@@ -33,7 +33,7 @@ export async function findRepositories(
     const below: string[] = [];
     for (const folder of level) {
       throwIfAborted(signal);
-      if (++looked > maxFolders) return stop(found, `Only ${maxFolders} folders below "path" were searched.`);
+      if (++looked > maxFolders) return stop(found, `Only ${maxFolders} directories below "path" were searched.`);
       const listing = await sandbox.list(folder, maxEntries);
       if (isSkip(listing)) continue;
       const isRepository = folder !== around?.top && listing.entries.some(entry => entry.name === '.git');
@@ -52,7 +52,7 @@ export async function findRepositories(
 }
 
 function stop(found: FoundRepositories, note: string): FoundRepositories {
-  return { ...found, notes: [...found.notes, `${note} Name a folder further down for the others.`] };
+  return { ...found, notes: [...found.notes, `${note} Name a lower directory for the others.`] };
 }
 
 /** Upwards, but never out of the roots. */
@@ -89,7 +89,7 @@ export function checkRef(ref: string): string {
         ? 'it has a character that names of commits do not have'
         : undefined;
   if (problem === undefined) return ref;
-  throw inputError(`"${printablePath(ref)}" can't be compared to: ${problem}.`, {
+  throw inputError(`"${printablePath(ref)}" cannot be compared to: ${problem}.`, {
     next: 'Name one branch, tag or commit in compare_to, such as "main" or "HEAD~3".',
     validationErrors: [{ field: 'compare_to', error: problem, allowed: ['a branch, a tag, a commit'] }],
   });

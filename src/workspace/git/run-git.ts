@@ -159,12 +159,12 @@ function killGroup(pid: number | undefined): void {
 }
 
 const cannotRun = (error: Error): AppError =>
-  configError(`git can't be started (${error.message}).`, {
+  configError(`git cannot be started (${error.message}).`, {
     next: 'Install git 2.31 or newer and make sure that the server finds it on its PATH.',
     cause: error,
   });
 
 const tooSlow = (place: RepositoryPlace): AppError =>
   limitError('over_capacity', `git took too long in ${place.top} and was stopped.`, {
-    next: 'Try again, name the folder of one repository in "path", or see whether "git status" is slow there by itself.',
+    next: 'Retry, name the directory of one repository in "path", or check whether "git status" alone is slow there.',
   });

@@ -177,11 +177,11 @@ const ending = (): Error => cancelledError('The process is ending.');
 function failed({ failure, full, damaged }: IndexFailure): Error {
   if (damaged) {
     return storageError('corrupt', `The search index was damaged (${failure}) and has been thrown away.`, {
-      next: 'Send the call again: the index is made anew from the files.',
+      next: 'Resend the call: the index is rebuilt from the files.',
       retryable: true,
     });
   }
-  return storageError(full ? 'storage_full' : 'unavailable', `The search index can't be used: ${failure}.`, {
-    next: 'Check the free space and the rights of the data folder, or leave out use_search.',
+  return storageError(full ? 'storage_full' : 'unavailable', `The search index cannot be used: ${failure}.`, {
+    next: 'Check free space and permissions of the data directory, or omit use_search.',
   });
 }

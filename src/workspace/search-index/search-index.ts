@@ -187,7 +187,7 @@ function withLines(text: string, { text: masked, places = [] }: Masked): string 
 
 function unfinished({ done, total }: LookProgress): string {
   const how = total === 0 ? 'brought up to date' : `made, and ${done} of ${total} files are in it so far`;
-  return `the index is being ${how}; send the call again in a minute to search the other files, too.`;
+  return `the index is being ${how}; resend the call in a minute to search the other files, too.`;
 }
 
 async function vectorOf(

@@ -13,11 +13,11 @@ export async function documentText(
     const text = format === 'pdf' ? await pdfText(bytes) : await officeText(format, bytes);
     if (text.length > maxChars) return { tooLong: text.length };
     if (/\S/.test(text.replace(partTitle, ''))) return { text };
-    return { problem: 'No text stands in it; its pages may be pictures.' };
+    return { problem: 'It has no text; its pages may be scans.' };
   } catch (error) {
     const { name, message } = error instanceof Error ? error : new Error(String(error));
     if (name === 'PasswordException') return { problem: 'It is protected by a password.' };
-    return { problem: `It can't be read as ${format.toUpperCase()} (${message}).` };
+    return { problem: `It cannot be read as ${format.toUpperCase()} (${message}).` };
   }
 }
 

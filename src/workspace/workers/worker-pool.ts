@@ -226,7 +226,7 @@ function threadError(error: unknown, kind: JobKind): Error {
   if (kind === 'document') return tooMuch('more memory than there is for it', error);
   return kind === 'trace'
     ? limitError('size', 'The files are too much to trace at once.', {
-        next: 'Name fewer files or folders in relevant_files.',
+        next: 'Name fewer files or directories in relevant_files.',
         cause: error,
       })
     : limitError('size', 'A file is too much to be worked on whole.', {

@@ -174,8 +174,8 @@ describe('a thread of a program of the AI SDK', () => {
   });
 
   it.each([
-    [{ thread: 'nonsense' }, /not a continuation_id/],
-    [{ thread: 'last' }, /no thread in this project yet/],
+    [{ thread: 'nonsense' }, /Invalid continuation_id/],
+    [{ thread: 'last' }, /project has no threads yet/],
   ])('refuses %j', async (options, why) => {
     const polylogue = await rig.open();
     await expect(ask(polylogue, options, [user('Who?')])).rejects.toThrow(why);

@@ -168,7 +168,7 @@ describe('continuation_id', () => {
     const unanswered = await chat('Alone.');
     expect(unanswered.isError).toBe(true);
     const refused = await polylogue.call('threads', { action: 'fork', continuation_id: 'last' });
-    expect(refused.error.message).toMatch(/^Nothing in this thread was answered yet/);
+    expect(refused.error.message).toMatch(/^This thread has no answer yet/);
   });
 
   it('continues where a turn was damaged on the disk: reply, reading, list and export say which', async () => {

@@ -70,7 +70,7 @@ describe('polylogue doctor', () => {
     const summaries = wrong.findings.filter(({ what }) => what === 'COMPACTION_MODEL');
     expect(summaries.map(({ state }) => state)).toContain('warn');
     expect(summaries.find(({ state }) => state === 'warn')?.text).toContain('nothing-like-it');
-    expect(wrong.out).toContain('there is no provider \\"opnai\\"; there are');
+    expect(wrong.out).toContain('unknown provider \\"opnai\\"; known providers:');
     // What the vendor lists now is known, whatever the catalogue says.
     const names = wrong.findings.filter(({ text }) => text.startsWith('OPENAI_ALLOWED_MODELS:'));
     expect(names.map(({ text }) => text)).toEqual([expect.stringMatching(/"gtp-5".* is gpt-5\.$/)]);
@@ -104,11 +104,11 @@ describe('polylogue doctor', () => {
   it('shows what commands of an agent run in, and fails where a sandbox is required and missing', async () => {
     const off = await doctor({ AGENT_SANDBOX: 'off' }, ['--offline']);
     expect(off.find('agent sandbox')).toMatchObject({ state: 'note', text: 'none: AGENT_SANDBOX is off' });
-    // The home folder of these tests is their project, which no sandbox can hide.
+    // The home directory of these tests is their project, which no sandbox can hide.
     const required = await doctor({ AGENT_SANDBOX: 'require' }, ['--offline']);
     expect(required.find('agent sandbox')).toMatchObject({
       state: 'fail',
-      text: expect.stringContaining('home folder'),
+      text: expect.stringContaining('home directory'),
     });
     expect(required.code).toBe(1);
   });
@@ -121,11 +121,11 @@ describe('polylogue doctor', () => {
     const named = await doctor({ ...env, CUSTOM_MODEL_NAME: 'mine' });
     const nameless = await doctor(env);
     server.close();
-    expect([named.code, named.find('A server of your own')]).toMatchObject([
+    expect([named.code, named.find('A custom endpoint')]).toMatchObject([
       0,
       { state: 'ok', text: 'it answers, but has no list of models; 1 are known here' },
     ]);
-    expect(nameless.find('A server of your own')).toMatchObject({
+    expect(nameless.find('A custom endpoint')).toMatchObject({
       state: 'warn',
       next: expect.stringContaining('CUSTOM_MODEL_NAME'),
     });
@@ -164,9 +164,9 @@ describe('polylogue doctor', () => {
     });
     const warned = findings.filter(({ state }) => state === 'warn').map(({ what, text }) => `${what}: ${text}`);
     expect(warned).toEqual([
-      'tools: There is no tool "chatt".',
-      'tools: There is no tool "chet".',
-      expect.stringMatching(/^tools: There is no toolset "coed"; there are .*code/),
+      'tools: Unknown tool "chatt".',
+      'tools: Unknown tool "chet".',
+      expect.stringMatching(/^tools: Unknown toolset "coed"; known toolsets: .*code/),
       expect.stringMatching(/^configuration: EMBEDDING_MODEL is "foo"/),
       'RATE_LIMITS: "chat" is not of the form tool=number.',
     ]);

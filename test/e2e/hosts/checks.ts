@@ -45,7 +45,7 @@ const linesIn = (text: string) =>
     Number(number),
   );
 
-/** All that a host has to do; one that can't be started is named and skipped. */
+/** All that a host has to do; one that cannot be started is named and skipped. */
 export function checkHost(client: keyof typeof hostClis): void {
   for (const host of testHosts.filter(each => each.client === client)) {
     const reason = reasonAgainst(host);

@@ -25,7 +25,7 @@ export interface HostRig {
   close(): Promise<void>;
 }
 
-/** Why a host can't be tested here; undefined: it can. */
+/** Why a host cannot be tested here; undefined: it can. */
 export function reasonAgainst(host: TestHost): string | undefined {
   const [program, ...first] = hostCommand(host.cli);
   const { status, error, stderr } = spawnSync(program, [...first, '--version'], { encoding: 'utf8', timeout: 60_000 });

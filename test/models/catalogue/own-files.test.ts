@@ -100,7 +100,7 @@ describe("the operator's files about models", () => {
     expect((await model('gpt-5.2'))?.score).toBeLessThanOrEqual(20);
   });
 
-  it("are left out whole when they can't be read, and the server starts all the same", async () => {
+  it('are left out whole when they cannot be read, and the server starts all the same', async () => {
     const { polylogue } = await start({ 'bad.json': '{"models": [', 'bad.yml': 'a: [b' }, project => ({
       OPENAI_MODELS_CONFIG_PATH: project.path('bad.json'),
       GEMINI_MODELS_CONFIG_PATH: project.path('gone.json'),

@@ -63,10 +63,10 @@ describe('a model that is not asked', () => {
     const { clock, resilience } = await setUp({ scope, cause: 'rate_limit', lasting: false }, 5);
     await clock.advance(500);
     const error = resilience.blocked(model);
-    expect(error?.message).toBe(`${name} is not asked for the next 30 s: it failed 5 times in a row (rate_limit).`);
+    expect(error?.message).toBe(`${name} is paused for 30 s: it failed 5 times in a row (rate_limit).`);
     expect(error?.details).toMatchObject({
       ...{ class: 'rate_limit', retryable: true, retryAfterSeconds: 30, fault: { scope, lasting: false } },
-      next: 'Call again in 30 s, or name a model of another provider.',
+      next: 'Retry in 30 s, or choose a model from another provider.',
     });
     expect(await resilience.admit(model, 1_000, 'r')).toMatchObject({ message: error?.message });
     expect(resilience.blocked(sibling) === undefined).toBe(siblings === 0);

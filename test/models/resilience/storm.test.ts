@@ -123,7 +123,7 @@ describe('the breaker of one vendor', () => {
       retryAfterSeconds: expect.any(Number),
     });
     expect(error?.details.retryAfterSeconds).toBeLessThanOrEqual(30);
-    expect(error?.message).toMatch(/openai:gpt-5.*is not asked for the next \d+ s.*custom:spare/);
+    expect(error?.message).toMatch(/openai:gpt-5.*is paused for \d+ s.*custom:spare/);
     expect(asked(vendors.alpha) + asked(vendors.beta)).toBe(before);
   });
 

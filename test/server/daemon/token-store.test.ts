@@ -115,7 +115,7 @@ describe('a file of tokens that changes', () => {
 
   it.each([
     ['is broken', '{"tokens": [{"name": "ann", "token": "a-long', 'it is no JSON'],
-    ['is gone', undefined, "can't be read"],
+    ['is gone', undefined, 'cannot be read'],
     ['names the operator', JSON.stringify({ tokens: [named('operator')] }), 'POLYLOGUE_TOKEN'],
     ['holds nothing', '{"tokens": []}', 'tokens'],
   ])('and %s leaves all as it was, and is told of once', async (_how, text, why) => {

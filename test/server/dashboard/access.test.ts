@@ -67,7 +67,7 @@ describe('signing in', () => {
       const response = await signIn(token);
       expect(response.status).toBe(401);
       expect(cookieIn(response, 'polylogue_session')).toBe('');
-      expect(await response.text()).toContain('That is no token of this server.');
+      expect(await response.text()).toContain('Invalid token.');
     },
   );
 
@@ -115,7 +115,7 @@ describe('signing in', () => {
     const cookie = cookieIn(await signIn(tokens.alice), 'polylogue_session').split(';')[0] ?? '';
     const missed = await plain('/threads/mistyped', { headers: { cookie } });
     expect(missed.status).toBe(404);
-    expect(await missed.text()).toContain('Nothing here');
+    expect(await missed.text()).toContain('Not found');
     expect((await plain('/threads/mistyped')).status).toBe(401);
   });
 });
@@ -168,7 +168,7 @@ describe('a form that changes something', () => {
     for (const form of forms) {
       const refused = await reader.post(`/threads/${thread}/${form}`, { turn: '2', sure: 'yes' });
       expect(refused.status).toBe(403);
-      expect(await refused.text()).toContain('read and nothing else');
+      expect(await refused.text()).toContain('read-only');
     }
     expect((await alice.get(`/threads/${thread}`)).status).toBe(200);
   });
@@ -214,7 +214,7 @@ describe('what is another owner’s', () => {
       expect(page, path).not.toContain(thread);
       expect(page, path).not.toContain(call);
     }
-    expect(readable(await mallory.page('/spend'))).toContain('Nothing was spent');
+    expect(readable(await mallory.page('/spend'))).toContain('No spend in this period');
     const gone = new AbortController();
     const response = await plain('/live', {
       headers: { authorization: `Bearer ${tokens.mallory}`, accept: 'text/event-stream' },
@@ -230,7 +230,7 @@ describe('what is another owner’s', () => {
     await new Promise(resolve => setTimeout(resolve, 350));
     gone.abort();
     await reading;
-    expect(told.join('')).toContain('Nothing was asked yet.');
+    expect(told.join('')).toContain('No calls yet');
     expect(told.join('')).not.toMatch(/running<|gemini/);
   });
 

@@ -141,7 +141,7 @@ describe('in a browser', () => {
     const href = await card.locator('h3 a').getAttribute('href');
     await expect.poll(() => card.locator('[data-elapsed]').innerText()).toMatch(/^0:\d\d$/);
     await call.cancel();
-    await page.getByText('All quiet.').waitFor();
+    await page.getByText('No calls running').waitFor();
     expect(await page.evaluate('document.activeElement.getAttribute("href")')).toBe(href);
     expect(await page.locator('tbody tr').first().innerText()).toMatch(/chat\s+How long\?[\s\S]*!\s+cancelled/);
     expect(faults).toEqual([]);

@@ -31,7 +31,7 @@ function askingHost(): { host: ToolHost; done: string[] } {
 
 type Answer = { action: 'accept' | 'decline' | 'cancel'; content?: Record<string, boolean> };
 
-/** A client that answers so, or one whose user can't be asked. */
+/** A client that answers so, or one whose user cannot be asked. */
 function clientOf(era: keyof typeof eraVersions, answer: Answer | undefined, asked: string[]): Client {
   const capabilities = answer ? { elicitation: {} } : {};
   const mode = era === 'modern' ? { pin: eraVersions.modern } : era;

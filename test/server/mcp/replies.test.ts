@@ -229,7 +229,7 @@ describe('a tool that is not offered', () => {
     ['chat', { DISABLED_TOOLS: 'chat' }, /DISABLED_TOOLS/],
     ['debug', { POLYLOGUE_TOOLS: 'chat' }, /POLYLOGUE_TOOLS/],
     ['smart_file_query', {}, /needs kimi|needs moonshot|needs /],
-    ['chatt', {}, /nearest are chat/],
+    ['chatt', {}, /mean chat/],
   ])('%s with %j is told how to have it', async (name, env, words) => {
     const { head } = await call(await clientNamed('x', await start(env)), name, { prompt: 'p' });
     expect(head.error.code).toBe('TOOL_NOT_FOUND');

@@ -84,7 +84,7 @@ describe('the frame protocol over the product', () => {
     for (const id of ['1', '2']) client.call(id, 'chat', question(`Question ${id}?`));
     const results = await Promise.all(['1', '2'].map(id => client.result(id)));
     const waits = results.map(({ metadata }) => metadata?.latency_metrics.provider_sem_wait_ms ?? -1);
-    expect(Math.min(...waits)).toBe(0);
+    expect(Math.min(...waits)).toBeLessThan(100);
     expect(Math.max(...waits)).toBeGreaterThan(200);
   });
 

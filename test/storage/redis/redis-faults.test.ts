@@ -108,7 +108,7 @@ describe('a Redis that is not there', () => {
     const head = headOf();
     await eventually(() => store.create(head));
     expect((await store.head(head.id, start)).state).toBe('live');
-    expect(warnings).toEqual([expect.stringContaining("can't serve"), expect.stringContaining('works again')]);
+    expect(warnings).toEqual([expect.stringContaining('cannot serve'), expect.stringContaining('works again')]);
   });
 
   it('has lost nothing that was acknowledged when it comes back after a crash', async () => {

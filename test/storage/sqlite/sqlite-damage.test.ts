@@ -215,7 +215,7 @@ describe('a damaged SQLite file', () => {
     writeFileSync(place.file, '');
     writeFileSync(`${place.file}-wal`, log);
     expect((await liveThread(place.open(), id)).turns.map(({ content }) => content)).toEqual(['a', 'b']);
-    expect(place.warnings).toEqual([expect.stringContaining('it is empty beside its log')]);
+    expect(place.warnings).toEqual([expect.stringContaining('it is empty next to its log')]);
   });
 
   it('whose turns stand with another thread than their own gives each thread its own', async () => {

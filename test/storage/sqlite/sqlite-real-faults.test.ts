@@ -168,8 +168,8 @@ const fullAtStart: RealFault = {
       const { code, errors } = await full.ended;
       expect({ code, lines: full.lines(), errors }).toEqual({
         code: 0,
-        lines: ['4 true', expect.stringMatching(/^refused storage_full: There is no room left .* Free space/)],
-        errors: expect.stringMatching(/^warning: There is no room left for .* Threads can be read/),
+        lines: ['4 true', expect.stringMatching(/^refused storage_full: No disk space left .* Free space/)],
+        errors: expect.stringMatching(/^warning: No disk space left for .* Threads can be read/),
       });
       rmSync(join(folder, 'ballast'));
       const again = startBelow([], 'read', file, id);

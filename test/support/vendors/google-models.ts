@@ -24,7 +24,7 @@ const flash25: GoogleModel = {
 };
 const never = Number.POSITIVE_INFINITY;
 const plain: GoogleModel = { levels: [], instructions: true, cacheFrom: never, explicitFrom: never };
-/** Budgets are still taken for the sake of old programs, but thinking can't be switched off. */
+/** Budgets are still taken for the sake of old programs, but thinking cannot be switched off. */
 const newest: GoogleModel = {
   budget: { min: 1, max: 32_768, off: false },
   levels: fromLow,

@@ -74,7 +74,7 @@ export async function callTools(
 }
 
 function tooMany(call: ToolCall, { number, limits }: Round): CallOutcome {
-  const text = `Not run: one round may have ${limits.callsARound} calls. Call it again in the next round.`;
+  const text = `Not run: one round may have ${limits.callsARound} calls. Retry it in the next round.`;
   return refusal(call, call.args, number, 'refused', text);
 }
 
@@ -122,7 +122,7 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged | 'wait'
   const invalid = (problem: string): Judged => ({ outcome: 'invalid', problem, args: call.broken ?? call.args });
   if (!tool) {
     const names = input.tools.map(({ name }) => name).join(', ');
-    return invalid(`There is no tool "${safeCut(call.name, 100)}". There are: ${names}.`);
+    return invalid(`Unknown tool "${safeCut(call.name, 100)}". Known tools: ${names}.`);
   }
   if (call.broken !== undefined) {
     return invalid(

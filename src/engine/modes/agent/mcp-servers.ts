@@ -123,7 +123,7 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
   } catch (error) {
     await close();
     const why = error instanceof Error ? error.message : String(error);
-    parts.warn(`The MCP server ${server.id} can't be used: ${safeCut(why, 300)}`);
+    parts.warn(`The MCP server ${server.id} cannot be used: ${safeCut(why, 300)}`);
     return { tools: [], close: async () => {} };
   }
 }

@@ -47,7 +47,7 @@ export function planOutput(services: ModeServices, { args, request }: ParsedCall
     const extension = extensionIn(args.output_extension);
     return { directory: directory ?? join(dirname(question), 'responses'), stem, extension, overwrite };
   }
-  if (directory !== undefined) throw misplaced('output_dir', 'output_path is whole: it takes no output_dir beside it');
+  if (directory !== undefined) throw misplaced('output_dir', 'output_path is complete: it takes no output_dir');
   return { directory: dirname(exact), name: basename(exact), stem, extension: extname(exact).slice(1), overwrite };
 }
 
@@ -82,7 +82,7 @@ export function assertSeparateOutputs({ name }: OutputPlan, models: number): voi
 function taken(path: string, isFile: boolean): Error {
   const shown = printablePath(path);
   if (!isFile) {
-    return securityError(`${shown} is no file that may be replaced.`, { next: 'Name another output_path.' });
+    return securityError(`${shown} is not a file that may be replaced.`, { next: 'Name another output_path.' });
   }
   return inputError(`${shown} exists already.`, {
     class: 'exists',

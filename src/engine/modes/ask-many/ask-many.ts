@@ -102,7 +102,7 @@ const emptyAnswer = ({ candidate, finish }: ModelAnswer): AppError =>
     class: 'bad_upstream',
     provider: candidate.model.provider,
     model: candidate.model.id,
-    next: 'Ask again, or name another model in its place.',
+    next: 'Retry, or choose another model in its place.',
   });
 
 /** A question that can be asked, once. */

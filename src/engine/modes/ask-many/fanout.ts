@@ -49,7 +49,7 @@ async function readQuestion(services: CallServices, { args, request, signal, req
 const refused: readonly SkipCode[] = ['outside_roots', 'secret', 'not_regular'];
 
 function unreadable({ path, code, reason }: Skip): AppError {
-  const message = `The prompt can't be read. ${path}: ${reason}`;
+  const message = `The prompt cannot be read. ${path}: ${reason}`;
   const details = {
     next: 'Name one text file inside the project (PROJECT_ROOT or POLYLOGUE_ROOTS say where that is).',
     validationErrors: [{ field: 'file_path', error: `${code}: ${path}` }],
@@ -147,7 +147,7 @@ const hasFailed = ({ outcome }: TargetResponse): boolean => 'error' in outcome;
 function noAnswer(run: FanoutRun, responses: readonly TargetResponse[]): Reply {
   throwIfAborted(run.call.signal);
   const [first, ...others] = responses.flatMap(({ outcome }) => ('error' in outcome ? [outcome.error] : []));
-  if (!first) throw new TypeError('nobody was asked');
+  if (!first) throw new TypeError('no model was asked');
   const message = `None of the ${others.length + 1} models answered. The first: ${first.message}`;
   const error = others.length === 0 ? first : errorOfAll([first, ...others], message, first.details);
   return failed(run, error, { result: { responses: responses.map(factsOf) } });

@@ -160,8 +160,8 @@ function bodyOf(result: PanelResult): JsonObject {
     },
     skipped_for_cost: skippedForCost(result),
     next_steps: synthesis
-      ? 'Weigh the synthesis against the verdicts, present both agreement and minority view to the user, and decide.'
-      : 'Nobody brought the verdicts together: say yourself where they agree, where they differ, minority views included, and what follows.',
+      ? 'Check the synthesis against the verdicts, present the agreement and the minority view to the user, then decide.'
+      : 'No synthesis was made: summarize where the verdicts agree and differ, including minority views, and what follows.',
   };
 }
 

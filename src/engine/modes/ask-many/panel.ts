@@ -297,7 +297,7 @@ function nobodyAnswered(responses: readonly PanelistResponse[]): AppError {
   const [first, ...others] = outcomes.flatMap(outcome => (outcome.status === 'error' ? [outcome.error] : []));
   if (first) {
     return errorOfAll([first, ...others], message, {
-      next: `Name other models, or send the call again. About the first: ${first.details.next ?? first.message}`,
+      next: `Choose other models, or resend the call. For the first failure: ${first.details.next ?? first.message}`,
       retryable: [first, ...others].some(error => error.details.retryable === true),
     });
   }

@@ -82,8 +82,8 @@ function refuseTwins<Item extends PanelistRequest>(items: readonly Item[], key: 
     if (twin) {
       const same =
         twin.model === item.model ? `"${item.model}"` : `"${twin.model}" and "${item.model}" are one model and`;
-      throw inputError(`${same} would be asked twice with the stance "${item.stance}".`, {
-        next: 'Give each mention of a model a stance of its own (for, against, neutral), or name another model.',
+      throw inputError(`${same} is listed twice with the stance "${item.stance}".`, {
+        next: 'Give each entry a different stance (for, against, neutral), or choose another model.',
         validationErrors: [{ field: 'models', error: `duplicate: ${panelistName(item)}` }],
       });
     }
@@ -239,7 +239,7 @@ function panelistOf(text: string): PanelistRequest {
   const near = side ? undefined : stance.options.find(isNear);
   if (model !== '' && near === undefined) return { model, stance: side ?? 'neutral' };
   throw inputError(
-    `consensus can't ask "${safeCut(text.trim(), 80)}": ${near ? `"${word.trim()}" is no stance` : 'it names no model'}.`,
+    `consensus cannot ask "${safeCut(text.trim(), 80)}": ${near ? `"${word.trim()}" is no stance` : 'it names no model'}.`,
     {
       next: 'Write each of "models" as "id", "id:for", "id:against", "id:neutral", or {"model": "id", "stance": "against"}.',
       validationErrors: [
@@ -305,7 +305,7 @@ export function readPanelProgress(call: StepCall, state: WorkflowState | undefin
 function placeWarnings(stepNumber: number, at: number, { heard }: PanelProgress): string[] {
   if (heard[at]?.status === 'success') {
     return [
-      `Step ${at + 1} had come before: its verdict is given again, and nobody was asked. Begin anew with step 1.`,
+      `Step ${at + 1} had come before: its verdict is returned again, and no model was asked. Start over with step 1.`,
     ];
   }
   return stepNumber === at + 1 ? [] : [`Step ${stepNumber} came where step ${at + 1} was next: it counts as that.`];

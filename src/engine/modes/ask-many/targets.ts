@@ -93,7 +93,7 @@ function noProvider({ fanout }: ModeServices, name: string): AppError {
   return new AppError('input', `"${safeCut(name, maxShownLength)}" names no provider of this installation.`, {
     code: 'PROVIDER_NOT_FOUND',
     class: 'unknown',
-    next: `Before the colon may stand ${allowed.join(', ')}.`,
+    next: `Allowed before the colon: ${allowed.join(', ')}.`,
   });
 }
 
@@ -271,11 +271,11 @@ function tooLong(candidate: Candidate, tokens: number, { free, room }: { free: n
   const { window, provider, id } = candidate.model;
   return limitError(
     'tokens',
-    `The text has about ${tokens} tokens; ${modelName(candidate)} has room for ${free} beside an answer of ${room}.`,
+    `The text has about ${tokens} tokens; ${modelName(candidate)} has ${free} left for it with an answer of ${room}.`,
     {
       provider,
       model: id,
-      next: 'Shorten the text, or name a model with a larger window ("listmodels" shows them).',
+      next: 'Shorten the text, or choose a model with a larger context window (see "listmodels").',
       data: { window, tokens, answer: room },
     },
   );

@@ -212,7 +212,7 @@ async function askForDiagnosis(definition: DiagnoseMode, call: ThreadedCall, ser
       validationErrors: [{ field: 'stderr', error: 'missing' }],
     });
   const place = placeOf(services, call);
-  call.progress.stage('finding the files that the error speaks of');
+  call.progress.stage('finding the files that the error mentions');
   const found = await findFrames(place, readFrames(stderr));
   const own = Array.isArray(named) ? named.map(String) : [];
   const wanted = patch !== false;
@@ -276,12 +276,12 @@ const diagnosisForm = `Answer with one JSON object and nothing else:
  "evidence": [{"file": "path as it stands above", "line": 12, "text": "that line, as it is there"}],
  "impact": "what else this breaks, and for whom",
  "recommendation": "what to do",
- "needs": ["only where you can't tell: what would have to be sent"],
+ "needs": ["only where you cannot tell: what would have to be sent"],
  "patch": "PATCH"}
 Rest on what stands above: the error and the files. Where they do not say what went wrong, set can_tell to false, leave root_cause empty and say in needs what is missing; a guess is worse than that.`;
 
 const patchForm =
-  'In place of PATCH: the smallest unified diff that mends the cause, with paths as they stand above, three lines of context, and each context line exactly as it is in the file. Leave the key out where you are not sure, or where the cause is not in these files.';
+  'In place of PATCH: the smallest unified diff that fixes the cause, with paths as given above, three lines of context, and each context line exactly as it is in the file. Leave the key out where you are not sure, or where the cause is not in these files.';
 
 const noPatchForm = 'Leave the key "patch" out.';
 
@@ -321,7 +321,7 @@ async function diagnosisDocument(place: Place, diagnosis: Diagnosis): Promise<Js
   const { canTell, summary, rootCause, impact, recommendation, needs } = diagnosis;
   return {
     summary,
-    root_cause: canTell ? rootCause : "can't tell from this",
+    root_cause: canTell ? rootCause : 'cannot tell from this',
     evidence: await checkEvidence(place, diagnosis.evidence),
     impact: impact || undefined,
     recommendation: recommendation || undefined,

@@ -96,7 +96,7 @@ export function skippedDocument(mode: Definition, facts: Facts): JsonObject {
       status: words.reason,
       reason: `${words.because ?? `You are ${progress.confidence}`}; no expert was asked. To have it checked all the same, send the step again ${words.because ? 'as external' : 'with less confidence'}.`,
     },
-    next_steps: 'Present the result with its evidence and go on to the work itself.',
+    next_steps: 'Present the result with its evidence, then continue with the task.',
   };
 }
 
@@ -136,7 +136,8 @@ export function expertDocument(
     status: compat ? 'calling_expert_analysis' : 'expert_analysis_complete',
     expert_analysis: expertAnalysis(mode, text),
     next_steps: `Present both views. Check the expert’s points against the code before you act on them, the most severe first.${mode.expert?.after ? ` ${mode.expert.after}` : ''}`,
-    important_considerations: 'The expert saw only what it was sent. Say so where you disagree, and why.',
+    important_considerations:
+      'The expert saw only what it was sent. If you disagree with it, tell the user where and why.',
   };
 }
 
@@ -144,8 +145,8 @@ export function expertDocument(
 function afterSpecial({ status, object }: { status: string; object: Record<string, unknown> }): string {
   if (typeof object.next_steps === 'string' && object.next_steps !== '') return object.next_steps;
   return status === 'files_required_to_continue'
-    ? 'Send this step again with the same continuation_id and the files that the expert asks for in relevant_files.'
-    : 'The expert did not go through with it: "content" says why. Do as it says, or narrow the task, and send this step again with the same continuation_id.';
+    ? 'Resend this step with the same continuation_id and the requested files in relevant_files.'
+    : 'The expert declined; "content" says why. Follow its advice or narrow the task, then resend this step with the same continuation_id.';
 }
 
 function expertAnalysis(mode: Definition, text: string): JsonObject {

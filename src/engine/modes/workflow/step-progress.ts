@@ -68,7 +68,9 @@ export function orderWarning(tool: string, step: Step, before: WorkflowProgress 
       : `Step 1 began a new run; what came before stays in the conversation (${lastStep} steps). Send revises_step: 1 to correct a first step instead.`;
   }
   if (revises !== undefined)
-    return revises > lastStep ? `There is no step ${revises} to revise: this step was added.` : undefined;
+    return revises > lastStep
+      ? `Step ${revises} does not exist, so nothing was revised: this step was added.`
+      : undefined;
   if (number > lastStep + 1) return `Step ${number} followed step ${lastStep}: what lies between was not done here.`;
   return number > lastStep || (ended && number === lastStep)
     ? undefined

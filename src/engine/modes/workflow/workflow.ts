@@ -154,7 +154,7 @@ async function endWithoutExpert(
   if (mode.finish) return finish(stepCall, mode.finish(facts));
   if (step.useExpert === false)
     return local(stepCall, {
-      ...declinedDocument(mode, 'Present what you found, with its evidence.'),
+      ...declinedDocument(mode, 'Present your findings with their evidence.'),
       ...mode.verdict?.(facts),
     });
   const certain = mode.certain?.(step, call.args, facts.progress.settings) ?? false;
@@ -166,7 +166,7 @@ async function endWithoutExpert(
 }
 
 const nothingReadable =
-  'No file can be read here, by the expert either: no project is known. Start the server in a folder with .git or a project file (package.json, pyproject.toml …), let the host name the folder as a root, or set POLYLOGUE_ROOTS.';
+  'No file can be read here, by the expert either: no project is known. Start the server in a directory with .git or a project file (package.json, pyproject.toml …), let the host name the directory as a root, or set POLYLOGUE_ROOTS.';
 
 /**
  * The expert's answer to this very step, where nothing has changed since: who sends a step twice does not pay twice. Other
@@ -205,7 +205,7 @@ function answeredAgain(
 ): LocalTurn {
   const { mode, facts, call } = stepCall;
   call.warnings.push(
-    'The expert has answered this very step: its answer is given again, and nobody was asked. To ask anew, send what is new in findings, another model, or revises_step.',
+    'The expert has answered this very step: its answer is returned again, and no model was asked. To ask again, send what is new in findings, another model, or revises_step.',
   );
   const known = facts.progress.relevantFiles.length;
   const again = local(stepCall, {
@@ -268,9 +268,9 @@ function checkFirst(tool: string, mode: Definition, step: Step, args: Record<str
   const isAbsent = (value: unknown) => value === undefined || (Array.isArray(value) && value.length === 0);
   const absent = (mode.neededAtFirst ?? []).filter(name => isAbsent(args[name]));
   if (absent.length === 0) return;
-  throw inputError(`The first step of ${tool} needs ${absent.join(', ')}.`, {
+  throw inputError(`Step 1 of ${tool} requires ${absent.join(', ')}.`, {
     code: 'MISSING_PARAMETER',
-    next: `Send step 1 again with ${absent.join(', ')}.`,
+    next: `Resend step 1 with ${absent.join(', ')}.`,
     validationErrors: absent.map(field => ({ field, error: 'missing in step 1' })),
   });
 }
@@ -329,7 +329,7 @@ async function askExpert(
       ...document,
       ...declinedDocument(
         mode,
-        'Present what you found. No model is configured, so no expert was asked: set a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, …) or CUSTOM_API_URL to have one.',
+        'Present your findings. No expert was asked because no provider is configured: set a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, …) or CUSTOM_API_URL to enable expert reviews.',
       ),
       ...mode.verdict?.(facts),
     },
@@ -348,7 +348,7 @@ function tailOf(mode: Definition, { step, progress }: StepFacts<Record<string, u
     mode.brief?.(progress.settings).filter(Boolean).join('\n'),
     hypotheses.length > 0 && `Hypotheses so far:\n${hypotheses.join('\n')}`,
     bare
-      ? 'The caller brings a question and no findings of its own: judge by the files.'
+      ? 'The caller brings a question without findings: judge by the files.'
       : 'The caller’s findings are in the conversation above; judge them by the files.',
   ]
     .filter(Boolean)

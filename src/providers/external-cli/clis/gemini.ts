@@ -28,7 +28,7 @@ export const gemini: CliDefinition = {
     {
       says: /not running in a trusted directory/i,
       class: 'untrusted_folder',
-      hint: 'Gemini CLI works only in folders that its user trusts: run "gemini" there once and trust it, or set GEMINI_CLI_TRUST_WORKSPACE=true in the environment of this server.',
+      hint: 'Gemini CLI works only in directories that its user trusts: run "gemini" there once and trust it, or set GEMINI_CLI_TRUST_WORKSPACE=true in the environment of this server.',
     },
   ],
 };

@@ -85,7 +85,7 @@ describe('with everything approved', () => {
     expect(outcomes(reply)).toEqual(['ok', 'ok', 'ok', 'ok']);
     expect(asked).toHaveLength(2);
     expect(asked[0]).toContain(String.raw`node -e "console.log(\"ran\u{202e}\", 1)"`);
-    expect(asked[0]).toContain('covers: exactly these words in this folder');
+    expect(asked[0]).toContain('covers: exactly these words in this directory');
     expect(reply.sandbox).toBe('bubblewrap');
   });
 });

@@ -167,7 +167,7 @@ it('never changes the data folder of the server where that lies in the project, 
   ];
   const reply = await attempt(calls);
   expect(reply.tool_calls.map(({ outcome }: Document) => outcome)).toEqual(calls.map(() => 'refused'));
-  expect(told().match(/data folder of Polylogue|was not looked through/g)).toHaveLength(calls.length);
+  expect(told().match(/data directory of Polylogue|was not looked through/g)).toHaveLength(calls.length);
   expect(await readdir(project.path('.home/clis'))).toEqual([]);
 });
 

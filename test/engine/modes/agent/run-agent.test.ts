@@ -71,7 +71,7 @@ describe.each(loopVendors)('the agent loop on $id', vendor => {
         ?.messages.map(({ text }) => text)
         .join('\n') ?? '';
     expect(told).toContain('The gate is private.');
-    expect(told).toMatch(/There is no tool .{1,4}jump/);
+    expect(told).toMatch(/Unknown tool .{1,4}jump/);
     expect(told).toMatch(/at.{1,4} must be a text/);
     expect(result.text).toBe('I see.');
     const audited = on.events.filter(event => event.type === 'agent.call');

@@ -48,7 +48,7 @@ describe('the order of steps', () => {
     const wanting = await rig.call('debug', step(2, 2, id));
     expect(wanting).toMatchObject({
       status: 'files_required_to_continue',
-      next_steps: expect.stringContaining('again'),
+      next_steps: expect.stringContaining('Resend this step'),
     });
     const reply = await rig.call('debug', step(2, 2, { ...id, relevant_files: ['b.ts'] }));
     expect(reply).toMatchObject({
@@ -78,7 +78,7 @@ describe('the order of steps', () => {
       status: 'calling_expert_analysis',
       expert_analysis: { raw_analysis: 'FIRST VIEW' },
       complete_investigation: { relevant_files: ['a.ts'] },
-      metadata: { model_used: 'gpt-5-mini', warnings: [expect.stringContaining('nobody was asked')] },
+      metadata: { model_used: 'gpt-5-mini', warnings: [expect.stringContaining('no model was asked')] },
     });
     expect(rig.asked()).toBe(1);
     const known = await rig.call('debug', { ...last, findings: 'new evidence' });

@@ -181,9 +181,9 @@ const patterns = {
 export async function judgeCommand(call: CommandCall): Promise<CommandVerdict> {
   const { argv, entries } = call;
   if (argv.some(word => /\p{Cc}/u.test(word))) return { unknown: 'a word has a control character' };
-  if (!isIn(call.cwd, call.project)) return { unknown: 'its folder is outside of the project' };
+  if (!isIn(call.cwd, call.project)) return { unknown: 'its directory is outside of the project' };
   if (/(?:^|[\\/])(?:node_modules|\.git)(?:[\\/]|$)/.test(relative(call.project, call.cwd)))
-    return { unknown: 'its folder holds what others made' };
+    return { unknown: 'its directory holds what others made' };
   const own = entries?.map(formOfEntry);
   const named = own?.filter(({ words }) => hasWords(argv, words)) ?? [];
   if (own && named.length === 0) return { unknown: 'AGENT_COMMANDS does not list it' };

@@ -81,7 +81,7 @@ export function createCommandSandbox(options: CommandSandboxOptions): CommandSan
     probed.set(project, probing);
     const found = await probing;
     const holds = isIn(await realOf(options.home), project);
-    const result = holds ? { why: `the project ${project} holds the home folder` } : found;
+    const result = holds ? { why: `the project ${project} holds the home directory` } : found;
     if ('why' in result && mode === 'require') throw unavailable(result.why);
     return result;
   }

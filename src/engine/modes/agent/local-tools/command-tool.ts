@@ -31,13 +31,13 @@ export function commandTool(parts: LocalToolServices): AgentTool {
     effect: 'run',
     fields: {
       argv: z.array(z.string().max(4_000)).min(1).max(100).describe('["npm", "test"]'),
-      cwd: z.string().describe('Default: the project').optional(),
+      cwd: z.string().describe('Default: project root').optional(),
     },
     show: ({ argv, cwd }) => `${argv.map(shownWord).join(' ')}${cwd === undefined ? '' : `   (in ${cwd})`}`,
     async approval({ argv, cwd = '.' }) {
       const own = ownTarget(parts, argv, cwd);
       if (own !== undefined)
-        throw securityError(`${printablePath(own)} is inside the data folder of Polylogue (POLYLOGUE_HOME).`, {
+        throw securityError(`${printablePath(own)} is inside the data directory of Polylogue (POLYLOGUE_HOME).`, {
           next: 'Go on without it: nothing there is changed for a model.',
         });
       if (argv.map(shownWord).join(' ').length > maxShownLength) throw tooMuch(`${maxShownLength} characters`);
@@ -48,8 +48,8 @@ export function commandTool(parts: LocalToolServices): AgentTool {
       }
       return {
         key: `run_command ${JSON.stringify([folder, ...argv])}`,
-        covers: 'exactly these words in this folder',
-        asked: `it needs an approval of its own (${verdict.unknown}).`,
+        covers: 'exactly these words in this directory',
+        asked: `it needs a separate approval (${verdict.unknown}).`,
         instead: 'Use a usual command with files of the project, or let the user run it.',
       };
     },
@@ -115,7 +115,7 @@ const isOwn = ({ sandbox }: LocalToolServices, path: string): boolean => !path.i
 
 const tooMuch = (what: string): Error =>
   inputError(`The command has more than ${what}; it was not looked through, and is not run.`, {
-    next: 'Name fewer of them: a folder, or a part of them at a time.',
+    next: 'Name fewer of them: a directory, or a part of them at a time.',
   });
 
 /** Each word so that no other one looks like it: whatever is not plain is quoted, and signs beyond ASCII are escaped. */
@@ -246,7 +246,7 @@ function killGroup(pid: number | undefined): void {
 }
 
 const cannotStart = (program: string, error: Error): Error =>
-  configError(`${program} can't be started (${error.message}).`, {
+  configError(`${program} cannot be started (${error.message}).`, {
     next: 'Run another program, or go on without.',
     cause: error,
   });

@@ -115,7 +115,7 @@ export const fetchTool = (reachable: Reachable = publicWeb): AgentTool =>
 
 function checked(text: string, reachable: Reachable): URL {
   const url = URL.parse(text);
-  if (!url) throw inputError(`"${text.slice(0, 200)}" is no address.`, { next: 'Name it in full, as https://…' });
+  if (!url) throw inputError(`"${text.slice(0, 200)}" is not a URL.`, { next: 'Name it in full, as https://…' });
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refusedFetch(url, 'only http and https are read');
   if (url.username !== '' || url.password !== '') throw refusedFetch(url, 'addresses with credentials are not read');
   if (!reachable.port(url.port)) throw refusedFetch(url, `port ${url.port} is none of the web's own`);

@@ -97,7 +97,7 @@ const maxMatches = 200;
 
 const maxMatchLength = 300;
 
-const folder = z.string().describe('Folder; default: the project').optional();
+const folder = z.string().describe('Directory; default: project root').optional();
 
 const maxEntries = 1_000;
 
@@ -137,7 +137,7 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
     }),
     defineLocalTool({
       name: 'list_dir',
-      description: 'The entries of a folder.',
+      description: 'The entries of a directory.',
       effect: 'read',
       fields: { path: folder },
       async run({ path = '.' }) {
@@ -162,7 +162,7 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
     defineLocalTool({
       name: 'glob',
       description:
-        'Files whose path below a folder matches, such as src/**/*.ts. Ignored and build files are left out.',
+        'Files whose path below a directory matches, such as src/**/*.ts. Ignored and build files are left out.',
       effect: 'read',
       fields: { pattern: z.string().min(1).max(300), path: folder },
       async run({ pattern, path = '.' }, { signal }) {
@@ -175,7 +175,7 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
     }),
     defineLocalTool({
       name: 'search_text',
-      description: 'Lines that hold one of the texts, as file:line. The texts stand for themselves: no patterns.',
+      description: 'Lines that hold one of the texts, as file:line. The texts are literal: no patterns.',
       effect: 'read',
       fields: {
         texts: z.array(z.string().min(1).max(500)).min(1).max(20),

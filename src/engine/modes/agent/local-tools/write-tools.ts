@@ -111,13 +111,13 @@ function approvalOf(tool: string, { changes, guarded, places, diff: shown }: Pre
   const told = `Secrets are written back where they stood, in ${safeCut(places.join(', '), 1_000)}.`;
   const notes = places.length > 0 ? [told] : [];
   if (guarded.size === 0) return { ...everyCall(tool), basis, notes, shown };
-  const asked = `It changes what makes other programs run or obey something without being started for it: ${[...guarded.values()].join(', ')}. That needs an approval of its own, also under AGENT_APPROVE=all.`;
+  const asked = `It changes what makes other programs run or obey something without being started for it: ${[...guarded.values()].join(', ')}. That needs a separate approval, also under AGENT_APPROVE=all.`;
   const instead = 'Leave these files as they are, and say in your answer what the user should change in them.';
   return { asked, instead, basis, shown, notes: [asked, ...notes] };
 }
 
 const unfit = (why: string): Error =>
-  inputError(`The patch can't be applied: ${why}.`, {
+  inputError(`The patch cannot be applied: ${why}.`, {
     next: 'Read the files as they are now, and write a unified diff against them, with paths from the project on.',
   });
 

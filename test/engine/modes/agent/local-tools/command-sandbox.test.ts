@@ -115,7 +115,7 @@ describe('the sandbox of commands', () => {
     expect(await sandboxOf({ mode: 'auto', ...without }).describe(project.root)).toBe('none: bwrap is not installed');
     expect(await sandboxOf({ mode: 'off' }).describe(project.root)).toBe('none: AGENT_SANDBOX is off');
     expect(await sandboxOf({ mode: 'auto', platform: 'win32' }).describe(project.root)).toContain('none');
-    expect(await sandboxOf({ mode: 'auto', home: project.root }).describe(project.root)).toContain('home folder');
+    expect(await sandboxOf({ mode: 'auto', home: project.root }).describe(project.root)).toContain('home directory');
   });
 
   /** What a command is started with, with short names for the folders. */
