@@ -87,6 +87,7 @@ const forms: readonly string[] = [
   `_password=«npm_token:hunter22» _auth=process.env.AUTH1 _auth=lettersonly npmAuthToken: "«npm_token:lettersonly»"`,
   `authtoken «api_key:${w(32)}» client("«api_key:${w(32)}»") AccountKey=«azure_key:${w(50)}==» hooks.slack.com/services/«webhook:T0/B0/${w(24)}»`,
   `DD_API_KEY: «secret:${w(24)}» then`,
+  `\\n«api_key:sk-${h(32)}»`,
   `X-Api-Key: «api_key:${w(32)}» Authorization: SSWS «authorization:${w(24)}»`,
   'db.host:5432:shop:app:«password:hunter22»',
   'tool -pass «password:hunter22» -x',

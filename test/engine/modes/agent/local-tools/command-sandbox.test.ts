@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, realpath, symlink } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type CommandSandboxOptions,
@@ -118,10 +119,12 @@ describe('the sandbox of commands', () => {
     expect(await sandboxOf({ mode: 'auto', home: project.root }).describe(project.root)).toContain('home directory');
   });
 
+  const withPackages = { 'project/node_modules/x/x.js': '' };
+
   /** What a command is started with, with short names for the folders. */
-  async function argsOf(change: Partial<CommandSandboxOptions>, files: Record<string, string> = {}) {
+  async function argsOf(change: Partial<CommandSandboxOptions>, files: Record<string, string> = withPackages) {
     const own = await tempProject({
-      ...{ 'project/a/b/.mcp.json': '', 'project/.git/config': '', 'project/node_modules/x/x.js': '' },
+      ...{ 'project/a/b/.mcp.json': '', 'project/.git/config': '' },
       ...{ 'home/.ssh/id': '', 'own/token': '', 'kept/x': '', 'bin/sandbox-exec': '#!/bin/sh\n', ...files },
     });
     await chmod(own.path('bin/sandbox-exec'), 0o700);
@@ -130,12 +133,13 @@ describe('the sandbox of commands', () => {
     const sandbox = sandboxOf({
       home,
       kept,
-      own: own.path('own'),
       ...change,
+      own: own.path(change.own ?? 'own'),
       childEnv: { PATH: `${own.path('bin')}:${process.env.PATH}` },
     });
-    const command = { argv: ['/bin/true', 'x'] as const, project, cwd: project, env: {}, isAsked: false };
-    const { argv, env, end } = await sandbox.prepare(command);
+    const command = { argv: ['/bin/true', 'x'] as const, project, cwd: project, isAsked: false };
+    const tools = ['opt/tool/bin', 'bin', 'lib/node_modules/x/bin'].map(name => join(home, name));
+    const { argv, env, end } = await sandbox.prepare({ ...command, env: { PATH: tools.join(':') } });
     await end();
     const shown = [...argv, env.TMPDIR].map(word =>
       String(word)
@@ -156,10 +160,12 @@ describe('the sandbox of commands', () => {
       '.local/share/fnm .m2/repository .npm/_cacache'
     ).split(' ');
     const others = ['.aws', '.config', '.cargo', '.m2', '.npm', '.local/share'];
-    const files = [...toolchains, ...others].map(name => [`home/${name}/x`, '']);
-    const args = await argsOf({}, Object.fromEntries(files));
+    const tools = ['opt/tool/bin', 'opt/tool', 'bin', 'lib/node_modules/x/bin', 'lib/node_modules'];
+    const files = [...toolchains, ...others, ...tools].map(name => [`home/${name}/.f`, '']);
+    const args = await argsOf({}, { ...withPackages, ...Object.fromEntries(files) });
     const seen = valuesOf(args, '--ro-bind-try').filter(path => path.startsWith('§/home'));
-    expect(seen.toSorted()).toEqual(toolchains.map(name => `§/home/${name}`).toSorted());
+    expect(seen.toSorted()).toEqual([...toolchains, ...tools].map(name => `§/home/${name}`).toSorted());
+    expect(valuesOf(args, '--ro-bind-try')).not.toContain('/usr/bin');
     expect(args.slice(1, 11).join(' ')).toBe(
       '--unshare-user --unshare-pid --unshare-ipc --unshare-uts --die-with-parent --new-session --cap-drop ALL --unshare-net --ro-bind',
     );
@@ -219,8 +225,12 @@ describe('the sandbox of commands', () => {
       expect(around).toContain(`(deny file-write-unlink (literal "§/project/${folder}"))`);
     const online = await argsOf({ platform: 'darwin', network: true });
     expect(online[2]).not.toContain('(deny network*)');
-    const inside = await argsOf({ platform: 'darwin', own: '/nowhere' });
-    expect(inside[2]).not.toContain('file-read* file-write*');
+    expect(args[2]).not.toContain('file-read* file-write*');
+    const inside = await argsOf({ platform: 'darwin', own: 'project/own' }, { 'project/own/x': '' });
+    expect(inside[2]).toMatch(/\n\(deny file-read\* file-write\* \(subpath "§\/project\/own"\)\)$/);
+    expect(inside[2]).not.toMatch(/file-read-data [^\n]*project|\(allow file-write\* \)/);
+    const mounts = await argsOf({ own: 'project/own' }, { 'project/own/x': '' });
+    expect(mounts.indexOf('§/project/own')).toBeGreaterThan(mounts.lastIndexOf('--ro-bind'));
   });
 
   it('runs nothing without one where it is required', async () => {

@@ -1,11 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { getEventListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createFileShortener } from '../../../../../src/calls/ask/shorten-files.ts';
 import type { AgentTool, ToolOutput } from '../../../../../src/engine/modes/agent/local-tools/agent-tool.ts';
 import { createCommandSandbox } from '../../../../../src/engine/modes/agent/local-tools/command-sandbox.ts';
+import { runProcess } from '../../../../../src/engine/modes/agent/local-tools/command-tool.ts';
 import type { LocalToolServices } from '../../../../../src/engine/modes/agent/local-tools/local-tool.ts';
 import { createLocalTools } from '../../../../../src/engine/modes/agent/local-tools/local-tools.ts';
 import { createGit, createGitHistory } from '../../../../../src/workspace/git/git.ts';
@@ -202,6 +204,93 @@ describe('a command', () => {
     expect(performance.now() - began).toBeLessThan(30_000);
     const child = Number(/^(\d+)$/m.exec(text)?.[1]);
     await expect.poll(() => lives(child)).toBe(false);
+  });
+
+  const runOf = (script: string, signal: AbortSignal, timeMs = 60_000) =>
+    runProcess({
+      ...{ clock, argv: ['/bin/sh', '-c', script], cwd: project.root, env: { PATH: process.env.PATH ?? '' } },
+      ...{ timeMs, maxBytes: 1_000, signal },
+    });
+
+  it('is told with both of its outputs, and leaves no listener', async () => {
+    const { signal } = new AbortController();
+    expect(await runOf('echo out; echo err >&2; exit 3', signal)).toMatchObject({
+      ...{ exitCode: 3, late: false, output: expect.stringMatching(/^(?:out\nerr|err\nout)\n$/) },
+    });
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    const run = { clock, argv: ['/nowhere/x'] as const, cwd: '/', env: {}, timeMs: 1_000, maxBytes: 9, signal };
+    await expect(runProcess(run)).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('/nowhere/x'),
+    });
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  it('ends with its signal, and all of its group', async () => {
+    const controller = new AbortController();
+    await project.write('started', '');
+    const running = runOf('sleep 60 & echo $! > started; wait', controller.signal);
+    const child = () => Number(readFileSync(project.path('started'), 'utf8'));
+    await expect.poll(child, { timeout: 30_000 }).toBeGreaterThan(1);
+    controller.abort();
+    await expect(running).rejects.toMatchObject({ kind: 'cancelled' });
+    await expect.poll(() => lives(child())).toBe(false);
+  });
+
+  it('does not wait for what left its group with its outputs', async () => {
+    const { output, exitCode } = await runOf('setsid sleep 60 & echo $!', new AbortController().signal);
+    const child = Number(output);
+    expect([exitCode, lives(child)]).toEqual([0, true]);
+    process.kill(child, 'SIGKILL');
+  });
+
+  it('names nothing in the data folder, by a word, an option or a part of one', async () => {
+    const sandbox = createSandbox({ roots: [project.root], allowSecrets: false, own: [project.path('own')] });
+    const [tool] = (await createLocalTools(partsOf({ sandbox }), false)).filter(({ name }) => name === 'run_command');
+    const approval = (args: object) =>
+      tool!.approval!({ ...args }, { callId: 'c', signal: new AbortController().signal });
+    for (const word of ['own', 'src/../own/x', '--out=own/x', '-oown/x', 'src:own', 'a,own;b'])
+      await expect(approval({ argv: ['cat', word] }), word).rejects.toMatchObject({ kind: 'security' });
+    await expect(approval({ argv: ['cat', 'x'], cwd: 'own' })).rejects.toMatchObject({ kind: 'security' });
+    await expect(approval({ argv: ['cat', 'own\0'] })).resolves.toMatchObject({ asked: expect.any(String) });
+    await expect(approval({ argv: ['cat', 'x'.repeat(4_000), 'x'.repeat(3_990)] })).resolves.toBeDefined();
+    await expect(approval({ argv: ['cat', 'x'.repeat(4_000), 'x'.repeat(4_000)] })).rejects.toThrow('8000 characters');
+    await expect(
+      approval({
+        argv: [
+          'cat',
+          'a,'.repeat(10) +
+            Array.from({ length: 1_000 })
+              .map((_, at) => at)
+              .join(),
+        ],
+      }),
+    ).rejects.toThrow('1000 things');
+  });
+
+  it('is shown so that no other looks like it, and is of the project that its folder lies in', async () => {
+    const other = await tempProject({ 'a/x': '' });
+    const sandbox = createSandbox({ roots: [project.root, other.root], allowSecrets: false });
+    const prepared: string[] = [];
+    const commandSandbox: LocalToolServices['commandSandbox'] = {
+      describe: async () => 'none',
+      prepare: async ({ argv, env, project: of, cwd }) => {
+        prepared.push(`${cwd} of ${of}`);
+        return { argv, env, end: async () => ['It was removed.'] };
+      },
+    };
+    const own = await createLocalTools(partsOf({ sandbox, commandSandbox }), false);
+    const tool = own.find(({ name }) => name === 'run_command')!;
+    expect(tool.show!({ argv: ['cat', 'a b', 'a\u202eb', '--x=@%+,:./-', ''] })).toBe(
+      'cat "a b" "a\\u{202e}b" --x=@%+,:./- ""',
+    );
+    expect(tool.show!({ argv: ['cat'], cwd: 'src' })).toBe('cat   (in src)');
+    expect(tool.description).toContain('(npm test, npm run *, node *)');
+    for (const cwd of ['src', other.path('a')]) {
+      expect((await use('run_command', { argv: ['true'], cwd }, own)).text).toBe('Exit code: 0\nIt was removed.\n');
+    }
+    expect(prepared).toEqual([`${project.path('src')} of ${project.root}`, `${other.path('a')} of ${other.root}`]);
+    await other.dispose();
   });
 
   it('is one of those that the operator allows, word by word', async () => {
