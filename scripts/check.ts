@@ -18,6 +18,7 @@ const checks: Check[] = [
   { name: 'generated files', command: process.execPath, args: script('generate', '--check') },
   { name: 'structure', command: process.execPath, args: script('structure') },
   { name: 'call trace', command: process.execPath, args: script('trace-call') },
+  { name: 'words', command: process.execPath, args: script('words') },
   { name: 'doc links', command: process.execPath, args: script('doc-links') },
 ];
 

@@ -151,7 +151,7 @@ const nexts: Record<ErrorKind, string> = {
   limit: 'Send a smaller request.',
   storage: 'Check free space and permissions of the data directory, then resend the call.',
   cancelled: 'Resend the call if you still need it.',
-  bug: 'Details are in the log under this req_id. Please report it.',
+  bug: 'Details are in the log under this req_id. Report it.',
 };
 
 const nextFor = ({ kind, details }: AppError): string =>

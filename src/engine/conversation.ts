@@ -45,7 +45,7 @@ const maxHits = 12;
 export async function readShown(services: CallServices, request: ShownRequest): Promise<Shown> {
   const shown: Shown = { texts: [], paths: [], skipped: [], warnings: [] };
   if (request.files.length > services.maxNamedFiles)
-    throw limitError('files', `${request.files.length} files were named; at most ${services.maxNamedFiles} go along.`, {
+    throw limitError('files', `${request.files.length} files were named; the limit is ${services.maxNamedFiles}.`, {
       next: 'Name fewer, or raise MAX_NAMED_FILES.',
     });
   for (const input of request.files) await show(services, request, input, shown);

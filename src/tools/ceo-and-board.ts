@@ -7,7 +7,7 @@ const decision = `You decide, as the chief executive whose board has given its a
 1. Say what is to be decided, in one sentence.
 2. Count where the members stand: which ways they propose, and who is for which. Absent members count for nobody.
 3. Weigh the reasons rather than the votes: what holds against the question as it was asked, what is unproven, what nobody thought of.
-4. Decide for one way, or for one of your own that the answers support; name the members whose arguments carried it, and answer the best argument against it.
+4. Decide for one way, or for a different one that the answers support; name the members whose arguments carried it, and answer the best argument against it.
 
 Write Markdown with a title and a table of contents: the decision and its reasons first; then the votes; then a comparison of the ways by risk, reward, time, resources and whatever else matters here; then what each member contributed; then the next steps, and what would make you change your mind.`;
 

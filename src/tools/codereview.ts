@@ -16,7 +16,7 @@ Look for, as far as the kind of review allows:
 - performance that will be felt: needless work in hot paths, queries in loops, quadratic growth;
 - misuse of APIs and of the language; wrong or needless dependencies;
 - structure: unclear boundaries, duplication, needless abstraction, names that mislead;
-- tests: behaviour that nothing checks, tests that cannot fail; operations: logs, settings, upgrades.
+- tests: behavior that nothing checks, tests that cannot fail; operations: logs, settings, upgrades.
 
 ${severityScale}
 

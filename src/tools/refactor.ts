@@ -21,7 +21,7 @@ Rules:
 - Extract along a line that exists in the code. Nothing may lose access to what it needs: say how private state and visibility are kept.
 - Every opportunity names file and lines and quotes the first and last line of the place as they are there, so that it can be found after other edits.
 - Where code is replaced, give it as it is and as it shall be, complete enough to paste. No placeholder.
-- Five to ten changes that matter, each small enough to be made and tested alone. Nothing cosmetic beside something critical.
+- Five to ten changes that matter, each small enough to be made and tested alone. Nothing cosmetic next to something critical.
 - Invent nothing. What you could not see is no opportunity.
 
 ${severityScale} Here the bug is the one that the structure invites, and what makes nearly every change risky or slow is high.
@@ -104,7 +104,7 @@ const byConfidence: Record<string, string[]> = {
     'Look at the parts that you have not read yet',
   ],
   incomplete: [
-    'Find all users of what would change, and the tests that hold its behaviour',
+    'Find all users of what would change, and the tests that hold its behavior',
     'Sketch the better form, and check that visibility and shared state allow it',
   ],
   partial: [

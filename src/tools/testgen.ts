@@ -13,14 +13,14 @@ Go about it in this order, and keep all but the last step to yourself:
 
 Rules:
 - Only what was asked for: no refactoring, no tests of third-party code, no new dependencies unless the project has no framework at all.
-- Test behaviour through the public interface. Fake only what is outside: network, clock, randomness, file system where it must be.
+- Test behavior through the public interface. Fake only what is outside: network, clock, randomness, file system where it must be.
 - Deterministic, independent of order, quick: no sleeping, no real network, no dependence on the machine.
-- One behaviour a test; its name says which. Assert results, not steps; assert the error's kind as well as that there is one.
+- One behavior a test; its name says which. Assert results, not steps; assert the error's kind as well as that there is one.
 - The tests must run as they stand: every import, fixture and function they use is there or is written here.
 - A test that shows a bug asserts what is right, with one comment line that says what the code does instead.
 
 Answer with the tests alone: for each file a heading with its path, then one code block with the whole file, or with the whole addition and the place where it goes. No introduction and no summary.
-Where you could not write them all, write the most important ones, and end with this JSON object on a line of its own: {"status": "more_tests_required", "pending_tests": "test name (file), …"}
+Where you could not write them all, write the most important ones, and end with this JSON object on a separate line: {"status": "more_tests_required", "pending_tests": "test name (file), …"}
 Where you cannot tell how this project tests and a guess would be useless, answer instead with this JSON object alone: {"status": "test_sample_needed", "reason": "what is unclear, and which kind of test file would settle it"}`;
 
 const { issues_found: _issues, ...stepByStep } = workflowFields;
@@ -68,7 +68,7 @@ const first = [
 ];
 
 const early = [
-  'Go through each entry point and write down the behaviours to test, in relevant_context',
+  'Go through each entry point and write down the behaviors to test, in relevant_context',
   'Follow every branch and every error path',
   'Collect edge cases: empty, boundary, malformed, duplicate, hostile input',
   'Look at asynchronous work, shared state and clean-up',
@@ -79,7 +79,7 @@ const byConfidence: Record<string, string[]> = {
   exploring: early,
   low: early,
   medium: [
-    'Complete the list: a scenario for success and one for failure of every behaviour',
+    'Complete the list: a scenario for success and one for failure of every behavior',
     'Settle kind and place of each test: unit, integration, end to end',
   ],
   high: [

@@ -124,7 +124,7 @@ export async function maskFile({ mask, scopes }: MaskContext, path: string, befo
         const parts = [value, ...value.split('\n')].filter(isTelling);
         if (parts.some(part => is.text.split(part).length > was.text.split(part).length))
           throw securityError(
-            `With this change a secret of ${printablePath(path)} (${kind}) would not be recognised as one any more.`,
+            `With this change a secret of ${printablePath(path)} (${kind}) would not be recognized as one any more.`,
             {
               class: 'masked',
               next: 'Keep the names and the form of the lines around the secret, or say in the answer what the user has to change there.',

@@ -11,7 +11,7 @@ describe('the check command', () => {
     mkdirSync(join(root, 'scripts'));
     mkdirSync(join(root, 'node_modules/.bin'), { recursive: true });
     symlinkSync(resolve('scripts/check.ts'), join(root, 'scripts/check.ts'));
-    for (const name of ['generate', 'structure', 'trace-call', 'doc-links']) script(name, '');
+    for (const name of ['generate', 'structure', 'trace-call', 'doc-links', 'words']) script(name, '');
     tool('tsc', 'echo types are fine');
     tool('biome', 'echo all is tidy');
   });
@@ -38,7 +38,7 @@ describe('the check command', () => {
     const { status, lines } = check();
     expect(status).toBe(0);
     expect(lines.map(line => line.replace(/\d+\.\d/, 'N')).sort()).toEqual(
-      ['call trace', 'doc links', 'format and lint', 'generated files', 'structure', 'types'].map(
+      ['call trace', 'doc links', 'format and lint', 'generated files', 'structure', 'types', 'words'].map(
         name => `ok     ${name.padEnd(16)} N s`,
       ),
     );
@@ -52,13 +52,13 @@ describe('the check command', () => {
     expect(lines).toContain('a type is wrong');
     expect(lines).not.toContain('all is tidy');
     expect(lines).toContain('a file is in the wrong place');
-    expect(lines.filter(line => /^(ok|FAILED) /.test(line))).toHaveLength(6);
-    expect(lines.at(-1)).toBe('2 of 6 checks failed');
+    expect(lines.filter(line => /^(ok|FAILED) /.test(line))).toHaveLength(7);
+    expect(lines.at(-1)).toBe('2 of 7 checks failed');
   });
 
   it('counts a check that was killed as failed', () => {
     tool('biome', 'kill -9 $$');
-    expect(check()).toMatchObject({ status: 1, lines: expect.arrayContaining(['1 of 6 checks failed']) });
+    expect(check()).toMatchObject({ status: 1, lines: expect.arrayContaining(['1 of 7 checks failed']) });
   });
 
   it('says what to do when a tool is not installed', () => {

@@ -15,7 +15,7 @@ export const status = defineCommand({
   examples: [
     ['polylogue status', 'the daemons that "polylogue serve" started; 0 when one is ready, else 1'],
     ['polylogue status --port 9000', 'the one on this port'],
-    ['polylogue status --json', 'the same for programs'],
+    ['polylogue status --json', 'machine-readable status'],
   ],
   async run(context) {
     const port = numberFlag(context.flags, 'port', { min: 1, max: 65_535 });

@@ -30,7 +30,7 @@ export const threads = defineCommand({
     ['polylogue threads read last', 'a whole conversation; an id instead of last for another one'],
     ['polylogue threads sent last', 'which model got which files'],
     ['polylogue threads fork ID --turn 4', 'another way on from turn 4'],
-    ['polylogue threads delete ID --yes', 'for good'],
+    ['polylogue threads delete ID --yes', 'permanently'],
     ['polylogue threads prune --older-than 30d --dry-run', 'what of all projects would go'],
   ],
   async run(context) {

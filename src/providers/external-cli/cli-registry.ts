@@ -57,7 +57,7 @@ export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredC
   const find = (name: string): ConfiguredCli => {
     const found = clis.find(cli => cli.name === name.trim().toLowerCase());
     if (!found)
-      throw inputError(`There is no CLI "${safeCut(name, 80)}".`, {
+      throw inputError(`Unknown CLI "${safeCut(name, 80)}".`, {
         next: `Name one of ${names.join(', ')}; docs/clis.md says how another one is added.`,
         validationErrors: [{ field: 'cli_name', error: 'unknown', allowed: [...names] }],
       });

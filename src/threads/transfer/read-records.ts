@@ -198,7 +198,7 @@ function createOrder(most: number) {
       case 'turn':
         return turnProblem(record.turn);
       case 'compaction':
-        return record.compaction.upToSeq > seq ? `there is no turn ${record.compaction.upToSeq}` : undefined;
+        return record.compaction.upToSeq > seq ? `unknown turn ${record.compaction.upToSeq}` : undefined;
       case 'workflow':
         if (record.tool <= lastTool) return `the state of ${record.tool} is not in its order`;
         lastTool = record.tool;

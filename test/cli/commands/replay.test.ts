@@ -106,7 +106,10 @@ describe('polylogue replay', () => {
 
   it('says what to do where there is no such exchange, and where a part of it is gone', async () => {
     const nobody = await run('abc');
-    expect([nobody.code, nobody.err]).toEqual([1, expect.stringMatching(/no exchange "abc"[\s\S]*polylogue replay/)]);
+    expect([nobody.code, nobody.err]).toEqual([
+      1,
+      expect.stringMatching(/Unknown exchange "abc"[\s\S]*polylogue replay/),
+    ]);
     expect((await run('--send')).code).toBe(2);
     expect(await run('--limit', '0')).toMatchObject({ code: 2, err: expect.stringContaining('from 1 to 1000') });
     const { exchanges } = listed;
