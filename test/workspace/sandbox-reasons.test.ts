@@ -56,16 +56,16 @@ it('tells what is replaced all the time from what cannot be opened', async () =>
   const links = join(root, 'links');
   const sandbox = createSandbox({ roots: [root], allowSecrets: false, descriptors: links });
   const reason = async () => reasonOf(await sandbox.open(join(root, 'a.ts')));
-  const moving = 'It is being replaced all the time; try again when it has come to rest.';
-  expect(await reason()).toBe(moving);
+  const moving = expect.stringContaining('keeps changing');
+  expect(await reason()).toEqual(moving);
   for (let fd = 0; fd < 500; fd++) writeFileSync(join(links, `${fd}`), '');
   expect(await reason()).toMatch(/EINVAL/);
   rmSync(links, { recursive: true });
   symlinkSync('links', links);
-  expect(await reason()).toBe(moving);
+  expect(await reason()).toEqual(moving);
   rmSync(links);
   writeFileSync(links, '');
-  expect(await reason()).toBe(moving);
+  expect(await reason()).toEqual(moving);
 });
 
 it('names all roots to a caller whose directory is in none', async () => {
