@@ -93,7 +93,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'Which pages in a browser may talk to the server?',
-    answers: ['src/server/access/addresses.ts', 'src/server/access/admission.ts', 'src/server/http/cors.ts'],
+    answers: ['src/server/access/addresses.ts', 'src/server/access/admission.ts', 'src/server/http/router.ts'],
   },
   {
     question: 'How is a thread exported as a web page?',
@@ -111,7 +111,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
     answers: [
       'src/server/websocket/kept-results.ts',
       'src/server/websocket/session.ts',
-      'src/server/websocket/shared-call.ts',
+      'src/server/websocket/frame-call.ts',
     ],
   },
   {

@@ -13,10 +13,9 @@ import { isLoopback } from '../server/access/addresses.ts';
 import { type Caller, operator } from '../server/access/caller.ts';
 import { bytesForCalls } from '../server/access/limits.ts';
 import { digestOf, isToken, shortestToken, type TokenEntry } from '../server/access/tokens.ts';
-import { type Daemon, type DaemonOptions, openDaemon } from '../server/daemon/daemon.ts';
+import { createReadiness, type DaemonOptions, metricsRoute, openDaemon } from '../server/daemon/daemon.ts';
 import { healthFolder } from '../server/daemon/health-file.ts';
 import { type LiveTokens, openLiveTokens } from '../server/daemon/live-tokens.ts';
-import { createReadiness, metricsRoute } from '../server/daemon/probes.ts';
 import { dashboardRoute } from '../server/dashboard/dashboard.ts';
 import type { DashboardData, FileView, OwnData, ProviderView, ThreadsData } from '../server/dashboard/data.ts';
 import { createKeptToken } from '../server/proxy/start-daemon.ts';
@@ -193,10 +192,7 @@ export interface DaemonSettings {
 }
 
 /** The product behind a port, with what its operator can do to it. */
-export interface DaemonService extends Daemon {
-  /** Reads the file of tokens again. Never rejects. */
-  reload(): Promise<void>;
-}
+export type DaemonService = Awaited<ReturnType<typeof opened>>;
 
 export interface DaemonParts extends DashboardSources {
   store: Pick<Store, 'mark'>;
@@ -300,11 +296,12 @@ const socketRules = (values: AppConfig['values']['app']): Pick<WebSocketOptions,
 });
 
 /** A daemon that looks after its tokens for as long as it is open. */
-async function opened(live: LiveTokens, options: DaemonOptions): Promise<DaemonService> {
+async function opened(live: LiveTokens, options: DaemonOptions) {
   try {
     const daemon = await openDaemon(options);
     return {
       ...daemon,
+      /** Reads the file of tokens again. Never rejects. */
       async reload() {
         await live.reload();
         await daemon.report();

@@ -1,11 +1,12 @@
-import { readFileSync, statSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { configError } from '../core/errors.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
 import type { OptionSpec } from '../core/option.ts';
 import { nearName } from '../core/text.ts';
 import type { OwnEndpoints, readOwnEndpoints } from './endpoints.ts';
-import { type Environment, type MachineEnvironment, pathsOf } from './home.ts';
+import { type Environment, type MachineEnvironment, pathsOf, requireHome } from './home.ts';
 import { documentLayer, type Layer, namesLayer } from './layers.ts';
 import type { OptionTables } from './option-values.ts';
 import { options } from './options.ts';
@@ -210,7 +211,7 @@ export function readIfPresent(path: string): string | undefined {
   return readFileSync(path, 'utf8');
 }
 
-export const trustFile = 'trusted.json';
+const trustFile = 'trusted.json';
 
 /** The directories that a trust file lists; undefined when the text is no trust file. */
 export function parseTrusted(text: string): string[] | undefined {
@@ -218,4 +219,32 @@ export function parseTrusted(text: string): string[] | undefined {
   const directories = isRecord(document) ? document.directories : undefined;
   const complete = Array.isArray(directories) && directories.every(entry => typeof entry === 'string');
   return complete ? [...directories] : undefined;
+}
+
+/** Lets the `.env` of one directory (not of those below it) set options from now on. Answers its real path. */
+export function trustDirectory(home: string, directory: string): string {
+  const real = realDirectory(directory);
+  const path = join(home, trustFile);
+  const text = readIfPresent(path);
+  const listed = text === undefined ? [] : parseTrusted(text);
+  if (!listed) {
+    throw configError(`${path} is damaged.`, {
+      next: 'Remove the file, or make it {"directories": [...]} again, and repeat the command.',
+    });
+  }
+  if (listed.includes(real)) return real;
+  requireHome(home, 'Set POLYLOGUE_HOME to a directory that you may write.');
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  // A reader sees the old file or the new one, never half of one.
+  const draft = `${path}.new`;
+  writeFileSync(draft, `${JSON.stringify({ directories: [...listed, real] }, undefined, 2)}\n`, { mode: 0o600 });
+  chmodSync(draft, 0o600);
+  renameSync(draft, path);
+  return real;
+}
+
+function realDirectory(directory: string): string {
+  const stats = statSync(directory, { throwIfNoEntry: false });
+  if (stats?.isDirectory()) return realpathSync(directory);
+  throw configError(`${directory} is not a directory.`, { next: 'Name the directory whose .env may set options.' });
 }

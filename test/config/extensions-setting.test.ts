@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { loadAppConfig } from '../../src/app/app.ts';
 import { readIfPresent } from '../../src/config/settings-files.ts';
-import { trustDirectory } from '../../src/config/trust.ts';
+import { trustDirectory } from '../../src/config/settings-files.ts';
 import { tempProject } from '../support/temp-project.ts';
 
 /** Loads settings from files that only this test has. */

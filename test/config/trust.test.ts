@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { options } from '../../src/config/options.ts';
 import { parseTrusted, readIfPresent } from '../../src/config/settings-files.ts';
-import { trustDirectory } from '../../src/config/trust.ts';
+import { trustDirectory } from '../../src/config/settings-files.ts';
 import { tempProject } from '../support/temp-project.ts';
 
 const project = await tempProject({ 'app/.env': 'DEFAULT_MODEL=theirs', 'b/x': '' });

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { trustDirectory } from '../../config/trust.ts';
+import { trustDirectory } from '../../config/settings-files.ts';
 import { defineCommand } from '../command/command.ts';
 
 export const trust = defineCommand({

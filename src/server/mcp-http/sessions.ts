@@ -1,16 +1,17 @@
 import {
   type EventStore,
   type JSONRPCMessage,
+  type McpServer,
   type RequestId,
+  type Server,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createIdleSessions, type SessionRules } from '../access/idle-sessions.ts';
 import { awaiting, type Connection } from '../mcp/connection.ts';
-import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
+import { createMcpServer, type Era, type McpOptions } from '../mcp/mcp.ts';
 import type { ResultStore } from '../websocket/kept-results.ts';
-import type { ServerOf } from './requests.ts';
 
 interface LoggedEvent {
   id: string;
@@ -150,6 +151,9 @@ function requestIds(body: unknown): RequestId[] {
 
 /** A 2025 client's session: it lasts over many requests, and over lost streams. */
 export type Session = Awaited<ReturnType<typeof openSession>>;
+
+/** Makes the protocol server of one connection or request. */
+export type ServerOf = (mcp: McpOptions, era: Era) => Server | McpServer;
 
 export interface SessionOptions {
   id: string;

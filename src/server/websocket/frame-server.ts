@@ -20,7 +20,7 @@ import {
   type ServerFrame,
 } from './protocol.ts';
 import { FrameSession, type Link } from './session.ts';
-import type { WorkOptions } from './shared-call.ts';
+import type { WorkOptions } from './frame-call.ts';
 
 export interface FrameServerOptions extends RouteServices, Pick<WorkOptions, 'ceilings' | 'kindOf'> {
   rules: FrameRules;

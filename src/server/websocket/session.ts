@@ -2,10 +2,9 @@ import { hash } from 'node:crypto';
 import type { Clock, Random } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
 import type { Gate } from '../access/admission.ts';
-import { type FrameCall, openFrameCall } from './frame-call.ts';
+import { type FrameCall, openFrameCall, SharedCall, type WorkOptions } from './frame-call.ts';
 import { createKeptResults, type ResultStore, sameCall, toolNameOf } from './kept-results.ts';
 import { type CallFrame, type FrameRules, ownError, type ResultFrame, type ServerFrame } from './protocol.ts';
-import { SharedCall, type WorkOptions } from './shared-call.ts';
 
 export interface FrameSessionOptions extends Omit<WorkOptions, 'client' | 'clock'> {
   id: string;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { storageError } from '../../../src/core/errors.ts';
-import { createReadiness } from '../../../src/server/daemon/probes.ts';
+import { createReadiness } from '../../../src/server/daemon/daemon.ts';
 import { manualClock } from '../../support/clock.ts';
 
 it('a store is looked at once a second at the most, and what is wrong with it is said', async () => {

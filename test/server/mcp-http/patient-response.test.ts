@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { patientResponse } from '../../../src/server/mcp-http/requests.ts';
+import { patientResponse } from '../../../src/server/mcp-http/mcp-http.ts';
 import { manualClock } from '../../support/clock.ts';
 
 const rpc = { jsonrpc: '2.0', id: 1, error: { code: -32_021, message: 'no' } };
