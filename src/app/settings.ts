@@ -18,20 +18,14 @@ export function withValues(config: AppConfig, changed: Partial<AppConfig['values
 }
 
 /** The providers as the operator set them up. */
-export interface ProviderSetup {
-  /** What a provider of this id is set to; empty for one that there isn't. */
-  settingsOf(id: string): ProviderSettings;
-  /** Whether it may be asked at all: where nothing may leave this machine, only what runs on it. */
-  usable(id: string): boolean;
-  /** Ids of those that can be asked. */
-  configured: readonly string[];
-}
-
-export function providerSetup(config: AppConfig, extraProviders: readonly ProviderDefinition[] = []): ProviderSetup {
+export function providerSetup(config: AppConfig, extraProviders: readonly ProviderDefinition[] = []) {
   const definitions: readonly ProviderDefinition[] = [...providers, ...extraProviders];
   const { localOnly, offline } = config.values.app;
-  const settingsOf = (id: string) => usableSettings(definitions.some(each => each.id === id) ? config.textsOf(id) : {});
+  /** What a provider of this id is set to; empty for one that there isn't. */
+  const settingsOf = (id: string): ProviderSettings =>
+    usableSettings(definitions.some(each => each.id === id) ? config.textsOf(id) : {});
   const stays = (id: string) => definitions.find(each => each.id === id)?.local?.(settingsOf(id)) === true;
+  /** Whether it may be asked at all: where nothing may leave this machine, only what runs on it. */
   const usable = (id: string) => !(localOnly || offline) || stays(id);
   const configured = definitions
     .filter(({ id, configured: isConfigured }) => usable(id) && isConfigured(settingsOf(id)))

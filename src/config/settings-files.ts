@@ -11,14 +11,11 @@ import { documentLayer, type Layer, namesLayer } from './layers.ts';
 import type { OptionTables } from './option-values.ts';
 import { options } from './options.ts';
 
-export interface EnvFile {
-  values: Readonly<Record<string, string>>;
-  /** Names whose value ends at a `#` that was probably meant to belong to it. */
-  cut: readonly string[];
-}
-
-/** Reads the text of a `.env` file: `NAME=value` lines, quotes, `#` comments, `export`. Values are not expanded. */
-export function parseEnvFile(text: string): EnvFile {
+/**
+ * Reads the text of a `.env` file: `NAME=value` lines, quotes, `#` comments, `export`. Values are not expanded. `cut` has the names
+ * whose value ends at a `#` that was probably meant to belong to it.
+ */
+export function parseEnvFile(text: string) {
   const content = text.startsWith('\uFEFF') ? text.slice(1) : text;
   const values: Record<string, string> = Object.create(null);
   for (const [name, value] of Object.entries(parseEnv(content))) if (value !== undefined) values[name] = value;

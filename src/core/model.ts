@@ -19,10 +19,8 @@ export interface Price extends Rates {
   tiers?: readonly PriceTier[];
 }
 
-export interface PriceTier extends Rates {
-  /** Holds for inputs of more tokens than this, cached ones included. */
-  above: number;
-}
+/** Holds for inputs of more tokens than `above`, cached ones included. */
+export type PriceTier = Rates & { above: number };
 
 /** What a vendor announced of a model. Days are UTC, as YYYY-MM-DD. */
 export interface ModelLife {

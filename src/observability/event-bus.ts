@@ -162,18 +162,12 @@ export function createBus(parts: BusParts) {
       if (!open) return;
       open = false;
       await flush(timeoutMs);
-      await withTimeout(clock, timeoutMs, Promise.all(sinks.map(sink => closeSink(sink, onSinkError))));
+      // The others are still to be closed where one fails.
+      const closed = async (sink: Sink) => sink.close?.();
+      const closing = sinks.map(sink => closed(sink).catch(error => onSinkError(sink.name, error)));
+      await withTimeout(clock, timeoutMs, Promise.all(closing));
     },
   };
-}
-
-async function closeSink(sink: Sink, onSinkError: (sink: string, error: unknown) => void): Promise<void> {
-  try {
-    await sink.close?.();
-  } catch (error) {
-    // The others are still to be closed.
-    onSinkError(sink.name, error);
-  }
 }
 
 /** Calls that are remembered: those under way, and those that never said that they ended. The oldest go first. */

@@ -29,7 +29,7 @@ export type Telemetry = Awaited<ReturnType<typeof createTelemetry>>;
 
 /** Observers and masking, ready to use; files are opened with the first event, and what is not wanted is not loaded. */
 export async function createTelemetry(options: TelemetryOptions) {
-  const { home, secrets, logLevel, clock, random, writeError } = options;
+  const { home, secrets, logLevel, clock, random, writeError, version } = options;
   let masking: ReturnType<typeof createMask> | undefined;
   let known: readonly string[] = [];
   const lasting = () => {
@@ -46,9 +46,15 @@ export async function createTelemetry(options: TelemetryOptions) {
   const live = createLiveCallsSink();
   const warned = createWarningSink();
   const metrics = createMetrics();
-  const log = await openExchangeLog(options, passing, onSinkError);
-  const traces = await openTracing(options, passing, onSinkError);
-  const written = home === undefined ? [] : kept.map(make => ofCalls(make({ folder: logsOf(home) }, clock)));
+  const folder = home === undefined ? undefined : join(home, 'logs');
+  const { exchangeLog } = options;
+  const logged = exchangeLog && folder !== undefined && { folder, ...exchangeLog, clock, secrets: passing };
+  const log = logged
+    ? (await import('./exchange-log.ts')).createExchangeLog({ ...logged, onError: onSinkError })
+    : undefined;
+  const parts = { mask: passing.mask, version, onError: (error: unknown) => onSinkError('traces', error) };
+  const traces = options.traces && (await import('./tracing.ts')).openTraces(options.traces, parts);
+  const written = folder === undefined ? [] : fileSinks({ folder }, clock).map(ofCalls);
   const bus = createBus({
     clock,
     mask: event => passing.maskDeep(event),
@@ -68,7 +74,7 @@ export async function createTelemetry(options: TelemetryOptions) {
     /** Absent: nobody wants to know what is said to models. */
     ...(exchangeSinks.length > 0 && { logExchange: toAll(exchangeSinks, onSinkError) }),
     /** What was said to models, by whichever process on this home. Absent: nothing is kept on disk. */
-    ...(home !== undefined && { exchanges: lazyReader(logsOf(home)) }),
+    ...(folder !== undefined && { exchanges: lazyReader(folder) }),
     /** What the calls of this process did lately. */
     recent: live.recent,
     calls: live.calls,
@@ -84,14 +90,6 @@ export async function createTelemetry(options: TelemetryOptions) {
   };
 }
 
-/** What is written to disk. */
-const kept: readonly ((...given: Parameters<typeof createAudit>) => Sink)[] = [
-  rules => gathering(createBreadcrumbs(rules)),
-  (...given) => gathering(createActivity(...given)),
-  // Who did what is there at once, also where the process is killed.
-  createAudit,
-];
-
 /** Those that keep what they are told of in this process go together: one wait, as none of them can be slow. */
 const inMemory = (sinks: readonly Sink[]): Sink => ({
   name: 'memory',
@@ -103,27 +101,12 @@ const inMemory = (sinks: readonly Sink[]): Sink => ({
 /** A file is looked at and written for each batch of lines: a call's events go in a batch or two. */
 const gathering = (sink: Sink): Sink => ({ ...sink, gatherMs: 100 });
 
-const logsOf = (home: string) => join(home, 'logs');
-
-async function openExchangeLog(
-  { home, exchangeLog, clock }: TelemetryOptions,
-  secrets: SecretMask,
-  onError: (name: string, error: unknown) => void,
-) {
-  if (!exchangeLog || home === undefined) return undefined;
-  const { createExchangeLog } = await import('./exchange-log.ts');
-  return createExchangeLog({ folder: logsOf(home), ...exchangeLog, clock, secrets, onError });
-}
-
-async function openTracing(
-  { traces, version }: TelemetryOptions,
-  { mask }: SecretMask,
-  onSinkError: (name: string, error: unknown) => void,
-) {
-  if (!traces) return undefined;
-  const { openTraces } = await import('./tracing.ts');
-  return openTraces(traces, { mask, version, onError: error => onSinkError('traces', error) });
-}
+/** What is written to disk. Who did what is there at once, also where the process is killed. */
+const fileSinks = (...[rules, clock]: Parameters<typeof createAudit>): Sink[] => [
+  gathering(createBreadcrumbs(rules)),
+  gathering(createActivity(rules, clock)),
+  createAudit(rules, clock),
+];
 
 /** Loaded with its first use: few processes ever read what was said. */
 function lazyReader(folder: string): ExchangeReader {

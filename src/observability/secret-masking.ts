@@ -107,20 +107,7 @@ export interface MaskParts {
   keys: readonly string[];
 }
 
-export interface SecretMask {
-  mask: Mask;
-  /** The same for short texts, without a pause. */
-  maskSync(text: string, scope: string): Masked;
-  /** A copy of plain data with all its texts masked, and fields that are named like secrets (headers, passwords) whole. */
-  maskDeep(value: AppEvent): AppEvent;
-  maskDeep(value: unknown): unknown;
-  /** The same for large data: what `lift` answers stands in the place of bytes and of texts longer than `over` characters, which it gets unmasked. */
-  maskLifting(value: unknown, over: number, lift: (part: string | Uint8Array) => unknown): unknown;
-  /** See `Mask`. */
-  remember: NonNullable<Mask['remember']>;
-  /** Secrets that came up while the process runs, all of them each time; those that were told of before are masked for a while yet. */
-  know(secrets: readonly string[]): void;
-}
+export type SecretMask = ReturnType<typeof createMask>;
 
 type Finder = (text: string) => Span[];
 
@@ -140,7 +127,7 @@ const rememberedLength = 64;
 /** Secrets of before that are still masked: whoever makes new ones all the time must not slow everything down. */
 const maxFormer = 64;
 
-export function createMask({ secret, keys }: MaskParts): SecretMask {
+export function createMask({ secret, keys }: MaskParts) {
   // Local servers take any key, and people give them words (`lm-studio`, `not-needed`) that stand in every other text.
   const own = keyFinder(keys.filter(key => key.length >= 8 && !/^[a-z]{1,15}(?:[-_ ][a-z]{1,15})*$/.test(key)));
   let knownKeys = keyFinder([]);
@@ -174,6 +161,7 @@ export function createMask({ secret, keys }: MaskParts): SecretMask {
 
   const recalled = (text: string, scope: string): Span[] =>
     remembered?.find(text, scope === logScope ? undefined : scope) ?? [];
+  /** Masks a short text, without a pause. */
   const maskSync = (text: string, scope: string): Masked =>
     replace(text, scope, [...all.flatMap(find => find(text)), ...recalled(text, scope)]);
 
@@ -205,23 +193,26 @@ export function createMask({ secret, keys }: MaskParts): SecretMask {
   };
   const forLog = { name: maskForLog, text: maskForLog, whole: (text: string) => placeholder('secret', text, logScope) };
 
+  /** A copy of plain data with all its texts masked, and fields that are named like secrets (headers, passwords) whole. */
   function maskDeep(value: AppEvent): AppEvent;
   function maskDeep(value: unknown): unknown;
   function maskDeep(value: unknown): unknown {
     return maskValue(value, { ...forLog, bytes: bytes => `[${bytes.byteLength} bytes]` });
   }
-  const maskLifting: SecretMask['maskLifting'] = (value, over, lift) =>
+  /** The same for large data: what `lift` answers stands in the place of bytes and of texts longer than `over` characters, which it gets unmasked. */
+  const maskLifting = (value: unknown, over: number, lift: (part: string | Uint8Array) => unknown): unknown =>
     maskValue(value, { ...forLog, bytes: lift, text: text => (text.length > over ? lift(text) : maskForLog(text)) });
   let current: readonly string[] = [];
   let former: readonly string[] = [];
-  const know: SecretMask['know'] = secrets => {
+  /** Secrets that came up while the process runs, all of them each time; those that were told of before are masked for a while yet. */
+  const know = (secrets: readonly string[]): void => {
     const now = new Set(secrets);
     former = [...former, ...current].filter(secret => !now.has(secret)).slice(-maxFormer);
     current = secrets;
     knownKeys = keyFinder([...current, ...former]);
     clean.clear();
   };
-  const remember: SecretMask['remember'] = (secrets, scope) => {
+  const remember: NonNullable<Mask['remember']> = (secrets, scope) => {
     remembered ??= createRememberedSecrets();
     remembered.add(secrets, scope);
     clean.clear();

@@ -6,17 +6,10 @@ import type { Sink } from './event-bus.ts';
 const levels = ['debug', 'info', 'warning', 'error', 'silent'] as const;
 export type LogLevel = (typeof levels)[number];
 
-export interface StderrParts {
-  /** Writes one line, its end included, to stderr: stdout belongs to the protocol. */
-  write(line: string): void;
-  /** The least important level that is written. */
-  level: LogLevel;
-}
-
 type Level = Exclude<LogLevel, 'silent'>;
 
-/** One readable line an event. Nothing is written down below the level. */
-export function createStderr({ write, level }: StderrParts): Sink {
+/** One readable line an event; below the level nothing is put into words. `write` is for stderr: stdout belongs to the protocol. */
+export function createStderr({ write, level }: { write(line: string): void; level: LogLevel }): Sink {
   const least = levels.indexOf(level);
   return {
     name: 'stderr',

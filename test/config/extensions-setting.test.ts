@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loadAppConfig } from '../../src/app/app.ts';
-import { readIfPresent } from '../../src/config/settings-files.ts';
-import { trustDirectory } from '../../src/config/settings-files.ts';
+import { readIfPresent, trustDirectory } from '../../src/config/settings-files.ts';
 import { tempProject } from '../support/temp-project.ts';
 
 /** Loads settings from files that only this test has. */

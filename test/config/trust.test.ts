@@ -2,8 +2,7 @@ import { readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { afterAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { options } from '../../src/config/options.ts';
-import { parseTrusted, readIfPresent } from '../../src/config/settings-files.ts';
-import { trustDirectory } from '../../src/config/settings-files.ts';
+import { parseTrusted, readIfPresent, trustDirectory } from '../../src/config/settings-files.ts';
 import { tempProject } from '../support/temp-project.ts';
 
 const project = await tempProject({ 'app/.env': 'DEFAULT_MODEL=theirs', 'b/x': '' });

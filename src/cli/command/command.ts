@@ -25,19 +25,11 @@ export function wordsFlag(flags: Flags, name: string): string[] | undefined {
 /** Whether a flag without a value was given. */
 export const isOn = (flags: Flags, name: string): boolean => flags[name] === true;
 
-/** A number that a flag takes: a whole one, unless parts are allowed. */
-interface NumberRange {
-  min: number;
-  /** Absent: there is no largest. */
-  max?: number;
-  fractional?: boolean;
-}
-
-/** The number that was given for a flag; undefined where none was. */
+/** The number that was given for a flag, a whole one unless `fractional`; undefined where none was. */
 export function numberFlag(
   flags: Flags,
   name: string,
-  { min, max = Number.POSITIVE_INFINITY, fractional }: NumberRange,
+  { min, max = Number.POSITIVE_INFINITY, fractional }: { min: number; max?: number; fractional?: boolean },
 ): number | undefined {
   const text = textFlag(flags, name);
   if (text === undefined) return undefined;
@@ -71,12 +63,6 @@ export const modelFlag = flag('model <name>', 'Model to ask: name, alias, provid
 
 export const continueFlag = flag('continue <id>', 'Continue a thread: its ID, or last');
 
-/** How this program is started again by somebody else: absolute paths of Node and of the program. */
-export interface Launch {
-  node: string;
-  program: string;
-}
-
 /** What a command gets. */
 export interface CommandContext {
   /** What follows its name, without flags. */
@@ -86,7 +72,8 @@ export interface CommandContext {
   config: AppConfig;
   environment: ProcessEnvironment;
   env: Readonly<Record<string, string | undefined>>;
-  launch: Launch;
+  /** How this program is started again by somebody else: absolute paths of Node and of the program. */
+  launch: { node: string; program: string };
   /** All commands there are, for one that speaks of them. */
   commands: readonly CommandDefinition[];
   out: Output;

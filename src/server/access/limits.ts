@@ -37,11 +37,6 @@ export type Capacity = ReturnType<typeof createCapacity>;
 /** A refused call may come again after this many seconds. */
 const retryAfterSeconds = 5;
 
-interface Waiting {
-  caller: string;
-  begin(): void;
-}
-
 /** Places by the names of those who have them. */
 function createPlaces() {
   const counts = new Map<string, number>();
@@ -78,7 +73,7 @@ const startsPerTurn = 4;
 export function createCapacity({ perCaller, inAll, queued, bytes: limit }: CapacityRules) {
   const running = createPlaces();
   const held = createPlaces();
-  const line: Waiting[] = [];
+  const line: { caller: string; begin(): void }[] = [];
   let begun = 0;
   const isFree = (caller: string) => running.inAll() < inAll && running.of(caller) < perCaller;
   const begin = (caller: string) => {
@@ -107,7 +102,7 @@ export function createCapacity({ perCaller, inAll, queued, bytes: limit }: Capac
     if (begun < startsPerTurn && isFree(caller)) return begin(caller);
     if (line.length >= queued && !isFree(caller)) throw overCapacity(`${line.length} calls wait already`);
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = {
+      const waiting = {
         caller,
         begin() {
           signal.removeEventListener('abort', onAbort);

@@ -71,13 +71,14 @@ interface Older {
   rounds?: number;
 }
 
-type Cursor = Readonly<Record<'before', string>>;
-
 /** Pages without a match that are passed over in one request. */
 const maxRounds = 20;
 
 /** Exchanges of the threads behind a cursor, the newest first, but for those of calls that are kept. */
-async function older(threads: ThreadsData, asked: Older): Promise<{ rows: CallRow[]; next: Cursor | undefined }> {
+async function older(
+  threads: ThreadsData,
+  asked: Older,
+): Promise<{ rows: CallRow[]; next: { before: string } | undefined }> {
   const { url, kept, wanted, after, rounds = maxRounds } = asked;
   const text = (url.searchParams.get('q') ?? '').slice(0, maxFilterLength).trim();
   const query = { limit: threadsPerPage, ...cursorOf(after ?? url.searchParams.get('before')) };

@@ -191,8 +191,7 @@ const noSession = (): Response =>
 const unknownSession = (): Response =>
   rpcError(404, -32_001, 'There is no such session. Begin a new one with "initialize".');
 
-const overCapacity = (): Response =>
-  rpcError(503, -32_000, 'There are too many sessions. Try again later.', later);
+const overCapacity = (): Response => rpcError(503, -32_000, 'There are too many sessions. Try again later.', later);
 
 function quotaExceeded(what: 'sessions' | 'streams'): Response {
   const message = `Your token has as many ${what} as one token may have at a time. End one, or ask the operator for more (POLYLOGUE_SESSIONS_PER_TOKEN).`;

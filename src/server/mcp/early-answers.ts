@@ -52,25 +52,18 @@ export function createEarlyAnswers({ version, instructions, listings }: EarlyOff
   };
 }
 
-interface PlainMessage {
-  id?: RequestId;
-  method: string;
-  params: Readonly<Record<string, unknown>>;
-}
-
 /** Longer lines hold more than what is answered here. */
 const maxLength = 4_096;
 
-function plainMessage(line: string): PlainMessage | undefined {
+function plainMessage(line: string) {
   if (line.length > maxLength) return undefined;
   try {
     const message: unknown = JSON.parse(line);
     if (!hasOnly(message, ['jsonrpc', 'id', 'method', 'params']) || message.jsonrpc !== '2.0') return undefined;
     const { id, method, params = {} } = message;
     if (typeof method !== 'string' || !isRecord(params)) return undefined;
-    if (id === undefined) return { method, params };
     const isId = typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id));
-    return isId ? { id, method, params } : undefined;
+    return isId || id === undefined ? { id, method, params } : undefined;
   } catch {
     // The full server says what is wrong with it.
     return undefined;

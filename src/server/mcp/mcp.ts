@@ -1,6 +1,5 @@
 import {
   CLIENT_INFO_META_KEY,
-  type JSONRPCMessage,
   ProtocolError,
   ProtocolErrorCode,
   ResourceNotFoundError,
@@ -9,7 +8,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { isRecord } from '../../core/json.ts';
-import type { HostPrompts, HostResources, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
+import type { HostResources, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import { followRoots, type ListedRoots, type ProjectOf, promptFor } from './clients.ts';
 import {
   type Connection,
@@ -51,17 +50,15 @@ export function withInvalidParams(server: Server): Server {
   const connect = server.connect.bind(server);
   server.connect = transport => {
     const send = transport.send.bind(transport);
-    transport.send = (message, options) => send(corrected(message), options);
+    transport.send = (message, options) => {
+      if (!('error' in message) || message.error.code !== internalError) return send(message, options);
+      const found = issuesIn(message.error.message);
+      const error = { code: invalidParams, message: `Invalid params: ${found}` };
+      return send(found ? { ...message, error } : message, options);
+    };
     return connect(transport);
   };
   return server;
-}
-
-function corrected(message: JSONRPCMessage): JSONRPCMessage {
-  if (!('error' in message) || message.error.code !== internalError) return message;
-  const found = issuesIn(message.error.message);
-  if (!found) return message;
-  return { ...message, error: { code: invalidParams, message: `Invalid params: ${found}` } };
 }
 
 /** What a schema found, in words: `params.clientInfo: expected object, …`. */
@@ -90,7 +87,11 @@ export function servePrompts(server: Server, host: ToolHost, projectOf: ProjectO
   });
   server.setRequestHandler('prompts/get', ({ params }) => {
     const text = prompts.text(params.name, params.arguments ?? {});
-    if (text === undefined) throw unknownPrompt(params.name, prompts);
+    if (text === undefined) {
+      const names = listed.map(({ name }) => name).join(', ');
+      const message = `Unknown prompt ${JSON.stringify(params.name.slice(0, 60))}; known prompts: ${names}.`;
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
+    }
     const description = listed.find(({ name }) => name === params.name)?.description;
     return { ...(description && { description }), messages: [{ role: 'user', content: { type: 'text', text } }] };
   });
@@ -106,15 +107,6 @@ export function servePrompts(server: Server, host: ToolHost, projectOf: ProjectO
 function idOf(template: string, argument: string): string | undefined {
   if (argument !== 'id') return undefined;
   return template.includes('/jobs/') || template.includes('//jobs/') ? 'job' : 'thread';
-}
-
-function unknownPrompt(name: string, prompts: HostPrompts): ProtocolError {
-  const names = prompts.list().map(prompt => prompt.name);
-  const shown = JSON.stringify(name.slice(0, 60));
-  return new ProtocolError(
-    ProtocolErrorCode.InvalidParams,
-    `Unknown prompt ${shown}; known prompts: ${names.join(', ')}.`,
-  );
 }
 
 /** The most addresses that one connection may watch. */

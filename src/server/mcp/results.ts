@@ -84,12 +84,7 @@ function pagesOf(text: string, { bytes, lines }: PageSize): string[] {
   return [...pages, page];
 }
 
-interface Blocks {
-  head: JsonObject;
-  text?: string;
-}
-
-function blocksOf({ document, text, markdown }: ToolReply, { bytes }: PageSize): Blocks {
+function blocksOf({ document, text, markdown }: ToolReply, { bytes }: PageSize): { head: JsonObject; text?: string } {
   const { error: _error, ...brief } = only(document, firstKeys);
   if (markdown) return { head: brief, text };
   const found: LongText[] = [];

@@ -5,6 +5,7 @@ import { type Caller, type Refusal, refusalFor } from '../access/caller.ts';
 import type { IdleSessions } from '../access/idle-sessions.ts';
 import type { CallerProduct, RouteServices } from '../http/routes.ts';
 import { readJson } from '../mcp/lines.ts';
+import type { WorkOptions } from './frame-call.ts';
 import type { ResultStore } from './kept-results.ts';
 import type { LiveSocket } from './live-socket.ts';
 import {
@@ -20,7 +21,6 @@ import {
   type ServerFrame,
 } from './protocol.ts';
 import { FrameSession, type Link } from './session.ts';
-import type { WorkOptions } from './frame-call.ts';
 
 export interface FrameServerOptions extends RouteServices, Pick<WorkOptions, 'ceilings' | 'kindOf'> {
   rules: FrameRules;

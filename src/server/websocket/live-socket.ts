@@ -13,11 +13,6 @@ export interface SocketRules {
   silenceMs: number;
 }
 
-interface Waiting {
-  bytes: Buffer;
-  sent(whole: boolean): void;
-}
-
 /** What is written at once; a larger text goes out in several parts of one message. */
 const partBytes = 65_536;
 
@@ -33,7 +28,7 @@ function createOutbox(
   rules: SocketRules,
   { clock, onCrowded }: { clock: Pick<Clock, 'after'>; onCrowded(crowded: boolean): void },
 ) {
-  const line: Waiting[] = [];
+  const line: { bytes: Buffer; sent(whole: boolean): void }[] = [];
   const idle: (() => void)[] = [];
   let waiting = 0;
   let isPumping = false;
