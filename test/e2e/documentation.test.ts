@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { getStaticTOMLValue, parseTOML } from 'toml-eslint-parser';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { terminalSvg } from '../../scripts/record/terminal.ts';
 import { commands } from '../../src/cli/commands/index.gen.ts';
 import type { ErrorCode } from '../../src/core/errors.ts';
 import { isRecord } from '../../src/core/json.ts';
@@ -121,6 +122,16 @@ describe('the documentation', () => {
     const readme = textOf('README.md');
     expect(readme.split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(600);
     expect(blocksOf('README.md', 'sh').slice(0, 2)).toEqual(['npm ci && npm run demo\n', 'npm ci && npm test\n']);
+  });
+
+  it('begins with a picture of what the demo prints now', () => {
+    expect(textOf('README.md')).toMatch(/^!\[[^\]]+\]\(docs\/images\/demo\.svg\)$/m);
+    const picture = textOf('docs/images/demo.svg');
+    // The length of a temporary path is counted too.
+    const uncounted = (text: string) => text.replace(/about \d+ tokens/g, 'about N tokens');
+    expect(uncounted(picture)).toBe(uncounted(terminalSvg()));
+    expect(picture.length).toBeLessThan(1_000_000);
+    expect(picture.split('@keyframes').length).toBeGreaterThan(10);
   });
 
   it.each(entries)('has a configuration on $page that starts the server ($#)', async ({ entry }) => {

@@ -21,7 +21,12 @@ const html = join(folder, 'html');
 /** Bytes of a page with its styles and scripts, compressed by gzip as it is served, without images. */
 const mostBytes = 200 * 1000;
 
-const types: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' };
+const types: Record<string, string> = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+};
 const fileOf = (address: string): string => {
   const path = address.replace(/[?#].*$/, '').replace(/\/$/, '/index');
   return join(html, extname(path) in types || path.startsWith('/images/') ? path : `${path}.html`);
