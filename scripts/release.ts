@@ -40,13 +40,13 @@ function copyOf(folder: string): string {
   return copy;
 }
 
-/** The changelog with a date for the version: for what is listed of it already, or else for what is listed as unreleased. */
+/** The changelog with the version and the day in the place of its newest heading, which has to be one of what is not released. */
 function datedChangelog(text: string, version: string, day: string): string {
-  const own = `## [${version}] - not released yet\n`;
-  const [heading = ''] = text.includes(own) ? [own] : (/^## \[?Unreleased\]?\n/m.exec(text) ?? []);
-  const [before = '', after = ''] = heading === '' ? [] : text.split(heading);
-  if (/^\s*(?:## |$)/.test(after)) throw new Error(`CHANGELOG.md lists nothing for ${version}`);
-  return `${before}${heading === own ? '' : `${heading}\n`}## [${version}] - ${day}\n${after}`;
+  const [before = '', ...sections] = text.split(/^(?=## )/m);
+  const [heading = '', ...lines] = (sections[0] ?? '').split('\n');
+  if (!/^## \[(?:Unreleased\]|\S+\] - not released yet)$/.test(heading) || lines.join('').trim() === '')
+    throw new Error('CHANGELOG.md has to begin with "## [Unreleased]" and what is to be released');
+  return [before, `## [${version}] - ${day}\n${lines.join('\n')}`, ...sections.slice(1)].join('');
 }
 
 function setVersion(folder: string, version: string): void {

@@ -37,6 +37,9 @@ beforeAll(async () => {
   clone = await tempProject();
   await execute('git', ['clone', '-q', repository, clone.root]);
   symlinkSync(join(repository, 'node_modules'), join(clone.root, 'node_modules'));
+  const changelog = await readFile(clone.path('CHANGELOG.md'), 'utf8');
+  await clone.write('CHANGELOG.md', changelog.replace(/^## /m, '## [Unreleased]\n\n- **feat:** a change.\n\n## '));
+  await run('git', 'commit', '-qam', 'feat: a change');
   before = await state();
   printed = await release(version, '--dry-run');
 });
@@ -77,7 +80,9 @@ describe('a dry run of a release', () => {
     );
     expect([manifest.version, packed]).toEqual([version, version]);
     const day = new Date().toISOString().slice(0, 10);
-    expect(await readFile(place.path('CHANGELOG.md'), 'utf8')).toContain(`## [${version}] - ${day}\n\n-`);
+    expect(await readFile(place.path('CHANGELOG.md'), 'utf8')).toContain(
+      `## [${version}] - ${day}\n\n- **feat:** a change.\n`,
+    );
     const started = await execute(process.execPath, [place.path(manifest.server.entry_point), '--version']);
     expect(started.stdout).toContain(version);
     await place.dispose();
