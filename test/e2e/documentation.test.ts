@@ -83,7 +83,7 @@ async function follow(page: string): Promise<string> {
   let script = [
     'set -eu -o pipefail',
     'exec </dev/null',
-    "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT",
+    "trap 'kill $(jobs -p) 2>/dev/null && wait || true' EXIT",
     ...blocksOf(page, 'sh'),
   ]
     .join('\n')
