@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'tsdown';
-
-const grammars = ['typescript', 'tsx', 'javascript', 'python', 'go'];
+import { grammars, leanPackages, vocabulary } from './scripts/build/lean-packages.ts';
 
 /** Named after the package that a piece holds, so that a list of loaded pieces tells which packages are loaded. */
 function pieceName(piece: { name: string; facadeModuleId?: string | null; moduleIds: string[] }): string {
@@ -48,8 +47,8 @@ const lazySchemas = {
   },
 };
 
-/** Packages whose files are copied as they are. */
-const copied = ['web-tree-sitter', '@vscode/tree-sitter-wasm'].map(name => join('node_modules', name));
+/** Packages whose files are copied as they are, or that are installed beside this one. */
+const copied = ['web-tree-sitter', '@vscode/tree-sitter-wasm', 'unpdf'].map(name => join('node_modules', name));
 
 /** Licenses under which a package may be bundled. */
 const allowedLicenses = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT'];
@@ -99,18 +98,13 @@ const program = defineConfig({
   // The parser's loader uses eval for an extension mechanism that its builds without dynamic code never reach.
   outputOptions: { chunkFileNames: pieceName },
   inputOptions: { checks: { eval: false } },
-  plugins: [syncSchemas, lazySchemas, licenses],
+  plugins: [syncSchemas, lazySchemas, leanPackages, grammars, vocabulary, licenses],
   copy: [
     { from: 'src/core/vocabulary.gen.bin', to: 'dist' },
     { from: 'src/models/routing/freshness.gen.bin', to: 'dist' },
     { from: 'src/server/dashboard/dashboard.{css,js}', to: 'dist' },
-    { from: 'node_modules/web-tree-sitter/web-tree-sitter.wasm', to: 'dist/grammars' },
-    ...grammars.map(name => ({
-      from: `node_modules/@vscode/tree-sitter-wasm/wasm/tree-sitter-${name}.wasm`,
-      to: 'dist/grammars',
-    })),
   ],
-  deps: { alwaysBundle: [/.*/], onlyBundle: false },
+  deps: { alwaysBundle: [/.*/], neverBundle: ['unpdf'], onlyBundle: false },
 });
 
 /** Of the declarations that vendors' packages name, nobody looks into those of JSON Schema, and they are in no package here. */
@@ -138,7 +132,7 @@ const types = defineConfig({
   clean: false,
   logLevel: 'error',
   dts: { emitDtsOnly: true, generator: 'tsgo' },
-  plugins: [withoutJsonSchema],
+  plugins: [leanPackages, withoutJsonSchema],
   inputOptions: {
     checks: { pluginTimings: false },
     // Translations of a package's messages are declared in a form that can't be joined, and nothing of ours names them.

@@ -29,7 +29,15 @@ function findBundler() {
 }
 
 /** What the build reads. The packages are named by their lock file. */
-const inputs = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsdown.config.ts', 'scripts/prepare.mjs', 'src'];
+const inputs = [
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'tsdown.config.ts',
+  'scripts/prepare.mjs',
+  'scripts/build',
+  'src',
+];
 
 /** Says what was built of what; a build deletes it with the rest of dist/, and the package leaves it out. */
 const record = at('dist', '.built');

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -91,6 +92,10 @@ function writeFiles(folder: string): void {
   const bundle = join(scratch, 'bundle');
   mkdirSync(bundle);
   run(folder, 'tar', '-xzf', join(out, tarball), '-C', bundle, '--strip-components=1');
+  const { dependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  for (const name of Object.keys(dependencies))
+    cpSync(join(folder, 'node_modules', name), join(bundle, 'node_modules', name), { recursive: true });
+  copyFileSync(join(folder, 'CHANGELOG.md'), join(bundle, 'CHANGELOG.md'));
   copyFileSync(join(folder, 'packaging/mcpb/manifest.json'), join(bundle, 'manifest.json'));
   const mcpb = join(folder, 'node_modules/@anthropic-ai/mcpb/dist/cli/cli.js');
   run(folder, process.execPath, mcpb, 'pack', bundle, join(out, tarball.replace(/\.tgz$/, '.mcpb')));

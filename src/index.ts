@@ -19,6 +19,7 @@ export type {
 export type { CallToolOptions, LanguageModelOptions, ListedModel, Polylogue } from './app/library/polylogue.ts';
 export { createPolylogue } from './app/library/polylogue.ts';
 export type { CompressedDiscussion, ShortenOptions, Summary } from './app/library/shorten.ts';
+export { estimateTokensAt as estimateTokens } from './app/library/shorten.ts';
 export type { SendEvent } from './app/library/stream.ts';
 export { continuationId, filePaths, hiddenFields, modelField } from './calls/fields.ts';
 export type { ActionContext, ToolDefinition } from './calls/tool.ts';
@@ -36,7 +37,6 @@ export {
 export type { Message } from './core/message.ts';
 export type { ModelInfo } from './core/model.ts';
 export type { OptionSpec } from './core/option.ts';
-export { estimateTokensAt as estimateTokens } from './core/tokens.ts';
 export type { Usage } from './core/usage.ts';
 export { version } from './core/version.ts';
 export type { AgentToolCall, GateVerdict, PendingCall } from './engine/modes/agent/agent.ts';

@@ -19,6 +19,11 @@
           installPhase = ''
             mkdir -p $out/lib/polylogue
             cp -r dist package.json LICENSE $out/lib/polylogue/
+            mkdir -p $out/lib/polylogue/node_modules/unpdf
+            tar -xzf ${pkgs.fetchurl {
+              url = "https://registry.npmjs.org/unpdf/-/unpdf-1.8.1.tgz";
+              hash = "sha512-xkURhy2SoGpOIH0a1gLHNkASPIQYonadDJs2AQwPEfUakafeD9EA1WTWWsaR++gfTCXJpV27W7tU1nXuk82UKQ==";
+            }} --strip-components=1 -C $out/lib/polylogue/node_modules/unpdf
             makeWrapper ${pkgs.nodejs_24}/bin/node $out/bin/polylogue --add-flags $out/lib/polylogue/dist/main.js
           '';
         };

@@ -12,6 +12,18 @@ interface Manifest {
   mcpName?: string;
 }
 
+/** A package that is not bundled, as the lock file pins it. */
+interface Dependency {
+  name: string;
+  version: string;
+  integrity: string;
+}
+
+function dependenciesIn(root: string): Dependency[] {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+  return Object.keys(packages[''].dependencies ?? {}).map(name => ({ name, ...packages[`node_modules/${name}`] }));
+}
+
 /** Keys that a bundle asks for; each may be left empty. */
 const keys = {
   OPENAI_API_KEY: 'OpenAI API key',
@@ -121,7 +133,7 @@ export function packageFiles(root: string): [string, string][] {
   return [
     ...texts,
     ['packaging/homebrew/polylogue.rb', formula(manifest, repository, tarball)],
-    ['packaging/nix/flake.nix', flake(manifest, tarball)],
+    ['packaging/nix/flake.nix', flake(manifest, tarball, dependenciesIn(root))],
   ];
 }
 
@@ -153,7 +165,15 @@ end
 `;
 }
 
-function flake({ version, description }: Manifest, tarball: string): string {
+function flake({ version, description }: Manifest, tarball: string, dependencies: readonly Dependency[]): string {
+  const unpacked = dependencies.map(
+    each => `            mkdir -p $out/lib/polylogue/node_modules/${each.name}
+            tar -xzf \${pkgs.fetchurl {
+              url = "https://registry.npmjs.org/${each.name}/-/${each.name}-${each.version}.tgz";
+              hash = "${each.integrity}";
+            }} --strip-components=1 -C $out/lib/polylogue/node_modules/${each.name}
+`,
+  );
   return `${notice}
 {
   description = "${description}";
@@ -175,7 +195,7 @@ function flake({ version, description }: Manifest, tarball: string): string {
           installPhase = ''
             mkdir -p $out/lib/polylogue
             cp -r dist package.json LICENSE $out/lib/polylogue/
-            makeWrapper \${pkgs.nodejs_24}/bin/node $out/bin/polylogue --add-flags $out/lib/polylogue/dist/main.js
+${unpacked.join('')}            makeWrapper \${pkgs.nodejs_24}/bin/node $out/bin/polylogue --add-flags $out/lib/polylogue/dist/main.js
           '';
         };
       });

@@ -235,6 +235,8 @@ const builtins: StructureRules['builtins'] = {
   'node:timers': [],
   'node:url': [],
   'node:util': [],
+  // Grammars are packed.
+  'node:zlib': ['workspace/outline'],
   'node:events': ['cli/command', 'server/proxy'],
   'node:fs': [
     'server/dashboard/page.ts',

@@ -41,11 +41,7 @@ function kindOf(character: string): number {
   return /\p{N}/u.test(character) ? kinds.digit : kinds.mark;
 }
 
-const blank = 32;
-
-const slash = 47;
-
-const apostrophe = 39;
+const [blank, slash, apostrophe] = [32, 47, 39] as const;
 
 const isLetter = (kind: number | undefined): boolean =>
   kind === kinds.upper || kind === kinds.lower || kind === kinds.letter;
@@ -100,14 +96,20 @@ function spaceEnd(from: number, length: number): number {
   return at < length && at - from > 1 ? at - 1 : at;
 }
 
-/** Two hashes of one text; they grow by one UTF-16 unit at a time. */
+function mixed(hash: number): number {
+  const half = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  return Math.imul(half ^ (half >>> 13), 0xc2b2ae35) >>> 0;
+}
+
+/** Bits of a slot of the filter, and of the number of a slot within its segment. */
+export const [slotBits, segmentBits] = [7, 10] as const;
+
+/** Two hashes of one text, which grow by one UTF-16 unit at a time, and what follows from them. */
 export class WordHash {
   #a = 0;
   #b = 0;
-
-  constructor() {
-    this.reset();
-  }
+  /** Slots that make up the text's mark, one in each of four segments that follow each other. */
+  readonly slots = new Int32Array(4);
 
   reset(): void {
     this.#a = 0x811c9dc5;
@@ -119,16 +121,18 @@ export class WordHash {
     this.#b = Math.imul(this.#b + code, 0x85ebca6b) >>> 0;
   }
 
-  /** Which of the `size` bits of a filter is the probe's for this text. */
-  bit(probe: number, size: number): number {
-    const start = (this.#a ^ (this.#a >>> 16)) >>> 0;
-    const step = ((this.#b ^ (this.#b >>> 15)) | 1) >>> 0;
-    return (start + probe * step) % size;
+  /** Finds the slots in a filter of so many bytes; answers the mark. */
+  locate(bytes: number): number {
+    const first = mixed(this.#a);
+    const second = mixed(this.#b ^ (this.#a >>> 5));
+    const segment = first % (Math.floor((bytes * 8) / slotBits / 2 ** segmentBits) - 3);
+    for (let nth = 0; nth < 4; nth++) {
+      const within = nth === 3 ? first >>> (32 - segmentBits) : second >>> (nth * segmentBits);
+      this.slots[nth] = ((segment + nth) << segmentBits) | (within & (2 ** segmentBits - 1));
+    }
+    return mixed(first ^ (second >>> 3)) & (2 ** slotBits - 1);
   }
 }
-
-/** Bits that one word sets in a filter. */
-export const probes = 6;
 
 /** UTF-16 units of the longest word there is. */
 const maxWordLength = 128;
@@ -138,18 +142,18 @@ const patience = 2;
 
 const hash = new WordHash();
 
-/** A Bloom filter of o200k's vocabulary, made by `npm run generate` and read with the first word. */
+/** A binary fuse filter of o200k's vocabulary, made by `npm run generate` and read with the first word. */
 let filter: Buffer | undefined;
 
-/** Whether there is a word with the present hash; one in a hundred that are none is taken for one. */
+/** Whether there is a word with the present hash; one in 128 that are none is taken for one. */
 function isWord(): boolean {
   filter ??= readFileSync(new URL('./vocabulary.gen.bin', import.meta.url));
-  const size = filter.length * 8;
-  for (let probe = 0; probe < probes; probe++) {
-    const bit = hash.bit(probe, size);
-    if (((filter[bit >>> 3] ?? 0) & (1 << (bit & 7))) === 0) return false;
+  let mark = hash.locate(filter.length);
+  for (let nth = 0; nth < 4; nth++) {
+    const bit = (hash.slots[nth] ?? 0) * slotBits;
+    mark ^= (((filter[bit >>> 3] ?? 0) | ((filter[(bit >>> 3) + 1] ?? 0) << 8)) >>> (bit & 7)) & (2 ** slotBits - 1);
   }
-  return true;
+  return mark === 0;
 }
 
 function isWhole(from: number, to: number): boolean {
@@ -276,11 +280,6 @@ const familyFactors: readonly (readonly [pattern: RegExp, factor: number])[] = [
   [/glm|mistral/i, 1.42],
   [/^(gpt|o\d|chatgpt|codex|echo-)/i, 1],
 ];
-
-/** Tokens of `text` at `model`, such as `claude-sonnet-4-5` or `openai:gpt-5` (default: by o200k). Rather above than below. */
-export function estimateTokensAt(text: string, model?: string): number {
-  return estimateTokens(text, model === undefined ? 1 : tokenFactor(model.replace(/^[\w-]+:/, '')));
-}
 
 export const tokenFactor = (modelId: string): number =>
   familyFactors.find(([pattern]) => pattern.test(modelId))?.[1] ?? 1.2;

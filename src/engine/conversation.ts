@@ -157,7 +157,6 @@ export interface SendMessageResult extends AgentResult {
 export type SendMessage = (request: SendMessageRequest) => Promise<SendMessageResult>;
 
 const toolName = 'send';
-
 const groups = new Set(['reads', 'all']);
 
 /** Of the window, for what is sent. */

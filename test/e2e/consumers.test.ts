@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { olderTypescript, otherNodes, testCliPath } from '../../scripts/test-needs/provide-clis.ts';
-import { type PackedPackage, packedPackage } from '../support/packed-package.ts';
+import { type PackedPackage, packedPackage, packedTarballs } from '../support/packed-package.ts';
 
 const run = promisify(execFile);
 
@@ -90,5 +90,12 @@ describe('the package', () => {
     for (const name of ['zod', 'unpdf', '@ai-sdk/openai', '@redis/client', 'web-tree-sitter'])
       expect(licenses).toContain(`${name} `);
     expect((await stat(at('dist/THIRD-PARTY-LICENSES.txt'))).size).toBeGreaterThan(20_000);
+  });
+
+  it('is at most 2.5 MB, and brings one other package', async () => {
+    const [own = ''] = (await packedTarballs()).filter(file => file.includes('polylogue-'));
+    expect((await stat(own)).size).toBeLessThanOrEqual(2_500_000);
+    const installed = (await readdir(packed.path('node_modules'))).filter(name => !/^[.@]|^undici-types$/.test(name));
+    expect(installed.sort()).toEqual(['polylogue', 'unpdf']);
   });
 });

@@ -1,6 +1,8 @@
 import { readFile, symlink } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { startEveryVendor } from '../support/every-vendor.ts';
+import { pdfFile } from '../support/office-files.ts';
 import { type PackedPackage, packedPackage } from '../support/packed-package.ts';
 import { vendorEnv } from '../support/product.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
@@ -186,7 +188,7 @@ it('takes a search of the program, answers questions of the model, counts tokens
     const { cause, message } = await send({ message: 'x' }).catch(error => error);
     await commsLog.append({ payload: { note: 'by hand' }, tool: 'mine' });
     const kept = await commsLog.read({ tool: 'mine' });
-    const counts = ['gpt-5', 'claude-sonnet-4-5', 'anthropic:claude-sonnet-4-5', undefined].map(model => estimateTokens('Ten words that a model may count, more or less, today.', model));
+    const counts = ['gpt-5', 'claude-sonnet-4-5', 'anthropic:claude-sonnet-4-5', 'sonnet', 'sonnet:high', undefined].map(model => estimateTokens('Ten words that a model may count, more or less, today.', model));
     await polylogue.cleanup();
     const after = await Promise.all([send({ message: 'x' }), polylogue.callTool('version', {}), polylogue.listModels()].map(each => each.then(() => 'done', ({ message, details }) => message + ' ' + details?.next)));
     console.log(JSON.stringify({ text: first.text, asked, cause: { name: cause?.name, message: cause?.message, statusCode: cause?.statusCode }, message, kept, counts, after }));`,
@@ -206,8 +208,8 @@ it('takes a search of the program, answers questions of the model, counts tokens
   expect(JSON.stringify(vendor.requests[4]?.body)).toContain('The disk may be full.');
   expect(told.cause).toMatchObject({ statusCode: 400, message: expect.stringMatching(/\S/) });
   expect(told.kept).toMatchObject([{ tool: 'mine', lines: [{ payload: { note: 'by hand' } }] }]);
-  const [gpt, claude, named, plain] = told.counts as number[];
-  expect([named, plain]).toEqual([claude, gpt]);
+  const [gpt, claude, named, alias, withEffort, plain] = told.counts as number[];
+  expect([named, alias, withEffort, plain]).toEqual([claude, claude, claude, gpt]);
   expect(claude).toBeGreaterThan(gpt ?? 0);
   for (const each of told.after as string[]) expect(each).toMatch(/closed by cleanup.*createPolylogue/);
 });
@@ -311,4 +313,29 @@ it('is a model of the AI SDK, with fallbacks, masks and the tools of its program
   const sent = JSON.stringify(vendor.requests.map(({ body }) => body));
   expect(sent).toContain('rain in Bern');
   expect(sent).not.toContain('a1B2a1B2');
+});
+
+it('asks each vendor through what is left of its package, and reads a PDF', async () => {
+  const vendors = await startEveryVendor();
+  const pdf = pdfFile('The bridge of Ostrava closes on Friday.').toString('base64');
+  const asked = vendors.map(({ id, model, env }) => ({ model: `${id}:${model}`, env }));
+  const answers = await packed.answer<string[]>(
+    `import { writeFileSync } from 'node:fs';
+    writeFileSync('report.pdf', Buffer.from('${pdf}', 'base64'));
+    const answers = [];
+    for (const { model, env } of ${JSON.stringify(asked)}) {
+      const { callTool, cleanup } = await createPolylogue({ env: { ...process.env, ...env }, root: process.cwd() });
+      const args = { model, prompt: 'What closes?', absolute_file_paths: ['report.pdf'] };
+      answers.push(await callTool('chat', args).then(({ content }) => content, String));
+      await cleanup();
+    }
+    console.log(JSON.stringify(answers));`,
+  );
+  for (const [at, { id, fake }] of vendors.entries()) {
+    expect([id, answers[at]]).toEqual([id, expect.not.stringContaining('Error')]);
+    const sent = fake.requests.at(-1)?.messages.map(({ text }) => text);
+    expect(sent?.join('\n'), id).toContain('The bridge of Ostrava closes on Friday.');
+    expect(fake.violations.filter(said => !said.startsWith('GET '))).toEqual([]);
+    await fake.close();
+  }
 });

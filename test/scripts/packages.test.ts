@@ -68,6 +68,8 @@ describe('the packages', () => {
     expect(json('packaging/mcpb/manifest.json').version).toBe(version);
     for (const path of ['packaging/homebrew/polylogue.rb', 'packaging/nix/flake.nix'])
       expect(textOf(path)).toContain(`/releases/download/v${version}/${name}-${version}.tgz"`);
+    const { 'node_modules/unpdf': unpdf } = json('package-lock.json').packages;
+    expect(textOf('packaging/nix/flake.nix')).toContain(`hash = "${unpdf.integrity}"`);
   });
 
   it('are installed by links that hold the same entry', () => {

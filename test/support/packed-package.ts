@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -24,25 +24,29 @@ export interface PackedPackage extends TempProject {
   answer<Answer>(code: string, env?: Record<string, string>): Promise<Answer>;
 }
 
-let tarball: Promise<string> | undefined;
+let tarballs: Promise<string[]> | undefined;
 
-/** One tarball for all packages of a test file. */
-async function pack(): Promise<string> {
+/** Files to install: this package, and what it depends on, as npm has nothing offline. */
+export function packedTarballs(): Promise<string[]> {
+  tarballs ??= pack();
+  return tarballs;
+}
+
+/** Packed once for all packages of a test file. */
+async function pack(): Promise<string[]> {
   const place = await tempProject();
-  const cache = place.path('.npm');
-  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', place.root, '--cache', cache], {
-    cwd: repository,
-  });
-  const [name = ''] = (await readdir(place.root)).filter(file => file.endsWith('.tgz'));
+  const { dependencies } = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8'));
+  const sources = ['.', ...Object.keys(dependencies).map(name => `./node_modules/${name}`)];
+  const options = ['--ignore-scripts', '--pack-destination', place.root, '--cache', place.path('.npm')];
+  await run('npm', ['pack', ...options, ...sources], { cwd: repository });
   process.once('exit', () => void place.dispose());
-  return place.path(name);
+  return (await readdir(place.root)).filter(file => file.endsWith('.tgz')).map(file => place.path(file));
 }
 
 export async function packedPackage(files: Record<string, string> = {}): Promise<PackedPackage> {
-  tarball ??= pack();
   const place = await tempProject({ 'package.json': '{ "private": true, "type": "module" }', ...files });
   const npm = ['--offline', '--no-audit', '--no-fund', '--cache', place.path('.npm')];
-  const { stdout, stderr } = await run('npm', ['install', ...npm, await tarball], { cwd: place.root });
+  const { stdout, stderr } = await run('npm', ['install', ...npm, ...(await packedTarballs())], { cwd: place.root });
   await mkdir(place.path('node_modules/@types'), { recursive: true });
   for (const name of ['@types/node', 'undici-types'])
     await symlink(join(repository, 'node_modules', name), place.path(`node_modules/${name}`));

@@ -1,12 +1,12 @@
 import { extname } from 'node:path';
 
-/** The languages that have a grammar here. */
-export type Language = 'typescript' | 'tsx' | 'javascript' | 'python' | 'go';
+/** The languages that have a grammar here; JavaScript is read as TSX, which takes all of it. */
+export type Language = 'typescript' | 'tsx' | 'python' | 'go';
 
 /** Extensions of the languages that have a grammar here. */
 const withGrammar: Readonly<Record<string, Language>> = {
   ...{ '.ts': 'typescript', '.mts': 'typescript', '.cts': 'typescript', '.tsx': 'tsx' },
-  ...{ '.js': 'javascript', '.mjs': 'javascript', '.cjs': 'javascript', '.jsx': 'javascript' },
+  ...{ '.js': 'tsx', '.mjs': 'tsx', '.cjs': 'tsx', '.jsx': 'tsx' },
   ...{ '.py': 'python', '.pyi': 'python', '.go': 'go' },
 };
 

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { brotliDecompressSync } from 'node:zlib';
 import { Language as Grammar, Parser, type Tree } from 'web-tree-sitter';
 import { goReaders } from './go.ts';
 import type { Language, Outline } from './outline.ts';
@@ -8,25 +9,21 @@ import { typescriptReaders } from './typescript.ts';
 
 const fromSource = import.meta.url.endsWith('.ts');
 
-/** The build puts the files beside the program; from source they are where the packages have them. */
-function wasmFile(name: string): URL {
-  if (!fromSource) return new URL(`./grammars/${name}`, import.meta.url);
+/** The build puts the files beside the program, compressed; from source they are where the packages have them. */
+async function wasm(name: string): Promise<Uint8Array> {
+  if (!fromSource) return brotliDecompressSync(await readFile(new URL(`./grammars/${name}.br`, import.meta.url)));
   const folder = name === 'web-tree-sitter.wasm' ? 'web-tree-sitter' : '@vscode/tree-sitter-wasm/wasm';
-  return new URL(`../../../node_modules/${folder}/${name}`, import.meta.url);
+  return readFile(new URL(`../../../node_modules/${folder}/${name}`, import.meta.url));
 }
 
 let runtime: Promise<void> | undefined;
 
 const grammars = new Map<Language, Promise<Grammar>>();
 
-async function startRuntime(): Promise<void> {
-  await Parser.init({ wasmBinary: await readFile(wasmFile('web-tree-sitter.wasm')) });
-}
-
 async function loadGrammar(language: Language): Promise<Grammar> {
-  runtime ??= startRuntime();
+  runtime ??= wasm('web-tree-sitter.wasm').then(wasmBinary => Parser.init({ wasmBinary }));
   await runtime;
-  return Grammar.load(await readFile(wasmFile(`tree-sitter-${language}.wasm`)));
+  return Grammar.load(await wasm(`tree-sitter-${language}.wasm`));
 }
 
 /** Parses with a grammar that is loaded at its first use. The tree is freed when `use` is done. */
@@ -50,7 +47,6 @@ export async function withTree<Result>(language: Language, text: string, use: (t
 const readers: Readonly<Record<Language, Readers>> = {
   typescript: typescriptReaders,
   tsx: typescriptReaders,
-  javascript: typescriptReaders,
   python: pythonReaders,
   go: goReaders,
 };
