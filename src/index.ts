@@ -17,9 +17,8 @@ export type {
   SystemLayers,
 } from './app/library/options.ts';
 export type { CallToolOptions, LanguageModelOptions, ListedModel, Polylogue } from './app/library/polylogue.ts';
-export { createPolylogue } from './app/library/polylogue.ts';
+export { createPolylogue, estimateTokensAt as estimateTokens } from './app/library/polylogue.ts';
 export type { CompressedDiscussion, ShortenOptions, Summary } from './app/library/shorten.ts';
-export { estimateTokensAt as estimateTokens } from './app/library/shorten.ts';
 export type { SendEvent } from './app/library/stream.ts';
 export { continuationId, filePaths, hiddenFields, modelField } from './calls/fields.ts';
 export type { ActionContext, ToolDefinition } from './calls/tool.ts';

@@ -68,12 +68,15 @@ const rpcCodes: Record<ErrorCode, number> = {
   INTERNAL_SERVER_ERROR: -32603,
 };
 
+export const isErrorCode = (code: unknown): code is ErrorCode =>
+  typeof code === 'string' && Object.hasOwn(rpcCodes, code);
+
 /** A reply before it is cut to size and rendered. */
 export interface Reply {
   isError: boolean;
   document: JsonObject;
-  /** Why it failed, for the log. */
-  code?: ErrorCode;
+  /** Why it failed. */
+  error?: AppError;
   /** The work goes on once the caller answers these. */
   questions?: readonly UserQuestion[];
   /** Where it was kept before. */
@@ -95,7 +98,7 @@ export function errorReply(thrown: unknown, { toolName, reqId, local }: FailureC
   const { details } = error;
   return {
     isError: true,
-    code: details.code,
+    error,
     document: pruned({
       ...local,
       status: details.replyStatus ?? 'error',

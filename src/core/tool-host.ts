@@ -130,6 +130,8 @@ export interface ToolReply {
   text: string;
   /** The text is a page for people, not the document as JSON. */
   markdown?: true;
+  /** What a failed call's error has as `cause`, for programs in this process. */
+  cause?: unknown;
   /** The job that has this reply, and the page of it that was asked for; absent: it is not known to be kept. */
   kept?: KeptReply;
   /** The document once more, where callers were promised structured content. */

@@ -3,16 +3,16 @@ import { turnOf } from '../calls/ask/prepare-context.ts';
 import { createMaskedStream, maskAnswer } from '../calls/ask/redaction.ts';
 import type { CallServices } from '../calls/ask/services.ts';
 import { titleOf } from '../calls/ask/with-thread.ts';
-import { type RequestId, requestId } from '../core/ids.ts';
+import type { RequestId } from '../core/ids.ts';
 import { type Message, mapMessage, type Part, type SaidPart, textOf } from '../core/message.ts';
 import type { Candidates, ModelInfo } from '../core/model.ts';
-import type { Random } from '../core/ports.ts';
 import type { StoredTurn, Thread } from '../core/thread.ts';
 import { estimateTokens } from '../core/tokens.ts';
 import type { ModelAnswer, ModelQuestion } from '../models/ask-model.ts';
 import type { ServedAnswer, ServedQuestion } from '../models/call/served-model.ts';
 import { windowClass } from '../threads/compaction.ts';
 import { blobsOf, renderTurns, type Selection, selectTurns } from '../threads/transcript.ts';
+import { type ObservingServices, observedCall } from './engine.ts';
 import { messagesOf, trimConversation } from './modes/agent/conversation-window.ts';
 
 /** A question of a program of the AI SDK. */
@@ -30,9 +30,7 @@ export interface CompleteRequest extends ServedQuestion {
 /** Puts a question to the models that a name means, in their order; with `thread`, as an exchange of it. */
 export type Complete = (request: CompleteRequest) => Promise<ServedAnswer>;
 
-interface CompleteServices extends CallServices {
-  random: Random;
-}
+type CompleteServices = CallServices & ObservingServices;
 
 const owner = 'local';
 
@@ -43,20 +41,22 @@ const usualOutput = 8_192;
 
 export function createComplete(services: CompleteServices): Complete {
   const { threads } = services;
-  return async request => {
-    const reqId = requestId(services.random.uuid());
-    const { thread: reference, root: workspace, signal } = request;
+  return request => {
+    const { thread: reference, root: workspace, signal, messages } = request;
     const place = { owner, workspace };
-    if (reference === undefined) {
-      const masked = await maskedMessages(services, request, reqId);
-      const candidates = await candidatesFor(services, request, masked);
-      return askMasked(services, request, reqId, { reqId, candidates, messages: masked });
-    }
-    if (reference === true) return inThread(services, request, reqId, threads.start(place, tool.name));
-    const found = await threads.findHead(reference, place);
-    return threads.exclusively(found.id, { signal }, async () =>
-      inThread(services, request, reqId, await threads.refresh(found)),
-    );
+    const about = { ...place, tool: tool.name, text: messages.map(textOf).at(-1) ?? '' };
+    return observedCall(services, about, async reqId => {
+      if (reference === undefined) {
+        const masked = await maskedMessages(services, request, reqId);
+        const candidates = await candidatesFor(services, request, masked);
+        return askMasked(services, request, reqId, { reqId, candidates, messages: masked });
+      }
+      if (reference === true) return inThread(services, request, reqId, threads.start(place, tool.name));
+      const found = await threads.findHead(reference, place);
+      return threads.exclusively(found.id, { signal }, async () =>
+        inThread(services, request, reqId, await threads.refresh(found)),
+      );
+    });
   };
 }
 
@@ -120,14 +120,15 @@ async function inThread(
 /** Asks within the limits on cost. What models write is masked: at once where it streams. */
 async function askMasked(
   { askModel, mask }: CompleteServices,
-  { tools, toolChoice, maxOutputTokens = usualOutput, temperature, topP, signal, onText }: CompleteRequest,
+  { tools, toolChoice, maxOutputTokens = usualOutput, signal, onText, ...request }: CompleteRequest,
   scope: string,
   about: Pick<ModelQuestion, 'reqId' | 'candidates' | 'messages' | 'promptFor' | 'payer' | 'cacheKey'>,
 ): Promise<ModelAnswer> {
   const stream = onText && createMaskedStream(mask, scope, onText);
   const choice = { ...(tools.length > 0 && { tools }), ...(toolChoice && { toolChoice }) };
-  const own = { maxOutputTokens, temperature, topP, signal, onText: stream?.push };
-  const answer = await askModel({ tool: 'send', payer: { owner }, ...own, ...choice, ...about });
+  const { temperature, topP, program } = request;
+  const own = { maxOutputTokens, temperature, topP, program, signal, onText: stream?.push };
+  const answer = await askModel({ tool: tool.name, payer: { owner }, ...own, ...choice, ...about });
   await stream?.end();
   const shown = await maskAnswer(mask, scope, answer);
   if (!answer.said) return shown;

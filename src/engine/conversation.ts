@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { CallServices } from '../calls/ask/services.ts';
-import { type AppError, inputError, isAppError, limitError } from '../core/errors.ts';
+import { inputError, limitError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
-import { type RequestId, requestId } from '../core/ids.ts';
+import type { RequestId } from '../core/ids.ts';
 import { type Message, textOf } from '../core/message.ts';
 import type { Candidate } from '../core/model.ts';
 import type { Random } from '../core/ports.ts';
@@ -14,6 +14,7 @@ import { said } from '../threads/transcript.ts';
 import { isSkip, parsePathReference } from '../workspace/paths.ts';
 import { readTextFile } from '../workspace/read-file.ts';
 import { searchWaitMs } from '../workspace/search-index/search-index.ts';
+import { observedCall } from './engine.ts';
 import { type AgentEvent, type AgentInput, type AgentResult, newMark } from './modes/agent/agent.ts';
 import type { AgentTool } from './modes/agent/local-tools/agent-tool.ts';
 import { createRefresher, createTriage } from './modes/agent/plan-run.ts';
@@ -163,28 +164,12 @@ const groups = new Set(['reads', 'all']);
 const sentShare = 0.9;
 
 export function createSendMessage(services: ConversationServices, localTools: LocalToolsOf): SendMessage {
-  const { clock, emit, meter } = services;
   // The same for all, so that prompts with the same tools share their beginning.
   const mark = newMark(services.random);
-  return async request => {
-    const reqId = requestId(services.random.uuid());
-    const startedAt = clock.monotonic();
-    emit({ type: 'call.start', reqId, tool: toolName, owner: request.owner, client: 'library' });
-    meter.begin(reqId, request.maxCostUsd);
-    let error: AppError | undefined;
-    try {
-      return await sendOne(services, localTools, request, { reqId, mark });
-    } catch (thrown) {
-      if (isAppError(thrown)) error = thrown;
-      else emit({ type: 'warning', reqId, where: toolName, message: String(thrown) });
-      throw thrown;
-    } finally {
-      meter.end(reqId);
-      const elapsedMs = clock.monotonic() - startedAt;
-      const failed = error && { code: error.details.code, reason: error.message };
-      emit({ type: 'call.end', reqId, tool: toolName, status: error ? 'error' : 'success', elapsedMs, ...failed });
-    }
-  };
+  return request =>
+    observedCall(services, { ...request, tool: toolName, text: request.message, workspace: request.root }, reqId =>
+      sendOne(services, localTools, request, { reqId, mark }),
+    );
 }
 
 async function sendOne(

@@ -8,8 +8,8 @@ import { continuationId, hiddenFields, modelField } from '../calls/fields.ts';
 import { type ReplyFormat, renderReply, truncateDocument } from '../calls/format-reply.ts';
 import { errorReply, type Reply, withBill } from '../calls/reply.ts';
 import type { ToolMode } from '../calls/tool.ts';
-import { isAppError } from '../core/errors.ts';
-import { requestId } from '../core/ids.ts';
+import { type AppError, isAppError } from '../core/errors.ts';
+import { type RequestId, requestId } from '../core/ids.ts';
 import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
@@ -79,7 +79,7 @@ const commonFields = z.object({ ...hiddenFields, model: modelField, continuation
 
 /** The pipeline of a call: look up → parse → admit → execute by the tool's mode → render. */
 export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 'call'> {
-  const { clock, emit, mask, meter, random } = services;
+  const { clock, emit, mask, meter, random, replyFormat } = services;
   const { listings, lookUp } = services.table;
 
   async function call(given: ToolRequest, signal: AbortSignal): Promise<ToolReply> {
@@ -111,14 +111,12 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
     }
     const billed = meter.end(reqId);
     if (reply.isError && billed) reply = withBill(reply, billed);
-    const { isError, code, questions, kept } = reply;
+    const { isError, error, questions, kept } = reply;
     const document = isError ? await maskDocument(mask, asWritten(reply.document, written), reqId) : reply.document;
     const end = { status: String(document.status), elapsedMs: clock.monotonic() - startedAt };
-    emit({ type: 'call.end', reqId, tool: toolName, code, reason: reasonOf(document), ...end });
-    const shown = renderReply(
-      { isError, document: truncateDocument(document, replyTokens), ...(kept && { kept }) },
-      services.replyFormat,
-    );
+    emit({ type: 'call.end', reqId, tool: toolName, code: error?.details.code, reason: reasonOf(document), ...end });
+    const cut = truncateDocument(document, replyTokens);
+    const shown = renderReply({ isError, document: cut, cause: error?.cause, ...(kept && { kept }) }, replyFormat);
     return questions ? { ...shown, questions } : shown;
   }
 
@@ -127,6 +125,35 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
 
 /** More than is shown of it, so that no secret is cut into halves that are not recognized. */
 const aboutChars = 2_000;
+
+export type ObservingServices = Pick<EngineServices, 'clock' | 'emit' | 'meter' | 'random'>;
+
+/** A call of the library's that is no tool's, as observers see calls. */
+export async function observedCall<Result>(
+  { clock, emit, meter, random }: ObservingServices,
+  call: { maxCostUsd?: number } & Record<'tool' | 'owner' | 'text' | 'workspace', string>,
+  work: (reqId: RequestId) => Promise<Result>,
+): Promise<Result> {
+  const { tool, owner, text, workspace, maxCostUsd } = call;
+  const reqId = requestId(random.uuid());
+  const startedAt = clock.monotonic();
+  emit({ type: 'call.start', reqId, tool, owner, client: 'library' });
+  emit({ type: 'call.about', reqId, tool, text: safeCut(text, aboutChars), workspace });
+  meter.begin(reqId, maxCostUsd);
+  let error: AppError | undefined;
+  try {
+    return await work(reqId);
+  } catch (thrown) {
+    if (isAppError(thrown)) error = thrown;
+    else emit({ type: 'warning', reqId, where: tool, message: String(thrown) });
+    throw thrown;
+  } finally {
+    meter.end(reqId);
+    const elapsedMs = clock.monotonic() - startedAt;
+    const failed = error && { code: error.details.code, reason: error.message };
+    emit({ type: 'call.end', reqId, tool, status: error ? 'error' : 'success', elapsedMs, ...failed });
+  }
+}
 
 /** Tells the observers what a call is about: at once, and with its thread when that is known. */
 function observed(emit: Emit, call: { reqId: string; tool: string; text: string }, request: ToolRequest): ToolRequest {

@@ -1,3 +1,4 @@
+import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import type { ThreadId } from '../core/ids.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Message, SaidPart } from '../core/message.ts';
@@ -73,6 +74,8 @@ export interface ModelQuestion {
   temperature?: number;
   /** Of the likeliest words, above 0 and at most 1; left out where the model takes no temperature either. */
   topP?: number;
+  /** As a program of the AI SDK set it; what a vendor does not take is left out, with a warning. */
+  program?: Pick<LanguageModelV4CallOptions, 'responseFormat' | 'stopSequences' | 'seed'>;
   cacheKey?: string;
   /** Absent: the policy's own limits for the model. */
   limits?: Partial<CallLimits>;

@@ -174,6 +174,7 @@ it('takes a search of the program, answers questions of the model, counts tokens
     { answer: 'The disk may be full.' },
     { answer: 'Done.' },
     { fault: 'status', status: 400 },
+    { fault: 'status', status: 400 },
   );
   const told = await packed.answer<Record<string, unknown>>(
     `import { estimateTokens } from 'polylogue';
@@ -186,12 +187,13 @@ it('takes a search of the program, answers questions of the model, counts tokens
     const fails = { name: 'fails', description: 'Fails.', inputSchema: { type: 'object' }, effect: 'read', run: async () => { throw new Error('no space left'); } };
     await send({ message: 'Try.', tools: [fails] });
     const { cause, message } = await send({ message: 'x' }).catch(error => error);
+    const failed = await polylogue.callTool('chat', { prompt: 'x', model: 'gpt-5-mini' }).catch(error => error);
     await commsLog.append({ payload: { note: 'by hand' }, tool: 'mine' });
     const kept = await commsLog.read({ tool: 'mine' });
     const counts = ['gpt-5', 'claude-sonnet-4-5', 'anthropic:claude-sonnet-4-5', 'sonnet', 'sonnet:high', undefined].map(model => estimateTokens('Ten words that a model may count, more or less, today.', model));
     await polylogue.cleanup();
     const after = await Promise.all([send({ message: 'x' }), polylogue.callTool('version', {}), polylogue.listModels()].map(each => each.then(() => 'done', ({ message, details }) => message + ' ' + details?.next)));
-    console.log(JSON.stringify({ text: first.text, asked, cause: { name: cause?.name, message: cause?.message, statusCode: cause?.statusCode }, message, kept, counts, after }));`,
+    console.log(JSON.stringify({ text: first.text, asked, cause: { name: cause?.name, message: cause?.message, statusCode: cause?.statusCode }, message, failed: { message: failed.cause?.message, statusCode: failed.cause?.statusCode }, kept, counts, after }));`,
     {
       ...vendorEnv({ openai: vendor.url }),
       DEFAULT_MODEL: 'gpt-5-mini',
@@ -208,6 +210,7 @@ it('takes a search of the program, answers questions of the model, counts tokens
   expect(JSON.stringify(vendor.requests[4]?.body)).toContain('The disk may be full.');
   expect(told.cause).toMatchObject({ statusCode: 400, message: expect.stringMatching(/\S/) });
   expect(told.kept).toMatchObject([{ tool: 'mine', lines: [{ payload: { note: 'by hand' } }] }]);
+  expect(told.failed).toEqual({ statusCode: 400, message: expect.stringMatching(/\S/) });
   const [gpt, claude, named, alias, withEffort, plain] = told.counts as number[];
   expect([named, alias, withEffort, plain]).toEqual([claude, claude, claude, gpt]);
   expect(claude).toBeGreaterThan(gpt ?? 0);

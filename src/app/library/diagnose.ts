@@ -1,18 +1,16 @@
+import { isErrorCode } from '../../calls/reply.ts';
 import { AppError, type ErrorCode, type ErrorKind } from '../../core/errors.ts';
 import { isRecord, type JsonObject, numberIn, recordsIn, textIn, textsIn } from '../../core/json.ts';
+import type { ShortenOptions } from './shorten.ts';
 
 /** An error to be analyzed. */
-export interface ErrorRequest {
+export interface ErrorRequest extends Pick<ShortenOptions, 'model' | 'signal'> {
   /** What the failing program wrote, whole. */
   stderr: string;
   /** The command that failed. */
   command?: string;
   /** Files that have to do with it, beside those that the output names. */
   files?: readonly string[];
-  /** A name, an alias or `provider:model[:effort]`; default: DEFAULT_MODEL, else chosen by the task. */
-  model?: string;
-  /** Aborting it ends the request. */
-  signal?: AbortSignal;
 }
 
 /** What a model makes of an error; evidence was held against the files. */
@@ -73,14 +71,8 @@ export function patchIn(document: JsonObject): GeneratedPatch {
   return { analysis, patch: { diff: patch.diff, files } };
 }
 
-const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
-  INVALID_INPUT_FORMAT: 'input',
-  MISSING_PARAMETER: 'input',
-  TOOL_NOT_FOUND: 'input',
-  PROVIDER_NOT_FOUND: 'input',
-  MODEL_NOT_FOUND: 'input',
-  THREAD_NOT_FOUND: 'input',
-  THREAD_EXPIRED: 'input',
+/** Who must act; the caller where it is nobody of these. */
+const kinds: Readonly<Partial<Record<ErrorCode, ErrorKind>>> = {
   SECURITY: 'security',
   API_ERROR: 'model',
   LIMIT: 'limit',
@@ -91,16 +83,15 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   INTERNAL_SERVER_ERROR: 'bug',
 };
 
-const isCode = (code: unknown): code is ErrorCode => typeof code === 'string' && Object.hasOwn(kinds, code);
-
 /** The error that a tool's reply tells of, to be thrown. */
-export function errorIn({ error }: JsonObject): AppError {
+export function errorIn({ error }: JsonObject, cause: unknown): AppError {
   const facts = isRecord(error) ? error : {};
-  const code = isCode(facts.code) ? facts.code : 'INTERNAL_SERVER_ERROR';
-  return new AppError(kinds[code], textIn(facts.message), {
+  const code = isErrorCode(facts.code) ? facts.code : 'INTERNAL_SERVER_ERROR';
+  return new AppError(kinds[code] ?? 'input', textIn(facts.message), {
     code,
     class: textIn(facts.class),
     next: textIn(facts.next),
+    cause,
     ...(typeof facts.retryable === 'boolean' && { retryable: facts.retryable }),
   });
 }

@@ -4,8 +4,10 @@ import type { JsonObject } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import type { ExchangeFilter, ExchangeNote, ExchangeRecord } from '../../core/ports.ts';
+import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import type { ProgressUpdate } from '../../core/tool-host.ts';
 import { servedModel } from '../../models/call/served-model.ts';
+import { loadCatalogue } from '../../models/catalogue/model-sources.ts';
 import type { LanguageModel } from '../../models/provider.ts';
 import { type AppConfig, createProduct, loadAppConfig, type Product } from '../app.ts';
 import { withValues } from '../settings.ts';
@@ -183,8 +185,8 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
     const { signal, idempotencyKey, ...watch } = options;
     const session = idempotencyKey === undefined ? undefined : { gone: over.signal, idempotencyKey };
     const call = { name, arguments: args, principal, session, ...watch };
-    const { isError, document } = await product.host.call(call, joined(over.signal, signal));
-    if (isError) throw errorIn(document);
+    const { isError, document, cause } = await product.host.call(call, joined(over.signal, signal));
+    if (isError) throw errorIn(document, cause);
     return document;
   };
   const diagnose = async (request: ErrorRequest, patch: boolean) => {
@@ -271,15 +273,7 @@ const createCommsLog = (product: Product, uuid: () => string, check: Check): Pol
     check('commsLog.append', entry);
     const { kind = 'request', reqId = uuid() } = entry;
     const direction = kind === 'request' || kind === 'tool_result' ? 'out' : 'in';
-    const own = {
-      reqId,
-      exchange: reqId,
-      direction,
-      kind,
-      tool: 'library',
-      provider: 'library',
-      model: '',
-    } as const;
+    const own = { reqId, exchange: reqId, direction, kind, tool: 'library', provider: 'library', model: '' } as const;
     const write = exchangesOf(product).append;
     if (!write) throw nothingKept();
     write({ ...own, ...entry });
@@ -316,3 +310,10 @@ const nothingKept = (): Error =>
   configError('Model calls are not recorded.', {
     next: 'Set COMMS_LOG=on, and let data be kept on disk.',
   });
+
+/** Tokens of `text` at `model`, a name or an alias such as `openai:gpt-5` or `sonnet` (default: by o200k). Rather above than below. */
+export function estimateTokensAt(text: string, model?: string): number {
+  const names = model?.toLowerCase().split(':') ?? [];
+  const known = loadCatalogue().find(({ id, aliases }) => names.some(name => name === id || aliases.includes(name)));
+  return estimateTokens(text, model === undefined ? 1 : tokenFactor(known?.id ?? model.replace(/^[\w-]+:/, '')));
+}

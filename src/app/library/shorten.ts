@@ -1,7 +1,5 @@
 import { inputError } from '../../core/errors.ts';
 import { type Message, textOf } from '../../core/message.ts';
-import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
-import { loadCatalogue } from '../../models/catalogue/model-sources.ts';
 import type { SendIn } from './conversation.ts';
 import type { SendResult } from './options.ts';
 
@@ -95,10 +93,3 @@ function said(role: 'user' | 'assistant', text: string): Message {
 
 const nothingSaid = (): Error =>
   inputError('There is no discussion to shorten.', { next: 'Give the turns of a conversation, or a text.' });
-
-/** Tokens of `text` at `model`, a name or an alias such as `openai:gpt-5` or `sonnet` (default: by o200k). Rather above than below. */
-export function estimateTokensAt(text: string, model?: string): number {
-  const names = model?.toLowerCase().split(':') ?? [];
-  const known = loadCatalogue().find(({ id, aliases }) => names.some(name => name === id || aliases.includes(name)));
-  return estimateTokens(text, model === undefined ? 1 : tokenFactor(known?.id ?? model.replace(/^[\w-]+:/, '')));
-}

@@ -326,15 +326,8 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
   if (question.webSearch && !searches) {
     warnings.push(`${model.provider}:${model.id} cannot search the web; it answered from what it knows.`);
   }
-  const params = {
-    model,
-    effort,
-    thinkingBudget,
-    maxOutputTokens,
-    cacheKey,
-    webSearch,
-    about: { reqId, tool, root, cli },
-  };
+  const about = { reqId, tool, root, cli };
+  const params = { model, effort, thinkingBudget, maxOutputTokens, cacheKey, webSearch, about };
   const tools = [...toolsOf(question, connection.cacheMark), ...(connection.vendorTools?.(params) ?? [])];
   return {
     call: {
@@ -342,6 +335,7 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
       maxOutputTokens,
       temperature: refused ? undefined : question.temperature,
       ...(question.topP !== undefined && model.temperature !== 'none' && { topP: question.topP }),
+      ...question.program,
       ...(tools.length > 0 && { tools }),
       ...(question.toolChoice && tools.length > 0 && { toolChoice: { type: question.toolChoice } }),
       providerOptions: connection.providerOptions(params),

@@ -10,7 +10,7 @@ import type {
 } from '@ai-sdk/provider';
 import { isRecord, type JsonObject, jsonOf } from '../../core/json.ts';
 import type { Message, Part, SaidPart, ToolResult } from '../../core/message.ts';
-import type { ModelAnswer, ToolSpec } from '../ask-model.ts';
+import type { ModelAnswer, ModelQuestion, ToolSpec } from '../ask-model.ts';
 
 /** A question of a program that speaks to models by the AI SDK. */
 export interface ServedQuestion {
@@ -20,6 +20,7 @@ export interface ServedQuestion {
   maxOutputTokens?: number;
   temperature?: number;
   topP?: number;
+  program: NonNullable<ModelQuestion['program']>;
   /** The thread that the program names with this one (`providerOptions.polylogue.continuation_id`). */
   continuationId?: string;
   signal: AbortSignal;
@@ -80,6 +81,7 @@ const streamOf = (
 
 function questionOf(options: LanguageModelV4CallOptions): { question: ServedQuestion; warnings: SharedV4Warning[] } {
   const { prompt, tools = [], toolChoice, maxOutputTokens, temperature, topP, abortSignal } = options;
+  const { responseFormat, stopSequences, seed } = options;
   const warnings: SharedV4Warning[] = [];
   const left = (feature: string, isThere: boolean) => {
     if (isThere) warnings.push({ type: 'unsupported', feature });
@@ -87,9 +89,6 @@ function questionOf(options: LanguageModelV4CallOptions): { question: ServedQues
   const own = tools.flatMap(tool => (tool.type === 'function' ? [tool] : []));
   left('tools of providers', own.length < tools.length);
   left('toolChoice', toolChoice?.type === 'required' || toolChoice?.type === 'tool');
-  left('responseFormat', options.responseFormat?.type === 'json');
-  left('stopSequences', options.stopSequences !== undefined);
-  left('seed', options.seed !== undefined);
   const { continuation_id: continuationId } = options.providerOptions?.polylogue ?? {};
   const question = {
     ...(typeof continuationId === 'string' && { continuationId }),
@@ -98,6 +97,7 @@ function questionOf(options: LanguageModelV4CallOptions): { question: ServedQues
       return { name, description, inputSchema: { ...jsonObject(inputSchema), type: 'object' as const } };
     }),
     ...(toolChoice?.type === 'none' && { toolChoice: toolChoice.type }),
+    program: { responseFormat, stopSequences, seed },
     ...{ maxOutputTokens, temperature, topP, signal: abortSignal ?? new AbortController().signal },
   };
   return { question, warnings };

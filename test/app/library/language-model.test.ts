@@ -1,4 +1,5 @@
-import { generateText, type ModelMessage, stepCountIs, streamText, tool } from 'ai';
+import { readFile } from 'node:fs/promises';
+import { generateText, type ModelMessage, Output, stepCountIs, streamText, tool } from 'ai';
 import { describe, expect, it } from 'vitest';
 import { type LanguageModelOptions, type Polylogue, z } from '../../../src/index.ts';
 import { vendorEnv } from '../../support/product.ts';
@@ -186,5 +187,37 @@ describe('a thread of a program of the AI SDK', () => {
     const { languageModel } = await rig.open();
     expect(() => languageModel('auto', JSON.parse('{"tread": true}'))).toThrow(/did you mean "thread"/);
     expect(() => languageModel('auto', JSON.parse('{"thread": false}'))).toThrow(/thread/);
+  });
+});
+
+describe('what a program of the AI SDK wants beside the words', () => {
+  it('reaches the vendor: an answer as JSON of a schema, and what that vendor does not take is told', async () => {
+    const { languageModel } = await rig.open();
+    rig.vendor().script({ answer: '{"city":"Bern"}' }, { answer: 'Bern.' });
+    const output = Output.object({ schema: z.object({ city: z.string() }) });
+    const answer = await generateText({ model: languageModel('gpt-5-mini'), prompt: 'Which capital?', output });
+    expect(answer.output).toEqual({ city: 'Bern' });
+    const { text } = z.object({ text: z.looseObject({}) }).parse(rig.vendor().requests.at(-1)?.body);
+    expect(text).toMatchObject({
+      format: { type: 'json_schema', schema: { properties: { city: { type: 'string' } } } },
+    });
+    expect(answer.warnings ?? []).toEqual([]);
+    const own = { stopSequences: ['.'], seed: 7, maxRetries: 0 };
+    const { warnings = [] } = await generateText({ model: languageModel('gpt-5-mini'), prompt: 'Which?', ...own });
+    expect(JSON.stringify(warnings)).toMatch(/stopSequences[\s\S]*seed|seed[\s\S]*stopSequences/);
+  });
+
+  it('is a call that logs show, as others are', async () => {
+    const home = rig.project().path('.own-home');
+    const { languageModel, cleanup } = await rig.open({ home });
+    rig.vendor().byDefault({ answer: 'Bern.' });
+    await generateText({ model: languageModel('gpt-5-mini'), prompt: 'Which capital?', maxRetries: 0 });
+    await cleanup();
+    const log = await readFile(`${home}/logs/activity.jsonl`, 'utf8');
+    const lines = log.split('\n').filter(line => line.includes('"language_model"'));
+    expect(lines.map(line => JSON.parse(line)).map(({ act, status }) => [act, status])).toEqual([
+      ['begin', undefined],
+      ['end', 'success'],
+    ]);
   });
 });
