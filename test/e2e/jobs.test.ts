@@ -88,7 +88,7 @@ describe.each<Era>(['legacy', 'modern'])('a client of the %s era', era => {
     expect(prompts.map(prompt => prompt.name)).toEqual(expect.arrayContaining(['chat', 'review', 'continue']));
     const got = await client.getPrompt({ name: 'chat:gpt-5-mini', arguments: { request: 'Hello.' } });
     expect(JSON.stringify(got.messages)).toContain('gpt-5-mini');
-    await expect(client.getPrompt({ name: 'no-such-command' })).rejects.toThrow(/There is no prompt/);
+    await expect(client.getPrompt({ name: 'no-such-command' })).rejects.toThrow(/Unknown prompt/);
 
     const completed = async (ref: { type: 'ref/prompt'; name: string }, name: string, value: string) =>
       (await client.complete({ ref, argument: { name, value } })).completion.values;

@@ -285,7 +285,7 @@ describe('the meter before the models', () => {
   it('asks no model of unknown price under a limit, but where that is allowed; local ones cost nothing', async () => {
     const unknown = questionOf({ candidates: [candidate(undefined)] });
     await expect(meterOf({ perDay: 1 }).ask(unknown)).rejects.toMatchObject({
-      message: 'No price is known for openai:gpt-m, so MAX_COST_PER_DAY cannot be kept.',
+      message: 'No price is known for openai:gpt-m, so MAX_COST_PER_DAY cannot be guaranteed.',
       details: { class: 'cost', next: expect.stringContaining('ALLOW_UNPRICED_MODELS') },
     });
     expect(asked).toEqual([]);

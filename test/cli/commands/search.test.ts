@@ -89,7 +89,7 @@ describe('polylogue search', () => {
   });
 
   it('says so when it finds nothing, and refuses to look for nothing', async () => {
-    expect((await run('search', 'zeppelin')).out).toContain('Nothing');
+    expect((await run('search', 'zeppelin')).out).toContain('No matches');
     const empty = await run('search');
     expect(empty.code).not.toBe(0);
     expect(empty.err).toContain('As in: polylogue search');

@@ -57,6 +57,6 @@ describe('editing a TOML table', () => {
     'mcp_servers.polylogue.command = "x"\n',
     '[mcp_servers]\npolylogue = { command = "x" }\n',
   ])('refuses to contradict %j', text => {
-    expect(() => editToml(text, path, entry)).toThrow(/cannot be edited/);
+    expect(() => editToml(text, path, entry)).toThrow(/cannot edit/);
   });
 });

@@ -208,7 +208,7 @@ describe('the search index', () => {
     await clock.advance(1_000);
     const { warning, files: known } = await early;
     expect(warning).toMatch(
-      /the index is being (?:brought up to date|made, and \d+ of \d+ files are in it so far); send/,
+      /the index is being (?:brought up to date|made, and \d+ of \d+ files are in it so far); resend/,
     );
     expect(known).toBeLessThan(605);
     await index.search('refundPayment', 5, signal);
