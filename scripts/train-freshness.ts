@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { buckets, featuresOf, fileParts, signs, signsOf } from '../src/models/routing/freshness-model.ts';
+import { buckets, featuresOf, fileParts, signs, signsOf } from '../src/models/routing/freshness.ts';
 
 const { values } = parseArgs({ options: { report: { type: 'boolean' } } });
 

@@ -246,7 +246,7 @@ const builtins: StructureRules['builtins'] = {
     'config',
     // Data of the package itself, no file of the user.
     'core/tokens.ts',
-    'models/routing/freshness-model.ts',
+    'models/routing/freshness.ts',
     'observability',
     'providers/external-cli',
     'server/daemon',

@@ -322,14 +322,12 @@ interface Marker {
 
 const endOfFile = (path: string) => `--- END FILE: ${path} ---`;
 const endOfDocument = (path: string) => `--- END DOCUMENT: ${path} ---`;
-const endOfDiff = (path: string) => `--- END DIFF: ${path} ---`;
-
 const markers: readonly Marker[] = [
   { pattern: /^--- BEGIN FILE: (.+) \(lines \d+-\d+ of \d+\) ---$/, form: 'range', end: endOfFile },
   { pattern: /^--- BEGIN FILE: (.+) \(\d+ lines?\) ---$/, form: 'full', end: endOfFile },
   { pattern: /^--- BEGIN DOCUMENT: (.+) \(lines \d+-\d+ of \d+\) ---$/, form: 'range', end: endOfDocument },
   { pattern: /^--- BEGIN DOCUMENT: (.+) \(\d+ lines?\) ---$/, form: 'full', end: endOfDocument },
-  { pattern: /^--- BEGIN DIFF: (.+) ---$/, form: 'diff', end: endOfDiff },
+  { pattern: /^--- BEGIN DIFF: (.+) ---$/, form: 'diff', end: (path: string) => `--- END DIFF: ${path} ---` },
   { pattern: /^--- FILE DELETED: (.+) ---$/, form: 'deleted' },
   { pattern: /^--- FILE UNCHANGED: (.+) ---$/, form: 'unchanged' },
 ];

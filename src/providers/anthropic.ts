@@ -147,10 +147,7 @@ function thinkingOptions(params: CallParams): JSONObject {
 }
 
 /** Undefined: no thinking, because none was asked for or the model has no room for it. */
-function budgetOf(
-  { model, effort, thinkingBudget }: CallParams,
-  range: { min: number; max: number },
-): number | undefined {
+function budgetOf({ model, effort, thinkingBudget }: CallParams, range: { min: number; max: number }) {
   const wanted = thinkingBudget ?? (effort === undefined || effort === 'none' ? 0 : budgetFor(effort, range));
   if (wanted <= 0) return undefined;
   const max = Math.min(range.max, model.maxOutput - smallestAnswer);

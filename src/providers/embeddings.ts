@@ -111,13 +111,7 @@ export function namedEmbedder(
   );
 }
 
-function endpointOf(
-  provider: string,
-  place: Place,
-  baseUrl: string,
-  { apiKey }: ProviderSettings,
-  now: () => number,
-): VendorEndpoint {
+function endpointOf(provider: string, place: Place, baseUrl: string, { apiKey }: ProviderSettings, now: () => number) {
   const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   return { provider, baseUrl: checkedBaseUrl(baseUrl, place.envName), headers, keyName: place.keyName, now };
 }

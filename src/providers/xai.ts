@@ -4,7 +4,6 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4ProviderTool,
   LanguageModelV4ReasoningPart,
-  LanguageModelV4StreamPart,
 } from '@ai-sdk/provider';
 import type { ModelInfo } from '../core/model.ts';
 import { startedSearch, type UsesIn, use } from '../models/fees.ts';
@@ -90,10 +89,7 @@ const sizeOf = (key: string, thoughts: readonly LanguageModelV4ReasoningPart[]):
   key.length + JSON.stringify(thoughts).length;
 
 /** Tells the answer and its sealed thoughts once the answer is finished. */
-function collected(
-  vendor: string,
-  keep: (text: string, thoughts: LanguageModelV4ReasoningPart[]) => void,
-): TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart> {
+function collected(vendor: string, keep: (text: string, thoughts: LanguageModelV4ReasoningPart[]) => void) {
   let text = '';
   const words = new Map<string, string>();
   const thoughts: LanguageModelV4ReasoningPart[] = [];

@@ -202,12 +202,6 @@ export function threadOf(record: StoredRecord): string {
   return 'thread' in record ? record.thread : '';
 }
 
-/** A row as it is written: the JSON and its checksum. */
-export interface Sealed {
-  body: string;
-  seal: string;
-}
-
 /** What is written once of a new thread, and what each change renews. */
 export function splitHead({ initialContext, ...known }: ThreadHead): [Origin, HeadState] {
   const { id, parent, owner, workspace, toolName, createdAt, seq: startSeq } = known;
@@ -221,7 +215,7 @@ export function splitHead({ initialContext, ...known }: ThreadHead): [Origin, He
 export const storedJson = (value: unknown): string =>
   JSON.stringify(value, (_key, part: unknown) => (typeof part === 'string' ? part.toWellFormed() : part));
 
-export function sealRecord(record: StoredRecord): Sealed {
+export function sealRecord(record: StoredRecord): { body: string; seal: string } {
   const body = storedJson(record);
   return { body, seal: hash('sha256', body) };
 }

@@ -60,10 +60,7 @@ export async function listedRoots(addresses: readonly string[], options: ListedR
   return { roots: [...roots], refused };
 }
 
-async function judge(
-  address: string,
-  { home, isWindows, within }: ListedRootsOptions,
-): Promise<{ path: string } | { why: string }> {
+async function judge(address: string, { home, isWindows, within }: ListedRootsOptions) {
   const named = fileAddress(address, isWindows);
   if ('why' in named) return named;
   if (within) {

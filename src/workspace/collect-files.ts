@@ -128,11 +128,7 @@ function joined(
 }
 
 /** Several ranges of one file become the one that spans them; those that do not exist are reported. */
-async function readNamed(
-  sandbox: Sandbox,
-  { input, path, ranges }: NamedFile,
-  options: CollectOptions,
-): Promise<{ file?: CollectedFile; skipped: Skip[] }> {
+async function readNamed(sandbox: Sandbox, { input, path, ranges }: NamedFile, options: CollectOptions) {
   const file = await readFile(sandbox, path, options);
   if (isSkip(file)) return { skipped: [skip(input, file.code, file.reason)] };
   if (!ranges) return { file: { ...file, named: true }, skipped: [] };

@@ -59,11 +59,7 @@ function signal(pid: number, name: 'SIGTERM' | 'SIGKILL'): void {
 }
 
 /** Who belongs to a family now; `seen` were found to before, and do although their parents are gone. */
-async function membersOf(
-  family: ProcessFamily,
-  seen: ReadonlyMap<number, string>,
-  platform: string,
-): Promise<Process[]> {
+async function membersOf(family: ProcessFamily, seen: ReadonlyMap<number, string>, platform: string) {
   const all = platform === 'linux' ? await fromProc(family.mark) : await fromPs();
   const members = new Map<number, Process>();
   // Parents have mostly smaller numbers, but not always: until nobody is added.

@@ -78,16 +78,6 @@ interface Pattern extends Pick<ProtectedGroup, 'title' | 'written'> {
 
 let compiled: readonly Pattern[] | undefined;
 
-const compile = (): Pattern[] =>
-  protectedFiles.flatMap(group =>
-    group.patterns.map(pattern => ({
-      title: group.title,
-      written: group.written,
-      isFolder: pattern.endsWith('/'),
-      tests: pattern.replace(/\/$/, '').split('/').map(nameTest),
-    })),
-  );
-
 /** A path's names as file systems compare them: without case, marks that are not seen, and what Windows leaves away. */
 export function comparedNames(path: string): string[] {
   const plain = (name: string) =>
@@ -106,7 +96,14 @@ export const protectionOf = (relativePath: string): string | undefined => patter
 /** A folder that is there is none of the files of the list. */
 function patternOf(relativePath: string, isThereAsFolder = false): Pattern | undefined {
   const names = comparedNames(relativePath);
-  compiled ??= compile();
+  compiled ??= protectedFiles.flatMap(group =>
+    group.patterns.map(pattern => ({
+      title: group.title,
+      written: group.written,
+      isFolder: pattern.endsWith('/'),
+      tests: pattern.replace(/\/$/, '').split('/').map(nameTest),
+    })),
+  );
   return compiled.find(({ isFolder, tests }) => {
     if (isThereAsFolder && !isFolder) return false;
     const last = names.length - tests.length;

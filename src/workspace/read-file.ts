@@ -267,10 +267,7 @@ export async function checkFile(sandbox: Sandbox, known: KnownFile, options: Rea
 }
 
 /** By size and time of the last change alone. */
-async function glance(
-  sandbox: Sandbox,
-  known: KnownFile,
-): Promise<Exclude<FileCheck, { changed: TextFile }> | 'touched'> {
+async function glance(sandbox: Sandbox, known: KnownFile) {
   const opened = await sandbox.open(known.path);
   if (isSkip(opened)) return goneOr(opened);
   const { size, mtimeMs } = opened.stats;

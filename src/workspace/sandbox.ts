@@ -282,10 +282,7 @@ function outside(path: string, roots: readonly string[]): Skip {
 }
 
 /** Tries again when something was swapped in between, as editors do that save by renaming. */
-async function persistently<Result extends object>(
-  path: string,
-  attempt: () => Promise<Result | Skip | undefined>,
-): Promise<Result | Skip> {
+async function persistently<Result extends object>(path: string, attempt: () => Promise<Result | Skip | undefined>) {
   for (let left = 3; left > 0; left--) {
     const outcome = await attempt();
     if (outcome !== undefined) return outcome;
@@ -330,12 +327,7 @@ async function linkedPath(handle: FileHandle, stats: Stats, descriptors: string)
  * The same for systems that do not tell: the path still leads to the very file that is open, and no folder on the way has
  * changed since before it was opened. Undefined: something moved.
  */
-async function watchedPath(
-  roots: readonly string[],
-  path: string,
-  stats: Stats,
-  way: string,
-): Promise<string | undefined> {
+async function watchedPath(roots: readonly string[], path: string, stats: Stats, way: string) {
   const now = await lstat(path);
   const same = now.dev === stats.dev && now.ino === stats.ino;
   return same && (await wayTo(roots, path)) === way ? path : undefined;

@@ -220,11 +220,7 @@ export async function walkDirectory(
 }
 
 /** What is known of a folder, where it is still so. */
-async function unchanged(
-  context: IgnoreContext,
-  folder: Folder,
-  before: ReadonlyMap<string, Visit>,
-): Promise<Visit | undefined> {
+async function unchanged(context: IgnoreContext, folder: Folder, before: ReadonlyMap<string, Visit>) {
   const known = before.get(folder.path);
   if (!known) return undefined;
   const located = await context.sandbox.locate(folder.path);
@@ -234,12 +230,7 @@ async function unchanged(
 }
 
 /** `ctimeMs`: NaN where it tells nothing, and equals nothing. */
-async function listed(
-  sandbox: Sandbox,
-  { path }: Folder,
-  limit: number,
-  memory: WalkMemory | undefined,
-): Promise<(Listing & { ctimeMs: number }) | Skip> {
+async function listed(sandbox: Sandbox, { path }: Folder, limit: number, memory: WalkMemory | undefined) {
   const located = memory && (await sandbox.locate(path));
   const isOld = located && !isSkip(located) && located.ctimeMs < memory.now - timeGrain;
   const listing = await sandbox.list(path, limit);
@@ -247,12 +238,7 @@ async function listed(
 }
 
 /** Sorts one folder's entries into files, folders to enter, and what is reported. */
-async function visited(
-  context: IgnoreContext,
-  folder: Folder,
-  listing: Listing & { ctimeMs: number },
-  named: boolean,
-): Promise<Visit> {
+async function visited(context: IgnoreContext, folder: Folder, listing: Listing & { ctimeMs: number }, named: boolean) {
   const names = new Set(listing.entries.map(entry => entry.name));
   const rules = new Set(ruleFiles.filter(name => names.has(name)));
   const isLeftOut = !named && isMarkedFolder(basename(listing.path), names);

@@ -129,13 +129,7 @@ async function kept(
   return { path, did, backup };
 }
 
-async function put(
-  { sandbox }: ChangeOptions,
-  path: string,
-  text: string | undefined,
-  mode: number,
-  unique: string,
-): Promise<void> {
+async function put({ sandbox }: ChangeOptions, path: string, text: string | undefined, mode: number, unique: string) {
   if (text === undefined) return removeInside(sandbox, path);
   const directory = await makeInside(sandbox, dirname(path));
   // A link on the way may lead to where nothing is written.

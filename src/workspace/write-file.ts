@@ -196,10 +196,7 @@ export async function probeInside(sandbox: Sandbox, directory: string, unique: s
   }
 }
 
-async function writeDraft(
-  folder: string,
-  { text, unique, mode = 0o600 }: Pick<Writing, 'text' | 'unique' | 'mode'>,
-): Promise<string> {
+async function writeDraft(folder: string, { text, unique, mode = 0o600 }: Pick<Writing, 'text' | 'unique' | 'mode'>) {
   const draft = join(folder, `.polylogue-${unique}`);
   const file = await open(draft, 'wx', mode);
   try {

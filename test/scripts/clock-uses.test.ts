@@ -18,7 +18,7 @@ const allowed: Record<string, string[]> = {
     'app/compose-product.ts',
     'models/call/call.ts',
     'models/call/models.ts',
-    'models/catalogue/refresh.ts',
+    'models/catalogue/models-dev.ts',
     'models/resilience/breaker-registry.ts',
     'observability/event-bus.ts',
     'observability/exchange-log.ts',

@@ -115,11 +115,7 @@ export async function attempt(input: AttemptInput): Promise<AttemptOutcome> {
   return outcome;
 }
 
-async function read(
-  stream: ReadableStream<LanguageModelV4StreamPart>,
-  input: AttemptInput,
-  outcome: AttemptOutcome,
-): Promise<void> {
+async function read(stream: ReadableStream<LanguageModelV4StreamPart>, input: AttemptInput, outcome: AttemptOutcome) {
   const { signal } = input.clocks;
   const reader = stream.getReader();
   // Ends the read that is waited for. Not awaited: a stream that hangs would hang here too.
@@ -215,17 +211,15 @@ function takeProviderMetadata(
   outcome.warnings.push(...textsIn(metadata?.warnings).map(warning => `${provider}: ${warning}`));
 }
 
-interface Source {
-  url: string;
-  title?: string;
-  providerMetadata?: SharedV4ProviderMetadata;
-}
-
 /**
  * Providers whose vendor tells more of a hit pass it on as `snippet` and `date` in their metadata. A page that is told of
  * twice is one citation, with what either telling says.
  */
-function takeCitation(source: Source, provider: string, outcome: AttemptOutcome): void {
+function takeCitation(
+  source: { url: string; title?: string; providerMetadata?: SharedV4ProviderMetadata },
+  provider: string,
+  outcome: AttemptOutcome,
+): void {
   const { url, title } = source;
   if (url.length > maxUrlLength || !/^https?:/i.test(url)) return;
   const { snippet, date } = source.providerMetadata?.[provider] ?? {};
@@ -355,11 +349,7 @@ function finishOf({ unified, raw: reason }: LanguageModelV4FinishReason): ModelA
 }
 
 /** What is wrong with a stream that ended without an error. */
-function shortcoming(
-  { call, saying }: AttemptInput,
-  outcome: AttemptOutcome,
-  contentType: string | undefined,
-): AppError | undefined {
+function shortcoming({ call, saying }: AttemptInput, outcome: AttemptOutcome, contentType: string | undefined) {
   const { finish, text } = outcome;
   if (!finish) {
     if (text === '' && contentType !== undefined && !contentType.includes('event-stream')) {

@@ -10,10 +10,12 @@ import { toModelError } from '../resilience/errors.ts';
 import { limitsFor, startTimeouts } from '../resilience/limiter.ts';
 import { maxAttempts, othersAfter, retryDelay } from '../resilience/policy.ts';
 import { attempt } from './attempt.ts';
-import type { AskModelParts, AttemptContext, CallContext } from './call-context.ts';
 import {
+  type AskModelParts,
+  type AttemptContext,
   answerOf,
   billedUsage,
+  type CallContext,
   failureOf,
   givesLastAnswer,
   isUseful,
@@ -90,11 +92,7 @@ function soundFirst(candidates: Candidate[], failed: ReadonlySet<string>): Candi
 const saysNothing = new Set(['content_filter', 'context_length', 'bad_request', 'over_capacity', 'config', 'tokens']);
 
 /** Makes the question one that fits the candidate; the failed attempt where that can't be done. */
-async function fitQuestion(
-  run: CallContext,
-  question: ModelQuestion,
-  candidate: Candidate,
-): Promise<AttemptContext | undefined> {
+async function fitQuestion(run: CallContext, question: ModelQuestion, candidate: Candidate) {
   run.question = question;
   try {
     const made = await question.promptFor?.(candidate);

@@ -264,11 +264,7 @@ async function warm({ rosterAlone }: ModelSources, policy: RoutingPolicy, connec
 }
 
 /** What is there, whoever is asked. */
-function survey(
-  policy: RoutingPolicy,
-  providers: readonly ConfiguredProvider[],
-  sources: ModelSources,
-): Pick<ModelService, 'capabilities' | 'providers' | 'unknownNames'> {
+function survey(policy: RoutingPolicy, providers: readonly ConfiguredProvider[], sources: ModelSources) {
   const shown = providers.filter(({ definition }) => !definition.onlyByName || policy.offline);
   const listed = providers.filter(provider => shown.includes(provider) || provider.definition.present);
   return {

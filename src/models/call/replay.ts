@@ -6,12 +6,6 @@ import type { ExchangeRecord, Random } from '../../core/ports.ts';
 import type { AskModel, ModelAnswer, ModelQuestion } from '../ask-model.ts';
 import type { ModelService } from './models.ts';
 
-export interface ReplayParts {
-  route: ModelService['route'];
-  ask: AskModel;
-  random: Random;
-}
-
 /** Whose call it is now, and who wants to hear the answer as it comes. */
 export type ReplayCall = Pick<ModelQuestion, 'payer' | 'signal' | 'onText'>;
 
@@ -19,7 +13,7 @@ export type ReplayCall = Pick<ModelQuestion, 'payer' | 'signal' | 'onText'>;
  * Asks the same model the same question again, as it was kept: secrets stay masked, and vendors search no web for it. Throws an
  * `AppError` also where the question is no longer whole.
  */
-export function createReplay({ route, ask, random }: ReplayParts) {
+export function createReplay({ route, ask, random }: { route: ModelService['route']; ask: AskModel; random: Random }) {
   return async (exchange: ExchangeRecord, call: ReplayCall): Promise<ModelAnswer> => {
     const { payload } = exchange.lines.find(({ kind }) => kind === 'request') ?? {};
     const read = question.safeParse(payload);

@@ -51,10 +51,7 @@ export const servedModel = (
   },
 });
 
-const streamOf = (
-  ask: (onText: (delta: string) => void) => Promise<ServedAnswer>,
-  warnings: SharedV4Warning[],
-): ReadableStream<LanguageModelV4StreamPart> =>
+const streamOf = (ask: (onText: (delta: string) => void) => Promise<ServedAnswer>, warnings: SharedV4Warning[]) =>
   new ReadableStream<LanguageModelV4StreamPart>({
     async start(controller) {
       const id = 'text';

@@ -11,9 +11,8 @@ import { findProvider, type ModelRequest, type Roster, type RoutingPolicy } from
 import generated from './catalogue.gen.json' with { type: 'json' };
 import type { ConfiguredProvider } from './connections.ts';
 import { createLiveRoster } from './live-roster.ts';
-import { overlayFacts } from './models-dev.ts';
+import { keptFacts, overlayFacts, refreshFacts } from './models-dev.ts';
 import { type ModelsFile, overlayFiles } from './overlay.ts';
-import { keptFacts, refreshFacts } from './refresh.ts';
 import { createListings, type Listing, type Listings } from './vendor-lists.ts';
 
 /** A row as the generator writes it: members at their usual value are left out. */

@@ -69,7 +69,7 @@ export function createListings(parts: ListingParts) {
     const { triedAt } = states.get(definition.id) ?? {};
     if (!listing || triedAt === undefined) return false;
     const age = parts.clock.storeTime() - triedAt;
-    return age >= 0 && age < (!listing.complete ? failedFreshMs : freshFor(definition));
+    return age >= 0 && age < (!listing.complete ? failedFreshMs : definition.listDecides ? decidingFreshMs : freshMs);
   };
 
   /** Another process may have asked meanwhile. */
@@ -101,8 +101,6 @@ export function createListings(parts: ListingParts) {
     },
   };
 }
-
-const freshFor = ({ listDecides }: ProviderDefinition) => (listDecides ? decidingFreshMs : freshMs);
 
 async function ask(parts: ListingParts, definition: ProviderDefinition, state: State): Promise<Listing> {
   const { connection, clock, emit } = parts;

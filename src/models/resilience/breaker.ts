@@ -4,16 +4,10 @@ import type { ProviderDefinition, ProviderSettings } from '../provider.ts';
 
 const steps = 10;
 
-interface Step {
-  at: number;
-  all: number;
-  marked: number;
-}
-
 /** How often something happened lately, and how often in the way that matters. What is older than the window falls out in tenths of it. */
 export class RollingCounts {
   readonly #stepMs: number;
-  readonly #steps: Step[] = [];
+  readonly #steps: { at: number; all: number; marked: number }[] = [];
 
   constructor(windowMs: number) {
     this.#stepMs = windowMs / steps;

@@ -8,8 +8,7 @@ import { safeCut } from '../../core/text.ts';
 import type { AskModel, ModelQuestion } from '../ask-model.ts';
 import { type DeclarableClass, declarableClasses } from './requirements.ts';
 import type { Resolution } from './resolve.ts';
-import type { ModelRequest } from './roster.ts';
-import { isQuick } from './roster.ts';
+import { isQuick, type ModelRequest } from './roster.ts';
 
 export interface ClassifierParts {
   ask: AskModel;

@@ -3,8 +3,7 @@ import type { Candidate, ModelInfo } from '../../core/model.ts';
 import { type EligibleModels, eligibleModels, offerOf } from './eligible-models.ts';
 import type { ModelRequirements } from './requirements.ts';
 import { applyRequirements, type Resolution, resolveIn } from './resolve.ts';
-import type { ModelRequest, Refusal, Roster, RoutingPolicy } from './roster.ts';
-import { averagePrice, settingOf } from './roster.ts';
+import { averagePrice, type ModelRequest, type Refusal, type Roster, type RoutingPolicy, settingOf } from './roster.ts';
 
 /** Why a model would not answer. */
 export type LeftOutWhy =

@@ -196,7 +196,9 @@ export function requirementsOf(request: ManagerRequest): ModelRequirements {
   const first = fired.find(({ because }) => because !== undefined);
   const routeClass = first?.rule.class ?? 'chat';
   const explicit = routeClass === 'explicit';
-  const window = explicit ? 0 : windowFor(request.estimatedTokens);
+  const window = explicit
+    ? 0
+    : request.estimatedTokens + Math.min(16_000, Math.max(1_024, Math.ceil(request.estimatedTokens / 4)));
   const search = facts.searchWhy !== undefined && (!explicit || request.useWebsearch === true);
   const prefers = explicit ? [] : preferences(facts, { routeClass, window, search });
   const files = facts.documents.length > 0 && request.models.some(model => model.provider === 'moonshot');
@@ -287,18 +289,11 @@ function reasoningWhy({ affinity, request }: Facts): string | undefined {
   return request.told === 'reasoning' ? 'a model took the question for a hard one' : undefined;
 }
 
-/** Room for the answer, and for what an estimate gets wrong. */
-const windowFor = (estimated: number): number =>
-  estimated + Math.min(16_000, Math.max(1_024, Math.ceil(estimated / 4)));
-
-interface Wanted {
-  routeClass: RouteClass;
-  window: number;
-  search: boolean;
-}
-
 /** Providers that have a model for it, in the order of the class; those that are ill come last. */
-function preferences(facts: Facts, { routeClass, window, search }: Wanted): string[] {
+function preferences(
+  facts: Facts,
+  { routeClass, window, search }: { routeClass: RouteClass; window: number; search: boolean },
+): string[] {
   const { request } = facts;
   // GLM's small and quick models.
   const serves = (model: ModelInfo) =>
@@ -334,10 +329,7 @@ function listFor({ request, documents }: Facts, routeClass: RouteClass, search: 
   }
 }
 
-function contextOf(
-  { request }: Facts,
-  { window, files }: { window: number; files: boolean },
-): ModelRequirements['context'] {
+function contextOf({ request }: Facts, { window, files }: { window: number; files: boolean }) {
   if (files) return 'provider_files';
   const widest = request.models.reduce((widest, model) => Math.max(widest, model.window), 0);
   return widest > 0 && window > widest ? 'summarize' : 'inline';

@@ -208,12 +208,7 @@ function passOn(eligible: EligibleModels, requested: string, { model, suffix, wa
 }
 
 /** Other models that may answer for a named one, where the caller allows it. */
-function substitutes(
-  eligible: EligibleModels,
-  first: ModelInfo,
-  taken: readonly ModelInfo[],
-  effort?: Effort,
-): Offer[] {
+function substitutes(eligible: EligibleModels, first: ModelInfo, taken: readonly ModelInfo[], effort?: Effort) {
   const isLocal = (model: ModelInfo) => eligible.provider(model.provider)?.local === true;
   const pool = eligible.open.filter(
     model =>

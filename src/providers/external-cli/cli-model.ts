@@ -129,11 +129,7 @@ const cliModel = (parts: ModelParts, modelId: string): LanguageModelV4 => ({
 
 type Put = (part: LanguageModelV4StreamPart) => void;
 
-function streamOf(
-  parts: ModelParts,
-  modelId: string,
-  call: LanguageModelV4CallOptions,
-): ReadableStream<LanguageModelV4StreamPart> {
+function streamOf(parts: ModelParts, modelId: string, call: LanguageModelV4CallOptions) {
   let open = true;
   return new ReadableStream<LanguageModelV4StreamPart>({
     start(controller) {
@@ -154,12 +150,7 @@ function streamOf(
   });
 }
 
-async function answer(
-  { runner, sessions }: ModelParts,
-  modelId: string,
-  call: LanguageModelV4CallOptions,
-  put: Put,
-): Promise<void> {
+async function answer({ runner, sessions }: ModelParts, modelId: string, call: LanguageModelV4CallOptions, put: Put) {
   const prompt = promptParts(call.prompt);
   const { question, place } = questionOf(modelId, call, put);
   const known = place && (await sessions?.find(place, prompt.stable));

@@ -1,9 +1,12 @@
+import { AppError, configError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { safeCut } from '../../core/text.ts';
+import { cutMiddle, safeCut } from '../../core/text.ts';
+import { withoutKeys } from '../../models/resilience/errors.ts';
 import { endProcesses } from '../../workspace/process-tree.ts';
 import type { ChildEnv } from '../../workspace/programs.ts';
 import type { CliDefinition } from './clis/cli.ts';
-import { markName } from './contract.ts';
+import type { CliOutput } from './command/output.ts';
+import { markName, sessionLost } from './contract.ts';
 
 /** What any program needs to find itself, its settings, its language and its way out. Nobody's keys are among it. */
 const everybodys = [
@@ -141,4 +144,96 @@ export async function runCli(run: CliRun): Promise<CliExit> {
     stderr: safeCut(stderr.slice(-keptStderr), keptStderr),
     ...(pid === undefined && { failure: result.originalMessage ?? 'the system did not start it' }),
   };
+}
+
+const lost =
+  /invalid session identifier|no (?:rollout|conversation|session|thread) found|(?:session|thread|conversation)(?: \S+)? (?:was )?not found|error resuming/i;
+const shown = 2_000;
+
+/** Longer answers are no prompts for a login, whatever words they have. */
+export const maxLoginLength = 800;
+
+/** Some print what they want on their way out, and leave with a success. */
+export const asksForLogin = ({ login, output: kind }: CliDefinition, { text, failed }: CliOutput): boolean =>
+  (kind === 'text' || failed) && text.length <= maxLoginLength && login.test(text);
+
+/**
+ * Why a CLI gave no answer, as an error that says what to do. None of them is asked again: an agent may have done half of its work.
+ * `resumed`: it was to go on with a session.
+ */
+export function failureOf(cli: CliDefinition, output: CliOutput, exit: CliExit, resumed: boolean): AppError {
+  const said = [...output.errors, exit.stderr, output.noise, output.text].join('\n');
+  const details = {
+    cli_name: cli.name,
+    return_code: exit.code ?? null,
+    ...(exit.signal !== undefined && { ended_by: exit.signal }),
+    stdout: withoutKeys(cutMiddle((output.text || output.noise).trim(), shown)),
+    stderr: withoutKeys(cutMiddle(exit.stderr.trim(), shown)),
+  };
+  if (exit.failure !== undefined) {
+    const why = `${cli.executable} could not be started: ${withoutKeys(exit.failure)}`;
+    return notRun(cli.name, why, 'not_started', 'Check that the file is a program that this user may run.');
+  }
+  if (resumed && lost.test(said)) {
+    const next = 'Resend the call; it starts a new session.';
+    return failed(`${cli.title} does not know its session any more.`, { class: sessionLost, next, data: details });
+  }
+  if (cli.login.test(said)) {
+    const message = `${cli.title} is not logged in${reason(output, exit)}`;
+    return failed(message, { class: 'auth', next: cli.loginHint, data: details });
+  }
+  const refusal = cli.refusals?.find(({ says }) => says.test(said));
+  if (refusal) {
+    return configError(`${cli.title} refused to work here${reason(output, exit)}`, {
+      class: refusal.class,
+      next: refusal.hint,
+      data: details,
+    });
+  }
+  return failed(`CLI '${cli.name}' execution failed: ${ended(exit)}${reason(output, exit)}`, {
+    ...kindOf(said),
+    data: details,
+  });
+}
+
+const failed = (message: string, details: { class: string; next: string; data: Record<string, unknown> }): AppError =>
+  new AppError('model', message, { code: 'API_ERROR', retryable: false, ...details });
+
+function ended({ code, signal }: CliExit): string {
+  if (signal !== undefined) return `it was ended by ${signal}`;
+  return code === 0 ? 'it ended without an answer' : `it ended with code ${code}`;
+}
+
+const maxReasonLength = 300;
+
+/** Its own words, the last ones first to be trusted: what went before is often a warning. */
+function reason({ errors, noise, text }: CliOutput, { stderr }: CliExit): string {
+  const lines = stderr.split('\n').filter(line => line.trim() !== '');
+  const said = errors.at(-1) ?? (lines.slice(-3).join(' ') || noise || text);
+  const short = withoutKeys(cutMiddle(said.replace(/\s+/g, ' ').trim(), maxReasonLength));
+  return short === '' ? '.' : `: ${short}`;
+}
+
+// biome-ignore format: a table has a row for each kind
+const kinds: readonly (readonly [says: RegExp, kind: string, next: string])[] = [
+  [/RESOURCE_EXHAUSTED|quota|usage limit|insufficient_quota/i, 'quota', 'The account of this CLI is used up; wait, or name another CLI or model.'],
+  [/\b429\b|rate.?limit|too many requests/i, 'rate_limit', 'Retry later, or choose another CLI or model.'],
+  [/context (?:length|window)|maximum context|input token count|prompt is too long/i, 'context_length', 'Send less in one call, or begin a new thread.'],
+  [/ENOTFOUND|ECONNREFUSED|ETIMEDOUT|network|failed to lookup|fetch failed/i, 'network', 'Check the network of this machine, then retry.'],
+];
+
+function kindOf(said: string): { class: string; next: string } {
+  const found = kinds.find(([says]) => says.test(said));
+  const next = 'Look at stderr in this error, run the CLI by hand in the same directory, or name another one.';
+  return found ? { class: found[1], next: found[2] } : { class: 'cli_failed', next };
+}
+
+export function notInstalled({ name, title, executable }: CliDefinition): AppError {
+  const next = `Install ${title} where this server runs, put it into PATH, or name another CLI.`;
+  return notRun(name, `Executable '${executable}' not found in PATH.`, 'not_installed', next);
+}
+
+function notRun(name: string, why: string, kind: string, next: string): AppError {
+  const data = { cli_name: name, return_code: null };
+  return configError(`CLI '${name}' execution failed: ${why}`, { class: kind, next, data });
 }

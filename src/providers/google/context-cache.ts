@@ -4,7 +4,7 @@ import type { Clock, SharedState } from '../../core/ports.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { shownFiles } from '../../models/provider.ts';
 import { cacheKey, listVendorCaches, readVendorCache, type VendorCache } from '../../models/vendor-services.ts';
-import { type CachedContents, type GooglePrefix, isCacheName } from './cached-contents.ts';
+import { vendorFetch } from '../shared/http.ts';
 
 /** What a request of a thread says before its newest message. */
 export interface PromptOfThread extends GooglePrefix {
@@ -55,17 +55,11 @@ const partingMs = 3_000;
 
 export type CacheRecords = ReturnType<typeof cacheRecords>;
 
-export interface CacheRecordsOptions {
-  vendor: Pick<CachedContents, 'remove'>;
-  state: SharedState;
-  clock: Clock;
-}
-
 export const keyOf = ({ model, thread }: Pick<PromptOfThread, 'model' | 'thread'>): string =>
   cacheKey({ provider, model, thread });
 
 /** Which caches there are, told to all processes on the store, and which of them are this process's to remove. */
-export function cacheRecords({ vendor, state, clock }: CacheRecordsOptions) {
+export function cacheRecords({ vendor, state, clock }: GoogleCachesOptions) {
   const own = new Map<string, VendorCache>();
   const parting = new Set<Promise<void>>();
 
@@ -294,5 +288,74 @@ function renewer({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
       // Where it is gone the request will say so; else it lasts as long as it was to.
       return 0;
     }
+  };
+}
+
+/** What a request of the Gemini interface says before its newest message, in the vendor's own words. */
+export interface GooglePrefix {
+  /** The vendor's id. */
+  model: string;
+  systemInstruction: unknown;
+  contents: readonly unknown[];
+}
+
+export interface CreatedCache {
+  name: string;
+  tokens: number;
+  /** Milliseconds for which the vendor keeps it; undefined: it did not say. */
+  keptMs: number | undefined;
+}
+
+/** The `cachedContents` of the Gemini interface. Each method throws when the vendor refuses or does not answer. */
+export type CachedContents = ReturnType<typeof cachedContents>;
+
+/** A name goes into an address, and came from outside. */
+const namePattern = /^cachedContents\/[\w-]{1,200}$/;
+
+export const isCacheName = (name: string): boolean => namePattern.test(name);
+
+/** Between two times of the vendor: its clock need not agree with ours. */
+function keptIn(cache: unknown): number | undefined {
+  const { expireTime, updateTime } = isRecord(cache) ? cache : {};
+  const ms = Date.parse(String(expireTime)) - Date.parse(String(updateTime));
+  return ms > 0 ? ms : undefined;
+}
+
+export function cachedContents({ baseUrl, headers }: { baseUrl: string; headers: Readonly<Record<string, string>> }) {
+  async function send(method: string, path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
+    const response = await vendorFetch(`${baseUrl}/${path}`, {
+      method,
+      headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal,
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path.split('?')[0]} was answered with ${response.status}.`);
+    return JSON.parse(text);
+  }
+
+  return {
+    async create({ model, systemInstruction, contents }: GooglePrefix, ttlSeconds: number, signal: AbortSignal) {
+      const said = {
+        ...(systemInstruction !== undefined && { systemInstruction }),
+        ...(contents.length > 0 && { contents }),
+      };
+      const made = await send(
+        'POST',
+        'cachedContents',
+        { model: `models/${model}`, ...said, ttl: `${ttlSeconds}s` },
+        signal,
+      );
+      const { name, usageMetadata } = isRecord(made) ? made : {};
+      const tokens = isRecord(usageMetadata) ? usageMetadata.totalTokenCount : undefined;
+      if (typeof name !== 'string' || !isCacheName(name)) throw new Error('The cache that was made has no name.');
+      return { name, tokens: typeof tokens === 'number' && tokens > 0 ? tokens : 0, keptMs: keptIn(made) };
+    },
+    /** Sets the time that it has left, and tells what was granted. */
+    renew: async (name: string, ttlSeconds: number, signal: AbortSignal) =>
+      keptIn(await send('PATCH', `${name}?updateMask=ttl`, { ttl: `${ttlSeconds}s` }, signal)),
+    async remove(name: string, signal: AbortSignal) {
+      await send('DELETE', name, undefined, signal);
+    },
   };
 }

@@ -20,7 +20,6 @@ import { type Fetch, postJson, reportedCount, requestBody } from '../shared/http
 import { type LiveListSource, listPage } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
 import { adjustedModel } from '../shared/stream-transforms.ts';
-import { cachedContents } from './cached-contents.ts';
 import { cachedModel, ofThread } from './cached-model.ts';
 
 /** Against a server that never stops naming a next page. */
@@ -130,7 +129,7 @@ async function connect(settings: ProviderSettings, context?: ConnectContext): Pr
   const headers = { 'x-goog-api-key': apiKey };
   const model = (id: string, fetch: Fetch) => createGoogle({ apiKey, baseURL: baseUrl, fetch }).languageModel(id);
   const wanted = settings.cache !== 'off' && context;
-  const { googleCaches } = await import('./context-cache.ts');
+  const { cachedContents, googleCaches } = await import('./context-cache.ts');
   const caches = wanted ? googleCaches({ vendor: cachedContents({ baseUrl, headers }), ...wanted }) : undefined;
   const speaking = (id: string) =>
     caches && id.startsWith('gemini-')
@@ -185,10 +184,7 @@ function thinkingOptions(params: CallParams): JSONObject {
 }
 
 /** Zero switches thinking off; undefined leaves it to the vendor. */
-function budgetOf(
-  { model, effort, thinkingBudget }: CallParams,
-  range: { min: number; max: number },
-): number | undefined {
+function budgetOf({ model, effort, thinkingBudget }: CallParams, range: { min: number; max: number }) {
   const wanted = thinkingBudget ?? (effort === undefined ? undefined : wantedFor(effort, range));
   if (wanted === undefined) return undefined;
   const canRest = range.min <= 0 || model.efforts.includes('none');

@@ -1,4 +1,8 @@
+import type { LanguageModelV4FunctionTool, LanguageModelV4ToolCall } from '@ai-sdk/provider';
+import { isAppError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
+import { safeCut } from '../../core/text.ts';
+import { mayBeBilled } from '../../models/budget.ts';
 import { type AccountBalance, checkedBaseUrl, type ProviderSettings } from '../../models/provider.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { type VendorEndpoint, vendorJson } from '../shared/http.ts';
@@ -28,4 +32,72 @@ export function moonshotEndpoint({ apiKey = '', baseUrl, trace }: ProviderSettin
     keyName: 'MOONSHOT_API_KEY',
     now,
   };
+}
+
+/** One of the tools that Moonshot runs for whoever asks, beside a chat in which they are functions like any other. */
+export type MoonshotFormula = ReturnType<typeof createMoonshotFormula>;
+
+export interface FormulaResult {
+  /** For the model alone: sealed for most tools, and to be handed on as it is. A failure is told in words. */
+  text: string;
+  /** It was done, or may have been, and is charged. */
+  done: boolean;
+}
+
+const toolMs = 30_000;
+const maxReasonLength = 300;
+const toolName = /^[a-zA-Z_][\w-]{0,63}$/;
+
+/** The search of the platform, for models that can't use the built-in one because they always think. */
+export const webSearchFormula = 'moonshot/web-search:latest';
+
+export function createMoonshotFormula(endpoint: VendorEndpoint, uri: string) {
+  let known: LanguageModelV4FunctionTool[] | undefined;
+  const path = `/formulas/${uri}`;
+  const what = `its tool ${uri}`;
+  return {
+    /** What the model is shown, as the vendor declares it. Throws an `AppError`. */
+    async tools(signal: AbortSignal) {
+      if (known) return known;
+      const answer = await vendorJson(endpoint, { path: `${path}/tools`, what, timeoutMs: toolMs, signal });
+      const declared = toolsOf(answer.tools);
+      // Asked for again with the next call where the vendor told of none.
+      if (declared.length > 0) known = declared;
+      return declared;
+    },
+    /** Has one call done, its arguments as they came. Only a caller who gave up makes it throw. */
+    async run({ toolName: name, input }: LanguageModelV4ToolCall, signal: AbortSignal) {
+      const body = { name, arguments: input };
+      try {
+        return resultOf(await vendorJson(endpoint, { path: `${path}/fibers`, body, what, timeoutMs: toolMs, signal }));
+      } catch (error) {
+        // The model is told, and answers with what it has.
+        if (signal.aborted || !isAppError(error)) throw error;
+        return { ...failed(error.message), done: mayBeBilled(error) };
+      }
+    },
+  };
+}
+
+function toolsOf(declared: unknown): LanguageModelV4FunctionTool[] {
+  const rows = Array.isArray(declared) ? declared.filter(isRecord) : [];
+  return rows.flatMap(({ type, function: definition }): LanguageModelV4FunctionTool[] => {
+    if (type !== 'function' || !isRecord(definition)) return [];
+    const { name, description, parameters } = definition;
+    if (typeof name !== 'string' || !toolName.test(name) || !isRecord(parameters)) return [];
+    const inputSchema = { ...parameters, type: 'object' as const };
+    return [{ type: 'function', name, ...(typeof description === 'string' && { description }), inputSchema }];
+  });
+}
+
+function resultOf({ status, context, error }: Record<string, unknown>): FormulaResult {
+  const { output, encrypted_output: sealed } = isRecord(context) ? context : {};
+  const text = [output, sealed].find(each => typeof each === 'string' && each !== '');
+  if (status === 'succeeded' && typeof text === 'string') return { text, done: true };
+  const reason = isRecord(error) && typeof error.message === 'string' ? error.message : error;
+  return failed(typeof reason === 'string' ? reason : `it ended as ${String(status)}`);
+}
+
+function failed(reason: string): FormulaResult {
+  return { text: `Error: the tool failed: ${safeCut(reason, maxReasonLength)}`, done: false };
 }

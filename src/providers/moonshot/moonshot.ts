@@ -12,14 +12,12 @@ import {
   type ProviderSettings,
   setting,
 } from '../../models/provider.ts';
-import type { Fetch } from '../shared/http.ts';
-import { postJson, reportedCount, requestBody } from '../shared/http.ts';
+import { type Fetch, postJson, reportedCount, requestBody } from '../shared/http.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
 import { chatUsage } from '../shared/openai-dialect.ts';
 import { mappedParts } from '../shared/stream-transforms.ts';
-import { moonshotBalance, moonshotEndpoint } from './api.ts';
-import { createMoonshotFormula, webSearchFormula } from './formula.ts';
+import { createMoonshotFormula, moonshotBalance, moonshotEndpoint, webSearchFormula } from './api.ts';
 import { type SearchWords, searchingModel, webSearchTool } from './web-search.ts';
 
 export const moonshot = defineProvider({

@@ -13,7 +13,7 @@ import { isRecord, parsedJson } from '../../core/json.ts';
 import { usePart } from '../../models/fees.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { changedModel } from '../shared/stream-transforms.ts';
-import type { MoonshotFormula } from './formula.ts';
+import type { MoonshotFormula } from './api.ts';
 
 /** The tokens of several requests that make one answer. */
 export function addVendorUsage(

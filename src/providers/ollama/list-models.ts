@@ -90,11 +90,7 @@ async function get({ baseUrl, headers }: OllamaServer, signal: AbortSignal): Pro
 }
 
 /** Undefined when the server did not say; then the model is there all the same. */
-async function factsOf(
-  { baseUrl, headers }: OllamaServer,
-  model: string,
-  signal: AbortSignal,
-): Promise<Facts | undefined> {
+async function factsOf({ baseUrl, headers }: OllamaServer, model: string, signal: AbortSignal) {
   try {
     const response = await vendorFetch(`${baseUrl}/show`, {
       method: 'POST',

@@ -80,10 +80,7 @@ export async function serverList(source: LiveListSource, signal: AbortSignal): P
 }
 
 /** By id; empty where the server is no LM Studio. */
-async function lmStudioModels(
-  { baseUrl, ...source }: LiveListSource,
-  signal: AbortSignal,
-): Promise<Map<string, Omit<LiveModel, 'id'> | 'no chat'>> {
+async function lmStudioModels({ baseUrl, ...source }: LiveListSource, signal: AbortSignal) {
   const root = /^(.*)\/v1$/.exec(baseUrl)?.[1];
   if (root === undefined) return new Map();
   try {

@@ -43,7 +43,12 @@ interface Answer {
 function answerTo(prompt: LanguageModelV4Prompt, { vendor, id, window }: OfflineOptions): Answer {
   const account = accountOf(prompt, vendor, id);
   const input = account.totals.tokens;
-  if (input > window) throw tooLong(input, window);
+  if (input > window)
+    throw new AppError('model', `The prompt has about ${input} tokens; the window is ${window}.`, {
+      code: 'API_ERROR',
+      class: 'context_length',
+      retryable: false,
+    });
   const text = readable(account);
   const output = estimateTokens(text);
   return {
@@ -54,13 +59,6 @@ function answerTo(prompt: LanguageModelV4Prompt, { vendor, id, window }: Offline
     },
   };
 }
-
-const tooLong = (tokens: number, window: number): AppError =>
-  new AppError('model', `The prompt has about ${tokens} tokens; the window is ${window}.`, {
-    code: 'API_ERROR',
-    class: 'context_length',
-    retryable: false,
-  });
 
 function accountOf(prompt: LanguageModelV4Prompt, vendor: string, model: string) {
   const messages = prompt.map((message, index) => accountOfMessage(message, index, prompt));
@@ -88,7 +86,7 @@ function accountOfMessage(message: LanguageModelV4Message, index: number, prompt
     chars: text.length,
     tokens: estimateTokens(text),
     sha256: createHash('sha256').update(text).digest('hex'),
-    images: imagesIn(message),
+    images: typeof message.content === 'string' ? 0 : message.content.filter(part => part.type === 'file').length,
     files: shownFiles(text),
   };
 }
@@ -98,9 +96,6 @@ function textOf({ content }: LanguageModelV4Message): string {
   if (typeof content === 'string') return content;
   return content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n');
 }
-
-const imagesIn = ({ content }: LanguageModelV4Message): number =>
-  typeof content === 'string' ? 0 : content.filter(part => part.type === 'file').length;
 
 function sectionOf(text: string, index: number, prompt: LanguageModelV4Prompt): 'preamble' | 'turn' | 'tail' {
   if (text.startsWith(tailHeading)) return 'tail';
@@ -138,10 +133,7 @@ function streamParts({ text, usage }: Answer): LanguageModelV4StreamPart[] {
 }
 
 /** One part a turn of the event loop, so that an abort takes effect between them. */
-function paced(
-  parts: LanguageModelV4StreamPart[],
-  signal: AbortSignal | undefined,
-): ReadableStream<LanguageModelV4StreamPart> {
+function paced(parts: LanguageModelV4StreamPart[], signal: AbortSignal | undefined) {
   const left = parts[Symbol.iterator]();
   return new ReadableStream<LanguageModelV4StreamPart>(
     {

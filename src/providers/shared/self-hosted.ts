@@ -96,10 +96,7 @@ function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined, r
   };
 }
 
-function modelsOf(
-  { id, models: entries }: EndpointSettings,
-  readModels: ReadModels,
-): { models: ModelInfo[]; warnings: string[] } {
+function modelsOf({ id, models: entries }: EndpointSettings, readModels: ReadModels) {
   const models = entries.map(entry => (typeof entry === 'string' ? { model_name: entry } : entry));
   const start = models.flatMap(({ model_name: name }) => (typeof name === 'string' ? [ownModel(id, name)] : []));
   const unique = start.filter((model, at) => start.findIndex(other => other.id === model.id) === at);

@@ -1,6 +1,6 @@
 import { factValue, storedJson } from '../records.ts';
 import type { Fact, Store } from '../store.ts';
-import { partsOf, redisScript, textsOf } from './script.ts';
+import { frees, partsOf, reads, textsOf, writes } from './script.ts';
 import type { RedisParts } from './threads.ts';
 
 export interface RedisFacts extends Pick<Store, 'fact' | 'facts' | 'swapFact'> {
@@ -11,25 +11,20 @@ export interface RedisFacts extends Pick<Store, 'fact' | 'facts' | 'swapFact'> {
 // begin, which is also their index by name. Fields of a fact: v its version, e its end, b its value, n the last change by name.
 
 /** ARGV: name. */
-const readScript = redisScript('reads', `return redis.call('HMGET', KEYS[1] .. ':' .. ARGV[1], 'v', 'e', 'b')`);
+const readScript = reads(`return redis.call('HMGET', KEYS[1] .. ':' .. ARGV[1], 'v', 'e', 'b')`);
 
 /** ARGV: beginning of the names. */
-const listScript = redisScript(
-  'reads',
-  `
+const listScript = reads(`
 local found = {}
 for _, name in ipairs(redis.call('ZRANGE', KEYS[1], '[' .. ARGV[1], '(' .. ARGV[1] .. '\\255', 'BYLEX')) do
   local fact = redis.call('HMGET', KEYS[1] .. ':' .. name, 'v', 'e', 'b')
   if fact[1] then found[#found + 1] = {name, fact[1], fact[2], fact[3]} end
 end
 return found
-`,
-);
+`);
 
 /** ARGV: name, nonce, version, now, end, life, value (absent: it is removed). */
-const swapScript = redisScript(
-  'writes',
-  `
+const swapScript = writes(`
 local fact = KEYS[1] .. ':' .. ARGV[1]
 local seen = redis.call('HMGET', fact, 'v', 'e', 'n')
 if seen[3] == ARGV[2] then return 1 end
@@ -45,13 +40,10 @@ redis.call('HSET', fact, 'v', redis.call('INCR', KEYS[1] .. '.count'), 'e', ARGV
 redis.call('PEXPIRE', fact, ARGV[6])
 redis.call('ZADD', KEYS[1], 0, ARGV[1])
 return 1
-`,
-);
+`);
 
 /** ARGV: now. */
-const dropScript = redisScript(
-  'frees',
-  `
+const dropScript = frees(`
 for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
   local over = redis.call('HGET', KEYS[1] .. ':' .. name, 'e')
   if not over or tonumber(over) <= tonumber(ARGV[1]) then
@@ -60,8 +52,7 @@ for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
   end
 end
 return 1
-`,
-);
+`);
 
 /** The server forgets a fact this much later than whoever wrote it. */
 const marginMs = 60_000;

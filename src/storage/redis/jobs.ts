@@ -5,32 +5,26 @@ import { damagedJob, endedJob, refuseExistingJob } from '../records.ts';
 import type { Store } from '../store.ts';
 import { ownerHash } from './keys.ts';
 import { inBatches, packRecord, unlessDamaged, unpackRecord } from './records.ts';
-import { allTextsOf, type RedisScript, raiseLife, redisScript } from './script.ts';
+import { allTextsOf, frees, type RedisScript, raiseLife, writes } from './script.ts';
 import type { RedisParts } from './threads.ts';
 
 /** The server forgets a lease this much later than its holder: their clocks need not agree. */
 const marginMs = 2_000;
 
 /** KEYS: lease. ARGV: holder, end, now, life, whom it may be taken from. Answers whose it is. */
-const takeScript = redisScript(
-  'writes',
-  `
+const takeScript = writes(`
 local seen = redis.call('HMGET', KEYS[1], 'holder', 'end')
 if seen[1] and seen[1] ~= ARGV[1] and seen[1] ~= ARGV[5] and tonumber(seen[2]) > tonumber(ARGV[3]) then return seen[1] end
 redis.call('HSET', KEYS[1], 'holder', ARGV[1], 'end', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return ARGV[1]
-`,
-);
+`);
 
 /** KEYS: lease. ARGV: holder. */
-const giveScript = redisScript(
-  'frees',
-  `
+const giveScript = frees(`
 if redis.call('HGET', KEYS[1], 'holder') == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
-`,
-);
+`);
 
 /**
  * A lease falls when its time is over by the clock of whoever asks, or by the server's own; that of a process that was killed
@@ -62,38 +56,29 @@ const graceMs = 86_400_000;
 const page = 50;
 
 /** KEYS: job. ARGV: nonce, body, life. */
-const createScript = redisScript(
-  'writes',
-  `
+const createScript = writes(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return redis.call('HGET', KEYS[1], 'n') == ARGV[1] and 1 or 0 end
 redis.call('HSET', KEYS[1], 'n', ARGV[1], 's', 'running', 'body', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
-`,
-);
+`);
 
 /** KEYS: job. ARGV: nonce, body, life. Answers 1 for the one that ended it. */
-const endScript = redisScript(
-  'writes',
-  `
+const endScript = writes(`
 local seen = redis.call('HMGET', KEYS[1], 's', 'n')
 if seen[1] == 'ended' and seen[2] == ARGV[1] then return 1 end
 if seen[1] ~= 'running' then return 0 end
 redis.call('HSET', KEYS[1], 'n', ARGV[1], 's', 'ended', 'body', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
-`,
-);
+`);
 
 /** KEYS: index. ARGV: id, time, life. */
-const indexScript = redisScript(
-  'writes',
-  `${raiseLife}
+const indexScript = writes(`${raiseLife}
 redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
 raise(KEYS[1], ARGV[3])
 return 1
-`,
-);
+`);
 
 export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
   const indexOf = (owner: string) => keys.owner(owner).jobs;

@@ -10,7 +10,13 @@ export interface RedisScript {
 /** `frees` changes something on a primary that has no room, too. */
 export type ScriptKind = 'reads' | 'frees' | 'writes';
 
-export const redisScript = (kind: ScriptKind, text: string): RedisScript => ({ text, kind, sha1: hash('sha1', text) });
+const scriptOf =
+  (kind: ScriptKind) =>
+  (text: string): RedisScript => ({ text, kind, sha1: hash('sha1', text) });
+
+export const reads = scriptOf('reads');
+export const frees = scriptOf('frees');
+export const writes = scriptOf('writes');
 
 /** Lets a key live at least as long as that; never shorter, because somebody else may need it for longer. */
 export const raiseLife = `

@@ -5,7 +5,7 @@ import { daysBefore, keyOf, refuseContended, rounding, rowOf, sumOf, withoutThre
 import type { RedisClient } from './cluster-client.ts';
 import { ownerHash } from './keys.ts';
 import { inBatches, packRecord, unlessDamaged, unpackRecord } from './records.ts';
-import { allTextsOf, raiseLife, redisScript, textsOf } from './script.ts';
+import { allTextsOf, frees, raiseLife, reads, textsOf, writes } from './script.ts';
 import type { RedisParts, RedisThreads } from './threads.ts';
 
 // KEYS of all of them: where an owner's ledger begins, which is also the index of its rows, by `DAY KEY`. Beside it stand
@@ -30,18 +30,13 @@ end
 `;
 
 /** ARGV: day, thread or '', now. Answers two texts. */
-export const usedSpend = redisScript(
-  'reads',
-  `${sums}
+export const usedSpend = reads(`${sums}
 local ofDay, ofThread = used(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
 return {string.format('%.17g', ofDay), string.format('%.17g', ofThread)}
-`,
-);
+`);
 
 /** ARGV: day, thread or '', now, id, dollars, end, life, most of the day or '', most of the thread or ''. */
-export const holdSpend = redisScript(
-  'writes',
-  `${raiseLife}${sums}
+export const holdSpend = writes(`${raiseLife}${sums}
 local holds = KEYS[1] .. ':holds'
 if redis.call('HEXISTS', holds, ARGV[4]) == 1 then return 1 end
 local ofDay, ofThread = used(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
@@ -51,16 +46,13 @@ if ARGV[9] ~= '' and ofThread + usd > tonumber(ARGV[9]) then return 0 end
 redis.call('HSET', holds, ARGV[4], ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. ARGV[2])
 raise(holds, ARGV[7])
 return 1
-`,
-);
+`);
 
 /**
  * ARGV: nonce, key, version, body, day, dollars more, thread or '', hold or '', life, then the key and thread of a row that
  * went into this one. Answers 0 when the row is another one by now.
  */
-export const putSpend = redisScript(
-  'writes',
-  `${raiseLife}
+export const putSpend = writes(`${raiseLife}
 local row = KEYS[1] .. ':row:' .. ARGV[2]
 local seen = redis.call('HMGET', row, 'v', 'n')
 if seen[2] == ARGV[1] then return 1 end
@@ -78,25 +70,19 @@ if ARGV[10] then
 end
 for _, key in ipairs({row, KEYS[1], KEYS[1] .. ':days', KEYS[1] .. ':threads'}) do raise(key, ARGV[9]) end
 return 1
-`,
-);
+`);
 
 /** ARGV: key, day, thread or ''. */
-export const dropSpend = redisScript(
-  'frees',
-  `
+export const dropSpend = frees(`
 redis.call('UNLINK', KEYS[1] .. ':row:' .. ARGV[1])
 redis.call('ZREM', KEYS[1], ARGV[2] .. ' ' .. ARGV[1])
 redis.call('HDEL', KEYS[1] .. ':days', ARGV[2])
 if ARGV[3] ~= '' then redis.call('HDEL', KEYS[1] .. ':threads', ARGV[3]) end
 return 1
-`,
-);
+`);
 
 /** ARGV: now. */
-export const freeHolds = redisScript(
-  'frees',
-  `
+export const freeHolds = frees(`
 local holds = redis.call('HGETALL', KEYS[1] .. ':holds')
 for at = 1, #holds, 2 do
   if tonumber(string.match(holds[at + 1], '^%S+ (%S+)')) <= tonumber(ARGV[1]) then
@@ -104,8 +90,7 @@ for at = 1, #holds, 2 do
   end
 end
 return 1
-`,
-);
+`);
 
 export interface RedisSpend extends SpendLedger {
   /** Drops old rows, and the threads of those whose thread is gone. */

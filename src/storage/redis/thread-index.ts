@@ -14,7 +14,7 @@ import {
   unlessDamaged,
   unpackRecord,
 } from './records.ts';
-import { allTextsOf, raiseLife, redisScript } from './script.ts';
+import { allTextsOf, frees, raiseLife, writes } from './script.ts';
 import { searchThread } from './thread-scripts.ts';
 
 type Indexed = Pick<ThreadHead, 'id' | 'owner' | 'workspace' | 'updatedAt' | 'expiresAt'>;
@@ -27,27 +27,21 @@ const weighedTurns = 8;
 const page = 50;
 
 /** KEYS: by last use, by end, of the workspace. ARGV: id, last use, end, life. */
-const putScript = redisScript(
-  'writes',
-  `${raiseLife}
+const putScript = writes(`${raiseLife}
 redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 redis.call('ZADD', KEYS[3], ARGV[2], ARGV[1])
 for index = 1, 3 do raise(KEYS[index], ARGV[4]) end
 return 1
-`,
-);
+`);
 
 /** KEYS: by last use, by end, of the workspace, gone. ARGV: id, time, life. */
-const buryScript = redisScript(
-  'frees',
-  `${raiseLife}
+const buryScript = frees(`${raiseLife}
 for index = 1, 3 do redis.call('ZREM', KEYS[index], ARGV[1]) end
 redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])
 raise(KEYS[4], ARGV[3])
 return 1
-`,
-);
+`);
 
 /**
  * Which threads an owner has. It only ever says where to look: what a head says counts. `onSkip` is told of threads that lists
@@ -141,12 +135,7 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
 }
 
 /** The turn that holds the words most often. */
-async function bestTurn(
-  client: RedisClient,
-  keys: RedisKeys,
-  stored: StoredHead,
-  words: readonly string[],
-): Promise<SearchHit | undefined> {
+async function bestTurn(client: RedisClient, keys: RedisKeys, stored: StoredHead, words: readonly string[]) {
   const { head } = stored;
   const { all } = keys.thread(head.id);
   const [, turns = '', exchanges = '', , , , indexed = ''] = all;

@@ -1,4 +1,4 @@
-import { raiseLife, redisScript } from './script.ts';
+import { frees, raiseLife, reads, writes } from './script.ts';
 
 // KEYS of all of them: head, turns, exchanges, summaries, workflows, blobs, words, forks (redis-keys.ts).
 // Fields of a head: s its state, at the time of its end, v counts its changes, n the latest changes by name, exp when it
@@ -6,9 +6,7 @@ import { raiseLife, redisScript } from './script.ts';
 // Each change has a name of its own (a nonce), by which one that comes again, because its answer was lost, is recognised.
 
 /** ARGV: nonce, exp, head, origin, life, `revive` to take the place of a tombstone. Answers 1, or 0 when the id is taken. */
-export const createThread = redisScript(
-  'writes',
-  `
+export const createThread = writes(`
 if redis.call('EXISTS', KEYS[1]) == 1 then
   if redis.call('HGET', KEYS[1], 'n') == ARGV[1] then return 1 end
   if ARGV[6] ~= 'revive' or redis.call('HGET', KEYS[1], 's') == 'live' then return 0 end
@@ -17,17 +15,14 @@ end
 redis.call('HSET', KEYS[1], 's', 'live', 'v', '1', 'n', ARGV[1], 'exp', ARGV[2], 'head', ARGV[3], 'origin', ARGV[4])
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
 return 1
-`,
-);
+`);
 
 /**
  * KEYS: those, then the lease. ARGV: nonce, v, exp, head, texts, life of the head, life of the rest, who makes the change (may be
  * empty), now, then the parts of the change, each with its name first. Answers 0 when the thread is another one by now, 2 when
  * somebody else holds the lease, else 1 and the blobs to which it referred before.
  */
-export const commitThread = redisScript(
-  'writes',
-  `${raiseLife}
+export const commitThread = writes(`${raiseLife}
 local seen = redis.call('HMGET', KEYS[1], 's', 'v', 'n')
 if seen[1] ~= 'live' then return {0} end
 if string.find(seen[3], ARGV[1], 1, true) then return {1} end
@@ -55,27 +50,21 @@ raise(KEYS[1], ARGV[6])
 raise(KEYS[8], ARGV[6])
 for index = 2, 7 do raise(KEYS[index], ARGV[7]) end
 return answer
-`,
-);
+`);
 
 /** Answers the head's fields, and for a live thread its turns, exchanges, summaries and workflows. */
-export const readThread = redisScript(
-  'reads',
-  `
+export const readThread = reads(`
 local head = redis.call('HMGET', KEYS[1], 's', 'at', 'exp', 'head', 'origin', 'v', 'texts')
 if head[1] ~= 'live' then return {head} end
 return {head, redis.call('LRANGE', KEYS[2], 0, -1), redis.call('HGETALL', KEYS[3]),
   redis.call('LRANGE', KEYS[4], 0, -1), redis.call('HGETALL', KEYS[5])}
-`,
-);
+`);
 
 /**
  * Leaves a tombstone. ARGV: state, time, nonce, life of the tombstone, now, v. One that is to be deleted must be alive, one that
  * is to count as expired must not; where v is given, it must still be what it was. Answers 0 when it is not so, else 1 and the blobs to which it referred.
  */
-export const buryThread = redisScript(
-  'frees',
-  `
+export const buryThread = frees(`
 local seen = redis.call('HMGET', KEYS[1], 's', 'exp', 'n', 'v')
 if seen[1] == ARGV[1] and seen[3] == ARGV[3] then return {1} end
 if seen[1] ~= 'live' then return {0} end
@@ -87,38 +76,29 @@ redis.call('HDEL', KEYS[1], 'v', 'exp', 'texts', 'head', 'origin')
 redis.call('HSET', KEYS[1], 's', ARGV[1], 'at', ARGV[2], 'n', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return {1, blobs}
-`,
-);
+`);
 
 /** Keeps what a fork begins with. ARGV: life of the head, life of the rest. Answers its origin and its field texts. */
-export const keepThread = redisScript(
-  'frees',
-  `${raiseLife}
+export const keepThread = frees(`${raiseLife}
 if redis.call('HGET', KEYS[1], 's') ~= 'live' then return {} end
 raise(KEYS[1], ARGV[1])
 raise(KEYS[8], ARGV[1])
 for index = 2, 7 do raise(KEYS[index], ARGV[2]) end
 return redis.call('HMGET', KEYS[1], 'origin', 'texts')
-`,
-);
+`);
 
 /** Remembers until when a thread's texts are kept; nothing for one that went meanwhile. ARGV: time. */
-export const setTexts = redisScript(
-  'writes',
-  `
+export const setTexts = writes(`
 if redis.call('HGET', KEYS[1], 's') ~= 'live' then return 0 end
 redis.call('HSET', KEYS[1], 'texts', ARGV[1])
 return 1
-`,
-);
+`);
 
 /**
  * The newest turns of done exchanges that hold all of the words. KEYS: words, exchanges. ARGV: how many, then words with a
  * space before each.
  */
-export const searchThread = redisScript(
-  'reads',
-  `
+export const searchThread = reads(`
 local turns = redis.call('HGETALL', KEYS[1])
 local found = {}
 for at = 1, #turns, 2 do
@@ -136,13 +116,10 @@ end
 table.sort(found, function(a, b) return a > b end)
 for at = #found, tonumber(ARGV[1]) + 1, -1 do found[at] = nil end
 return found
-`,
-);
+`);
 
 /** KEYS: text, users. ARGV: user, life, text (absent: only if it is there). Answers 0 when there is no such text. */
-export const referToBlob = redisScript(
-  'writes',
-  `${raiseLife}
+export const referToBlob = writes(`${raiseLife}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   if not ARGV[3] then return 0 end
   redis.call('SET', KEYS[1], ARGV[3])
@@ -151,25 +128,18 @@ redis.call('SADD', KEYS[2], ARGV[1])
 raise(KEYS[1], ARGV[2])
 raise(KEYS[2], ARGV[2])
 return 1
-`,
-);
+`);
 
 /** KEYS: text, users. ARGV: user. The text goes with the last of them. */
-export const dropBlob = redisScript(
-  'frees',
-  `
+export const dropBlob = frees(`
 redis.call('SREM', KEYS[2], ARGV[1])
 if redis.call('SCARD', KEYS[2]) == 0 then redis.call('UNLINK', KEYS[1], KEYS[2]) end
 return 1
-`,
-);
+`);
 
 /** KEYS: text, users. ARGV: life. */
-export const keepBlob = redisScript(
-  'frees',
-  `${raiseLife}
+export const keepBlob = frees(`${raiseLife}
 raise(KEYS[1], ARGV[1])
 raise(KEYS[2], ARGV[1])
 return 1
-`,
-);
+`);

@@ -77,7 +77,11 @@ export function sqliteFailure(error: unknown, file: string): AppError {
   const extended = sqliteCode(error);
   const raw = error instanceof Error ? error.message : String(error);
   const details = { cause: error, ...(extended === undefined ? {} : { data: { errcode: extended } }) };
-  if (isFull(error, extended, file)) return full(file, details);
+  if (isFull(error, extended, file))
+    return storageError('storage_full', `No disk space left for ${file}.`, {
+      ...details,
+      next: 'Free space on that disk, or delete threads; the next call works again without a restart.',
+    });
   if (isFailedRead(error)) return failedIo('reading', file, raw, details);
   if (extended === undefined) return fileSystemFailure(error, raw, file, details);
   switch (extended & 0xff) {
@@ -109,12 +113,6 @@ export function sqliteFailure(error: unknown, file: string): AppError {
 }
 
 type Extra = Partial<ErrorDetails>;
-
-const full = (file: string, details: Extra): AppError =>
-  storageError('storage_full', `No disk space left for ${file}.`, {
-    ...details,
-    next: 'Free space on that disk, or delete threads; the next call works again without a restart.',
-  });
 
 /** Not `retryable`: what a broken disk was asked is not asked again by itself. */
 const failedIo = (doing: string, file: string, raw: string, details: Extra): AppError =>

@@ -251,10 +251,7 @@ function finish(rows: SqliteRows, kept: Kept, aside: string): void {
 }
 
 /** What stands where turns are lost: each belongs to the exchange of its neighbor, as question or as answer. */
-function* substitutes(
-  { head: { id, createdAt }, lost, remains: { head, turns } }: Kept,
-  aside: string,
-): Generator<Turn> {
+function* substitutes({ head: { id, createdAt }, lost, remains: { head, turns } }: Kept, aside: string) {
   for (const seq of lost) {
     const [before, after] = [turns.get(seq - 1), turns.get(seq + 1)];
     const isAnswer = before?.role === 'user';

@@ -152,12 +152,7 @@ function membersOf({ nodes }: CallGraph, { outline, name, declared }: GraphNode)
 }
 
 /** The edges that lead `to` or come `from` others within some steps of a start, nearest first; each place once, what is certain before what may be. */
-function reach(
-  start: ReadonlySet<GraphNode>,
-  among: readonly GraphEdge[],
-  side: 'from' | 'to',
-  depth: number,
-): GraphEdge[] {
+function reach(start: ReadonlySet<GraphNode>, among: readonly GraphEdge[], side: 'from' | 'to', depth: number) {
   const edgesOf = Map.groupBy(among, edge => (side === 'to' ? edge.from : edge.to));
   const found = new Set<GraphEdge>();
   const seen = new Set(start);

@@ -140,12 +140,7 @@ function withinBytes(files: readonly CollectedFile[]): { sources: Source[]; over
 const goModFileBytes = 256 * 1024;
 
 /** The `go.mod` files above the Go sources: they say which imports are the project's own. */
-async function findGoModules(
-  sandbox: Sandbox,
-  root: string,
-  sources: readonly Source[],
-  signal: AbortSignal,
-): Promise<GoModule[]> {
+async function findGoModules(sandbox: Sandbox, root: string, sources: readonly Source[], signal: AbortSignal) {
   const folders = new Set<string>();
   for (const { path, language } of sources) {
     if (language !== 'go') continue;

@@ -1,7 +1,6 @@
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { inputError, isAppError } from '../../core/errors.ts';
-import type { Skip } from '../../core/file.ts';
 import { printablePath } from '../../core/text.ts';
 import { isIn, isSkip, upwards } from '../paths.ts';
 import { reasonToProtect } from '../protected-files.ts';
@@ -142,11 +141,7 @@ async function isInside(sandbox: GitOptions['sandbox'], path: string): Promise<b
   return false;
 }
 
-async function textOf(
-  sandbox: GitOptions['sandbox'],
-  path: string,
-  signal: AbortSignal | undefined,
-): Promise<{ path: string; text: string } | Skip> {
+async function textOf(sandbox: GitOptions['sandbox'], path: string, signal: AbortSignal | undefined) {
   const opened = await sandbox.open(path);
   if (isSkip(opened)) return opened;
   const bytes = await readBytes(opened, path, { maxBytes: maxBytes, signal });

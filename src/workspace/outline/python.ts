@@ -132,13 +132,6 @@ function bindAll(sketch: Sketch, pattern: Node | undefined, { scope }: Place): v
   }
 }
 
-const binds =
-  (name: string): Read =>
-  (sketch, node, place) => {
-    bindAll(sketch, field(node, name), place);
-    return childrenAt(node, place);
-  };
-
 /** What `with … as name` and `except … as name` bind is for the object to decide. */
 const readAs: Read = (sketch, node, place) => {
   bindAll(sketch, field(node, 'alias'), place);
@@ -196,7 +189,10 @@ export const pythonReaders: Readers = {
     if (name) sketch.variable(place.scope, name.text, heldBy(syntax, field(node, 'value')));
     return childrenAt(node, place);
   },
-  ...readersOf('for_statement for_in_clause', binds('left')),
+  ...readersOf('for_statement for_in_clause', (sketch, node, place) => {
+    bindAll(sketch, field(node, 'left'), place);
+    return childrenAt(node, place);
+  }),
   as_pattern: readAs,
   call: readCall,
   ...readersOf('decorator list tuple set return_statement', passesChildren(syntax)),

@@ -1,8 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { KeptTexts } from '../../../src/core/ports.ts';
-import { overlayFacts, readModelsDev } from '../../../src/models/catalogue/models-dev.ts';
-import { keptFacts, refreshFacts } from '../../../src/models/catalogue/refresh.ts';
+import { keptFacts, overlayFacts, readModelsDev, refreshFacts } from '../../../src/models/catalogue/models-dev.ts';
 import { manualClock } from '../../support/clock.ts';
 import { testProduct, vendorEnv } from '../../support/product.ts';
 import { tempProject } from '../../support/temp-project.ts';

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { freshnessOf } from '../../../src/models/routing/freshness.ts';
-import { likelyAboutNow } from '../../../src/models/routing/freshness-model.ts';
+import { freshnessOf, likelyAboutNow } from '../../../src/models/routing/freshness.ts';
 import { ownTime } from '../../support/own-time.ts';
 
 interface Labelled {
