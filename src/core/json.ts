@@ -48,6 +48,9 @@ export const numberIn = (value: unknown): number => (typeof value === 'number' ?
 export const textsIn = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter(item => typeof item === 'string') : [];
 
+/** The same for an object. */
+export const recordIn = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {});
+
 /** Objects in a list that may hold anything; none where it is no list. */
 export const recordsIn = (value: unknown): Record<string, unknown>[] =>
   Array.isArray(value) ? value.filter(isRecord) : [];

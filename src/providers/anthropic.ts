@@ -5,7 +5,7 @@ import type {
   LanguageModelV4ProviderTool,
   LanguageModelV4StreamPart,
 } from '@ai-sdk/provider';
-import { isRecord } from '../core/json.ts';
+import { recordIn, recordsIn } from '../core/json.ts';
 import type { ModelInfo } from '../core/model.ts';
 import { countedSearches } from '../models/fees.ts';
 import {
@@ -50,10 +50,8 @@ function dated(part: Source): Source {
 }
 
 function quotes({ id, providerMetadata }: Extract<LanguageModelV4StreamPart, { type: 'text-end' }>): Source[] {
-  const given = providerMetadata?.anthropic?.citations;
-  const citations: unknown[] = Array.isArray(given) ? given : [];
-  return citations.flatMap((citation, index): Source[] => {
-    if (!isRecord(citation) || citation.type !== 'web_search_result_location') return [];
+  return recordsIn(providerMetadata?.anthropic?.citations).flatMap((citation, index): Source[] => {
+    if (citation.type !== 'web_search_result_location') return [];
     const { url, title, cited_text: snippet } = citation;
     if (typeof url !== 'string' || typeof snippet !== 'string') return [];
     const named = typeof title === 'string' ? { title } : {};
@@ -169,7 +167,6 @@ const withRoomForThinking = (vendorModel: LanguageModelV4, model: ModelInfo): La
   });
 
 function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number | undefined {
-  const thinking = providerOptions?.anthropic?.thinking;
-  if (typeof thinking !== 'object' || thinking === null || !('budgetTokens' in thinking)) return undefined;
-  return typeof thinking.budgetTokens === 'number' ? thinking.budgetTokens : undefined;
+  const { budgetTokens } = recordIn(providerOptions?.anthropic?.thinking);
+  return typeof budgetTokens === 'number' ? budgetTokens : undefined;
 }

@@ -1,4 +1,4 @@
-import { isRecord } from '../core/json.ts';
+import { isRecord, recordsIn } from '../core/json.ts';
 import type { InputKind, ModelInfo } from '../core/model.ts';
 import {
   addressSetting,
@@ -20,8 +20,7 @@ import { chatUsage } from './shared/openai-dialect.ts';
 /** The deployments of `GET {baseUrl}/models` in DIAL's form that can be conversed with. Throws like `liveList`. */
 export async function dialList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
   const body = await listPage(source, '', signal);
-  const rows = Array.isArray(body.data) ? body.data.filter(isRecord) : [];
-  return rows.flatMap(row => {
+  return recordsIn(body.data).flatMap(row => {
     const { id, capabilities } = row;
     if (typeof id !== 'string' || id === '') return [];
     if (isRecord(capabilities) && capabilities.chat_completion === false) return [];

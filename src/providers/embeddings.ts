@@ -1,5 +1,5 @@
 import { configError, throwIfAborted } from '../core/errors.ts';
-import { isRecord, type JsonObject } from '../core/json.ts';
+import { isRecord, type JsonObject, recordsIn } from '../core/json.ts';
 import { estimateTokens } from '../core/tokens.ts';
 import { mayBeBilled } from '../models/budget.ts';
 import { checkedBaseUrl, type ProviderSettings } from '../models/provider.ts';
@@ -49,7 +49,7 @@ function tokensOf(usage: unknown, texts: readonly string[]): number {
 /** In the order of the texts, whatever the order of the answer. */
 function vectorsOf(data: unknown, wanted: number): Float32Array[] {
   const vectors: (Float32Array | undefined)[] = Array.from({ length: wanted });
-  for (const [at, row] of (Array.isArray(data) ? data.filter(isRecord) : []).entries()) {
+  for (const [at, row] of recordsIn(data).entries()) {
     const index = typeof row.index === 'number' ? row.index : at;
     const { embedding } = row;
     const sound = Array.isArray(embedding) && embedding.length > 0 && embedding.every(value => Number.isFinite(value));

@@ -7,7 +7,7 @@ import type {
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider';
 import { configError } from '../core/errors.ts';
-import { isRecord, textsIn } from '../core/json.ts';
+import { isRecord, recordIn, recordsIn, textsIn } from '../core/json.ts';
 import { efforts, type ModelInfo } from '../core/model.ts';
 import { countedSearches } from '../models/fees.ts';
 import {
@@ -116,11 +116,10 @@ export function openRouterSearchTools({ webSearch }: CallParams): LanguageModelV
 /** The models of `GET {baseUrl}/models` with what OpenRouter tells of each. Throws like `liveList`. */
 export async function openRouterList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
   const body = await listPage(source, '', signal);
-  const rows = Array.isArray(body.data) ? body.data.filter(isRecord) : [];
-  return rows.flatMap(row => {
+  return recordsIn(body.data).flatMap(row => {
     const { id, context_length: window, architecture, supported_parameters: takes } = row;
     if (typeof id !== 'string' || id === '') return [];
-    const read = textsIn(isRecord(architecture) ? architecture.input_modalities : undefined);
+    const read = textsIn(recordIn(architecture).input_modalities);
     return [
       {
         id,
@@ -137,7 +136,7 @@ const usualEfforts = ['low', 'medium', 'high'];
 /** OpenRouter brings any of the usual efforts to what a model takes, and `none` to all that need not think. */
 function thinkingOf(reasoning: boolean, told: unknown): Pick<LiveModel, 'reasoning' | 'efforts'> {
   if (!reasoning) return { reasoning, efforts: [] };
-  const { mandatory, supported_efforts: supported } = isRecord(told) ? told : {};
+  const { mandatory, supported_efforts: supported } = recordIn(told);
   const named = textsIn(supported);
   const taken = named.length > 0 ? named : usualEfforts;
   return { reasoning, efforts: efforts.filter(word => (word === 'none' ? mandatory !== true : taken.includes(word))) };

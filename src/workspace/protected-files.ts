@@ -6,7 +6,8 @@ import type { Sandbox } from './sandbox.ts';
 
 interface ProtectedGroup {
   title: string;
-  patterns: readonly string[];
+  /** Separated by blanks. */
+  patterns: string;
   /** Who may write them by a command: package managers, which are asked about, or every command. Absent: none. */
   written?: 'asked' | 'always';
 }
@@ -17,57 +18,43 @@ interface ProtectedGroup {
  * name. Upper and lower case are the same. The project's own code (tests, build scripts, Makefiles, settings of test runners) is
  * not here: it runs when somebody runs the project. The list is part of the documentation.
  */
-export const protectedFiles: readonly ProtectedGroup[] = [
+const protectedFiles: readonly ProtectedGroup[] = [
   {
     title: 'settings of an editor',
     patterns:
-      '.vscode/ .vscode-insiders/ .idea/ .run/ .fleet/ .zed/ .nova/ .vs/ .settings/ .theia/ *.code-workspace *.sublime-project .devcontainer/ .devcontainer.json devcontainer.json .gitpod.yml .gitpod.dockerfile .exrc .vimrc .nvimrc .nvim.lua .lvimrc .vim/ .nvim/ .helix/ .dir-locals.el .dir-locals-2.el'.split(
-        ' ',
-      ),
+      '.vscode/ .vscode-insiders/ .idea/ .run/ .fleet/ .zed/ .nova/ .vs/ .settings/ .theia/ *.code-workspace *.sublime-project .devcontainer/ .devcontainer.json devcontainer.json .gitpod.yml .gitpod.dockerfile .exrc .vimrc .nvimrc .nvim.lua .lvimrc .vim/ .nvim/ .helix/ .dir-locals.el .dir-locals-2.el',
   },
   {
     title: 'settings or instructions of a coding agent',
     patterns:
-      '.mcp.json mcp.json mcp_config.json .mcp/ claude_desktop_config.json .claude/ .claude-plugin/ .claude.json .codex/ .gemini/ .cursor/ .windsurf/ .codeium/ .continue/ .cline/ .clinerules/ .roo/ .roomodes .roorules .kilocode/ .kiro/ .trae/ .aider* .amazonq/ .opencode/ opencode.json opencode.jsonc .qwen/ .junie/ .goose/ .goosehints .crush.json crush.json .crush/ .factory/ .augment/ .agents/ .agent/ .amp/ .zencoder/ .polylogue/ .cursorrules .windsurfrules agents.md agent.md agents.override.md .rules .continuerc.json .copilot/ copilot-instructions.md .openhands/ .devin/ .warp/ claude.md claude.local.md gemini.md qwen.md warp.md skill.md'.split(
-        ' ',
-      ),
+      '.mcp.json mcp.json mcp_config.json .mcp/ claude_desktop_config.json .claude/ .claude-plugin/ .claude.json .codex/ .gemini/ .cursor/ .windsurf/ .codeium/ .continue/ .cline/ .clinerules/ .roo/ .roomodes .roorules .kilocode/ .kiro/ .trae/ .aider* .amazonq/ .opencode/ opencode.json opencode.jsonc .qwen/ .junie/ .goose/ .goosehints .crush.json crush.json .crush/ .factory/ .augment/ .agents/ .agent/ .amp/ .zencoder/ .polylogue/ .cursorrules .windsurfrules agents.md agent.md agents.override.md .rules .continuerc.json .copilot/ copilot-instructions.md .openhands/ .devin/ .warp/ claude.md claude.local.md gemini.md qwen.md warp.md skill.md',
   },
   {
     title: 'hooks or settings of git',
     patterns:
-      '.git/ .gitmodules .gitconfig .githooks/ .git-hooks/ .husky/ .huskyrc* .lefthook/ lefthook.* .lefthook.* lefthook-local.* .lefthook-local.* .pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml .overcommit.yml captainhook.json .simple-git-hooks.* simple-git-hooks.* .lintstagedrc* lint-staged.config.* head'.split(
-        ' ',
-      ),
+      '.git/ .gitmodules .gitconfig .githooks/ .git-hooks/ .husky/ .huskyrc* .lefthook/ lefthook.* .lefthook.* lefthook-local.* .lefthook-local.* .pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml .overcommit.yml captainhook.json .simple-git-hooks.* simple-git-hooks.* .lintstagedrc* lint-staged.config.* head',
   },
   {
     title: 'settings of continuous integration or deployment',
     patterns:
-      '.github/ .gitlab/ .gitlab-ci.yml .gitlab-ci.yaml *.gitlab-ci.yml .circleci/ .travis.yml appveyor.yml .appveyor.yml azure-pipelines* .azure-pipelines/ .azuredevops/ bitbucket-pipelines.yml jenkinsfile jenkinsfile.* *.jenkinsfile .jenkins/ .drone.* .woodpecker/ .woodpecker.* .buildkite/ .teamcity/ .forgejo/ .gitea/ .cirrus.* buildspec.yml buildspec.yaml cloudbuild.yaml cloudbuild.yml cloudbuild.json .semaphore/ .ci/ codemagic.yaml .builds/ .build.yml wercker.yml .tekton/ .codebuild/ netlify.toml vercel.json .platform.app.yaml renovate.json renovate.json5 .renovaterc* .readthedocs.yml .readthedocs.yaml .zuul.yaml .zuul.d/ .harness/ amplify.yml render.yaml railway.json railway.toml .ebextensions/'.split(
-        ' ',
-      ),
+      '.github/ .gitlab/ .gitlab-ci.yml .gitlab-ci.yaml *.gitlab-ci.yml .circleci/ .travis.yml appveyor.yml .appveyor.yml azure-pipelines* .azure-pipelines/ .azuredevops/ bitbucket-pipelines.yml jenkinsfile jenkinsfile.* *.jenkinsfile .jenkins/ .drone.* .woodpecker/ .woodpecker.* .buildkite/ .teamcity/ .forgejo/ .gitea/ .cirrus.* buildspec.yml buildspec.yaml cloudbuild.yaml cloudbuild.yml cloudbuild.json .semaphore/ .ci/ codemagic.yaml .builds/ .build.yml wercker.yml .tekton/ .codebuild/ netlify.toml vercel.json .platform.app.yaml renovate.json renovate.json5 .renovaterc* .readthedocs.yml .readthedocs.yaml .zuul.yaml .zuul.d/ .harness/ amplify.yml render.yaml railway.json railway.toml .ebextensions/',
   },
   {
     title: 'what a package manager runs or installs',
     written: 'asked',
     patterns:
-      'package.json package.json5 package.yaml node_modules/ bower_components/ .npmrc npmrc .yarnrc .yarnrc.yml .yarn/ .pnpmfile.* pnpmfile.js pnpm-workspace.yaml .pnp.* .corepack.env bunfig.toml .bunfig.toml deno.json deno.jsonc composer.json .bundle/ .gemrc pip.conf pip.ini .pip/ .pypirc .condarc .cargo/ rust-toolchain rust-toolchain.toml .mvn/ mvnw mvnw.cmd gradlew gradlew.bat gradle/wrapper/ nuget.config .config/dotnet-tools.json .venv/ venv/ site-packages/ pyvenv.cfg sitecustomize.py usercustomize.py *.pth'.split(
-        ' ',
-      ),
+      'package.json package.json5 package.yaml node_modules/ bower_components/ .npmrc npmrc .yarnrc .yarnrc.yml .yarn/ .pnpmfile.* pnpmfile.js pnpm-workspace.yaml .pnp.* .corepack.env bunfig.toml .bunfig.toml deno.json deno.jsonc composer.json .bundle/ .gemrc pip.conf pip.ini .pip/ .pypirc .condarc .cargo/ rust-toolchain rust-toolchain.toml .mvn/ mvnw mvnw.cmd gradlew gradlew.bat gradle/wrapper/ nuget.config .config/dotnet-tools.json .venv/ venv/ site-packages/ pyvenv.cfg sitecustomize.py usercustomize.py *.pth',
   },
   {
     title: 'what a package manager installs',
     written: 'always',
     patterns:
-      'package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb deno.lock composer.lock gemfile.lock poetry.lock uv.lock pipfile.lock cargo.lock'.split(
-        ' ',
-      ),
+      'package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb deno.lock composer.lock gemfile.lock poetry.lock uv.lock pipfile.lock cargo.lock',
   },
   {
     title: 'what a shell, debugger or console runs automatically',
     patterns:
-      '.envrc .direnv/ .tool-versions mise.toml .mise.toml mise.local.toml .mise/ .config/mise/ .autoenv .autoenv.zsh .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv .zprofile .zlogin .zlogout .config/fish/ .inputrc .curlrc .wgetrc .ssh/ .docker/ .gdbinit .lldbinit .rprofile .irbrc .pryrc .ghci .ocamlinit .pdbrc .sqliterc .psqlrc .tmux.conf .screenrc'.split(
-        ' ',
-      ),
+      '.envrc .direnv/ .tool-versions mise.toml .mise.toml mise.local.toml .mise/ .config/mise/ .autoenv .autoenv.zsh .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv .zprofile .zlogin .zlogout .config/fish/ .inputrc .curlrc .wgetrc .ssh/ .docker/ .gdbinit .lldbinit .rprofile .irbrc .pryrc .ghci .ocamlinit .pdbrc .sqliterc .psqlrc .tmux.conf .screenrc',
   },
 ];
 
@@ -91,13 +78,13 @@ export function comparedNames(path: string): string[] {
 }
 
 /** What a path from the project on is, where it is on the list. */
-export const protectionOf = (relativePath: string): string | undefined => patternOf(relativePath)?.title;
+const protectionOf = (relativePath: string): string | undefined => patternOf(relativePath)?.title;
 
 /** A folder that is there is none of the files of the list. */
 function patternOf(relativePath: string, isThereAsFolder = false): Pattern | undefined {
   const names = comparedNames(relativePath);
   compiled ??= protectedFiles.flatMap(group =>
-    group.patterns.map(pattern => ({
+    group.patterns.split(' ').map(pattern => ({
       title: group.title,
       written: group.written,
       isFolder: pattern.endsWith('/'),

@@ -57,7 +57,7 @@ export async function findSecrets(request: SecretsRequest): Promise<SecretsByPla
   return found;
 }
 
-/** For what is only read: a file that is written takes its secrets back by `MaskedFile`. */
+/** For what is only read: a file that is written takes its secrets back by what `maskFile` answers. */
 export const restoreSecrets = (text: string, originals: SecretsByPlaceholder): string =>
   text.replace(placeholder, found => originals.get(found) ?? found);
 
@@ -74,9 +74,6 @@ export interface WrittenSecret {
   /** Of the new text as it was written, from 1. */
   line: number;
 }
-
-/** A file as models see it. */
-export type MaskedFile = Awaited<ReturnType<typeof maskFile>>;
 
 interface Secret {
   kind: string;

@@ -541,7 +541,7 @@ describe('the rules', () => {
     expect(named.length).toBeGreaterThan(50);
     const wrong = named.filter(([, file = '', name]) => {
       if (!existsSync(new URL(file, root))) return true;
-      const declares = new RegExp(`^(?:export )?(?:async )?(?:function|const|interface|type) ${name}\\b`, 'm');
+      const declares = new RegExp(`^(?:export )?(?:async )?(?:function|class|const|interface|type) ${name}\\b`, 'm');
       return name !== undefined && !declares.test(readFileSync(new URL(file, root), 'utf8'));
     });
     expect(wrong.map(([match]) => match)).toEqual([]);

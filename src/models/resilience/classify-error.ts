@@ -1,5 +1,5 @@
 import type { AppError, Fault } from '../../core/errors.ts';
-import { isRecord, parsedJson } from '../../core/json.ts';
+import { isRecord, parsedJson, recordIn, recordsIn, textIn } from '../../core/json.ts';
 import type { CallLimits } from '../ask-model.ts';
 
 /** What can be read from a failed call, whatever threw it. */
@@ -76,8 +76,8 @@ function ownMessage(error: Record<string, unknown>): string | undefined {
 
 const asText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-const firstText = (...texts: (string | undefined)[]): string | undefined =>
-  texts.map(text => text?.trim()).find(text => text !== undefined && text !== '');
+const firstText = (...texts: unknown[]): string | undefined =>
+  texts.map(text => textIn(text).trim()).find(text => text !== '');
 
 /** A page or a plain text as one line without its markup. */
 function readable(text: string | undefined): string | undefined {
@@ -99,9 +99,8 @@ function statusOf(error: Record<string, unknown>): number | undefined {
 function errorObjects(body: unknown): Record<string, unknown>[] {
   const first = Array.isArray(body) ? body[0] : body;
   if (!isRecord(first)) return [];
-  const response = isRecord(first.response) ? first.response : undefined;
-  const inner = isRecord(first.error) ? first.error.innererror : undefined;
-  return [first.error, response?.error, inner, first.base_resp, first].filter(isRecord);
+  const inner = [recordIn(first.response).error, recordIn(first.error).innererror];
+  return [first.error, ...inner, first.base_resp, first].filter(isRecord);
 }
 
 function wordsOf(error: Record<string, unknown>): string[] {
@@ -113,24 +112,17 @@ function wordsOf(error: Record<string, unknown>): string[] {
 function messageOf(body: unknown): string | undefined {
   if (typeof body === 'string') return body;
   for (const error of errorObjects(body)) {
-    const said = firstText(
-      asText(error.message),
-      asText(error.error),
-      asText(error.detail),
-      asText(error.status_msg),
-      validationOf(error.detail),
-    );
+    const { message, error: name, detail, status_msg: status } = error;
+    const said = firstText(message, name, detail, status, validationOf(detail));
     if (said !== undefined) return said;
   }
   return undefined;
 }
 
 /** `detail: [{ loc, msg }]`, as servers written with FastAPI answer. */
-function validationOf(detail: unknown): string | undefined {
-  if (!Array.isArray(detail)) return undefined;
-  return detail
-    .filter(isRecord)
-    .map(entry => asText(entry.msg) ?? '')
+function validationOf(detail: unknown): string {
+  return recordsIn(detail)
+    .map(({ msg }) => textIn(msg))
     .join('; ');
 }
 

@@ -1,5 +1,5 @@
 import { AppError, isAppError } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { recordIn, recordsIn, textIn } from '../../core/json.ts';
 import { cutMiddle } from '../../core/text.ts';
 import { classify, type FailureClass, faultOfVendor, readVendorError, type VendorError } from './classify-error.ts';
 
@@ -46,16 +46,14 @@ function fromHeader(text: string | undefined, now: number): number | undefined {
 
 /** Google puts `{ '@type': '…RetryInfo', retryDelay: '12.5s' }` among the details of the error. */
 function fromRetryInfo(body: unknown): number | undefined {
-  const first = Array.isArray(body) ? body[0] : body;
-  const error = isRecord(first) ? first.error : undefined;
-  const details = isRecord(error) ? error.details : undefined;
-  if (!Array.isArray(details)) return undefined;
-  for (const detail of details) {
-    if (!isRecord(detail) || !String(detail['@type']).endsWith('RetryInfo')) continue;
-    const delay = detail.retryDelay;
-    if (typeof delay === 'string' && delay.endsWith('s')) return asNumber(delay.slice(0, -1));
-  }
-  return undefined;
+  const { details } = recordIn(recordIn(Array.isArray(body) ? body[0] : body).error);
+  const infos = recordsIn(details).filter(detail => String(detail['@type']).endsWith('RetryInfo'));
+  return asNumber(
+    infos
+      .map(({ retryDelay }) => textIn(retryDelay))
+      .find(delay => delay.endsWith('s'))
+      ?.slice(0, -1),
+  );
 }
 
 /** Whose failure it was. */

@@ -49,8 +49,6 @@ const forgottenMs = 3_600_000;
  * Keeps retries a small part of what a vendor gets: in trouble, everybody's second and third tries are what breaks it for good. Of
  * any 30 or more calls in a row at an upstream within an hour, at most a tenth is retried, wherever the row begins and ends.
  */
-export type RetryBudget = ReturnType<typeof createRetryBudget>;
-
 export function createRetryBudget() {
   /** Of each upstream its calls, and of the latest retries how many calls came before and when. */
   const byUpstream = new Map<string, { calls: number; retries: { after: number; at: number }[] }>();

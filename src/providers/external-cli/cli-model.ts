@@ -7,7 +7,7 @@ import type {
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import { isAppError } from '../../core/errors.ts';
-import { isRecord, type JsonObject, numberIn, textIn } from '../../core/json.ts';
+import { type JsonObject, numberIn, recordIn, textIn } from '../../core/json.ts';
 import { tailHeading } from '../../core/message.ts';
 import { noUsage, type Usage } from '../../core/usage.ts';
 import type { CallParams, ConnectContext, Connection } from '../../models/provider.ts';
@@ -107,7 +107,7 @@ function sessionIn(value: JsonObject | undefined): CliSession | undefined {
   const id = textIn(value?.id);
   const digest = textIn(value?.digest);
   if (id === '' || digest === '') return undefined;
-  const used = isRecord(value?.used) ? value.used : {};
+  const used = recordIn(value?.used);
   return { id, digest, parts: numberIn(value?.parts), used: usageBy(name => numberIn(used[name])) };
 }
 
@@ -178,8 +178,7 @@ const textId = '0';
 const workId = '1';
 
 function questionOf(modelId: string, call: LanguageModelV4CallOptions, put: Put) {
-  const options = call.providerOptions?.[cliProviderId];
-  const facts = isRecord(options) ? options : {};
+  const facts = recordIn(call.providerOptions?.[cliProviderId]);
   const { name, model } = splitCliId(modelId);
   const thread = textIn(facts.thread);
   const root = textIn(facts.root);

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { isRecord } from '../../core/json.ts';
+import { recordIn, recordsIn } from '../../core/json.ts';
 import type { Clock, SharedState } from '../../core/ports.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { shownFiles } from '../../models/provider.ts';
@@ -29,8 +29,7 @@ export function beginsLike(prompt: GooglePrefix, { messages, hash: wanted }: Beg
 
 const textsOf = ({ systemInstruction, contents }: Omit<GooglePrefix, 'model'>): string[] =>
   [systemInstruction, ...contents].flatMap(message => {
-    const parts = isRecord(message) && Array.isArray(message.parts) ? message.parts.filter(isRecord) : [];
-    return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : []));
+    return recordsIn(recordIn(message).parts).flatMap(({ text }) => (typeof text === 'string' ? [text] : []));
   });
 
 /** An estimate; images are not counted. */
@@ -299,13 +298,6 @@ export interface GooglePrefix {
   contents: readonly unknown[];
 }
 
-export interface CreatedCache {
-  name: string;
-  tokens: number;
-  /** Milliseconds for which the vendor keeps it; undefined: it did not say. */
-  keptMs: number | undefined;
-}
-
 /** The `cachedContents` of the Gemini interface. Each method throws when the vendor refuses or does not answer. */
 export type CachedContents = ReturnType<typeof cachedContents>;
 
@@ -316,7 +308,7 @@ export const isCacheName = (name: string): boolean => namePattern.test(name);
 
 /** Between two times of the vendor: its clock need not agree with ours. */
 function keptIn(cache: unknown): number | undefined {
-  const { expireTime, updateTime } = isRecord(cache) ? cache : {};
+  const { expireTime, updateTime } = recordIn(cache);
   const ms = Date.parse(String(expireTime)) - Date.parse(String(updateTime));
   return ms > 0 ? ms : undefined;
 }
@@ -346,8 +338,8 @@ export function cachedContents({ baseUrl, headers }: { baseUrl: string; headers:
         { model: `models/${model}`, ...said, ttl: `${ttlSeconds}s` },
         signal,
       );
-      const { name, usageMetadata } = isRecord(made) ? made : {};
-      const tokens = isRecord(usageMetadata) ? usageMetadata.totalTokenCount : undefined;
+      const { name, usageMetadata } = recordIn(made);
+      const tokens = recordIn(usageMetadata).totalTokenCount;
       if (typeof name !== 'string' || !isCacheName(name)) throw new Error('The cache that was made has no name.');
       return { name, tokens: typeof tokens === 'number' && tokens > 0 ? tokens : 0, keptMs: keptIn(made) };
     },

@@ -1,5 +1,5 @@
 import type { JSONObject, LanguageModelV4CallOptions, LanguageModelV4ProviderTool } from '@ai-sdk/provider';
-import { isRecord } from '../../core/json.ts';
+import { numberIn, recordIn, recordsIn, textsIn } from '../../core/json.ts';
 import type { Effort, ModelInfo } from '../../core/model.ts';
 import { passedUse, type UsesIn, use } from '../../models/fees.ts';
 import {
@@ -38,8 +38,7 @@ export async function googleList(source: LiveListSource, signal: AbortSignal): P
   for (let page = 0; page < maxPages; page++) {
     const query = new URLSearchParams({ pageSize: String(pageSize), ...(token !== '' && { pageToken: token }) });
     const body = await listPage(source, `?${query}`, signal);
-    const rows = Array.isArray(body.models) ? body.models.filter(isRecord) : [];
-    for (const model of rows.flatMap(modelOf)) models.set(model.id, model);
+    for (const model of recordsIn(body.models).flatMap(modelOf)) models.set(model.id, model);
     const next = body.nextPageToken;
     if (typeof next !== 'string' || next === '' || next === token) break;
     token = next;
@@ -69,9 +68,8 @@ export const googleSearchTools = ({ webSearch }: CallParams): LanguageModelV4Pro
 /** The answer tells what was searched for; empty queries are not charged. */
 export const googleUses: UsesIn = part => {
   if (part.type !== 'finish') return passedUse(part);
-  const grounding = part.providerMetadata?.google?.groundingMetadata;
-  const queries = isRecord(grounding) && Array.isArray(grounding.webSearchQueries) ? grounding.webSearchQueries : [];
-  return use('web_search', queries.filter(query => typeof query === 'string' && query.trim() !== '').length);
+  const queries = textsIn(recordIn(part.providerMetadata?.google?.groundingMetadata).webSearchQueries);
+  return use('web_search', queries.filter(query => query.trim() !== '').length);
 };
 
 const ownBaseUrl = 'https://generativelanguage.googleapis.com/v1beta';
@@ -198,7 +196,5 @@ const wantedFor = (effort: Effort, range: { min: number; max: number }): number 
   effort === 'none' ? 0 : Math.max(smallestThinking, budgetFor(effort, range));
 
 function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number {
-  const config = providerOptions?.google?.thinkingConfig;
-  if (typeof config !== 'object' || config === null || !('thinkingBudget' in config)) return 0;
-  return typeof config.thinkingBudget === 'number' ? config.thinkingBudget : 0;
+  return numberIn(recordIn(providerOptions?.google?.thinkingConfig).thinkingBudget);
 }

@@ -1,6 +1,6 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4ToolCall } from '@ai-sdk/provider';
 import { isAppError } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, numberIn, recordIn, recordsIn } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
 import { mayBeBilled } from '../../models/budget.ts';
 import { type AccountBalance, checkedBaseUrl, type ProviderSettings } from '../../models/provider.ts';
@@ -15,10 +15,8 @@ export async function moonshotBalance(endpoint: VendorEndpoint, signal: AbortSig
   const { data } = await vendorJson(endpoint, { path, what: 'its balance', timeoutMs, signal });
   if (!isRecord(data) || typeof data.available_balance !== 'number') throw badUpstream('The balance has no amount.');
   const { available_balance: available, voucher_balance: voucher, cash_balance: cash } = data;
-  return { available, voucher: amount(voucher), cash: amount(cash) };
+  return { available, voucher: numberIn(voucher), cash: numberIn(cash) };
 }
-
-const amount = (value: unknown): number => (typeof value === 'number' ? value : 0);
 
 /** Moonshot itself; in China the same stands at api.moonshot.cn. */
 const moonshotBaseUrl = 'https://api.moonshot.ai/v1';
@@ -80,8 +78,7 @@ export function createMoonshotFormula(endpoint: VendorEndpoint, uri: string) {
 }
 
 function toolsOf(declared: unknown): LanguageModelV4FunctionTool[] {
-  const rows = Array.isArray(declared) ? declared.filter(isRecord) : [];
-  return rows.flatMap(({ type, function: definition }): LanguageModelV4FunctionTool[] => {
+  return recordsIn(declared).flatMap(({ type, function: definition }): LanguageModelV4FunctionTool[] => {
     if (type !== 'function' || !isRecord(definition)) return [];
     const { name, description, parameters } = definition;
     if (typeof name !== 'string' || !toolName.test(name) || !isRecord(parameters)) return [];
@@ -91,7 +88,7 @@ function toolsOf(declared: unknown): LanguageModelV4FunctionTool[] {
 }
 
 function resultOf({ status, context, error }: Record<string, unknown>): FormulaResult {
-  const { output, encrypted_output: sealed } = isRecord(context) ? context : {};
+  const { output, encrypted_output: sealed } = recordIn(context);
   const text = [output, sealed].find(each => typeof each === 'string' && each !== '');
   if (status === 'succeeded' && typeof text === 'string') return { text, done: true };
   const reason = isRecord(error) && typeof error.message === 'string' ? error.message : error;

@@ -1,5 +1,5 @@
 import type { JSONObject, LanguageModelV4Usage } from '@ai-sdk/provider';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, recordIn } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { passedUse } from '../../models/fees.ts';
 import {
@@ -18,7 +18,7 @@ import { answerFetch } from '../shared/non-streaming.ts';
 import { chatUsage } from '../shared/openai-dialect.ts';
 import { mappedParts } from '../shared/stream-transforms.ts';
 import { createMoonshotFormula, moonshotBalance, moonshotEndpoint, webSearchFormula } from './api.ts';
-import { type SearchWords, searchingModel, webSearchTool } from './web-search.ts';
+import { searchingModel, webSearchTool } from './web-search.ts';
 
 export const moonshot = defineProvider({
   id: 'moonshot',
@@ -87,7 +87,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const formula = createMoonshotFormula(endpoint, webSearchFormula);
   return {
     languageModel: model => {
-      const searching = searchingModel(vendor.chatModel(model.id), searchWords, formula);
+      const searching = searchingModel(vendor.chatModel(model.id), formula);
       if (!hour || !sellsAnHour(model)) return searching;
       return mappedParts(searching, () => part => [
         part.type === 'finish' ? { ...part, usage: writtenForAnHour(part.usage) } : part,
@@ -108,7 +108,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
       const url = `${endpoint.baseUrl}/tokenizers/estimate-token-count`;
       const question = { url, headers: endpoint.headers, body: { model, messages }, provider: 'moonshot', model: id };
       const { data } = await postJson(question, call.abortSignal);
-      return reportedCount(isRecord(data) ? data : {}, 'total_tokens');
+      return reportedCount(recordIn(data), 'total_tokens');
     },
     balance: signal => moonshotBalance(endpoint, signal),
   };
@@ -164,20 +164,6 @@ function search({ model, webSearch, maxOutputTokens, effort }: CallParams): JSON
   const room = Math.max(0, model.window - maxOutputTokens);
   return { vendorSearch: { rounds, room, ...(quiet && { note }), ...(formula && { formula }) } };
 }
-
-const searchWords: SearchWords = {
-  allowanceOf({ providerOptions }) {
-    const allowance = providerOptions?.moonshot?.vendorSearch;
-    if (!isRecord(allowance) || typeof allowance.rounds !== 'number' || typeof allowance.room !== 'number')
-      return undefined;
-    const note = typeof allowance.note === 'string' ? allowance.note : undefined;
-    return { rounds: allowance.rounds, room: allowance.room, note, formula: allowance.formula === true };
-  },
-  withoutSearch: options => ({
-    ...options,
-    providerOptions: { ...options.providerOptions, moonshot: { ...options.providerOptions?.moonshot, noSearch: true } },
-  }),
-};
 
 /** The vendor's newer name for the limit of the answer, and its own tool. */
 function bodyOf(given: Record<string, unknown>): Record<string, unknown> {

@@ -9,7 +9,7 @@ import type {
   LanguageModelV4Usage,
 } from '@ai-sdk/provider';
 import { isAppError } from '../../core/errors.ts';
-import { isRecord, parsedJson } from '../../core/json.ts';
+import { parsedJson, recordIn, recordsIn, textIn } from '../../core/json.ts';
 import { usePart } from '../../models/fees.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { changedModel } from '../shared/stream-transforms.ts';
@@ -44,7 +44,7 @@ export function addVendorUsage(
 export const webSearchTool = '$web_search';
 
 /** How far one call may search. */
-export interface SearchAllowance {
+interface SearchAllowance {
   /** Searches that are let through; then the model must answer. */
   rounds: number;
   /** Tokens that prompt and search results may take together. */
@@ -55,23 +55,24 @@ export interface SearchAllowance {
   formula?: boolean;
 }
 
-/** How a call carries its allowance. */
-export interface SearchWords {
-  allowanceOf(options: LanguageModelV4CallOptions): SearchAllowance | undefined;
-  /** The same call, in which the tool is still declared but must not be used. */
-  withoutSearch(options: LanguageModelV4CallOptions): LanguageModelV4CallOptions;
+function allowanceOf({ providerOptions }: LanguageModelV4CallOptions): SearchAllowance | undefined {
+  const { rounds, room, note, formula } = recordIn(providerOptions?.moonshot?.vendorSearch);
+  if (typeof rounds !== 'number' || typeof room !== 'number') return undefined;
+  return { rounds, room, note: textIn(note) || undefined, formula: formula === true };
 }
+
+/** The same call, in which the tool is still declared but must not be used. */
+const withoutSearch = ({ providerOptions, ...options }: LanguageModelV4CallOptions): LanguageModelV4CallOptions => ({
+  ...options,
+  providerOptions: { ...providerOptions, moonshot: { ...providerOptions?.moonshot, noSearch: true } },
+});
 
 /**
  * The model with Moonshot's own search, until it answers in text: a call of `$web_search` is answered with its arguments as they
  * came, for the search runs at the vendor; a call of the formula's tool with what the vendor makes of it. Thoughts go back with
  * the calls. A call without an allowance is asked as it is.
  */
-export const searchingModel = (
-  model: LanguageModelV4,
-  { allowanceOf, withoutSearch }: SearchWords,
-  formula: MoonshotFormula,
-): LanguageModelV4 =>
+export const searchingModel = (model: LanguageModelV4, formula: MoonshotFormula): LanguageModelV4 =>
   changedModel(model, {
     async doStream(options) {
       const allowance = allowanceOf(options);
@@ -275,10 +276,9 @@ async function* forwarded(
 
 /** The adapter calls every tool a function; the vendor wants its own word back. */
 function takeKinds(chunk: unknown, kinds: Map<string, string>): void {
-  const choices = isRecord(chunk) && Array.isArray(chunk.choices) ? chunk.choices.filter(isRecord) : [];
-  for (const { delta } of choices) {
-    const calls = isRecord(delta) && Array.isArray(delta.tool_calls) ? delta.tool_calls.filter(isRecord) : [];
-    for (const { id, type } of calls) if (typeof id === 'string' && typeof type === 'string') kinds.set(id, type);
+  for (const { delta } of recordsIn(recordIn(chunk).choices)) {
+    for (const { id, type } of recordsIn(recordIn(delta).tool_calls))
+      if (typeof id === 'string' && typeof type === 'string') kinds.set(id, type);
   }
 }
 
@@ -320,7 +320,6 @@ function exchanged(
 /** The arguments tell how many tokens the results will take. */
 const announcedTokens = (calls: readonly LanguageModelV4ToolCall[]): number =>
   calls.reduce((sum, { input }) => {
-    const parsed = parsedJson(input);
-    const usage = isRecord(parsed) && isRecord(parsed.usage) ? parsed.usage.total_tokens : undefined;
+    const usage = recordIn(recordIn(parsedJson(input)).usage).total_tokens;
     return sum + (typeof usage === 'number' && Number.isFinite(usage) && usage > 0 ? usage : 0);
   }, 0);

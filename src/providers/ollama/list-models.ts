@@ -1,4 +1,4 @@
-import { isRecord } from '../../core/json.ts';
+import { isRecord, recordIn, recordsIn } from '../../core/json.ts';
 import type { InputKind } from '../../core/model.ts';
 import type { LiveModel } from '../../models/provider.ts';
 import { toModelError } from '../../models/resilience/errors.ts';
@@ -60,7 +60,7 @@ export function createOllamaList({ server, cap, cloud }: OllamaListing): (signal
 
   return async signal => {
     const body = await get(server, signal);
-    const rows = Array.isArray(body.models) ? body.models.filter(isRecord) : [];
+    const rows = recordsIn(body.models);
     const models: LiveModel[] = [];
     for (let from = 0; from < rows.length; from += maxConcurrent) {
       const some = rows.slice(from, from + maxConcurrent).map(row => liveModel(row, signal));
@@ -108,7 +108,7 @@ async function factsOf({ baseUrl, headers }: OllamaServer, model: string, signal
 }
 
 function factsIn({ capabilities, model_info: info }: Record<string, unknown>): Facts {
-  const window = windowIn(isRecord(info) ? info : {});
+  const window = windowIn(recordIn(info));
   // Servers from before there were capabilities say nothing of them.
   if (!Array.isArray(capabilities)) return { chats: true, window };
   return {

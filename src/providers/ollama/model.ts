@@ -6,7 +6,7 @@ import type {
   LanguageModelV4StreamPart,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { isRecord, type JsonObject, parsedJson } from '../../core/json.ts';
+import { isRecord, type JsonObject, parsedJson, recordIn, textIn } from '../../core/json.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { vendorFetch } from '../shared/http.ts';
 import { streamingModel } from '../shared/stream-transforms.ts';
@@ -108,7 +108,7 @@ export function ollamaParts(warnings: SharedV4Warning[]): TransformStream<Line, 
       if (line.error !== undefined) {
         throw new Error(typeof line.error === 'string' ? line.error : JSON.stringify(line.error));
       }
-      const { thinking, content, tool_calls: called } = isRecord(line.message) ? line.message : {};
+      const { thinking, content, tool_calls: called } = recordIn(line.message);
       blocks.add('reasoning', thinking, controller);
       blocks.add('text', content, controller);
       for (const call of Array.isArray(called) ? called : []) {
@@ -152,12 +152,12 @@ function openBlocks() {
 
 /** Older servers give calls no ids. */
 function callOf(call: unknown, number: number): LanguageModelV4StreamPart {
-  const { id, function: named } = isRecord(call) ? call : {};
-  const { name, arguments: input } = isRecord(named) ? named : {};
+  const { id, function: named } = recordIn(call);
+  const { name, arguments: input } = recordIn(named);
   return {
     type: 'tool-call',
     toolCallId: typeof id === 'string' && id !== '' ? id : `call_${number}`,
-    toolName: typeof name === 'string' ? name : '',
+    toolName: textIn(name),
     input: typeof input === 'string' ? input : JSON.stringify(input ?? {}),
   };
 }

@@ -1,4 +1,4 @@
-import { isRecord, parsedJson } from '../../core/json.ts';
+import { isRecord, parsedJson, recordsIn } from '../../core/json.ts';
 import type { LiveModel } from '../../models/provider.ts';
 import { toModelError } from '../../models/resilience/errors.ts';
 import { type Fetch, vendorFetch } from './http.ts';
@@ -23,8 +23,7 @@ export async function liveList(source: LiveListSource, signal: AbortSignal): Pro
   for (let page = 0; page < maxPages; page++) {
     const query = after === undefined ? '' : `?after_id=${encodeURIComponent(after)}`;
     const body = await listPage(source, query, signal);
-    const rows = Array.isArray(body.data) ? body.data.filter(isRecord) : [];
-    for (const model of rows.flatMap(modelOf)) models.set(model.id, model);
+    for (const model of recordsIn(body.data).flatMap(modelOf)) models.set(model.id, model);
     if (body.has_more !== true || typeof body.last_id !== 'string' || body.last_id === after) break;
     after = body.last_id;
   }
@@ -85,8 +84,7 @@ async function lmStudioModels({ baseUrl, ...source }: LiveListSource, signal: Ab
   if (root === undefined) return new Map();
   try {
     const body = await listPage({ ...source, baseUrl: `${root}/api/v0` }, '', signal);
-    const rows = Array.isArray(body.data) ? body.data.filter(isRecord) : [];
-    return new Map(rows.flatMap(row => (typeof row.id === 'string' ? [[row.id, factsOf(row)]] : [])));
+    return new Map(recordsIn(body.data).flatMap(row => (typeof row.id === 'string' ? [[row.id, factsOf(row)]] : [])));
   } catch {
     signal.throwIfAborted();
     // Other servers have nothing there, each with an error of its own; what the dialect's listing told is all there is.

@@ -1,4 +1,4 @@
-import { isRecord, parsedJson } from '../../core/json.ts';
+import { isRecord, parsedJson, recordsIn } from '../../core/json.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { type Fetch, vendorFetch } from './http.ts';
 
@@ -95,18 +95,15 @@ const indexed = (calls: unknown): Body =>
   Array.isArray(calls) ? { tool_calls: calls.filter(isRecord).map((call, index) => ({ index, ...call })) } : {};
 
 function responseEvents(body: Body, output: readonly unknown[]): Event[] {
-  const items = output.filter(isRecord);
   return [
     { type: 'response.created', response: { ...body, status: 'in_progress', output: [] } },
-    ...items.flatMap((item, index) => itemEvents(item, index)),
+    ...recordsIn(output).flatMap(itemEvents),
     { type: `response.${body.status === 'incomplete' ? 'incomplete' : 'completed'}`, response: body },
   ];
 }
 
 function itemEvents(item: Body, output_index: number): Event[] {
   const place = { item_id: item.id, output_index };
-  const parts = Array.isArray(item.content) ? item.content.filter(isRecord) : [];
-  const summary = Array.isArray(item.summary) ? item.summary.filter(isRecord) : [];
   const called = typeof item.arguments === 'string';
   return [
     {
@@ -114,7 +111,7 @@ function itemEvents(item: Body, output_index: number): Event[] {
       output_index,
       item: { ...item, ...(called && { arguments: '' }), content: [], summary: [] },
     },
-    ...summary.flatMap(({ text }, summary_index) => [
+    ...recordsIn(item.summary).flatMap(({ text }, summary_index) => [
       {
         type: 'response.reasoning_summary_part.added',
         ...place,
@@ -123,7 +120,7 @@ function itemEvents(item: Body, output_index: number): Event[] {
       },
       { type: 'response.reasoning_summary_text.delta', ...place, summary_index, delta: text },
     ]),
-    ...parts.flatMap((part, content_index) => partEvents(part, { ...place, content_index })),
+    ...recordsIn(item.content).flatMap((part, content_index) => partEvents(part, { ...place, content_index })),
     ...(called ? [{ type: 'response.function_call_arguments.delta', ...place, delta: item.arguments }] : []),
     { type: 'response.output_item.done', output_index, item },
   ];
@@ -131,10 +128,9 @@ function itemEvents(item: Body, output_index: number): Event[] {
 
 function partEvents({ type, text, refusal, annotations }: Body, place: Body): Event[] {
   if (type === 'refusal') return [{ type: 'response.refusal.delta', ...place, delta: refusal }];
-  const notes = Array.isArray(annotations) ? annotations.filter(isRecord) : [];
   return [
     { type: 'response.output_text.delta', ...place, delta: text },
-    ...notes.map((annotation, annotation_index) => ({
+    ...recordsIn(annotations).map((annotation, annotation_index) => ({
       type: 'response.output_text.annotation.added',
       ...place,
       annotation_index,
@@ -147,7 +143,7 @@ function messageEvents({ content: _, ...body }: Body, blocks: readonly unknown[]
   const { stop_reason, stop_sequence = null, usage } = body;
   return [
     { type: 'message_start', message: { ...body, content: [], stop_reason: null } },
-    ...blocks.filter(isRecord).flatMap((block, index) => blockEvents(block, index)),
+    ...recordsIn(blocks).flatMap(blockEvents),
     { type: 'message_delta', delta: { stop_reason, stop_sequence }, usage },
     { type: 'message_stop' },
   ];

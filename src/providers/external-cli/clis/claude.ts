@@ -1,4 +1,4 @@
-import { isRecord, textIn, textsIn } from '../../../core/json.ts';
+import { isRecord, recordIn, recordsIn, textIn, textsIn } from '../../../core/json.ts';
 import { type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
 /** What it may not use while it only reads. */
@@ -59,8 +59,7 @@ function read(event: Record<string, unknown>): CliEvent[] {
   }
 }
 
-const blocksOf = (message: unknown): Record<string, unknown>[] =>
-  isRecord(message) && Array.isArray(message.content) ? message.content.filter(isRecord) : [];
+const blocksOf = (message: unknown): Record<string, unknown>[] => recordsIn(recordIn(message).content);
 
 /** What it says on the way is narration: the answer is its `result`. */
 function said(block: Record<string, unknown>): CliEvent[] {

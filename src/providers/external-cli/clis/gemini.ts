@@ -1,4 +1,4 @@
-import { isRecord, textIn } from '../../../core/json.ts';
+import { isRecord, recordIn, textIn } from '../../../core/json.ts';
 import { type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
 /** Google's Gemini CLI. It reads `@path` anywhere in a prompt, and a slash at its beginning as a command. */
@@ -85,8 +85,7 @@ function whole(document: Record<string, unknown>): CliEvent[] {
 /** `stream-json` sums the tokens up, `json` tells them by model. */
 function statsOf(stats: unknown): CliEvent[] {
   if (!isRecord(stats)) return [];
-  const models = isRecord(stats.models) ? stats.models : {};
-  const [[name = '', first] = []] = Object.entries(models);
+  const [[name = '', first] = []] = Object.entries(recordIn(stats.models));
   const model: CliEvent = { type: 'model', name };
   if (stats.input_tokens !== undefined) {
     const names = { input: 'input_tokens', output: 'output_tokens', cacheRead: 'cached' };

@@ -1,4 +1,4 @@
-import { isRecord, numberIn, textIn } from '../../../core/json.ts';
+import { isRecord, numberIn, recordIn, textIn } from '../../../core/json.ts';
 import { type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
 /** OpenCode. Its agent `plan` changes nothing; `build` is the one that writes. */
@@ -26,8 +26,7 @@ export const opencode: CliDefinition = {
 
 /** Each line is an event with the part of a message that it is about. */
 function read(event: Record<string, unknown>): CliEvent[] {
-  const part = isRecord(event.part) ? event.part : {};
-  return [{ type: 'session', id: textIn(event.sessionID) }, ...partOf(event, part)];
+  return [{ type: 'session', id: textIn(event.sessionID) }, ...partOf(event, recordIn(event.part))];
 }
 
 function partOf(event: Record<string, unknown>, part: Record<string, unknown>): CliEvent[] {
@@ -49,7 +48,7 @@ function partOf(event: Record<string, unknown>, part: Record<string, unknown>): 
 
 /** Told once the tool has ended. */
 function toolOf(part: Record<string, unknown>): CliEvent[] {
-  const state = isRecord(part.state) ? part.state : {};
+  const state = recordIn(part.state);
   const name = textIn(part.tool);
   const id = textIn(part.callID);
   return [
@@ -62,8 +61,7 @@ function stepOf({ tokens, cost }: Record<string, unknown>): CliEvent[] {
   const paid: CliEvent[] = numberIn(cost) > 0 ? [{ type: 'cost', usd: numberIn(cost) }] : [];
   if (!isRecord(tokens)) return paid;
   const { input, output, reasoning } = usageFrom(tokens, { input: 'input', output: 'output', reasoning: 'reasoning' });
-  const cache = isRecord(tokens.cache) ? tokens.cache : {};
-  const { cacheRead, cacheWrite } = usageFrom(cache, { cacheRead: 'read', cacheWrite: 'write' });
+  const { cacheRead, cacheWrite } = usageFrom(recordIn(tokens.cache), { cacheRead: 'read', cacheWrite: 'write' });
   const sums = { input: input + cacheRead + cacheWrite, output: output + reasoning };
   return [{ type: 'usage', usage: { ...sums, reasoning, cacheRead, cacheWrite } }, ...paid];
 }
