@@ -13,10 +13,8 @@ export function refuseExistingJob(id: JobId): never {
 }
 
 /** Answers what a job becomes; undefined when it ended before. */
-export function endedJob(job: Job, { thread, ...end }: JobEnd): Job | undefined {
-  if (job.status !== 'running') return undefined;
-  return { ...job, ...end, thread: thread ?? job.thread };
-}
+export const endedJob = (job: Job, { thread = job.thread, ...end }: JobEnd): Job | undefined =>
+  job.status === 'running' ? { ...job, ...end, thread } : undefined;
 
 /** Sums of dollars are off by less than this. */
 export const rounding = 1e-9;

@@ -157,7 +157,7 @@ async function searchDirectory(
   }
   const ranked = files
     .filter(path => !seen.has(path) && wanted(path))
-    .map(path => ({ path, rank: rankOf(path, directory) }))
+    .map(path => ({ path, rank: classRank(classifyFile(relative(directory, path).split(sep).join('/'))) }))
     .sort((a, b) => a.rank - b.rank);
   if (ranked.length > maxFilesPerDirectory) {
     const left = ranked.length - maxFilesPerDirectory;
@@ -174,9 +174,6 @@ async function searchDirectory(
   for (const { path } of candidates) seen.add(path);
   return { candidates, skipped };
 }
-
-const rankOf = (path: string, directory: string, text?: string): number =>
-  classRank(classifyFile(relative(directory, path).split(sep).join('/'), text));
 
 /** Reads the best candidates until the bytes for directories are used up. */
 async function readCandidates(sandbox: Sandbox, candidates: Candidate[], options: CollectOptions) {

@@ -30,10 +30,8 @@ function usable(...found: (number | undefined)[]): number | undefined {
   return seconds === undefined ? undefined : Math.min(seconds, maxRetryAfterSeconds);
 }
 
-function asNumber(text: string | undefined): number | undefined {
-  if (text === undefined || !/^\s*-?\d+(\.\d+)?\s*$/.test(text)) return undefined;
-  return Number(text);
-}
+const asNumber = (text: string | undefined): number | undefined =>
+  text !== undefined && /^\s*-?\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
 
 function fromHeader(text: string | undefined, now: number): number | undefined {
   const seconds = asNumber(text);

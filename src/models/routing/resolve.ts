@@ -347,10 +347,8 @@ function autoReason({ model, usd }: Offer, { category, needs, plan }: ModelReque
 }
 
 /** A suffix is taken at its word or dropped; a general wish is brought to the nearest the model takes. */
-function settleFor(eligible: EligibleModels, model: ModelInfo, suffix: Suffixed | undefined): ResolvedEffort {
-  if (!suffix) return resolveEffort(model, eligible.request.effort);
-  return resolveSuffix(model, suffix);
-}
+const settleFor = (eligible: EligibleModels, model: ModelInfo, suffix: Suffixed | undefined): ResolvedEffort =>
+  suffix ? resolveSuffix(model, suffix) : resolveEffort(model, eligible.request.effort);
 
 function candidate(model: ModelInfo, { effort, thinkingBudget }: ResolvedEffort, reason: string): Candidate {
   return { model, effort, thinkingBudget, reason };

@@ -106,10 +106,8 @@ function shortened(body: Record<string, unknown>, { name, messages }: CacheInUse
 }
 
 /** 403 "CachedContent not found (or permission denied)"; and whatever else is wrong with the cache rather than the request. */
-async function isGone(response: Response): Promise<boolean> {
-  if (![400, 403, 404].includes(response.status)) return false;
-  return /cached ?content/i.test(await response.clone().text());
-}
+const isGone = async (response: Response): Promise<boolean> =>
+  [400, 403, 404].includes(response.status) && /cached ?content/i.test(await response.clone().text());
 
 /** What it took to make and keep the cache is paid beside the request itself. */
 function counting({ written, stored }: Account): TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart> {

@@ -1,4 +1,4 @@
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import { type JsonObject, recordsIn } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
 import { checkedBaseUrl, type ProviderSettings } from '../../models/provider.ts';
 import type { SearchHit, WebSearcher } from '../../models/vendor-services.ts';
@@ -29,10 +29,7 @@ const maxWordLength = 100;
 const maxHitsRead = 200;
 
 /** The hits of a `web_search` or `search_result` array. Those without an address of the web are left out. */
-export function hitsOf(rows: unknown): SearchHit[] {
-  if (!Array.isArray(rows)) return [];
-  return rows.filter(isRecord).slice(0, maxHitsRead).flatMap(hitOf);
-}
+export const hitsOf = (rows: unknown): SearchHit[] => recordsIn(rows).slice(0, maxHitsRead).flatMap(hitOf);
 
 function hitOf(row: Record<string, unknown>): SearchHit[] {
   const url = textOf(row.link, maxUrlLength + 1) ?? '';

@@ -1,5 +1,5 @@
 import type { JSONObject, LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import { isRecord } from '../../core/json.ts';
+import { recordIn } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { passedUse, usePart } from '../../models/fees.ts';
 import {
@@ -39,7 +39,7 @@ export function zhipuModel(model: LanguageModelV4, engine: string): LanguageMode
 }
 
 const sourcesOf = (chunk: unknown): LanguageModelV4StreamPart[] =>
-  hitsOf(isRecord(chunk) ? chunk.web_search : undefined).map(({ title, url, snippet, date }) => ({
+  hitsOf(recordIn(chunk).web_search).map(({ title, url, snippet, date }) => ({
     type: 'source',
     sourceType: 'url',
     id: url,

@@ -82,7 +82,5 @@ export function redisFacts({ client, keys, random }: RedisParts): RedisFacts {
   };
 }
 
-function liveFact([version, end, body]: readonly (string | undefined)[], now: number): Fact | undefined {
-  if (version === undefined || Number(end) <= now) return undefined;
-  return { value: factValue(body ?? ''), version: Number(version) };
-}
+const liveFact = ([version, end, body = '']: readonly (string | undefined)[], now: number): Fact | undefined =>
+  version === undefined || Number(end) <= now ? undefined : { value: factValue(body), version: Number(version) };
