@@ -190,8 +190,7 @@ async function openRunner(
   services: AgentServices,
 ): Promise<ComposedAgent> {
   const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');
-  const { lentTools } = await import('../engine/modes/agent/local-tools/lent-tools.ts');
-  const { createLocalTools } = await import('../engine/modes/agent/local-tools/local-tools.ts');
+  const { createLocalTools, lentTools } = await import('../engine/modes/agent/local-tools/local-tools.ts');
   const { createGitHistory } = await import('../workspace/git/git.ts');
   const { readServerList } = await import('../engine/modes/agent/mcp-servers.ts');
   const { sandbox, mask, clock, emit, home } = services;
@@ -225,6 +224,6 @@ async function openRunner(
   };
   return {
     ...createAgentRunner(runner),
-    localTools: run => createLocalTools({ ...runner, ...run }, false),
+    localTools: run => createLocalTools({ ...runner, ...run }),
   };
 }

@@ -34,7 +34,6 @@ export interface UploadActions {
 
 /** Searches the web without a model. Throws an `AppError`. */
 export interface WebActions {
-  /** Id of the provider that searches. */
   provider: string;
   search(request: SearchRequest): Promise<SearchHit[]>;
 }

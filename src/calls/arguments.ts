@@ -22,7 +22,7 @@ const evidenceNames = ['error_context', 'runtime_info', 'previous_attempts'] as 
 
 const contexts = new Set(['thread', 'files', 'none']);
 
-export interface NewerForm {
+interface NewerForm {
   input: Record<string, unknown>;
   warnings: string[];
 }
@@ -117,11 +117,6 @@ function fillStep(
   };
 }
 
-export interface ParsedArguments {
-  args: Record<string, unknown>;
-  warnings: string[];
-}
-
 /**
  * A caller's arguments as the tool wants them. Forgiving where hosts add and models slip (nulls, empty strings, lists and
  * numbers as text, a lone string for a list, older names), strict where a slip would change the meaning (a misspelt name).
@@ -130,7 +125,7 @@ export function parseArguments(
   tool: ToolDefinition,
   schema: ToolSchema,
   raw: Record<string, unknown>,
-): ParsedArguments {
+): { args: Record<string, unknown>; warnings: string[] } {
   const isField = (name: string) => Object.hasOwn(schema.properties, name);
   const zeros = zerosForNothing(tool, raw);
   const given = Object.entries(raw).filter(

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import { type AppError, inputError, limitError } from '../core/errors.ts';
+import { type AppError, type ErrorDetails, inputError, limitError, securityError } from '../core/errors.ts';
+import type { SkipCode } from '../core/file.ts';
 import { isRecord } from '../core/json.ts';
 import type { Clock, SharedState } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
@@ -100,6 +101,12 @@ function overlong(tool: string, field: string, length: number, limit: number): A
     data: { prompt_size: length, limit, instructions: way },
     validationErrors: [{ field, error: `${length} characters`, allowed: [`at most ${limit} characters`] }],
   });
+}
+
+/** Files that cannot be read, as an error: one that may not be read makes it a refusal. */
+export function fileError(codes: readonly SkipCode[], message: string, details: Partial<ErrorDetails>): AppError {
+  const isRefused = codes.some(code => code === 'outside_roots' || code === 'secret' || code === 'not_regular');
+  return (isRefused ? securityError : inputError)(message, { class: 'files', ...details });
 }
 
 /** Counts a call before its work begins; throws LIMIT, class `rate`, when there were too many. */

@@ -99,7 +99,6 @@ export interface ModelTurn {
 export interface PendingExchange {
   /** As the call saw it last. */
   thread: Thread;
-  /** The question. */
   turn: Turn;
   /** How many of its turns were sent to a model. */
   sent: number;
@@ -110,7 +109,6 @@ export interface RoutedCall extends ThreadedCall {
   candidates: Candidates;
   requestedModel: string;
   corrected?: { from: string; to: string };
-  /** The model may search the web. */
   webSearch?: WebSearch;
 }
 

@@ -150,7 +150,6 @@ export const promptFileNames = {
   models: 'models_prefixed_by_provider',
 } as const;
 
-/** Where answers are written. */
 export const outputFields = {
   output_dir: z.string().describe('Default: responses/ next to the file').optional(),
   overwrite: z.boolean().describe('Default: new names').optional(),

@@ -20,7 +20,7 @@ import type { AgentTool } from './modes/agent/local-tools/agent-tool.ts';
 import { createRefresher, createTriage } from './modes/agent/plan-run.ts';
 import { runAgent } from './modes/agent/run-agent.ts';
 
-export interface Shown {
+interface Shown {
   /** One block of text a file, masked. */
   texts: string[];
   /** Absolute paths of files that are shown. */
@@ -29,21 +29,10 @@ export interface Shown {
   warnings: string[];
 }
 
-export interface ShownRequest {
-  root: string;
-  files: readonly string[];
-  message: string;
-  search: boolean | Retrieve;
-  scope: string;
-  /** Who pays for vectors; absent: the operator. */
-  payer?: { owner: string };
-  signal: AbortSignal;
-}
-
 const maxHits = 12;
 
 /** The files of a request as its model reads them: whole, or the lines that were named, each line with its number. */
-export async function readShown(services: CallServices, request: ShownRequest): Promise<Shown> {
+async function readShown(services: CallServices, request: SendMessageRequest): Promise<Shown> {
   const shown: Shown = { texts: [], paths: [], skipped: [], warnings: [] };
   if (request.files.length > services.maxNamedFiles)
     throw limitError('files', `${request.files.length} files were named; the limit is ${services.maxNamedFiles}.`, {
@@ -51,7 +40,7 @@ export async function readShown(services: CallServices, request: ShownRequest): 
     });
   for (const input of request.files) await show(services, request, input, shown);
   if (typeof request.search === 'function') {
-    const { message, signal, scope } = request;
+    const { message, signal, conversation: scope } = request;
     for (const found of await request.search(message, { signal })) {
       const { source, text } = typeof found === 'string' ? { source: 'search', text: found } : found;
       const masked = await services.mask(`--- BEGIN FOUND: ${source} ---\n${text}\n--- END FOUND ---`, scope);
@@ -59,10 +48,10 @@ export async function readShown(services: CallServices, request: ShownRequest): 
     }
   } else if (request.search) {
     const index = await services.indexes.of(request.root);
-    const { signal, payer } = request;
-    const { warning } = await index.refresh({ signal, payer, waitMs: searchWaitMs });
+    const { signal } = request;
+    const { warning } = await index.refresh({ signal, waitMs: searchWaitMs });
     if (warning !== undefined) shown.warnings.push(`search: ${warning}`);
-    for (const { path, from, to } of await index.search(request.message, maxHits, signal, payer)) {
+    for (const { path, from, to } of await index.search(request.message, maxHits, signal)) {
       if (!shown.paths.includes(path)) await show(services, request, `${path}:${from}-${to}`, shown);
     }
   }
@@ -71,7 +60,7 @@ export async function readShown(services: CallServices, request: ShownRequest): 
 
 async function show(
   { sandbox, home, maxFileBytes, mask }: CallServices,
-  { root, scope, signal }: ShownRequest,
+  { root, conversation: scope, signal }: SendMessageRequest,
   input: string,
   shown: Shown,
 ): Promise<void> {
@@ -189,7 +178,7 @@ async function sendOne(
   if (services.sandbox.roots.length > 0 || request.search === true || request.localTools.length > 0)
     await services.sandbox.assertWithin(root);
   const mask = async (text: string) => (await services.mask(text, conversation)).text;
-  const shown = await readShown(services, { ...request, scope: conversation });
+  const shown = await readShown(services, request);
   emitFiles(services, reqId, shown);
   const before = [...(request.context?.trim() ? [await mask(request.context)] : []), ...shown.texts];
   const context = before.length > 0 ? before.join('\n\n') : undefined;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ActionContext } from '../calls/action-context.ts';
 import { fieldAsWritten, parseArguments } from '../calls/arguments.ts';
 import { maskDocument } from '../calls/ask/redaction.ts';
 import { requestText, withThread } from '../calls/ask/with-thread.ts';
@@ -6,7 +7,7 @@ import { type Admit, assertArgumentLengths, assertArgumentShape } from '../calls
 import type { ParsedCall, Progress } from '../calls/call-record.ts';
 import { continuationId, hiddenFields, modelField } from '../calls/fields.ts';
 import { type ReplyFormat, renderReply, truncateDocument } from '../calls/format-reply.ts';
-import { errorReply, type Reply, withBill } from '../calls/reply.ts';
+import { errorReply, localMetadata, type Reply, successReply, withBill } from '../calls/reply.ts';
 import type { ToolMode } from '../calls/tool.ts';
 import { type AppError, isAppError } from '../core/errors.ts';
 import { type RequestId, requestId } from '../core/ids.ts';
@@ -16,7 +17,6 @@ import { safeCut } from '../core/text.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../core/tool-host.ts';
 import { dollars } from '../core/usage.ts';
 import type { Meter } from '../models/spend-meter.ts';
-import { action, passThrough } from './modes/action.ts';
 import { fanout } from './modes/ask-many/fanout.ts';
 import { panel } from './modes/ask-many/panel.ts';
 import { externalCli } from './modes/external-cli.ts';
@@ -38,6 +38,26 @@ export interface EngineServices extends ModeServices {
   promptLimit: number;
   replyFormat: ReplyFormat;
 }
+
+/** The tool's handler does the work; no model is asked. */
+const action: Mode<Definitions['action']> = {
+  thread: 'none',
+  async execute(definition, call, services) {
+    const document = await definition.run(call.args, contextOf(services, call));
+    const facts = localMetadata(call, services.clock.monotonic() - call.startedAt);
+    const own = document.metadata;
+    return successReply({ ...document, metadata: isRecord(own) ? { ...facts, ...own } : facts });
+  },
+};
+
+/** The reply of another call, unchanged. */
+const passThrough: Mode<Definitions['passThrough']> = {
+  thread: 'none',
+  execute: (definition, call, services) => definition.run(call.args, contextOf(services, call)),
+};
+
+const contextOf = (services: ModeServices, { request, signal, reqId, tool }: ParsedCall): ActionContext =>
+  services.actionContext({ principal: request.principal, signal, reqId, tool: tool.name });
 
 type Definitions = { [Kind in ToolMode['kind']]: Extract<ToolMode, { kind: Kind }> };
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { workflowFields } from '../calls/fields.ts';
 import { defineTool, type ToolDefinition, workflowOf } from '../calls/tool.ts';
 import type { Permissions } from '../core/tool-host.ts';
-import { alwaysOn, type ExposurePolicy, isLean, selectTools, type Withheld } from './offer.ts';
+import { alwaysOn, type ExposurePolicy, isLean, selectTools, unknownToolsets, type Withheld } from './offer.ts';
 
 /** All tools that work in steps, as one: what they have in common is said once. None where there are no such tools. */
 export function workflowTool(tools: readonly ToolDefinition[]): ToolDefinition[] {
@@ -111,8 +111,9 @@ export function narrowExposure(
   const exposed = exposeTools(tools.filter(mayUse), { ...policy, readOnly: policy.readOnly || readOnly });
   // The tool that leads to the others is made of what is left; it can be refused by its own name alone.
   const listed = exposed.tools.filter(({ name }) => !isDenied(name));
+  const known = new Set<string>(tools.map(({ toolset }) => toolset));
   const isNarrow = toolsets !== undefined || allow !== undefined || deny !== undefined;
-  return { ...exposed, tools: listed, unknown: isNarrow ? unknownOf(tools, toolsets) : exposed.unknown };
+  return { ...exposed, tools: listed, unknown: isNarrow ? unknownToolsets(toolsets ?? [], known) : exposed.unknown };
 }
 
 const anyOf = (globs: readonly string[] | undefined): ((name: string) => boolean) | undefined =>
@@ -130,11 +131,4 @@ function fits(name: string, [first = '', ...others]: readonly string[]): boolean
     at = found + part.length;
   }
   return name.length - last.length >= at && name.endsWith(last);
-}
-
-function unknownOf(tools: readonly ToolDefinition[], toolsets: Permissions['toolsets'] = []): string[] {
-  const known = new Set<string>(tools.map(({ toolset }) => toolset));
-  return toolsets
-    .filter(name => !known.has(name))
-    .map(name => `Unknown toolset "${name}"; known toolsets: ${[...known].join(', ')}.`);
 }

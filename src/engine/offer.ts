@@ -61,12 +61,16 @@ export function selectTools<Tool extends Offerable>(tools: readonly Tool[], poli
       ...[...off, ...only, ...(policy.limited ?? [])]
         .filter(name => !known.has(name))
         .map(name => `Unknown tool "${name}".`),
-      ...policy.toolsets
-        .filter(name => !toolsets.has(name))
-        .map(name => `Unknown toolset "${name}"; known toolsets: ${[...toolsets].join(', ')}.`),
+      ...unknownToolsets(policy.toolsets, toolsets),
     ],
   };
 }
+
+/** A sentence for each name that is no toolset. */
+export const unknownToolsets = (names: readonly string[], known: ReadonlySet<string>): string[] =>
+  names
+    .filter(name => !known.has(name))
+    .map(name => `Unknown toolset "${name}"; known toolsets: ${[...known].join(', ')}.`);
 
 function whyWithheld(
   { name, toolset, needs }: Offerable,

@@ -116,7 +116,6 @@ const pinnedShare = 0.3;
 
 export interface CompactionRequest {
   thread: Thread;
-  /** What stands in the prompt now. */
   selection: Selection;
   windowClass: number;
   /** Tokens (o200k) that history may take. */
@@ -129,10 +128,7 @@ export interface CompactionRequest {
 /** Tokens (o200k) of the turns of a selection, summary included. */
 export function selectionTokens({ compaction, turns }: Selection): number {
   let total = compaction ? estimateTokens(compaction.summary) + tokensPerMessage : 0;
-  for (const turn of turns) {
-    const trim = compaction?.trims.find(candidate => candidate.seq === turn.seq);
-    total += (trim ? trimmedTokens(turn, trim) : turn.tokens) + tokensPerMessage;
-  }
+  for (const turn of turns) total += costWith(turn, compaction?.trims ?? []) + tokensPerMessage;
   return total;
 }
 

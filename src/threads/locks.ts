@@ -50,24 +50,13 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions):
     let stop = () => {};
     const renewLater = () => {
       stop = clock.after(renewEveryMs, () => {
-        store.lease(id, holder, leaseMs, clock.storeTime()).catch(error => {
-          // The exchange goes on: the commit's own check tells whether somebody came between.
-          warn(error);
-        });
+        // Where it fails the exchange goes on: the commit's own check tells whether somebody came between.
+        store.lease(id, holder, leaseMs, clock.storeTime()).catch(warn);
         renewLater();
       });
     };
     renewLater();
     return () => stop();
-  }
-
-  async function giveBack(id: string): Promise<void> {
-    try {
-      await store.release(id, holder);
-    } catch (error) {
-      // It lapses by itself, and what the work brought must not be lost for it.
-      warn(error);
-    }
   }
 
   return async (id, options, work) => {
@@ -79,7 +68,8 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions):
         return await work();
       } finally {
         stop();
-        await giveBack(id);
+        // What is not given back lapses by itself, and what the work brought must not be lost for it.
+        await store.release(id, holder).catch(warn);
       }
     } finally {
       leave();

@@ -39,10 +39,6 @@ async function newest(store: Store, place: ThreadScope, now: number): Promise<Th
   });
 }
 
-/** A thread's head, refused like the thread itself: the same work whatever its length. */
-export const loadHead = async (store: Store, id: ThreadId, owner: string, now: number): Promise<ThreadHead> =>
-  ownedBy(owner, orRefuse(await store.head(id, now), id));
-
 /** A thread with what it shares with those it was forked off: turns, and summaries. Another owner's thread is not found. */
 export async function loadThread(store: Store, id: ThreadId, owner: string, now: number): Promise<Thread> {
   const thread = ownedBy(owner, orRefuse(await store.read(id, now), id));
@@ -177,27 +173,6 @@ const firstAfterMs = 30_000;
 
 const everyMs = 86_400_000;
 
-/** Takes what expired out of the store, once a day for as long as the process lives, and never in anybody's way. */
-export function createRetention({ store, clock, emit }: Omit<ThreadsOptions, 'random'>): { begin(): void } {
-  let begun = false;
-
-  function pruneIn(ms: number): void {
-    clock.after(ms, async () => {
-      await store.prune(clock.now()).catch(warnFrom(emit, 'prune'));
-      pruneIn(everyMs);
-    });
-  }
-
-  return {
-    /** Called with each write; a process that never writes leaves the store as it is. */
-    begin() {
-      if (begun) return;
-      begun = true;
-      pruneIn(firstAfterMs);
-    },
-  };
-}
-
 export interface ThreadsOptions {
   store: Store;
   clock: Clock;
@@ -218,11 +193,21 @@ export type Threads = ReturnType<typeof createThreads>;
 /** The threads of a store, as calls use them: found or refused by name, worked on by one call at a time. */
 export function createThreads({ store, clock, random, emit, timeoutHours }: ThreadsOptions) {
   const lifetimeMs = (timeoutHours ?? store.defaultTimeoutHours) * 3_600_000;
-  const retention = createRetention({ store, clock, emit });
+  /** A process that never writes leaves the store as it is. */
+  let isPruning = false;
   const holder = random.uuid();
   const exclusively = createThreadLocks({ store, clock, emit, holder });
   const late = createLateAnswers(clock, emit, exclusively);
   const load = (id: ThreadId, owner: string) => loadThread(store, id, owner, clock.now());
+
+  /** Takes what expired out of the store, once a day for as long as the process lives, and never in anybody's way. */
+  function pruneIn(ms: number): void {
+    isPruning = true;
+    clock.after(ms, async () => {
+      await store.prune(clock.now()).catch(warnFrom(emit, 'prune'));
+      pruneIn(everyMs);
+    });
+  }
 
   function touch(thread: Pick<Thread, 'seq'>): Pick<ThreadChange, 'baseSeq' | 'holder' | 'updatedAt' | 'expiresAt'> {
     const now = clock.now();
@@ -266,7 +251,8 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     /** The same without its turns: for who reads the thread under its lease anyway. */
     async findHead(reference: string, place: ThreadScope): Promise<ThreadHead> {
       const now = clock.now();
-      return loadHead(store, await idFor(store, reference, place, now), place.owner, now);
+      const id = await idFor(store, reference, place, now);
+      return ownedBy(place.owner, orRefuse(await store.head(id, now), id));
     },
 
     /** Reads a thread, as it is now under its lease, and closes exchanges that a dead process left open. */
@@ -287,7 +273,7 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
       // A thread is stored with its first exchange, so one without a turn is in no store yet.
       const created = thread.seq === 0 ? store.create(headOf(thread)) : undefined;
       const [seq] = await Promise.all([store.commit(thread.id, change), created]);
-      retention.begin();
+      if (!isPruning) pruneIn(firstAfterMs);
       return withChange(thread, change, seq);
     },
 

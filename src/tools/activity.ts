@@ -52,12 +52,11 @@ function documentOf({ at, event }: RecentEvent): JsonObject {
 }
 
 /** Fields as the logs name them: `reqId` → `req_id`. */
-function snakeCased(record: object): JsonObject {
-  return Object.fromEntries(
+const snakeCased = (record: object): JsonObject =>
+  Object.fromEntries(
     Object.entries(record).flatMap(([name, value]: [string, unknown]): [string, Json][] => {
       if (value === undefined) return [];
       const shown: Json = isRecord(value) ? snakeCased(value) : JSON.parse(JSON.stringify(value));
       return [[name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), shown]];
     }),
   );
-}

@@ -134,14 +134,12 @@ function actionsAfter(stepNumber: number, progress: WorkflowProgress): string[] 
 }
 
 /** What holds for every file; said again now and then, since callers forget over many files. */
-function rules({ settings }: WorkflowProgress): string[] {
-  return [
-    'Never change code, names or formatting: documentation and comments only',
-    'Use the current form of documentation of the language: docstrings, JSDoc or TSDoc, ///, Javadoc, Go doc comments …',
-    `Document every function, method and type, private ones too: ${wishesOf(settings).join('; ')}`,
-    'Do not fix bugs; list them in findings',
-  ];
-}
+const rules = ({ settings }: WorkflowProgress): string[] => [
+  'Never change code, names or formatting: documentation and comments only',
+  'Use the current form of documentation of the language: docstrings, JSDoc or TSDoc, ///, Javadoc, Go doc comments …',
+  `Document every function, method and type, private ones too: ${wishesOf(settings).join('; ')}`,
+  'Do not fix bugs; list them in findings',
+];
 
 function wishesOf(settings: Partial<Arguments> | JsonObject): string[] {
   const { document_complexity, document_flow, update_existing, comments_on_complex_logic } = settings;

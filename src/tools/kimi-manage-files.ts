@@ -38,21 +38,19 @@ export const kimiManageFiles = defineTool({
   },
 });
 
-function listed(files: readonly KeptDocument[], limit: number): JsonObject {
-  return {
-    status: 'success',
-    count: files.length,
-    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
-    files: files.slice(0, limit).map(({ id, filename, bytes, createdAt, status, ours }) => ({
-      file_id: id,
-      filename,
-      bytes,
-      status,
-      created_at: new Date(createdAt * 1_000).toISOString(),
-      uploaded_from_here: ours,
-    })),
-  };
-}
+const listed = (files: readonly KeptDocument[], limit: number): JsonObject => ({
+  status: 'success',
+  count: files.length,
+  bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+  files: files.slice(0, limit).map(({ id, filename, bytes, createdAt, status, ours }) => ({
+    file_id: id,
+    filename,
+    bytes,
+    status,
+    created_at: new Date(createdAt * 1_000).toISOString(),
+    uploaded_from_here: ours,
+  })),
+});
 
 function unnamed(): never {
   throw inputError('delete needs the id of a file.', {
@@ -81,10 +79,9 @@ async function removeAll({ uploads }: ActionContext, ids: readonly string[]): Pr
   return { status: 'success', deleted, missing: missing.length > 0 ? missing : undefined };
 }
 
-function unconfirmed(count: number): Error {
-  return securityError(`This would delete ${count} ${count === 1 ? 'file' : 'files'} at Kimi permanently.`, {
+const unconfirmed = (count: number): Error =>
+  securityError(`This would delete ${count} ${count === 1 ? 'file' : 'files'} at Kimi permanently.`, {
     class: 'confirmation',
     next: 'Ask the user, then send the same call with confirm: true; dry_run: true shows what would go.',
     validationErrors: [{ field: 'confirm', error: 'must be true', allowed: ['true'] }],
   });
-}

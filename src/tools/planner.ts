@@ -160,9 +160,8 @@ function finishOf({ progress }: StepFacts<Arguments>): { document: JsonObject; t
 }
 
 /** The first steps of a larger plan decide it: they are thought over before the next one. */
-function thinksDeeply({ stepNumber, totalSteps }: Step): boolean {
-  return totalSteps >= 5 && stepNumber <= deepThoughts.length;
-}
+const thinksDeeply = ({ stepNumber, totalSteps }: Step): boolean =>
+  totalSteps >= 5 && stepNumber <= deepThoughts.length;
 
 function pauseOf(step: Step, { lastStep, totalSteps }: WorkflowProgress): JsonObject {
   const deep = thinksDeeply(step) ? deepThoughts[step.stepNumber - 1] : undefined;

@@ -220,9 +220,8 @@ function repositoryDocument({ files, conflicted, path, notes, ...where }: Reposi
   };
 }
 
-function sum(numbers: readonly (number | undefined)[]): number {
-  return numbers.reduce<number>((total, number = 0) => total + number, 0);
-}
+const sum = (numbers: readonly (number | undefined)[]): number =>
+  numbers.reduce<number>((total, number = 0) => total + number, 0);
 
 function oneLine(file: ChangedFile): string {
   const lines = file.added === undefined ? '' : ` +${file.added} -${file.removed ?? 0}`;
@@ -251,8 +250,8 @@ const docFile = /\.(?:md|mdx|rst|adoc|txt)$|(?:^|\/)docs?\//i;
 const codeFile =
   /\.(?:[cm]?[jt]sx?|vue|svelte|py|go|rs|java|kt|scala|cs|fs|c|cc|cpp|h|hpp|m|mm|swift|rb|php|pl|lua|ex|exs|erl|hs|clj|dart|sh|sql)$/i;
 
-function missingCompany(repositories: readonly RepositoryChanges[]): string[] {
-  return repositories.flatMap(({ path, files }) => {
+const missingCompany = (repositories: readonly RepositoryChanges[]): string[] =>
+  repositories.flatMap(({ path, files }) => {
     const paths = files.map(file => file.path);
     if (!paths.some(name => codeFile.test(name) && !testFile.test(name))) return [];
     const where = repositories.length > 1 ? ` in ${printablePath(path)}` : '';
@@ -261,7 +260,6 @@ function missingCompany(repositories: readonly RepositoryChanges[]): string[] {
       ...(paths.some(name => docFile.test(name)) ? [] : [`Code changed${where}, but no documentation.`]),
     ];
   });
-}
 
 /** Why it should not be committed. What the expert says of the caller's issues counts more than the caller's rating. */
 function objections(

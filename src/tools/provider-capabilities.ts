@@ -43,11 +43,10 @@ function documentOf(provider: ProviderCapabilities): JsonObject {
   };
 }
 
-function unknown(provider: string, ids: string[]): AppError {
-  return new AppError('input', `Unknown provider "${provider.slice(0, 60)}".`, {
+const unknown = (provider: string, ids: string[]): AppError =>
+  new AppError('input', `Unknown provider "${provider.slice(0, 60)}".`, {
     code: 'PROVIDER_NOT_FOUND',
     class: 'provider',
     next: `Name one of ${ids.join(', ')}, or none for all of them.`,
     validationErrors: [{ field: 'provider', error: 'unknown', allowed: ids }],
   });
-}

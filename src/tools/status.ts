@@ -52,15 +52,13 @@ export const status = defineTool({
   },
 });
 
-function blockDocument({ model, why, since, state, retryAfterSeconds }: Health): JsonObject {
-  return {
-    model,
-    why,
-    since: new Date(since).toISOString(),
-    again_in_s: retryAfterSeconds,
-    until: state === 'quarantined' ? 'the key is changed, or polylogue doctor finds it valid' : undefined,
-  };
-}
+const blockDocument = ({ model, why, since, state, retryAfterSeconds }: Health): JsonObject => ({
+  model,
+  why,
+  since: new Date(since).toISOString(),
+  again_in_s: retryAfterSeconds,
+  until: state === 'quarantined' ? 'the key is changed, or polylogue doctor finds it valid' : undefined,
+});
 
 function cacheDocument({ created, expires, ...cache }: VendorCache): JsonObject {
   return { ...cache, created: new Date(created).toISOString(), expires: new Date(expires).toISOString() };

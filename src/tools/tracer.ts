@@ -111,9 +111,7 @@ function refuseUnreadable(named: readonly string[], { files, skipped, otherLangu
   });
 }
 
-function skipText({ path, reason }: TracedProject['skipped'][number]): string {
-  return `${path}: ${reason}`;
-}
+const skipText = ({ path, reason }: TracedProject['skipped'][number]): string => `${path}: ${reason}`;
 
 function evidenceOf(found: TracedProject): Evidence {
   const notes = notesOf(found);

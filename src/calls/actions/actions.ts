@@ -4,14 +4,7 @@ import type { Principal } from '../../core/tool-host.ts';
 import { dayOf } from '../../core/usage.ts';
 import type { PaidSearcher } from '../../models/paid-services.ts';
 import type { Threads } from '../../threads/threads.ts';
-import type {
-  ActionContext,
-  ModelActions,
-  OpsActions,
-  ProductFacts,
-  ThreadActions,
-  WebActions,
-} from '../action-context.ts';
+import type { ActionContext, ModelActions, OpsActions, ProductFacts, ThreadActions } from '../action-context.ts';
 import type { Jobs } from '../durable/jobs.ts';
 import { createTransferActions, type TransferParts } from './transfers.ts';
 import { createFileReporter, type ReportedCall, type UploadParts, uploadActions } from './uploads.ts';
@@ -38,7 +31,6 @@ export interface ActionParts {
   web?: PaidSearcher;
 }
 
-/** The call that an action is of. */
 export interface ActionCall extends ReportedCall {
   principal: Principal;
   signal: AbortSignal;
@@ -46,6 +38,7 @@ export interface ActionCall extends ReportedCall {
 
 /** What the handlers of actions may touch, bound to one caller: none of it can reach another owner's threads. */
 export function createActionContext(parts: ActionParts, { principal, signal, ...call }: ActionCall): ActionContext {
+  const { web } = parts;
   const files = createFileReporter(parts.emit, call);
   return {
     principal,
@@ -53,7 +46,9 @@ export function createActionContext(parts: ActionParts, { principal, signal, ...
     now: parts.clock.now(),
     models: parts.models,
     uploads: uploadActions({ ...parts.uploads, files }, principal, signal),
-    ...(parts.web && { web: webActions(parts.web, principal, signal) }),
+    ...(web && {
+      web: { provider: web.provider, search: request => web.search(request, { owner: principal.owner }, signal) },
+    }),
     product: parts.product,
     replyTokens: parts.replyTokens,
     threads: threadActions(parts, principal, signal),
@@ -65,10 +60,6 @@ export function createActionContext(parts: ActionParts, { principal, signal, ...
     ops: opsActions(parts, principal),
     transfer: createTransferActions({ ...parts.files, replyTokens: parts.replyTokens, files }, principal, signal),
   };
-}
-
-function webActions({ provider, search }: PaidSearcher, { owner }: Principal, signal: AbortSignal): WebActions {
-  return { provider, search: request => search(request, { owner }, signal) };
 }
 
 /** More jobs than one client lets run. */

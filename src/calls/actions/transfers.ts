@@ -1,5 +1,5 @@
 import { basename, dirname, join } from 'node:path';
-import { inputError, limitError, securityError } from '../../core/errors.ts';
+import { inputError, limitError } from '../../core/errors.ts';
 import type { Skip, SkipCode } from '../../core/file.ts';
 import type { Random } from '../../core/ports.ts';
 import { estimateTokens } from '../../core/tokens.ts';
@@ -10,6 +10,7 @@ import { readPieces } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import { checkTarget, makeInside, writeInside } from '../../workspace/write-file.ts';
 import type { TransferActions } from '../action-context.ts';
+import { fileError } from '../call-limits.ts';
 import type { FileReporter } from './uploads.ts';
 
 export interface TransferParts {
@@ -18,7 +19,6 @@ export interface TransferParts {
   random: Random;
   /** For `~` in paths. */
   home: string;
-  /** The most tokens of one reply. */
   replyTokens: number;
   files: FileReporter;
 }
@@ -96,7 +96,7 @@ async function write(
     checkTarget(sandbox, join(directory, name));
     return writeInside(sandbox, { directory, name, text, unique: random.uuid(), keep: true });
   };
-  return (await files.writing(path, put, written => written.path)).path;
+  return files.writing(path, put);
 }
 
 async function* bytesOf(
@@ -120,13 +120,8 @@ function pathOf(field: string, value: string, root: string, home: string): strin
 }
 
 function unreadable({ path, code, reason }: Skip): Error {
-  const details = {
+  return fileError([code], `${path} cannot be read: ${reason}`, {
     next: 'Name a file inside the project that was exported with format jsonl.',
     validationErrors: [{ field: 'file_path', error: `${code}: ${path}` }],
-  };
-  const message = `${path} cannot be read: ${reason}`;
-  const refused = code === 'outside_roots' || code === 'secret' || code === 'not_regular';
-  return refused
-    ? securityError(message, { ...details, class: 'files' })
-    : inputError(message, { ...details, class: 'files' });
+  });
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { inParallel } from '../../core/concurrency.ts';
-import { type AppError, configError, inputError, isAppError, limitError, securityError } from '../../core/errors.ts';
+import { type AppError, configError, isAppError, limitError } from '../../core/errors.ts';
 import type { Skip, SkipCode } from '../../core/file.ts';
 import type { Emit, Mask } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
@@ -9,6 +9,7 @@ import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import { decodeText, readBytes } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import type { UploadActions, UploadOutcome } from '../action-context.ts';
+import { fileError } from '../call-limits.ts';
 
 /** Which call an event belongs to. */
 export interface ReportedCall {
@@ -17,23 +18,20 @@ export interface ReportedCall {
 }
 
 /** Tells the observers which files an action read and wrote, and which it was refused. */
-export interface FileReporter {
-  /** `code`: why it was not read. */
-  read(path: string, code?: SkipCode): void;
-  /** Does it, and tells what came of it. `pathOf` its result: where the file is. */
-  writing<Result>(path: string, write: () => Promise<Result>, pathOf: (result: Result) => string): Promise<Result>;
-}
+export type FileReporter = ReturnType<typeof createFileReporter>;
 
-export const createFileReporter = (emit: Emit, call: ReportedCall): FileReporter => ({
-  read(path, code) {
+export const createFileReporter = (emit: Emit, call: ReportedCall) => ({
+  /** `code`: why it was not read. */
+  read(path: string, code?: SkipCode): void {
     const skipped = code === undefined ? [] : [{ path, code }];
     emit({ type: 'files.read', ...call, embedded: code === undefined ? [path] : [], skipped });
   },
-  async writing(path, write, pathOf) {
+  /** Does it, and tells what came of it; resolves with where the file is. */
+  async writing(path: string, write: () => Promise<{ path: string }>): Promise<string> {
     try {
-      const result = await write();
-      emit({ type: 'files.written', ...call, path: pathOf(result) });
-      return result;
+      const written = await write();
+      emit({ type: 'files.written', ...call, path: written.path });
+      return written.path;
     } catch (error) {
       const code = isAppError(error) ? error.details.code : 'INTERNAL_SERVER_ERROR';
       emit({ type: 'files.written', ...call, path, code });
@@ -110,13 +108,10 @@ async function upload(
   return { filename: name, fileId: id, status, bytes: size, fresh, text: (await mask(text, maskScope)).text };
 }
 
-const forbidden: readonly SkipCode[] = ['outside_roots', 'secret', 'not_regular'];
-
 function refused({ path, code, reason }: Skip): AppError {
   const details = { class: 'files', validationErrors: [{ field: 'files', error: `${code}: ${path}` }] };
-  if (forbidden.includes(code)) return securityError(`${path}: ${reason}`, details);
   if (code === 'too_large') return limitError('size', `${path}: ${reason}`, details);
-  return inputError(`${path}: ${reason}`, details);
+  return fileError([code], `${path}: ${reason}`, details);
 }
 
 function libraryOf({ documents }: UploadParts): DocumentLibrary {

@@ -220,10 +220,10 @@ export async function askModel(
   exchange: Exchange,
 ): Promise<AnsweredCall> {
   const { candidates, plan, request, thread } = prepared;
-  const { mask, runsHere } = services;
+  const { mask } = services;
   const { onText } = request;
   let asked = prepared;
-  let clear = await unmaskPrompt(services, asked, runsHere);
+  let clear = await unmaskPrompt(services, asked);
   const stream = onText && !clear ? createMaskedStream(mask, thread.id, onText) : undefined;
   const question: ModelQuestion = {
     ...questionBase(asked),
@@ -234,7 +234,7 @@ export async function askModel(
     messages: clear?.messages ?? asked.messages,
     promptFor: promptForCandidate(asked, async candidate => {
       asked = await askAnew(services, asked, candidate, exchange);
-      clear = (await unmaskPrompt(services, asked, runsHere)) ?? clear;
+      clear = (await unmaskPrompt(services, asked)) ?? clear;
       return { ...asked, messages: clear?.messages ?? asked.messages };
     }),
     maxOutputTokens: asked.budget.answer,
@@ -270,7 +270,6 @@ export async function askAnew(
   return prepared;
 }
 
-/** What is stored of an answer. */
 export type StoredAnswer = Pick<Turn, 'content' | 'modelProvider' | 'modelName' | 'modelMetadata'> &
   Partial<Pick<Turn, 'citations'>> &
   Pick<Addition, 'workflow' | 'tokens' | 'costUsd'>;

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { inParallel } from '../../core/concurrency.ts';
 import { type AppError, isAppError, limitError } from '../../core/errors.ts';
 import type { FileRecord, Skip } from '../../core/file.ts';
-import { type Sha256, sha256 } from '../../core/ids.ts';
+import type { Sha256 } from '../../core/ids.ts';
 import { countLines } from '../../core/text.ts';
 import { documentsAmong } from '../../models/routing/requirements.ts';
 import type { DocumentLibrary } from '../../models/vendor-services.ts';
@@ -11,6 +10,7 @@ import type { CollectedFile, Collection } from '../../workspace/collect-files.ts
 import { isSkip, parsePathReference, skip } from '../../workspace/paths.ts';
 import { clampRange, documentFormat, locateReference, readBytes } from '../../workspace/read-file.ts';
 import type { RoutedCall } from '../call-record.ts';
+import { hashOf } from './included-files.ts';
 import type { CallServices } from './services.ts';
 
 export interface CollectedDocuments {
@@ -46,7 +46,12 @@ export async function collectDocuments(services: CallServices, call: RoutedCall)
   const named = [...new Set(plan.files)];
   const inputs = named.filter(isDocument);
   const ids = documents ? [...new Set(plan.fileIds ?? [])] : [];
-  refuseTooMany(inputs.length + ids.length, services.maxNamedFiles);
+  const [count, limit] = [inputs.length + ids.length, services.maxNamedFiles];
+  if (count > limit)
+    throw limitError('files', `${count} documents were named; at most ${limit} are taken in one call.`, {
+      next: `Name at most ${limit}, the others in the next call on the same thread.`,
+      data: { named: count, limit },
+    });
   const others = named.filter(input => !isDocument(input));
   const out: CollectedDocuments = { files: [], skipped: [], others, failures: [], warnings: [] };
   const read = await inParallel(inputs, maxConcurrent, input => readDocument(services, library, call, input));
@@ -112,7 +117,7 @@ async function readDocument(
   const reader = library?.reads(path) ? library : undefined;
   const bytes = await readBytes(opened, input, { maxBytes: reader?.maxBytes ?? maxBytes, signal });
   if (!Buffer.isBuffer(bytes)) return { skip: bytes };
-  const hash = sha256(createHash('sha256').update(bytes).digest('hex'));
+  const hash = hashOf(bytes);
   try {
     const shown = await shownBefore(services, thread, file => file.sha256 === hash);
     const read = shown ?? (await textOf(services, reader, { path, bytes, hash, owner: principal.owner }, signal));
@@ -129,18 +134,11 @@ async function readDocument(
   }
 }
 
-interface Bytes {
-  path: string;
-  bytes: Buffer;
-  hash: Sha256;
-  owner: string;
-}
-
 /** Read by the vendor where there is one, else here. */
 async function textOf(
   { pool, maxFileBytes }: CallServices,
   library: DocumentLibrary | undefined,
-  { path, bytes, hash, owner }: Bytes,
+  { path, bytes, hash, owner }: { path: string; bytes: Buffer; hash: Sha256; owner: string },
   signal: AbortSignal,
 ): Promise<{ text: string; warning?: string } | { problem: string }> {
   const name = basename(path);
@@ -193,8 +191,8 @@ async function fetchDocument(
 }
 
 function uploaded(path: string, text: string): CollectedFile {
-  const hash = sha256(createHash('sha256').update(text).digest('hex'));
-  const facts = { path, text, lines: countLines(text), size: Buffer.byteLength(text), mtimeMs: 0, sha256: hash };
+  const size = Buffer.byteLength(text);
+  const facts = { path, text, lines: countLines(text), size, mtimeMs: 0, sha256: hashOf(text) };
   return { ...facts, named: true, document: true };
 }
 
@@ -213,11 +211,3 @@ const tooLong = (input: string, length: number, limit: number): AppError =>
   limitError('size', `${input} holds ${length} characters of text; at most ${limit} are taken.`, {
     next: 'Split the document, or send the part that matters.',
   });
-
-function refuseTooMany(named: number, limit: number): void {
-  if (named <= limit) return;
-  throw limitError('files', `${named} documents were named; at most ${limit} are taken in one call.`, {
-    next: `Name at most ${limit}, the others in the next call on the same thread.`,
-    data: { named, limit },
-  });
-}

@@ -149,16 +149,13 @@ async function allFit(request: FileInclusion, out: IncludedFiles, files: readonl
 }
 
 /** In the order in which they are to have what room there is. */
-async function byWorth(
-  { question, root, signal }: FileInclusion,
-  files: readonly CollectedFile[],
-): Promise<CollectedFile[]> {
-  const words = questionWords(question);
+async function byWorth({ call }: FileInclusion, files: readonly CollectedFile[]): Promise<CollectedFile[]> {
+  const words = questionWords(call.plan.contribution);
   const judged: { file: CollectedFile; rank: number; worth: number }[] = [];
   for (const file of files) {
     await nextTurn();
-    throwIfAborted(signal);
-    const path = relative(root, file.path).split(sep).join('/');
+    throwIfAborted(call.signal);
+    const path = relative(call.request.principal.root, file.path).split(sep).join('/');
     const rank = classRank(classifyFile(path, file.text));
     judged.push({ file, rank, worth: fileRelevance(words, path, file.text) });
   }
@@ -192,6 +189,8 @@ async function placeShort(
   file: CollectedFile,
   sharers: number,
 ): Promise<void> {
+  const { services, call } = request;
+  const { fileShortener } = services;
   const shown = await masked(request, file);
   const share = Math.floor((request.budget - out.tokens) / sharers);
   const end = out.tokens + share;
@@ -200,7 +199,7 @@ async function placeShort(
     end,
     symbols: file.range
       ? undefined
-      : await request.fileShortener.symbols({ path: file.path, hash: shown.base, text: shown.text }, request.signal),
+      : await fileShortener.symbols({ path: file.path, hash: shown.base, text: shown.text }, call.signal),
   });
   if (form || parts.length > 0) countMasked(out, shown.found);
   if (parts.length > 0) out.report.embedded.push(printablePath(file.path));
@@ -221,7 +220,7 @@ async function placeParts(
   const overhead = costOf(request, recordOf(file, 'range', base, { from: 1, to: 1 }), blobs) + seamTokens;
   const tokens = end - out.tokens;
   const room = { tokens, overhead, costOf: rangeCosts(text, tokens, request.factor) };
-  const chosen = file.range ? [] : await relevantRanges(text, symbols, request.question, room);
+  const chosen = file.range ? [] : await relevantRanges(text, symbols, request.call.plan.contribution, room);
   const first = chosen.length === 0 ? firstLines(file.range ?? { from: 1, to: countLines(text) }, room) : undefined;
   return (first ? [first] : chosen).filter(range =>
     take(request, out, recordOf(file, 'range', base, range), blobs, end - out.tokens),
@@ -254,9 +253,9 @@ async function placeCondensed(
   { base, text }: MaskedText,
   limit: number,
 ): Promise<'outline' | 'summary' | undefined> {
-  const { fileShortener, factor, signal } = request;
-  const room = Math.floor(limit / factor) - overheadTokens;
-  const made = await fileShortener.condense({ path: file.path, hash: base, text }, room, signal);
+  const { services, call } = request;
+  const room = Math.floor(limit / request.factor) - overheadTokens;
+  const made = await services.fileShortener.condense({ path: file.path, hash: base, text }, room, call.signal);
   if (!made) return undefined;
   const { path, size, mtimeMs, lines, sha256 } = file;
   const shown = hashOf(made.text);
@@ -271,18 +270,18 @@ async function placeCondensed(
 
 /** Whole files as long as their share lasts, then outlines of the others, then their names alone. */
 async function placeFound(request: FileInclusion, out: IncludedFiles, files: readonly CollectedFile[]): Promise<void> {
-  const { budget, factor, signal } = request;
+  const { budget, factor, call } = request;
   const wholeEnd = out.tokens + (budget - out.tokens) * wholeShare;
   const others: CollectedFile[] = [];
   for (const file of files) {
     await nextTurn();
-    throwIfAborted(signal);
+    throwIfAborted(call.signal);
     if (!(await placeWhole(request, out, file, wholeEnd - out.tokens))) others.push(file);
   }
   const leftOut: CollectedFile[] = [];
   for (const [index, file] of others.entries()) {
     await nextTurn();
-    throwIfAborted(signal);
+    throwIfAborted(call.signal);
     const left = Math.min(others.length, maxOutlined) - index;
     const share = Math.max(outlineTokens.least * factor, (budget - out.tokens) / Math.max(1, left));
     const limit = Math.min(outlineTokens.max * factor, share, budget - out.tokens);

@@ -1,41 +1,28 @@
 import { createHash } from 'node:crypto';
 import type { FileRecord, LineRange, TextFile } from '../../core/file.ts';
 import { type Sha256, sha256 } from '../../core/ids.ts';
-import type { Mask } from '../../core/ports.ts';
 import { printablePath } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { type Blobs, type PromptFile, renderDocument, renderFile } from '../../threads/transcript.ts';
 import type { CollectedFile } from '../../workspace/collect-files.ts';
-import type { Sandbox } from '../../workspace/sandbox.ts';
-import type { WorkPool } from '../../workspace/workers/worker-pool.ts';
-import type { FileReport } from '../call-record.ts';
+import type { FileReport, RoutedCall } from '../call-record.ts';
 import type { FoundFile } from './search-files.ts';
-import type { FileShortener } from './shorten-files.ts';
+import type { CallServices } from './services.ts';
 
 export interface FileInclusion {
+  services: CallServices;
+  /** What has no room whole is shown where it speaks of what is asked. */
+  call: RoutedCall;
   named: readonly CollectedFile[];
-  /** What a search found. */
   found: readonly FoundFile[];
   inPrompt: ReadonlyMap<string, PromptFile>;
   /** Outlines, summaries and diffs that stand in the prompt already. */
   shownTexts: ReadonlySet<Sha256>;
   /** Texts of the standing files. */
   bases: Blobs;
-  sandbox: Sandbox;
-  pool: WorkPool;
-  fileShortener: FileShortener;
-  /** What has no room whole is shown where it speaks of what is asked. */
-  question: string;
-  /** Where relative paths start. */
-  root: string;
-  maxBytes: number;
   /** Tokens for all of it, and how many the model counts for one of ours. */
   budget: number;
   factor: number;
-  mask: Mask;
-  /** Keys the masks: the thread's id. */
-  scope: string;
-  signal: AbortSignal;
 }
 
 /** The files of a new turn as they are put together. */
@@ -54,21 +41,12 @@ export interface MaskedText {
   found: Readonly<Record<string, number>>;
 }
 
-export const hashOf = (text: string): Sha256 => sha256(createHash('sha256').update(text).digest('hex'));
+export const hashOf = (text: string | Buffer): Sha256 => sha256(createHash('sha256').update(text).digest('hex'));
 
 export function recordOf(file: TextFile, form: FileRecord['form'], base: Sha256, range?: LineRange): FileRecord {
   const { path, size, mtimeMs, lines, sha256: hash, document } = file;
-  return {
-    path,
-    form,
-    size,
-    mtimeMs,
-    lines,
-    sha256: hash,
-    base,
-    ...(range && { range }),
-    ...(document && { document }),
-  };
+  const facts = { path, form, size, mtimeMs, lines, sha256: hash, base };
+  return { ...facts, ...(range && { range }), ...(document && { document }) };
 }
 
 /** What a record costs in the prompt, for the model. */
@@ -93,12 +71,11 @@ export function take(
   return true;
 }
 
-export async function masked({ mask, scope }: FileInclusion, file: TextFile): Promise<MaskedText> {
-  const { text, found } = await mask(file.text, scope);
+export async function masked({ services, call }: FileInclusion, file: TextFile): Promise<MaskedText> {
+  const { text, found } = await services.mask(file.text, call.thread.id);
   return { base: hashOf(text), text, found };
 }
 
-/** Counts what was masked in a text that is sent. */
 export function countMasked({ report }: IncludedFiles, found: MaskedText['found']): void {
   for (const [kind, count] of Object.entries(found)) report.masked[kind] = (report.masked[kind] ?? 0) + count;
 }

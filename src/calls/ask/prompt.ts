@@ -1,4 +1,4 @@
-import { inputError, limitError, securityError } from '../../core/errors.ts';
+import { limitError } from '../../core/errors.ts';
 import type { Skip, TextFile } from '../../core/file.ts';
 import type { Sha256 } from '../../core/ids.ts';
 import { type Message, tailHeading } from '../../core/message.ts';
@@ -30,6 +30,7 @@ import {
 import type { CollectedFile, Collection } from '../../workspace/collect-files.ts';
 import { isSkip } from '../../workspace/paths.ts';
 import { checkDocument, checkFile, readImage } from '../../workspace/read-file.ts';
+import { fileError } from '../call-limits.ts';
 import type { FileReport, RoutedCall } from '../call-record.ts';
 import type { EvidencePiece } from '../tool.ts';
 import { fitNewFiles } from './fit-files.ts';
@@ -88,8 +89,10 @@ export async function includeFiles(request: FileInclusion): Promise<IncludedFile
   return out;
 }
 
-const lookAgain = ({ sandbox, maxBytes, signal }: FileInclusion, before: PromptFile) =>
-  before.document ? checkDocument(sandbox, before) : checkFile(sandbox, before, { maxBytes, signal });
+const lookAgain = (
+  { services: { sandbox, maxFileBytes: maxBytes }, call: { signal } }: FileInclusion,
+  before: PromptFile,
+) => (before.document ? checkDocument(sandbox, before) : checkFile(sandbox, before, { maxBytes, signal }));
 
 /**
  * Refuses a call that named files none of which can be read, before a model is paid for it. Where there is a question beside
@@ -104,17 +107,11 @@ export function refuseIfNothingReadable(
   if (files.length + others === 0 || read > 0) return;
   if (!aboutFiles && others === 0 && skipped.every(({ code }) => code === 'not_found')) return;
   const reasons = skipped.slice(0, 10).map(skip => `${skip.path}: ${skip.reason}`);
-  const message = `None of the named files can be read. ${reasons.join(' ')}`;
-  const details = {
+  const codes = skipped.map(({ code }) => code);
+  throw fileError(codes, `None of the named files can be read. ${reasons.join(' ')}`, {
     next: 'Name files inside the project (see PROJECT_ROOT or POLYLOGUE_ROOTS), or send the call without files.',
     validationErrors: skipped.slice(0, 20).map(skip => ({ field: 'files', error: `${skip.code}: ${skip.path}` })),
-  };
-  const refused = skipped.some(
-    skip => skip.code === 'outside_roots' || skip.code === 'secret' || skip.code === 'not_regular',
-  );
-  throw refused
-    ? securityError(message, { ...details, class: 'files' })
-    : inputError(message, { ...details, class: 'files' });
+  });
 }
 
 async function embedChange(
@@ -141,12 +138,12 @@ async function embedChange(
 const markerLike = /^--- (?:BEGIN|END|FILE) /m;
 
 async function plainDiff(
-  { pool, signal }: FileInclusion,
+  { services, call }: FileInclusion,
   path: string,
   before: string,
   after: string,
 ): Promise<string | undefined> {
-  const diff = await pool.diff({ path, before, after }, signal);
+  const diff = await services.pool.diff({ path, before, after }, call.signal);
   return diff !== undefined && markerLike.test(diff) ? undefined : diff;
 }
 
@@ -163,13 +160,6 @@ function deleted(out: IncludedFiles, before: PromptFile): void {
   out.report.changed.push(printablePath(path));
 }
 
-export interface FittedEvidence {
-  /** Empty when there is none. */
-  text: string;
-  /** Titles of what is not there, or not whole. */
-  leftOut: string[];
-}
-
 /** A beginning is only worth showing from this many lines on. */
 const leastLines = 20;
 
@@ -180,8 +170,11 @@ const listed = 20;
 
 const listChars = 400;
 
-/** What fits whole comes whole, in its order; the others share what is then left, each cut at a line. */
-export function fitEvidence(pieces: readonly EvidencePiece[], tokens: number): FittedEvidence {
+/**
+ * What fits whole comes whole, in its order; the others share what is then left, each cut at a line. `leftOut`: titles of what is
+ * not there, or not whole.
+ */
+export function fitEvidence(pieces: readonly EvidencePiece[], tokens: number): { text: string; leftOut: string[] } {
   const named = pieces.map(({ title, text }) => ({ name: printablePath(title), text, shown: '' }));
   let left = tokens - listTokens;
   const show = (piece: (typeof named)[number], shown: string | undefined) => {
@@ -218,25 +211,18 @@ function beginning(name: string, text: string, tokens: number): string | undefin
   return count >= leastLines ? cut(count) : undefined;
 }
 
-export interface HistoryRequest {
-  thread: Thread;
-  /** The model's window in tokens. */
-  window: number;
-  /** Tokens (o200k) that history may take. */
-  budget: number;
-  /** Turns that may stand in a prompt. */
-  maxTurns: number;
-  now: number;
-}
-
 export interface History {
   selection: Selection;
   /** Made just now; to be stored with the new turn. */
   compaction?: Compaction;
 }
 
-/** The turns that go into a prompt. A thread that outgrew its share is compacted, to less and less until it fits. */
-export function selectHistory({ thread, window, budget, maxTurns, now }: HistoryRequest): History {
+/**
+ * The turns that go into a prompt for a window, and may take `budget` tokens (o200k). A thread that outgrew its share is compacted,
+ * to less and less until it fits.
+ */
+function selectHistory({ maxTurns, clock }: CallServices, thread: Thread, window: number, budget: number): History {
+  const now = clock.now();
   const forModel = windowClass(window);
   const selection = selectTurns(thread, forModel);
   if (!exceedsHistoryBudget(selection, budget, maxTurns)) return { selection };
@@ -294,7 +280,6 @@ export interface PromptParts {
   draft: Turn;
   images: CollectedImages;
   collected: Collection;
-  /** What a search found. */
   found: readonly FoundFile[];
   /** Tokens that the model counts for one of our estimate. */
   factor: number;
@@ -314,7 +299,7 @@ const evidenceShare = 0.6;
 
 /** One prompt by estimate: reserved parts, then history up to its share, then files in what is left. */
 export async function buildPrompt(services: CallServices, call: RoutedCall, parts: PromptParts): Promise<Prompt> {
-  const { plan, thread, common, signal } = call;
+  const { plan, thread, common } = call;
   const { collected, factor } = parts;
   const [{ model, maxPrompt }] = call.candidates;
   const { window, maxOutput } = model;
@@ -328,10 +313,9 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
   const budget = planBudget({ window, maxOutput, reserved, maxPrompt });
   // What is made shorter for its price is so for that much room, and not for the whole window.
   const shown = Math.min(window, (maxPrompt ?? window) + budget.answer);
-  const now = services.clock.now();
   const history: History =
     common.context === 'thread'
-      ? selectHistory({ thread, window: shown, budget: budget.history / factor, maxTurns: services.maxTurns, now })
+      ? selectHistory(services, thread, shown, budget.history / factor)
       : { selection: { turns: [] } };
   const { selection } = history;
   const historyUsed = Math.ceil(selectionTokens(selection) * factor);
@@ -340,22 +324,8 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
   const bases = [...inPrompt.values()].map(file => file.base);
   const stored = await services.store.blobs([...new Set([...blobsOf(selection), ...bases])]);
   const embedded = await includeFiles({
-    named: collected.files,
-    found: parts.found,
-    inPrompt,
-    shownTexts: shownTexts(selection),
-    bases: stored,
-    sandbox: services.sandbox,
-    pool: services.pool,
-    fileShortener: services.fileShortener,
-    question: plan.contribution,
-    root: call.request.principal.root,
-    maxBytes: services.maxFileBytes,
-    budget: budget.rest - historyUsed,
-    factor,
-    mask: services.mask,
-    scope: thread.id,
-    signal,
+    ...{ services, call, named: collected.files, found: parts.found, inPrompt },
+    ...{ shownTexts: shownTexts(selection), bases: stored, budget: budget.rest - historyUsed, factor },
   });
   const blobs: Blobs = new Map<Sha256, string>([...stored, ...parts.images.blobs, ...embedded.blobs]);
   const previous = selection.turns.at(-1);

@@ -1,10 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { AppError } from '../../core/errors.ts';
-import type { FileRecord } from '../../core/file.ts';
 import { type JsonObject, jsonOf, mapTexts, textIn } from '../../core/json.ts';
 import { type Message, textOf } from '../../core/message.ts';
 import type { Mask, MaskedPlace } from '../../core/ports.ts';
-import type { Thread } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import type { ModelAnswer } from '../../models/ask-model.ts';
 import { scopesOf } from '../../threads/threads.ts';
@@ -43,24 +41,17 @@ function maskText(mask: Mask, scope: string): (text: string) => Promise<string> 
   return async text => (await mask(text.toWellFormed(), scope)).text;
 }
 
-export interface ThreadFiles {
-  thread: Thread;
-  /** Files of a turn that is not in the thread yet. */
-  files: readonly FileRecord[];
-  signal: AbortSignal;
-}
-
 /** Files that are read again for this, the newest first. */
 const maxFiles = 200;
 
 /** What placeholders of a thread stand for, as far as the files that it was sent still hold that; nothing else is asked. */
 export async function secretsOfThread(
   { store, sandbox, mask, maxFileBytes }: CallServices,
-  { thread, files, signal }: ThreadFiles,
+  { thread, turn, signal }: Pick<PreparedCall, 'thread' | 'turn' | 'signal'>,
   wanted: ReadonlySet<string>,
 ): Promise<SecretsByPlaceholder> {
   if (wanted.size === 0) return new Map();
-  const sent = [...thread.turns.flatMap(turn => turn.files), ...files].toReversed();
+  const sent = [...thread.turns, turn].flatMap(({ files }) => files).toReversed();
   // An outline shows text of its file as well, and has no base.
   const showing = sent.filter(({ base, shown }) => (base ?? shown) !== undefined);
   const paths = [...new Set(showing.map(({ path }) => path))].slice(0, maxFiles);
@@ -68,26 +59,19 @@ export async function secretsOfThread(
   return findSecrets({ wanted, paths, scopes, sandbox, mask, maxBytes: maxFileBytes, signal });
 }
 
-/** A prompt whose files read as they are on the disk. */
-export interface UnmaskedPrompt {
-  messages: Message[];
-  /** What the model sees in clear, and the thread must not keep. */
-  shown: SecretsByPlaceholder;
-}
-
 /**
- * For models that run on this machine: the stored, masked prompt with the secrets of its files put back as it is sent.
+ * For models that run on this machine: the stored, masked prompt with the secrets of its files put back as it is sent, and those
+ * secrets, which the thread must not keep.
  * Undefined where there are none, where any candidate is elsewhere, or where it would not fit any more.
  */
 export async function unmaskPrompt(
   services: CallServices,
   gathered: PreparedCall,
-  runsHere: (providerId: string) => boolean,
-): Promise<UnmaskedPrompt | undefined> {
-  const { candidates, messages, thread, turn, signal } = gathered;
-  if (!candidates.every(({ model }) => runsHere(model.provider))) return undefined;
+): Promise<{ messages: Message[]; shown: SecretsByPlaceholder } | undefined> {
+  const { candidates, messages, thread } = gathered;
+  if (!candidates.every(({ model }) => services.runsHere(model.provider))) return undefined;
   const wanted = placeholdersIn(messages.map(textOf).join('\n'));
-  const shown = await secretsOfThread(services, { thread, files: turn.files, signal }, wanted);
+  const shown = await secretsOfThread(services, gathered, wanted);
   if (shown.size === 0) return undefined;
   // What a local model makes of them may be written anywhere.
   const secrets = [...shown].map(([name, value]) => ({ kind: name.split(':')[1] ?? 'secret', value }));
@@ -140,13 +124,6 @@ function withoutShown(text: string, shown: SecretsByPlaceholder): string {
   return parts.reduce((left, { part, placeholder }) => left.replaceAll(part, () => placeholder), text);
 }
 
-/** An answer as it arrives, with its secrets masked. */
-export interface MaskedStream {
-  push(delta: string): void;
-  /** Passes on what was held back; resolves once all of it is out. */
-  end(): Promise<void>;
-}
-
 const keyBegin = '-----BEGIN';
 
 const keyEnd = '-----END';
@@ -158,11 +135,11 @@ const overlap = 2_048;
 const reach = 700;
 
 /**
- * Passes whole words on, each masked together with what stands before it in its line: a secret may be known only by that. The word
+ * An answer as it arrives: passes whole words on, each masked together with what stands before it in its line: a secret may be known only by that. The word
  * that is still growing is held back, and so is a private key until it is whole. What comes in one turn of the event loop is
  * masked together, and a line once more as a whole when it ends.
  */
-export function createMaskedStream(mask: Mask, scope: string, onText: (text: string) => void): MaskedStream {
+export function createMaskedStream(mask: Mask, scope: string, onText: (text: string) => void) {
   /** The line that is not ended yet. */
   let line = '';
   /** Where the part of it begins that new words are masked with. */
@@ -225,7 +202,7 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
   }
 
   return {
-    push(delta) {
+    push(delta: string): void {
       line += delta;
       isWanted ||= /\s/.test(delta);
       if (isBusy || !isWanted) return;
@@ -233,7 +210,8 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
       // `end` throws it; until then it is nobody's.
       work.catch(() => {});
     },
-    async end() {
+    /** Passes on what was held back; resolves once all of it is out. */
+    async end(): Promise<void> {
       await work;
       await ended(line);
     },

@@ -36,7 +36,6 @@ export interface RangeRoom {
   costOf(range: LineRange): number;
 }
 
-/** What a question asks for. */
 interface Terms {
   /** Word as it is written, lower-case, or the stem of a part → its place in counts. */
   keys: Map<string, number>;
@@ -51,7 +50,6 @@ const token = /\p{L}[\p{L}\p{N}_$]*|[_$][\p{L}\p{N}_$]+|\p{N}+(?:[.:-]\p{N}+)*/g
 
 const namedLine = /(?:\blines?\s+|\bzeilen?\s+|:)(\d{1,7})\b/giu;
 
-/** Words of a question that are looked for. */
 const maxTerms = 300;
 
 function termsOf(question: string): Terms {

@@ -35,7 +35,6 @@ export interface CallServices {
   runsHere(providerId: string): boolean;
   /** By tool: the effort of its model when the call names none; absent: the tool's own. */
   efforts: Readonly<Record<string, Effort>>;
-  /** Maximum tokens of one reply. */
   replyTokens: number;
   store: Store;
   sandbox: Sandbox;
@@ -43,7 +42,6 @@ export interface CallServices {
   pool: WorkPool;
   /** Shortens files that do not fit. */
   fileShortener: FileShortener;
-  /** Search indexes of workspaces. */
   indexes: Pick<SearchIndexes, 'of'>;
   mask: Mask;
   clock: Clock;

@@ -57,20 +57,12 @@ export function mostThatFit(limit: number, fits: (count: number) => boolean): nu
   return low;
 }
 
-/** One part of a text that is to be made short. */
-interface PartToSummarise {
-  title: string;
-  text: string;
-  /** The summary's size at the most, by our estimate. */
-  maxTokens: number;
-}
-
 /** What a reader must not miss: decisions, causes, constraints, failures, numbers. */
 const weighty =
   /\b(?:decid\w*|must|never|always|only|because|cause\w*|fix\w*|fail\w*|error|warn\w*|risk\w*|require\w*|limit\w*|conclu\w*|result\w*|recommend\w*|unknown|default|deprecated|breaking|exception|fatal|panic|timeout)\b/i;
 
 /** Makes one part of a text short, a line that costs no more than it may: the lines that say most, in their order. */
-function extractive({ title, text, maxTokens }: PartToSummarise): string {
+function extractive(title: string, text: string, maxTokens: number): string {
   const lines = text
     .split('\n')
     .map(line => line.replace(/\s+/g, ' ').trim())
@@ -96,7 +88,6 @@ function weightOf(line: string, index: number): number {
   return says + (index === 0 ? 2 : index === 1 ? 1 : 0);
 }
 
-/** A summary of part of a text. */
 interface Summary extends LineRange {
   text: string;
 }
@@ -110,11 +101,7 @@ const maxParts = 400;
  * A long text as a list of its parts, each with its lines and what it says, within `maxTokens`. Parts that have no room each
  * are summed up, and their summaries again, until the list fits. Undefined when there is no room for even that.
  */
-export async function summariseText(
-  text: string,
-  maxTokens: number,
-  signal?: AbortSignal,
-): Promise<string | undefined> {
+export async function summariseText(text: string, maxTokens: number, signal: AbortSignal): Promise<string | undefined> {
   const sections = sectionsOf(text);
   if (sections.length === 0 || maxTokens < leastPart * 2) return undefined;
   const fits = Math.max(1, Math.min(maxParts, Math.floor(maxTokens / leastPart)));
@@ -123,7 +110,7 @@ export async function summariseText(
   for (const [index, { from, to, title, lines }] of sections.entries()) {
     if (index % 4 === 3) await nextTurn();
     throwIfAborted(signal);
-    const said = extractive({ title, text: lines.join('\n'), maxTokens: perPart });
+    const said = extractive(title, lines.join('\n'), perPart);
     parts.push({ from, to, text: said.replace(/\s+/g, ' ') });
   }
   // Summaries of summaries: each round halves their number.
@@ -134,7 +121,7 @@ export async function summariseText(
   return estimateTokens(list) <= maxTokens ? list : undefined;
 }
 
-function halved(parts: readonly Summary[], perPart: number, signal?: AbortSignal): Summary[] {
+function halved(parts: readonly Summary[], perPart: number, signal: AbortSignal): Summary[] {
   const out: Summary[] = [];
   for (let at = 0; at < parts.length; at += 2) {
     const [first, second] = [parts[at], parts[at + 1]];
@@ -146,7 +133,7 @@ function halved(parts: readonly Summary[], perPart: number, signal?: AbortSignal
     throwIfAborted(signal);
     const [title = ''] = first.text.split(' · ');
     const both = `${first.text}\n${second.text}`.replaceAll(' · ', '\n');
-    const said = extractive({ title, text: both, maxTokens: perPart });
+    const said = extractive(title, both, perPart);
     out.push({ from: first.from, to: second.to, text: said.replace(/\s+/g, ' ') });
   }
   return out;
@@ -155,13 +142,6 @@ function halved(parts: readonly Summary[], perPart: number, signal?: AbortSignal
 const listOf = (parts: readonly Summary[]): string =>
   parts.map(({ from, to, text }) => `${from}-${to}│ ${text}`).join('\n');
 
-/** A file in place of which something shorter stands. */
-export interface ShortenedFile {
-  form: 'outline' | 'summary';
-  text: string;
-}
-
-/** What may be shown of a file. */
 export interface ShownFile {
   path: string;
   text: string;
@@ -170,12 +150,7 @@ export interface ShownFile {
 }
 
 /** Makes files short: what source declares, what prose says. */
-export interface FileShortener {
-  /** Undefined when `maxTokens` is too little for this file. */
-  condense(file: ShownFile, maxTokens: number, signal: AbortSignal): Promise<ShortenedFile | undefined>;
-  /** What a source file declares; undefined where nobody here can read it. */
-  symbols(file: ShownFile, signal: AbortSignal): Promise<FoundSymbol[] | undefined>;
-}
+export type FileShortener = ReturnType<typeof createFileShortener>;
 
 /** Files whose structure is remembered: a thread asks for the same ones again and again. */
 const remembered = 500;
@@ -186,10 +161,11 @@ const maxParsed = 1024 * 1024;
 /** A file of fewer lines has nothing to leave out. */
 const leastLines = 5;
 
-export function createFileShortener(pool: WorkPool): FileShortener {
+export function createFileShortener(pool: WorkPool) {
   const structures = new Map<string, FoundSymbol[]>();
   const summaries = new Map<string, string>();
 
+  /** What a source file declares; undefined where nobody here can read it. */
   async function symbols({ path, text, hash }: ShownFile, signal: AbortSignal): Promise<FoundSymbol[] | undefined> {
     const language = languageOf(path);
     if (!language || text.length > maxParsed) return undefined;
@@ -213,14 +189,15 @@ export function createFileShortener(pool: WorkPool): FileShortener {
 
   return {
     symbols,
-    async condense(file, maxTokens, signal) {
+    /** What is to stand in the place of a file; undefined when `maxTokens` is too little for this one. */
+    async condense(file: ShownFile, maxTokens: number, signal: AbortSignal) {
       const { text } = file;
       if (text.split('\n', leastLines + 1).length <= leastLines) return undefined;
       const declared = await symbols(file, signal);
       const outline = declared && outlineText(text, declared, maxTokens);
-      if (outline !== undefined) return { form: 'outline', text: outline };
+      if (outline !== undefined) return { form: 'outline' as const, text: outline };
       const said = await summary(file, maxTokens, signal);
-      return said === undefined ? undefined : { form: 'summary', text: said };
+      return said === undefined ? undefined : { form: 'summary' as const, text: said };
     },
   };
 }

@@ -14,7 +14,6 @@ import type { CallServices } from './services.ts';
 export type WriteSummary = (text: string, tokens: number) => Promise<string>;
 
 export interface SummaryRequest {
-  /** What is to be shortened, in order. */
   parts: readonly string[];
   /** Tokens (o200k) that the summary should take. */
   tokens: number;
@@ -23,7 +22,6 @@ export interface SummaryRequest {
   write: WriteSummary;
 }
 
-/** Written at the same time. */
 const maxConcurrent = 4;
 
 /** A text that takes more pieces than this is worth neither the time nor the money. */

@@ -91,7 +91,6 @@ export interface FindOptions extends Pick<CallWorld, 'threads' | 'sandbox' | 'ma
   /** The work of a call of this process. */
   workOf(id: string): Execution | undefined;
   request: ToolRequest;
-  /** A call as its record is now. */
   look(id: string): Promise<CallOperation | undefined>;
 }
 

@@ -42,7 +42,6 @@ export interface IdempotentCallsOptions extends JobsOptions {
 
 /** How a call is made, and what its caller may see. */
 export interface CallExecutor extends CallWorld {
-  /** The pipeline of a call. */
   run: Call;
   /** How calls that take long go on as jobs; absent: they do not. */
   detach?: DetachOptions | undefined;
@@ -58,7 +57,6 @@ interface Sent {
   executor: CallExecutor;
 }
 
-/** A call with all that its handling needs. */
 interface Asked extends Sent {
   fingerprint: CallFingerprint;
 }
@@ -224,7 +222,6 @@ export class IdempotentCalls {
     return reply && this.#shown(reply, call.id, fingerprint);
   }
 
-  /** Waits for a call of another process. */
   async #wait(call: CallOperation, { request, signal, traits, executor, fingerprint }: Asked): Promise<ToolReply> {
     const options = { ...this.#options, log: this.#log };
     const wait: Call = async (_request, stop) => {

@@ -12,14 +12,12 @@ export interface JobsOptions extends Omit<ProcessLeaseOptions, 'holder'> {
   random: Random;
 }
 
-/** Work that is under way. */
 export interface DetachedCall {
   request: ToolRequest;
   /** Resolves with the reply; never rejects. */
   reply: Promise<JobReply>;
   /** Ends the work, down to the vendor's socket. */
   abort(reason: Error): void;
-  /** What it is at. */
   stage(): string | undefined;
   /** What it has to ask its caller; an answer to what was not asked, or was answered before, changes nothing. */
   questions: { pending(): readonly UserQuestion[]; answer(key: string, answer: UserAnswer): void };

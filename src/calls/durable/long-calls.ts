@@ -148,7 +148,6 @@ export class Execution {
     this.reply = detach ? Promise.race([this.#result, this.#announcement(detach)]) : this.#result;
   }
 
-  /** Whether somebody waits for it. */
   isAwaited(): boolean {
     return this.#callers.size > 0;
   }

@@ -36,7 +36,6 @@ export interface CallOperation {
   baseSeq?: number;
   startedAt: number;
   expiresAt: number;
-  /** What it answered. */
   reply?: JobReply;
   /** The answer was that it goes on as this job. */
   job?: JobId;

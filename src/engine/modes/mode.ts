@@ -38,7 +38,6 @@ export interface ModeServices extends CallServices {
     /** Directory to which files are copied before a patch changes them; absent: patches are never applied. */
     backups?: string;
   };
-  /** The CLIs of this machine. */
   clis: CliRegistry;
   agent: AgentRunner;
   /** What an action's handler may touch, for one caller. */

@@ -3,8 +3,7 @@ import { type Sha256, type ThreadId, threadId } from '../../core/ids.ts';
 import type { Clock, Mask, Random } from '../../core/ports.ts';
 import type { StoredTurn, ThreadHead } from '../../core/thread.ts';
 import type { Store, ThreadChange } from '../../storage/store.ts';
-import type { WithThreadLock } from '../locks.ts';
-import type { ThreadScope } from '../threads.ts';
+import type { ThreadScope, Threads } from '../threads.ts';
 import { createRecordMask, lostText, type RecordMask } from './mask-records.ts';
 import { type OpenBytes, readRecords } from './read-records.ts';
 import type { FileHead, FileRecordLine } from './records.ts';
@@ -40,19 +39,15 @@ function createCommits(store: Store, id: ThreadId) {
 }
 
 export interface ImportParts {
-  store: Store;
+  threads: Threads;
   clock: Clock;
   random: Random;
   mask: Mask;
-  exclusively: WithThreadLock;
-  /** Milliseconds that a thread lives after its last use. */
-  lifetimeMs: number;
 }
 
 export interface ImportOptions {
   /** The file; it is read twice, so that nothing is written of one that is broken anywhere. */
   open: OpenBytes;
-  /** Whose the thread becomes. */
   place: ThreadScope;
   /** It gets an id of its own, beside a thread that has the file's. */
   asNew: boolean;
@@ -78,7 +73,6 @@ interface Survey {
   turns: number;
   blobs: number;
   missing: number;
-  /** Of the whole file. */
   sum: string;
   /** Knows how texts were renamed. */
   masks: RecordMask;
@@ -123,7 +117,7 @@ async function writeRecords(
   return masks.found;
 }
 
-function createWriter({ store, clock, lifetimeMs }: ImportParts, place: ThreadScope, id: ThreadId) {
+function createWriter({ threads: { store, lifetimeMs }, clock }: ImportParts, place: ThreadScope, id: ThreadId) {
   const commits = createCommits(store, id);
   let head: FileHead | undefined;
   let seq = 0;
@@ -204,10 +198,11 @@ const aheadMs = 86_400_000;
 export async function importJsonl(parts: ImportParts, options: ImportOptions): Promise<Imported> {
   const survey = await surveyed(parts, options);
   const { id, turns, blobs, missing } = survey;
-  return parts.exclusively(id, { signal: options.signal }, async () => {
+  const { exclusively, store } = parts.threads;
+  return exclusively(id, { signal: options.signal }, async () => {
     await makeWay(parts, survey);
     const masked = await writeRecords(parts, options, survey);
-    const found = await parts.store.head(id, parts.clock.now());
+    const found = await store.head(id, parts.clock.now());
     if (found.state !== 'live') throw storageError('conflict', `Thread ${id} was removed while it was imported.`);
     return { thread: found.value, turns, blobs, missing, masked };
   });
@@ -259,7 +254,7 @@ function note({ files, images }: StoredTurn, texts: Set<Sha256>, pictures: Set<S
 }
 
 /** What expired or was removed may come back by its file; what is there is never written over. */
-async function makeWay({ store, clock }: ImportParts, { id }: Survey): Promise<void> {
+async function makeWay({ threads: { store }, clock }: ImportParts, { id }: Survey): Promise<void> {
   const found = await store.head(id, clock.now());
   if (found.state === 'live') {
     throw inputError(`Thread ${id} is there already.`, {

@@ -6,27 +6,22 @@ import type { StoredTurn } from '../../core/thread.ts';
 import { mapCitations } from '../transcript.ts';
 import type { FileRecordLine } from './records.ts';
 
-/** Masks what a file brings in, as everything is that comes into the store. What was masked before stays as it is. */
-export interface RecordMask {
-  /** The record without secrets. Texts get another hash by that, which turns that refer to them learn from `renamed`. */
-  record(line: FileRecordLine): Promise<FileRecordLine>;
+/** What is known of the texts that a file brings. */
+interface KnownTexts {
   /** Texts that are not what they were, or that the file does not bring: their hash before → their hash now. */
-  readonly renamed: Map<string, Sha256>;
+  renamed: Map<string, Sha256>;
   /** Texts that are bytes in base64: there are no secrets in those, but what looks like some. */
-  readonly pictures: Set<Sha256>;
-  /** Kind of secret → how many were masked. */
-  readonly found: Readonly<Record<string, number>>;
+  pictures: Set<Sha256>;
 }
+
+/** Masks what a file brings in, as everything is that comes into the store. What was masked before stays as it is. */
+export type RecordMask = ReturnType<typeof createRecordMask>;
 
 /** What stands in a turn for a text that its file does not bring: the hash of no text that anybody stores. */
 export const lostText = (of: Sha256): Sha256 => sha256(hash('sha256', `lost ${of}`));
 
 /** Turns come before the texts they refer to: a second reading is given what the first one found out of them. */
-export function createRecordMask(
-  mask: Mask,
-  scope: string,
-  { renamed, pictures }: Pick<RecordMask, 'renamed' | 'pictures'>,
-): RecordMask {
+export function createRecordMask(mask: Mask, scope: string, { renamed, pictures }: KnownTexts) {
   const found: Record<string, number> = {};
 
   async function text(value: string, by?: 'model'): Promise<string> {
@@ -64,27 +59,22 @@ export function createRecordMask(
   return {
     renamed,
     pictures,
+    /** Kind of secret → how many were masked. */
     found,
-    async record(line) {
+    /** The record without secrets. Texts get another hash by that, which turns that refer to them learn from `renamed`. */
+    async record(line: FileRecordLine): Promise<FileRecordLine> {
       switch (line.kind) {
         case 'head': {
-          const { title, initialContext, ...rest } = line.head;
-          return {
-            kind: 'head',
-            head: {
-              ...rest,
-              title: await text(title),
-              initialContext: await mapTexts(initialContext, words => text(words)),
-            },
-          };
+          const title = await text(line.head.title);
+          const initialContext = await mapTexts(line.head.initialContext, words => text(words));
+          return { kind: 'head', head: { ...line.head, title, initialContext } };
         }
         case 'turn':
           return { kind: 'turn', turn: await turn(line.turn) };
-        case 'compaction':
-          return {
-            kind: 'compaction',
-            compaction: { ...line.compaction, summary: await text(line.compaction.summary, 'model') },
-          };
+        case 'compaction': {
+          const summary = await text(line.compaction.summary, 'model');
+          return { kind: 'compaction', compaction: { ...line.compaction, summary } };
+        }
         case 'workflow':
           return { ...line, state: await mapTexts(line.state, words => text(words)) };
         case 'blob':

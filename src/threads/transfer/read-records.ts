@@ -95,7 +95,6 @@ export function createSumChain() {
   };
 }
 
-/** A record that is what it says it is, in its place. */
 export interface NumberedRecord {
   record: FileRecordLine;
   /** From 1. */

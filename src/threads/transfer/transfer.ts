@@ -1,25 +1,20 @@
 import { isAppError } from '../../core/errors.ts';
-import type { Clock, Emit, Mask, Random } from '../../core/ports.ts';
+import type { Emit } from '../../core/ports.ts';
 import type { Thread } from '../../core/thread.ts';
 import type { Prunable } from '../../storage/store.ts';
-import type { ThreadScope, Threads } from '../threads.ts';
+import type { ThreadScope } from '../threads.ts';
 import { exportHtml } from './export-html.ts';
 import { type Exported, exportJsonl, type ReadBlob } from './export-jsonl.ts';
 import { exportMarkdown } from './export-markdown.ts';
-import { type ImportOptions, importJsonl } from './import-jsonl.ts';
+import { type ImportOptions, type ImportParts, importJsonl } from './import-jsonl.ts';
 
 /** `jsonl` can be imported again; the others are for reading. */
 export type ExportFormat = 'jsonl' | 'md' | 'html';
 
-export interface TransferParts {
-  threads: Threads;
-  clock: Clock;
-  random: Random;
-  mask: Mask;
+export interface TransferParts extends ImportParts {
   emit: Emit;
 }
 
-/** A thread on its way out. */
 export interface Export {
   thread: Thread;
   /** The file's text, in order; texts of the store are read as they are due. */
@@ -37,7 +32,7 @@ export type Transfer = ReturnType<typeof createTransfer>;
 /** Threads as files, and back; and the end of those that are over with. */
 export function createTransfer(parts: TransferParts) {
   const { threads, clock, emit } = parts;
-  const { store, exclusively, lifetimeMs } = threads;
+  const { store } = threads;
 
   const blob: ReadBlob = async hash => {
     try {
@@ -56,7 +51,7 @@ export function createTransfer(parts: TransferParts) {
       const thread = await threads.find(reference, place);
       return { thread, pieces: writers[format]({ thread, blob }) };
     },
-    import: (options: ImportOptions) => importJsonl({ ...parts, store, exclusively, lifetimeMs }, options),
+    import: (options: ImportOptions) => importJsonl(parts, options),
     /** What went, or would go. */
     async prune({ owner, unusedFor, dryRun }: PruneOptions): Promise<Prunable> {
       const now = clock.now();

@@ -37,6 +37,7 @@ const services = {
     { remember: mask.remember },
   ),
   maxFileBytes: 1_000,
+  runsHere: (provider: string) => provider === 'here',
 } as unknown as CallServices;
 
 function threadOf(...files: object[]) {
@@ -44,7 +45,11 @@ function threadOf(...files: object[]) {
 }
 
 const secretsOf = (files: object[], wanted: string[], now: object[] = []) =>
-  secretsOfThread(services, { thread: threadOf(...files), files: now as never, signal }, new Set(wanted.map(masked)));
+  secretsOfThread(
+    services,
+    { thread: threadOf(...files), turn: { files: now } as never, signal },
+    new Set(wanted.map(masked)),
+  );
 
 it('looks for what placeholders stand for in the files that were shown, the newest first', async () => {
   const all = [fileOf('old.txt', { shown: 's' }), fileOf('new.txt'), fileOf('unshown.txt', {})];
@@ -72,7 +77,7 @@ function unmask(change: { candidates?: object[]; messages?: object[]; window?: n
     candidates: [{ model: { ...(first as { model: object }).model, window } }, ...others],
     budget: { reserved: 0, historyUsed: 0, filesUsed: 0, answer: 0, ...change.budget },
   };
-  return unmaskPrompt(services, gathered as unknown as PreparedCall, provider => provider === 'here');
+  return unmaskPrompt(services, gathered as unknown as PreparedCall);
 }
 
 it('shows secrets to models that all run here, and remembers them from then on', async () => {

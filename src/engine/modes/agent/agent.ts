@@ -104,7 +104,7 @@ export interface Refresher {
   /** The model has seen this file as it is now. */
   saw(path: string): Promise<void>;
   /** What changed since, each file once; asking again tells only of newer changes. */
-  changes(signal: AbortSignal): Promise<readonly { path: string; text: string }[]>;
+  changes(): Promise<readonly { path: string; text: string }[]>;
 }
 
 export interface AgentInput {

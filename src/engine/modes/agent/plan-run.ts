@@ -19,16 +19,11 @@ import { said } from '../../../threads/transcript.ts';
 import { unifiedDiff } from '../../../workspace/diff.ts';
 import { isSkip } from '../../../workspace/paths.ts';
 import { checkFile, type KnownFile, readFile } from '../../../workspace/read-file.ts';
-import type { Sandbox } from '../../../workspace/sandbox.ts';
-import type { AgentInput, AgentParts, AgentResult, AgentToolCall, PendingCall, Refresher } from './agent.ts';
+import type { AgentInput, AgentParts, AgentResult, AgentToolCall, PendingCall } from './agent.ts';
 import type { Approval } from './local-tools/agent-tool.ts';
 import type { LocalToolServices } from './local-tools/local-tool.ts';
 
-export interface RefreshParts {
-  sandbox: Sandbox;
-  mask: Mask;
-  /** What masks are keyed by: the run. */
-  scope: string;
+interface RefreshParts extends Pick<LocalToolServices, 'sandbox' | 'mask' | 'scope'> {
   maxBytes: number;
   signal: AbortSignal;
 }
@@ -40,15 +35,8 @@ const maxFiles = 100;
 
 const maxChangeLength = 40_000;
 
-export interface RunRefresher extends Refresher {
-  /** The files that it watches, as the model saw them. */
-  watched(): KnownFile[];
-  /** Watches a file on as another process saw it; where it changed since, the model is told all of it. */
-  resume(file: KnownFile): Promise<void>;
-}
-
 /** Watches the files that a model was shown: a change by the run itself or by anybody else is told once. */
-export function createRefresher(parts: RefreshParts): RunRefresher {
+export function createRefresher(parts: RefreshParts) {
   const known = new Map<string, KnownFile & { text: string }>();
   const options = { maxBytes: parts.maxBytes, signal: parts.signal };
   const masked = async ({ path, size, mtimeMs, sha256, text }: TextFile) => ({
@@ -79,8 +67,10 @@ export function createRefresher(parts: RefreshParts): RunRefresher {
 
   return {
     saw,
-    watched: () => [...known.values()].map(({ text: _, ...file }) => file),
-    async resume(file) {
+    /** The files that it watches, as the model saw them. */
+    watched: (): KnownFile[] => [...known.values()].map(({ text: _, ...file }) => file),
+    /** Watches a file on as another process saw it; where it changed since, the model is told all of it. */
+    async resume(file: KnownFile): Promise<void> {
       if ((await checkFile(parts.sandbox, file, options)) === 'unchanged') await saw(file.path);
       else known.set(file.path, { ...file, text: '' });
     },
@@ -237,7 +227,6 @@ const schemaOf = (decisions: readonly string[]): JsonObject => ({
   required: ['decision'],
 });
 
-/** How somebody is asked. */
 export interface Asking {
   /** Of the run; keys of questions begin with it. */
   id: string;
@@ -251,7 +240,6 @@ export const maxQuestions = 7;
 /** What the gate of a run asked last. */
 export interface OpenQuestion {
   callId: string;
-  /** Name of the tool. */
   call: string;
   /** Of the call and what it would be made on: only that is approved. */
   digest: string;
@@ -263,7 +251,6 @@ export interface Gate {
   /** Keys of approvals that hold for the whole run. */
   allowed: string[];
   asked: number;
-  /** The run stops for it. */
   open?: OpenQuestion | undefined;
   /** The answer to the question that it stopped for. */
   given?: (OpenQuestion & { answer: UserAnswer }) | undefined;

@@ -76,7 +76,6 @@ interface Run {
 export interface StoppedRun
   extends Pick<Run, 'conversation' | 'all' | 'candidates' | 'rounds' | 'usage' | 'attempts' | 'costUsd' | 'spoke'> {
   warnings: string[];
-  /** The round that is not over. */
   round: OpenRound;
 }
 
@@ -263,7 +262,7 @@ async function work(run: Run, open: OpenRound): Promise<RoundOutcomes> {
   run.all = [...run.all, exchange];
   run.conversation = { ...run.conversation, exchanges: [...run.conversation.exchanges, exchange] };
   if (!parts.refresh) return made;
-  const changes = await parts.refresh.changes(input.signal);
+  const changes = await parts.refresh.changes();
   for (const path of outcomes.flatMap(({ seen }) => seen)) await parts.refresh.saw(path);
   if (changes.length === 0) return made;
   const text = changes.map(change => stripForgedMarks(change.text)).join('\n\n');

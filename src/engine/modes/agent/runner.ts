@@ -68,7 +68,6 @@ const maxTools = 120;
 /** A tool gets a little longer than the command that it runs. */
 const graceMs = 5_000;
 
-/** As many as are watched at a time. */
 const maxWatched = 100;
 
 export function createAgentRunner(parts: RunnerParts): AgentRunner {
@@ -162,7 +161,6 @@ function asking({ id, gate }: Run, thread: ThreadId, { tool, reqId }: ParsedCall
   };
 }
 
-/** A run as it was found waiting. */
 interface Earlier {
   stored: StoredRun;
   found: WaitingRun;
@@ -273,7 +271,7 @@ async function perform(
     return request.answers && gate.asked <= maxQuestions ? 'later' : undefined;
   };
   try {
-    const tools = unique([...(await createLocalTools(toolServices, false)), ...servers.tools]);
+    const tools = unique([...(await createLocalTools(toolServices)), ...servers.tools]);
     const names = tools.map(({ name }) => name);
     await begin(names);
     isOurs = true;

@@ -49,7 +49,6 @@ export interface StoredRun {
   sent: number;
   /** Names of the tools that its model may call. */
   tools: string[];
-  /** Files that the model has seen. */
   watched: KnownFile[];
   stopped: StoppedRun;
 }

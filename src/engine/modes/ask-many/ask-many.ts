@@ -11,7 +11,6 @@ import type { Resolution } from '../../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
 import type { ModeServices } from '../mode.ts';
 
-/** One model that is to be asked. */
 export interface Target {
   /** As the caller, or the operator's default, named it. */
   model: string;

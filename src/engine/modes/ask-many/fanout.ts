@@ -1,19 +1,13 @@
 import { turnOf } from '../../../calls/ask/prepare-context.ts';
 import type { CallServices } from '../../../calls/ask/services.ts';
 import { maskCall, titleOf } from '../../../calls/ask/with-thread.ts';
+import { fileError } from '../../../calls/call-limits.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
 import { documentTokens, fitTexts } from '../../../calls/format-reply.ts';
 import { errorReply, type Reply, successReply } from '../../../calls/reply.ts';
 import type { FanoutMode } from '../../../calls/tool.ts';
-import {
-  type AppError,
-  inputError,
-  isAppError,
-  limitError,
-  securityError,
-  throwIfAborted,
-} from '../../../core/errors.ts';
-import type { Skip, SkipCode } from '../../../core/file.ts';
+import { type AppError, inputError, isAppError, limitError, throwIfAborted } from '../../../core/errors.ts';
+import type { Skip } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { linesBetween } from '../../../core/text.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
@@ -46,18 +40,13 @@ async function readQuestion(services: CallServices, { args, request, signal, req
   return { text: (await mask(lines.toWellFormed(), reqId)).text, path: file.path };
 }
 
-const refused: readonly SkipCode[] = ['outside_roots', 'secret', 'not_regular'];
-
 function unreadable({ path, code, reason }: Skip): AppError {
   const message = `The prompt cannot be read. ${path}: ${reason}`;
   const details = {
     next: 'Name one text file inside the project (PROJECT_ROOT or POLYLOGUE_ROOTS say where that is).',
     validationErrors: [{ field: 'file_path', error: `${code}: ${path}` }],
   };
-  if (code === 'too_large') return limitError('size', message, details);
-  return refused.includes(code)
-    ? securityError(message, { ...details, class: 'files' })
-    : inputError(message, { ...details, class: 'files' });
+  return code === 'too_large' ? limitError('size', message, details) : fileError([code], message, details);
 }
 
 /** One text to several models at once; each answer in a slot of its own, or in a file. */
@@ -113,7 +102,6 @@ async function intoFiles(run: FanoutRun, mode: FanoutMode, question: string): Pr
 interface Decision {
   ceo: WrittenAnswer;
   paths: readonly string[];
-  /** Why there is none. */
   error?: AppError;
 }
 

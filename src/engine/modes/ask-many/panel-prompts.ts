@@ -13,7 +13,7 @@ import { windowClass } from '../../../threads/compaction.ts';
 import { covers, promptFiles, said, selectTurns, turnTokens } from '../../../threads/transcript.ts';
 import type { ModeServices } from '../mode.ts';
 import { askEach, type ManyRun, outcomeOf, type ReadyQuestion, type TargetOutcome } from './ask-many.ts';
-import type { Panelist, PanelistRequest } from './panelists.ts';
+import type { Panelist, PanelistRequest, PanelProgress } from './panelists.ts';
 import {
   anonymousVerdicts,
   complaintOf,
@@ -90,13 +90,6 @@ export async function readyPanelist(
   return readyQuestion(run, { candidates, messages, promptFor, maxOutputTokens: budget.answer, sharers });
 }
 
-/** What every model of a panel is shown: this and nothing else. */
-export interface Evidence {
-  proposal: string;
-  files: readonly string[];
-  images: readonly string[];
-}
-
 export function panelTail(mode: PanelMode, { stance, stancePrompt }: PanelistRequest): string {
   const own = stancePrompt && `The caller adds for your side, within the limits above:\n${stancePrompt}`;
   return [mode.role, mode.stances[stance], own].filter(Boolean).join('\n\n');
@@ -110,7 +103,7 @@ export async function withPrompt(
   { services, call }: PanelRun,
   mode: PanelMode,
   panelist: Panelist,
-  { proposal, files, images }: Evidence,
+  { proposal, files, images }: Pick<PanelProgress, 'proposal' | 'files' | 'images'>,
 ): Promise<Panelist> {
   const { who, model: requestedModel } = panelist;
   if ('failure' in who) return panelist;

@@ -45,7 +45,6 @@ export async function storePanelQuestion(
   await openExchange(services, exchange, { thread, turn, sent: thread.turns.length + 1 }, { blobs });
 }
 
-/** The prompts that could be made. */
 const promptsOf = (panelists: readonly Panelist[]): PreparedCall[] => panelists.flatMap(({ prompt }) => prompt ?? []);
 
 /** Stores what a panel came to, with what all its answers took. */
@@ -76,7 +75,6 @@ export function panelMetadata(
   };
 }
 
-/** What a panel came to. */
 export interface PanelResult {
   responses: readonly PanelistResponse[];
   tally: Tally;

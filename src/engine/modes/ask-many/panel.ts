@@ -172,7 +172,6 @@ function heardOf(response: PanelistResponse, turn: number): HeardPanelist {
   return plea ? { ...shared, text: complaintOf(response) } : { ...shared, text: short, confidence, position };
 }
 
-/** All models of the agenda were heard. */
 const isOver = ({ heard, models }: PanelProgress): boolean => heard.length >= models.length;
 
 function stepDocument(

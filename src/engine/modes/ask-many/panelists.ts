@@ -265,7 +265,6 @@ export interface HeardPanelist {
   text: string;
   /** The thread's turn with the whole verdict. */
   turn: number;
-  /** See `VerdictFacts`. */
   confidence?: number;
   position?: string;
 }

@@ -196,9 +196,7 @@ const literal = (text: string): string => `<![CDATA[\n${text.replaceAll(']]>', '
 
 const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
-/** One text for several models. */
 export interface FanoutRun extends ManyRun {
-  /** What every model is asked. */
   text: string;
 }
 
@@ -225,7 +223,6 @@ function promptForTargets({ services }: FanoutRun, text: string): TargetPrompt {
   };
 }
 
-/** Asks one model, if it can be asked. */
 async function askTarget(run: FanoutRun, { who }: Target, prompt: TargetPrompt): Promise<TargetOutcome> {
   if ('failure' in who) return { status: 'error', error: who.failure, latencyMs: 0 };
   return outcomeOf(run, () => ask(run, who.candidates, prompt));

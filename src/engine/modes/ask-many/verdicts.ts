@@ -180,7 +180,6 @@ export function sideBySide(verdicts: readonly Labelled[], roomTokens: number): s
 
 /** One panelist with what came of asking it. */
 export interface PanelistResponse extends TargetResponse<Panelist> {
-  /** The round that the verdict is of. */
   round: number;
   /** Why a second round brought no new verdict. */
   notRevised?: string;

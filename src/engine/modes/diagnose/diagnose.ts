@@ -264,11 +264,9 @@ interface Diagnosis {
   recommendation: string;
   /** What would have to be sent, where nobody can tell. */
   needs: string[];
-  /** A unified diff. */
   patch?: string;
 }
 
-/** The form that models are asked for. */
 const diagnosisForm = `Answer with one JSON object and nothing else:
 {"can_tell": true or false,
  "summary": "what happened, in one or two sentences",
@@ -316,7 +314,6 @@ function listIn(value: unknown): string[] {
   return items.map(item => textIn(item).trim()).filter(item => item !== '');
 }
 
-/** The keys of a reply. */
 async function diagnosisDocument(place: Place, diagnosis: Diagnosis): Promise<JsonObject> {
   const { canTell, summary, rootCause, impact, recommendation, needs } = diagnosis;
   return {

@@ -3,7 +3,7 @@ import { isAppError } from '../../../core/errors.ts';
 import { listSourceFiles } from '../../../workspace/find-files.ts';
 import { isSkip } from '../../../workspace/paths.ts';
 import { readFile } from '../../../workspace/read-file.ts';
-import type { Sandbox } from '../../../workspace/sandbox.ts';
+import type { ModeServices } from '../mode.ts';
 
 /** A place that an error message names. */
 export interface Frame {
@@ -108,11 +108,8 @@ export interface FoundFile {
 }
 
 /** Where the files of a call are, and how they may be read. */
-export interface Place {
-  sandbox: Sandbox;
-  home: string;
+export interface Place extends Pick<ModeServices, 'sandbox' | 'home' | 'maxFileBytes'> {
   root: string;
-  maxFileBytes: number;
   signal: AbortSignal;
 }
 

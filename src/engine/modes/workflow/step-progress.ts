@@ -77,7 +77,6 @@ export function orderWarning(tool: string, step: Step, before: WorkflowProgress 
     : `Step ${number} had come before: this one was added to it. Send revises_step: ${number} to replace it; the next step is ${lastStep + 1}.`;
 }
 
-/** What is known after a step. */
 export function advance(before: WorkflowProgress | undefined, step: Step, afterSeq: number): WorkflowProgress {
   const known = isSameRun(before, step) ? before : undefined;
   const held = (known?.hypotheses ?? []).filter(({ step: at }) => at !== step.revises);

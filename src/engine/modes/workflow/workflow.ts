@@ -215,7 +215,6 @@ function answeredAgain(
   return { ...again, metadata: { ...again.metadata, model_used: modelName, provider_used: modelProvider } };
 }
 
-/** The step with all that is known after it. */
 async function record(
   mode: Definition,
   call: ThreadedCall,

@@ -134,16 +134,15 @@ it('is not taken in by what looks like its own blocks: those bear a mark that th
 describe('a watched file', () => {
   it('is told of once, also when it is gone, and not at all when it was merely touched', async () => {
     const watch = refresher();
-    const { signal } = new AbortController();
     await watch.saw(project.path('short.txt'));
     await writeFile(project.path('short.txt'), lines(150));
-    expect(await watch.changes(signal)).toEqual([]);
+    expect(await watch.changes()).toEqual([]);
     await writeFile(project.path('short.txt'), lines(3));
-    expect(await watch.changes(signal)).toHaveLength(1);
-    expect(await watch.changes(signal)).toEqual([]);
+    expect(await watch.changes()).toHaveLength(1);
+    expect(await watch.changes()).toEqual([]);
     await project.remove('short.txt');
-    expect((await watch.changes(signal))[0]?.text).toContain('deleted');
-    expect(await watch.changes(signal)).toEqual([]);
+    expect((await watch.changes())[0]?.text).toContain('deleted');
+    expect(await watch.changes()).toEqual([]);
   });
 });
 

@@ -38,19 +38,13 @@ export interface SandboxedCommand {
   isAsked: boolean;
 }
 
-export interface PreparedCommand {
-  argv: readonly [string, ...string[]];
-  env: Readonly<Record<string, string>>;
+interface PreparedCommand extends Pick<SandboxedCommand, 'argv' | 'env'> {
   /** To be called when it has ended: removes what it may not leave behind, and answers a sentence for each of these. */
   end(): Promise<string[]>;
 }
 
 /** Runs commands where they change the project and nothing else. */
-export interface CommandSandbox {
-  /** What commands of a project run in: `bubblewrap`, `sandbox-exec`, or `none: ` and why. Throws where one is required. */
-  describe(project: string): Promise<string>;
-  prepare(command: SandboxedCommand): Promise<PreparedCommand>;
-}
+export type CommandSandbox = ReturnType<typeof createCommandSandbox>;
 
 /** Folders of a home folder that hold programs and packages of the usual toolchains, and no keys. */
 const toolchains = [
@@ -70,7 +64,7 @@ const run = promisify(execFile);
 
 const probeMs = 5_000;
 
-export function createCommandSandbox(options: CommandSandboxOptions): CommandSandbox {
+export function createCommandSandbox(options: CommandSandboxOptions) {
   const { mode, platform } = options;
   /** By project: one that stands in a project is not for it. */
   const probed = new Map<string, ReturnType<typeof probe>>();
@@ -87,12 +81,13 @@ export function createCommandSandbox(options: CommandSandboxOptions): CommandSan
   }
 
   return {
-    async describe(project) {
+    /** What commands of a project run in: `bubblewrap`, `sandbox-exec`, or `none: ` and why. Throws where one is required. */
+    async describe(project: string): Promise<string> {
       const found = await available(await realOf(project));
       if ('why' in found) return `none: ${found.why}`;
       return platform === 'darwin' ? 'sandbox-exec' : 'bubblewrap';
     },
-    async prepare(command) {
+    async prepare(command: SandboxedCommand): Promise<PreparedCommand> {
       const { argv, env, project } = command;
       const found = await available(project);
       if ('why' in found) return { argv, env, end: async () => [] };

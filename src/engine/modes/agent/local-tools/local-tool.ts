@@ -31,7 +31,6 @@ export interface LocalToolServices {
   earlierScopes?: readonly string[];
   /** The tool that the run belongs to, for events. */
   tool: string;
-  /** Whose run it is. */
   owner: string;
   /** Where relative paths start; absolute. */
   root: string;
@@ -44,9 +43,7 @@ export interface LocalToolServices {
   childEnv: ChildEnv;
   /** The operator's own list of commands that are run unasked. Absent: the known forms. */
   commands?: readonly string[] | undefined;
-  /** What commands run in. */
   commandSandbox: CommandSandbox;
-  /** Milliseconds of one command. */
   commandMs: number;
   /** Whether the web may be read. */
   fetches: boolean;
@@ -110,7 +107,6 @@ async function realOf(sandbox: LocalToolServices['sandbox'], path: string): Prom
 interface LocalToolSpec<Fields extends z.ZodRawShape> extends Pick<AgentTool, 'name' | 'description' | 'effect'> {
   fields: Fields;
   show?(args: z.output<z.ZodObject<Fields>>): string;
-  /** See `AgentTool`. */
   approval?(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): Promise<Approval>;
   run(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): Promise<string | ToolOutput>;
 }

@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
 import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
-import { sha256 } from '../../../../core/ids.ts';
+import { hashOf } from '../../../../calls/ask/included-files.ts';
 import { linesBetween, numberLines, printablePath, safeCut } from '../../../../core/text.ts';
 import { findFiles, findText } from '../../../../workspace/find-files.ts';
 import type { ChangedFile } from '../../../../workspace/git/changes.ts';
@@ -154,8 +153,8 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
       fields: { path: z.string().min(1) },
       async run({ path }, { signal }) {
         const { file, text } = await readMasked(parts, path, signal);
-        const hash = sha256(createHash('sha256').update(text).digest('hex'));
-        const short = await parts.fileShortener.condense({ path: file.path, text, hash }, summaryTokens, signal);
+        const named = { path: file.path, text, hash: hashOf(text) };
+        const short = await parts.fileShortener.condense(named, summaryTokens, signal);
         return short ? `${short.form} of ${shown(file.path)}:\n${short.text}` : text;
       },
     }),

@@ -56,7 +56,7 @@ beforeEach(async () => {
     'env.mjs': 'console.log(JSON.stringify(process.env));process.stdin.resume();\n',
   });
   pool = createPool({ size: 1, clock });
-  tools = await createLocalTools(partsOf({}), false);
+  tools = await createLocalTools(partsOf({}));
 });
 afterEach(async () => {
   await pool.close();
@@ -187,7 +187,7 @@ describe('a command', () => {
     let child = Number.NaN;
     // A busy machine needs longer until it has started one.
     for (let commandMs = 700; Number.isNaN(child) && commandMs < 60_000; commandMs *= 4) {
-      const short = await createLocalTools(partsOf({ commandMs }), false);
+      const short = await createLocalTools(partsOf({ commandMs }));
       const { text, failed } = await use('run_command', { argv: ['node', 'slow.mjs'] }, short);
       expect(failed).toBe(true);
       expect(text).toContain('took longer');
@@ -312,10 +312,9 @@ describe('a command', () => {
   });
 });
 
-it('does nothing but look where it may only read', async () => {
-  const all = (await createLocalTools(partsOf({}), true)).map(({ effect }) => effect);
-  expect(new Set(all)).toEqual(new Set(['read']));
-  const names = (await createLocalTools(partsOf({ fetches: true }), false)).map(({ name }) => name);
+it('looks, writes, runs programs, and reads the web where it may', async () => {
+  expect((await createLocalTools(partsOf({}))).map(({ name }) => name)).not.toContain('fetch_url');
+  const names = (await createLocalTools(partsOf({ fetches: true }))).map(({ name }) => name);
   expect(names).toEqual(
     expect.arrayContaining(['read_file', 'list_dir', 'search_text', 'glob', 'git_diff', 'git_log', 'git_show']),
   );
