@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { schemaOf } from '../src/calls/argument-schema.ts';
-import { release } from '../src/engine/tool-table.ts';
+import { release } from '../src/engine/exposure.ts';
 import { tools } from '../src/tools/index.gen.ts';
 
 /** What callers see of every tool, as it was at the release that is written with it. */
@@ -11,9 +11,7 @@ const text = `${JSON.stringify(snapshot, undefined, 2)}\n`;
 const before = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
 
 if (before !== undefined && before !== text && JSON.parse(before).release === release) {
-  console.error(
-    'A tool changed: first raise "release" in src/engine/tool-table.ts, then run "npm run snapshot" again.',
-  );
+  console.error('A tool changed: first raise "release" in src/engine/exposure.ts, then run "npm run snapshot" again.');
   process.exit(1);
 }
 writeFileSync(file, text);

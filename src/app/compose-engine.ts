@@ -16,12 +16,12 @@ import {
 import { readIfPresent } from '../config/settings-files.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from '../core/ports.ts';
 import type { EngineServices } from '../engine/engine.ts';
+import type { ToolTable } from '../engine/exposure.ts';
 import type { AgentTool } from '../engine/modes/agent/local-tools/agent-tool.ts';
 import type { CommandSandbox } from '../engine/modes/agent/local-tools/command-sandbox.ts';
 import type { LocalToolServices } from '../engine/modes/agent/local-tools/local-tool.ts';
 import type { RunnerParts } from '../engine/modes/agent/runner.ts';
 import type { AgentRunner } from '../engine/modes/mode.ts';
-import type { ToolTable } from '../engine/tool-table.ts';
 import type { ModelService } from '../models/call/models.ts';
 import { createServiceMeter, paidEmbedder, paidSearcher } from '../models/paid-services.ts';
 import { createClassifier } from '../models/routing/classifier.ts';
@@ -72,7 +72,7 @@ export function composeEngine(parts: EngineParts) {
     leftToSpend: meter.left,
     classify: createClassifier({ ask: meter.ask, route: models.route, state, mode: values.aiManager }),
     webSearch: searchSettings(values),
-    admit: createRateLimits({ limits: context.limits.rates, state, clock }),
+    admit: createRateLimits(context.limits.rates, state, clock),
     promptLimit: promptSizeLimit(values),
     replyTokens: replyTokens(values),
     replyFormat: values.replyFormat,

@@ -10,11 +10,15 @@ import type { Permissions, ToolListing } from '../core/tool-host.ts';
 import type { Complete } from '../engine/complete.ts';
 import type { SendMessage } from '../engine/conversation.ts';
 import { createEngine } from '../engine/engine.ts';
-import { narrowExposure } from '../engine/exposure.ts';
+import {
+  catalogueVersion,
+  createPrompts,
+  createToolTable,
+  type KnownListings,
+  narrowExposure,
+} from '../engine/exposure.ts';
 import { createHost } from '../engine/host.ts';
 import { instructionsFor } from '../engine/offer.ts';
-import { createPrompts } from '../engine/prompts.ts';
-import { catalogueVersion, createToolTable, type KnownListings } from '../engine/tool-table.ts';
 import type { ModelService } from '../models/call/models.ts';
 import type { Meter } from '../models/spend-meter.ts';
 import { cliProviderId } from '../providers/external-cli/contract.ts';

@@ -74,11 +74,7 @@ function ownQuestion(given: Record<string, unknown>): string | undefined {
   return questionNames.find(name => name !== 'context' && typeof given[name] === 'string');
 }
 
-function oneStep(
-  rest: Record<string, unknown>,
-  texts: ReadonlyMap<string, string>,
-  question: string,
-): Record<string, unknown> {
+function oneStep(rest: Record<string, unknown>, texts: ReadonlyMap<string, string>, question: string) {
   // Whoever asks a question wants it answered, however sure he is.
   const { step, findings, confidence, [question]: own, ...others } = rest;
   const sure = confidence === undefined ? undefined : `confidence: ${String(confidence)}`;
@@ -96,11 +92,7 @@ function oneStep(
 const labelled = (texts: ReadonlyMap<string, string>, wanted: (name: string) => boolean): string[] =>
   [...texts].flatMap(([name, text]) => (wanted(name) ? [`${name.replaceAll('_', ' ')}: ${text}`] : []));
 
-function fillStep(
-  rest: Record<string, unknown>,
-  texts: ReadonlyMap<string, string>,
-  given: Record<string, unknown>,
-): NewerForm {
+function fillStep(rest: Record<string, unknown>, texts: ReadonlyMap<string, string>, given: Record<string, unknown>) {
   const asked = [...texts.keys()].filter(name => questionNames.some(question => question === name));
   const step = given.step === undefined ? asked.find(name => name !== 'current_analysis') : undefined;
   const analysis = given.findings === undefined && texts.has('current_analysis') ? 'current_analysis' : undefined;

@@ -112,17 +112,13 @@ export function fileError(codes: readonly SkipCode[], message: string, details: 
 /** Counts a call before its work begins; throws LIMIT, class `rate`, when there were too many. */
 export type Admit = (request: Pick<ToolRequest, 'name' | 'principal' | 'rateLimited'>) => Promise<void>;
 
-export interface RateLimitsParts {
-  /** Calls a minute of one client, by tool; others are not counted. */
-  limits: ReadonlyMap<string, number>;
-  state: SharedState;
-  clock: Clock;
-}
-
 const windowMs = 60_000;
 
-/** The times of the last minute's calls stand in the shared state, so that all processes on one store count together. */
-export function createRateLimits({ limits, state, clock }: RateLimitsParts): Admit {
+/**
+ * `limits`: calls a minute of one client, by tool; others are not counted. The times of the last minute's calls stand in the shared
+ * state, so that all processes on one store count together.
+ */
+export function createRateLimits(limits: ReadonlyMap<string, number>, state: SharedState, clock: Clock): Admit {
   return async ({ name, principal, rateLimited }) => {
     const limit = limits.get(name);
     if (!rateLimited || limit === undefined) return;

@@ -46,8 +46,8 @@ export interface PromptMode<Args> {
   kind: 'prompt';
   category: Category;
   effort: Effort;
-  /** The text that becomes the caller's turn. */
-  question(args: Args): string;
+  /** The text that becomes the caller's turn; absent: the field `prompt`. */
+  question?(args: Args): string;
   /** What the model is told to do, after everything else. */
   role: string;
   /** For tools about documents: their files, uploads and provider. */

@@ -60,12 +60,7 @@ export function createComplete(services: CompleteServices): Complete {
   };
 }
 
-async function inThread(
-  services: CompleteServices,
-  request: CompleteRequest,
-  reqId: RequestId,
-  found: Thread,
-): Promise<ServedAnswer> {
+async function inThread(services: CompleteServices, request: CompleteRequest, reqId: RequestId, found: Thread) {
   const { threads, newExchange } = services;
   const all = await maskedMessages(services, request, found.id);
   const preamble = all.filter(({ role }) => role === 'system');

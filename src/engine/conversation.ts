@@ -15,8 +15,9 @@ import { isSkip, parsePathReference } from '../workspace/paths.ts';
 import { readTextFile } from '../workspace/read-file.ts';
 import { searchWaitMs } from '../workspace/search-index/search-index.ts';
 import { observedCall } from './engine.ts';
-import { type AgentEvent, type AgentInput, type AgentResult, newMark } from './modes/agent/agent.ts';
+import { type AgentInput, type AgentResult, newMark } from './modes/agent/agent.ts';
 import type { AgentTool } from './modes/agent/local-tools/agent-tool.ts';
+import type { LocalToolServices } from './modes/agent/local-tools/local-tool.ts';
 import { createRefresher, createTriage } from './modes/agent/plan-run.ts';
 import { runAgent } from './modes/agent/run-agent.ts';
 
@@ -94,19 +95,19 @@ export type Retrieve = (message: string, around: { signal: AbortSignal }) => Ret
 type Retrieved = readonly (string | { source: string; text: string })[];
 
 /** The agent's local tools, for one run. */
-export type LocalToolsOf = (run: {
-  reqId: string;
-  scope: string;
-  tool: string;
-  owner: string;
-  root: string;
-}) => Promise<AgentTool[]>;
+export type LocalToolsOf = (
+  run: Pick<LocalToolServices, 'reqId' | 'scope' | 'tool' | 'owner' | 'root'>,
+) => Promise<AgentTool[]>;
 
 /** A text, or a file of the project whose text it is; one that can't be read adds nothing. */
 export type SystemLayer = { text: string } | { file: string };
 
-/** One request of a conversation that its caller keeps. */
-export interface SendMessageRequest {
+/** One request of a conversation that its caller keeps. `temperature`; absent: 0, where the model takes one. */
+export interface SendMessageRequest
+  extends Pick<
+    AgentInput,
+    'message' | 'tools' | 'temperature' | 'maxOutputTokens' | 'limits' | 'onToolCall' | 'onText' | 'onEvent' | 'signal'
+  > {
   owner: string;
   /** Absolute; where relative paths start. Within the roots. */
   root: string;
@@ -117,24 +118,14 @@ export interface SendMessageRequest {
   /** Layers of the system prompt, the most general first. */
   system: readonly SystemLayer[];
   context?: string;
-  message: string;
   files: readonly string[];
   /** What the project's index knows about the message goes along, or what this finds. */
   search: boolean | Retrieve;
   history: readonly Message[];
-  tools: readonly AgentTool[];
   /** Tools of the agent, by their names; `reads`: all that only read, `all`: all there are. */
   localTools: readonly string[];
-  /** Absent: 0, where the model takes one. */
-  temperature?: number;
   topP?: number;
-  maxOutputTokens?: number;
   maxCostUsd?: number;
-  limits?: AgentInput['limits'];
-  onToolCall?: AgentInput['onToolCall'];
-  onText?(delta: string): void;
-  onEvent?(event: AgentEvent): void;
-  signal: AbortSignal;
 }
 
 export interface SendMessageResult extends AgentResult {

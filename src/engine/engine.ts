@@ -17,13 +17,13 @@ import { safeCut } from '../core/text.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../core/tool-host.ts';
 import { dollars } from '../core/usage.ts';
 import type { Meter } from '../models/spend-meter.ts';
+import { maxToolNameLength, type ToolTable } from './exposure.ts';
 import { fanout } from './modes/ask-many/fanout.ts';
 import { panel } from './modes/ask-many/panel.ts';
 import { externalCli } from './modes/external-cli.ts';
 import type { Mode, ModeServices } from './modes/mode.ts';
 import { prompt } from './modes/prompt.ts';
 import { workflow } from './modes/workflow/workflow.ts';
-import { maxToolNameLength, type ToolTable } from './tool-table.ts';
 
 /** What the engine needs; modes receive it as `ModeServices`. */
 export interface EngineServices extends ModeServices {

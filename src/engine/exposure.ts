@@ -1,7 +1,12 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { schemaOf, type ToolSchema } from '../calls/argument-schema.ts';
+import { nearestNames } from '../calls/arguments.ts';
 import { workflowFields } from '../calls/fields.ts';
-import { defineTool, type ToolDefinition, workflowOf } from '../calls/tool.ts';
-import type { Permissions } from '../core/tool-host.ts';
+import { aliasOf, defineTool, kindTraits, type ToolDefinition, workflowOf } from '../calls/tool.ts';
+import { AppError, inputError, securityError } from '../core/errors.ts';
+import { safeCut } from '../core/text.ts';
+import type { HostPrompts, Permissions, PromptListing, ToolListing, ToolRequest } from '../core/tool-host.ts';
 import { alwaysOn, type ExposurePolicy, isLean, selectTools, unknownToolsets, type Withheld } from './offer.ts';
 
 /** All tools that work in steps, as one: what they have in common is said once. None where there are no such tools. */
@@ -131,4 +136,145 @@ function fits(name: string, [first = '', ...others]: readonly string[]): boolean
     at = found + part.length;
   }
   return name.length - last.length >= at && name.endsWith(last);
+}
+
+/** Raised by hand when a tool changes: major when callers must change, minor when they may. */
+export const release = '1.14.0';
+
+/** Version of the tools as callers see them: `1.1.0+` and eight characters of a hash over their schemas. */
+export function catalogueVersion(tools: readonly ToolListing[]): string {
+  const schemas = tools.map(({ name, inputSchema }) => [name, inputSchema]);
+  return `${release}+${createHash('sha256').update(JSON.stringify(schemas)).digest('hex').slice(0, 8)}`;
+}
+
+/** Longer ones are no names of ours and are cut wherever they are told. */
+export const maxToolNameLength = 80;
+
+interface Known {
+  tool: ToolDefinition;
+  schema: ToolSchema;
+}
+
+export interface ToolTable {
+  listings: readonly ToolListing[];
+  /** The tool that a request means, and the request in that tool's own words. Throws when there is none that may be used. */
+  lookUp(request: ToolRequest): Known & { request: ToolRequest };
+}
+
+/** Listings that are known already, by the very definition: one whose fields were narrowed is another. */
+export type KnownListings = ReadonlyMap<ToolDefinition, ToolListing>;
+
+export function createToolTable(
+  exposed: Pick<ExposedTools, 'tools' | 'unlisted' | 'readOnlyRefused' | 'withheld'>,
+  made?: KnownListings,
+): ToolTable {
+  const tools = new Map<string, Known>();
+  for (const tool of [...exposed.tools, ...exposed.unlisted]) {
+    tools.set(tool.name, { tool, schema: schemaOf(tool, made?.get(tool)) });
+  }
+
+  function lookUp(request: ToolRequest): Known & { request: ToolRequest } {
+    if (exposed.readOnlyRefused.has(request.name))
+      throw securityError(`${request.name} changes files or threads, and this server is read-only.`, {
+        class: 'read_only',
+        next: 'Continue without it, or ask the operator to turn off POLYLOGUE_READ_ONLY.',
+      });
+    const found = tools.get(request.name);
+    const withheld = exposed.withheld.get(request.name);
+    if (!found && withheld)
+      throw new AppError('config', `${request.name} is not offered: it ${withheld.why}.`, {
+        code: 'TOOL_NOT_FOUND',
+        class: 'validation',
+        next: withheld.next,
+        validationErrors: [{ field: 'name', error: 'not offered' }],
+      });
+    if (!found) throw unknownTool(safeCut(request.name, maxToolNameLength), [...tools.keys()]);
+    const alias = aliasOf(found.tool);
+    if (!alias) return { ...found, request };
+    const { by, to } = alias;
+    const { [by]: name, ...args } = request.arguments;
+    if (typeof name !== 'string' || !to.includes(name))
+      throw inputError(`${found.tool.name} needs ${by}: one of ${to.join(', ')}.`, {
+        next: `Send the same call with "${by}" set to one of them.`,
+        validationErrors: [{ field: by, error: 'missing or unknown', allowed: [...to] }],
+      });
+    return lookUp({ ...request, name, arguments: args });
+  }
+
+  return { listings: exposed.tools.flatMap(({ name }) => tools.get(name)?.schema.listing ?? []), lookUp };
+}
+
+function unknownTool(name: string, names: readonly string[]): AppError {
+  const near = nearestNames(name, names);
+  return new AppError('input', `Unknown tool "${name}".`, {
+    code: 'TOOL_NOT_FOUND',
+    class: 'validation',
+    next: `Did you mean ${near.join(', ')}? "tools/list" shows all tools.`,
+    validationErrors: [{ field: 'name', error: 'unknown tool', allowed: near }],
+  });
+}
+
+/** Commands that callers of PAL know by another name than the tool's. */
+const palNames: Readonly<Record<string, string>> = { thinkdeep: 'thinkdeeper', codereview: 'review' };
+
+const model = { name: 'model', description: 'Model to ask; omit to choose automatically', required: false };
+const thread = { name: 'continuation_id', description: 'Thread to continue, or "last"', required: false };
+const request = { name: 'request', description: 'What to work on', required: false };
+
+const goOn: PromptListing = {
+  name: 'continue',
+  title: 'Continue a thread',
+  description: 'Continue the newest thread of this project, or the one you name.',
+  arguments: [thread, model, request],
+};
+
+/** A command a tool, and one to go on with a thread. */
+export function createPrompts({ tools, unlisted }: Pick<ExposedTools, 'tools' | 'unlisted'>): HostPrompts {
+  const dispatcher = tools.find(aliasOf);
+  const callable = [...tools, ...unlisted].filter(tool => tool !== dispatcher);
+  const byName = new Map<string, ToolDefinition>();
+  for (const tool of callable) byName.set(palNames[tool.name] ?? tool.name, tool).set(tool.name, tool);
+  const listed = [...callable.map(listingOf), goOn];
+  const wayTo = (tool: ToolDefinition) =>
+    dispatcher && unlisted.includes(tool) && workflowOf(tool)
+      ? `"${dispatcher.name}" with kind "${tool.name}"`
+      : `"${tool.name}"`;
+  return {
+    list: () => listed,
+    text(name, args) {
+      const [base = '', ...suffix] = name.split(':');
+      const given = { ...args, ...(suffix.length > 0 && { model: suffix.join(':') }) };
+      if (base === goOn.name) return goOnText(given);
+      const tool = byName.get(base);
+      return tool && toolText(tool, wayTo(tool), given);
+    },
+  };
+}
+
+function listingOf(tool: ToolDefinition): PromptListing {
+  const { name, title, description, mode, effects } = tool;
+  const own = palNames[name] ?? name;
+  if (!kindTraits[mode.kind].continues) return { name: own, title, description, arguments: [request] };
+  const asks = effects.network ? [model] : [];
+  return { name: own, title, description, arguments: [request, ...asks, thread] };
+}
+
+type Given = Readonly<Record<string, string | undefined>>;
+
+function toolText(tool: ToolDefinition, way: string, { request: about, model: named, continuation_id: id }: Given) {
+  const settings = [named && `model "${named}"`, id && `continuation_id "${id}"`].filter(Boolean).join(' and ');
+  return [
+    `Use the Polylogue tool ${way}${settings && `, and give it ${settings}`}.`,
+    workflowOf(tool) && 'Work through every step and complete the required_actions between steps.',
+    about || 'It is about what was typed after the command, if anything; else what we are at in this conversation.',
+  ]
+    .filter(Boolean)
+    .join('\n');
+}
+
+function goOnText({ request: about, model: named, continuation_id: id }: Given): string {
+  const settings = [`continuation_id "${id || 'last'}"`, named && `model "${named}"`].filter(Boolean).join(' and ');
+  return `Go on with our Polylogue thread: use the tool that it was last used with, or "chat", and give it ${settings}.\n${
+    about || 'Take up what was typed after the command, if anything; else the point where it stopped.'
+  }`;
 }

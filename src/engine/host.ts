@@ -1,9 +1,9 @@
 import type { ModelActions } from '../calls/action-context.ts';
 import type { IdempotentCalls } from '../calls/durable/idempotent-calls.ts';
 import type { Jobs } from '../calls/durable/jobs.ts';
-import { abortOnDisconnect, detachLong } from '../calls/durable/long-calls.ts';
+import { abortOnDisconnect, type DetachOptions, detachLong } from '../calls/durable/long-calls.ts';
 import { type CallWorld, idempotencyTraits } from '../calls/durable/operation-log.ts';
-import { type ReplyFormat, renderReply } from '../calls/format-reply.ts';
+import { renderReply } from '../calls/format-reply.ts';
 import { isAppError } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';
 import type { Job } from '../core/job.ts';
@@ -254,7 +254,7 @@ function jobListing({ id, tool, status, createdAt }: Job): ResourceListing {
   return { uri: `${scheme}jobs/${id}`, name: id, title: `${tool}: ${status}`, description, mimeType: json };
 }
 
-export interface HostOptions {
+export interface HostOptions extends Omit<DetachOptions, 'jobs' | 'takesLong'> {
   /** The pipeline of a call. */
   engine: Pick<ToolHost, 'list' | 'call'>;
   /** One bill for a call that is sent again. */
@@ -266,13 +266,8 @@ export interface HostOptions {
   threads: Threads;
   jobs: Jobs;
   models: ModelActions;
-  clock: Clock;
-  emit: Emit;
-  replyFormat: ReplyFormat;
   /** The most tokens of one reply. */
   replyTokens: number;
-  /** Milliseconds that a client waits for a call. */
-  patience(client: string | undefined): number;
 }
 
 const maxCompletions = 100;

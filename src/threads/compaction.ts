@@ -151,7 +151,10 @@ export function compact(request: CompactionRequest): Compaction {
   );
   const upToSeq = (kept.firstSeq ?? thread.seq + 1) - 1;
   const compaction = { window: windowClass, upToSeq, summary: '', trims: kept.trims, createdAt: now };
-  return { ...compaction, summary: summarise(droppedTurns(thread, compaction), summaryBudget) };
+  const dropped = droppedTurns(thread, compaction);
+  const head = headOf(dropped, summaryBudget);
+  const rest = dropped.length === 0 ? '' : extract(dropped, summaryBudget - estimateTokens(head));
+  return { ...compaction, summary: head + rest };
 }
 
 function exchangesOf(turns: readonly StoredTurn[]): StoredTurn[][] {
@@ -240,12 +243,6 @@ export function withSummary(compaction: Compaction, dropped: readonly StoredTurn
   const made = () => `${headOf(dropped, budget)}${lines.join('\n')}${filesLine(dropped)}`;
   while (lines.length > 0 && estimateTokens(made()) > budget) lines.length = Math.floor(lines.length * 0.9);
   return lines.length === 0 ? compaction : { ...compaction, summary: made() };
-}
-
-function summarise(dropped: readonly StoredTurn[], budget: number): string {
-  const head = headOf(dropped, budget);
-  if (dropped.length === 0) return head;
-  return `${head}${extract(dropped, budget - estimateTokens(head))}`;
 }
 
 function headOf(dropped: readonly StoredTurn[], budget: number): string {

@@ -4,7 +4,7 @@ import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { Compaction, ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../core/thread.ts';
 import type { Lookup, Store, ThreadChange } from '../storage/store.ts';
-import { createThreadLocks, type WithThreadLock, warnFrom } from './locks.ts';
+import { createThreadLocks, type LeaseOptions, type WithThreadLock, warnFrom } from './locks.ts';
 
 /** Whose thread, and where it lives. */
 export interface ThreadScope {
@@ -20,22 +20,20 @@ const maxAncestors = 20;
 /** The id that a caller means: a UUID, or `last` for the newest thread of the workspace. */
 export async function idFor(store: Store, reference: string, place: ThreadScope, now: number): Promise<ThreadId> {
   if (isThreadId(reference)) return reference;
-  if (reference === 'last') return newest(store, place, now);
+  if (reference === 'last') {
+    const [head] = await store.list({ ...place, limit: 1, now });
+    if (head) return head.id;
+    throw new AppError('input', '"last" matches nothing: this project has no threads yet.', {
+      code: 'THREAD_NOT_FOUND',
+      class: 'validation',
+      next: 'Call any tool without continuation_id to start a thread.',
+    });
+  }
   // Half of a secret is not known as one any more: of what is too long for an id, only the beginning is shown.
   const shown = reference.length > maxIdLength ? `${safeCut(reference, 12)}…` : reference;
   throw inputError(`Invalid continuation_id "${shown}": expected the UUID from a continuation_offer, or "last".`, {
     next: 'Send the id exactly as it was given, or "last" for the newest thread of this project; a question without one begins a new thread.',
     validationErrors: [{ field: 'continuation_id', error: 'not a UUID', allowed: ['a UUID', 'last'] }],
-  });
-}
-
-async function newest(store: Store, place: ThreadScope, now: number): Promise<ThreadId> {
-  const [head] = await store.list({ ...place, limit: 1, now });
-  if (head) return head.id;
-  throw new AppError('input', '"last" matches nothing: this project has no threads yet.', {
-    code: 'THREAD_NOT_FOUND',
-    class: 'validation',
-    next: 'Call any tool without continuation_id to start a thread.',
   });
 }
 
@@ -173,11 +171,8 @@ const firstAfterMs = 30_000;
 
 const everyMs = 86_400_000;
 
-export interface ThreadsOptions {
-  store: Store;
-  clock: Clock;
+export interface ThreadsOptions extends Omit<LeaseOptions, 'holder'> {
   random: Random;
-  emit: Emit;
   /** Hours after its last use until a thread expires; absent: the store's own default. */
   timeoutHours?: number;
 }

@@ -28,7 +28,6 @@ export const chat = defineTool({
     category: 'fast_response',
     effort: 'medium',
     generatesCode: true,
-    question: args => args.prompt,
     role: [
       'Answer the newest question above, as a peer would.',
       'Work out what is really being asked. Give your view first, then the reasons, the edge cases and what to do next.',

@@ -14,7 +14,7 @@ describe('rate limits', () => {
 
   it('let as many calls a minute through as they say, and tell when the next one may come', async () => {
     const clock = manualClock();
-    const admit = createRateLimits({ limits, state: createLocalState(clock), clock });
+    const admit = createRateLimits(limits, createLocalState(clock), clock);
     await admit(request());
     await clock.advance(20_000);
     await admit(request());
@@ -31,7 +31,7 @@ describe('rate limits', () => {
 
   it('count each client, owner and tool by itself, and only clients', async () => {
     const clock = manualClock();
-    const admit = createRateLimits({ limits, state: createLocalState(clock), clock });
+    const admit = createRateLimits(limits, createLocalState(clock), clock);
     const others = [
       request({ name: 'debug' }),
       request({ rateLimited: undefined }),
@@ -46,7 +46,7 @@ describe('rate limits', () => {
   it('count together what processes do on one state, none too many when they come at once', async () => {
     const clock = manualClock();
     const state = createLocalState(clock);
-    const doors = [1, 2, 3].map(() => createRateLimits({ limits, state, clock }));
+    const doors = [1, 2, 3].map(() => createRateLimits(limits, state, clock));
     const ended = await Promise.allSettled(doors.flatMap(admit => [admit(request()), admit(request())]));
     expect(ended.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
   });

@@ -93,8 +93,8 @@ async function followStore(): Promise<void> {
 async function followTool(): Promise<void> {
   const text = await page('add-a-tool');
   expect(await writeFiles(text)).toEqual([]);
-  const [, major = '', minor = ''] = /release = '(\d+)\.(\d+)\.\d+'/.exec(await read('src/engine/tool-table.ts')) ?? [];
-  await edit('src/engine/tool-table.ts', `release = '${major}.${minor}.`, `release = '${major}.${Number(minor) + 1}.`);
+  const [, major = '', minor = ''] = /release = '(\d+)\.(\d+)\.\d+'/.exec(await read('src/engine/exposure.ts')) ?? [];
+  await edit('src/engine/exposure.ts', `release = '${major}.${minor}.`, `release = '${major}.${Number(minor) + 1}.`);
   await follow(block(text, 'sh'));
 }
 
@@ -192,7 +192,7 @@ describe('the recipe for a tool, followed by the letter', () => {
     const { release, tools } = JSON.parse(await read('test/fixtures/catalogue.json'));
     const listed = tools.find(({ name }: { name: string }) => name === 'summarize_text');
     expect(listed.inputSchema).toMatchObject({ required: ['text'], properties: { text: { type: 'string' } } });
-    expect(await read('src/engine/tool-table.ts')).toContain(`release = '${release}'`);
+    expect(await read('src/engine/exposure.ts')).toContain(`release = '${release}'`);
     expect(await passed('test/tools/summarize-text.test.ts')).toHaveLength(1);
   });
 });

@@ -2,10 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { schemaOf } from '../../src/calls/argument-schema.ts';
 import { workflowOf } from '../../src/calls/tool.ts';
-import { exposeTools } from '../../src/engine/exposure.ts';
+import { catalogueVersion, createPrompts, createToolTable, exposeTools } from '../../src/engine/exposure.ts';
 import { type ExposurePolicy, instructionsFor, offerOf, selectTools } from '../../src/engine/offer.ts';
-import { createPrompts } from '../../src/engine/prompts.ts';
-import { catalogueVersion, createToolTable } from '../../src/engine/tool-table.ts';
 import { tools } from '../../src/tools/index.gen.ts';
 import { offered as generated } from '../../src/tools/offered.gen.ts';
 
@@ -101,7 +99,7 @@ describe('the tools that are offered', () => {
     const listings = tools.map(tool => schemaOf(tool).listing);
     const snapshot = JSON.parse(readFileSync(new URL('../fixtures/catalogue.json', import.meta.url), 'utf8'));
     const release = catalogueVersion(listings).split('+')[0];
-    // After a change of a tool: raise `release` in src/engine/tool-table.ts, then run "npm run snapshot".
+    // After a change of a tool: raise `release` in src/engine/exposure.ts, then run "npm run snapshot".
     expect({ release, tools: JSON.parse(JSON.stringify(listings)) }).toEqual(snapshot);
   });
 });

@@ -84,11 +84,7 @@ const tooLong = (room: number): Error =>
   });
 
 /** Never over what is there: the file gets a number then. */
-async function write(
-  { sandbox, random, files }: TransferParts,
-  path: string,
-  text: AsyncIterable<string>,
-): Promise<string> {
+async function write({ sandbox, random, files }: TransferParts, path: string, text: AsyncIterable<string>) {
   const put = async () => {
     checkTarget(sandbox, path);
     const name = basename(path);
@@ -99,11 +95,7 @@ async function write(
   return files.writing(path, put);
 }
 
-async function* bytesOf(
-  sandbox: Sandbox,
-  path: string,
-  reportRead: (code?: SkipCode) => void,
-): AsyncGenerator<Uint8Array> {
+async function* bytesOf(sandbox: Sandbox, path: string, reportRead: (code?: SkipCode) => void) {
   const opened = await sandbox.open(path);
   reportRead(isSkip(opened) ? opened.code : undefined);
   if (isSkip(opened)) throw unreadable(opened);
@@ -119,9 +111,8 @@ function pathOf(field: string, value: string, root: string, home: string): strin
   });
 }
 
-function unreadable({ path, code, reason }: Skip): Error {
-  return fileError([code], `${path} cannot be read: ${reason}`, {
+const unreadable = ({ path, code, reason }: Skip): Error =>
+  fileError([code], `${path} cannot be read: ${reason}`, {
     next: 'Name a file inside the project that was exported with format jsonl.',
     validationErrors: [{ field: 'file_path', error: `${code}: ${path}` }],
   });
-}

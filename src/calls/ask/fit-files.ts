@@ -183,12 +183,7 @@ async function placeWhole(
 }
 
 /** A named file that does not fit: what it declares or says, and the lines that matter or else its first ones. */
-async function placeShort(
-  request: FileInclusion,
-  out: IncludedFiles,
-  file: CollectedFile,
-  sharers: number,
-): Promise<void> {
+async function placeShort(request: FileInclusion, out: IncludedFiles, file: CollectedFile, sharers: number) {
   const { services, call } = request;
   const { fileShortener } = services;
   const shown = await masked(request, file);

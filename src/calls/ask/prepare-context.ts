@@ -113,11 +113,7 @@ const surplusMargin = 1.05;
  * Estimates are right for what people and programs write; a text of random characters can be three times as dear. So a
  * prompt that might exceed the window (its bytes bound its tokens) is counted, and made anew by the measured price if it does.
  */
-async function fittingPrompt(
-  services: CallServices,
-  call: RoutedCall,
-  parts: Omit<PromptParts, 'factor'>,
-): Promise<Prompt> {
+async function fittingPrompt(services: CallServices, call: RoutedCall, parts: Omit<PromptParts, 'factor'>) {
   const { model } = call.candidates[0];
   const family = tokenFactor(model.id);
   let factor = family;

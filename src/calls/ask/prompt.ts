@@ -114,12 +114,7 @@ export function refuseIfNothingReadable(
   });
 }
 
-async function embedChange(
-  request: FileInclusion,
-  out: IncludedFiles,
-  before: PromptFile,
-  file: TextFile,
-): Promise<void> {
+async function embedChange(request: FileInclusion, out: IncludedFiles, before: PromptFile, file: TextFile) {
   const { base, text, found } = await masked(request, file);
   countMasked(out, found);
   out.report.changed.push(printablePath(file.path));
@@ -137,12 +132,7 @@ async function embedChange(
 /** A removed line gets a dash in front and can so come to look like a marker of ours; then the file is sent whole. */
 const markerLike = /^--- (?:BEGIN|END|FILE) /m;
 
-async function plainDiff(
-  { services, call }: FileInclusion,
-  path: string,
-  before: string,
-  after: string,
-): Promise<string | undefined> {
+async function plainDiff({ services, call }: FileInclusion, path: string, before: string, after: string) {
   const diff = await services.pool.diff({ path, before, after }, call.signal);
   return diff !== undefined && markerLike.test(diff) ? undefined : diff;
 }

@@ -137,12 +137,7 @@ function memoized<Value>(make: () => Promise<Value>): () => Promise<Value> {
   };
 }
 
-function emitRoute(
-  emit: Emit,
-  { reqId, tool }: ThreadedCall,
-  resolution: Resolution,
-  opinion: Opinion | undefined,
-): void {
+function emitRoute(emit: Emit, { reqId, tool }: ThreadedCall, resolution: Resolution, opinion: Opinion | undefined) {
   const { plan, candidates, requested } = resolution;
   if (!plan) return;
   emit({

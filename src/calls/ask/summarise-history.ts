@@ -156,12 +156,7 @@ interface Spending {
   costUsd?: number;
 }
 
-async function summarised(
-  services: SummaryServices,
-  call: RoutedCall,
-  compaction: Compaction,
-  spent: Spending,
-): Promise<Compaction | undefined> {
+async function summarised(services: SummaryServices, call: RoutedCall, compaction: Compaction, spent: Spending) {
   const dropped = droppedTurns(call.thread, compaction);
   const parts = materialOf(call, compaction);
   const room = summaryRoom(compaction, dropped);
@@ -208,10 +203,7 @@ function turnText(turn: StoredTurn): string {
  * learns of a thread through its summary (where one provider serves many makers, of the same maker), and never dearer than
  * who answers.
  */
-async function writerFor(
-  { compactionModel: model, route }: SummaryServices,
-  call: RoutedCall,
-): Promise<Candidate | undefined> {
+async function writerFor({ compactionModel: model, route }: SummaryServices, call: RoutedCall) {
   const request = { category: 'fast_response' as const, needs: {}, effort: 'minimal' as const };
   if (model !== undefined && model !== 'auto')
     return (await route({ ...request, name: model, allowFallback: false })).candidates[0];

@@ -250,7 +250,11 @@ export async function fingerprintCall(
     if (own !== undefined && own.length > 0 && own.length <= maxKeyLength) {
       return { key: hashOf(canonical(['named', ...place, own])), same, named: true, client, folders: [], edits };
     }
-    const thread = await threadOf(options, request);
+    const isLast = request.arguments.continuation_id === 'last';
+    // What it means now; an id is part of the arguments anyway.
+    const thread = isLast
+      ? (await options.threads.findHead('last', { owner: principal.owner, workspace: principal.root })).id
+      : '';
     const { files, folders } = edits ? { files: [], folders: [] } : await pathsOf(options, request, writesTo);
     // A search looks into all of the project, whatever it finds there.
     if (!edits && /^\s*true\s*$/i.test(String(request.arguments.use_search))) folders.push(principal.root);
@@ -260,16 +264,6 @@ export async function fingerprintCall(
     // Such as a thread that is not there, or arguments of a form that is refused: the call itself will be told.
     return undefined;
   }
-}
-
-/** What `last` means now; an id is part of the arguments anyway. */
-async function threadOf(
-  { threads }: Pick<CallWorld, 'threads'>,
-  { arguments: args, principal }: ToolRequest,
-): Promise<string> {
-  if (args.continuation_id !== 'last') return '';
-  const place = { owner: principal.owner, workspace: principal.root };
-  return (await threads.findHead('last', place)).id;
 }
 
 /** The files that a call names, as they are at this moment, and the folders. */

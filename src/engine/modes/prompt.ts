@@ -5,7 +5,7 @@ import type { AnsweredCall, ThreadedCall } from '../../calls/call-record.ts';
 import { type Reply, readControlStatus, wishIn } from '../../calls/reply.ts';
 import type { DocumentQuestion, PromptMode } from '../../calls/tool.ts';
 import { inputError, isAppError } from '../../core/errors.ts';
-import { type JsonObject, textsIn } from '../../core/json.ts';
+import { type JsonObject, textIn, textsIn } from '../../core/json.ts';
 import { isCut } from '../../models/ask-model.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import { locateReference, readTextFile } from '../../workspace/read-file.ts';
@@ -125,7 +125,8 @@ export const prompt: Mode<Definition> = {
 async function ask(mode: Definition, call: ThreadedCall, services: CallServices): Promise<Reply> {
   const { args } = call;
   const named = textsIn(args.absolute_file_paths ?? args.relevant_files);
-  const { question, files: others } = await questionOf(mode.question(args), named, call, services);
+  const asked = mode.question?.(args) ?? textIn(args.prompt);
+  const { question, files: others } = await questionOf(asked, named, call, services);
   const subject = mode.documents && (await documentSubject(mode.documents(args), call, services));
   const files = subject?.files ?? others;
   const directory = typeof args[directoryField] === 'string' ? args[directoryField] : undefined;
@@ -193,7 +194,7 @@ async function deliver(
   services: CallServices,
   directory: string | undefined,
   { answer, said, reqId, tool }: AnsweredCall,
-): Promise<Delivery> {
+): Promise<{ text: string; document: JsonObject }> {
   const generated = directory !== undefined && answer.model.allowCodeGeneration ? splitGeneratedCode(said) : undefined;
   if (!generated || directory === undefined) return { text: answer.text, document: {} };
   if (!tool.effects.writes) {
@@ -205,12 +206,8 @@ async function deliver(
   try {
     // It is no file that they stood in, and whoever reads it next may send it to any vendor.
     const masked = maskedLines(generated.code);
-    const { path, replaced } = await writeInside(services.sandbox, {
-      directory,
-      name: artifactName,
-      text: generated.code,
-      unique: reqId,
-    });
+    const artifact = { directory, name: artifactName, text: generated.code, unique: reqId };
+    const { path, replaced } = await writeInside(services.sandbox, artifact);
     services.emit({ type: 'files.written', reqId, tool: tool.name, path });
     // From the masked text: a local model may repeat a secret that it read in a file.
     const rest = splitGeneratedCode(answer.text)?.rest ?? '';
@@ -224,14 +221,7 @@ async function deliver(
     const reason = error instanceof Error ? error.message : String(error);
     const code = isAppError(error) ? error.details.code : 'INTERNAL_SERVER_ERROR';
     services.emit({ type: 'files.written', reqId, tool: tool.name, path: join(directory, artifactName), code });
-    return {
-      text: `${answer.text}\n\nWARNING: the code could not be written to ${directory}: ${reason}`,
-      document: {},
-    };
+    const warning = `WARNING: the code could not be written to ${directory}: ${reason}`;
+    return { text: `${answer.text}\n\n${warning}`, document: {} };
   }
-}
-
-interface Delivery {
-  text: string;
-  document: JsonObject;
 }

@@ -90,11 +90,7 @@ const maxTurns = 32;
  * Reads the file again and writes its records; the thread gets its title and its time with the last change. When anything fails
  * on the way, what was written goes again. Answers how many secrets were masked, by kind.
  */
-async function writeRecords(
-  parts: ImportParts,
-  { open, place, signal, onProgress }: ImportOptions,
-  survey: Survey,
-): Promise<Imported['masked']> {
+async function writeRecords(parts: ImportParts, { open, place, signal, onProgress }: ImportOptions, survey: Survey) {
   const masks = createRecordMask(parts.mask, survey.id, survey.masks);
   const writer = createWriter(parts, place, survey.id);
   let last = '';

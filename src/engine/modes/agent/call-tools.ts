@@ -90,13 +90,7 @@ const refusal = (
   seen: [],
 });
 
-async function callTool(
-  parts: AgentParts,
-  input: AgentInput,
-  call: ToolCall,
-  round: Round,
-  calls: number,
-): Promise<CallOutcome | null> {
+async function callTool(parts: AgentParts, input: AgentInput, call: ToolCall, round: Round, calls: number) {
   throwIfAborted(input.signal);
   const { number } = round;
   const began = parts.clock.monotonic();

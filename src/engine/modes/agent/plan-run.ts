@@ -171,10 +171,7 @@ export function answerOf(result: AgentResult, { changed }: RunRecord, latencyMs:
   const { text, candidate, usage, costUsd, stopReason, attempts, warnings } = result;
   const written = changed.map(path => `- ${printablePath(path)}`);
   return {
-    text:
-      written.length === 0
-        ? text
-        : [text, `Files that this run of the agent wrote:\n${written.join('\n')}`].join('\n\n'),
+    text: written.length === 0 ? text : `${text}\n\nFiles that this run of the agent wrote:\n${written.join('\n')}`,
     model: candidate.model,
     candidate,
     usage,
@@ -227,13 +224,6 @@ const schemaOf = (decisions: readonly string[]): JsonObject => ({
   required: ['decision'],
 });
 
-export interface Asking {
-  /** Of the run; keys of questions begin with it. */
-  id: string;
-  /** Undefined where nobody can be asked; `later`: the answer comes with another call, until which the run stops. */
-  ask(question: UserQuestion): Promise<UserAnswer | 'later' | undefined>;
-}
-
 /** Clients give up after eight such answers to one call. */
 export const maxQuestions = 7;
 
@@ -259,8 +249,11 @@ export interface Gate {
 /** The gate of a run: what the policy does not allow is asked, one call at a time; what nobody allows is refused. */
 export function createApprovals(
   policy: ApprovalPolicy,
-  { id, ask }: Asking,
-  gate: Gate = { allowed: [], asked: 0 },
+  /** Of the run; keys of questions begin with it. */
+  id: string,
+  gate: Gate,
+  /** Undefined where nobody can be asked; `later`: the answer comes with another call, until which the run stops. */
+  ask: (question: UserQuestion) => Promise<UserAnswer | 'later' | undefined>,
 ): NonNullable<AgentInput['onToolCall']> {
   let before: Promise<unknown> = Promise.resolve();
 

@@ -7,15 +7,14 @@ import { type Reply, successReply } from '../../../calls/reply.ts';
 import type { AppEvent } from '../../../core/events.ts';
 import type { ThreadId } from '../../../core/ids.ts';
 import type { Candidate, Candidates } from '../../../core/model.ts';
-import type { Mask, Random, SharedState } from '../../../core/ports.ts';
+import type { Random, SharedState } from '../../../core/ports.ts';
 import { printablePath } from '../../../core/text.ts';
 import type { UserQuestion } from '../../../core/tool-host.ts';
 import type { AskModel } from '../../../models/ask-model.ts';
 import { callLimit } from '../../../models/budget.ts';
-import type { Resolution } from '../../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
 import type { Meter } from '../../../models/spend-meter.ts';
-import { scopesOf, type Threads } from '../../../threads/threads.ts';
+import { scopesOf } from '../../../threads/threads.ts';
 import { isSkip } from '../../../workspace/paths.ts';
 import type { AgentRunner } from '../mode.ts';
 import { type AgentInput, type AgentResult, agentLimits, newMark } from './agent.ts';
@@ -43,14 +42,11 @@ import { runUntilStopped } from './run-agent.ts';
 import { cannotContinue, type Run, restoreRun, type StoredRun, type WaitingRun, WaitingRuns } from './waiting-runs.ts';
 
 export interface RunnerParts
-  extends Omit<LocalToolServices, 'reqId' | 'scope' | 'earlierScopes' | 'tool' | 'owner' | 'root'> {
-  threads: Threads;
+  extends Omit<LocalToolServices, 'reqId' | 'scope' | 'earlierScopes' | 'tool' | 'owner' | 'root'>,
+    Pick<CallServices, 'threads' | 'askModel' | 'route'> {
   state: SharedState;
-  askModel: AskModel;
-  route(request: ModelRequest): Promise<Resolution>;
   meter: Pick<Meter, 'begin'>;
   random: Random;
-  mask: Mask;
   policy: ApprovalPolicy;
   /** US dollars for one call; absent: no limit. */
   perRequest?: number;
@@ -168,13 +164,7 @@ interface Earlier {
 
 type WorkParts = RunnerParts & { waitingRuns: WaitingRuns };
 
-async function work(
-  parts: WorkParts,
-  run: Run,
-  call: ThreadedCall,
-  services: CallServices,
-  earlier?: Earlier,
-): Promise<Reply> {
+async function work(parts: WorkParts, run: Run, call: ThreadedCall, services: CallServices, earlier?: Earlier) {
   const { record } = run;
   const emit = (event: AppEvent) => {
     const isNew = event.type === 'files.written' && event.code === undefined && !record.changed.includes(event.path);
@@ -286,7 +276,7 @@ async function perform(
         ...{ mark, reqId, scope, tool: tool.name, candidates, signal, tools },
         payer: { owner, thread: thread.id },
         cacheKey: thread.id,
-        onToolCall: createApprovals(parts.policy, { id: run.id, ask: later }, gate),
+        onToolCall: createApprovals(parts.policy, run.id, gate, later),
         // Without a listener, an answer that breaks off can be asked for again.
         ...(request.onText && { onText: request.onText }),
         onProgress: delta => progress.streamed(delta),

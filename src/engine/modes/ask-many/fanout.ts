@@ -99,17 +99,11 @@ async function intoFiles(run: FanoutRun, mode: FanoutMode, question: string): Pr
   return answered(run, document);
 }
 
-interface Decision {
-  ceo: WrittenAnswer;
-  paths: readonly string[];
-  error?: AppError;
-}
-
 async function decided(
   run: FanoutRun,
   writer: AnswerWriter,
   { decider, prompt, extension }: { decider: Target; prompt: string; extension: string },
-): Promise<Decision> {
+): Promise<{ ceo: WrittenAnswer; paths: readonly string[]; error?: AppError }> {
   const asked = await writer.text('ceo_prompt', 'xml', prompt);
   const outcome = await decide(run, decider, prompt);
   const promptFile = { prompt_file: asked.path, file_error: asked.facts.file_error };
@@ -189,10 +183,7 @@ export async function replyWith(
   }));
 }
 
-async function keep(
-  run: FanoutRun,
-  entries: readonly TargetEntry[],
-): Promise<{ kept: readonly (Kept | undefined)[]; warnings: string[] }> {
+async function keep(run: FanoutRun, entries: readonly TargetEntry[]) {
   const { services, call, text, spent } = run;
   const { threads } = services;
   const { content, offsets } = joined(entries);
@@ -208,12 +199,8 @@ async function keep(
   const tokens = spent.usage.input + spent.usage.output;
   try {
     const started = { ...blank, title: titleOf(text) };
-    const thread = await threads.add(started, exchange, {
-      turns,
-      status: 'done',
-      tokens,
-      costUsd: spent.costUsd,
-    });
+    const addition = { turns, status: 'done' as const, tokens, costUsd: spent.costUsd };
+    const thread = await threads.add(started, exchange, addition);
     return { kept: offsets.map(offset => offset && { thread: thread.id, seq: 2, ...offset }), warnings: [] };
   } catch (error) {
     // The beginnings are worth having; the reply says that there is no more.

@@ -118,9 +118,8 @@ export async function panelReply(run: PanelRun, result: PanelResult): Promise<Re
       total_models: names.length,
     },
   };
-  return successReply(
-    fitting(envelope, result, { thread: ended.thread.id, seq: ended.turn.seq }, services.replyTokens),
-  );
+  const place = { thread: ended.thread.id, seq: ended.turn.seq };
+  return successReply(fitting(envelope, result, place, services.replyTokens));
 }
 
 function warningsOf({ target, outcome }: PanelistResponse): string[] {

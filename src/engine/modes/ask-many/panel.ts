@@ -92,12 +92,7 @@ function stepContribution({ stepNumber, step, findings }: StepCall, { models }: 
 
 const ownView = (findings: string): string => findings && `The caller’s own view: ${findings}`;
 
-async function storedReply(
-  run: PanelRun,
-  wanted: StepCall,
-  progress: PanelProgress,
-  response: PanelistResponse,
-): Promise<Reply> {
+async function storedReply(run: PanelRun, wanted: StepCall, progress: PanelProgress, response: PanelistResponse) {
   const { call } = run;
   const { outcome, target } = response;
   const { prompt, who } = target;
@@ -174,11 +169,7 @@ function heardOf(response: PanelistResponse, turn: number): HeardPanelist {
 
 const isOver = ({ heard, models }: PanelProgress): boolean => heard.length >= models.length;
 
-function stepDocument(
-  { step, stepNumber, findings }: StepCall,
-  progress: PanelProgress,
-  response: JsonObject,
-): JsonObject {
+function stepDocument({ step, stepNumber, findings }: StepCall, progress: PanelProgress, response: JsonObject) {
   const { heard, models } = progress;
   const last = isOver(progress);
   const status = last

@@ -61,10 +61,8 @@ export async function resolvePanelists(
     const target = await resolveTarget(services, { ...request, name: wanted.model });
     panelists.push({ ...wanted, ...target, label: labelOf(index) });
   }
-  refuseTwins(
-    panelists.filter(panelist => 'candidates' in panelist.who),
-    panelist => identityOf(panelist),
-  );
+  const known = panelists.filter(panelist => 'candidates' in panelist.who);
+  refuseTwins(known, identityOf);
   return panelists;
 }
 
@@ -113,13 +111,8 @@ export async function choosePanel(services: Router, request: Request): Promise<P
   for (const [index, candidate] of chosen.entries()) {
     const standIn = await standInFor(services, sharing, candidate, taken);
     taken.push(...standIn);
-    panelists.push({
-      model: modelName(candidate),
-      stance: 'neutral',
-      label: labelOf(index),
-      who: { candidates: [candidate, ...standIn] },
-      warnings: [],
-    });
+    const who: Target['who'] = { candidates: [candidate, ...standIn] };
+    panelists.push({ model: modelName(candidate), stance: 'neutral', label: labelOf(index), who, warnings: [] });
   }
   return panelists;
 }
@@ -214,16 +207,15 @@ export function panelCallOf(args: Record<string, unknown>): (SingleCallPanel | S
   const isFilledIn = given.step === undefined && given.prompt !== undefined && number === 1 && total === 1 && !more;
   if (given.step_number !== undefined && !isFilledIn) {
     const step = given.step ?? given.prompt;
-    if (step === undefined) throw missing(['step'], 'Send "step": in step 1 the proposal, later your notes.');
+    if (step === undefined) throw missing('step', 'Send "step": in step 1 the proposal, later your notes.');
     const ignored = given.step !== undefined && given.prompt !== undefined;
     const warnings = ignored ? ['"prompt" is for calls without step_number; it was ignored.'] : [];
     return { ...shared, kind: 'step', step, stepNumber: given.step_number, warnings };
   }
   if (given.prompt === undefined) {
-    throw missing(
-      ['prompt'],
-      'Send "prompt" with the proposal to ask all models at once, or "step" with step_number 1 and "models" to ask one model a call.',
-    );
+    const next =
+      'Send "prompt" with the proposal to ask all models at once, or "step" with step_number 1 and "models" to ask one model a call.';
+    throw missing('prompt', next);
   }
   const { prompt, rounds = 1, synthesizer } = given;
   return { ...shared, kind: 'at once', proposal: prompt, rounds, synthesizer, warnings: [] };
@@ -249,11 +241,11 @@ function panelistOf(text: string): PanelistRequest {
   );
 }
 
-const missing = (names: readonly string[], next: string): Error =>
-  inputError(`consensus needs ${names.map(name => `"${name}"`).join(', ')}.`, {
+const missing = (field: string, next: string): Error =>
+  inputError(`consensus needs "${field}".`, {
     code: 'MISSING_PARAMETER',
     next,
-    validationErrors: names.map(field => ({ field, error: 'missing' })),
+    validationErrors: [{ field, error: 'missing' }],
   });
 
 /** What came of an earlier step, in short: the thread has the whole. */
@@ -314,7 +306,7 @@ function placeWarnings(stepNumber: number, at: number, { heard }: PanelProgress)
 function withoutModels(stepNumber: number, threadGiven: boolean): Error {
   const again =
     'Send step 1 again with models: [{model, stance}]; or "prompt" instead of the steps to have three chosen and asked at once.';
-  if (stepNumber === 1) return missing(['models'], again);
+  if (stepNumber === 1) return missing('models', again);
   const why = threadGiven ? 'in a thread without a consensus' : 'without continuation_id';
   return inputError(`consensus was sent step ${stepNumber} ${why}, so the steps before it are unknown.`, {
     next: `Send the continuation_id that the reply to step 1 gave, or "last" for the newest thread of this project. ${again}`,

@@ -245,10 +245,7 @@ async function ask({ services, call, scope }: FanoutRun, candidates: Candidates,
 }
 
 /** Tokens of the prompt, and of the answer's room beside it. Throws LIMIT with the numbers when the prompt does not fit. */
-async function roomFor(
-  candidate: Candidate,
-  { messages, counted }: TargetPrompt,
-): Promise<{ tokens: number; room: number }> {
+async function roomFor(candidate: Candidate, { messages, counted }: TargetPrompt) {
   const { window, maxOutput, id } = candidate.model;
   const factor = tokenFactor(id);
   const { answer: room } = planBudget({ window, maxOutput, reserved: 0 });

@@ -136,11 +136,7 @@ async function takeStep(mode: Definition, call: ThreadedCall, services: ModeServ
 }
 
 /** What a step comes to without an expert; undefined: one is to be asked. */
-async function endWithoutExpert(
-  stepCall: StepCall,
-  before: WorkflowProgress | undefined,
-  services: ModeServices,
-): Promise<LocalTurn | undefined> {
+async function endWithoutExpert(stepCall: StepCall, before: WorkflowProgress | undefined, services: ModeServices) {
   const { mode, step, facts, call } = stepCall;
   if (step.nextStepRequired) {
     const stale = call.args.findings !== undefined && bringsNothingNew(before, step);
@@ -289,10 +285,7 @@ function finish(stepCall: StepCall, { document, turn }: { document: JsonObject; 
   return { ...local(stepCall, { [stepCall.mode.words.complete]: true, ...document }), contribution: turn };
 }
 
-async function askExpert(
-  services: ModeServices,
-  { call, mode, facts, contribution, document: own }: StepCall,
-): Promise<Reply> {
+async function askExpert(services: ModeServices, { call, mode, facts, contribution, document: own }: StepCall) {
   const { progress } = facts;
   const document = { ...own, ...mode.keys?.(facts) };
   const workflow = { tool: call.tool.name, state: jsonOf(progress) };

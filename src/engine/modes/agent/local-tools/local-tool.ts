@@ -1,28 +1,22 @@
 import { dirname, join, relative, resolve } from 'node:path';
 import { z } from 'zod';
-import type { FileShortener } from '../../../../calls/ask/shorten-files.ts';
+import type { CallServices } from '../../../../calls/ask/services.ts';
 import { inputError, securityError } from '../../../../core/errors.ts';
 import type { Skip } from '../../../../core/file.ts';
 import { type JsonObject, jsonOf } from '../../../../core/json.ts';
-import type { Clock, Emit, Mask } from '../../../../core/ports.ts';
 import { printablePath } from '../../../../core/text.ts';
 import type { Git, GitHistory } from '../../../../workspace/git/git.ts';
 import { isSkip, parsePathReference } from '../../../../workspace/paths.ts';
 import type { ChildEnv } from '../../../../workspace/programs.ts';
-import type { Sandbox } from '../../../../workspace/sandbox.ts';
 import { targetInside } from '../../../../workspace/write-changes.ts';
 import type { AgentTool, Approval, ToolOutput, ToolSurroundings } from './agent-tool.ts';
 import type { CommandSandbox } from './command-sandbox.ts';
 
 /** What the local tools of one run work with. */
-export interface LocalToolServices {
-  sandbox: Sandbox;
+export interface LocalToolServices
+  extends Pick<CallServices, 'sandbox' | 'fileShortener' | 'clock' | 'mask' | 'emit' | 'home' | 'maxFileBytes'> {
   git: Git;
   history: GitHistory;
-  fileShortener: FileShortener;
-  clock: Clock;
-  mask: Mask;
-  emit: Emit;
   /** Of the run: names backups. */
   reqId: string;
   /** Keys masks: the run's thread or conversation. */
@@ -34,9 +28,6 @@ export interface LocalToolServices {
   owner: string;
   /** Where relative paths start; absolute. */
   root: string;
-  /** Home directory, for `~` in paths. */
-  home: string;
-  maxFileBytes: number;
   /** Folder for what was there before a change; absolute. */
   backups: string;
   /** The environment as programs that are started may see it. */

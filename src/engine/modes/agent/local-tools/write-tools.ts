@@ -28,11 +28,7 @@ interface Prepared {
  * What a unified diff makes of the project's files, which are masked as the model saw them. A project needs no repository for it.
  * Throws where it does not apply to all of them, or touches what may not be written.
  */
-async function preparePatch(
-  parts: LocalToolServices,
-  { patch }: { patch: string },
-  signal: AbortSignal,
-): Promise<Prepared> {
+async function preparePatch(parts: LocalToolServices, { patch }: { patch: string }, signal: AbortSignal) {
   try {
     return await prepared(parts, await madeBy(parts, patch, signal));
   } catch (error) {
@@ -166,12 +162,7 @@ export function writeTools(parts: LocalToolServices): AgentTool[] {
 
 const maxJudged = 50;
 
-async function write(
-  parts: LocalToolServices,
-  { changes, guarded }: Prepared,
-  callId: string,
-  signal: AbortSignal,
-): Promise<string> {
+async function write(parts: LocalToolServices, { changes, guarded }: Prepared, callId: string, signal: AbortSignal) {
   const { sandbox, root, reqId, tool, emit } = parts;
   const unique = `${reqId}-${callId.replace(/[^\w-]/g, '_')}`;
   const backups = join(parts.backups, unique);

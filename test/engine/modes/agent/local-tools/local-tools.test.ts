@@ -246,7 +246,7 @@ describe('a command', () => {
 
   it('names nothing in the data folder, by a word, an option or a part of one', async () => {
     const sandbox = createSandbox({ roots: [project.root], allowSecrets: false, own: [project.path('own')] });
-    const [tool] = (await createLocalTools(partsOf({ sandbox }), false)).filter(({ name }) => name === 'run_command');
+    const [tool] = (await createLocalTools(partsOf({ sandbox }))).filter(({ name }) => name === 'run_command');
     const approval = (args: object) =>
       tool!.approval!({ ...args }, { callId: 'c', signal: new AbortController().signal });
     for (const word of ['own', 'src/../own/x', '--out=own/x', '-oown/x', 'src:own', 'a,own;b'])
@@ -279,7 +279,7 @@ describe('a command', () => {
         return { argv, env, end: async () => ['It was removed.'] };
       },
     };
-    const own = await createLocalTools(partsOf({ sandbox, commandSandbox }), false);
+    const own = await createLocalTools(partsOf({ sandbox, commandSandbox }));
     const tool = own.find(({ name }) => name === 'run_command')!;
     expect(tool.show!({ argv: ['cat', 'a b', 'a\u202eb', '--x=@%+,:./-', ''] })).toBe(
       'cat "a b" "a\\u{202e}b" --x=@%+,:./- ""',
