@@ -370,7 +370,7 @@ describe('a repository by which git would read outside the roots', () => {
     await link(`${loose}/objects`, git('objects/info/b'));
     const { precommit, agent } = await look();
     expect(precommit).toMatchObject({ isError: true });
-    expect(agent.match(/more folders or links than can be checked/g)?.length).toBe(3);
+    expect(agent.match(/more directories or links than can be checked/g)?.length).toBe(3);
   });
 
   it('is refused for the commit of a submodule whose data is outside, where no repositories are looked for', async () => {

@@ -150,7 +150,7 @@ describe('a placeholder at another place', () => {
     const [made] = await run(() => [call()]);
     expect(made).toMatchObject({ outcome: 'refused' });
     expect(made.reason).toMatch(
-      /^Refused, and not run: (Line \d+ of \S+ would have \[masked:\w+:\w+\]|With this change a secret of \S+ \(\w+\) would not be recognised)/,
+      /^Refused, and not run: (Line \d+ of \S+ would have \[masked:\w+:\w+\]|With this change a secret of \S+ \(\w+\) would not be recognized)/,
     );
     for (const [path, text] of Object.entries(files)) expect(await on(path)).toBe(text);
     await expect(on('copy.ts')).rejects.toThrow('ENOENT');
@@ -449,7 +449,7 @@ describe('files that make other programs run something', () => {
     expect(all.filter((_, at) => calls[at]?.outcome !== 'refused')).toEqual([]);
     for (const { reason } of calls.slice(0, guarded.length)) {
       expect(reason).toMatch(
-        /makes other programs run or obey something .* \(.+\)\. That needs an approval of its own, also under AGENT_APPROVE=all\. Nobody can be asked here\./,
+        /makes other programs run or obey something .* \(.+\)\. That needs a separate approval, also under AGENT_APPROVE=all\. Nobody can be asked here\./,
       );
     }
     for (const path of all) await expect(on(path), path).rejects.toThrow(/ENOENT|ENOTDIR/);

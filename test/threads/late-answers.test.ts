@@ -72,7 +72,7 @@ describe('an answer that the store could not take', () => {
     keep();
     await overtake();
     comesBack();
-    expect(await untilTold(2_000)).toEqual([expect.stringMatching(/cannot be stored: .*stands at turn 2/)]);
+    expect(await untilTold(2_000)).toEqual([expect.stringMatching(/cannot be stored: .*is at turn 2/)]);
     expect(await turns()).toHaveLength(2);
   });
 
