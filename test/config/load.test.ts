@@ -454,13 +454,13 @@ describe('a data folder', () => {
   symlinkSync(join(place, 'loop'), join(place, 'loop'));
 
   it.each([
-    [join(place, 'file'), 'file is not a folder'],
-    [join(place, 'file/in/it'), 'file is not a folder'],
+    [join(place, 'file'), 'file is not a directory'],
+    [join(place, 'file/in/it'), 'file is not a directory'],
     [join(place, 'link'), 'link is a link to nothing'],
     [join(place, 'loop'), 'a link that leads to itself'],
     [join(place, 'x'.repeat(300)), 'too long a name'],
     ['/proc/polylogue/home', 'nothing can be written in /proc'],
-    ['/dev/null', '/dev/null is not a folder'],
+    ['/dev/null', '/dev/null is not a directory'],
   ])('%s is refused, with why', (home, why) => {
     expect(homeProblem(home)).toContain(why);
   });

@@ -123,7 +123,10 @@ it('says what is wrong and ends where it can’t connect', async () => {
   const misnamed = place(projects[0], ['--url', 'ftp://127.0.0.1']);
   const ends = [other, wrongToken, misnamed, elsewhere].map(where => startRawServer(where).ended);
   const [alone, stranger, misled, suspicious] = await Promise.all(ends);
-  expect(suspicious).toMatchObject({ code: 1, errors: expect.stringContaining('none of this data folder') });
+  expect(suspicious).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('does not belong to this data directory'),
+  });
   expect(alone).toMatchObject({ code: 1, errors: expect.stringMatching(/Nobody answers.*\n.*polylogue serve/) });
   expect(stranger).toMatchObject({ code: 1, errors: expect.stringContaining('Set POLYLOGUE_TOKEN') });
   expect(misled).toMatchObject({ code: 2, errors: expect.stringContaining('--url takes') });

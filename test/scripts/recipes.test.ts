@@ -142,7 +142,7 @@ beforeAll(async () => {
   for (const part of ['src', 'scripts', 'docs', ...tests]) {
     await cp(join(repository, part), join(copy, part), { recursive: true });
   }
-  for (const file of ['package.json', 'tsconfig.json', 'vitest.config.ts']) {
+  for (const file of ['package.json', 'package-lock.json', 'tsconfig.json', 'vitest.config.ts']) {
     await cp(join(repository, file), join(copy, file));
   }
   await symlink(join(repository, 'node_modules'), join(copy, 'node_modules'));

@@ -55,7 +55,7 @@ it('reads a PDF, a DOCX and an XLSX with the key of each vendor alone', async ()
 
 describe('a document that cannot be read here', () => {
   it.each([
-    ['scan.pdf', pdfFile('', ''), 'pages may be pictures'],
+    ['scan.pdf', pdfFile('', ''), 'pages may be scans'],
     ['broken.docx', Buffer.from('PK\0'), 'cannot be read as DOCX'],
     ['old.doc', Buffer.from('\xd0\xcf\x11\xe0\0'), 'Save it as PDF, DOCX'],
   ])('is told before a model is paid (%s)', async (name, bytes, reason) => {

@@ -191,7 +191,7 @@ const ended = {
   code: 'INTERRUPTED',
   class: 'shutting_down',
   message: expect.stringContaining('stopped before the answer came'),
-  next: expect.stringContaining('Send the same call again'),
+  next: expect.stringContaining('Resend the call'),
   retryable: true,
   retry_after_s: 5,
 };

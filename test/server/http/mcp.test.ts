@@ -105,7 +105,7 @@ describe.each<Era>(['legacy', 'modern', 'auto'])('a client of the %s era over HT
   it('is told when a tool fails, and of methods that are not there', async () => {
     const session = await daemon.connect(era);
     expect(await session.call('nonsense')).toMatchObject({ isError: true, error: { code: 'TOOL_NOT_FOUND' } });
-    await expect(session.client.getPrompt({ name: 'nonsense' })).rejects.toThrow(/no prompt/);
+    await expect(session.client.getPrompt({ name: 'nonsense' })).rejects.toThrow(/Unknown prompt/);
     await session.close();
   });
 });

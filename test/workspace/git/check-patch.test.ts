@@ -101,7 +101,7 @@ describe('a patch that is withheld', () => {
     ['without a change', '--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n one\n', /changes nothing/],
     ['for lines that are not there', change('a.txt', 'ONE', 'two'), /not there/],
     ['for lines that stand at two places, at none of which it points', change('twice.txt', 'same', 'SAME'), /2 places/],
-    ['for a file that is not there', change('none.txt'), /no file/],
+    ['for a file that is not there', change('none.txt'), /unknown file/],
     ['for a new file that is there', '--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n', /there already/],
     ['that climbs out of the repository', change('../outside/file.txt'), /outside/],
     ['for an absolute path elsewhere', change('/etc/hostname').replaceAll(/[ab]\/\/etc/g, '/etc'), /outside/],
