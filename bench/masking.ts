@@ -16,9 +16,7 @@ export async function masking(): Promise<Table> {
   const baseline = process.env.BENCH_BASELINE;
   const contenders = {
     'this checkout': async () => measure(texts, size, createMask),
-    ...(baseline !== undefined && {
-      BENCH_BASELINE: async () => measure(texts, size, await makerOf(baseline)),
-    }),
+    ...(baseline !== undefined && { BENCH_BASELINE: async () => measure(texts, size, await makerOf(baseline)) }),
   };
   const rounds = await inRounds(roundCount, contenders);
   const names = Object.keys(contenders);

@@ -70,11 +70,7 @@ export async function turns(folder: BenchFolder): Promise<Table> {
 }
 
 async function ask(session: Session, id?: string): Promise<string> {
-  const { content } = await session.call('chat', {
-    prompt: text,
-    model: 'gpt-5',
-    ...(id && { continuation_id: id }),
-  });
+  const { content } = await session.call('chat', { prompt: text, model: 'gpt-5', ...(id && { continuation_id: id }) });
   const [first] = Array.isArray(content) ? content : [];
   const next = JSON.parse(first?.text).continuation_offer?.continuation_id;
   if (typeof next !== 'string') throw new Error('the reply offers no continuation');

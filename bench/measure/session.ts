@@ -35,11 +35,7 @@ export interface Written {
 
 const usualPatienceMs = 20_000;
 
-const hello = {
-  protocolVersion: '2025-06-18',
-  capabilities: {},
-  clientInfo: { name: 'bench', version: '1' },
-};
+const hello = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'bench', version: '1' } };
 
 interface Waiting {
   resolve(result: Record<string, unknown>): void;

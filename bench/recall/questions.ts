@@ -8,14 +8,8 @@ export const questions: readonly { question: string; answers: readonly string[] 
     question: 'How are secrets replaced by placeholders before a text is sent?',
     answers: ['src/observability/secret-masking.ts'],
   },
-  {
-    question: 'How does a conversation get shorter when it no longer fits?',
-    answers: ['src/threads/compaction.ts'],
-  },
-  {
-    question: 'When does the breaker of a provider open?',
-    answers: ['src/models/resilience/breaker.ts'],
-  },
+  { question: 'How does a conversation get shorter when it no longer fits?', answers: ['src/threads/compaction.ts'] },
+  { question: 'When does the breaker of a provider open?', answers: ['src/models/resilience/breaker.ts'] },
   {
     question: 'How long is waited before a failed request is sent again?',
     answers: ['src/models/resilience/policy.ts'],
@@ -24,10 +18,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
     question: 'How is a misspelt model name corrected?',
     answers: ['src/models/routing/resolve.ts', 'src/models/routing/eligible-models.ts', 'src/models/routing/names.ts'],
   },
-  {
-    question: 'Where is the number of tokens of a text estimated?',
-    answers: ['src/core/tokens.ts'],
-  },
+  { question: 'Where is the number of tokens of a text estimated?', answers: ['src/core/tokens.ts'] },
   {
     question: 'How are gitignore rules applied to folders?',
     answers: ['src/workspace/ignore-rules.ts', 'src/workspace/walk.ts'],
@@ -83,10 +74,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
     question: 'What keeps two processes from working on one thread at once?',
     answers: ['src/threads/threads.ts', 'src/core/concurrency.ts', 'src/storage/sqlite/tables.ts'],
   },
-  {
-    question: 'How is the price of an answer computed?',
-    answers: ['src/core/usage.ts'],
-  },
+  { question: 'How is the price of an answer computed?', answers: ['src/core/usage.ts'] },
   {
     question: 'How are the tokens of callers checked, and what happens after many wrong ones?',
     answers: ['src/server/access/tokens.ts', 'src/server/access/wrong-tokens.ts', 'src/server/access/admission.ts'],
@@ -95,10 +83,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
     question: 'Which pages in a browser may talk to the server?',
     answers: ['src/server/access/addresses.ts', 'src/server/access/admission.ts', 'src/server/http/router.ts'],
   },
-  {
-    question: 'How is a thread exported as a web page?',
-    answers: ['src/threads/transfer/export-html.ts'],
-  },
+  { question: 'How is a thread exported as a web page?', answers: ['src/threads/transfer/export-html.ts'] },
   {
     question: 'Which commands may the agent run on this machine?',
     answers: [
@@ -123,10 +108,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
       'src/storage/sqlite/spend.ts',
     ],
   },
-  {
-    question: 'What are the keys in Redis called?',
-    answers: ['src/storage/redis/keys.ts'],
-  },
+  { question: 'What are the keys in Redis called?', answers: ['src/storage/redis/keys.ts'] },
   {
     question: 'Which errors of a provider are worth a retry?',
     answers: [
@@ -156,10 +138,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
     question: 'How does init edit the configuration file of a host?',
     answers: ['src/cli/init/edit-config.ts', 'src/cli/init/hosts.ts', 'src/cli/commands/init.ts'],
   },
-  {
-    question: 'When is a log file rotated?',
-    answers: ['src/observability/file-logs.ts'],
-  },
+  { question: 'When is a log file rotated?', answers: ['src/observability/file-logs.ts'] },
   {
     question: 'How is it recognized that a question needs current facts from the web?',
     answers: ['src/models/routing/freshness.ts', 'src/models/routing/freshness-phrases.ts'],

@@ -67,11 +67,7 @@ const cuts: readonly Cut[] = [
     from: /^export \* as locales from .*$|(?<=[{,] )(?:regexes|util), /gm,
     to: '',
   },
-  {
-    file: /\/zod\/v4\/classic\/external\.(?:js|d\.cts)$/,
-    from: /(?<=as core from "..\/core\/)index/,
-    to: 'schemas',
-  },
+  { file: /\/zod\/v4\/classic\/external\.(?:js|d\.cts)$/, from: /(?<=as core from "..\/core\/)index/, to: 'schemas' },
   // Both packages of the protocol carry the same large validator; their small one needs no code made at run time.
   {
     file: /@modelcontextprotocol\/client\/dist\/shimsNode\.mjs$/,

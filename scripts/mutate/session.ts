@@ -65,10 +65,7 @@ export async function runMutants({ root, code, tests, mutants, size, onOutcome }
       watch: false,
       include: [...tests],
       runner: here('./runner.ts'),
-      pool: {
-        name: 'mutation',
-        createPoolWorker: options => new MutationWorker(options),
-      },
+      pool: { name: 'mutation', createPoolWorker: options => new MutationWorker(options) },
       // Kept results of transforms would be those of another numbering.
       fsModuleCache: false,
       isolate: false,

@@ -89,12 +89,7 @@ function withoutRenames(code: string): string {
 
 function matches(file: SourceFile, code: string, rules: readonly CodeRule[]): Violation[] {
   return rules.flatMap(({ pattern, rule, message }) =>
-    [...code.matchAll(pattern)].map(({ index }) => ({
-      path: file.path,
-      line: lineAt(code, index),
-      rule,
-      message,
-    })),
+    [...code.matchAll(pattern)].map(({ index }) => ({ path: file.path, line: lineAt(code, index), rule, message })),
   );
 }
 

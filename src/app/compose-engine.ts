@@ -222,8 +222,5 @@ async function openRunner(
     ...(language !== undefined && { language }),
     servers: 'problem' in list ? [] : list.servers,
   };
-  return {
-    ...createAgentRunner(runner),
-    localTools: run => createLocalTools({ ...runner, ...run }),
-  };
+  return { ...createAgentRunner(runner), localTools: run => createLocalTools({ ...runner, ...run }) };
 }

@@ -29,11 +29,7 @@ export const namesLayer = (
   folder: string,
   values: Readonly<Record<string, unknown>>,
   warn: Warn,
-): Layer => ({
-  origin,
-  folder,
-  find: (_table, _option, spec) => findByEnvName(spec, values, origin, warn),
-});
+): Layer => ({ origin, folder, find: (_table, _option, spec) => findByEnvName(spec, values, origin, warn) });
 
 /** A JSON document: options by their environment names, by their own names, and a provider's in an object under its id. */
 export function documentLayer(folder: string, document: Readonly<Record<string, unknown>>, warn: Warn): Layer {

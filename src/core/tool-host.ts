@@ -151,12 +151,7 @@ export interface ToolListing {
   description: string;
   /** JSON Schema of the arguments. */
   inputSchema: JsonObject & { type: 'object' };
-  annotations: {
-    readOnlyHint: boolean;
-    destructiveHint: boolean;
-    idempotentHint?: boolean;
-    openWorldHint: boolean;
-  };
+  annotations: { readOnlyHint: boolean; destructiveHint: boolean; idempotentHint?: boolean; openWorldHint: boolean };
   /** Given when the work can only be had as a task; clients that know none are refused. */
   execution?: { taskSupport: 'required' };
 }

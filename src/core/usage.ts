@@ -2,11 +2,7 @@ import type { ThreadId } from './ids.ts';
 import type { Price, Rates } from './model.ts';
 
 /** What vendors charge for beside the tokens of an answer, and how it is counted. */
-export const feeUnits = {
-  web_search: 'searches',
-  cache_storage: 'token-hours',
-  embedding: 'tokens',
-} as const;
+export const feeUnits = { web_search: 'searches', cache_storage: 'token-hours', embedding: 'tokens' } as const;
 
 export type FeeKind = keyof typeof feeUnits;
 

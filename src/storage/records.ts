@@ -131,10 +131,7 @@ export function refuseTakenOver(id: ThreadId): never {
   throw storageError(
     'conflict',
     `Thread ${id} was taken over by another process, since this one did not renew its lock.`,
-    {
-      retryable: true,
-      next: 'Resend the call: it continues from what the other process stored.',
-    },
+    { retryable: true, next: 'Resend the call: it continues from what the other process stored.' },
   );
 }
 

@@ -7,10 +7,7 @@ export const importThread = defineTool({
   description: 'Import a thread exported as JSONL.',
   toolset: 'ops',
   effects: { writes: true, destroys: false, network: false, idempotent: false },
-  fields: {
-    file_path: z.string(),
-    as_new: z.boolean().optional(),
-  },
+  fields: { file_path: z.string(), as_new: z.boolean().optional() },
   renamed: { file: 'file_path', path: 'file_path' },
   mode: {
     kind: 'action',

@@ -58,13 +58,15 @@ interface Entry {
 function entriesIn(kept: JsonObject): Entry[] {
   const stored: unknown = kept.entries;
   if (!Array.isArray(stored)) return [];
-  return stored.filter(isRecord).map(({ step, text, branch, from, revisedBy }) => ({
-    step: numberIn(step),
-    text: textIn(text),
-    ...(typeof branch === 'string' && { branch }),
-    ...(typeof from === 'number' && { from }),
-    revisedBy: Array.isArray(revisedBy) ? revisedBy.map(numberIn) : [],
-  }));
+  return stored
+    .filter(isRecord)
+    .map(({ step, text, branch, from, revisedBy }) => ({
+      step: numberIn(step),
+      text: textIn(text),
+      ...(typeof branch === 'string' && { branch }),
+      ...(typeof from === 'number' && { from }),
+      revisedBy: Array.isArray(revisedBy) ? revisedBy.map(numberIn) : [],
+    }));
 }
 
 /** The plan with one more step: a revision takes the place of what it revises, whatever number it bears itself. */

@@ -205,16 +205,18 @@ function repositoryDocument({ files, conflicted, path, notes, ...where }: Reposi
       added_lines: sum(files.map(file => file.added)),
       removed_lines: sum(files.map(file => file.removed)),
     },
-    files: files.slice(0, maxListed).map(file => ({
-      path: printablePath(file.path),
-      area: file.area,
-      status: file.status,
-      ...(file.from !== undefined && { from: printablePath(file.from) }),
-      added: file.added,
-      removed: file.removed,
-      ...(file.submodule && { submodule: true }),
-      ...(file.withheld !== undefined && { not_shown: file.withheld }),
-    })),
+    files: files
+      .slice(0, maxListed)
+      .map(file => ({
+        path: printablePath(file.path),
+        area: file.area,
+        status: file.status,
+        ...(file.from !== undefined && { from: printablePath(file.from) }),
+        added: file.added,
+        removed: file.removed,
+        ...(file.submodule && { submodule: true }),
+        ...(file.withheld !== undefined && { not_shown: file.withheld }),
+      })),
     ...(files.length > maxListed && { files_not_listed: files.length - maxListed }),
     ...(notes.length > 0 && { notes }),
   };

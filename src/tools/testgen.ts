@@ -24,10 +24,7 @@ Where you could not write them all, write the most important ones, and end with 
 Where you cannot tell how this project tests and a guess would be useless, answer instead with this JSON object alone: {"status": "test_sample_needed", "reason": "what is unclear, and which kind of test file would settle it"}`;
 
 const { issues_found: _issues, ...stepByStep } = workflowFields;
-const fields = {
-  ...stepByStep,
-  relevant_context: z.array(z.string()).describe('Scenarios to test').optional(),
-};
+const fields = { ...stepByStep, relevant_context: z.array(z.string()).describe('Scenarios to test').optional() };
 
 export const testgen = defineTool({
   name: 'testgen',

@@ -40,10 +40,7 @@ export const threads = defineTool({
   effects: { writes: true, destroys: true, network: false, idempotent: false },
   fields,
   readingFields,
-  mode: {
-    kind: 'action',
-    run: (args, context) => handlers[args.action](context, args),
-  },
+  mode: { kind: 'action', run: (args, context) => handlers[args.action](context, args) },
 });
 
 type Arguments = Partial<z.output<z.ZodObject<typeof fields>>>;

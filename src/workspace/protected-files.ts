@@ -84,12 +84,14 @@ const protectionOf = (relativePath: string): string | undefined => patternOf(rel
 function patternOf(relativePath: string, isThereAsFolder = false): Pattern | undefined {
   const names = comparedNames(relativePath);
   compiled ??= protectedFiles.flatMap(group =>
-    group.patterns.split(' ').map(pattern => ({
-      title: group.title,
-      written: group.written,
-      isFolder: pattern.endsWith('/'),
-      tests: pattern.replace(/\/$/, '').split('/').map(nameTest),
-    })),
+    group.patterns
+      .split(' ')
+      .map(pattern => ({
+        title: group.title,
+        written: group.written,
+        isFolder: pattern.endsWith('/'),
+        tests: pattern.replace(/\/$/, '').split('/').map(nameTest),
+      })),
   );
   return compiled.find(({ isFolder, tests }) => {
     if (isThereAsFolder && !isFolder) return false;

@@ -79,9 +79,7 @@ export async function targetInside({ sandbox }: Pick<ChangeOptions, 'sandbox'>, 
 }
 
 const notThere = (path: string, reason: string): Error =>
-  securityError(`${printablePath(path)} may not be written: ${reason}`, {
-    next: 'Name a file inside the project.',
-  });
+  securityError(`${printablePath(path)} may not be written: ${reason}`, { next: 'Name a file inside the project.' });
 
 async function formerOf({ sandbox, approved, signal }: ChangeOptions, change: FileChange): Promise<Former> {
   const path = await targetInside({ sandbox }, change.path);

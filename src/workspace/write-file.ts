@@ -32,10 +32,7 @@ export async function assertUnprotected(
   if (reason === undefined) return;
   throw securityError(
     `${printablePath(path)} is protected (${reason}) and is not written without a separate approval.`,
-    {
-      class: 'approval',
-      next: 'Name another place inside the project, or tell the user what to write there.',
-    },
+    { class: 'approval', next: 'Name another place inside the project, or tell the user what to write there.' },
   );
 }
 

@@ -37,10 +37,7 @@ describe('a new user is told what to do', () => {
   });
 
   it('with the right key: all is there, and the answer is all that is printed', () => {
-    expect(step('doctor-right-key')).toMatchObject({
-      code: 0,
-      out: expect.stringContaining('Everything works.'),
-    });
+    expect(step('doctor-right-key')).toMatchObject({ code: 0, out: expect.stringContaining('Everything works.') });
     for (const id of ['right-key', 'continue']) {
       expect(step(id)).toMatchObject({ code: 0, out: 'The README, then src/main.ts.\n', err: '' });
     }

@@ -62,10 +62,7 @@ const events: doors.Open = async at => ({
       at,
       '/api/tools/chat',
       'ann',
-    )(args, {
-      accept: 'text/event-stream',
-      ...(key && { 'idempotency-key': key }),
-    });
+    )(args, { accept: 'text/event-stream', ...(key && { 'idempotency-key': key }) });
     const last = async (each: Response) => JSON.parse((await each.text()).split('data: ').at(-1) ?? '').reply;
     return { reply: response.then(last), cut };
   },

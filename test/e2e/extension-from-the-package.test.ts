@@ -96,11 +96,7 @@ describe('a provider, a tool and a store of another package', () => {
         .map(([name, value]) => `${name}=${value}\n`)
         .join(''),
     );
-    const at = {
-      root: project.root,
-      home: place.root,
-      program: place.path('node_modules/polylogue/dist/main.js'),
-    };
+    const at = { root: project.root, home: place.root, program: place.path('node_modules/polylogue/dist/main.js') };
     const first = await startSession(at);
     const { tools } = await first.client.listTools();
     expect(tools.find(({ name }) => name === 'count_words')?.inputSchema).toMatchObject({

@@ -33,12 +33,7 @@ async function runCalls(seed: number): Promise<{ asked: number; refused: number;
   const random = seededRandom(seed);
   const pick = (most: number) => Math.floor(random.fraction() * most);
   const some = (usd: number) => (pick(2) === 0 ? usd * (0.2 + random.fraction()) : undefined);
-  const caps: SpendCaps = {
-    perRequest: some(0.1),
-    perDay: some(0.3),
-    perThread: some(0.2),
-    perAutoCall: some(0.08),
-  };
+  const caps: SpendCaps = { perRequest: some(0.1), perDay: some(0.3), perThread: some(0.2), perAutoCall: some(0.08) };
   const own = some(0.1);
   const bills: Watched = { calls: new Map(), auto: new Map(), all: 0 };
   const counts = { asked: 0, refused: 0, limited: 0 };

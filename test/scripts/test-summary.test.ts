@@ -2,12 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { summarize, type TestRun } from '../../scripts/test-summary/summarize.ts';
 
 function report(passed: number, failed: number, testResults: unknown[] = [], pending = 0): string {
-  return JSON.stringify({
-    numPassedTests: passed,
-    numFailedTests: failed,
-    numPendingTests: pending,
-    testResults,
-  });
+  return JSON.stringify({ numPassedTests: passed, numFailedTests: failed, numPendingTests: pending, testResults });
 }
 
 const run = (text: string, succeeded: boolean): TestRun => ({ report: text, succeeded });

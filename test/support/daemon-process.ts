@@ -37,11 +37,5 @@ export async function startDaemon({ args = [], keepsToken = false, ...place }: D
     return url() !== undefined;
   };
   await waitUntil('the daemon listened', isSo, { everyMs: 5, known: () => log });
-  return {
-    url: url() ?? '',
-    pid: child.pid ?? 0,
-    log: () => log,
-    signal: name => void child.kill(name),
-    ended,
-  };
+  return { url: url() ?? '', pid: child.pid ?? 0, log: () => log, signal: name => void child.kill(name), ended };
 }

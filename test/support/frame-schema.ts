@@ -119,12 +119,7 @@ export const serverFrame = z.discriminatedUnion('op', [
     message: z.string().optional(),
     retry_after_s: z.number().optional(),
   }),
-  z.strictObject({
-    op: z.literal('error'),
-    request_id: maybeRequestId,
-    message: z.string(),
-    error: frameError,
-  }),
+  z.strictObject({ op: z.literal('error'), request_id: maybeRequestId, message: z.string(), error: frameError }),
 ]);
 
 /** The schema and the type that the server is written against say the same. */

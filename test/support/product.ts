@@ -67,12 +67,7 @@ export async function testProduct({
     homeDir: homeDir ?? home,
     writeError: (line: string) => void log.push(line),
   };
-  const surroundings = {
-    ...around,
-    ...(clock && { clock }),
-    ...(random && { random }),
-    ...(childEnv && { childEnv }),
-  };
+  const surroundings = { ...around, ...(clock && { clock }), ...(random && { random }), ...(childEnv && { childEnv }) };
   const configured = () =>
     loadConfig({
       tables,

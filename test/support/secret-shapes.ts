@@ -259,11 +259,7 @@ export function secretShapes(): SecretShape[] {
     ...['86421357', 'xK9$mQ2#vL'].map(secret => ({ name: secret, text: `db:\n  password: ${secret}\n`, secret })),
     { name: 'docker auth', text: `{"auths":{"r":{"auth":"${base64(pair)}"}}}`, secret: base64(pair) },
     { name: 'basic', text: `Basic ${base64(`me:${entry}`)}`, secret: base64(`me:${entry}`) },
-    {
-      name: 'k8s data',
-      text: `kind: Secret\ndata:\n  anything: ${base64(entry)}\n`,
-      secret: base64(entry),
-    },
+    { name: 'k8s data', text: `kind: Secret\ndata:\n  anything: ${base64(entry)}\n`, secret: base64(entry) },
     (() => {
       const parts = [code(20), code(60), code(43)];
       return { name: 'jwt', text: `eyJ${parts[0]}.eyJ${parts[1]}.${parts[2]}`, secret: parts[1] ?? '' };

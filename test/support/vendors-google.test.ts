@@ -265,10 +265,7 @@ describe('the AI SDK over the Gemini API', () => {
     expect(got.map(part => (part.type === 'reasoning-delta' ? part.delta : '')).join('')).toBe('Hm, let me see.');
     expect(finishOf(got)).toMatchObject({
       finishReason: { unified: 'stop', raw: 'STOP' },
-      usage: {
-        inputTokens: { total: vendor.requests[0]?.tokens },
-        outputTokens: { total: 5 + 6, reasoning: 6 },
-      },
+      usage: { inputTokens: { total: vendor.requests[0]?.tokens }, outputTokens: { total: 5 + 6, reasoning: 6 } },
     });
     expect(vendor.violations).toEqual([]);
   });

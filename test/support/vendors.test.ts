@@ -36,11 +36,7 @@ const long = 'word '.repeat(60);
 
 const responses: Body = { model: 'gpt-5.2', input: [{ role: 'user', content: 'Hi' }] };
 const chat: Body = { model: 'gpt-5.2', messages: [{ role: 'user', content: 'Hi' }] };
-const messages: Body = {
-  model: 'claude-sonnet-4-5',
-  max_tokens: 2_000,
-  messages: [{ role: 'user', content: 'Hi' }],
-};
+const messages: Body = { model: 'claude-sonnet-4-5', max_tokens: 2_000, messages: [{ role: 'user', content: 'Hi' }] };
 const marked = (text: string, ttl?: string) => ({ type: 'text', text, cache_control: { type: 'ephemeral', ttl } });
 const user = (...content: unknown[]) => ({ messages: [{ role: 'user', content }] });
 
@@ -201,18 +197,12 @@ describe('Anthropic Messages', () => {
     ],
     [
       'system text before a question',
-      {
-        model: 'claude-opus-5',
-        messages: ['user', 'system', 'user'].map(role => ({ role, content: 'Hi' })),
-      },
+      { model: 'claude-opus-5', messages: ['user', 'system', 'user'].map(role => ({ role, content: 'Hi' })) },
       "must precede an 'assistant' message",
     ],
     [
       'the beginning of its answer',
-      {
-        model: 'claude-opus-5',
-        messages: ['user', 'assistant'].map(role => ({ role, content: 'Hi' })),
-      },
+      { model: 'claude-opus-5', messages: ['user', 'assistant'].map(role => ({ role, content: 'Hi' })) },
       'prefill',
     ],
     [

@@ -5,13 +5,7 @@ import { planBudget, windowClass } from '../../src/threads/compaction.ts';
 describe('planBudget', () => {
   it('gives 60 % of a narrow window to content and half of the rest to the history at the most', () => {
     const budget = planBudget({ window: 200_000, maxOutput: 100_000, reserved: 20_000 });
-    expect(budget).toEqual({
-      window: 200_000,
-      answer: 80_000,
-      reserved: 20_000,
-      rest: 100_000,
-      history: 50_000,
-    });
+    expect(budget).toEqual({ window: 200_000, answer: 80_000, reserved: 20_000, rest: 100_000, history: 50_000 });
   });
 
   it('gives 80 % of a wide window to content', () => {

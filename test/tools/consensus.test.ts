@@ -13,11 +13,7 @@ let polylogue: TestProduct;
 const proposal = 'Move the session table from files to a database?';
 const findings = 'SECRET FINDING: the caller loves files.';
 
-const models = {
-  google: 'gemini-2.5-flash',
-  openai: 'gpt-5-mini',
-  anthropic: 'claude-sonnet-4-5',
-} as const;
+const models = { google: 'gemini-2.5-flash', openai: 'gpt-5-mini', anthropic: 'claude-sonnet-4-5' } as const;
 
 function verdict(sentence: string, { position = 'support', confidence = 8 } = {}): string {
   return `## Verdict\n${sentence}\n**Position:** ${position}\n## Analysis\nBecause of ${sentence}\n## Confidence\n${confidence}/10 – seen before.\n## Key takeaways\n- one`;
@@ -145,10 +141,7 @@ describe('consensus with all models at once', () => {
       status: 400,
       body: { type: 'error', error: { type: 'invalid_request_error', message: 'no' } },
     });
-    vendors.google.byDefault({
-      answer: verdict('SLOW'),
-      delayMs: 20_000,
-    });
+    vendors.google.byDefault({ answer: verdict('SLOW'), delayMs: 20_000 });
     const updates: string[] = [];
     const reply = await polylogue.call(
       'consensus',

@@ -107,10 +107,7 @@ describe('planner', () => {
     const third = await rig.call('planner', planStep(3, 5, 'three', id));
     expect(third.status).toBe('pause_for_deep_thinking');
     const fourth = await rig.call('planner', planStep(4, 5, 'four', id));
-    expect(fourth).toMatchObject({
-      status: 'pause_for_planning',
-      next_steps: expect.stringContaining('about 1.'),
-    });
+    expect(fourth).toMatchObject({ status: 'pause_for_planning', next_steps: expect.stringContaining('about 1.') });
     expect(fourth.thinking_required).toBeUndefined();
     expect(fourth.no_new_evidence).toBeUndefined();
   });

@@ -46,11 +46,7 @@ describe.each([
     const sandbox = createSandbox({ roots: [join(root, 'app')], allowSecrets: false, descriptors });
     hammer(
       '(fs, { a, b, c }) => { fs.renameSync(a, c); fs.renameSync(b, a); fs.renameSync(a, b); fs.renameSync(c, a); }',
-      {
-        a: inside,
-        b: join(root, 'app/evil'),
-        c: join(root, 'app/aside'),
-      },
+      { a: inside, b: join(root, 'app/evil'), c: join(root, 'app/aside') },
     );
     const outcomes = await outcomesOf(async () => {
       const file = await readFile(sandbox, join(root, 'app', asked), { maxBytes: 100 });
@@ -67,11 +63,7 @@ describe.each([
     const sandbox = createSandbox({ roots: [join(root, 'app')], allowSecrets: false, descriptors });
     hammer(
       '(fs, { a, b, c }) => { fs.renameSync(a, c); fs.renameSync(b, a); fs.renameSync(a, b); fs.renameSync(c, a); }',
-      {
-        a: join(root, 'app/folder'),
-        b: join(root, 'app/evil'),
-        c: join(root, 'app/aside'),
-      },
+      { a: join(root, 'app/folder'), b: join(root, 'app/evil'), c: join(root, 'app/aside') },
     );
     const outcomes = await outcomesOf(async () => {
       const listing = await sandbox.list(join(root, 'app/folder'), 10);

@@ -285,9 +285,7 @@ const createCommsLog = (product: Product, uuid: () => string, check: Check): Pol
 });
 
 const closed = (): Error =>
-  cancelledError('This Polylogue was closed by cleanup().', {
-    next: 'Make another one with createPolylogue().',
-  });
+  cancelledError('This Polylogue was closed by cleanup().', { next: 'Make another one with createPolylogue().' });
 
 const joined = (over: AbortSignal, own: AbortSignal | undefined): AbortSignal =>
   own ? AbortSignal.any([over, own]) : over;
@@ -307,9 +305,7 @@ function exchangesOf({ replay }: Product): NonNullable<Product['replay']> {
 }
 
 const nothingKept = (): Error =>
-  configError('Model calls are not recorded.', {
-    next: 'Set COMMS_LOG=on, and let data be kept on disk.',
-  });
+  configError('Model calls are not recorded.', { next: 'Set COMMS_LOG=on, and let data be kept on disk.' });
 
 /** Tokens of `text` at `model`, a name or an alias such as `openai:gpt-5` or `sonnet` (default: by o200k). Rather above than below. */
 export function estimateTokensAt(text: string, model?: string): number {

@@ -113,11 +113,7 @@ const before: readonly Step[] = [
   {
     title: 'chat continues the thread: no file is sent twice',
     tool: 'chat',
-    args: {
-      prompt: 'Which test is missing?',
-      absolute_file_paths: [programFile],
-      model: 'offline-east:echo-east',
-    },
+    args: { prompt: 'Which test is missing?', absolute_file_paths: [programFile], model: 'offline-east:echo-east' },
   },
 ];
 

@@ -77,9 +77,7 @@ function refuseStray({ args: [action = 'list', ...rest], flags }: CommandContext
 function argumentsOf({ args, flags }: CommandContext): Record<string, unknown> {
   const [action = 'list', ...rest] = args;
   if (!actions.includes(action)) {
-    throw inputError(`Unknown action "${action}".`, {
-      next: `Name one of ${actions.join(', ')}.`,
-    });
+    throw inputError(`Unknown action "${action}".`, { next: `Name one of ${actions.join(', ')}.` });
   }
   const onThread = action !== 'list' && action !== 'search';
   if (onThread && rest.length !== 1) {

@@ -104,9 +104,7 @@ function refuseOtherForms({ settings }: TomlFile, path: readonly [string, string
   if (!other) return;
   throw configError(
     `The configuration of the host writes ${other.path.join('.')} in a form that Polylogue cannot edit.`,
-    {
-      next: `Nothing was changed. Turn it into a table [${key}.${name}], or take it out, and repeat the command.`,
-    },
+    { next: `Nothing was changed. Turn it into a table [${key}.${name}], or take it out, and repeat the command.` },
   );
 }
 

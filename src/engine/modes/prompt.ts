@@ -117,10 +117,7 @@ async function bytesOf(
 type Definition = PromptMode<Record<string, unknown>>;
 
 /** One question, one answer. */
-export const prompt: Mode<Definition> = {
-  thread: 'one',
-  execute: ask,
-};
+export const prompt: Mode<Definition> = { thread: 'one', execute: ask };
 
 async function ask(mode: Definition, call: ThreadedCall, services: CallServices): Promise<Reply> {
   const { args } = call;

@@ -93,9 +93,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
         part.type === 'finish' ? { ...part, usage: writtenForAnHour(part.usage) } : part,
       ]);
     },
-    providerOptions: params => ({
-      moonshot: { ...thinking(params), ...caching(params, hour), ...search(params) },
-    }),
+    providerOptions: params => ({ moonshot: { ...thinking(params), ...caching(params, hour), ...search(params) } }),
     usesIn: passedUse,
     // Only documents are known to be taken as system messages; instructions after the conversation are not.
     sendsStrings: () => true,

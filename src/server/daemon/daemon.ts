@@ -281,9 +281,7 @@ const notYours = refusalFor(
   403,
   'owner',
   'The metrics tell of the calls of all owners; only tokens of the operator may read them.',
-  {
-    next: `Give the collector a token of the owner "${operator.owner}", which may be read-only and without tools.`,
-  },
+  { next: `Give the collector a token of the owner "${operator.owner}", which may be read-only and without tools.` },
 );
 
 /** A store that takes longer than this is not there, for a client. */

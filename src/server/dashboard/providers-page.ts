@@ -133,12 +133,7 @@ const moods: Readonly<Record<HealthView['state'], Mood>> = {
   quarantined: 'bad',
 };
 
-const stateWords = {
-  closed: 'active',
-  open: 'paused',
-  half_open: 'testing',
-  quarantined: 'key rejected',
-} as const;
+const stateWords = { closed: 'active', open: 'paused', half_open: 'testing', quarantined: 'key rejected' } as const;
 
 function pause({ since, state, why, retryAfterSeconds }: HealthView, now: number): Child {
   const until = state === 'quarantined' ? '; until the key is changed or found valid' : undefined;

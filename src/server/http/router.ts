@@ -44,9 +44,7 @@ export function createCors(origins: readonly string[]): Cors {
   };
 }
 
-const notFound = refusalFor(404, 'path', 'Not found.', {
-  next: 'MCP is at /mcp, single tools at /api/tools/NAME.',
-});
+const notFound = refusalFor(404, 'path', 'Not found.', { next: 'MCP is at /mcp, single tools at /api/tools/NAME.' });
 
 const unsupportedMediaType = refusalFor(415, 'type', 'The body is not declared as JSON.', {
   next: 'Send it with "Content-Type: application/json".',
@@ -63,9 +61,7 @@ const upgradeRequired = refusalFor(426, 'upgrade', 'This path takes WebSockets o
   headers: { Upgrade: 'websocket', Connection: 'Upgrade' },
 });
 
-const clientDisconnected = refusalFor(400, 'body', 'The body ended too soon.', {
-  next: 'Send the request again.',
-});
+const clientDisconnected = refusalFor(400, 'body', 'The body ended too soon.', { next: 'Send the request again.' });
 
 const methodNotAllowed = (allowed: readonly string[]): Refusal =>
   refusalFor(405, 'method', 'Method not allowed.', {

@@ -104,11 +104,7 @@ export function watchConnection(
     gone.abort();
     onclose?.();
   };
-  return {
-    ...awaiting(awaited, gone.signal),
-    inputEnded,
-    lose: () => gone.abort(),
-  };
+  return { ...awaiting(awaited, gone.signal), inputEnded, lose: () => gone.abort() };
 }
 
 /** A connection that puts down in `awaited` whose answers are waited for. */

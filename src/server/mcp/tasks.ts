@@ -103,9 +103,7 @@ export function serveTasks(
 /** Refuses a request that only a client of tasks can make. */
 export function requireTasks(context: ServerContext): void {
   if (knowsTasks(context)) return;
-  throw new MissingRequiredClientCapabilityError({
-    requiredCapabilities: { extensions: { [tasksExtension]: {} } },
-  });
+  throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [tasksExtension]: {} } } });
 }
 
 /** A task that is not this owner's is unknown, like one that never was. */

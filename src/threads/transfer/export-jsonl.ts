@@ -24,10 +24,7 @@ export async function* exportJsonl({ thread, blob }: Exported): AsyncGenerator<s
   yield `${chain.seal(JSON.stringify({ format: formatName, version: formatVersion }))}\n`;
   const { id, toolName, title, createdAt, updatedAt, totals, initialContext, turns } = thread;
   const startSeq = thread.seq - turns.length;
-  yield line({
-    kind: 'head',
-    head: { id, toolName, title, createdAt, updatedAt, totals, startSeq, initialContext },
-  });
+  yield line({ kind: 'head', head: { id, toolName, title, createdAt, updatedAt, totals, startSeq, initialContext } });
   for (const turn of turns) // Where it is read, nobody is answering it any more.
     yield line({ kind: 'turn', turn: turn.status === 'pending' ? { ...turn, status: 'interrupted' } : turn });
   for (const compaction of thread.compactions) yield line({ kind: 'compaction', compaction });

@@ -102,10 +102,7 @@ export interface Trace {
   leftOut: number;
 }
 
-const limits = {
-  precision: { down: 6, up: 4, edges: 60 },
-  dependencies: { down: 1, up: 1, edges: 60 },
-} as const;
+const limits = { precision: { down: 6, up: 4, edges: 60 }, dependencies: { down: 1, up: 1, edges: 60 } } as const;
 
 const maxOpenEnds = 20;
 

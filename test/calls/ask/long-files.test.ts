@@ -169,10 +169,7 @@ it.each(seeds)(
   async seed => {
     const missed: string[] = [];
     for (const file of files) {
-      const answer = await polylogue.call('chat', {
-        prompt: file.question,
-        absolute_file_paths: [pathOf(file, seed)],
-      });
+      const answer = await polylogue.call('chat', { prompt: file.question, absolute_file_paths: [pathOf(file, seed)] });
       expect(answer.isError, JSON.stringify(answer.error)).toBe(false);
       const sent = vendor.requests.at(-1)!.messages.map(message => message.text);
       expect(sent.join('\n').length).toBeLessThan(window * 4);

@@ -51,9 +51,7 @@ async function counting(definition: ProviderDefinition, start: Start, more: { si
   const running = await start();
   vendor = running;
   const events: AppEvent[] = [];
-  const connection = createConnections([definition], {
-    [definition.id]: { apiKey: 'test-key', baseUrl: running.url },
-  });
+  const connection = createConnections([definition], { [definition.id]: { apiKey: 'test-key', baseUrl: running.url } });
   const count = createCountPrompt(connection, event => events.push(event));
   const { signal = new AbortController().signal } = more;
   return {
@@ -161,9 +159,7 @@ describe('in a call', () => {
   }
 
   const modelsFile = (window: number) =>
-    JSON.stringify({
-      models: [{ model_name: 'claude-sonnet-4-5', context_window: window, max_output_tokens: 4_000 }],
-    });
+    JSON.stringify({ models: [{ model_name: 'claude-sonnet-4-5', context_window: window, max_output_tokens: 4_000 }] });
 
   it('asks nobody while the estimate leaves no doubt', async () => {
     const { reply, counts, asked } = await ask('A plain line.\n'.repeat(50), 60_000, 'told');

@@ -170,9 +170,7 @@ describe("a vendor's list that is asked for in the background", () => {
     expect.poll(async () => (await polylogue.call('chat', { prompt: 'Hi', model: 'auto' })).metadata.model_used);
 
   it('is asked for by the first call, which does not wait for it, and is believed', async () => {
-    const vendor = await openAi({
-      models: [{ id: 'gpt-4.1' }, { id: 'gpt-6.1-terra' }, { id: 'gpt-9-nova' }],
-    });
+    const vendor = await openAi({ models: [{ id: 'gpt-4.1' }, { id: 'gpt-6.1-terra' }, { id: 'gpt-9-nova' }] });
     const polylogue = await ahead(vendor);
     await polylogue.call('chat', { prompt: 'Hi', model: 'gpt-4.1' });
     await settled(vendor);

@@ -27,12 +27,7 @@ async function setUp({
   const inner = createLocalState(clock);
   const events: AppEvent[] = [];
   const state = change(inner);
-  const board = new BreakerRegistry({
-    clock: own,
-    random: seededRandom(1),
-    emit: event => events.push(event),
-    state,
-  });
+  const board = new BreakerRegistry({ clock: own, random: seededRandom(1), emit: event => events.push(event), state });
   const admit = (reqId?: string) => board.admit(upstream, 'm', 300_000, reqId);
   const permits = async (count: number) => {
     const all = await Promise.all(Array.from({ length: count }, () => admit()));

@@ -32,10 +32,7 @@ export type Ending = { answer: ModelAnswer; error?: undefined } | { answer?: und
 /** The models as the product asks them, with its own policy around. */
 export function stormTeam({ alphaUrl, betaUrl, clock, seed = 1, state, firstByteMs = 3_000_000, emit }: StormOptions) {
   const events: AppEvent[] = [];
-  const settings = {
-    openai: { apiKey: 'test-key', baseUrl: alphaUrl },
-    custom: { apiUrl: betaUrl },
-  };
+  const settings = { openai: { apiKey: 'test-key', baseUrl: alphaUrl }, custom: { apiUrl: betaUrl } };
   const definitions = [openai, custom];
   const random = seededRandom(seed);
   const tell = emit ?? (event => void events.push(event));

@@ -47,10 +47,7 @@ function taskOf(label: Partial<Label>): TaskProfile {
 function route(label: Partial<Label>, policy: Partial<RoutingPolicy> = {}) {
   const { configured = ['google', 'openai', 'moonshot', 'zhipu'] } = label;
   const roster = rosterOf(configured);
-  const providers = roster.providers.map(provider => ({
-    ...provider,
-    searches: () => searching.has(provider.id),
-  }));
+  const providers = roster.providers.map(provider => ({ ...provider, searches: () => searching.has(provider.id) }));
   const category = label.tool === 'chat' || label.tool === 'challenge' ? 'fast_response' : 'extended_reasoning';
   const request: ModelRequest = {
     category,

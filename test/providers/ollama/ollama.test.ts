@@ -184,14 +184,7 @@ describe('ollama', () => {
     const team = createModelService({
       definitions: [ollama],
       settings: {},
-      policy: {
-        allowed: {},
-        denied: [],
-        localOnly: false,
-        prefer: 'quality',
-        allowUnknown: false,
-        offline: false,
-      },
+      policy: { allowed: {}, denied: [], localOnly: false, prefer: 'quality', allowUnknown: false, offline: false },
       maxThinkingTokens: 1000,
       clock: realClock(),
       random: seededRandom(),

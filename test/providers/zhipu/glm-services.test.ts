@@ -68,8 +68,6 @@ describe("GLM's search by itself", () => {
     });
     await expect(
       createZhipuWebSearch(door(), 'nonsense').search({ query: 'x', count: 1 }, signal),
-    ).rejects.toMatchObject({
-      details: { class: 'bad_request' },
-    });
+    ).rejects.toMatchObject({ details: { class: 'bad_request' } });
   });
 });

@@ -112,21 +112,13 @@ describe('a daemon without a token', () => {
     ['another port of a listed host', () => ({ origin: 'https://poly.example:8443', host: 'poly.example' })],
     [
       'a listed host by another scheme',
-      () => ({
-        origin: 'http://poly.example',
-        host: 'poly.example',
-        'x-forwarded-proto': 'https',
-      }),
+      () => ({ origin: 'http://poly.example', host: 'poly.example', 'x-forwarded-proto': 'https' }),
     ],
     ['another page that says no origin', () => ({ 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors' })],
     ['another site that says no origin', () => ({ 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' })],
     [
       'a page by the shared name that says no origin',
-      own => ({
-        'sec-fetch-site': 'same-origin',
-        'sec-fetch-mode': 'cors',
-        host: `localhost:${own}`,
-      }),
+      own => ({ 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors', host: `localhost:${own}` }),
     ],
     ['a name that was pointed at this machine', () => ({ host: 'evil.example' })],
   ])('refuses %s at every door', async (_what, headersOf) => {
@@ -139,20 +131,12 @@ describe('a daemon without a token', () => {
     ['its own page', own => ({ origin: `http://127.0.0.1:${own}` })],
     [
       'its own page that says no origin',
-      own => ({
-        'sec-fetch-site': 'same-origin',
-        'sec-fetch-mode': 'cors',
-        host: `127.0.0.1:${own}`,
-      }),
+      own => ({ 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors', host: `127.0.0.1:${own}` }),
     ],
     ['a page that the operator lists', () => ({ origin: 'https://app.example' })],
     [
       'the page of a proxy that the operator names',
-      () => ({
-        origin: 'https://poly.example',
-        host: 'poly.example',
-        'x-forwarded-proto': 'https',
-      }),
+      () => ({ origin: 'https://poly.example', host: 'poly.example', 'x-forwarded-proto': 'https' }),
     ],
     ['who follows a link', () => ({ 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' })],
   ])('lets %s in', async (_what, headersOf) => {

@@ -8,11 +8,7 @@ import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 /** The machine may be busy. */
 const patience = { timeout: 30_000 };
 
-const tokens = {
-  operator: 'operators-token-4Xy9Zq',
-  scraper: 'scrapers-token-8Kd3Wn5Q',
-  ann: 'tokenofann-7Hs2Lm4Pv6',
-};
+const tokens = { operator: 'operators-token-4Xy9Zq', scraper: 'scrapers-token-8Kd3Wn5Q', ann: 'tokenofann-7Hs2Lm4Pv6' };
 
 let vendor: FakeVendor;
 let project: TempProject;

@@ -346,15 +346,7 @@ describe('providers', () => {
     const page = await alice.page('/providers');
     expect(page).toMatch(/aria-label="Errors, last 24 h\. 5 of \d+ attempts/);
     expect(page).toMatch(/aria-label="Latency, last 7 days\. \d+[^"]*ms on average/);
-    const provider = {
-      id: 'x',
-      title: 'X',
-      configured: true,
-      local: false,
-      endpoints: [],
-      models: 3,
-      can: {},
-    };
+    const provider = { id: 'x', title: 'X', configured: true, local: false, endpoints: [], models: 3, can: {} };
     const listed = { ...provider, listedSecondsAgo: 180, hours: [], health: [] };
     const own = { providers: async () => [listed], caches: async () => [], spend: async () => [] };
     const visit = { own, now: Date.now() } as unknown as Visit;

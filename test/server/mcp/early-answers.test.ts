@@ -159,12 +159,7 @@ describe('what a host asks first', () => {
       warmed.resolve();
       throw new Error('no such file');
     };
-    const open = async () => ({
-      host,
-      instructions,
-      version: '7',
-      principal: { owner: 'local', root: project.root },
-    });
+    const open = async () => ({ host, instructions, version: '7', principal: { owner: 'local', root: project.root } });
     const early = createEarlyAnswers({ listings: host.list(), instructions, version: '7' });
     const served = openStdio(open, { input, output, early, warm, maxBytes: 100_000 }, () => undefined);
     let text = '';

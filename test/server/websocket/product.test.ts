@@ -332,11 +332,7 @@ describe('MCP over a WebSocket', () => {
     await raw([[[]]]);
     await expect.poll(() => answers).toHaveLength(3);
     expect(answers).toEqual(
-      [null, 1, null].map(id => ({
-        jsonrpc: '2.0',
-        id,
-        error: { code: -32_600, message: expect.any(String) },
-      })),
+      [null, 1, null].map(id => ({ jsonrpc: '2.0', id, error: { code: -32_600, message: expect.any(String) } })),
     );
     await transport.close();
   });

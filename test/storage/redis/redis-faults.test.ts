@@ -27,11 +27,7 @@ async function open(settings: string[] = [], patience = patienceMs): Promise<voi
   proxy = await startProxy(server.port);
   warnings = [];
   prefix = `${randomUUID()}:`;
-  store = redisStore(proxy.url, {
-    prefix,
-    patienceMs: patience,
-    onWarning: text => warnings.push(text),
-  });
+  store = redisStore(proxy.url, { prefix, patienceMs: patience, onWarning: text => warnings.push(text) });
 }
 
 beforeEach(() => {

@@ -109,16 +109,18 @@ function pageOfModels(models: readonly { id: string; window?: number }[], query:
   const size = Math.min(1_000, Number(query.get('pageSize') ?? 50) || 50);
   const from = Number(query.get('pageToken') ?? 0) || 0;
   return {
-    models: models.slice(from, from + size).map(({ id, window = 1_048_576 }) => ({
-      name: `models/${id}`,
-      version: '001',
-      displayName: id,
-      inputTokenLimit: window,
-      outputTokenLimit: 65_536,
-      supportedGenerationMethods: /embedding/.test(id)
-        ? ['embedContent', 'countTokens']
-        : ['generateContent', 'countTokens', 'createCachedContent', 'batchGenerateContent'],
-    })),
+    models: models
+      .slice(from, from + size)
+      .map(({ id, window = 1_048_576 }) => ({
+        name: `models/${id}`,
+        version: '001',
+        displayName: id,
+        inputTokenLimit: window,
+        outputTokenLimit: 65_536,
+        supportedGenerationMethods: /embedding/.test(id)
+          ? ['embedContent', 'countTokens']
+          : ['generateContent', 'countTokens', 'createCachedContent', 'batchGenerateContent'],
+      })),
     ...(from + size < models.length && { nextPageToken: String(from + size) }),
   };
 }

@@ -53,10 +53,7 @@ export function startOpenAi(options: FakeVendorOptions = {}): Promise<FakeVendor
       dialect === 'responses'
         ? openAiRefusal(
             'Your input exceeds the context window of this model. Please adjust your input and try again.',
-            {
-              param: 'input',
-              code: 'context_length_exceeded',
-            },
+            { param: 'input', code: 'context_length_exceeded' },
           )
         : openAiRefusal(
             `This model's maximum context length is ${window} tokens. However, your messages resulted in ${tokens} tokens.`,

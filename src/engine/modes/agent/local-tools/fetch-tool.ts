@@ -125,9 +125,7 @@ function checked(text: string, reachable: Reachable): URL {
 }
 
 const refusedFetch = (url: URL, why: string): Error =>
-  securityError(`${url.protocol}//${url.host} may not be read: ${why}.`, {
-    next: 'Name a page of the public web.',
-  });
+  securityError(`${url.protocol}//${url.host} may not be read: ${why}.`, { next: 'Name a page of the public web.' });
 
 /** Connects only to the addresses that were judged: nothing is resolved a second time. */
 function guarded(url: URL, reachable: Reachable): LookupFunction {

@@ -31,10 +31,7 @@ afterEach(() => new Promise(resolve => server.close(resolve)));
 
 const around = () => ({ callId: 'c', signal: new AbortController().signal });
 /** As if the web were on this machine, but nothing else of it. */
-const open = fetchTool({
-  address: address => address === '127.0.0.1' || isPublicAddress(address),
-  port: () => true,
-});
+const open = fetchTool({ address: address => address === '127.0.0.1' || isPublicAddress(address), port: () => true });
 const real = fetchTool();
 
 describe('a page of the web', () => {
