@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Client } from '@modelcontextprotocol/client';
 import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { median } from '../bench/measure/statistics.ts';
 import type { FakeVendor } from '../test/support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../test/support/vendors/start-open-ai.ts';
+import { table } from './generate/markdown.ts';
 import { measureTools } from './tokens/measure-tools.ts';
 
 // npm run compare -- PATH   Polylogue next to PAL MCP in a checkout, both against a scripted model on this machine, as a table
@@ -32,21 +34,21 @@ interface Running {
 const root = join(import.meta.dirname, '..');
 const polylogue: Contender = { name: 'Polylogue', command: process.execPath, args: [join(root, 'dist/main.js')] };
 
-/** PAL's documented start: `server.py` by the Python of its own environment, or else by uv. */
-function palIn(folder: string): Contender {
-  const server = join(folder, 'server.py');
-  if (!existsSync(server)) throw new Error(`${server} is missing: name a checkout of pal-mcp-server`);
-  const python = join(folder, '.pal_venv/bin/python');
-  if (existsSync(python)) return { name: 'PAL MCP', command: python, args: [server] };
-  const requirements = ['--with-requirements', join(folder, 'requirements.txt')];
-  return { name: 'PAL MCP', command: 'uv', args: ['run', '--no-project', ...requirements, 'python', server] };
-}
-
 const advice = `For the column of PAL MCP, name a checkout:
 
   git clone https://github.com/BeehiveInnovations/pal-mcp-server.git
   cd pal-mcp-server && python3 -m venv .pal_venv && .pal_venv/bin/pip install -r requirements.txt
   npm run compare -- /path/to/pal-mcp-server`;
+
+/** PAL's documented start: `server.py` by the Python of its own environment, or else by uv. */
+function palIn(folder: string): Contender {
+  const server = join(folder, 'server.py');
+  if (!existsSync(server)) throw new Error(`${server} is missing.\n\n${advice}`);
+  const python = join(folder, '.pal_venv/bin/python');
+  if (existsSync(python)) return { name: 'PAL MCP', command: python, args: [server] };
+  const requirements = ['--with-requirements', join(folder, 'requirements.txt')];
+  return { name: 'PAL MCP', command: 'uv', args: ['run', '--no-project', ...requirements, 'python', server] };
+}
 
 /** One contender in a home and a project of its own, asking the scripted model. */
 async function measure(contender: Contender): Promise<string[]> {
@@ -121,7 +123,7 @@ async function startTimes(start: Start): Promise<number> {
     times.push(performance.now() - before);
     await client.close();
   }
-  return times.toSorted((a, b) => a - b)[Math.floor(starts / 2)] ?? Number.NaN;
+  return median(times);
 }
 
 /** What the model was sent in all, and how much of it began like the prompt before, as a vendor's cache would find it. */
@@ -172,8 +174,8 @@ const [path] = process.argv.slice(2);
 const contenders = [polylogue, ...(path === undefined ? [] : [palIn(resolve(path))])];
 const columns: string[][] = [];
 for (const contender of contenders) columns.push(await measure(contender));
-console.log(`| | ${contenders.map(({ name }) => name).join(' | ')} |\n|${' --- |'.repeat(contenders.length + 1)}`);
-for (const [at, row] of rows.entries()) console.log(`| ${row} | ${columns.map(column => column[at]).join(' | ')} |`);
+const cells = rows.map((row, at) => [row, ...columns.map(column => column[at] ?? '')]);
+console.log(table(['', ...contenders.map(({ name }) => name)], cells));
 console.log(
   `\nDollars: $${price.input} for a million tokens, $${price.cached} for those of a repeated beginning; output not counted.`,
 );

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { noChecksum, ownerOf } from './generate/packages.ts';
 
@@ -86,7 +86,7 @@ const sha256 = (path: string): string => createHash('sha256').update(readFileSyn
 function writeFiles(folder: string): void {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out);
-  run(folder, 'npm', 'run', 'build');
+  run(folder, process.execPath, 'scripts/prepare.mjs');
   run(folder, 'npm', 'pack', '--silent', '--ignore-scripts', '--pack-destination', out);
   const [tarball = ''] = readdirSync(out);
   const bundle = join(scratch, 'bundle');
@@ -100,8 +100,10 @@ function writeFiles(folder: string): void {
   const mcpb = join(folder, 'node_modules/@anthropic-ai/mcpb/dist/cli/cli.js');
   run(folder, process.execPath, mcpb, 'pack', bundle, join(out, tarball.replace(/\.tgz$/, '.mcpb')));
   writeFileSync(join(out, 'sbom.cdx.json'), billOfMaterials(folder));
-  const formula = readFileSync(join(folder, 'packaging/homebrew/polylogue.rb'), 'utf8');
-  writeFileSync(join(out, 'polylogue.rb'), formula.replace(noChecksum, sha256(join(out, tarball))));
+  for (const file of ['packaging/homebrew/polylogue.rb', 'packaging/nix/flake.nix']) {
+    const text = readFileSync(join(folder, file), 'utf8');
+    writeFileSync(join(out, basename(file)), text.replace(noChecksum, sha256(join(out, tarball))));
+  }
   const sums = readdirSync(out).map(name => `${sha256(join(out, name))}  ${name}\n`);
   writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
 }

@@ -1,5 +1,6 @@
 /** Refuses constructions that the writing guide forbids in what users and models read: texts of src/ and the pages of docs/. */
 import { readFileSync } from 'node:fs';
+import { readDocument } from './doc-links/read-document.ts';
 import { blankCode } from './structure/blank-code.ts';
 import { walk } from './walk.ts';
 
@@ -44,10 +45,9 @@ function* textsOf(source: string): Generator<[text: string, at: number]> {
     yield [source.slice(index, index + literal.length + 2), index];
 }
 
-/** Paragraphs of a page without its code. */
+/** A page without its code, with a blank for each line break, so that a phrase is found across lines too. */
 function* proseOf(page: string): Generator<[text: string, at: number]> {
-  const blank = (code: string) => code.replaceAll(/[^\n]/g, ' ');
-  yield [page.replaceAll(/^(```|~~~).*?^\1|`[^`\n]+`/gms, blank), 0];
+  yield [readDocument(page).prose.replaceAll('\n', ' '), 0];
 }
 
 /** Words of a list are data, and so is what is generated. */

@@ -10,6 +10,8 @@ export interface MarkdownDocument {
   links: Pointer[];
   /** The contents of `code` in running text. */
   codes: Pointer[];
+  /** The text without code, as long as the source. */
+  prose: string;
   /** Fragments that links may end in. */
   anchors: ReadonlySet<string>;
 }
@@ -78,5 +80,5 @@ export function readDocument(source: string): MarkdownDocument {
   const prose = text.replace(span, blanked);
   const codes = [...text.matchAll(span)].map(match => ({ target: (match[2] ?? '').trim(), line: lineOf(match.index) }));
   const links = [link, definition, tag].flatMap(pattern => pointers(prose, pattern));
-  return { links, codes, anchors: anchorsOf(text) };
+  return { links, codes, prose, anchors: anchorsOf(text) };
 }

@@ -1,3 +1,4 @@
+import { readDocument, slug } from '../doc-links/read-document.ts';
 import { createReader, type Declared, type DeclaredMember, plainName, type Reader } from './library-declarations.ts';
 import { cell, table } from './markdown.ts';
 
@@ -81,11 +82,8 @@ function pageOf(all: readonly Named[], examples: Examples): string {
 
 /** Headings → their anchors on the page: the second of two that differ by case alone has a number. */
 function anchorsOf(headings: readonly string[]): Map<string, string> {
-  const byAnchor = Map.groupBy(headings, heading => heading.toLowerCase());
-  const numbered = [...byAnchor].flatMap(([anchor, same]) =>
-    same.map((heading, index) => [heading, index === 0 ? anchor : `${anchor}-${index}`] as const),
-  );
-  return new Map(numbered);
+  const anchors = [...readDocument(headings.map(heading => `## ${heading}`).join('\n')).anchors];
+  return new Map(headings.map((heading, at) => [heading, anchors[at] ?? '']));
 }
 
 /** An error code with the first sentence of its section. */
@@ -132,11 +130,7 @@ function examplesIn(guide: string): Examples {
       .filter(text => [...text.matchAll(/^```ts\n(.*?)^```/gms)].some(([, example = '']) => uses(example, name)))
       .map(text => {
         const [title = ''] = text.split('\n', 1);
-        const anchor = title
-          .toLowerCase()
-          .replace(/[^\w -]/g, '')
-          .replaceAll(' ', '-');
-        return `[${title}](../library.md#${anchor})`;
+        return `[${title}](../library.md#${slug(title)})`;
       });
 }
 

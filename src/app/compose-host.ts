@@ -7,7 +7,7 @@ import { exposurePolicy } from '../config/derived-settings.ts';
 import { securityError } from '../core/errors.ts';
 import { requestId } from '../core/ids.ts';
 import type { Permissions, ToolListing } from '../core/tool-host.ts';
-import type { Complete } from '../engine/complete.ts';
+import type { CompleteRequest } from '../engine/complete.ts';
 import type { SendMessage } from '../engine/conversation.ts';
 import { createEngine } from '../engine/engine.ts';
 import {
@@ -143,9 +143,9 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
       return sender(request);
     },
     /** Questions of programs of the AI SDK. */
-    async complete(request: Parameters<Complete>[0]) {
-      const { createComplete } = await import('../engine/complete.ts');
-      return createComplete(services)(request);
+    async complete(request: CompleteRequest) {
+      const { complete } = await import('../engine/complete.ts');
+      return complete(services, request);
     },
     /** Ends the agent runs that wait for their callers. */
     settle: agent.close,

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { ToolDefinition } from '../calls/tool.ts';
 import { configError } from '../core/errors.ts';
-import { isRecord } from '../core/json.ts';
+import { isRecord, recordIn } from '../core/json.ts';
 import type { ProviderDefinition } from '../models/provider.ts';
 import type { StoreDefinition } from '../storage/store.ts';
 
@@ -41,8 +41,7 @@ export function loadExtensions(names: readonly string[], home: string): Required
 
 function load(name: string, home: string): Record<string, unknown> {
   try {
-    const loaded: unknown = createRequire(join(home, 'package.json'))(name);
-    return isRecord(loaded) ? loaded : {};
+    return recordIn(createRequire(join(home, 'package.json'))(name));
   } catch (error) {
     const reason = error instanceof Error ? error.message.split('\n', 1)[0] : String(error);
     throw configError(`The extension "${name}" cannot be loaded: ${reason}`, {

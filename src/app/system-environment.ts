@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { homedir, uptime } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { configError } from '../core/errors.ts';
+import { asError, configError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 import { printableText } from '../core/text.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
@@ -113,7 +113,7 @@ async function trust(path: string): Promise<void> {
   try {
     setDefaultCACertificates([...getCACertificates('default'), readFileSync(path, 'utf8')]);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = asError(cause).message;
     throw configError(`The certificates of NODE_EXTRA_CA_CERTS cannot be used: ${why}`, {
       next: 'Name a readable PEM file, or unset it.',
       cause,

@@ -148,7 +148,7 @@ export function errorOf(error: AppError): JsonObject {
 /** What to do about an error that says nothing of it itself. */
 const nexts: Record<ErrorKind, string> = {
   input: 'Correct the call and resend it.',
-  security: 'Use a path inside the project, or ask the operator to add it to POLYLOGUE_ROOTS.',
+  security: 'Use a path inside the project, or ask the operator to widen POLYLOGUE_ROOTS.',
   config: 'Ask the operator to fix the configuration; "polylogue doctor" shows what is wrong.',
   model: 'Choose another model.',
   limit: 'Send a smaller request.',

@@ -1,5 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { asError } from '../core/errors.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
 import type { ReadFile } from './settings-files.ts';
 
@@ -89,4 +90,4 @@ function yamlDocument(text: string, { load, JSON_SCHEMA }: typeof import('js-yam
   }
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const messageOf = (error: unknown): string => asError(error).message;

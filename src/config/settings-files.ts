@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { configError } from '../core/errors.ts';
+import { asError, configError } from '../core/errors.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
 import type { OptionSpec } from '../core/option.ts';
 import { nearName } from '../core/text.ts';
@@ -87,7 +87,7 @@ function read(request: Request, name: string, folder = request.home): { path: st
     const text = request.readFile(path);
     return text === undefined ? undefined : { path, text };
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = asError(cause).message;
     throw configError(`${path} cannot be read: ${why}`, {
       next: 'Make it a file that you may read, or remove it, and start again.',
       cause,

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 declare const brand: unique symbol;
 type Brand<Name extends string> = string & { readonly [brand]: Name };
 
@@ -36,3 +38,7 @@ export const exchangeId = (text: string): ExchangeId => branded(text, isExchange
 export const jobId = (text: string): JobId => branded(text, isJobId, 'a job id');
 export const requestId = (text: string): RequestId => branded(text, isRequestId, 'a request id');
 export const sha256 = (text: string): Sha256 => branded(text, isSha256, 'a SHA-256');
+
+/** The SHA-256 of a text or of bytes. */
+export const hashOf = (content: string | Uint8Array): Sha256 =>
+  sha256(createHash('sha256').update(content).digest('hex'));

@@ -27,9 +27,6 @@ export interface CompleteRequest extends ServedQuestion {
   onThread?(id: string): void;
 }
 
-/** Puts a question to the models that a name means, in their order; with `thread`, as an exchange of it. */
-export type Complete = (request: CompleteRequest) => Promise<ServedAnswer>;
-
 type CompleteServices = CallServices & ObservingServices;
 
 const owner = 'local';
@@ -39,25 +36,24 @@ const tool = { name: 'language_model' };
 /** Tokens of an answer for which the program sets no limit. */
 const usualOutput = 8_192;
 
-export function createComplete(services: CompleteServices): Complete {
+/** Puts a question to the models that a name means, in their order; with `thread`, as an exchange of it. */
+export function complete(services: CompleteServices, request: CompleteRequest): Promise<ServedAnswer> {
   const { threads } = services;
-  return request => {
-    const { thread: reference, root: workspace, signal, messages } = request;
-    const place = { owner, workspace };
-    const about = { ...place, tool: tool.name, text: messages.map(textOf).at(-1) ?? '' };
-    return observedCall(services, about, async reqId => {
-      if (reference === undefined) {
-        const masked = await maskedMessages(services, request, reqId);
-        const candidates = await candidatesFor(services, request, masked);
-        return askMasked(services, request, reqId, { reqId, candidates, messages: masked });
-      }
-      if (reference === true) return inThread(services, request, reqId, threads.start(place, tool.name));
-      const found = await threads.findHead(reference, place);
-      return threads.exclusively(found.id, { signal }, async () =>
-        inThread(services, request, reqId, await threads.refresh(found)),
-      );
-    });
-  };
+  const { thread: reference, root: workspace, signal, messages } = request;
+  const place = { owner, workspace };
+  const about = { ...place, tool: tool.name, text: messages.slice(-1).map(textOf).join('') };
+  return observedCall(services, about, async reqId => {
+    if (reference === undefined) {
+      const masked = await maskedMessages(services, request, reqId);
+      const candidates = await candidatesFor(services, request, masked);
+      return askMasked(services, request, reqId, { reqId, candidates, messages: masked });
+    }
+    if (reference === true) return inThread(services, request, reqId, threads.start(place, tool.name));
+    const found = await threads.findHead(reference, place);
+    return threads.exclusively(found.id, { signal }, async () =>
+      inThread(services, request, reqId, await threads.refresh(found)),
+    );
+  });
 }
 
 async function inThread(services: CompleteServices, request: CompleteRequest, reqId: RequestId, found: Thread) {
@@ -99,7 +95,7 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
       payer: { owner, thread: thread.id },
       cacheKey: thread.id,
     });
-    const parts: SaidPart[] = [...(answer.said ?? [{ type: 'text', text: answer.text }])];
+    const parts: readonly SaidPart[] = answer.said ?? [{ type: 'text', text: answer.text }];
     const said = await masked(services, thread.id, { role: 'assistant', section: 'turn', parts: [], said: parts });
     const { warnings } = await storeAnswer(services, { tool }, exchange, {
       ...factsOf(answer),
@@ -115,13 +111,12 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
 /** Asks within the limits on cost. What models write is masked: at once where it streams. */
 async function askMasked(
   { askModel, mask }: CompleteServices,
-  { tools, toolChoice, maxOutputTokens = usualOutput, signal, onText, ...request }: CompleteRequest,
+  { tools, toolChoice, maxOutputTokens = usualOutput, temperature, topP, program, signal, onText }: CompleteRequest,
   scope: string,
   about: Pick<ModelQuestion, 'reqId' | 'candidates' | 'messages' | 'promptFor' | 'payer' | 'cacheKey'>,
 ): Promise<ModelAnswer> {
   const stream = onText && createMaskedStream(mask, scope, onText);
   const choice = { ...(tools.length > 0 && { tools }), ...(toolChoice && { toolChoice }) };
-  const { temperature, topP, program } = request;
   const own = { maxOutputTokens, temperature, topP, program, signal, onText: stream?.push };
   const answer = await askModel({ tool: tool.name, payer: { owner }, ...own, ...choice, ...about });
   await stream?.end();

@@ -9,7 +9,7 @@ import { continuationId, hiddenFields, modelField } from '../calls/fields.ts';
 import { type ReplyFormat, renderReply, truncateDocument } from '../calls/format-reply.ts';
 import { errorReply, localMetadata, type Reply, successReply, withBill } from '../calls/reply.ts';
 import type { ToolMode } from '../calls/tool.ts';
-import { type AppError, isAppError } from '../core/errors.ts';
+import { type AppError, bugError, isAppError } from '../core/errors.ts';
 import { type RequestId, requestId } from '../core/ids.ts';
 import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
@@ -164,8 +164,8 @@ export async function observedCall<Result>(
   try {
     return await work(reqId);
   } catch (thrown) {
-    if (isAppError(thrown)) error = thrown;
-    else emit({ type: 'warning', reqId, where: tool, message: String(thrown) });
+    error = isAppError(thrown) ? thrown : bugError(String(thrown), thrown);
+    if (error !== thrown) emit({ type: 'warning', reqId, where: tool, message: stackOf(thrown) });
     throw thrown;
   } finally {
     meter.end(reqId);

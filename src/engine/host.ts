@@ -7,7 +7,7 @@ import { renderReply } from '../calls/format-reply.ts';
 import { isAppError } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';
 import type { Job } from '../core/job.ts';
-import type { Clock, Emit } from '../core/ports.ts';
+import { type Clock, type Emit, warnFrom } from '../core/ports.ts';
 import type { Thread, ThreadHead } from '../core/thread.ts';
 import type {
   HostPrompts,
@@ -21,7 +21,6 @@ import type {
   ToolRequest,
 } from '../core/tool-host.ts';
 import type { Store } from '../storage/store.ts';
-import { warnFrom } from '../threads/locks.ts';
 import type { Threads } from '../threads/threads.ts';
 import type { ExposedTools } from './exposure.ts';
 

@@ -4,6 +4,7 @@ import type {
   LanguageModelV4CallOptions,
   LanguageModelV4ProviderTool,
   SharedV4ProviderOptions,
+  SharedV4Warning,
 } from '@ai-sdk/provider';
 import { configError } from '../core/errors.ts';
 import { type Effort, efforts, type InputKind, type ModelInfo } from '../core/model.ts';
@@ -42,9 +43,7 @@ export const budgetFor = (effort: Effort, range: { min: number; max: number }): 
 /** The base URL of a vendor as it was configured, checked, without the slash at its end. */
 export function checkedBaseUrl(value: string, envName: string): string {
   const url = URL.parse(value.trim());
-  if (!url || !/^https?:$/.test(url.protocol)) {
-    throw refused(envName, 'is no http or https address');
-  }
+  if (!url || !/^https?:$/.test(url.protocol)) throw refused(envName, 'is no http or https address');
   // fetch refuses such addresses, and they would end up in messages.
   if (url.username !== '' || url.password !== '') throw refused(envName, 'carries a user or password');
   if (url.search !== '' || url.hash !== '') throw refused(envName, 'carries a query or fragment');
@@ -355,3 +354,9 @@ function openedBy(line: string): { path: string; form: ShownFile['form']; end?: 
   }
   return undefined;
 }
+
+/** Warnings for what a program of the AI SDK set and a model of our own does not take. */
+export const notTaken = ({ responseFormat, stopSequences, seed }: LanguageModelV4CallOptions): SharedV4Warning[] =>
+  Object.entries({ responseFormat: responseFormat?.type === 'json' || undefined, stopSequences, seed }).flatMap(
+    ([feature, value]) => (value === undefined ? [] : [{ type: 'unsupported' as const, feature }]),
+  );

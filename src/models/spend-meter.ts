@@ -1,5 +1,4 @@
-import { isAppError } from '../core/errors.ts';
-import type { Clock, Emit, Random } from '../core/ports.ts';
+import { type Clock, type Emit, type Random, warnFrom } from '../core/ports.ts';
 import type { SpendLedger } from '../core/spend-ledger.ts';
 import { dayOf, feesUsd, type SpendEntry } from '../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from './ask-model.ts';
@@ -212,10 +211,8 @@ export class SpendLimits {
     const { ledger, emit } = this.parts;
     const done: Promise<void> = ledger
       .add(entry, hold, unhurried)
-      .catch(error => {
-        // It was done and is paid for; only the sums lack it.
-        emit({ type: 'warning', where: 'ledger', message: isAppError(error) ? error.message : String(error) });
-      })
+      // It was done and is paid for; only the sums lack it.
+      .catch(warnFrom(emit, 'ledger'))
       .finally(() => this.#writing.delete(done));
     this.#writing.add(done);
     await done;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isRecord } from '../core/json.ts';
+import { recordIn } from '../core/json.ts';
 import type { Clock, ExchangeNote } from '../core/ports.ts';
 import { createWriteQueue, withTimeout } from './event-bus.ts';
 import { createRotatingLog, fileStateOf, firstRecordTime, isCode, type LogRecord } from './file-logs.ts';
@@ -194,7 +194,7 @@ export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }:
       place.shown = await (typeof part === 'string' ? textPart(part, at) : parts.keep(part, at));
     }
     const fields = secrets.maskDeep({ ...note });
-    return { at, fields: isRecord(fields) ? fields : {}, asIs: { payload: masked } };
+    return { at, fields: recordIn(fields), asIs: { payload: masked } };
   };
 
   const queue = createWriteQueue<Timed>({

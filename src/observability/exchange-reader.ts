@@ -1,5 +1,5 @@
 import { readFile, rm } from 'node:fs/promises';
-import { isRecord, numberIn, parsedJson, textIn } from '../core/json.ts';
+import { isRecord, numberIn, parsedJson, recordIn, textIn } from '../core/json.ts';
 import type { ExchangeFilter, ExchangeLine, ExchangeReader, ExchangeRecord } from '../core/ports.ts';
 import { exchangeLogPaths, partPath } from './exchange-log.ts';
 import { isCode } from './file-logs.ts';
@@ -43,7 +43,7 @@ export function createExchangeReader(folder: string): ExchangeReader {
         if (found[0]?.kind === 'request') break;
       }
       const whole = await Promise.all(
-        found.map(async line => ({ ...line, payload: recordOf(await filled(line.payload, places.parts, 0)) })),
+        found.map(async line => ({ ...line, payload: recordIn(await filled(line.payload, places.parts, 0)) })),
       );
       return whole.length === 0 ? undefined : exchangeOf(whole);
     },
@@ -80,11 +80,9 @@ function lineOf(text: string): ExchangeLine | undefined {
     tool: textIn(line.tool),
     provider: textIn(line.provider),
     model: textIn(line.model),
-    payload: recordOf(payload),
+    payload: recordIn(payload),
   };
 }
-
-const recordOf = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {});
 
 const filtered = ['reqId', 'tool', 'provider', 'model'] as const;
 

@@ -75,8 +75,9 @@ function createSeries<Value>(width: number, blank: () => Value) {
   };
 }
 
-/** Without the dust that sums of fractions gather (0.6400000000000001). */
+/** One line of the text format. */
 function sample(name: string, names: readonly string[], labels: Labels, value: number): string {
+  // Without the dust that sums of fractions gather (0.6400000000000001).
   const shown = Number.isFinite(value) ? Number(value.toPrecision(15)) : value;
   const pairs = names.map((label, index) => `${label}="${(labels[index] ?? '').replace(/[\\"\n]/g, escaped)}"`);
   return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${shown}`;

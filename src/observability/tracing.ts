@@ -22,7 +22,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { AppEvent } from '../core/events.ts';
-import { isRecord, recordsIn, textIn, textsIn } from '../core/json.ts';
+import { isRecord, recordIn, recordsIn, textIn, textsIn } from '../core/json.ts';
 import type { ExchangeNote, LogExchange, Mask } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { CallerTrace } from '../core/tool-host.ts';
@@ -231,7 +231,7 @@ function createSpanContent(mask: Mask) {
   };
 
   const outputOf = async (payload: object): Promise<Attributes> => {
-    const { text, finish } = isRecord(payload) ? payload : {};
+    const { text, finish } = recordIn(payload);
     const reason = isRecord(finish) ? finishReason(textIn(finish.kind)) : 'error';
     const shown = [{ role: 'assistant', parts: [await part(textIn(text))], finish_reason: reason }];
     return { 'gen_ai.output.messages': JSON.stringify(shown) };

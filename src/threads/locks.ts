@@ -1,11 +1,7 @@
 import { createQueue } from '../core/concurrency.ts';
-import { isAppError, throwIfAborted } from '../core/errors.ts';
-import type { Clock, Emit } from '../core/ports.ts';
+import { throwIfAborted } from '../core/errors.ts';
+import { type Clock, type Emit, warnFrom } from '../core/ports.ts';
 import type { Store } from '../storage/store.ts';
-
-export function warnFrom(emit: Emit, where: string): (error: unknown) => void {
-  return error => emit({ type: 'warning', where, message: isAppError(error) ? error.message : String(error) });
-}
 
 export interface LeaseOptions {
   store: Store;

@@ -1,10 +1,10 @@
 import { AppError, inputError, isAppError } from '../core/errors.ts';
 import { type ExchangeId, exchangeId, isThreadId, type ThreadId, threadId } from '../core/ids.ts';
-import type { Clock, Emit, Random } from '../core/ports.ts';
+import { type Clock, type Emit, type Random, warnFrom } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { Compaction, ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../core/thread.ts';
 import type { Lookup, Store, ThreadChange } from '../storage/store.ts';
-import { createThreadLocks, type LeaseOptions, type WithThreadLock, warnFrom } from './locks.ts';
+import { createThreadLocks, type LeaseOptions, type WithThreadLock } from './locks.ts';
 
 /** Whose thread, and where it lives. */
 export interface ThreadScope {

@@ -19,7 +19,7 @@ export const apilookup = defineTool({
         '2. Settle the version first: for an API of an operating system, the release of that system that is current today; for a library or a service, its newest stable release, and the one that this project pins.',
         '3. Prefer first-hand sources: official documentation, release notes and changelogs, the package registry, the source repository. A blog or a forum post counts only where those are silent, and only with its date.',
         '4. Look for what changed: deprecations, removals, renamed options, migration guides, known security problems.',
-        '5. Two to four searches are enough. Stop as soon as the answer is certain; if it does not, say what is still open.',
+        '5. Two to four searches are enough. Stop as soon as the answer is certain; if it stays uncertain, say what is still open.',
         '6. Answer with the version, the signature or setting itself, a minimal example, what to avoid, and a link to each source.',
       ].join('\n'),
       user_prompt: prompt,

@@ -238,7 +238,7 @@ async function removeAll({ threads: store }: ActionContext, { confirm }: Argumen
 }
 
 const unconfirmed = (what: string): Error =>
-  securityError(`This permanently deletes ${what}.`, {
+  securityError(`This would permanently delete ${what}.`, {
     class: 'confirmation',
     next: 'Ask the user, then send the same call with confirm: true.',
     validationErrors: [{ field: 'confirm', error: 'must be true', allowed: ['true'] }],

@@ -1,9 +1,8 @@
 import { isAscii, isUtf8 } from 'node:buffer';
-import { createHash } from 'node:crypto';
 import { isAbsolute } from 'node:path';
 import { throwIfAborted } from '../core/errors.ts';
 import type { Fingerprint, LineRange, Skip, TextFile } from '../core/file.ts';
-import { sha256 } from '../core/ids.ts';
+import { hashOf } from '../core/ids.ts';
 import { countLines } from '../core/text.ts';
 import { isSkip, notText, type PathReference, parsePathReference, skip, skipFor, tooLarge } from './paths.ts';
 import type { Located, Opened, Sandbox } from './sandbox.ts';
@@ -130,7 +129,7 @@ export async function readFile(
     lines: countLines(text),
     size: bytes.length,
     mtimeMs: opened.stats.mtimeMs,
-    sha256: sha256(createHash('sha256').update(bytes).digest('hex')),
+    sha256: hashOf(bytes),
   };
 }
 

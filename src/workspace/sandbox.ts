@@ -287,7 +287,7 @@ async function persistently<Result extends object>(path: string, attempt: () => 
     const outcome = await attempt();
     if (outcome !== undefined) return outcome;
   }
-  return skip(path, 'unreadable', 'The file keeps changing. Retry when writing has finished.');
+  return skip(path, 'unreadable', 'It keeps changing. Retry when writing has finished.');
 }
 
 function notRegular(path: string, stats: Stats): Skip {

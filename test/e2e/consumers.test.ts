@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { olderTypescript, otherNodes, testCliPath } from '../../scripts/test-needs/provide-clis.ts';
@@ -93,9 +93,14 @@ describe('the package', () => {
   });
 
   it('is at most 2.5 MB, and brings one other package', async () => {
-    const [own = ''] = (await packedTarballs()).filter(file => file.includes('polylogue-'));
+    const [own = ''] = (await packedTarballs()).filter(file => basename(file).startsWith('polylogue-'));
     expect((await stat(own)).size).toBeLessThanOrEqual(2_500_000);
     const installed = (await readdir(packed.path('node_modules'))).filter(name => !/^[.@]|^undici-types$/.test(name));
     expect(installed.sort()).toEqual(['polylogue', 'unpdf']);
+    const held = await readdir(packed.path('node_modules/polylogue/dist/grammars'));
+    expect(held.toSorted()).toEqual([
+      ...['go', 'python', 'tsx', 'typescript'].map(name => `tree-sitter-${name}.wasm.br`),
+      'web-tree-sitter.wasm.br',
+    ]);
   });
 });

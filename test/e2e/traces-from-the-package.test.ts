@@ -1,9 +1,6 @@
-import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type McpSession, startSession } from '../support/mcp-session.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
-
-const grammars = ['go', 'python', 'tsx', 'typescript'].map(name => `tree-sitter-${name}.wasm.br`);
 
 let project: TempProject;
 let home: TempProject;
@@ -32,17 +29,6 @@ const step = { step: 'Trace it', step_number: 1, total_steps: 2, next_step_requi
 const target_description = 'inTs() inTsx inJs() in_py() inGo()';
 
 describe('the built program', () => {
-  it('is packed with the grammars that it needs, and no others', () => {
-    const output = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-      shell: process.platform === 'win32',
-    });
-    const packed = Object.values<{ files: { path: string }[] }>(JSON.parse(output))[0];
-    const wasm = packed?.files.map(({ path }) => path).filter(path => path.includes('.wasm'));
-    expect(wasm?.sort()).toEqual([...grammars, 'web-tree-sitter.wasm.br'].map(name => `dist/grammars/${name}`));
-  });
-
   it('finds each grammar beside itself, in its own thread and in another', async () => {
     const args = { ...step, trace_mode: 'precision', target_description };
     for (const relevant_files of [['a.ts', 'b.tsx', 'c.js', 'd.py', 'e.go'], ['.']]) {

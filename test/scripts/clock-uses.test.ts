@@ -20,6 +20,7 @@ const allowed: Record<string, string[]> = {
     'models/call/models.ts',
     'models/catalogue/models-dev.ts',
     'models/resilience/breaker-registry.ts',
+    'models/resilience/shared-breakers.ts',
     'observability/event-bus.ts',
     'observability/exchange-log.ts',
     'observability/file-logs.ts',

@@ -39,13 +39,8 @@ it('measures Polylogue and what a checkout starts, in one table', async () => {
   await checkout.dispose();
 });
 
-it('tells without a checkout how to get one, and refuses a folder that is none', async () => {
+it('refuses a folder that is no checkout, and says how to get one', async () => {
   const place = await tempProject();
-  const { stdout } = await compare();
-  expect(stdout).toContain('| a thread survives kill -9 | yes |\n');
-  expect(stdout).toContain('git clone');
-  await expect(compare(place.root)).rejects.toMatchObject({
-    stderr: expect.stringContaining('name a checkout of pal-mcp-server'),
-  });
+  await expect(compare(place.root)).rejects.toMatchObject({ stderr: expect.stringContaining('git clone') });
   await place.dispose();
 });

@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { describeLibrary } from '../../scripts/generate/describe-library.ts';
+import { tempTree } from '../workspace/temp-tree.ts';
 
 const sources = {
   'src/index.ts': `
@@ -69,27 +67,13 @@ export type ErrorCode =
     '# Troubleshooting\n\n## CONFIG\n\nA setting is wrong. Mend it.\n\n## LIMIT\n\nToo much. Send less.\n',
 };
 
-let root = '';
-beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'describe-library-'));
-  for (const [path, text] of Object.entries(sources)) {
-    await mkdir(dirname(join(root, path)), { recursive: true });
-    await writeFile(join(root, path), text);
-  }
-});
-afterEach(() => rm(root, { recursive: true, force: true }));
-
-function generate(...args: string[]): Promise<{ code: number; output: string }> {
-  return new Promise(done => {
-    execFile(process.execPath, ['scripts/generate.ts', ...args, root], (error, stdout, stderr) =>
-      done({ code: error ? Number(error.code) : 0, output: stdout + stderr }),
-    );
-  });
+function describeWith(change: Partial<Record<keyof typeof sources, string>> = {}): Promise<string> {
+  const all = { ...sources, ...change };
+  return describeLibrary(tempTree(all), all['docs/library.md'], all['docs/troubleshooting.md']);
 }
 
 it('the reference shows every exported name with signature, meaning, members and examples', async () => {
-  expect(await generate()).toMatchObject({ code: 0 });
-  const page = await readFile(join(root, 'docs/reference/library.md'), 'utf8');
+  const page = await describeWith();
   for (const text of [
     '- Functions: [ask](#ask)\n- Values: [z](#z)\n- Types: [Ask](#ask-1), [AskEvent](#askevent), [AskOptions](#askoptions), [Odds](#odds)\n- Errors: [ErrorCode](#errorcode)',
     '### ask\n\n```ts\nasync function ask(text: string, { wait = 5 }: AskOptions): Promise<void>\n```\n\nAsks `text`, as `wait` says (default: 5 s).\n\nExample: [Ask, and go on](../library.md#ask-and-go-on).',
@@ -104,53 +88,24 @@ it('the reference shows every exported name with signature, meaning, members and
   expect(page).not.toContain('other');
 });
 
-describe('the check fails and names', () => {
-  it.each([
-    ['an interface', 'src/ask.ts', '/** What is asked. */', '', 'src/ask.ts: "AskOptions" has no docstring'],
-    ['a member', 'src/ask.ts', '/** Seconds; default 5. */', '', '"AskOptions.wait" has no docstring'],
-    ['a member behind a comment', 'src/ask.ts', '/** Seconds; default 5. */', '// Seconds', '"AskOptions.wait" has no'],
-    ['an empty docstring', 'src/ask.ts', '/** Seconds; default 5. */', '/** */', '"AskOptions.wait" has no docstring'],
-    [
-      'a number without a default',
-      'src/ask.ts',
-      'Seconds; default 5.',
-      'Seconds.',
-      '"AskOptions.wait" does not say what holds',
-    ],
-    ['a method within a member', 'src/ask.ts', '/** Ends it. */', '', '"AskOptions.steps.end" has no docstring'],
-    ['a method', 'src/ask.ts', '/** Asks <again>. */', '', '"Ask.again" has no docstring'],
-    ['an inherited member', 'src/shared.ts', '/** Is kept. */', '', '"Ask.kept" has no docstring'],
-    ['a variant of a union', 'src/ask.ts', '/** It is over. */', '', `"AskEvent.'end'" has no docstring`],
-    ['a variant behind a comment', 'src/ask.ts', '/** It is over. */', '// Over.', `"AskEvent.'end'" has no docstring`],
-    [
-      'another kind of member',
-      'src/ask.ts',
-      '/** Asks <again>. */',
-      '[key: string]: unknown;',
-      '"Ask.key" has no docstring',
-    ],
-    ['a member of a type', 'src/ask.ts', '/** From 0 to 1. */', '', '"Odds.odds" has no docstring'],
-    ['a function', 'src/ask.ts', '/** Asks `text`, as `wait` says (default: 5 s). */', '', '"ask" has no docstring'],
-    ['a parameter', 'src/ask.ts', 'as `wait` says', 'as it says', 'the docstring of "ask" does not say what `wait` is'],
-    ['what a package declares', 'src/index.ts', '/** Schemas of the package. */', '', '"z" has no docstring'],
-    [
-      'names in a star',
-      'src/index.ts',
-      '/** Schemas',
-      "export * from './shared.ts';\n/** Schemas",
-      'does not name what',
-    ],
-    [
-      'a base of nowhere',
-      'src/ask.ts',
-      "Partial<Pick<Shared, 'kept'>>",
-      'Array<string>',
-      'members of "Array" are not found',
-    ],
-    ['a function without an example', 'docs/library.md', 'ask(', 'other(', '"ask" is in no example of docs/library.md'],
-    ['an error code', 'docs/troubleshooting.md', '## LIMIT', '## LIMITS', `"ErrorCode.'LIMIT'" has no docstring`],
-  ] as const)('%s', async (_what, path, from, to, problem) => {
-    await writeFile(join(root, path), sources[path].replace(from, to).replace('import { ask }', 'import {}'));
-    expect(await generate('--check')).toMatchObject({ code: 1, output: expect.stringContaining(problem) });
-  });
+it.each([
+  ['src/ask.ts', '/** What is asked. */', '', '"AskOptions" has no docstring'],
+  ['src/ask.ts', '/** Seconds; default 5. */', '// Seconds', '"AskOptions.wait" has no docstring'],
+  ['src/ask.ts', '/** Seconds; default 5. */', '/** */', '"AskOptions.wait" has no docstring'],
+  ['src/ask.ts', 'Seconds; default 5.', 'Seconds.', '"AskOptions.wait" does not say what holds'],
+  ['src/ask.ts', '/** Ends it. */', '', '"AskOptions.steps.end" has no docstring'],
+  ['src/shared.ts', '/** Is kept. */', '', '"Ask.kept" has no docstring'],
+  ['src/ask.ts', '/** It is over. */', '', `"AskEvent.'end'" has no docstring`],
+  ['src/ask.ts', '/** It is over. */', '// Over.', `"AskEvent.'end'" has no docstring`],
+  ['src/ask.ts', '/** Asks <again>. */', '[key: string]: unknown;', '"Ask.key" has no docstring'],
+  ['src/ask.ts', '/** Asks `text`, as `wait` says (default: 5 s). */', '', '"ask" has no docstring'],
+  ['src/ask.ts', 'as `wait` says', 'as it says', 'the docstring of "ask" does not say what `wait` is'],
+  ['src/index.ts', '/** Schemas of the package. */', '', '"z" has no docstring'],
+  ['src/index.ts', '/** Schemas', "export * from './shared.ts';\n/** Schemas", 'does not name what'],
+  ['src/ask.ts', "Partial<Pick<Shared, 'kept'>>", 'Array<string>', 'members of "Array" are not found'],
+  ['docs/library.md', 'ask(', 'other(', '"ask" is in no example of docs/library.md'],
+  ['docs/troubleshooting.md', '## LIMIT', '## LIMITS', `"ErrorCode.'LIMIT'" has no docstring`],
+] as const)('in %s, %s made %s is refused: %s', async (path, from, to, problem) => {
+  const text = sources[path].replace(from, to).replace('import { ask }', 'import {}');
+  await expect(describeWith({ [path]: text })).rejects.toThrow(problem);
 });

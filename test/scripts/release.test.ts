@@ -35,7 +35,7 @@ const state = () =>
 
 beforeAll(async () => {
   clone = await tempProject();
-  await execute('git', ['clone', '-q', repository, clone.root]);
+  await execute('git', ['clone', '-q', '--no-tags', repository, clone.root]);
   symlinkSync(join(repository, 'node_modules'), join(clone.root, 'node_modules'));
   const changelog = await readFile(clone.path('CHANGELOG.md'), 'utf8');
   await clone.write('CHANGELOG.md', changelog.replace(/^## /m, '## [Unreleased]\n\n- **feat:** a change.\n\n## '));
@@ -55,7 +55,13 @@ describe('a dry run of a release', () => {
   });
 
   it('makes a tarball, a bundle, a bill of materials and a formula, with their checksums', async () => {
-    const names = [`polylogue-${version}.mcpb`, `polylogue-${version}.tgz`, 'polylogue.rb', 'sbom.cdx.json'];
+    const names = [
+      'flake.nix',
+      `polylogue-${version}.mcpb`,
+      `polylogue-${version}.tgz`,
+      'polylogue.rb',
+      'sbom.cdx.json',
+    ];
     expect((await readdir(clone.path('release'))).toSorted()).toEqual(['SHA256SUMS', ...names]);
     const sums = new Map<string, string>();
     for (const name of names)
@@ -69,6 +75,7 @@ describe('a dry run of a release', () => {
     const formula = (await made('polylogue.rb')).toString();
     expect(formula).toContain(`sha256 "${sums.get(`polylogue-${version}.tgz`)}"`);
     expect(formula).toContain(`polylogue-${version}.tgz"`);
+    expect((await made('flake.nix')).toString()).not.toContain('0'.repeat(64));
   });
 
   it('has a package of the version with a dated changelog, and a bundle that starts', async () => {

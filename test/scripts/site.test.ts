@@ -132,8 +132,12 @@ describe('the documentation site', () => {
     ['threads survive restarts', '/threads'],
   ])('finds "%s" without a network', async (words, address) => {
     const { page, requests, close } = await openPage(browser, `${origin}/faq`, { width: 1280, colorScheme: 'light' });
-    await page.keyboard.press('Control+k');
-    await page.locator('#localsearch-input').fill(words);
+    const input = page.locator('#localsearch-input');
+    // The page hears of keys once its script runs.
+    await expect
+      .poll(() => page.keyboard.press('Control+k').then(() => input.isVisible()), { timeout: 20_000 })
+      .toBe(true);
+    await input.fill(words);
     await page.locator(`.result[href^="${address}"]`).first().waitFor();
     expect(requests.filter(url => !url.startsWith(origin))).toEqual([]);
     await close();

@@ -38,7 +38,7 @@ describe('a name that begins with a provider', () => {
   it('names who else serves the model when the provider has no key', () => {
     const refusal = refusalOf('google:gemini-2.5-pro', { configured: ['openrouter'] });
     expect(refusal).toMatchObject({ code: 'MODEL_NOT_FOUND', class: 'no_key' });
-    expect(refusal.message).toContain('needs google, which has no API key');
+    expect(refusal.message).toContain('needs google, which is not configured');
     expect(refusal.next).toContain('GEMINI_API_KEY');
     expect(refusal.next).toContain('"openrouter:google/gemini-2.5-pro"');
   });

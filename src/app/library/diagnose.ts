@@ -1,6 +1,6 @@
 import { isErrorCode } from '../../calls/reply.ts';
 import { AppError, type ErrorCode, type ErrorKind } from '../../core/errors.ts';
-import { isRecord, type JsonObject, numberIn, recordsIn, textIn, textsIn } from '../../core/json.ts';
+import { isRecord, type JsonObject, numberIn, recordIn, recordsIn, textIn, textsIn } from '../../core/json.ts';
 import type { ShortenOptions } from './shorten.ts';
 
 /** An error to be analyzed. */
@@ -85,7 +85,7 @@ const kinds: Readonly<Partial<Record<ErrorCode, ErrorKind>>> = {
 
 /** The error that a tool's reply tells of, to be thrown. */
 export function errorIn({ error }: JsonObject, cause: unknown): AppError {
-  const facts = isRecord(error) ? error : {};
+  const facts = recordIn(error);
   const code = isErrorCode(facts.code) ? facts.code : 'INTERNAL_SERVER_ERROR';
   return new AppError(kinds[code] ?? 'input', textIn(facts.message), {
     code,

@@ -108,7 +108,7 @@ export interface Polylogue {
   generatePatch(request: ErrorRequest): Promise<GeneratedPatch>;
   /** Calls one of the tools that MCP clients know (docs/reference/tools.md); answers the document of its reply. Throws an `AppError`. */
   callTool(name: string, args: Record<string, unknown>, options?: CallToolOptions): Promise<JsonObject>;
-  /** What was said to models, where COMMS_LOG is on. */
+  /** Exchanges with models while COMMS_LOG was on; `append` needs it on now. */
   commsLog: {
     /** Entries, the newest first; `filter.limit` (default: 100) says how many. */
     read(filter?: Partial<ExchangeFilter>): Promise<ExchangeRecord[]>;
@@ -309,7 +309,8 @@ const nothingKept = (): Error =>
 
 /** Tokens of `text` at `model`, a name or an alias such as `openai:gpt-5` or `sonnet` (default: by o200k). Rather above than below. */
 export function estimateTokensAt(text: string, model?: string): number {
-  const names = model?.toLowerCase().split(':') ?? [];
+  if (model === undefined) return estimateTokens(text);
+  const names = model.toLowerCase().split(':');
   const known = loadCatalogue().find(({ id, aliases }) => names.some(name => name === id || aliases.includes(name)));
-  return estimateTokens(text, model === undefined ? 1 : tokenFactor(known?.id ?? model.replace(/^[\w-]+:/, '')));
+  return estimateTokens(text, tokenFactor(known?.id ?? model.replace(/^[\w-]+:/, '')));
 }

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { inParallel } from '../../core/concurrency.ts';
 import { type AppError, configError, isAppError, limitError } from '../../core/errors.ts';
 import type { Skip, SkipCode } from '../../core/file.ts';
+import { hashOf } from '../../core/ids.ts';
 import type { Emit, Mask } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
 import type { DocumentLibrary } from '../../models/vendor-services.ts';
@@ -103,7 +103,7 @@ async function upload(
   const plain = decodeText(read);
   const bytes = plain === undefined ? read : Buffer.from((await mask(plain, maskScope)).text);
   const name = path.split(/[\\/]/).at(-1) ?? path;
-  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const sha256 = hashOf(bytes);
   const { id, status, fresh, text, bytes: size } = await documents.read({ name, bytes, sha256, owner }, signal);
   return { filename: name, fileId: id, status, bytes: size, fresh, text: (await mask(text, maskScope)).text };
 }

@@ -2,6 +2,7 @@ import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import type { Candidate } from '../../core/model.ts';
+import { warnFrom } from '../../core/ports.ts';
 import type { Turn } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
 import { addUsage } from '../../core/usage.ts';
@@ -160,12 +161,8 @@ export async function closeExchange(
   signal: AbortSignal,
 ): Promise<void> {
   const status = signal.aborted ? 'interrupted' : 'failed';
-  try {
-    await threads.add(thread, turn.exchange, { turns: [], status });
-  } catch (error) {
-    // The next use of the thread closes a pending exchange. The caller gets the first error, not this one.
-    emit({ type: 'warning', where: 'store', message: isAppError(error) ? error.message : String(error) });
-  }
+  // The next use of the thread closes a pending exchange. The caller gets the first error, not this one.
+  await threads.add(thread, turn.exchange, { turns: [], status }).catch(warnFrom(emit, 'store'));
 }
 
 /** What the model of a call is asked: who may answer, and with which prompt. */

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { inParallel } from '../../core/concurrency.ts';
 import { type AppError, isAppError, limitError } from '../../core/errors.ts';
 import type { FileRecord, Skip } from '../../core/file.ts';
-import type { Sha256 } from '../../core/ids.ts';
+import { hashOf, type Sha256 } from '../../core/ids.ts';
 import { countLines } from '../../core/text.ts';
 import { documentsAmong } from '../../models/routing/requirements.ts';
 import type { DocumentLibrary } from '../../models/vendor-services.ts';
@@ -10,7 +10,6 @@ import type { CollectedFile, Collection } from '../../workspace/collect-files.ts
 import { isSkip, parsePathReference, skip } from '../../workspace/paths.ts';
 import { clampRange, documentFormat, locateReference, readBytes } from '../../workspace/read-file.ts';
 import type { RoutedCall } from '../call-record.ts';
-import { hashOf } from './included-files.ts';
 import type { CallServices } from './services.ts';
 
 export interface CollectedDocuments {

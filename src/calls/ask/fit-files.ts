@@ -2,6 +2,7 @@ import { relative, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { throwIfAborted } from '../../core/errors.ts';
 import type { FileRecord, LineRange } from '../../core/file.ts';
+import { hashOf } from '../../core/ids.ts';
 import { countLines, numberLines, printablePath } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { covers } from '../../threads/transcript.ts';
@@ -13,7 +14,6 @@ import {
   costOf,
   countMasked,
   type FileInclusion,
-  hashOf,
   type IncludedFiles,
   type MaskedText,
   masked,

@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto';
 import type { FileRecord, LineRange, TextFile } from '../../core/file.ts';
-import { type Sha256, sha256 } from '../../core/ids.ts';
+import { hashOf, type Sha256 } from '../../core/ids.ts';
 import { printablePath } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { type Blobs, type PromptFile, renderDocument, renderFile } from '../../threads/transcript.ts';
@@ -40,8 +39,6 @@ export interface MaskedText {
   /** Kind of secret → how many were masked. */
   found: Readonly<Record<string, number>>;
 }
-
-export const hashOf = (text: string | Buffer): Sha256 => sha256(createHash('sha256').update(text).digest('hex'));
 
 export function recordOf(file: TextFile, form: FileRecord['form'], base: Sha256, range?: LineRange): FileRecord {
   const { path, size, mtimeMs, lines, sha256: hash, document } = file;

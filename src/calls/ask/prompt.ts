@@ -1,6 +1,6 @@
 import { limitError } from '../../core/errors.ts';
 import type { Skip, TextFile } from '../../core/file.ts';
-import type { Sha256 } from '../../core/ids.ts';
+import { hashOf, type Sha256 } from '../../core/ids.ts';
 import { type Message, tailHeading } from '../../core/message.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
 import type { Compaction, ImageRecord, Thread, Turn } from '../../core/thread.ts';
@@ -38,7 +38,6 @@ import {
   costOf,
   countMasked,
   type FileInclusion,
-  hashOf,
   type IncludedFiles,
   masked,
   recordOf,

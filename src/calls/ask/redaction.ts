@@ -135,9 +135,9 @@ const overlap = 2_048;
 const reach = 700;
 
 /**
- * An answer as it arrives: passes whole words on, each masked together with what stands before it in its line: a secret may be known only by that. The word
- * that is still growing is held back, and so is a private key until it is whole. What comes in one turn of the event loop is
- * masked together, and a line once more as a whole when it ends.
+ * An answer as it arrives: passes whole words on, each masked together with what stands before it in its line, since a secret may be
+ * known only by that. The word that is still growing is held back, and so is a private key until it is whole. What comes in one turn
+ * of the event loop is masked together, and a line once more as a whole when it ends.
  */
 export function createMaskedStream(mask: Mask, scope: string, onText: (text: string) => void) {
   /** The line that is not ended yet. */

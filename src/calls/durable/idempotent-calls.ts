@@ -2,8 +2,8 @@ import { createQueue } from '../../core/concurrency.ts';
 import { abortError } from '../../core/errors.ts';
 import type { Sha256 } from '../../core/ids.ts';
 import type { JobReply } from '../../core/job.ts';
+import { warnFrom } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import { warnFrom } from '../../threads/locks.ts';
 import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import { errorReply } from '../reply.ts';
 import {
@@ -343,9 +343,7 @@ export class IdempotentCalls {
 
   /** From now on the same call is a new one; what its caller gave a name to stays what it was. */
   #delivered(fingerprint: CallFingerprint, id: string): void {
-    if (fingerprint.named) {
-      return void this.#note(fingerprint, id, call => (call.status === 'done' ? call : undefined));
-    }
+    if (fingerprint.named) return void this.#note(fingerprint, id, call => (call.status === 'done' ? call : undefined));
     this.#log.forget(fingerprint.key, id);
     const own = this.#own.get(id);
     // Else its end sees to it.

@@ -2,9 +2,8 @@ import { cancelledError, inputError, throwIfAborted } from '../../core/errors.ts
 import { isJobId, isThreadId, type JobId, jobId } from '../../core/ids.ts';
 import type { Job, JobReply } from '../../core/job.ts';
 import { isRecord } from '../../core/json.ts';
-import type { Random } from '../../core/ports.ts';
+import { type Random, warnFrom } from '../../core/ports.ts';
 import type { ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
-import { warnFrom } from '../../threads/locks.ts';
 import type { ProcessLease, ProcessLeaseOptions } from './process-lease.ts';
 
 export interface JobsOptions extends Omit<ProcessLeaseOptions, 'holder'> {
@@ -165,11 +164,13 @@ export class Jobs {
     return job;
   }
 
-  async #finish(id: JobId, reply: JobReply): Promise<void> {
+  async #finish(id: JobId, { isError, document }: JobReply): Promise<void> {
     const now = this.#options.clock.now();
+    // Its rendered text and its cause are for the caller alone.
+    const reply = { isError, document };
     const end = { reply, thread: threadIn(reply), updatedAt: now, expiresAt: now + lifeMs };
     try {
-      const ended = await this.#options.store.endJob(id, { ...end, status: reply.isError ? 'failed' : 'done' });
+      const ended = await this.#options.store.endJob(id, { ...end, status: isError ? 'failed' : 'done' });
       if (ended) await this.#tell(id);
     } catch (error) {
       // The thread has the answer, if the store took that; the job will read as interrupted.

@@ -1,8 +1,7 @@
 import { abortError, cancelledError, isAppError } from '../../core/errors.ts';
 import type { Job } from '../../core/job.ts';
-import type { Clock, Emit } from '../../core/ports.ts';
+import { type Clock, type Emit, warnFrom } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
-import { warnFrom } from '../../threads/locks.ts';
 import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import type { Jobs } from './jobs.ts';
 

@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { createQueue, inParallel } from '../../core/concurrency.ts';
 import { inputError, storageError } from '../../core/errors.ts';
-import { type JobId, type Sha256, sha256, type ThreadId } from '../../core/ids.ts';
+import { hashOf, type JobId, type Sha256, type ThreadId } from '../../core/ids.ts';
 import type { JobReply } from '../../core/job.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -148,8 +147,6 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
     },
   };
 }
-
-export const hashOf = (text: string): Sha256 => sha256(createHash('sha256').update(text).digest('hex'));
 
 function sealed(calls: readonly CallOperation[]): JsonObject {
   const body = JSON.stringify(calls);

@@ -1,6 +1,5 @@
-import type { Clock, Emit } from '../../core/ports.ts';
+import { type Clock, type Emit, warnFrom } from '../../core/ports.ts';
 import type { Store } from '../../storage/store.ts';
-import { warnFrom } from '../../threads/locks.ts';
 
 export interface ProcessLeaseOptions {
   store: Store;

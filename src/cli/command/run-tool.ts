@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
-import { isRecord, type JsonObject, recordsIn, textsIn } from '../../core/json.ts';
+import { type JsonObject, recordIn, recordsIn, textsIn } from '../../core/json.ts';
 import type { ToolReply, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import { usdText } from '../../core/usage.ts';
 import { type CommandContext, listFlag } from './command.ts';
@@ -107,6 +107,3 @@ export function showAnswerFacts(context: CommandContext, document: JsonObject, n
   const { input, output } = recordIn(usage);
   context.out.remark(closingRemark(document, `${String(input)} tokens in, ${String(output)} out`, next));
 }
-
-/** A record where one should stand in a reply, else an empty one. */
-export const recordIn = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {});

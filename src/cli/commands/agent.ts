@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline/promises';
-import type { JsonObject } from '../../core/json.ts';
+import { type JsonObject, recordIn } from '../../core/json.ts';
 import type { UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import { type CommandContext, continueFlag, defineCommand, flag, modelFlag, textFlag } from '../command/command.ts';
-import { closingRemark, neededText, pathsFlag, recordIn, runTool, showWarnings } from '../command/run-tool.ts';
+import { closingRemark, neededText, pathsFlag, runTool, showWarnings } from '../command/run-tool.ts';
 
 export const agent = defineCommand({
   name: 'agent',

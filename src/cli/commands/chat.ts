@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { cancelledError } from '../../core/errors.ts';
-import { recordsIn } from '../../core/json.ts';
+import { recordIn, recordsIn } from '../../core/json.ts';
 import { nearName } from '../../core/text.ts';
 import { usdText } from '../../core/usage.ts';
 import { type CommandContext, continueFlag, defineCommand, modelFlag, textFlag } from '../command/command.ts';
 import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
-import { recordIn, showAnswerFacts, showCall } from '../command/run-tool.ts';
+import { showAnswerFacts, showCall } from '../command/run-tool.ts';
 
 const help = `/model [NAME]   Use this model from now on; without a name: the default again
 /file PATH      Send a file or directory with the next question

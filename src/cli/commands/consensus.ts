@@ -1,6 +1,6 @@
-import { isRecord, type JsonObject, recordsIn } from '../../core/json.ts';
+import { isRecord, type JsonObject, recordIn, recordsIn } from '../../core/json.ts';
 import { type CommandContext, defineCommand, flag, numberFlag, textFlag, wordsFlag } from '../command/command.ts';
-import { costText, neededText, pathsFlag, recordIn, runTool, showWarnings } from '../command/run-tool.ts';
+import { costText, neededText, pathsFlag, runTool, showWarnings } from '../command/run-tool.ts';
 
 const stances = ['for', 'against', 'neutral'] as const;
 

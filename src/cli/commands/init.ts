@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { configError, inputError, isAppError } from '../../core/errors.ts';
+import { asError, configError, inputError, isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { type CommandContext, defineCommand, flag, isOn, listFlag, textFlag } from '../command/command.ts';
 import { type ServerEnvironment, serverEnvironment } from '../command/environment.ts';
@@ -82,7 +82,7 @@ function translated<Result>(path: string, work: () => Result): Result {
   try {
     return work();
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = asError(cause).message;
     throw configError(`Cannot use ${path}: ${why}`, {
       next: 'Check read and write permission of the file and its directory, then run init again.',
       cause,

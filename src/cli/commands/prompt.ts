@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
-import { isRecord, type JsonObject, recordsIn, textsIn } from '../../core/json.ts';
+import { isRecord, type JsonObject, recordIn, recordsIn, textsIn } from '../../core/json.ts';
 import { type CommandContext, defineCommand, flag, isOn, textFlag, wordsFlag } from '../command/command.ts';
-import { recordIn, runTool, writtenText } from '../command/run-tool.ts';
+import { runTool, writtenText } from '../command/run-tool.ts';
 
 export const prompt = defineCommand({
   name: 'prompt',
@@ -41,7 +41,7 @@ async function callOf(context: CommandContext): Promise<{ tool: string; args: Re
   const shared = { models_prefixed_by_provider: wordsFlag(flags, 'models') };
   const directory = absolute(textFlag(flags, 'output-dir'));
   if (file !== undefined) {
-    if (args.length > 0) throw misused('The text is in the file: use either --file or a text.');
+    if (args.length > 0) throw misused('Give either --file or a text, not both: the text is in the file.');
     if (directory === undefined) return { tool: 'prompt_from_file', args: { ...shared, file_path: file } };
     const output = { output_dir: directory, overwrite: isOn(flags, 'overwrite') };
     return { tool: toFiles, args: { ...shared, ...output, file_path: file } };

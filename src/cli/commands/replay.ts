@@ -19,7 +19,7 @@ export const replay = defineCommand({
   usage: '[exchange]',
   words: ['last'],
   flags: [
-    flag('limit <number>', `How many are listed, at most ${maxEntries} (default: ${usual}).`),
+    flag('limit <number>', `Maximum number of exchanges, up to ${maxEntries} (default: ${usual})`),
     flag('call <id>', 'Show only this call (its req_id)'),
     flag('tool <name>', 'Show only this tool'),
     flag('send', 'Send the exchange again to the same model; this costs money'),
@@ -34,7 +34,7 @@ export const replay = defineCommand({
     const { args, flags } = context;
     const limit = numberFlag(flags, 'limit', { min: 1, max: maxEntries }) ?? usual;
     if (args.length === 0 && isOn(flags, 'send')) {
-      throw inputError('--send needs an exchange.', { next: 'Name one of "polylogue replay".' });
+      throw inputError('--send needs an exchange.', { next: 'Name one that "polylogue replay" lists.' });
     }
     return attemptWithProduct(context, open => replayWith(context, open, limit));
   },
@@ -59,7 +59,7 @@ async function replayWith(
   const [newest] = id === 'last' ? await kept.list({ ...filter, limit: 1 }) : [];
   const found = await kept.find(newest?.exchange ?? id);
   if (!found) {
-    const next = 'Name one of "polylogue replay"; set COMMS_LOG=true to record them from now on.';
+    const next = 'Name one that "polylogue replay" lists; set COMMS_LOG=true to record exchanges from now on.';
     throw inputError(`Unknown exchange "${id}".`, { next });
   }
   if (!isOn(flags, 'send')) {

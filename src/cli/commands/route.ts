@@ -18,7 +18,7 @@ export const route = defineCommand({
   flags: [
     flag('tool <name>', 'Tool to simulate (default: chat)'),
     flag('file <path>', 'File or directory to include (repeatable)', { repeat: true }),
-    flag('image <path>', 'Image to include (repeatable).', { repeat: true }),
+    flag('image <path>', 'Image to include (repeatable)', { repeat: true }),
     flag('model <name>', 'Model to request'),
     flag('websearch', 'Allow web search, as use_websearch: true does'),
     flag('explain', 'Show every rule and every rejected model'),

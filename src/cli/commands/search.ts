@@ -13,7 +13,7 @@ export const search = defineCommand({
   group: 'Threads and search',
   summary: 'Search the project for code and text about a topic',
   usage: '[text...]',
-  flags: [flag('limit <number>', `How many places, at most ${maxResults} (default: ${usual}).`)],
+  flags: [flag('limit <number>', `Maximum number of places, up to ${maxResults} (default: ${usual})`)],
   examples: [
     ['polylogue search where are secrets masked', 'a question in plain words'],
     ['polylogue search createSandbox --limit 3 --json', 'a name; one document'],

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -163,7 +163,8 @@ function checkRoots({ readable: { roots, reason } }: Product): Finding[] {
     const next = 'Start Polylogue inside a git repository, or add --roots with the directories to read.';
     return [{ state: 'warn', what, text: `no files: ${reason}`, next }];
   }
-  const isThere = (root: string) => statSync(root, { throwIfNoEntry: false })?.isDirectory() === true;
+  // Of what is no directory, or is in one that this user may not enter, nothing is below.
+  const isThere = (root: string) => existsSync(`${root}/.`);
   const missing = roots.filter(root => !isThere(root));
   const found = roots.filter(isThere);
   const next = 'Correct POLYLOGUE_ROOTS: missing directories are ignored.';

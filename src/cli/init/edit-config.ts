@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { getNodeValue, type Node, type ParseError, parse, parseTree, printParseErrorCode } from 'jsonc-parser';
 import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
-import { editToml, hasTomlTable, setToml, uneditable, withoutMark } from './edit-toml.ts';
+import { editToml, eolOf, hasTomlTable, setToml, uneditable, withoutMark } from './edit-toml.ts';
 import type { HostDefinition } from './hosts.ts';
 
 const parseOptions = { allowTrailingComma: true };
@@ -120,8 +120,6 @@ const insert = (text: string, at: number, addition: string): string => text.slic
 
 const jsonText = (value: Json, text: string, indent: string): string =>
   JSON.stringify(value, undefined, unitOf(text)).replaceAll('\n', `${eolOf(text)}${indent}`);
-
-const eolOf = (text: string): string => (text.includes('\r\n') ? '\r\n' : '\n');
 
 /** One step of indentation, as the file has it. */
 const unitOf = (text: string): string => /^([ \t]+)\S/m.exec(text)?.[1]?.slice(0, 8) ?? '  ';

@@ -65,7 +65,7 @@ function lineEnd(text: string, from: number): number {
   return at < 0 ? text.length : at + 1;
 }
 
-const eolOf = (text: string): string => (text.includes('\r\n') ? '\r\n' : '\n');
+export const eolOf = (text: string): string => (text.includes('\r\n') ? '\r\n' : '\n');
 
 /** The text of a TOML file with this new table at `[key.name]`; undefined takes it out. Every other byte stays as it is. */
 export function editToml(given: string, path: readonly [string, string], value: JsonObject | undefined): string {

@@ -4,7 +4,7 @@ import type { CallServices } from '../../calls/ask/services.ts';
 import type { AnsweredCall, ThreadedCall } from '../../calls/call-record.ts';
 import { type Reply, readControlStatus, wishIn } from '../../calls/reply.ts';
 import type { DocumentQuestion, PromptMode } from '../../calls/tool.ts';
-import { inputError, isAppError } from '../../core/errors.ts';
+import { asError, inputError, isAppError } from '../../core/errors.ts';
 import { type JsonObject, textIn, textsIn } from '../../core/json.ts';
 import { isCut } from '../../models/ask-model.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
@@ -215,7 +215,7 @@ async function deliver(
     return { text, document: { generated_code: { path, replaced, ...facts } } };
   } catch (error) {
     // The code is paid for, so the reply contains it with the reason for the failure.
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = asError(error).message;
     const code = isAppError(error) ? error.details.code : 'INTERNAL_SERVER_ERROR';
     services.emit({ type: 'files.written', reqId, tool: tool.name, path: join(directory, artifactName), code });
     const warning = `WARNING: the code could not be written to ${directory}: ${reason}`;

@@ -284,7 +284,7 @@ type Settings = Pick<LanguageModelV4CallOptions, 'maxOutputTokens' | 'temperatur
 export function logRequest(run: CallContext, { model, effort, thinkingBudget }: Candidate, call: Settings) {
   const { logExchange: log, random, clock } = run.parts;
   if (!log) return undefined;
-  const { reqId, tool, messages, webSearch, tools, toolChoice } = run.question;
+  const { reqId, tool, messages, webSearch, tools, toolChoice, topP, program } = run.question;
   const exchange = random.uuid().replaceAll('-', '').slice(0, 12);
   const about: Pick<ExchangeNote, 'reqId' | 'exchange' | 'tool' | 'provider' | 'model'> = {
     reqId,
@@ -295,7 +295,7 @@ export function logRequest(run: CallContext, { model, effort, thinkingBudget }: 
   };
   const { maxOutputTokens, temperature, providerOptions } = call;
   const vendorTools = call.tools?.filter(each => each.type !== 'function');
-  const wanted = { maxOutputTokens, temperature, effort, thinkingBudget, webSearch, tools, toolChoice };
+  const wanted = { maxOutputTokens, temperature, topP, program, effort, thinkingBudget, webSearch, tools, toolChoice };
   const asked = { ...wanted, vendorTools, providerOptions };
   const attempt = run.attempts.length + 1;
   log({ ...about, direction: 'out', kind: 'request', payload: { attempt, ...asked, messages } });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { inputError } from '../../core/errors.ts';
+import { isRecord } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import { efforts } from '../../core/model.ts';
 import type { ExchangeRecord, Random } from '../../core/ports.ts';
@@ -95,4 +96,6 @@ const question = z.object({
   thinkingBudget: z.number().optional(),
   tools: z.array(tool).optional(),
   toolChoice: z.literal('none').optional(),
+  topP: z.number().optional(),
+  program: z.custom<NonNullable<ModelQuestion['program']>>(isRecord).optional(),
 });

@@ -1,4 +1,4 @@
-import { AppError, configError, isAppError } from '../../core/errors.ts';
+import { AppError, asError, configError, isAppError } from '../../core/errors.ts';
 import type { ConnectContext, Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { withoutKeys } from '../resilience/errors.ts';
 
@@ -92,7 +92,7 @@ async function connect(
     return await definition.connect(settings, context);
   } catch (error) {
     if (isAppError(error)) throw error;
-    const reason = withoutKeys(error instanceof Error ? error.message : String(error));
+    const reason = withoutKeys(asError(error).message);
     throw configError(`${definition.title} could not be set up: ${reason}`, {
       provider: definition.id,
       next: `Check the settings of ${definition.title}: ${(Object.values(definition.options).flatMap(option => option.env.slice(0, 1))).join(', ')}.`,

@@ -247,9 +247,7 @@ export async function refreshFacts({ kept, clock, url }: RefreshParts, signal: A
   if (answer === 'unchanged') return summary(before?.facts ?? {}, false);
   const body = ourPart(answer.body);
   const facts = readModelsDev(body);
-  if (!facts) {
-    throw badUpstream(`${url} answered with something that is no list of models.`, false, advice);
-  }
+  if (!facts) throw badUpstream(`${url} answered with something that is no list of models.`, false, advice);
   const file = { version: 1, at: clock.now(), ...(answer.etag === undefined ? {} : { etag: answer.etag }), body };
   await kept.write(keptName, JSON.stringify(file));
   return summary(facts, true);
@@ -273,7 +271,8 @@ async function fetched(url: string, etag: string | undefined, signal: AbortSigna
       throw Object.assign(new Error('no list of models'), { statusCode: response.status, responseBody: text });
     }
     const tag = response.headers.get('etag');
-    return { body: JSON.parse(text), ...(tag === null || tag.length > maxTagLength ? {} : { etag: tag }) };
+    const body: unknown = JSON.parse(text);
+    return { body, ...(tag === null || tag.length > maxTagLength ? {} : { etag: tag }) };
   } catch (error) {
     if (error instanceof SyntaxError)
       throw badUpstream(`${url} answered with something else than JSON.`, false, advice);

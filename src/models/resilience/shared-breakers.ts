@@ -4,7 +4,7 @@ import type { JsonObject } from '../../core/json.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
 import { type BreakerScope, type BreakerState, breakerRules, statePrefix } from './breaker.ts';
 
-/** What other processes need to know of a breaker that is not closed. Times are the store's, but for `since`. */
+/** What other processes need to know of a breaker that is not closed. Times are the store's. */
 export type BreakerRecord = z.infer<typeof recordSchema>;
 
 const recordSchema = z.object({
@@ -140,10 +140,10 @@ export class SharedBreakers {
 
   opened(place: BreakerScope): Promise<void> {
     const { clock, self } = this.#parts;
-    const { opens, since, readyAt, cause = 'unknown', consecutive: failures } = place.breaker;
+    const { opens, readyAt, cause = 'unknown', consecutive: failures } = place.breaker;
     const until = clock.storeTime() + Math.max(0, readyAt - clock.monotonic());
     const state = place.breaker.state === 'quarantined' ? 'quarantined' : 'open';
-    const own: BreakerRecord = { state, opens, since, until, cause, failures };
+    const own: BreakerRecord = { state, opens, since: clock.storeTime(), until, cause, failures };
     return this.#write(place, before => {
       if (!before || before.probe?.by === self || state === 'quarantined') return own;
       if (before.state === 'quarantined') return before;
@@ -182,7 +182,7 @@ export class SharedBreakers {
     const until = probing && record.probe ? record.probe.until : record.until;
     breaker.readyAt = clock.monotonic() + Math.min(Math.max(0, until - now), breakerRules.maxPauseMs);
     if (breaker.state !== to) turn(place, to);
-    breaker.since = record.since;
+    breaker.since = record.since + clock.now() - now;
   }
 
   async #load(state: SharedState): Promise<void> {

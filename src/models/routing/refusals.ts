@@ -79,7 +79,7 @@ export function unconfiguredError(
   const twin = eligible.open.find(model => rows.some(row => sameModel(row, model))) ?? atAggregator(eligible, rows);
   const other = twin ? `"${twin.provider}:${twin.id}", the same model elsewhere` : bestOpen(eligible);
   return notFound(
-    `"${name}" needs ${provider}, which has no API key.`,
+    `"${name}" needs ${provider}, which is not configured.`,
     'no_key',
     `${setting ? `Set ${setting}` : `Configure ${provider}`} in the server's environment, or use another model: ${other}.`,
     { setting, ...(twin ? { suggestions: [`${twin.provider}:${twin.id}`] } : {}) },

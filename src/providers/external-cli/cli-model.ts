@@ -10,7 +10,7 @@ import { isAppError } from '../../core/errors.ts';
 import { type JsonObject, numberIn, recordIn, textIn } from '../../core/json.ts';
 import { tailHeading } from '../../core/message.ts';
 import { noUsage, type Usage } from '../../core/usage.ts';
-import type { CallParams, ConnectContext, Connection } from '../../models/provider.ts';
+import { type CallParams, type ConnectContext, type Connection, notTaken } from '../../models/provider.ts';
 import { usageBy } from './clis/cli.ts';
 import {
   type CliRequest,
@@ -136,7 +136,7 @@ function streamOf(parts: ModelParts, modelId: string, call: LanguageModelV4CallO
       const put: Put = part => {
         if (open) controller.enqueue(part);
       };
-      put({ type: 'stream-start', warnings: [] });
+      put({ type: 'stream-start', warnings: notTaken(call) });
       answer(parts, modelId, call, put)
         .catch((error: unknown) => put({ type: 'error', error }))
         .finally(() => {

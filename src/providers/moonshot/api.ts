@@ -47,12 +47,12 @@ const maxReasonLength = 300;
 const toolName = /^[a-zA-Z_][\w-]{0,63}$/;
 
 /** The search of the platform, for models that can't use the built-in one because they always think. */
-export const webSearchFormula = 'moonshot/web-search:latest';
+const searchUri = 'moonshot/web-search:latest';
 
-export function createMoonshotFormula(endpoint: VendorEndpoint, uri: string) {
+export function createMoonshotFormula(endpoint: VendorEndpoint) {
   let known: LanguageModelV4FunctionTool[] | undefined;
-  const path = `/formulas/${uri}`;
-  const what = `its tool ${uri}`;
+  const path = `/formulas/${searchUri}`;
+  const what = `its tool ${searchUri}`;
   return {
     /** What the model is shown, as the vendor declares it. Throws an `AppError`. */
     async tools(signal: AbortSignal) {

@@ -17,7 +17,7 @@ import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
 import { chatUsage } from '../shared/openai-dialect.ts';
 import { mappedParts } from '../shared/stream-transforms.ts';
-import { createMoonshotFormula, moonshotBalance, moonshotEndpoint, webSearchFormula } from './api.ts';
+import { createMoonshotFormula, moonshotBalance, moonshotEndpoint } from './api.ts';
 import { searchingModel, webSearchTool } from './web-search.ts';
 
 export const moonshot = defineProvider({
@@ -84,7 +84,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
       transformRequestBody: bodyOf,
     });
   const vendor = speaking(answerFetch);
-  const formula = createMoonshotFormula(endpoint, webSearchFormula);
+  const formula = createMoonshotFormula(endpoint);
   return {
     languageModel: model => {
       const searching = searchingModel(vendor.chatModel(model.id), formula);

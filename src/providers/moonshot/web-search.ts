@@ -52,7 +52,7 @@ interface SearchAllowance {
   /** What the search costs the answer, as a sentence for the caller. */
   note?: string;
   /** Searches by the tool of the platform instead of the built-in one. */
-  formula?: boolean;
+  formula: boolean;
 }
 
 function allowanceOf({ providerOptions }: LanguageModelV4CallOptions): SearchAllowance | undefined {

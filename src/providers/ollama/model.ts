@@ -7,6 +7,7 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { isRecord, type JsonObject, parsedJson, recordIn, textIn } from '../../core/json.ts';
+import { notTaken } from '../../models/provider.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { vendorFetch } from '../shared/http.ts';
 import { streamingModel } from '../shared/stream-transforms.ts';
@@ -200,7 +201,7 @@ async function stream({ baseUrl, headers }: OllamaServer, id: string, options: L
   const type = response.headers.get('content-type') ?? 'nothing';
   if (!response.body || !/json/.test(type)) {
     await response.body?.cancel();
-    const next = 'Check that OLLAMA_HOST is the URL of an Ollama server, and any proxy in between.';
+    const next = 'Check that OLLAMA_HOST is the URL of an Ollama server, and check any proxy in between.';
     throw badUpstream(`The answer was no stream of JSON lines, but ${type.slice(0, 60)}.`, true, next);
   }
   const parts = response.body.pipeThrough(jsonLines()).pipeThrough(ollamaParts(warnings));
@@ -232,12 +233,11 @@ function chatBody(id: string, options: LanguageModelV4CallOptions): { body: Json
   };
 }
 
-const unused = ['topP', 'topK', 'presencePenalty', 'frequencyPenalty', 'stopSequences', 'seed'] as const;
+const unused = ['topP', 'topK', 'presencePenalty', 'frequencyPenalty'] as const;
 
 /** Whoever asks for more than the interface has shall know that it was left out. */
 function unsupported(options: LanguageModelV4CallOptions): SharedV4Warning[] {
   const features: string[] = unused.filter(name => options[name] !== undefined);
   if (options.tools?.some(tool => tool.type !== 'function')) features.push('provider tools');
-  if (options.responseFormat?.type === 'json') features.push('responseFormat');
-  return features.map(feature => ({ type: 'unsupported', feature }));
+  return [...features.map(feature => ({ type: 'unsupported' as const, feature })), ...notTaken(options)];
 }

@@ -80,16 +80,17 @@ export async function serverList(source: LiveListSource, signal: AbortSignal): P
 
 /** By id; empty where the server is no LM Studio. */
 async function lmStudioModels({ baseUrl, ...source }: LiveListSource, signal: AbortSignal) {
+  const found = new Map<string, ReturnType<typeof factsOf>>();
   const root = /^(.*)\/v1$/.exec(baseUrl)?.[1];
-  if (root === undefined) return new Map();
+  if (root === undefined) return found;
   try {
     const body = await listPage({ ...source, baseUrl: `${root}/api/v0` }, '', signal);
-    return new Map(recordsIn(body.data).flatMap(row => (typeof row.id === 'string' ? [[row.id, factsOf(row)]] : [])));
+    for (const row of recordsIn(body.data)) if (typeof row.id === 'string') found.set(row.id, factsOf(row));
   } catch {
     signal.throwIfAborted();
     // Other servers have nothing there, each with an error of its own; what the dialect's listing told is all there is.
-    return new Map();
   }
+  return found;
 }
 
 /** What is loaded has the window that it was loaded with, which may be smaller than what the model could hold. */

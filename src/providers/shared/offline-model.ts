@@ -5,12 +5,13 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4Prompt,
   LanguageModelV4StreamPart,
+  SharedV4Warning,
 } from '@ai-sdk/provider';
 import { AppError } from '../../core/errors.ts';
 import { tailHeading } from '../../core/message.ts';
 import { safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import { shownFiles } from '../../models/provider.ts';
+import { notTaken, shownFiles } from '../../models/provider.ts';
 import { streamingModel } from './stream-transforms.ts';
 
 const chunkChars = 400;
@@ -27,9 +28,9 @@ export const offlineModel = (options: OfflineOptions): LanguageModelV4 =>
   streamingModel({
     provider: options.vendor,
     modelId: options.id,
-    async doStream({ prompt, abortSignal }) {
-      abortSignal?.throwIfAborted();
-      return { stream: paced(streamParts(answerTo(prompt, options)), abortSignal) };
+    async doStream(call) {
+      call.abortSignal?.throwIfAborted();
+      return { stream: paced(streamParts(answerTo(call.prompt, options), notTaken(call)), call.abortSignal) };
     },
   });
 
@@ -115,7 +116,7 @@ function readable(account: ReturnType<typeof accountOf>): string {
   ].join('\n\n');
 }
 
-function streamParts({ text, usage }: Answer): LanguageModelV4StreamPart[] {
+function streamParts({ text, usage }: Answer, warnings: SharedV4Warning[]): LanguageModelV4StreamPart[] {
   const id = '0';
   const deltas: LanguageModelV4StreamPart[] = [];
   for (let rest = text; rest !== ''; ) {
@@ -124,7 +125,7 @@ function streamParts({ text, usage }: Answer): LanguageModelV4StreamPart[] {
     rest = rest.slice(delta.length);
   }
   return [
-    { type: 'stream-start', warnings: [] },
+    { type: 'stream-start', warnings },
     { type: 'text-start', id },
     ...deltas,
     { type: 'text-end', id },

@@ -249,6 +249,6 @@ function jsonIn(text: string, path: string): unknown {
 }
 
 const unusable = (path: string, why: string) =>
-  configError(`The file of tokens Cannot use ${path}: ${why}.`, {
+  configError(`Cannot use the token file ${path}: ${why}.`, {
     next: 'It takes {"tokens": [{"name", "token" or "sha256", "owner", "toolsets", "allow", "deny", "read_only", "roots", "max_cost_per_day"}]}.',
   });

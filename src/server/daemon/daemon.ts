@@ -8,7 +8,8 @@ import { operator, refusalFor, refusalResponse, refuseUpgrade } from '../access/
 import type { SessionRules } from '../access/idle-sessions.ts';
 import { type CapacityRules, createCapacity, createRates, type RateRules } from '../access/limits.ts';
 import { createIdentify } from '../access/wrong-tokens.ts';
-import { addressOf, writeResponse } from '../http/responses.ts';
+import { addressOf } from '../http/requests.ts';
+import { writeResponse } from '../http/responses.ts';
 import { createCors, createRouter, handOver, type RouterParts, refusalOf } from '../http/router.ts';
 import type { Route, RouteServices, UpgradeHandler } from '../http/routes.ts';
 import { createMcpHttpEndpoint, type McpHttpEndpointOptions } from '../mcp-http/mcp-http.ts';

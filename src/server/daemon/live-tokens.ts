@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { normalize } from 'node:path';
-import { configError, isAppError } from '../../core/errors.ts';
+import { asError, configError, isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { operator } from '../access/caller.ts';
 import {
@@ -202,7 +202,7 @@ class FollowedFile implements LiveTokens {
           this.#digests.set(name, entry.digest.toString('hex'));
       });
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = asError(error).message;
       this.#options.warn(`A rotated token holds until the next start, or until the file says another: ${why}`);
     }
   }

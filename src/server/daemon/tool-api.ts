@@ -1,4 +1,4 @@
-import { isRecord } from '../../core/json.ts';
+import { isRecord, recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import { refusalFor, refusalResponse } from '../access/caller.ts';
@@ -73,7 +73,7 @@ const statusesOfClasses: Readonly<Record<string, number>> = {
 
 function jsonOf({ isError, document }: ToolReply): Response {
   const { error } = document;
-  const details = isRecord(error) ? error : {};
+  const details = recordIn(error);
   const ofClass =
     details.code === 'LIMIT' || details.code === 'INTERRUPTED' ? statusesOfClasses[String(details.class)] : undefined;
   const status = ofClass ?? statuses[String(details.code)] ?? 500;

@@ -32,7 +32,7 @@ export async function allCallsPage({ url, own, now }: Visit): Promise<Page> {
     place: '/calls',
     body: html`<h1>Calls</h1><p class="lede">The newest 500 calls of this process with all their events, then those that threads hold.</p>
 ${form(url, kept)}
-<section aria-labelledby="found"><h2 id="found">${heading}</h2>${rows.length > 0 ? callTable(heading, rows) : empty('No call here matches.', next && 'Older ones may.')}${pager(url, next)}</section>`,
+<section aria-labelledby="found"><h2 id="found">${heading}</h2>${rows.length > 0 ? callTable(heading, rows) : empty('No matching calls', next && 'Older calls may match.')}${pager(url, next)}</section>`,
   };
 }
 

@@ -20,6 +20,7 @@ import {
   table,
 } from './html.ts';
 import { form, noProvider, type Page, type Visit } from './page.ts';
+import { stateWords } from './providers-page.ts';
 import { lastPart } from './thread-page.ts';
 import { codeBlock, cutTo, said } from './turn-parts.ts';
 
@@ -113,7 +114,7 @@ export async function callPart(visit: Visit, call: WatchedCall): Promise<Markup>
   return html`${facts([
     ['Outcome', outcomePill(sum)],
     call.about && ['Project', projectOf(call.about)],
-    ['Began', clockTime(call.startedAt)],
+    ['Started', clockTime(call.startedAt)],
     ['Duration', call.endedAt === undefined ? runningClock(sum.tookMs) : duration(sum.tookMs)],
     call.client === undefined ? undefined : ['Client', line(call.client, 80)],
     ['Attempts', amount(sum.attempts)],
@@ -196,7 +197,7 @@ function eventText(event: AppEvent): Child {
     case 'route.plan':
       return html`<p>Chose ${line(event.chosen.slice(0, 4).join(', ') || 'nobody', 200)}</p><p class="soft small">Requested ${line(event.requested, 80)}; classified as ${line(event.class, 40)}${event.reasons.length > 0 && `: ${line(event.reasons.join('; '), 300)}`}${event.webSearch && '; with web search'}</p>`;
     case 'breaker.change':
-      return html`<p>${pill(event.to === 'closed' ? 'good' : 'warn', line(event.to.replace('_', ' '), 40))} breaker of ${line(event.provider, 60)}${event.model !== undefined && `:${line(event.model, 80)}`} (${event.scope.replace('_', ' ')}), after ${plural(event.consecutive, 'failure')} in a row</p>`;
+      return html`<p>${pill(event.to === 'closed' ? 'good' : 'warn', line(stateWords[event.to] ?? event.to, 40))} ${line(event.provider, 60)}${event.model !== undefined && `:${line(event.model, 80)}`} (${event.scope.replace('_', ' ')})${event.consecutive > 0 && `, after ${plural(event.consecutive, 'failure')} in a row`}</p>`;
     case 'files.read':
       return files(event);
     case 'files.written':
@@ -310,7 +311,7 @@ export function callTable(label: string, calls: readonly CallRow[]): Markup {
     facts.tokens > 0 ? amount(facts.tokens) : '–',
     facts.attempts > 0 ? dollars(facts.costUsd) : '–',
   ]);
-  return table(label, ['Began', 'Tool', 'Question', 'Outcome', 'Duration', 'Models', 'Tokens', 'Cost'], rows);
+  return table(label, ['Started', 'Tool', 'Question', 'Outcome', 'Duration', 'Models', 'Tokens', 'Cost'], rows);
 }
 
 /** Runs that wait, on the page that shows what goes on. */

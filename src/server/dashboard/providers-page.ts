@@ -45,7 +45,7 @@ export async function providersPage(visit: Visit, tried?: Tried): Promise<Page> 
     place: '/providers',
     body: html`<h1>Providers</h1><p class="lede">Configured providers, their health, and your spend in the last ${spendDays} days.</p>
 ${ready.length > 0 ? html`<div class="stack">${ready.map(provider => card(visit, provider, spent, tried))}</div>` : noProvider}
-<section aria-labelledby="caches"><h2 id="caches">Kept at vendors</h2>${caches.length > 0 ? cacheTable(caches, now) : empty('No vendor caches', 'When it saves money, Polylogue caches the start of a long thread at the vendor. Paid caches are listed here until they expire; automatic ones appear as “cached” in transcripts.')}</section>
+<section aria-labelledby="caches"><h2 id="caches">Vendor caches</h2>${caches.length > 0 ? cacheTable(caches, now) : empty('No vendor caches', 'When it saves money, Polylogue caches the start of a long thread at the vendor. Paid caches are listed here until they expire; automatic ones appear as “from cache” in transcripts.')}</section>
 ${others.length > 0 && html`<section aria-labelledby="unused"><h2 id="unused">Not set up</h2><ul class="columns plainlist">${others.map(unused)}</ul></section>`}`,
   };
 }
@@ -105,7 +105,7 @@ function overall(health: readonly HealthView[]): Markup {
   const bad = health.filter(({ state }) => state !== 'closed');
   if (bad.length === 0) return pill('good', 'healthy');
   const wide = bad.find(({ scope }) => scope === 'key' || scope === 'account');
-  return pill(wide ? 'bad' : 'warn', wide ? stateWords[wide.state] : 'degraded');
+  return pill(wide ? 'bad' : 'warn', (wide && stateWords[wide.state]) ?? 'degraded');
 }
 
 const scopes = { key: 'provider', account: 'account', model: 'model', key_model: 'model (this key)' } as const;
@@ -115,14 +115,14 @@ function healthTable(title: string, health: readonly HealthView[], now: number):
     each.model === undefined
       ? scopes[each.scope]
       : html`${line(each.model, 80)}${each.scope === 'key_model' && ' (this key)'}`,
-    pill(moods[each.state], stateWords[each.state]),
+    pill(moods[each.state], stateWords[each.state] ?? each.state),
     each.latencyMs === undefined ? '–' : duration(each.latencyMs),
     each.calls === 0 ? '–' : `${each.failures} of ${each.calls}`,
     amount(each.consecutive),
     each.class === undefined ? '–' : line(each.class.replaceAll('_', ' '), 40),
     pause(each, now),
   ]);
-  const heads = ['Scope', 'State', 'Latency', 'Errors, 30 s', 'Consecutive', 'Last error', 'Since'];
+  const heads = ['Scope', 'State', 'Latency', 'Errors, 30 s', 'Consecutive', 'Last error', 'State since'];
   return table(`Health of ${line(title, 60)}`, heads, rows);
 }
 
@@ -133,7 +133,13 @@ const moods: Readonly<Record<HealthView['state'], Mood>> = {
   quarantined: 'bad',
 };
 
-const stateWords = { closed: 'active', open: 'paused', half_open: 'testing', quarantined: 'key rejected' } as const;
+/** A breaker's state as pages show it. */
+export const stateWords: Readonly<Record<string, string>> = {
+  closed: 'active',
+  open: 'paused',
+  half_open: 'testing',
+  quarantined: 'key rejected',
+};
 
 function pause({ since, state, why, retryAfterSeconds }: HealthView, now: number): Child {
   const until = state === 'quarantined' ? '; until the key is changed or found valid' : undefined;

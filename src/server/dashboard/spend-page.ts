@@ -142,7 +142,7 @@ async function found(visit: Visit, rows: readonly SpendRow[], days: number, by: 
     ['Input tokens', mark(usage) + amount(usage.input)],
     ['Cached input tokens', amount(usage.cacheRead)],
     ['Output tokens', mark(usage) + amount(usage.output)],
-    usage.estimated ? ['~ includes an estimate', `for ${plural(usage.estimated, 'question')}`] : undefined,
+    usage.estimated ? ['~ includes an estimate', `for ${plural(usage.estimated, 'model call')}`] : undefined,
     ...spendByKind(rows)
       .filter(({ kind }) => kind !== 'answers')
       .map((sum): [string, Child] => [kindNames[sum.kind], html`${dollars(sum.usd)} for ${kindWords(sum)}`]),
@@ -179,7 +179,7 @@ function charts(rows: readonly SpendRow[], days: number, now: number): Child {
       labels,
       series: [
         { name: 'input', colour: 'a', values: valuesOf(sum => sum.usage.input - sum.usage.cacheRead) },
-        { name: 'input from caches', colour: 'b', values: valuesOf(sum => sum.usage.cacheRead) },
+        { name: 'cached input', colour: 'b', values: valuesOf(sum => sum.usage.cacheRead) },
         { name: 'output', colour: 'c', values: valuesOf(sum => sum.usage.output) },
       ],
       format: amount,
@@ -199,7 +199,7 @@ function sums(rows: readonly SpendRow[], by: SpendKey, called: string = by): Mar
     whole > 0 ? share(costUsd / whole) : '–',
     amount(calls),
     mark(usage) + amount(usage.input),
-    usage.input > 0 ? `${Math.round((usage.cacheRead / usage.input) * 100)} %` : '–',
+    usage.input > 0 ? `${Math.round((usage.cacheRead / usage.input) * 100)}%` : '–',
     mark(usage) + amount(usage.output),
   ]);
   const name = called.charAt(0).toUpperCase() + called.slice(1);

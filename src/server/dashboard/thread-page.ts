@@ -52,7 +52,7 @@ async function all(threads: ThreadsData, now: number, url: URL): Promise<Markup>
     return isLater
       ? html`<p>There are no older ones. <a href="/threads">Back to the newest</a></p>`
       : empty(
-          'No threads yet.',
+          'No threads yet',
           'Every question your agent asks starts a thread or continues one.',
           html`Import one: <code>polylogue import FILE</code>`,
         );
@@ -207,7 +207,7 @@ async function turnPart(
   return html`<article class="turn card ${turn.role}" id="turn-${turn.seq}" aria-labelledby="name-${turn.seq}">
 <header><h2 id="name-${turn.seq}">${turn.seq}. ${speaker(turn)}</h2>${turn.status !== 'done' && pill(turn.status === 'failed' ? 'bad' : 'warn', turn.status)}<span class="soft">${numbers(turn, visit.now)}</span></header>
 ${said(visit.data.stretches, text, (visit.url.searchParams.get('q') ?? '').slice(0, maxFilterLength))}${note}
-${turn.modelMetadata?.voices && html`<p class="small"><a href="/threads/${thread.id}/verdicts#panel-${turn.seq}">The verdicts side by side</a></p>`}
+${turn.modelMetadata?.voices && html`<p class="small"><a href="/threads/${thread.id}/verdicts#panel-${turn.seq}">Compare verdicts</a></p>`}
 ${await files(threads, thread, turn)}${images(turn, address)}${sources(turn.citations)}
 ${threads.change && endsExchange(thread, turn) && form(visit, `/threads/${thread.id}/fork`, html`<input type="hidden" name="turn" value="${turn.seq}"><button class="quiet small" aria-label="Fork from here, turn ${turn.seq}">Fork from here</button>`, 'fork')}
 </article>\n`;

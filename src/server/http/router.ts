@@ -5,7 +5,7 @@ import { originOf } from '../access/addresses.ts';
 import type { Gate } from '../access/admission.ts';
 import { type Caller, type Refusal, refusalFor, refusalResponse } from '../access/caller.ts';
 import { readJson } from '../mcp/lines.ts';
-import { addressOf, bringsBody, createBodyReader, type ReadBody, toRequest } from './responses.ts';
+import { addressOf, bringsBody, createBodyReader, type ReadBody, toRequest } from './requests.ts';
 import {
   type Exchange,
   type GuardedRequest,

@@ -161,15 +161,22 @@ export function lineSplitter(maxBytes: number, listener: LineListener): (piece: 
   };
 }
 
-/** It changes nothing for a client, in any protocol revision. */
+/** What `probeReader` writes. It changes nothing for a client, in any protocol revision. */
 export const stillRunning = {
   jsonrpc: '2.0',
   method: 'notifications/message',
   params: { level: 'debug', logger: 'polylogue', data: 'The input has ended; calls are still running.' },
 } as const;
 
-/** Writes to a client whose input has ended, twice a second: a pipe that nobody reads is noticed only by writing to it. */
-export function probeReader(write: (message: typeof stillRunning) => void, firstMs = 500): { stop(): void } {
-  const timers = [setTimeout(write, firstMs, stillRunning), setInterval(write, 500, stillRunning)];
-  return { stop: () => timers.forEach(clearTimeout) };
+/**
+ * Writes to a client whose input has ended, twice a second: a pipe that nobody reads is noticed only by writing to it. A bridge
+ * writes sooner, since its daemon learns of that only by the end of the connection. The result stops it.
+ */
+export function probeReader(write: (message: typeof stillRunning) => void, firstMs = 500): () => void {
+  const probe = () => {
+    write(stillRunning);
+    timer = setTimeout(probe, 500);
+  };
+  let timer = setTimeout(probe, firstMs);
+  return () => clearTimeout(timer);
 }

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/server';
-import { isRecord } from '../../core/json.ts';
+import { asError } from '../../core/errors.ts';
+import { recordIn } from '../../core/json.ts';
 import type { KeepingTransport } from './connection.ts';
 import type { AnswerEarly } from './early-answers.ts';
 import {
@@ -59,7 +60,7 @@ export class StdioTransport implements KeepingTransport {
   #started = false;
   #takesBatches = false;
   readonly #inputEnded = new AbortController();
-  #probes: ReturnType<typeof probeReader> | undefined;
+  #stopProbes: (() => void) | undefined;
   #closed = false;
   /** Pending while the output takes nothing. */
   #blocked: PromiseWithResolvers<void> | undefined;
@@ -90,7 +91,7 @@ export class StdioTransport implements KeepingTransport {
     this.serve(line => {
       const json = readJson(line);
       for (const each of 'value' in json ? [json.value].flat() : []) {
-        const { id, method } = isRecord(each) ? each : {};
+        const { id, method } = recordIn(each);
         const isRequest = typeof method === 'string' && (typeof id === 'string' || typeof id === 'number');
         if (isRequest && !this.#closed && id !== this.#answeredEarly)
           this.#write({ jsonrpc: '2.0', id, error: { code: -32_603, message } }).catch(() => undefined);
@@ -139,7 +140,7 @@ export class StdioTransport implements KeepingTransport {
     if (this.#closed) return;
     this.#closed = true;
     this.#kept = [];
-    this.#probes?.stop();
+    this.#stopProbes?.();
     const { input, output } = this.#streams;
     input.off('data', this.#onData);
     input.off('error', this.#onInputError);
@@ -162,7 +163,7 @@ export class StdioTransport implements KeepingTransport {
     this.#split(lineEnd);
     this.#inputEnded.abort();
     this.#failAsked();
-    this.#probes = probeReader(message => void this.#write(message).catch(() => undefined));
+    this.#stopProbes = probeReader(message => void this.#write(message).catch(() => undefined));
     this.#closeWhenAnswered();
   };
 
@@ -294,7 +295,7 @@ export function openStdio(
   const serve = (line = '') => {
     opening ??= serveOver(transport, () => open(line.includes('"tools/call"')), onError);
     // Whoever opens hears of it too.
-    opening.catch((error: unknown) => transport.fail(error instanceof Error ? error.message : String(error)));
+    opening.catch((error: unknown) => transport.fail(asError(error).message));
     return opening;
   };
   // A call that is there before loads what it needs by itself.

@@ -9,7 +9,7 @@ import {
 import { z } from 'zod';
 import { isAppError } from '../../core/errors.ts';
 import type { Job } from '../../core/job.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, recordIn } from '../../core/json.ts';
 import type { HostJobs, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import { type PagedFor, resultOf } from './results.ts';
 
@@ -43,12 +43,12 @@ export function inputRequired(questions: readonly UserQuestion[]) {
 
 /** The answers that a client sent. What is none counts as a question that was put aside. */
 export const answersIn = (responses: unknown): Map<string, UserAnswer> =>
-  new Map(Object.entries(isRecord(responses) ? responses : {}).map(([key, answer]) => [key, answerOf(answer)]));
+  new Map(Object.entries(recordIn(responses)).map(([key, answer]) => [key, answerOf(answer)]));
 
 function answerOf(response: unknown): UserAnswer {
   if (!isRecord(response)) return { action: 'cancel' };
   const { action, content } = response;
-  if (action === 'accept') return { action, content: isRecord(content) ? content : {} };
+  if (action === 'accept') return { action, content: recordIn(content) };
   return { action: action === 'decline' ? 'decline' : 'cancel' };
 }
 

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, recordIn } from '../../core/json.ts';
 import { idAtEdges, lineSplitter, type RefusedMessage, readJson, refusedMessage } from '../mcp/lines.ts';
 
 /** The lines of a stream of UTF-8, without their ends, and what the sender of one that nobody takes is answered; empty ones are left out. */
@@ -45,7 +45,7 @@ export function seen(text: string): Seen | undefined {
   const message = parsed(text);
   if (!isRecord(message)) return undefined;
   const { id, method } = message;
-  const params = isRecord(message.params) ? message.params : {};
+  const params = recordIn(message.params);
   if (typeof method === 'string' && !Object.hasOwn(message, 'id')) return { kind: 'notification', method, params };
   if (typeof method === 'string') return isId(id) ? { kind: 'request', id, method, params } : undefined;
   const ok = Object.hasOwn(message, 'result');

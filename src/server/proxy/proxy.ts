@@ -73,9 +73,9 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
       else write(JSON.stringify(line.refused));
       while (forwarder.unsent() > maxUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
     }
-    const probes = probeReader(message => write(JSON.stringify(message)), 50);
+    const stopProbes = probeReader(message => write(JSON.stringify(message)), 50);
     if (!end.signal.aborted) await Promise.race([forwarder.endInput(), once(end.signal, 'abort')]);
-    probes.stop();
+    stopProbes();
   } finally {
     onStop();
     stop.removeEventListener('abort', onStop);

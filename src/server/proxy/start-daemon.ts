@@ -15,7 +15,7 @@ import { request as plainRequest } from 'node:http';
 import { request as secureRequest } from 'node:https';
 import { dirname } from 'node:path';
 import { type AppError, configError, storageError } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 
 /** The token of daemons that were given none, in a file that only their user can read. Errors name the file and what to do. */
@@ -66,8 +66,7 @@ const unusableFile = (path: string, what: string, cause: unknown): AppError =>
     cause,
   });
 
-export const codeOf = (error: unknown): unknown =>
-  isRecord(error) || error instanceof Error ? Reflect.get(error, 'code') : undefined;
+export const codeOf = (error: unknown): unknown => recordIn(error).code;
 
 /** How a daemon is started. */
 export interface DaemonCommand {
@@ -242,8 +241,7 @@ function isLeft(path: string, now: number): boolean {
 
 function isAlive(pid: number): boolean {
   try {
-    process.kill(pid, 0);
-    return true;
+    return process.kill(pid, 0);
   } catch (error) {
     // Somebody else's process is one too.
     return codeOf(error) === 'EPERM';

@@ -8,7 +8,7 @@ import type { Clock } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, refuseUpgrade } from '../access/caller.ts';
 import { createIdleSessions } from '../access/idle-sessions.ts';
-import { watchPace } from '../http/responses.ts';
+import { watchPace } from '../http/requests.ts';
 import { rootOf } from '../http/router.ts';
 import { type CallerProduct, mcpOptionsOf, type RouteServices, type UpgradeRequest } from '../http/routes.ts';
 import { type Listening, listeningOn, type WatchedConnection, watchConnection } from '../mcp/connection.ts';

@@ -1,5 +1,5 @@
 import { createClient } from '@redis/client';
-import { isAppError, storageError } from '../../core/errors.ts';
+import { asError, isAppError, storageError } from '../../core/errors.ts';
 import type { Clock, Random } from '../../core/ports.ts';
 import { readAuthorities, replyCode, tlsAdvice, Unreachable } from './failure.ts';
 import { textsOf } from './script.ts';
@@ -278,5 +278,5 @@ async function within(clock: Pick<Clock, 'sleep'>, ms: number, sign: Promise<voi
 /** A host with several addresses fails with all of their errors, and no words of its own. */
 function reasonText(reason: unknown): string {
   const cause = reason instanceof AggregateError && reason.message === '' ? reason.errors[0] : reason;
-  return cause instanceof Error ? cause.message : String(cause);
+  return asError(cause).message;
 }

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { type AppError, isAppError, storageError } from '../../core/errors.ts';
+import { type AppError, asError, isAppError, storageError } from '../../core/errors.ts';
 
 /** What a TLS connection trusts beside, or instead of, what this machine does. */
 export async function readAuthorities(path: string): Promise<string> {
@@ -8,7 +8,7 @@ export async function readAuthorities(path: string): Promise<string> {
     if (text.includes('-----BEGIN CERTIFICATE-----')) return text;
     throw new Error('it holds no certificate in PEM');
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = asError(error).message;
     throw storageError('unavailable', `The certificates of REDIS_CA_FILE cannot be read: ${why}`, {
       cause: error,
       next: 'Let it name a file of certificates in PEM, as the authority that signed the certificate of the Redis gives it.',
@@ -92,7 +92,7 @@ export function redisFailure(error: unknown, address: string): AppError {
   if (isAppError(error)) return error;
   // It was ours before it was what kept a connection from coming about.
   if (error instanceof Unreachable && isAppError(error.cause)) return error.cause;
-  const raw = error instanceof Error ? error.message : String(error);
+  const raw = asError(error).message;
   const details = { cause: error, retryable: true };
   const code = replyCode(error);
   switch (troubleOf(error)) {

@@ -1,8 +1,8 @@
 import { frees, raiseLife, reads, writes } from './script.ts';
 
-// KEYS of all of them: head, turns, exchanges, summaries, workflows, blobs, words, forks (redis-keys.ts).
+// KEYS of all of them: head, turns, exchanges, summaries, workflows, blobs, words, forks (keys.ts).
 // Fields of a head: s its state, at the time of its end, v counts its changes, n the latest changes by name, exp when it
-// expires, texts how long the texts it refers to are kept, head and origin as sealed-record.ts has them.
+// expires, texts how long the texts it refers to are kept, head and origin as ../records.ts has them.
 // Each change has a name of its own (a nonce), by which one that comes again, because its answer was lost, is recognised.
 
 /** ARGV: nonce, exp, head, origin, life, `revive` to take the place of a tombstone. Answers 1, or 0 when the id is taken. */

@@ -1,5 +1,5 @@
 import { closeSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
-import { AppError, type ErrorDetails, isAppError, storageError } from '../../core/errors.ts';
+import { AppError, asError, type ErrorDetails, isAppError, storageError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 
 /** Primary result codes of SQLite that mean something of their own to us. */
@@ -75,7 +75,7 @@ export function passesSoon(error: unknown): boolean {
 export function sqliteFailure(error: unknown, file: string): AppError {
   if (isAppError(error)) return error;
   const extended = sqliteCode(error);
-  const raw = error instanceof Error ? error.message : String(error);
+  const raw = asError(error).message;
   const details = { cause: error, ...(extended === undefined ? {} : { data: { errcode: extended } }) };
   if (isFull(error, extended, file))
     return storageError('storage_full', `No disk space left for ${file}.`, {

@@ -1,6 +1,7 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { asError } from '../../core/errors.ts';
 import { openRecord, threadOf } from '../records.ts';
 import { isDamage, isFailedRead, sqliteCode } from './failure.ts';
 import { logReader } from './pages.ts';
@@ -201,9 +202,9 @@ function firstDamage(db: DatabaseSync, file: string, thorough: boolean): string 
     db.exec('PRAGMA journal_mode = WAL');
     return check(db, thorough ? undefined : statSync(file).size);
   } catch (error) {
-    if (isDamage(error)) return messageOf(error);
+    if (isDamage(error)) return asError(error).message;
     // Definitions that SQLite cannot make sense of.
-    if (sqliteCode(error) === 1 && isOurs(file)) return messageOf(error);
+    if (sqliteCode(error) === 1 && isOurs(file)) return asError(error).message;
     throw error;
   }
 }
@@ -221,12 +222,10 @@ function check(db: DatabaseSync, bytes: number | undefined): string | undefined 
     return undefined;
   } catch (error) {
     // A table that is not there, in a file that says it has them all.
-    if (sqliteCode(error) === 1) return messageOf(error);
+    if (sqliteCode(error) === 1) return asError(error).message;
     throw error;
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 function problemIn(db: DatabaseSync, check: string): string | undefined {
   const [finding] = Object.values(db.prepare(check).get() ?? {});

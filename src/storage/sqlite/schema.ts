@@ -11,7 +11,7 @@ const applicationId = 0x504c4f47;
 const oldestSqlite = [3, 51, 3] as const;
 
 /**
- * Every row that counts ends in `body` and `seal` (sealed-record.ts); the other columns only repeat what indexes need.
+ * Every row that counts ends in `body` and `seal` (../records.ts); the other columns only repeat what indexes need.
  * Such tables keep their rowid, and columns that a later migration adds are never 64 characters of text: a damaged file is
  * read row by row without its schema. Each step changes the schema's text: a file whose version says otherwise is damaged.
  */

@@ -31,9 +31,7 @@ export function createGitHistory(options: GitOptions) {
   ): Promise<[RepositoryPlace, GitOutput]> {
     const { places } = await findRepositories(options, folder, signal);
     const [place] = places;
-    if (!place) {
-      throw inputError('There is no git repository here.', { next: 'Go on without its history.' });
-    }
+    if (!place) throw inputError('There is no git repository here.', { next: 'Go on without its history.' });
     const output = await runGit(options, { place, args, maxBytes, signal });
     if (output.exitCode === 0 || !output.complete) return [place, output];
     throw inputError(`git said: ${output.stderr.trim().slice(0, 500)}`, {

@@ -168,9 +168,7 @@ const readImport: Read = (sketch, node) => {
 
 const readImportFrom: Read = (sketch, node) => {
   const from = field(node, 'module_name')?.text ?? '';
-  if (named(node).some(child => child.type === 'wildcard_import')) {
-    sketch.import(node, { local: '*', from, name: '*' });
-  }
+  if (named(node).some(child => child.type === 'wildcard_import')) sketch.import(node, { local: '*', from, name: '*' });
   for (const part of fields(node, 'name')) {
     const name = (part.type === 'aliased_import' ? field(part, 'name') : part)?.text ?? '';
     sketch.import(node, { local: field(part, 'alias')?.text ?? name, from, name });

@@ -317,9 +317,7 @@ const readCall: Read = (sketch, node, place) => {
   const list = field(node, 'arguments');
   if (!callee) return childrenAt(node, place);
   const construction = node.type === 'new_expression' || callee.type === 'super';
-  if (callee.type !== 'import') {
-    sketch.call(place.scope, chain(callee), construction ? 'constructs' : 'calls', node);
-  }
+  if (callee.type !== 'import') sketch.call(place.scope, chain(callee), construction ? 'constructs' : 'calls', node);
   for (const argument of list?.type === 'arguments' ? named(list) : []) pass(syntax, sketch, argument, place);
   return [[callee, place], ...(list ? childrenAt(list, place) : [])];
 };

@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import { throwIfAborted } from '../../core/errors.ts';
+import { asError, throwIfAborted } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import { sha256 } from '../../core/ids.ts';
 import { languageOf } from '../outline/outline.ts';
@@ -317,7 +317,7 @@ function failureOf(error: unknown): IndexFailure {
     closeStore();
     if (file !== undefined) dropFile(file);
   }
-  return { failure: error instanceof Error ? error.message : String(error), full: codeOf(error) === 13, damaged };
+  return { failure: asError(error).message, full: codeOf(error) === 13, damaged };
 }
 
 port?.on('message', (message: ToThread) => {

@@ -205,6 +205,9 @@ describe('what a program of the AI SDK wants beside the words', () => {
     const own = { stopSequences: ['.'], seed: 7, maxRetries: 0 };
     const { warnings = [] } = await generateText({ model: languageModel('gpt-5-mini'), prompt: 'Which?', ...own });
     expect(JSON.stringify(warnings)).toMatch(/stopSequences[\s\S]*seed|seed[\s\S]*stopSequences/);
+    const offline = await rig.open({ settings: { POLYLOGUE_OFFLINE: 'true' } });
+    const told = await generateText({ model: offline.languageModel('offline-east:echo-east'), prompt: '?', ...own });
+    expect(JSON.stringify(told.warnings)).toMatch(/stopSequences[\s\S]*seed/);
   });
 
   it('is a call that logs show, as others are', async () => {

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type CallOperation, hashOf } from '../../../src/calls/durable/operation-log.ts';
+import type { CallOperation } from '../../../src/calls/durable/operation-log.ts';
+import { hashOf } from '../../../src/core/ids.ts';
 import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import { realClock } from '../../support/clock.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';

@@ -1,11 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import {
-  type CallOperation,
-  createOperationLog,
-  hashOf,
-  type OperationLog,
-} from '../../../src/calls/durable/operation-log.ts';
+import { type CallOperation, createOperationLog, type OperationLog } from '../../../src/calls/durable/operation-log.ts';
 import { createProcessLease } from '../../../src/calls/durable/process-lease.ts';
+import { hashOf } from '../../../src/core/ids.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { manualClock } from '../../support/clock.ts';

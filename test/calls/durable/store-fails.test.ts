@@ -102,3 +102,22 @@ describe('a job', () => {
     await expect(jobs.find(id, 'ann')).rejects.toMatchObject({ details: { class: 'job_not_found' } });
   });
 });
+
+it('a job keeps what was answered alone: neither its rendered text nor the error of the vendor', async () => {
+  const store = createMemoryStore();
+  const { jobs } = operationsOn(store);
+  const document = { status: 'error', content: 'No.' };
+  const reply = { isError: true, document, text: 'No.', cause: new Error('what the vendor said') };
+  const questions = { pending: () => [], answer() {} };
+  const { id } = await jobs.adopt({
+    request: request(),
+    reply: Promise.resolve(reply),
+    abort() {},
+    stage: () => undefined,
+    questions,
+  });
+  await expect
+    .poll(() => store.job(id, clock.now()))
+    .toMatchObject({ status: 'failed', reply: { isError: true, document } });
+  expect(Object.keys((await store.job(id, clock.now()))?.reply ?? {})).toEqual(['isError', 'document']);
+});

@@ -25,14 +25,6 @@ export interface HostRig {
   close(): Promise<void>;
 }
 
-/** Why a host cannot be tested here; undefined: it can. */
-export function reasonAgainst(host: TestHost): string | undefined {
-  const [program, ...first] = hostCommand(host.cli);
-  const { status, error, stderr } = spawnSync(program, [...first, '--version'], { encoding: 'utf8', timeout: 60_000 });
-  if (status === 0) return undefined;
-  return error ? error.message : `--version ended with ${status}: ${stderr.slice(0, 200)}`;
-}
-
 /** To the whole group, as a terminal does. */
 export function signal({ pid }: ChildProcess, name: NodeJS.Signals): void {
   if (pid === undefined) return;
@@ -45,6 +37,9 @@ export function signal({ pid }: ChildProcess, name: NodeJS.Signals): void {
 }
 
 export async function openRig(host: TestHost): Promise<HostRig> {
+  const [program, ...first] = hostCommand(host.cli);
+  const { status, error, stderr } = spawnSync(program, [...first, '--version'], { encoding: 'utf8', timeout: 60_000 });
+  expect(status, `${host.title} cannot be started: ${error?.message ?? stderr}`).toBe(0);
   const [vendor, model] = await Promise.all([startOpenAi(), startScriptedModel()]);
   const project = await tempProject({ 'work/a.ts': 'export const a = 1;\n', 'home/.keep': '' });
   const started: ChildProcess[] = [];
@@ -71,7 +66,6 @@ export async function openRig(host: TestHost): Promise<HostRig> {
       await writeFile(path, JSON.stringify(settings.amend(JSON.parse(await readFile(path, 'utf8')), model.url)));
     },
     start(args) {
-      const [program, ...first] = hostCommand(host.cli);
       const child = spawn(program, [...first, ...args], {
         cwd: project.path('work'),
         env: {

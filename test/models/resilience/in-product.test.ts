@@ -66,7 +66,7 @@ describe('the product', () => {
     const failed = await chat();
     const reqId = failed.metadata?.req_id ?? failed.error.req_id;
     const { daemon, timeline } = await timelineOf(reqId);
-    expect(timeline).toMatch(/quarantined/);
+    expect(timeline).toMatch(/key rejected/);
     await daemon.close();
     await polylogue.product.close();
     const lines = (await readFile(join(polylogue.home, 'logs/breadcrumbs.jsonl'), 'utf8')).trimEnd().split('\n');

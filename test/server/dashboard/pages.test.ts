@@ -123,7 +123,7 @@ describe('all calls', () => {
     ['?tool=consensus', /consensus Should the session table/, /chat/],
     ['?model=anthropic', /Is this right now\?/, /How does this module/],
     ['?q=LOST+lease', /Which HTTP status fits a lost lease\?/, /consensus/],
-    ['?project=nowhere&page=9', /No call here matches\./, /✓ done/],
+    ['?project=nowhere&page=9', /No matching calls/, /✓ done/],
   ])('are narrowed down by %s', async (query, shown, hidden) => {
     const page = (await read(`/calls${query}`)).replace(/^.*Search/, '');
     expect(page).toMatch(shown);
@@ -134,7 +134,7 @@ describe('all calls', () => {
     const first = await alice.page('/calls');
     const [, older = ''] = /href="([^"]+)">Older/.exec(first) ?? [];
     expect(older).toBe('/calls?page=2');
-    expect(await read(older)).toMatch(/Calls of this process Began .*UNIQUE constraint/);
+    expect(await read(older)).toMatch(/Calls of this process Started .*UNIQUE constraint/);
     expect((await alice.page('/calls?tool=chat&page=1')).replaceAll('&amp;', '&')).toContain(
       'href="/calls?tool=chat&page=2"',
     );
@@ -151,7 +151,7 @@ describe('all calls', () => {
     const client = dashboardClient(daemon.url, {});
     const [kept, older] = [await client.page('/calls'), await client.page('/calls?before=99999999999999')];
     expect(readable(kept)).toMatch(/chat After it\?/);
-    expect(readable(older)).toMatch(/from the threads Began .*And then\?.*✓ done.*google:.*Before the restart\?/);
+    expect(readable(older)).toMatch(/from the threads Started .*And then\?.*✓ done.*google:.*Before the restart\?/);
     expect(older).not.toContain('After it?');
     expect(readable(await client.page('/calls?before=99999999999999&q=restart'))).not.toContain('And then?');
     await daemon.close();
@@ -406,7 +406,7 @@ describe('spend', () => {
     expect(savedByCaches({ ...usage, cacheRead: 0, cacheWrite: 1e6 }, { in: 2, out: 8, cacheWrite: 2.5 })).toBeCloseTo(
       -0.5,
     );
-    const table = page.replace(/^.*The dearest calls Began/, '');
+    const table = page.replace(/^.*The dearest calls Started/, '');
     expect(table).toMatch(/chat Is this right now\? Check .*\$0\.0\d+/);
     const costs = [...table.matchAll(/\$(\d\.\d+)/g)].map(([, cost]) => Number(cost));
     expect(costs).toHaveLength(10);
@@ -440,7 +440,7 @@ describe('spend', () => {
   });
 
   it.each([
-    [1, /Cost ~\$0\.50 .*Input tokens ~100 .*~ includes an estimate for 1 question .*openai:gpt-5 ~\$0\.50 .*~100/],
+    [1, /Cost ~\$0\.50 .*Input tokens ~100 .*~ includes an estimate for 1 model call .*openai:gpt-5 ~\$0\.50 .*~100/],
     [undefined, /Cost \$0\.50 .*Input tokens 100 .*openai:gpt-5 \$0\.50 .* 100/],
   ])('marks what is estimated: %s', async (estimated, shown) => {
     const now = Date.now();

@@ -79,13 +79,13 @@ describe('the frame protocol over the product', () => {
 
   it('tells how long a call waited for its provider', async () => {
     await start({ MAX_CONCURRENT_PER_PROVIDER: 'xai=1' });
-    vendor.script({ answer: 'One.', delayMs: 300 }, { answer: 'Two.', delayMs: 300 });
+    vendor.script({ answer: 'One.', delayMs: 1_500 }, { answer: 'Two.' });
     const client = await helloFrames(url, { token: alice });
     for (const id of ['1', '2']) client.call(id, 'chat', question(`Question ${id}?`));
     const results = await Promise.all(['1', '2'].map(id => client.result(id)));
     const waits = results.map(({ metadata }) => metadata?.latency_metrics.provider_sem_wait_ms ?? -1);
-    expect(Math.min(...waits)).toBeLessThan(100);
-    expect(Math.max(...waits)).toBeGreaterThan(200);
+    const [least = 0, most = 0] = waits.toSorted((a, b) => a - b);
+    expect(most - least).toBeGreaterThan(200);
   });
 
   it('gives a client that lost his connection the answer, for one question to the vendor', async () => {

@@ -1,5 +1,5 @@
 import { orAbort } from '../../../core/concurrency.ts';
-import { isAppError, throwIfAborted } from '../../../core/errors.ts';
+import { asError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import { isRecord } from '../../../core/json.ts';
 import type { ToolCall, ToolResult } from '../../../core/message.ts';
 import type { Clock } from '../../../core/ports.ts';
@@ -235,7 +235,7 @@ function soundOutput(output: unknown): ToolOutput {
 
 function failureText(error: unknown): string {
   if (isAppError(error)) return [error.message, error.details.next].filter(Boolean).join(' ');
-  return `It failed: ${error instanceof Error ? error.message : String(error)}`;
+  return `It failed: ${asError(error).message}`;
 }
 
 async function hintFor(

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { isRecord, type JsonObject, jsonOf, parsedJson } from '../../../core/json.ts';
+import { asError } from '../../../core/errors.ts';
+import { type JsonObject, jsonOf, parsedJson, recordIn } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import { bounded } from '../../../models/resilience/bounded-body.ts';
 import { type ChildEnv, programNamed } from '../../../workspace/programs.ts';
@@ -122,7 +123,7 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
     return { tools: wanted.map(tool => toolOf(client, server, tool)), close };
   } catch (error) {
     await close();
-    const why = error instanceof Error ? error.message : String(error);
+    const why = asError(error).message;
     parts.warn(`The MCP server ${server.id} cannot be used: ${safeCut(why, 300)}`);
     return { tools: [], close: async () => {} };
   }
@@ -169,7 +170,7 @@ const untaken: readonly string[] = ['$schema', 'oneOf', 'anyOf', 'allOf', 'not']
 
 /** Vendors take neither a dialect nor alternatives at the top; the server checks its arguments itself. */
 function schemaOf(schema: unknown): JsonObject & { type: 'object' } {
-  const entries = Object.entries(isRecord(schema) ? schema : {});
+  const entries = Object.entries(recordIn(schema));
   return { ...jsonOf(Object.fromEntries(entries.filter(([name]) => !untaken.includes(name)))), type: 'object' };
 }
 

@@ -1,10 +1,10 @@
 import type { Finish } from '../../../calls/ask/ask.ts';
 import type { ChooseModel } from '../../../calls/ask/route-call.ts';
 import type { ModelTurn, ParsedCall, PreparedCall } from '../../../calls/call-record.ts';
-import { hashOf } from '../../../calls/durable/operation-log.ts';
 import { shownToApprove } from '../../../calls/format-reply.ts';
 import { inputError } from '../../../core/errors.ts';
 import type { TextFile } from '../../../core/file.ts';
+import { hashOf } from '../../../core/ids.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { textOf } from '../../../core/message.ts';
 import type { ModelInfo } from '../../../core/model.ts';

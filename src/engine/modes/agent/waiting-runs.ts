@@ -1,7 +1,6 @@
 import type { PendingExchange, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
-import { hashOf } from '../../../calls/durable/operation-log.ts';
 import { AppError, configError, inputError, limitError, storageError } from '../../../core/errors.ts';
-import type { ThreadId } from '../../../core/ids.ts';
+import { hashOf, type ThreadId } from '../../../core/ids.ts';
 import { isRecord, type JsonObject, mapTexts, textIn } from '../../../core/json.ts';
 import type { Clock, Mask, SharedState } from '../../../core/ports.ts';
 import { runPrefixes, type Threads } from '../../../threads/threads.ts';

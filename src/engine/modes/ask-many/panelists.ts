@@ -79,8 +79,10 @@ function refuseTwins<Item extends PanelistRequest>(items: readonly Item[], key: 
     const twin = seen.get(key(item));
     if (twin) {
       const same =
-        twin.model === item.model ? `"${item.model}"` : `"${twin.model}" and "${item.model}" are one model and`;
-      throw inputError(`${same} is listed twice with the stance "${item.stance}".`, {
+        twin.model === item.model
+          ? `"${item.model}" is`
+          : `"${twin.model}" and "${item.model}" are one model, which is`;
+      throw inputError(`${same} listed twice with the stance "${item.stance}".`, {
         next: 'Give each entry a different stance (for, against, neutral), or choose another model.',
         validationErrors: [{ field: 'models', error: `duplicate: ${panelistName(item)}` }],
       });

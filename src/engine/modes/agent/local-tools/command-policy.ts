@@ -211,7 +211,7 @@ const wordsOf = (entry: string): string[] => entry.trim().split(/\s+/);
 
 function hasWords(argv: readonly string[], entry: string): boolean {
   const words = wordsOf(entry);
-  return words[0] !== '*' && words.every((word, at) => word === argv[at] || word === '*');
+  return words[0] !== '*' && words.every((word, at) => word === argv[at] || (word === '*' && at < argv.length));
 }
 
 async function problemOf(form: CommandForm, call: CommandCall): Promise<string | undefined> {

@@ -14,10 +14,8 @@ import { writeTools } from './write-tools.ts';
 export async function createLocalTools(parts: LocalToolServices): Promise<AgentTool[]> {
   // Few use it, and nobody by default: what it takes is loaded only then.
   const fetching = parts.fetches ? [(await import('./fetch-tool.ts')).fetchTool()] : [];
-  return [
-    ...[...readTools(parts), ...gitTools(parts), ...writeTools(parts), commandTool(parts)],
-    ...[...fetching, ...parts.lend(parts)],
-  ];
+  const own = [...readTools(parts), ...gitTools(parts), ...writeTools(parts), commandTool(parts)];
+  return [...own, ...fetching, ...parts.lend(parts)];
 }
 
 /** Tools of the product that an agent may call too, each call asked about; those that ask a model are left out. */

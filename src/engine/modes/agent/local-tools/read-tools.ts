@@ -1,6 +1,6 @@
 import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
-import { hashOf } from '../../../../calls/ask/included-files.ts';
+import { hashOf } from '../../../../core/ids.ts';
 import { linesBetween, numberLines, printablePath, safeCut } from '../../../../core/text.ts';
 import { findFiles, findText } from '../../../../workspace/find-files.ts';
 import type { ChangedFile } from '../../../../workspace/git/changes.ts';
