@@ -79,15 +79,8 @@ function hide(value: unknown, mask: TextMask, path: readonly object[]): unknown 
 /** An error's own words are not enumerable. */
 function errorFields(error: Error): [string, unknown][] {
   const { name, message, stack, cause } = error;
-  const inner: unknown = error instanceof AggregateError ? error.errors : undefined;
-  const all: [string, unknown][] = [
-    ['name', name],
-    ['message', message],
-    ['stack', stack],
-    ['cause', cause],
-    ['errors', inner],
-  ];
-  return all.filter(([, value]) => value !== undefined);
+  const errors: unknown = error instanceof AggregateError ? error.errors : undefined;
+  return Object.entries({ name, message, stack, cause, errors }).filter(([, value]) => value !== undefined);
 }
 
 const fields = (value: object): [string, unknown][] =>

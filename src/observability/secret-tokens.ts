@@ -44,12 +44,16 @@ export function createScan<Entry>(words: readonly (readonly [word: string, entry
       slots[slot] = [...(slots[slot] ?? []), { codes, entry }];
     }
   }
+  // Most of a text is passed over by this table alone, which a processor keeps near.
+  const isPossible = Uint8Array.from(slots, slot => (slot ? 1 : 0));
   return (text: string, visit: (at: number, entry: Entry) => void): void => {
     let [a, b] = [text.charCodeAt(0) | 0x20, text.charCodeAt(1) | 0x20];
     for (let at = 2; at < text.length; at++) {
       const c = text.charCodeAt(at) | 0x20;
-      const possible = slots[slotOf(a, b, c)];
-      if (possible) for (const { codes, entry } of possible) if (standsAt(text, at - 2, codes)) visit(at - 2, entry);
+      const slot = slotOf(a, b, c);
+      if (isPossible[slot] === 1) {
+        for (const { codes, entry } of slots[slot] ?? []) if (standsAt(text, at - 2, codes)) visit(at - 2, entry);
+      }
       a = b;
       b = c;
     }
