@@ -92,7 +92,7 @@ const leftOut: Readonly<Record<string, string>> = {
   ollama: "Subscriptions of Ollama's cloud have no price per token. Own machines are free.",
   openai: 'Surcharges for a region, and priority tiers, which are not used.',
   openrouter: 'The price of each host: what OpenRouter says a call cost counts, searches included.',
-  xai: 'What Grok itself uses beside searches of the web; what xAI says a call cost counts.',
+  xai: 'What Grok itself uses in addition to web searches; what xAI says a call cost counts.',
   zhipu: 'Searches with engines of BigModel, which are sold in yuan.',
 };
 
@@ -121,7 +121,7 @@ took its place. A model that its vendor still lists on that day keeps working, w
 Each row has a source, and the day on which it was looked at. \`npm run catalogue\` fails without a source, and lists the rows that
 nobody looked at for ${maxAgeDays} days.
 
-## Prices beside tokens
+## Prices in addition to tokens
 
 ${table(['provider', 'search of the web', 'cache writes', 'cache storage', 'not priced'], fees)}
 

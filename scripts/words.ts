@@ -1,4 +1,4 @@
-/** Refuses constructions that the writing guide forbids in what users and models read: texts of src/ and the pages of docs/. */
+/** Refuses constructions that the writing guide forbids in what users and models read: texts of src/, the pages of docs/, and those of the project. */
 import { readFileSync } from 'node:fs';
 import { readDocument } from './doc-links/read-document.ts';
 import { blankCode } from './structure/blank-code.ts';
@@ -50,9 +50,10 @@ function* proseOf(page: string): Generator<[text: string, at: number]> {
   yield [readDocument(page).prose.replaceAll('\n', ' '), 0];
 }
 
-/** Words of a list are data, and so is what is generated. */
+/** Words of a list are data. What is generated into docs/reference is read as a page. */
 const isRead = (path: string) =>
-  /^src\/.*(?<!\.gen|workspace\/words)\.ts$/.test(path) || /^(README|docs\/(?!decisions|reference).*)\.md$/.test(path);
+  /^src\/.*(?<!\.gen|workspace\/words)\.ts$/.test(path) ||
+  /^(README|CONTRIBUTING|SECURITY|AGENTS|docs\/(?!decisions).*)\.md$/.test(path);
 
 let found = 0;
 const paths = walk('.').filter(isRead);

@@ -6,7 +6,7 @@ import { isRecord, recordIn } from '../core/json.ts';
 import type { ProviderDefinition } from '../models/provider.ts';
 import type { StoreDefinition } from '../storage/store.ts';
 
-/** What comes from outside the package and stands beside what is in it. */
+/** Additions from outside the package. */
 export interface Extensions {
   /** Tools next to the built-in ones; a name that is taken is refused. Default: none. */
   tools?: readonly ToolDefinition[];

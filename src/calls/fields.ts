@@ -111,7 +111,7 @@ export const hiddenFields = {
   allow_fallback: z.boolean().optional(),
   /** US dollars for the call as a whole. */
   max_cost_usd: z.number().optional(),
-  /** The places in the project that speak of the question go along, as far as they fit. */
+  /** Includes the places in the project that concern the question, as far as they fit. */
   use_search: z.boolean().optional(),
 };
 

@@ -108,7 +108,7 @@ export interface Usage {
   cacheWrite: number;
   /** The part of `cacheWrite` that the vendor keeps for an hour; absent: nothing. */
   cacheWriteHour?: number;
-  /** What the vendor charges for beside tokens; absent: nothing. */
+  /** What the vendor charges for in addition to tokens; absent: nothing. */
   fees?: Fees;
   /** Of the questions counted here, those whose vendor did not tell all counts, so that some are estimated; absent: none. */
   estimated?: number;

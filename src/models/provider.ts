@@ -159,7 +159,7 @@ export interface Connection {
   providerOptions(params: CallParams): SharedV4ProviderOptions;
   /** The vendor's own tools for these parameters, run at the vendor: web search. Absent where its words in `providerOptions` do. */
   vendorTools?(params: CallParams): LanguageModelV4ProviderTool[];
-  /** Finds in its stream what the vendor charges for beside tokens; absent where that is nothing. */
+  /** Finds in its stream what the vendor charges for in addition to tokens; absent: nothing. */
   usesIn?: UsesIn;
   /** Options that mark the end of a cached stretch on a message part; absent where the vendor wants no marks. */
   cacheMark?: SharedV4ProviderOptions;

@@ -145,7 +145,7 @@ export interface Store {
   create(head: ThreadHead, over?: 'revive'): Promise<void>;
   /** Head, turns (with the status of their exchange), compactions and workflow states. */
   read(id: ThreadId, now: number): Promise<Lookup<Thread>>;
-  /** Head alone, whatever the length of the thread. */
+  /** Head alone, in the same time for a thread of any length. */
   head(id: ThreadId, now: number): Promise<Lookup<ThreadHead>>;
   /** Applies a change; resolves once it is durable. Answers the thread's new `seq`. An id that is not live is refused with class `conflict`. */
   commit(id: ThreadId, change: ThreadChange): Promise<number>;
@@ -204,7 +204,7 @@ export interface Store {
   /** Epoch milliseconds by the server behind the store, which machines share whose own times differ; absent where there is none. */
   time?(): Promise<number>;
 
-  /** Begins to open what the first use would open: that may take its time beside other work. What fails is told by the first use. */
+  /** Begins to open what the first use would open: that may take long while other work goes on. The first use reports what failed. */
   open?(): void;
 
   /** What an operator should know of a server behind the store; absent where there is none. Rejects when it can't be reached. */

@@ -9,11 +9,11 @@ export interface ErrorRequest extends Pick<ShortenOptions, 'model' | 'signal'> {
   stderr: string;
   /** The command that failed. */
   command?: string;
-  /** Files that have to do with it, beside those that the output names. */
+  /** More files that concern the error. Those that the output names are included anyway. */
   files?: readonly string[];
 }
 
-/** What a model makes of an error; evidence was held against the files. */
+/** A model's analysis of an error; its evidence was checked against the files. */
 export interface ErrorAnalysis {
   /** False: what was sent does not say what went wrong; `needs` says what is missing. */
   canTell: boolean;

@@ -11,7 +11,7 @@ export type { Retrieve };
 
 /** How a Polylogue of a program's own is set up. */
 export interface PolylogueOptions extends Extensions {
-  /** Settings by the names that they have in the environment (docs/reference/options.md), such as `OPENAI_API_KEY`; they win over `env`. */
+  /** Settings by their environment variables (docs/reference/options.md), such as `OPENAI_API_KEY`; they override `env`. */
   settings?: Readonly<Record<string, string | undefined>>;
   /** The environment; absent: that of this process. `{}` for one that depends on nothing but `settings`. */
   env?: Readonly<Record<string, string | undefined>>;
@@ -76,7 +76,7 @@ export interface SendDefaults {
   /** Told of a call of `apply_patch` or `write_file` that changed files. */
   onPatch?(call: AgentToolCall): void;
   /**
-   * What the project's search index knows about the message goes along, or what `retrieve` finds: passages of this program's own
+   * Includes what the project's search index finds for the message, or what `retrieve` finds: passages of this program's own
    * search, each a text or `{ source, text }`; their secrets are masked. Default: false.
    */
   rag?: boolean | { retrieve: Retrieve };
@@ -100,7 +100,7 @@ export interface SendRequest extends SendDefaults {
   message: string;
   /** Material that comes before the files and the message. */
   context?: string;
-  /** Files that go along, each with its line numbers: absolute, from `baseDir`, or lines of one (`path:10-80`). */
+  /** Files to include, with line numbers: absolute, from `baseDir`, or lines of one (`path:10-80`). */
   files?: readonly string[];
   /** Earlier turns: the `turns` of earlier results, one after the other. */
   history?: readonly Message[];
@@ -126,7 +126,7 @@ export interface SendResult {
   stopReason: string;
   /** Who answered, as `provider:model`. */
   model: string;
-  /** Files that were named and did not go along, each with the reason. */
+  /** Named files that were not included, with the reason. */
   skipped: Skip[];
   /** What you should know of the answer, a sentence each; empty: nothing. */
   warnings: string[];

@@ -66,7 +66,7 @@ export interface CallToolOptions {
 /** How a model of the AI SDK remembers. */
 export interface LanguageModelOptions {
   /**
-   * What is asked and answered becomes a thread's, and what that has of before goes along: a thread's ID, `last` for the newest of
+   * The thread to continue, whose earlier exchanges are included and to which this one is added: a thread's ID, `last` for the newest of
    * the project, or true for a new one. Absent: nothing is remembered.
    */
   thread?: string | true;

@@ -35,7 +35,7 @@ export interface AttemptOutcome {
   usage?: Usage;
   /** What the vendor told before the end; Anthropic and Google do. */
   told?: Partial<Usage>;
-  /** What the vendor charges for beside tokens. */
+  /** What the vendor charges for in addition to tokens. */
   uses: Use[];
   /** What the vendor charged, where it tells. */
   costUsd?: number;

@@ -20,8 +20,8 @@ export interface AgentTool {
   /** What a person is shown who has to approve a call, such as the command or the patch. Absent: the arguments. */
   show?(args: Record<string, unknown>): string;
   /**
-   * What an approval of a call covers and whoever gives it has to know; asked before the gate. Absent: `everyCall`. What it throws is
-   * why this very call can't be made, whoever approves it.
+   * What an approval of a call covers, and what the approver has to know; asked before the gate. Absent: `everyCall`. What it throws is
+   * why this very call cannot be made, even with an approval.
    */
   approval?(args: Record<string, unknown>, around: ToolSurroundings): Promise<Approval>;
   /** Answers the text that the model reads. What it throws is told to the model as a failure. */
