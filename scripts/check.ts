@@ -25,7 +25,7 @@ const checks: Check[] = [
 function run({ name, command, args }: Check): Promise<boolean> {
   const started = performance.now();
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], shell: process.platform === 'win32' });
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], shell: command.endsWith('.cmd') });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {

@@ -8,7 +8,7 @@ import { type Session, startSession } from './session.ts';
 
 const capUsd = 0.5;
 const live = process.argv.includes('--live');
-const repository = new URL('../..', import.meta.url).pathname;
+const repository = join(import.meta.dirname, '../..');
 
 const place = await mkdtemp(join(tmpdir(), 'polylogue-demo-'));
 const project = join(place, 'project');

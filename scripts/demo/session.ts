@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
@@ -14,7 +15,7 @@ export async function startSession(options: {
   cwd: string;
   env: Record<string, string>;
 }): Promise<Session> {
-  const main = new URL('../../dist/main.js', import.meta.url).pathname;
+  const main = join(import.meta.dirname, '../../dist/main.js');
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [main, ...options.args],

@@ -72,7 +72,7 @@ export async function walkAsNewUser(): Promise<Step[]> {
   }
 }
 
-const program = new URL('../../dist/main.js', import.meta.url).pathname;
+const program = join(import.meta.dirname, '../../dist/main.js');
 
 function runOnce(
   args: string[],

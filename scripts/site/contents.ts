@@ -66,7 +66,16 @@ export const areas: readonly Area[] = [
       { title: 'Use', pages: ['tools', 'command-line', 'agent', 'clis', 'library', 'dashboard'] },
       {
         title: 'Operate',
-        pages: ['packages', 'daemon', 'deploy', 'observability', 'reliability', 'security', 'troubleshooting'],
+        pages: [
+          'packages',
+          'platforms',
+          'daemon',
+          'deploy',
+          'observability',
+          'reliability',
+          'security',
+          'troubleshooting',
+        ],
       },
       { title: 'About', pages: ['comparison', 'changelog', 'security-policy'] },
     ],

@@ -1,8 +1,7 @@
-import { relative, sep } from 'node:path';
 import { inParallel } from '../core/concurrency.ts';
 import { limitError, throwIfAborted } from '../core/errors.ts';
 import type { LineRange, Skip, TextFile } from '../core/file.ts';
-import { isSkip, parsePathReference, skip } from './paths.ts';
+import { isSkip, parsePathReference, skip, slashedFrom } from './paths.ts';
 import { clampRange, locateReference, readFile } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 import { classifyFile, classRank, walkDirectory } from './walk.ts';
@@ -157,7 +156,7 @@ async function searchDirectory(
   }
   const ranked = files
     .filter(path => !seen.has(path) && wanted(path))
-    .map(path => ({ path, rank: classRank(classifyFile(relative(directory, path).split(sep).join('/'))) }))
+    .map(path => ({ path, rank: classRank(classifyFile(slashedFrom(directory, path))) }))
     .sort((a, b) => a.rank - b.rank);
   if (ranked.length > maxFilesPerDirectory) {
     const left = ranked.length - maxFilesPerDirectory;

@@ -1,9 +1,8 @@
-import { relative, sep } from 'node:path';
 import { inParallel } from '../core/concurrency.ts';
 import { inputError, limitError, throwIfAborted } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
-import { isSkip, parsePathReference } from './paths.ts';
+import { isSkip, parsePathReference, slashedFrom } from './paths.ts';
 import { locateReference, readFile } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 import { classifyFile, walkDirectory } from './walk.ts';
@@ -69,7 +68,7 @@ export async function listSourceFiles(
 
 async function sourcesBelow(sandbox: Sandbox, directory: string, signal?: AbortSignal): Promise<string[]> {
   const { files } = await walkDirectory(sandbox, directory, {}, signal);
-  return files.filter(path => classifyFile(relative(directory, path).split(sep).join('/')) === 'source');
+  return files.filter(path => classifyFile(slashedFrom(directory, path)) === 'source');
 }
 
 const tooMany = (count: number, limit: number): Error =>
@@ -194,7 +193,7 @@ export async function findFiles(sandbox: Sandbox, { start, glob, signal }: FindR
   if (located.kind === 'file') return [located.path];
   const { files } = await walkDirectory(sandbox, located.path, {}, signal);
   if (!matches) return files;
-  return files.filter(path => matches(relative(located.path, path).split(sep).join('/')));
+  return files.filter(path => matches(slashedFrom(located.path, path)));
 }
 
 /** The lines of those files that hold one of the words, at most `max`; `masked` sees the text of each file before anybody else. */

@@ -99,7 +99,7 @@ function decide(levels: readonly Level[], path: string, directory: boolean): boo
 
 function pathBelow(level: Level, path: string, directory: boolean): string {
   const start = level.directory.endsWith(sep) ? level.directory.length : level.directory.length + 1;
-  const way = sep === '/' ? path.slice(start) : path.slice(start).split(sep).join('/');
+  const way = path.slice(start).replaceAll(sep, '/');
   return asBytes(directory ? `${way}/` : way);
 }
 

@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises';
-import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import native, { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { LineRange, Skip, SkipCode } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
@@ -41,9 +41,21 @@ const isHarmless = matcher(harmlessFiles);
 
 const copySuffix = /(?:~|\.bak|\.old|\.orig|\.save)$/;
 
+/** A path's names as file systems compare them: without case, marks that are not seen, and what Windows leaves away. */
+export function comparedNames(path: string): string[] {
+  const plain = (name: string) =>
+    name
+      .normalize('NFKC')
+      .replace(/\p{Cf}/gu, '')
+      .toLowerCase()
+      .replace(/(?<=.):.*$/s, '')
+      .replace(/(?<=[^.\s])[.\s]+$/, '');
+  return path.split(/[\\/]/).map(plain).filter(Boolean);
+}
+
 /** Whether a path is on the list, judged by its names alone. Copies (`.env.bak`, `id_rsa~`) count as what they copy. */
 export function isSecretFile(path: string): boolean {
-  const names = path.toLowerCase().split(/[\\/]/).filter(Boolean);
+  const names = comparedNames(path);
   if (isHarmless(names)) return false;
   if (isListed(names)) return true;
   const name = names.pop() ?? '';
@@ -74,11 +86,26 @@ export function skip(path: string, code: SkipCode, reason: string): Skip {
 export const isSkip = <Other extends object>(outcome: Other | Skip): outcome is Skip =>
   'code' in outcome && 'reason' in outcome;
 
+/** What paths mean on a system: `win32` or `posix` of node:path. */
+type Paths = typeof native.posix;
+
 /** Whether a path is a folder or lies in it, by their segments: `/srv/app-evil` is not in `/srv/app`. */
-export function isIn(path: string, folder: string): boolean {
+export function isIn(path: string, folder: string, { relative, sep, isAbsolute }: Paths = native): boolean {
   const way = relative(folder, path);
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
+
+/** The way from a folder to a path, with `/` on every system. */
+export const slashedFrom = (folder: string, path: string, { relative, sep }: Paths = native): string =>
+  relative(folder, path).replaceAll(sep, '/');
+
+/**
+ * Whether Windows would leave its file systems for a path: a share of another machine, which would get a proof of the user's
+ * password, a device, or a stream behind a colon. What a root holds is none of these.
+ */
+export const leadsAway = (path: string, roots: readonly string[], paths: Paths = native): boolean =>
+  paths.sep === '\\' &&
+  (/^[^:]*:.*:|^[^:]{2,}:/s.test(path) || (/^[\\/]{2}/.test(path) && !roots.some(root => isIn(path, root, paths))));
 
 /** A path and the folders above it, the nearest first. */
 export function* upwards(path: string): Generator<string> {
@@ -92,7 +119,7 @@ export function* upwards(path: string): Generator<string> {
 export const realOf = (path: string): Promise<string> => realpath(path).catch(() => path);
 
 /** `~/x` as a path in the home directory, where that is known; anything else as it is. */
-export const expandHome = (path: string, home: string): string =>
+export const expandHome = (path: string, home: string, { join }: Paths = native): string =>
   home !== '' && /^~(?:[\\/]|$)/.test(path) ? join(home, path.slice(1)) : path;
 
 export function errorCode(error: unknown): string | undefined {
@@ -147,24 +174,29 @@ const maxPathLength = 8_192;
 const rangeSuffix = /^(.+):(\d{1,9})(?:-(\d{1,9}))?$/s;
 
 /** Reads what a caller named: absolute or relative to `root`, `~/…`, a `file://` URL, each with `:10` or `:10-80` behind it. */
-export function parsePathReference(input: string, root: string, home: string): PathReference | Skip {
+export function parsePathReference(
+  input: string,
+  root: string,
+  home: string,
+  paths: Paths = native,
+): PathReference | Skip {
   if (input.trim() === '') return skip(input, 'bad_path', 'The path is empty; name a file or a directory.');
   if (input.length > maxPathLength) return skip(input, 'bad_path', `A path has at most ${maxPathLength} characters.`);
-  const plain = /^file:\/\//i.test(input) ? fromUrl(input) : { path: input };
+  const plain = /^file:\/\//i.test(input) ? fromUrl(input, paths.sep === '\\') : { path: input };
   if ('problem' in plain) return skip(input, 'bad_path', plain.problem);
   if (plain.path.includes('\0')) return skip(input, 'bad_path', 'A path cannot contain a NUL character.');
-  const named = expandHome(plain.path, home);
+  const named = expandHome(plain.path, home, paths);
   if (/^~(?:[\\/]|$)/.test(named))
     return skip(input, 'bad_path', 'The home directory is not known; write the path in full.');
-  const literal = resolve(root, named);
+  const literal = paths.resolve(root, named);
   const match = rangeSuffix.exec(literal);
   if (!match) return { input, path: literal };
   const [, path = literal, first = '', last = first] = match;
   // resolved again, so that `dir/:10` and `dir:10` are the same directory
-  return { input, path: resolve(path), range: { from: Number(first), to: Number(last) }, literal };
+  return { input, path: paths.resolve(path), range: { from: Number(first), to: Number(last) }, literal };
 }
 
-function fromUrl(input: string): { path: string } | { problem: string } {
+function fromUrl(input: string, windows: boolean): { path: string } | { problem: string } {
   let url: URL;
   try {
     url = new URL(input);
@@ -176,7 +208,7 @@ function fromUrl(input: string): { path: string } | { problem: string } {
     return { problem: 'A file:// URL takes no ? or #; write %3F or %23 if they are part of the name.' };
   }
   try {
-    return { path: fileURLToPath(url) };
+    return { path: fileURLToPath(url, { windows }) };
   } catch {
     return { problem: 'A file:// URL must name a file of this machine and cannot contain an encoded slash (%2F).' };
   }

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Clock } from '../core/ports.ts';
+import { findProgram, isWindows, type ProgramSearch } from './programs.ts';
 
 /** A running program and all that it started. */
 export interface ProcessFamily {
@@ -20,8 +21,113 @@ interface Process {
   marked: boolean;
 }
 
+/** A program to be run with all that it starts. */
+export interface TreeRun {
+  /** Absolute path. */
+  file: string;
+  args: readonly string[];
+  cwd: string;
+  env: Readonly<Record<string, string>>;
+  /** For its standard input, which is closed behind it. Absent: it has none. */
+  input?: string;
+  /** `NAME=value` of `env`, by which its processes are known. */
+  mark: string;
+  platform: string;
+  clock: Clock;
+  /** Aborted: it is ended with all that it started. */
+  signal: AbortSignal;
+  /** What its processes get to end once they are told to; milliseconds. */
+  graceMs: number;
+  onOutput(chunk: Buffer, from: 'stdout' | 'stderr'): void;
+}
+
+/** How a program ended. */
+export interface TreeEnd {
+  /** Undefined when a signal ended it. */
+  code: number | undefined;
+  signal: string | undefined;
+  /** Why it could not be started. */
+  failure?: string;
+}
+
 const pollMs = 40;
 const forceMs = 3_000;
+/** What is still in the pipes of a program that has ended; a daemon of its own may hold them open for ever. */
+const drainMs = 300;
+
+/**
+ * Runs a program to its end: without a shell, in a process group of its own, and on Windows the shims of npm (`.cmd`) too. When it has
+ * ended, or `signal` was aborted, nothing that it started is left. Rejects with what `onOutput` throws.
+ */
+export async function runTree(run: TreeRun): Promise<TreeEnd> {
+  const { execa } = await import('execa');
+  const { file, args, cwd, env, input, mark, signal, graceMs } = run;
+  const child = execa(file, args, {
+    cwd,
+    env,
+    extendEnv: false,
+    stdin: input === undefined ? 'ignore' : 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    buffer: false,
+    reject: false,
+    shell: false,
+    preferLocal: false,
+    windowsHide: true,
+    killDescendants: true,
+    forceKillAfterDelay: graceMs || false,
+  });
+  const { pid } = child;
+  const sweep = () => (pid === undefined ? Promise.resolve() : endProcesses({ pid, mark }, run));
+  let stopping: Promise<void> | undefined;
+  const stop = () => {
+    child.kill(graceMs > 0 ? 'SIGTERM' : 'SIGKILL');
+    stopping ??= sweep();
+  };
+  // A failure of ours must end this call, not the process: nobody else would catch it.
+  let broken: { error: unknown } | undefined;
+  for (const from of ['stdout', 'stderr'] as const)
+    child[from].on('data', (chunk: Buffer) => {
+      if (broken) return;
+      try {
+        run.onOutput(chunk, from);
+      } catch (error) {
+        broken = { error };
+        stop();
+      }
+    });
+  // A program that ends before it has read its prompt closes the pipe under it: its end says why.
+  child.stdin?.on('error', () => undefined).end(input);
+  // Its own end, not that of its pipes: the promise of a child waits for those too.
+  const ended = Promise.race([new Promise(resolve => child.nodeChildProcess.once('exit', resolve)), child]);
+  if (signal.aborted) stop();
+  else signal.addEventListener('abort', stop, { once: true });
+  try {
+    await ended;
+    await Promise.race([Promise.allSettled([child]), run.clock.sleep(drainMs)]);
+    await (stopping ?? sweep());
+  } finally {
+    signal.removeEventListener('abort', stop);
+    child.stdout.destroy();
+    child.stderr.destroy();
+  }
+  const result = await child;
+  if (broken) throw broken.error;
+  return {
+    code: result.exitCode,
+    signal: result.signal,
+    ...(pid === undefined && { failure: result.originalMessage ?? 'the system did not start it' }),
+  };
+}
+
+/** Ends a program at once with the process group that it leads, and on Windows, which has no groups, with all that it started. */
+export async function killGroup(pid: number | undefined, search: ProgramSearch): Promise<void> {
+  if (pid === undefined) return;
+  if (!isWindows(search)) return signal(-pid, 'SIGKILL');
+  const file = await findProgram('taskkill', search);
+  // It may have ended by itself.
+  if (file !== undefined) await promisify(execFile)(file, ['/pid', String(pid), '/T', '/F']).catch(() => undefined);
+}
 
 /**
  * Ends a family: first asks each of it once, then, after `graceMs`, forces. CLIs start their tools in groups and sessions of their

@@ -42,15 +42,12 @@ export async function programNamed(name: string, search: ProgramSearch): Promise
  */
 export async function findProgram(name: string, search: ProgramSearch): Promise<string | undefined> {
   const windows = isWindows(search);
-  const endings = windows ? endingsOf(search.env) : [''];
-  if (isAbsolute(name)) return firstRunnable(windows ? ['', ...endings].map(ending => name + ending) : [name], windows);
+  const endings = windows ? endingsOf(search.env, name) : [''];
+  const named = (start: string) => endings.map(ending => start + ending);
+  if (isAbsolute(name)) return firstRunnable(named(name), windows);
   if (/[\\/]/.test(name)) return undefined;
-  const bare = windows && /\.[a-z]+$/i.test(name) ? ['', ...endings] : endings;
   for (const folder of pathFolders(search)) {
-    const path = await firstRunnable(
-      bare.map(ending => join(folder, name + ending)),
-      windows,
-    );
+    const path = await firstRunnable(named(join(folder, name)), windows);
     // A link in a folder of the system may lead back into the project. Most folders have no such program, and are not looked into.
     if (path !== undefined && !(await isTheirs(folder, search)) && !(await isTheirs(path, search))) return path;
   }
@@ -107,13 +104,34 @@ function repositoryAround(project: string, home: string | undefined): string {
   return top;
 }
 
-const isWindows = ({ platform = process.platform }: ProgramSearch): boolean => platform === 'win32';
+export const isWindows = ({ platform = process.platform }: ProgramSearch): boolean => platform === 'win32';
 
 const pathDelimiter = (search: ProgramSearch): string => (isWindows(search) ? ';' : ':');
 
-function endingsOf(env: ChildEnv): string[] {
+/** What makes a program of a file on Windows: the script without an ending that npm puts next to its `.cmd` is none there. */
+function endingsOf(env: ChildEnv, name: string): string[] {
   const extensions = variableIn(env, 'PATHEXT', true) ?? '.COM;.EXE;.BAT;.CMD';
-  return extensions.split(';').filter(ending => /^\.\w+$/.test(ending));
+  const endings = extensions.split(';').filter(ending => /^\.\w+$/.test(ending));
+  return endings.some(ending => name.toUpperCase().endsWith(ending.toUpperCase())) ? ['', ...endings] : endings;
+}
+
+/** What every program needs to find itself and its files on any system. Keys and tokens are not among it. */
+const everybodys = [
+  'PATH HOME USER SHELL LANG TMPDIR TEMP TMP',
+  'PATHEXT COMSPEC SYSTEMROOT SYSTEMDRIVE WINDIR USERPROFILE HOMEDRIVE HOMEPATH',
+  'APPDATA LOCALAPPDATA PROGRAMDATA PROGRAMFILES',
+].flatMap(names => names.split(' '));
+
+/** The part of an environment that a program is given: what every program needs, and `more`, where `LC_*` stands for all with this start. */
+export function variablesFor(env: ChildEnv, more: readonly string[] = []): Record<string, string> {
+  const wanted = [...everybodys, ...more];
+  // Windows writes the same names in other cases.
+  const isWanted = (name: string) =>
+    wanted.some(each =>
+      each.endsWith('*') ? name.startsWith(each.slice(0, -1)) : [name, name.toUpperCase()].includes(each),
+    );
+  const entries = Object.entries(env).filter(([name]) => isWanted(name));
+  return Object.fromEntries(entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
 }
 
 function variableIn(env: ChildEnv, name: string, anyCase: boolean): string | undefined {

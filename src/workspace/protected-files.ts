@@ -1,7 +1,7 @@
 import { readdir, readlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { isRecord, parsedJson } from '../core/json.ts';
-import { isIn, nameTest, realOf } from './paths.ts';
+import { comparedNames, isIn, nameTest, realOf } from './paths.ts';
 import type { Sandbox } from './sandbox.ts';
 
 interface ProtectedGroup {
@@ -64,18 +64,6 @@ interface Pattern extends Pick<ProtectedGroup, 'title' | 'written'> {
 }
 
 let compiled: readonly Pattern[] | undefined;
-
-/** A path's names as file systems compare them: without case, marks that are not seen, and what Windows leaves away. */
-export function comparedNames(path: string): string[] {
-  const plain = (name: string) =>
-    name
-      .normalize('NFKC')
-      .replace(/\p{Cf}/gu, '')
-      .toLowerCase()
-      .replace(/(?<=.):.*$/s, '')
-      .replace(/(?<=[^.\s])[.\s]+$/, '');
-  return path.split(/[\\/]/).map(plain).filter(Boolean);
-}
 
 /** What a path from the project on is, where it is on the list. */
 const protectionOf = (relativePath: string): string | undefined => patternOf(relativePath)?.title;

@@ -15,7 +15,7 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { configError, securityError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
-import { errorCode, isIn, isSecretFile, isSkip, skip, skipFor, tooLarge, upwards } from './paths.ts';
+import { errorCode, isIn, isSecretFile, isSkip, leadsAway, skip, skipFor, tooLarge, upwards } from './paths.ts';
 
 export interface SandboxOptions {
   /** Absolute paths of the directories that may be read. One that does not exist admits nothing. */
@@ -95,6 +95,7 @@ const listFlags = readFlags | constants.O_DIRECTORY;
 const swapCodes: readonly string[] = ['ELOOP', 'ENOENT', 'ENOTDIR'];
 const deletedMark = ' (deleted)';
 const maxPath = 8_192;
+/** On Windows, whose real paths begin with a drive or a share, ordinary folders have these names. */
 const kernelFolders = ['/proc', '/sys', '/dev'];
 
 /**
@@ -120,6 +121,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     if (!isAbsolute(path) || path.includes('\0') || path.length > maxPath) {
       return skip(path, 'bad_path', `A path is absolute, has no NUL character and at most ${maxPath} characters.`);
     }
+    if (leadsAway(path, [...roots, ...realRoots])) return outside(path, realRoots);
     try {
       const real = await realpath(path);
       if (!isWithin(realRoots, real)) return outside(path, realRoots);
@@ -269,8 +271,8 @@ function realRoot(root: string): string[] {
 
 /** Kernel folders are closed to roots that merely contain them. */
 function isWithin(roots: readonly string[], path: string): boolean {
-  const kernel = kernelFolders.find(folder => isIn(path, folder));
-  return roots.some(root => isIn(path, root) && (kernel === undefined || isIn(root, kernel)));
+  const kernel = kernelFolders.find(folder => `${path}/`.startsWith(`${folder}/`));
+  return roots.some(root => isIn(path, root) && (kernel === undefined || `${root}/`.startsWith(`${kernel}/`)));
 }
 
 function outside(path: string, roots: readonly string[]): Skip {

@@ -3,8 +3,8 @@ import { copyFile, link, lstat, mkdir, open, readlink, rename, rm, rmdir } from 
 import { basename, dirname, extname, join } from 'node:path';
 import { inputError, isAppError, securityError, storageError } from '../core/errors.ts';
 import { printablePath } from '../core/text.ts';
-import { errorCode, isSecretFile, isSkip } from './paths.ts';
-import { comparedNames, type ProtectedChange, reasonToProtect } from './protected-files.ts';
+import { comparedNames, errorCode, isSecretFile, isSkip } from './paths.ts';
+import { type ProtectedChange, reasonToProtect } from './protected-files.ts';
 import type { Sandbox } from './sandbox.ts';
 
 /** Refuses places where a text of a model has no business: secret files, what git runs or believes, and what we do ourselves. */

@@ -28,6 +28,9 @@ describe('isSecretFile', () => {
     '/h/.config/gcloud/application_default_credentials.json',
     '/h/vault.kdbx',
     'C:\\Users\\x\\.aws\\credentials',
+    'C:\\p\\.env::$DATA',
+    'C:\\p\\server.pem. ',
+    '/p/id_rsa.',
   ])('knows %s as secret', path => {
     expect(isSecretFile(path)).toBe(true);
   });

@@ -1,4 +1,3 @@
-import { relative, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { throwIfAborted } from '../../core/errors.ts';
 import type { FileRecord, LineRange } from '../../core/file.ts';
@@ -7,6 +6,7 @@ import { countLines, numberLines, printablePath } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { covers } from '../../threads/transcript.ts';
 import type { CollectedFile } from '../../workspace/collect-files.ts';
+import { slashedFrom } from '../../workspace/paths.ts';
 import { classifyFile, classRank } from '../../workspace/walk.ts';
 import { questionWords } from '../../workspace/words.ts';
 import type { FoundSymbol } from '../../workspace/workers/run-job.ts';
@@ -155,7 +155,7 @@ async function byWorth({ call }: FileInclusion, files: readonly CollectedFile[])
   for (const file of files) {
     await nextTurn();
     throwIfAborted(call.signal);
-    const path = relative(call.request.principal.root, file.path).split(sep).join('/');
+    const path = slashedFrom(call.request.principal.root, file.path);
     const rank = classRank(classifyFile(path, file.text));
     judged.push({ file, rank, worth: fileRelevance(words, path, file.text) });
   }

@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { join } from 'node:path';
 import { z } from 'zod';
 import { asError } from '../../core/errors.ts';
+import { recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 
 /** How a daemon is, as the file by its port says. */
@@ -131,16 +132,15 @@ export async function findDaemons(folder: string, clock: Pick<Clock, 'now'>): Pr
 }
 
 function stateOf({ pid, t }: DaemonHealth, now: number): FoundDaemon['state'] {
-  if (!isThere(pid)) return 'gone';
+  if (!isRunning(pid)) return 'gone';
   return now - t * 1_000 > missed * healthEveryMs ? 'silent' : 'running';
 }
 
-function isThere(pid: number): boolean {
+export function isRunning(pid: number): boolean {
   try {
-    process.kill(pid, 0);
-    return true;
+    return process.kill(pid, 0);
   } catch (error) {
     // Another user's process is there all the same.
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return recordIn(error).code === 'EPERM';
   }
 }

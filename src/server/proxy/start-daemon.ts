@@ -17,6 +17,7 @@ import { dirname } from 'node:path';
 import { type AppError, configError, storageError } from '../../core/errors.ts';
 import { recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
+import { isRunning } from '../daemon/health-file.ts';
 
 /** The token of daemons that were given none, in a file that only their user can read. Errors name the file and what to do. */
 export function createKeptToken(path: string) {
@@ -232,18 +233,9 @@ function isLeft(path: string, now: number): boolean {
     if (now - statSync(path).mtimeMs > maxStartMs) return true;
     const holder = Number(readFileSync(path, 'utf8'));
     // Between its making and its first byte it belongs to somebody all the same.
-    return holder > 0 && !isAlive(holder);
+    return holder > 0 && !isRunning(holder);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return true;
     throw error;
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    // Somebody else's process is one too.
-    return codeOf(error) === 'EPERM';
   }
 }

@@ -1,8 +1,8 @@
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
-import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { inputError, isAppError } from '../../core/errors.ts';
 import { printablePath } from '../../core/text.ts';
-import { isIn, isSkip, upwards } from '../paths.ts';
+import { isIn, isSkip, slashedFrom, upwards } from '../paths.ts';
 import { reasonToProtect } from '../protected-files.ts';
 import { readBytes } from '../read-file.ts';
 import type { MaskContext, WrittenSecret } from '../restore-secrets.ts';
@@ -116,7 +116,7 @@ async function targetOf(
     if (path === top || !isIn(path, top)) continue;
     checkTarget(sandbox, path);
     const found = await textOf(sandbox, path, signal);
-    const slashed = relative(top, path).split(sep).join('/');
+    const slashed = slashedFrom(top, path);
     if (!isSkip(found)) {
       if (found.path !== path) throw new UnfitPatch(`${name} is a link, or lies behind one`);
       if (oldPath === undefined) throw new UnfitPatch(`${name} is there already`);

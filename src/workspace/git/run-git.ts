@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { type AppError, abortError, configError, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { programNamed } from '../programs.ts';
+import { killGroup } from '../process-tree.ts';
+import { isWindows, programNamed, variablesFor } from '../programs.ts';
 import type { Sandbox } from '../sandbox.ts';
 
 /** A repository whose data and files are all inside the roots. */
@@ -43,7 +44,6 @@ export interface GitCommand {
   signal?: AbortSignal;
 }
 
-const passedOn = ['PATH', 'HOME', 'XDG_CONFIG_HOME', 'SYSTEMROOT', 'USERPROFILE', 'TMPDIR', 'TEMP', 'TMP'];
 const megabyte = 1024 * 1024;
 const errorChars = 2_000;
 /** For one command. */
@@ -71,17 +71,16 @@ const harmless: readonly (readonly [string, string])[] = [
 export async function runGit(options: GitProcessOptions, command: GitCommand): Promise<GitOutput> {
   throwIfAborted(command.signal);
   const { place, args, maxBytes = 8 * megabyte } = command;
-  const { file, path } = await programNamed('git', {
-    env: options.childEnv,
-    projects: [...options.sandbox.roots, place.top],
-  });
+  const search = { env: options.childEnv, projects: [...options.sandbox.roots, place.top] };
+  const { file, path } = await programNamed('git', search);
   const env = { ...environment(options.childEnv, command), PATH: path };
   return new Promise((resolve, reject) => {
     const child = spawn(file, ['--no-pager', '--literal-pathspecs', ...args], {
       cwd: place.top,
       env,
       stdio: ['pipe', 'pipe', 'pipe'],
-      detached: true,
+      // Leads a group of its own; Windows has none, and would open a window for it.
+      detached: !isWindows(search),
       windowsHide: true,
     });
     // It may end without reading all of it; its exit code says why.
@@ -93,7 +92,7 @@ export async function runGit(options: GitProcessOptions, command: GitCommand): P
     let ending: 'full' | 'late' | 'cancelled' | undefined;
     const end = (why: NonNullable<typeof ending>) => {
       ending ??= why;
-      killGroup(child.pid);
+      void killGroup(child.pid, search);
     };
     const stopTimer = options.clock.after(timeoutMs, () => end('late'));
     const onAbort = () => end('cancelled');
@@ -125,14 +124,13 @@ export async function runGit(options: GitProcessOptions, command: GitCommand): P
 }
 
 function environment(own: GitProcessOptions['childEnv'], { place, settings = [] }: GitCommand): Record<string, string> {
-  const kept = passedOn.flatMap(name => (own[name] === undefined ? [] : [[name, own[name]] as const]));
   const all = [...harmless, ...settings];
   const numbered = all.flatMap(([name, value], at) => [
     [`GIT_CONFIG_KEY_${at}`, name],
     [`GIT_CONFIG_VALUE_${at}`, value],
   ]);
   return {
-    ...Object.fromEntries(kept),
+    ...variablesFor(own, ['XDG_CONFIG_HOME']),
     ...Object.fromEntries(numbered),
     GIT_CONFIG_COUNT: String(all.length),
     GIT_DIR: place.gitDir,
@@ -147,15 +145,6 @@ function environment(own: GitProcessOptions['childEnv'], { place, settings = [] 
     GIT_PAGER: 'cat',
     LC_ALL: 'C',
   };
-}
-
-function killGroup(pid: number | undefined): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch {
-    // It has ended by itself; `close` comes in any case.
-  }
 }
 
 const cannotRun = (error: Error): AppError =>

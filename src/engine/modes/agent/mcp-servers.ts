@@ -3,10 +3,9 @@ import { asError } from '../../../core/errors.ts';
 import { type JsonObject, jsonOf, parsedJson, recordIn } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import { bounded } from '../../../models/resilience/bounded-body.ts';
-import { type ChildEnv, programNamed } from '../../../workspace/programs.ts';
+import { type ChildEnv, programNamed, variablesFor } from '../../../workspace/programs.ts';
 import type { Sandbox } from '../../../workspace/sandbox.ts';
 import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
-import { environmentFor } from './local-tools/local-tool.ts';
 
 const id = z.string().regex(/^[a-zA-Z0-9_-]{1,30}$/, 'takes letters, digits, "_" and "-", at most 30');
 
@@ -143,7 +142,7 @@ async function transportOf({ childEnv, root, sandbox }: ServersParts, server: Se
     command: file,
     args: server.args,
     cwd: server.cwd ?? root,
-    env: { ...environmentFor(childEnv), PATH: path, ...server.env },
+    env: { ...variablesFor(childEnv), PATH: path, ...server.env },
     stderr: 'ignore',
   });
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { isAbsolute, join, resolve } from 'node:path';
 import { askModelTurn, type Finish, recordLocalTurn } from '../../../calls/ask/ask.ts';
 import type { AnsweredCall, ThreadedCall } from '../../../calls/call-record.ts';
 import { replyMargin, shownToApprove } from '../../../calls/format-reply.ts';
@@ -15,7 +15,7 @@ import type { UserAnswer, UserQuestion } from '../../../core/tool-host.ts';
 import { scopesOf } from '../../../threads/threads.ts';
 import type { SoundPatch } from '../../../workspace/git/check-patch.ts';
 import { maskPatch } from '../../../workspace/git/diff.ts';
-import { isSkip } from '../../../workspace/paths.ts';
+import { isSkip, slashedFrom } from '../../../workspace/paths.ts';
 import type { MaskContext } from '../../../workspace/restore-secrets.ts';
 import type { Mode, ModeServices } from '../mode.ts';
 import { findFrames, type Place, readFrames, readProjectFile, referencesOf } from './stack-frames.ts';
@@ -340,7 +340,7 @@ async function checkEvidence(place: Place, evidence: Diagnosis['evidence']): Pro
     const path = isAbsolute(file) ? file : join(place.root, file);
     const found = read.get(path) ?? (await readProjectFile(place, path));
     read.set(path, found);
-    const shown = !isSkip(found) ? relative(place.root, found.path).split(sep).join('/') : file;
+    const shown = !isSkip(found) ? slashedFrom(place.root, found.path) : file;
     const at = isSkip(found) ? undefined : lineOf(found, line, text);
     checked.push({
       file: shown.startsWith('..') ? file : shown,

@@ -1,7 +1,7 @@
-import { basename, relative, resolve, sep } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { isAppError } from '../../../core/errors.ts';
 import { listSourceFiles } from '../../../workspace/find-files.ts';
-import { isSkip } from '../../../workspace/paths.ts';
+import { isSkip, slashedFrom } from '../../../workspace/paths.ts';
 import { readFile } from '../../../workspace/read-file.ts';
 import type { ModeServices } from '../mode.ts';
 
@@ -87,7 +87,7 @@ function pathEnding(lead: string): string {
   let from = lead.length;
   while (from > 0 && !' \t"\'`()<>|*?[]{},;='.includes(lead.charAt(from - 1))) from--;
   const path = lead.slice(from);
-  return decoded(path.startsWith('file://') ? path.slice('file://'.length) : path);
+  return decoded(path.replace(/^file:\/\/(?:\/(?=[a-z]:))?/i, ''));
 }
 
 /** Of a `file://` address; a name that only looks encoded stays. */
@@ -139,7 +139,7 @@ export async function findFrames(options: Place, frames: readonly Frame[]): Prom
       sources ??= await sourcesOf(options);
       path = byEnd(frame, sources);
     }
-    if (path === undefined || foreign.test(`${relative(options.root, path).split(sep).join('/')}`)) continue;
+    if (path === undefined || foreign.test(slashedFrom(options.root, path))) continue;
     const file = files.get(path) ?? { path, lines: [] };
     file.lines.push(frame.line);
     files.set(path, file);
@@ -177,7 +177,7 @@ type Sources = ReadonlyMap<string, readonly { path: string; own: string }[]>;
 async function sourcesOf({ sandbox, root, home, signal }: Place): Promise<Sources> {
   try {
     const paths = await listSourceFiles(sandbox, [root], { root, home, maxFiles: maxListed, signal });
-    const named = paths.map(path => ({ path, own: relative(root, path).split(sep).join('/') }));
+    const named = paths.map(path => ({ path, own: slashedFrom(root, path) }));
     return Map.groupBy(named, ({ path }) => basename(path));
   } catch (error) {
     // A project too large to be searched: only places that are written as they are count.

@@ -15,6 +15,7 @@ describe('the places in an error message', () => {
       [{ path: 'Invoice.java', line: 22, folder: 'shop/billing' }],
     ],
     ['Java with modules', '\tat app//a.B.<init>(B.java:3)', [{ path: 'B.java', line: 3, folder: 'a' }]],
+    ['Node on Windows', 'at f (file:///C:/src/a%20b.ts:7:1)', [{ path: 'C:/src/a b.ts', line: 7 }]],
     ['.NET', String.raw`   at A.B() in C:\src\a.cs:line 7`, [{ path: String.raw`C:\src\a.cs`, line: 7 }]],
     ['TypeScript', "src/a.ts(3,5): error TS2322: Type 'x'", [{ path: 'src/a.ts', line: 3 }]],
     ['javac', 'src/a/B.java:3: error: cannot find symbol', [{ path: 'src/a/B.java', line: 3 }]],

@@ -1,15 +1,13 @@
-import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { configError, inputError, securityError, throwIfAborted } from '../../../../core/errors.ts';
-import type { Clock } from '../../../../core/ports.ts';
 import { printablePath } from '../../../../core/text.ts';
 import { isIn } from '../../../../workspace/paths.ts';
-import { endProcesses } from '../../../../workspace/process-tree.ts';
-import { programNamed } from '../../../../workspace/programs.ts';
+import { runTree, type TreeRun } from '../../../../workspace/process-tree.ts';
+import { programNamed, variablesFor } from '../../../../workspace/programs.ts';
 import type { AgentTool } from './agent-tool.ts';
 import { type CommandVerdict, judgeCommand } from './command-policy.ts';
-import { defineLocalTool, environmentFor, type LocalToolServices, pathIn } from './local-tool.ts';
+import { defineLocalTool, type LocalToolServices, pathIn } from './local-tool.ts';
 import { answerGit } from './read-tools.ts';
 
 const maxBytes = 400_000;
@@ -21,7 +19,7 @@ const maxPathLength = 4_096;
 const maxPlaces = 1_000;
 /** What toolchains need to find their way. */
 const toolchains =
-  'COMSPEC LC_ALL TZ JAVA_HOME GOPATH GOROOT GOCACHE CARGO_HOME RUSTUP_HOME NVM_DIR VIRTUAL_ENV PNPM_HOME'.split(' ');
+  'LC_ALL TZ JAVA_HOME GOPATH GOROOT GOCACHE CARGO_HOME RUSTUP_HOME NVM_DIR VIRTUAL_ENV PNPM_HOME'.split(' ');
 
 export function commandTool(parts: LocalToolServices): AgentTool {
   let count = 0;
@@ -64,7 +62,7 @@ export function commandTool(parts: LocalToolServices): AgentTool {
       const prepared = await parts.commandSandbox.prepare({
         ...{ argv: [file, ...args], cwd: folder, project, isAsked: 'unknown' in verdict },
         env: {
-          ...environmentFor(parts.childEnv, toolchains),
+          ...variablesFor(parts.childEnv, toolchains),
           CI: '1',
           NO_COLOR: '1',
           GIT_TERMINAL_PROMPT: '0',
@@ -124,19 +122,14 @@ function shownWord(word: string): string {
   return JSON.stringify(word).replace(/[^ -~]/gu, sign => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
 }
 
-export interface ProcessRun {
-  clock: Clock;
+export interface ProcessRun extends Pick<TreeRun, 'clock' | 'cwd' | 'env' | 'signal' | 'platform'> {
   argv: readonly [string, ...string[]];
-  cwd: string;
-  env: Readonly<Record<string, string>>;
   /** Milliseconds. */
   timeMs: number;
   /** Bytes that are kept of its output: the first half and the last. */
   maxBytes: number;
-  signal: AbortSignal;
-  /** Its processes bear this in their environment, and are ended in whatever group or session they are; absent: those of its group. */
-  mark?: string;
-  platform?: string;
+  /** Its processes bear this in their environment, and are ended in whatever group or session they are. */
+  mark: string;
 }
 
 export interface ProcessOutput {
@@ -148,62 +141,28 @@ export interface ProcessOutput {
   late: boolean;
 }
 
-/** Its children may keep its outputs open; they are ended soon after it. */
-const lingerMs = 500;
-
-/** Runs a program without a shell, in a process group of its own, all of which ends with the time limit or the signal. */
-export async function runProcess(run: ProcessRun): Promise<ProcessOutput> {
+/** Runs a program, all of which ends with the time limit or the signal. */
+export async function runProcess({
+  argv: [file, ...args],
+  timeMs,
+  maxBytes,
+  mark,
+  ...run
+}: ProcessRun): Promise<ProcessOutput> {
   throwIfAborted(run.signal);
-  const [program, ...args] = run.argv;
-  const output = await new Promise<ProcessOutput>((resolve, reject) => {
-    const child = spawn(program, args, {
-      cwd: run.cwd,
-      env: run.mark === undefined ? run.env : { ...run.env, [markName]: run.mark },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true,
-      windowsHide: true,
-    });
-    const kept = createKept(run.maxBytes);
-    let late = false;
-    const end = () => {
-      killGroup(child.pid);
-      // What left the group may hold the outputs open for ever.
-      void endFamily(run, child.pid).then(() => {
-        if (child.exitCode === null && child.signalCode === null) return;
-        child.stdout.destroy();
-        child.stderr.destroy();
-      });
-    };
-    const stopTimer = run.clock.after(run.timeMs, () => {
-      late = true;
-      end();
-    });
-    let stopLinger = () => {};
-    run.signal.addEventListener('abort', end, { once: true });
-    const clean = () => {
-      stopTimer();
-      stopLinger();
-      run.signal.removeEventListener('abort', end);
-    };
-    child.stdout.on('data', kept.add);
-    child.stderr.on('data', kept.add);
-    child.on('error', error => {
-      clean();
-      reject(cannotStart(program, error));
-    });
-    child.on('exit', () => {
-      stopLinger = run.clock.after(lingerMs, end);
-    });
-    child.on('close', async exitCode => {
-      clean();
-      // What it left behind has lost its parent, but neither its group nor its mark.
-      killGroup(child.pid);
-      await endFamily(run, child.pid);
-      resolve({ exitCode: exitCode ?? undefined, output: kept.text(), late });
-    });
-  });
+  const kept = createKept(maxBytes);
+  const time = new AbortController();
+  const stopTimer = run.clock.after(timeMs, () => time.abort());
+  const { code, failure } = await runTree({
+    ...{ ...run, file, args, graceMs: 0, onOutput: kept.add },
+    env: { ...run.env, [markName]: mark },
+    mark: `${markName}=${mark}`,
+    signal: AbortSignal.any([run.signal, time.signal]),
+  }).finally(stopTimer);
   throwIfAborted(run.signal);
-  return output;
+  if (failure !== undefined)
+    throw configError(`${file} cannot be started (${failure}).`, { next: 'Run another program, or go on without.' });
+  return { exitCode: code, output: kept.text(), late: time.signal.aborted };
 }
 
 function createKept(limit: number) {
@@ -230,23 +189,3 @@ function createKept(limit: number) {
 }
 
 const markName = 'POLYLOGUE_COMMAND_RUN';
-
-async function endFamily({ mark, platform = 'linux', clock }: ProcessRun, pid: number | undefined): Promise<void> {
-  if (mark === undefined || pid === undefined) return;
-  await endProcesses({ pid, mark: `${markName}=${mark}` }, { platform, clock, graceMs: 0 });
-}
-
-function killGroup(pid: number | undefined): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch {
-    // It has ended by itself; `close` comes in any case.
-  }
-}
-
-const cannotStart = (program: string, error: Error): Error =>
-  configError(`${program} cannot be started (${error.message}).`, {
-    next: 'Run another program, or go on without.',
-    cause: error,
-  });

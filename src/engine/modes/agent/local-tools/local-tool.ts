@@ -49,15 +49,6 @@ export function pathIn({ root, home }: LocalToolServices, input: string): string
   return resolve(reference.literal ?? reference.path);
 }
 
-/** What programs need to find their way; keys and tokens stay here. */
-const everybodys = 'PATH PATHEXT HOME USERPROFILE SYSTEMROOT TMPDIR TEMP TMP LANG SHELL USER'.split(' ');
-
-/** The part of an environment that a program is given: what every program needs, and `more`. */
-export function environmentFor(own: ChildEnv, more: readonly string[] = []): Record<string, string> {
-  const names = [...everybodys, ...more];
-  return Object.fromEntries(names.flatMap(name => (own[name] === undefined ? [] : [[name, own[name]] as const])));
-}
-
 /** A refusal of the sandbox as the error that it is. */
 export function refused({ path, code, reason }: Skip): Error {
   const message = `${printablePath(path)}: ${reason}`;

@@ -96,7 +96,7 @@ async function runIn(change: Change, program: string, ...args: string[]) {
   const signal = new AbortController().signal;
   const run = await runProcess({
     ...{ argv: prepared.argv, env: prepared.env, cwd: root, clock: realClock(), signal },
-    ...{ timeMs: 60_000, maxBytes: 100_000 },
+    ...{ timeMs: 60_000, maxBytes: 100_000, mark: 'sandboxed', platform: 'linux' },
   });
   return { ...run, removed: await prepared.end() };
 }

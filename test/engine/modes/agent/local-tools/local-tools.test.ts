@@ -206,8 +206,10 @@ describe('a command', () => {
     await expect.poll(() => lives(child)).toBe(false);
   });
 
+  let runs = 0;
   const runOf = (script: string, signal: AbortSignal, timeMs = 60_000) =>
     runProcess({
+      ...{ mark: `run-${++runs}`, platform: 'linux' },
       ...{ clock, argv: ['/bin/sh', '-c', script], cwd: project.root, env: { PATH: process.env.PATH ?? '' } },
       ...{ timeMs, maxBytes: 1_000, signal },
     });
@@ -218,7 +220,8 @@ describe('a command', () => {
       ...{ exitCode: 3, late: false, output: expect.stringMatching(/^(?:out\nerr|err\nout)\n$/) },
     });
     expect(getEventListeners(signal, 'abort')).toEqual([]);
-    const run = { clock, argv: ['/nowhere/x'] as const, cwd: '/', env: {}, timeMs: 1_000, maxBytes: 9, signal };
+    const nowhere = { argv: ['/nowhere/x'] as const, cwd: '/', env: {}, mark: 'nowhere', platform: 'linux' };
+    const run = { ...nowhere, clock, timeMs: 1_000, maxBytes: 9, signal };
     await expect(runProcess(run)).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('/nowhere/x'),
@@ -237,8 +240,8 @@ describe('a command', () => {
     await expect.poll(() => lives(child())).toBe(false);
   });
 
-  it('does not wait for what left its group with its outputs', async () => {
-    const { output, exitCode } = await runOf('setsid sleep 60 & echo $!', new AbortController().signal);
+  it('does not wait for what left its group and its environment with its outputs', async () => {
+    const { output, exitCode } = await runOf('env -i setsid sleep 60 & echo $!', new AbortController().signal);
     const child = Number(output);
     expect([exitCode, lives(child)]).toEqual([0, true]);
     process.kill(child, 'SIGKILL');

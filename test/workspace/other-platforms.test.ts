@@ -1,0 +1,108 @@
+import { chmod, readFile } from 'node:fs/promises';
+import { win32 } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isIn, leadsAway, parsePathReference, slashedFrom } from '../../src/workspace/paths.ts';
+import { killGroup } from '../../src/workspace/process-tree.ts';
+import { findProgram, variablesFor } from '../../src/workspace/programs.ts';
+import { type TempProject, tempProject } from '../support/temp-project.ts';
+
+const app = 'C:\\dev\\app';
+const share = '\\\\server\\share\\app';
+
+describe('a path of Windows', () => {
+  it.each([
+    ['c:\\DEV\\App\\src\\a.ts', app, true],
+    ['C:/dev/app/a.ts', app, true],
+    ['C:\\dev\\app', app, true],
+    ['C:\\dev\\app-evil\\a.ts', app, false],
+    ['C:\\dev', app, false],
+    ['D:\\dev\\app\\a.ts', app, false],
+    ['D:\\', 'C:\\', false],
+    ['\\\\SERVER\\share\\app\\a.ts', share, true],
+    ['\\\\server\\other\\a.ts', share, false],
+    ['C:\\dev\\app\\..cache', app, true],
+  ])('%s is in %s: %s', (path, folder, expected) => {
+    expect(isIn(path, folder, win32)).toBe(expected);
+  });
+
+  it.each([
+    [app, 'C:\\dev\\app\\src\\a.ts', 'src/a.ts'],
+    [app, 'c:\\Dev\\App\\src', 'src'],
+    [app, app, ''],
+    [share, '\\\\server\\share\\app\\x\\y', 'x/y'],
+  ])('is told from %s: %s', (folder, path, expected) => {
+    expect(slashedFrom(folder, path, win32)).toBe(expected);
+  });
+
+  it.each([
+    [app, 'C:\\dev\\app\\a.ts', false],
+    [app, 'D:\\elsewhere\\a.ts', false],
+    [app, '\\\\evil\\share\\a.ts', true],
+    [app, '//evil/share/a.ts', true],
+    [share, '\\\\server\\share\\app\\a.ts', false],
+    [share, '\\\\evil\\share\\app\\a.ts', true],
+    [app, '\\\\?\\C:\\dev\\app\\a.ts', true],
+    [app, '\\\\.\\pipe\\x', true],
+    [app, 'C:\\dev\\app\\.env::$DATA', true],
+    [app, 'C:\\dev\\app\\a.ts:hidden', true],
+    [share, '\\\\server\\share\\app\\a.ts:hidden', true],
+  ])('below the root %s, %s is not looked at: %s', (root, path, expected) => {
+    expect(leadsAway(path, [root], win32)).toBe(expected);
+    expect(leadsAway(path, [root])).toBe(false);
+  });
+
+  it.each([
+    ['src\\a.ts', 'C:\\dev\\app\\src\\a.ts', undefined],
+    ['src/a.ts:10-20', 'C:\\dev\\app\\src\\a.ts', { from: 10, to: 20 }],
+    ['D:\\x\\a.ts:7', 'D:\\x\\a.ts', { from: 7, to: 7 }],
+    ['D:/x', 'D:\\x', undefined],
+    ['~\\notes.md', 'C:\\Users\\ann\\notes.md', undefined],
+    ['file:///c%3A/dev/app/a%20b.ts:3', 'c:\\dev\\app\\a b.ts', { from: 3, to: 3 }],
+    ['file://server/share/a.ts', '\\\\server\\share\\a.ts', undefined],
+  ])('is read from %s', (input, path, range) => {
+    expect(parsePathReference(input, app, 'C:\\Users\\ann', win32)).toMatchObject({ path, ...(range && { range }) });
+  });
+});
+
+describe('a program on Windows', () => {
+  let place: TempProject;
+  beforeAll(async () => {
+    const files = ['npm', 'npm.cmd', 'tool.ps1', 'plain', 'python3.12.exe', 'taskkill.exe'];
+    place = await tempProject(
+      Object.fromEntries(
+        files.map(name => [`bin/${name}`, '#!/bin/sh\nfor word; do echo "$word"; done > "$0.told"\n']),
+      ),
+    );
+    await chmod(place.path('bin/taskkill.exe'), 0o755);
+  });
+  afterAll(() => place.dispose());
+  const search = () => ({
+    env: { Path: place.path('bin'), PATHEXT: '.com;.exe;.cmd' },
+    projects: [],
+    platform: 'win32',
+  });
+
+  it.each([
+    ['npm', 'npm.cmd'],
+    ['npm.CMD', undefined],
+    ['npm.cmd', 'npm.cmd'],
+    ['python3.12', 'python3.12.exe'],
+    ['tool.ps1', undefined],
+    ['plain', undefined],
+  ])('%s is %s, by its name and by its path', async (name, file) => {
+    const expected = file && place.path(`bin/${file}`);
+    expect(await findProgram(name, search())).toBe(expected);
+    expect(await findProgram(place.path(`bin/${name}`), search())).toBe(expected);
+  });
+
+  it('gets the variables that the system writes in other cases, and no keys', () => {
+    const env = { Path: 'C:\\bin', SystemRoot: 'C:\\Windows', ComSpec: 'cmd', LOCALAPPDATA: 'C:\\l', LC_ALL: 'C' };
+    expect(variablesFor({ ...env, OPENAI_API_KEY: 'sk', Unset: undefined }, ['LC_*'])).toEqual(env);
+  });
+
+  it('is ended with all that it started, by taskkill', async () => {
+    await killGroup(4711, search());
+    expect(await readFile(place.path('bin/taskkill.exe.told'), 'utf8')).toBe('/pid\n4711\n/T\n/F\n');
+    await killGroup(4711, { ...search(), env: { Path: '' } });
+  });
+});
