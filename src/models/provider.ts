@@ -295,13 +295,44 @@ export const keySetting = (env: readonly string[], doc: string): OptionSpec => s
 export const addressSetting = (env: readonly string[], doc: string, more: Partial<OptionSpec> = {}): OptionSpec =>
   setting(env, doc, { type: 'url', operatorOnly: true, ...more });
 
-/**
- * What a vendor's package connects with. Key and address are always given to it: what is left out, the package would take from
- * the environment.
- */
-export function accessOf({ apiKey = '', baseUrl }: ProviderSettings, ownBaseUrl: string, envName: string) {
-  const bearer = { authorization: `Bearer ${apiKey}` };
-  return { apiKey, baseUrl: checkedBaseUrl(baseUrl ?? ownBaseUrl, envName), bearer };
+/** Where a vendor is asked, and as whom. */
+export interface VendorAccess {
+  apiKey: string;
+  /** Checked; without a slash at its end. */
+  baseUrl: string;
+  /** The key as most vendors want it. */
+  bearer: { authorization: string };
+  settings: ProviderSettings;
+  context: ConnectContext | undefined;
+}
+
+/** Variables and description of a setting. */
+type SettingWords = readonly [env: readonly [canonical: string, ...others: string[]], doc: string];
+
+/** A vendor that is asked with one key, at its own address or another one that speaks like it. */
+interface KeyedProvider extends Omit<ProviderDefinition, 'options' | 'configured' | 'connect'> {
+  key: SettingWords;
+  address: SettingWords;
+  /** The vendor's own. */
+  baseUrl: string;
+  /** Settings beside these two. */
+  options?: ProviderDefinition['options'];
+  connect(access: VendorAccess): Promise<Connection>;
+}
+
+/** Returns the whole provider. Its package always gets key and address: what is left out, it would take from the environment. */
+export function keyedProvider<Vendor extends KeyedProvider>(vendor: Vendor) {
+  const { key, address, baseUrl: ownBaseUrl } = vendor;
+  return {
+    ...vendor,
+    options: { apiKey: setting(...key, { secret: true }), baseUrl: addressSetting(...address), ...vendor.options },
+    configured: (settings: ProviderSettings) => settings.apiKey !== undefined,
+    async connect(settings: ProviderSettings, context?: ConnectContext) {
+      const { apiKey = '', baseUrl = ownBaseUrl } = settings;
+      const bearer = { authorization: `Bearer ${apiKey}` };
+      return vendor.connect({ apiKey, baseUrl: checkedBaseUrl(baseUrl, address[0][0]), bearer, settings, context });
+    },
+  };
 }
 
 /** A file as a prompt shows it. */

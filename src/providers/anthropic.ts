@@ -8,17 +8,7 @@ import type {
 import { recordIn, recordsIn } from '../core/json.ts';
 import type { ModelInfo } from '../core/model.ts';
 import { countedSearches } from '../models/fees.ts';
-import {
-  accessOf,
-  addressSetting,
-  budgetFor,
-  type CallParams,
-  type Connection,
-  closestEffort,
-  defineProvider,
-  keySetting,
-  type ProviderSettings,
-} from '../models/provider.ts';
+import { budgetFor, type CallParams, closestEffort, keyedProvider } from '../models/provider.ts';
 import { addressRemark, type Fetch, postJson, reportedCount, requestBody, versionedFetch } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
@@ -62,8 +52,6 @@ function quotes({ id, providerMetadata }: Extract<LanguageModelV4StreamPart, { t
   });
 }
 
-const ownBaseUrl = 'https://api.anthropic.com/v1';
-
 const apiVersion = '2023-06-01';
 
 /** The vendor refuses smaller budgets. */
@@ -72,7 +60,7 @@ const smallestBudget = 1024;
 /** What must be left for the answer beside the thinking. */
 const smallestAnswer = 1000;
 
-export const anthropic = defineProvider({
+export const anthropic = keyedProvider({
   id: 'anthropic',
   names: ['a'],
   title: 'Anthropic',
@@ -85,45 +73,45 @@ export const anthropic = defineProvider({
     ],
     source: 'https://platform.claude.com/docs/en/api/messages',
   },
-  options: {
-    apiKey: keySetting(['ANTHROPIC_API_KEY'], 'Key of the Anthropic API; with it the Claude models can be asked.'),
-    baseUrl: addressSetting(
-      ['ANTHROPIC_BASE_URL'],
-      'Base address of a server that speaks like Anthropic, with or without its version path; unset: Anthropic itself.',
-    ),
-  },
-  configured: settings => settings.apiKey !== undefined,
+  key: [['ANTHROPIC_API_KEY'], 'Key of the Anthropic API; with it the Claude models can be asked.'],
+  address: [
+    ['ANTHROPIC_BASE_URL'],
+    'Base address of a server that speaks like Anthropic, with or without its version path; unset: Anthropic itself.',
+  ],
+  baseUrl: 'https://api.anthropic.com/v1',
   readsDocuments: true,
-  connect,
+  async connect({ apiKey, baseUrl }) {
+    const { createAnthropic } = await import('@ai-sdk/anthropic');
+    const address = versionedFetch(baseUrl, answerFetch);
+    const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: address.fetch });
+    const headers = { 'x-api-key': apiKey, 'anthropic-version': apiVersion };
+    return {
+      languageModel: model => withQuotes(withRoomForThinking(vendor.messages(model.id), model)),
+      providerOptions: params => ({ anthropic: thinkingOptions(params) }),
+      vendorTools: anthropicSearchTools,
+      usesIn: countedSearches,
+      cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
+      tailRole: () => 'user',
+      imageLimits: ({ window }) => ({ max: window <= 200_000 ? 100 : 600, bytes: 5_000_000, allBytes: 30_000_000 }),
+      list: signal => liveList({ provider: 'anthropic', baseUrl, headers, fetch: address.fetch }, signal),
+      remark: async () => addressRemark('ANTHROPIC_BASE_URL', baseUrl, address.baseUrl()),
+      async countTokens({ id }, call) {
+        const make = (fetch: Fetch) => createAnthropic({ apiKey, baseURL: baseUrl, fetch }).messages(id);
+        // The counting method knows none of the vendor's own tools, the only ones there are here.
+        const { model, system, messages } = await requestBody(make, call);
+        const question = {
+          url: `${address.baseUrl()}/messages/count_tokens`,
+          headers,
+          provider: 'anthropic',
+          model: id,
+        };
+        const answer = await postJson({ ...question, body: { model, system, messages } }, call.abortSignal);
+        return reportedCount(answer, 'input_tokens');
+      },
+    };
+  },
   searches: anthropicSearches,
 });
-
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { createAnthropic } = await import('@ai-sdk/anthropic');
-  const { apiKey, baseUrl } = accessOf(settings, ownBaseUrl, 'ANTHROPIC_BASE_URL');
-  const address = versionedFetch(baseUrl, answerFetch);
-  const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: address.fetch });
-  const headers = { 'x-api-key': apiKey, 'anthropic-version': apiVersion };
-  return {
-    languageModel: model => withQuotes(withRoomForThinking(vendor.messages(model.id), model)),
-    providerOptions: params => ({ anthropic: thinkingOptions(params) }),
-    vendorTools: anthropicSearchTools,
-    usesIn: countedSearches,
-    cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
-    tailRole: () => 'user',
-    imageLimits: ({ window }) => ({ max: window <= 200_000 ? 100 : 600, bytes: 5_000_000, allBytes: 30_000_000 }),
-    list: signal => liveList({ provider: 'anthropic', baseUrl, headers, fetch: address.fetch }, signal),
-    remark: async () => addressRemark('ANTHROPIC_BASE_URL', baseUrl, address.baseUrl()),
-    async countTokens({ id }, call) {
-      const make = (fetch: Fetch) => createAnthropic({ apiKey, baseURL: baseUrl, fetch }).messages(id);
-      // The counting method knows none of the vendor's own tools, the only ones there are here.
-      const { model, system, messages } = await requestBody(make, call);
-      const question = { url: `${address.baseUrl()}/messages/count_tokens`, headers, provider: 'anthropic', model: id };
-      const answer = await postJson({ ...question, body: { model, system, messages } }, call.abortSignal);
-      return reportedCount(answer, 'input_tokens');
-    },
-  };
-}
 
 /**
  * Models with a budget take one in tokens; newer ones weigh for themselves and take an effort; the rest take nothing. The newer

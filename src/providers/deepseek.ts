@@ -1,21 +1,10 @@
 import type { JSONObject } from '@ai-sdk/provider';
-import {
-  accessOf,
-  addressSetting,
-  type CallParams,
-  type Connection,
-  closestEffort,
-  defineProvider,
-  keySetting,
-  type ProviderSettings,
-} from '../models/provider.ts';
+import { type CallParams, closestEffort, keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { withThoughtsApart } from './shared/stream-transforms.ts';
 
-const ownBaseUrl = 'https://api.deepseek.com';
-
-export const deepseek = defineProvider({
+export const deepseek = keyedProvider({
   id: 'deepseek',
   names: ['d'],
   title: 'DeepSeek',
@@ -27,30 +16,22 @@ export const deepseek = defineProvider({
     ],
     source: 'https://api-docs.deepseek.com',
   },
-  options: {
-    apiKey: keySetting(['DEEPSEEK_API_KEY'], 'Key of the DeepSeek API; with it the DeepSeek models can be asked.'),
-    baseUrl: addressSetting(
-      ['DEEPSEEK_BASE_URL'],
-      'Whole base address of a server that speaks like DeepSeek; unset: DeepSeek itself.',
-    ),
+  key: [['DEEPSEEK_API_KEY'], 'Key of the DeepSeek API; with it the DeepSeek models can be asked.'],
+  address: [['DEEPSEEK_BASE_URL'], 'Whole base address of a server that speaks like DeepSeek; unset: DeepSeek itself.'],
+  baseUrl: 'https://api.deepseek.com',
+  async connect({ apiKey, baseUrl, bearer }) {
+    const { createDeepSeek } = await import('@ai-sdk/deepseek');
+    const vendor = createDeepSeek({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+    return {
+      languageModel: ({ id }) => withThoughtsApart(vendor.chat(id)),
+      providerOptions: params => ({ deepseek: thinkingOptions(params) }),
+      sendsStrings: () => true,
+      tailRole: () => 'user',
+      echoesThoughts: true,
+      list: signal => liveList({ provider: 'deepseek', baseUrl, headers: bearer }, signal),
+    };
   },
-  configured: settings => settings.apiKey !== undefined,
-  connect,
 });
-
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { createDeepSeek } = await import('@ai-sdk/deepseek');
-  const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'DEEPSEEK_BASE_URL');
-  const vendor = createDeepSeek({ apiKey, baseURL: baseUrl, fetch: answerFetch });
-  return {
-    languageModel: ({ id }) => withThoughtsApart(vendor.chat(id)),
-    providerOptions: params => ({ deepseek: thinkingOptions(params) }),
-    sendsStrings: () => true,
-    tailRole: () => 'user',
-    echoesThoughts: true,
-    list: signal => liveList({ provider: 'deepseek', baseUrl, headers: bearer }, signal),
-  };
-}
 
 /** On by itself; how hard is told beside it. Models without efforts either always think or never do. */
 function thinkingOptions({ model, effort }: CallParams): JSONObject {

@@ -1,21 +1,10 @@
 import type { JSONObject } from '@ai-sdk/provider';
-import {
-  accessOf,
-  addressSetting,
-  type CallParams,
-  type Connection,
-  closestEffort,
-  defineProvider,
-  keySetting,
-  type ProviderSettings,
-} from '../models/provider.ts';
+import { type CallParams, closestEffort, keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { withThoughtsApart } from './shared/stream-transforms.ts';
 
-const ownBaseUrl = 'https://api.groq.com/openai/v1';
-
-export const groq = defineProvider({
+export const groq = keyedProvider({
   id: 'groq',
   names: ['q'],
   title: 'Groq',
@@ -27,31 +16,26 @@ export const groq = defineProvider({
     ],
     source: 'https://console.groq.com/docs/api-reference',
   },
-  options: {
-    apiKey: keySetting(['GROQ_API_KEY'], 'Key of the Groq API; with it the open models that Groq serves can be asked.'),
-    baseUrl: addressSetting(
-      ['GROQ_BASE_URL'],
-      'Whole base address, version path included, of a server that speaks like Groq; unset: Groq itself.',
-    ),
+  key: [['GROQ_API_KEY'], 'Key of the Groq API; with it the open models that Groq serves can be asked.'],
+  address: [
+    ['GROQ_BASE_URL'],
+    'Whole base address, version path included, of a server that speaks like Groq; unset: Groq itself.',
+  ],
+  baseUrl: 'https://api.groq.com/openai/v1',
+  async connect({ apiKey, baseUrl, bearer }) {
+    const { createGroq } = await import('@ai-sdk/groq');
+    const vendor = createGroq({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+    return {
+      languageModel: ({ id }) => withThoughtsApart(vendor.languageModel(id)),
+      providerOptions: params => ({ groq: reasoningOptions(params) }),
+      // The chat templates of open models often refuse instructions after the conversation.
+      sendsStrings: () => true,
+      tailRole: () => 'user',
+      imageLimits: () => ({ max: 5, bytes: 3_800_000, allBytes: 3_800_000 }),
+      list: signal => liveList({ provider: 'groq', baseUrl, headers: bearer }, signal),
+    };
   },
-  configured: settings => settings.apiKey !== undefined,
-  connect,
 });
-
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { createGroq } = await import('@ai-sdk/groq');
-  const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'GROQ_BASE_URL');
-  const vendor = createGroq({ apiKey, baseURL: baseUrl, fetch: answerFetch });
-  return {
-    languageModel: ({ id }) => withThoughtsApart(vendor.languageModel(id)),
-    providerOptions: params => ({ groq: reasoningOptions(params) }),
-    // The chat templates of open models often refuse instructions after the conversation.
-    sendsStrings: () => true,
-    tailRole: () => 'user',
-    imageLimits: () => ({ max: 5, bytes: 3_800_000, allBytes: 3_800_000 }),
-    list: signal => liveList({ provider: 'groq', baseUrl, headers: bearer }, signal),
-  };
-}
 
 /** Thoughts come apart from the answer: gpt-oss does so by itself and refuses to be told, the others have to be asked. */
 function reasoningOptions({ model, effort }: CallParams): JSONObject {

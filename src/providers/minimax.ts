@@ -1,24 +1,20 @@
 import type { JSONObject, LanguageModelV4 } from '@ai-sdk/provider';
 import {
-  accessOf,
-  addressSetting,
   type CallParams,
   type Connection,
   closestEffort,
-  defineProvider,
-  keySetting,
-  type ProviderSettings,
+  keyedProvider,
+  type VendorAccess,
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { adjustedModel, withThoughtsApart } from './shared/stream-transforms.ts';
 
-const ownBaseUrl = 'https://api.minimax.io/anthropic/v1';
 const apiVersion = '2023-06-01';
 /** The vendor takes temperatures above 0 and up to 1. */
 const smallestTemperature = 0.01;
 
-export const minimax = defineProvider({
+export const minimax = keyedProvider({
   id: 'minimax',
   names: ['m'],
   title: 'MiniMax',
@@ -31,25 +27,18 @@ export const minimax = defineProvider({
     ],
     source: 'https://platform.minimax.io/docs/api-reference/text-anthropic-api',
   },
-  options: {
-    apiKey: keySetting(['MINIMAX_API_KEY'], 'Key of the MiniMax API; with it the MiniMax models can be asked.'),
-    baseUrl: addressSetting(
-      ['MINIMAX_BASE_URL'],
-      'Whole base address, version path included: MiniMax is asked like Anthropic where it holds `/anthropic`, like OpenAI elsewhere (https://api.minimax.io/v1); unset: like Anthropic.',
-    ),
+  key: [['MINIMAX_API_KEY'], 'Key of the MiniMax API; with it the MiniMax models can be asked.'],
+  address: [
+    ['MINIMAX_BASE_URL'],
+    'Whole base address, version path included: MiniMax is asked like Anthropic where it holds `/anthropic`, like OpenAI elsewhere (https://api.minimax.io/v1); unset: like Anthropic.',
+  ],
+  baseUrl: 'https://api.minimax.io/anthropic/v1',
+  async connect(access) {
+    return new URL(access.baseUrl).pathname.includes('/anthropic') ? likeAnthropic(access) : likeOpenAi(access);
   },
-  configured: settings => settings.apiKey !== undefined,
-  connect,
 });
 
-type Access = ReturnType<typeof accessOf>;
-
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const access = accessOf(settings, ownBaseUrl, 'MINIMAX_BASE_URL');
-  return new URL(access.baseUrl).pathname.includes('/anthropic') ? likeAnthropic(access) : likeOpenAi(access);
-}
-
-async function likeAnthropic({ apiKey, baseUrl, bearer }: Access): Promise<Connection> {
+async function likeAnthropic({ apiKey, baseUrl, bearer }: VendorAccess): Promise<Connection> {
   const { createMiniMax } = await import('@ai-sdk/minimax');
   // One of its regions takes the key in the one header alone, another in the other.
   const vendor = createMiniMax({ apiKey, baseURL: baseUrl, headers: bearer, fetch: answerFetch });
@@ -64,7 +53,7 @@ async function likeAnthropic({ apiKey, baseUrl, bearer }: Access): Promise<Conne
   };
 }
 
-async function likeOpenAi({ apiKey, baseUrl, bearer }: Access): Promise<Connection> {
+async function likeOpenAi({ apiKey, baseUrl, bearer }: VendorAccess): Promise<Connection> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   const vendor = createOpenAICompatible({
     name: 'minimax',

@@ -2,16 +2,7 @@ import type { JSONObject, LanguageModelV4, LanguageModelV4ProviderTool } from '@
 import { isRecord } from '../core/json.ts';
 import type { ModelInfo } from '../core/model.ts';
 import { type UsesIn, use } from '../models/fees.ts';
-import {
-  accessOf,
-  addressSetting,
-  type CallParams,
-  type Connection,
-  defineProvider,
-  keySetting,
-  type ProviderSettings,
-  setting,
-} from '../models/provider.ts';
+import { type CallParams, keyedProvider, setting } from '../models/provider.ts';
 import { readVendorError } from '../models/resilience/classify-error.ts';
 import { badUpstream } from '../models/resilience/errors.ts';
 import { addressRemark, noSuchPath, vendorFetch, versionedFetch } from './shared/http.ts';
@@ -50,7 +41,7 @@ const ownBaseUrl = 'https://api.openai.com/v1';
 
 const noResponses = 'the address has no /responses, so /chat/completions is used';
 
-export const openai = defineProvider({
+export const openai = keyedProvider({
   id: 'openai',
   names: ['o'],
   title: 'OpenAI',
@@ -62,66 +53,63 @@ export const openai = defineProvider({
     ],
     source: 'https://platform.openai.com/docs/api-reference/responses',
   },
+  key: [['OPENAI_API_KEY'], 'Key of the OpenAI API; with it the models of OpenAI can be asked.'],
+  address: [
+    ['OPENAI_BASE_URL'],
+    'Base address of a server that speaks like OpenAI, with or without its version path; unset: OpenAI itself.',
+  ],
+  baseUrl: ownBaseUrl,
   options: {
-    apiKey: keySetting(['OPENAI_API_KEY'], 'Key of the OpenAI API; with it the models of OpenAI can be asked.'),
-    baseUrl: addressSetting(
-      ['OPENAI_BASE_URL'],
-      'Base address of a server that speaks like OpenAI, with or without its version path; unset: OpenAI itself.',
-    ),
     apiStyle: setting(
       ['OPENAI_API_STYLE'],
       'Which of its interfaces the OpenAI server is asked through: `responses` or `chat`; unset: `responses` where the address has it.',
       { choices: ['responses', 'chat'] },
     ),
   },
-  configured: settings => settings.apiKey !== undefined,
-  connect,
+  async connect({ apiKey, baseUrl, bearer, settings }) {
+    const { createOpenAI } = await import('@ai-sdk/openai');
+    const address = versionedFetch(baseUrl, answerFetch);
+    const vendor = createOpenAI({ apiKey, baseURL: baseUrl, fetch: address.fetch });
+    let chat = settings.apiStyle === 'chat';
+    const mayLack = settings.apiStyle === undefined && baseUrl !== ownBaseUrl;
+    const responses = (id: string) => (mayLack ? watched(vendor.responses(id)) : vendor.responses(id));
+    const watched = (model: LanguageModelV4) =>
+      changedModel(model, {
+        async doStream(options) {
+          try {
+            return await model.doStream(options);
+          } catch (error) {
+            const { status, words } = readVendorError(error);
+            if (!noSuchPath.includes(status) || words.includes('model')) throw error;
+            chat = true;
+            throw badUpstream(noResponses);
+          }
+        },
+      });
+    return {
+      languageModel: model => (chat ? chatModel(vendor.chat(model.id), model.id, model) : responses(model.id)),
+      providerOptions: params => ({
+        openai: chat
+          ? chatOptions(params)
+          : { ...responsesOptions(withEffortForSearch(params)), ...openAiSearchOptions(params) },
+      }),
+      vendorTools: params => (chat ? [] : openAiSearchTools(params)),
+      usesIn: openAiUses,
+      // Chat templates of other servers often refuse instructions after the conversation.
+      imageLimits: () => ({ max: 500, bytes: 20_000_000, allBytes: 48_000_000 }),
+      sendsStrings: () => chat,
+      tailRole: () => (chat && baseUrl !== ownBaseUrl ? 'user' : 'system'),
+      list: signal => liveList({ provider: 'openai', baseUrl, headers: bearer, fetch: address.fetch }, signal),
+      async remark(signal) {
+        const url = `${address.baseUrl()}/responses`;
+        const headers = { ...bearer, 'content-type': 'application/json' };
+        const asked = mayLack ? await vendorFetch(url, { method: 'POST', headers, body: '{}', signal }) : undefined;
+        await asked?.body?.cancel();
+        chat ||= asked !== undefined && noSuchPath.includes(asked.status);
+        const used = addressRemark('OPENAI_BASE_URL', baseUrl, address.baseUrl());
+        return [used, mayLack && chat ? noResponses : undefined].filter(Boolean).join('; ') || undefined;
+      },
+    };
+  },
   searches: (model, settings) => settings.apiStyle !== 'chat' && openAiSearches(model),
 });
-
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { createOpenAI } = await import('@ai-sdk/openai');
-  const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'OPENAI_BASE_URL');
-  const address = versionedFetch(baseUrl, answerFetch);
-  const vendor = createOpenAI({ apiKey, baseURL: baseUrl, fetch: address.fetch });
-  let chat = settings.apiStyle === 'chat';
-  const mayLack = settings.apiStyle === undefined && baseUrl !== ownBaseUrl;
-  const responses = (id: string) => (mayLack ? watched(vendor.responses(id)) : vendor.responses(id));
-  const watched = (model: LanguageModelV4) =>
-    changedModel(model, {
-      async doStream(options) {
-        try {
-          return await model.doStream(options);
-        } catch (error) {
-          const { status, words } = readVendorError(error);
-          if (!noSuchPath.includes(status) || words.includes('model')) throw error;
-          chat = true;
-          throw badUpstream(noResponses);
-        }
-      },
-    });
-  return {
-    languageModel: model => (chat ? chatModel(vendor.chat(model.id), model.id, model) : responses(model.id)),
-    providerOptions: params => ({
-      openai: chat
-        ? chatOptions(params)
-        : { ...responsesOptions(withEffortForSearch(params)), ...openAiSearchOptions(params) },
-    }),
-    vendorTools: params => (chat ? [] : openAiSearchTools(params)),
-    usesIn: openAiUses,
-    // Chat templates of other servers often refuse instructions after the conversation.
-    imageLimits: () => ({ max: 500, bytes: 20_000_000, allBytes: 48_000_000 }),
-    sendsStrings: () => chat,
-    tailRole: () => (chat && baseUrl !== ownBaseUrl ? 'user' : 'system'),
-    list: signal => liveList({ provider: 'openai', baseUrl, headers: bearer, fetch: address.fetch }, signal),
-    async remark(signal) {
-      const url = `${address.baseUrl()}/responses`;
-      const headers = { ...bearer, 'content-type': 'application/json' };
-      const asked = mayLack ? await vendorFetch(url, { method: 'POST', headers, body: '{}', signal }) : undefined;
-      await asked?.body?.cancel();
-      chat ||= asked !== undefined && noSuchPath.includes(asked.status);
-      const used = addressRemark('OPENAI_BASE_URL', baseUrl, address.baseUrl());
-      return [used, mayLack && chat ? noResponses : undefined].filter(Boolean).join('; ') || undefined;
-    },
-  };
-}

@@ -10,18 +10,7 @@ import { configError } from '../core/errors.ts';
 import { isRecord, recordIn, recordsIn, textsIn } from '../core/json.ts';
 import { efforts, type ModelInfo } from '../core/model.ts';
 import { countedSearches } from '../models/fees.ts';
-import {
-  accessOf,
-  addressSetting,
-  type CallParams,
-  type Connection,
-  closestEffort,
-  defineProvider,
-  keySetting,
-  type LiveModel,
-  type ProviderSettings,
-  setting,
-} from '../models/provider.ts';
+import { type CallParams, closestEffort, keyedProvider, type LiveModel, setting } from '../models/provider.ts';
 import type { Fetch } from './shared/http.ts';
 import { type LiveListSource, listPage } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
@@ -142,14 +131,12 @@ function thinkingOf(reasoning: boolean, told: unknown): Pick<LiveModel, 'reasoni
   return { reasoning, efforts: efforts.filter(word => (word === 'none' ? mandatory !== true : taken.includes(word))) };
 }
 
-const ownBaseUrl = 'https://openrouter.ai/api/v1';
-
 /** The least that vendors behind OpenRouter take for thinking, and what an answer needs beside it. */
 const smallestBudget = 1_024;
 
 const smallestAnswer = 1_000;
 
-export const openrouter = defineProvider({
+export const openrouter = keyedProvider({
   id: 'openrouter',
   names: ['r'],
   title: 'OpenRouter',
@@ -162,47 +149,44 @@ export const openrouter = defineProvider({
     ],
     source: 'https://openrouter.ai/docs/api-reference/overview',
   },
+  key: [
+    ['OPENROUTER_API_KEY'],
+    'Key of OpenRouter; with it the models of many vendors can be asked, as `vendor/model`.',
+  ],
+  address: [
+    ['OPENROUTER_BASE_URL'],
+    'Whole base address, version path included, of a server that speaks like OpenRouter; unset: OpenRouter itself.',
+  ],
+  baseUrl: 'https://openrouter.ai/api/v1',
   options: {
-    apiKey: keySetting(
-      ['OPENROUTER_API_KEY'],
-      'Key of OpenRouter; with it the models of many vendors can be asked, as `vendor/model`.',
-    ),
-    baseUrl: addressSetting(
-      ['OPENROUTER_BASE_URL'],
-      'Whole base address, version path included, of a server that speaks like OpenRouter; unset: OpenRouter itself.',
-    ),
     referer: setting(['OPENROUTER_REFERER'], 'Address that OpenRouter shows as the app that asks; unset: none.'),
     appTitle: setting(['OPENROUTER_TITLE'], 'Name that OpenRouter shows as the app that asks; unset: none.'),
   },
-  configured: settings => settings.apiKey !== undefined,
-  connect,
+  async connect({ apiKey, baseUrl, bearer, settings }) {
+    const headers = {
+      ...header('HTTP-Referer', settings.referer, 'OPENROUTER_REFERER'),
+      ...header('X-Title', settings.appTitle, 'OPENROUTER_TITLE'),
+    };
+    const { createOpenRouter } = await import('@openrouter/ai-sdk-provider');
+    const marking = createOpenRouter({ apiKey, baseURL: baseUrl, headers, fetch: answerFetch });
+    const plain = createOpenRouter({ apiKey, baseURL: baseUrl, headers, fetch: stringFetch });
+    return {
+      languageModel: model => {
+        const vendor = wantsMarks(model) ? marking : plain;
+        return withCostAndErrors(vendor.chat(model.id, { usage: { include: true } }));
+      },
+      providerOptions: params => ({ openrouter: vendorOptions(params) }),
+      vendorTools: openRouterSearchTools,
+      usesIn: countedSearches,
+      sendsStrings: model => !wantsMarks(model),
+      cacheMark: { openrouter: { cacheControl: { type: 'ephemeral' } } },
+      tailRole: () => 'user',
+      list: signal => openRouterList({ provider: 'openrouter', baseUrl, headers: bearer }, signal),
+    };
+  },
   // Its search is a tool, for models that call tools.
   searches: model => model.tools,
 });
-
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const headers = {
-    ...header('HTTP-Referer', settings.referer, 'OPENROUTER_REFERER'),
-    ...header('X-Title', settings.appTitle, 'OPENROUTER_TITLE'),
-  };
-  const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'OPENROUTER_BASE_URL');
-  const { createOpenRouter } = await import('@openrouter/ai-sdk-provider');
-  const marking = createOpenRouter({ apiKey, baseURL: baseUrl, headers, fetch: answerFetch });
-  const plain = createOpenRouter({ apiKey, baseURL: baseUrl, headers, fetch: stringFetch });
-  return {
-    languageModel: model => {
-      const vendor = wantsMarks(model) ? marking : plain;
-      return withCostAndErrors(vendor.chat(model.id, { usage: { include: true } }));
-    },
-    providerOptions: params => ({ openrouter: vendorOptions(params) }),
-    vendorTools: openRouterSearchTools,
-    usesIn: countedSearches,
-    sendsStrings: model => !wantsMarks(model),
-    cacheMark: { openrouter: { cacheControl: { type: 'ephemeral' } } },
-    tailRole: () => 'user',
-    list: signal => openRouterList({ provider: 'openrouter', baseUrl, headers: bearer }, signal),
-  };
-}
 
 /** The families whose caches want marks; the others cache by themselves. */
 const wantsMarks = ({ id }: ModelInfo): boolean => /^~?(?:anthropic|google|qwen)\//.test(id);

@@ -7,16 +7,7 @@ import type {
 } from '@ai-sdk/provider';
 import type { ModelInfo } from '../core/model.ts';
 import { startedSearch, type UsesIn, use } from '../models/fees.ts';
-import {
-  accessOf,
-  addressSetting,
-  type CallParams,
-  type Connection,
-  closestEffort,
-  defineProvider,
-  keySetting,
-  type ProviderSettings,
-} from '../models/provider.ts';
+import { type CallParams, closestEffort, keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { changedModel } from './shared/stream-transforms.ts';
@@ -109,9 +100,7 @@ function collected(vendor: string, keep: (text: string, thoughts: LanguageModelV
   });
 }
 
-const ownBaseUrl = 'https://api.x.ai/v1';
-
-export const xai = defineProvider({
+export const xai = keyedProvider({
   id: 'xai',
   names: ['x'],
   title: 'xAI',
@@ -123,34 +112,29 @@ export const xai = defineProvider({
     ],
     source: 'https://docs.x.ai/docs/api-reference',
   },
-  options: {
-    apiKey: keySetting(['XAI_API_KEY'], 'Key of the xAI API; with it the Grok models can be asked.'),
-    baseUrl: addressSetting(
-      ['XAI_BASE_URL'],
-      'Whole base address, version path included, of a server that speaks like xAI (Responses); unset: xAI itself.',
-    ),
+  key: [['XAI_API_KEY'], 'Key of the xAI API; with it the Grok models can be asked.'],
+  address: [
+    ['XAI_BASE_URL'],
+    'Whole base address, version path included, of a server that speaks like xAI (Responses); unset: xAI itself.',
+  ],
+  baseUrl: 'https://api.x.ai/v1',
+  async connect({ apiKey, baseUrl, bearer }) {
+    const { createXai } = await import('@ai-sdk/xai');
+    const vendor = createXai({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+    const echoed = createEchoedThoughts('xai');
+    return {
+      languageModel: ({ id }) => echoed(vendor.responses(id)),
+      providerOptions: params => ({ xai: { ...vendorOptions(params), ...xaiSearchOptions(params) } }),
+      vendorTools: xaiSearchTools,
+      usesIn: xaiUses,
+      // xAI takes roles in any order.
+      tailRole: () => 'system',
+      imageLimits: () => ({ max: 50, bytes: 20_000_000, allBytes: 30_000_000, types: ['image/png', 'image/jpeg'] }),
+      list: signal => liveList({ provider: 'xai', baseUrl, headers: bearer }, signal),
+    };
   },
-  configured: settings => settings.apiKey !== undefined,
-  connect,
   searches: xaiSearches,
 });
-
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { createXai } = await import('@ai-sdk/xai');
-  const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'XAI_BASE_URL');
-  const vendor = createXai({ apiKey, baseURL: baseUrl, fetch: answerFetch });
-  const echoed = createEchoedThoughts('xai');
-  return {
-    languageModel: ({ id }) => echoed(vendor.responses(id)),
-    providerOptions: params => ({ xai: { ...vendorOptions(params), ...xaiSearchOptions(params) } }),
-    vendorTools: xaiSearchTools,
-    usesIn: xaiUses,
-    // xAI takes roles in any order.
-    tailRole: () => 'system',
-    imageLimits: () => ({ max: 50, bytes: 20_000_000, allBytes: 30_000_000, types: ['image/png', 'image/jpeg'] }),
-    list: signal => liveList({ provider: 'xai', baseUrl, headers: bearer }, signal),
-  };
-}
 
 function vendorOptions({ model, effort, cacheKey }: CallParams): JSONObject {
   const sent = closestEffort(effort, model.efforts);

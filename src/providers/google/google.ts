@@ -3,17 +3,11 @@ import { numberIn, recordIn, recordsIn, textsIn } from '../../core/json.ts';
 import type { Effort, ModelInfo } from '../../core/model.ts';
 import { passedUse, type UsesIn, use } from '../../models/fees.ts';
 import {
-  accessOf,
-  addressSetting,
   budgetFor,
   type CallParams,
-  type ConnectContext,
-  type Connection,
   closestEffort,
-  defineProvider,
-  keySetting,
+  keyedProvider,
   type LiveModel,
-  type ProviderSettings,
   setting,
 } from '../../models/provider.ts';
 import { type Fetch, postJson, reportedCount, requestBody } from '../shared/http.ts';
@@ -72,8 +66,6 @@ export const googleUses: UsesIn = part => {
   return use('web_search', queries.filter(query => query.trim() !== '').length);
 };
 
-const ownBaseUrl = 'https://generativelanguage.googleapis.com/v1beta';
-
 /** Types of images that it takes, of those that are read here. */
 const seenTypes = ['image/png', 'image/jpeg', 'image/webp'];
 
@@ -86,7 +78,7 @@ const smallestThinking = 128;
 /** What must be left for the answer beside the thinking. */
 const smallestAnswer = 1000;
 
-export const google = defineProvider({
+export const google = keyedProvider({
   id: 'google',
   names: ['g', 'gemini'],
   title: 'Google',
@@ -99,69 +91,63 @@ export const google = defineProvider({
     ],
     source: 'https://ai.google.dev/api/generate-content',
   },
+  key: [['GEMINI_API_KEY', 'GOOGLE_API_KEY'], 'Key of the Gemini API; with it the Gemini models can be asked.'],
+  address: [
+    ['GEMINI_BASE_URL'],
+    'Whole base address, version path included, of a server that speaks like the Gemini API; unset: Google itself.',
+  ],
+  baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
   options: {
-    apiKey: keySetting(
-      ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
-      'Key of the Gemini API; with it the Gemini models can be asked.',
-    ),
-    baseUrl: addressSetting(
-      ['GEMINI_BASE_URL'],
-      'Whole base address, version path included, of a server that speaks like the Gemini API; unset: Google itself.',
-    ),
     cache: setting(
       ['GEMINI_CACHE'],
       'Whether the beginning of a thread is kept at Google from its second call on, which costs storage and saves most of the input: `auto`, or `off`.',
       { default: 'auto', choices: ['auto', 'off'] },
     ),
   },
-  configured: settings => settings.apiKey !== undefined,
   cachesApart: settings => settings.cache !== 'off',
   readsDocuments: true,
-  connect,
+  async connect({ apiKey, baseUrl, settings, context }) {
+    const { createGoogle } = await import('@ai-sdk/google');
+    const headers = { 'x-goog-api-key': apiKey };
+    const model = (id: string, fetch: Fetch) => createGoogle({ apiKey, baseURL: baseUrl, fetch }).languageModel(id);
+    const wanted = settings.cache !== 'off' && context;
+    const { cachedContents, googleCaches } = await import('./context-cache.ts');
+    const caches = wanted ? googleCaches({ vendor: cachedContents({ baseUrl, headers }), ...wanted }) : undefined;
+    const speaking = (id: string) =>
+      caches && id.startsWith('gemini-')
+        ? cachedModel({ caches, id, fetch: answerFetch, connect: fetch => model(id, fetch) })
+        : model(id, answerFetch);
+    return {
+      // The vendor counts thoughts as output, so that a budget is added to what the answer may take.
+      languageModel: info =>
+        adjustedModel(speaking(info.id), options => {
+          const budget = sentBudget(options);
+          const { maxOutputTokens: answer } = options;
+          if (budget === 0 || answer === undefined) return options;
+          return { ...options, maxOutputTokens: Math.min(Math.max(smallestAnswer, answer) + budget, info.maxOutput) };
+        }),
+      providerOptions: params => ({ google: thinkingOptions(params), ...(caches && ofThread(params.cacheKey)) }),
+      vendorTools: googleSearchTools,
+      usesIn: googleUses,
+      // Instructions stand beside the conversation there, never in it.
+      tailRole: () => 'user',
+      imageLimits: () => ({ max: 900, bytes: 18_000_000, allBytes: 18_000_000, types: seenTypes }),
+      list: signal => googleList({ provider: 'google', baseUrl, headers }, signal),
+      async countTokens({ id }, call) {
+        // The counting method wants the whole question, with the model's name in it, as one member.
+        const body = {
+          generateContentRequest: { model: `models/${id}`, ...(await requestBody(fetch => model(id, fetch), call)) },
+        };
+        const url = `${baseUrl}/models/${encodeURIComponent(id)}:countTokens`;
+        const answer = await postJson({ url, headers, body, provider: 'google', model: id }, call.abortSignal);
+        return reportedCount(answer, 'totalTokens');
+      },
+      forget: async thread => caches?.forget(thread),
+      close: async () => caches?.close(),
+    };
+  },
   searches: googleSearches,
 });
-
-async function connect(settings: ProviderSettings, context?: ConnectContext): Promise<Connection> {
-  const { createGoogle } = await import('@ai-sdk/google');
-  const { apiKey, baseUrl } = accessOf(settings, ownBaseUrl, 'GEMINI_BASE_URL');
-  const headers = { 'x-goog-api-key': apiKey };
-  const model = (id: string, fetch: Fetch) => createGoogle({ apiKey, baseURL: baseUrl, fetch }).languageModel(id);
-  const wanted = settings.cache !== 'off' && context;
-  const { cachedContents, googleCaches } = await import('./context-cache.ts');
-  const caches = wanted ? googleCaches({ vendor: cachedContents({ baseUrl, headers }), ...wanted }) : undefined;
-  const speaking = (id: string) =>
-    caches && id.startsWith('gemini-')
-      ? cachedModel({ caches, id, fetch: answerFetch, connect: fetch => model(id, fetch) })
-      : model(id, answerFetch);
-  return {
-    // The vendor counts thoughts as output, so that a budget is added to what the answer may take.
-    languageModel: info =>
-      adjustedModel(speaking(info.id), options => {
-        const budget = sentBudget(options);
-        const { maxOutputTokens: answer } = options;
-        if (budget === 0 || answer === undefined) return options;
-        return { ...options, maxOutputTokens: Math.min(Math.max(smallestAnswer, answer) + budget, info.maxOutput) };
-      }),
-    providerOptions: params => ({ google: thinkingOptions(params), ...(caches && ofThread(params.cacheKey)) }),
-    vendorTools: googleSearchTools,
-    usesIn: googleUses,
-    // Instructions stand beside the conversation there, never in it.
-    tailRole: () => 'user',
-    imageLimits: () => ({ max: 900, bytes: 18_000_000, allBytes: 18_000_000, types: seenTypes }),
-    list: signal => googleList({ provider: 'google', baseUrl, headers }, signal),
-    async countTokens({ id }, call) {
-      // The counting method wants the whole question, with the model's name in it, as one member.
-      const body = {
-        generateContentRequest: { model: `models/${id}`, ...(await requestBody(fetch => model(id, fetch), call)) },
-      };
-      const url = `${baseUrl}/models/${encodeURIComponent(id)}:countTokens`;
-      const answer = await postJson({ url, headers, body, provider: 'google', model: id }, call.abortSignal);
-      return reportedCount(answer, 'totalTokens');
-    },
-    forget: async thread => caches?.forget(thread),
-    close: async () => caches?.close(),
-  };
-}
 
 /**
  * Older models take a budget in tokens, newer ones a level; both in one request are refused. Thoughts are asked for, because

@@ -19,7 +19,7 @@ export async function moonshotBalance(endpoint: VendorEndpoint, signal: AbortSig
 }
 
 /** Moonshot itself; in China the same stands at api.moonshot.cn. */
-const moonshotBaseUrl = 'https://api.moonshot.ai/v1';
+export const moonshotBaseUrl = 'https://api.moonshot.ai/v1';
 
 /** Where Moonshot is asked for files and balances: where it is asked for answers. */
 export function moonshotEndpoint({ apiKey = '', baseUrl, trace }: ProviderSettings, now: () => number): VendorEndpoint {

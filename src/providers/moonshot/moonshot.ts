@@ -3,12 +3,9 @@ import { isRecord, recordIn } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { passedUse } from '../../models/fees.ts';
 import {
-  addressSetting,
   type CallParams,
-  type Connection,
   closestEffort,
-  defineProvider,
-  keySetting,
+  keyedProvider,
   type ProviderSettings,
   setting,
 } from '../../models/provider.ts';
@@ -17,10 +14,10 @@ import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
 import { chatUsage } from '../shared/openai-dialect.ts';
 import { mappedParts } from '../shared/stream-transforms.ts';
-import { createMoonshotFormula, moonshotBalance, moonshotEndpoint } from './api.ts';
+import { createMoonshotFormula, moonshotBalance, moonshotBaseUrl, moonshotEndpoint } from './api.ts';
 import { searchingModel, webSearchTool } from './web-search.ts';
 
-export const moonshot = defineProvider({
+export const moonshot = keyedProvider({
   id: 'moonshot',
   names: ['k', 'kimi', 'moonshotai'],
   title: 'Moonshot (Kimi)',
@@ -35,15 +32,16 @@ export const moonshot = defineProvider({
     ],
     source: 'https://platform.moonshot.ai/docs',
   },
+  key: [
+    ['MOONSHOT_API_KEY', 'KIMI_API_KEY'],
+    'Key of Moonshot; with it the Kimi models can be asked, also about PDF and Office documents.',
+  ],
+  address: [
+    ['MOONSHOT_BASE_URL', 'KIMI_API_URL'],
+    'Whole base address of Kimi, version path included; unset: https://api.moonshot.ai/v1. In China: https://api.moonshot.cn/v1.',
+  ],
+  baseUrl: moonshotBaseUrl,
   options: {
-    apiKey: keySetting(
-      ['MOONSHOT_API_KEY', 'KIMI_API_KEY'],
-      'Key of Moonshot; with it the Kimi models can be asked, also about PDF and Office documents.',
-    ),
-    baseUrl: addressSetting(
-      ['MOONSHOT_BASE_URL', 'KIMI_API_URL'],
-      'Whole base address of Kimi, version path included; unset: https://api.moonshot.ai/v1. In China: https://api.moonshot.cn/v1.',
-    ),
     trace: setting(
       ['MOONSHOT_TRACE'],
       "Asks Moonshot's tracing proxy, if the base URL points to one, to record the calls.",
@@ -61,56 +59,53 @@ export const moonshot = defineProvider({
       max: 100,
     }),
   },
-  configured: settings => settings.apiKey !== undefined,
   readsDocuments: true,
   cachesApart: asksForAnHour,
-  connect,
+  async connect({ settings }) {
+    const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+    // A wait that a cache asks for as a date is not waited for.
+    const endpoint = moonshotEndpoint(settings, () => 0);
+    const hour = asksForAnHour(settings);
+    const speaking = (fetch: Fetch) =>
+      createOpenAICompatible({
+        name: 'moonshot',
+        baseURL: endpoint.baseUrl,
+        headers: { ...endpoint.headers },
+        includeUsage: true,
+        fetch,
+        convertUsage: chatUsage,
+        transformRequestBody: bodyOf,
+      });
+    const vendor = speaking(answerFetch);
+    const formula = createMoonshotFormula(endpoint);
+    return {
+      languageModel: model => {
+        const searching = searchingModel(vendor.chatModel(model.id), formula);
+        if (!hour || !sellsAnHour(model)) return searching;
+        return mappedParts(searching, () => part => [
+          part.type === 'finish' ? { ...part, usage: writtenForAnHour(part.usage) } : part,
+        ]);
+      },
+      providerOptions: params => ({ moonshot: { ...thinking(params), ...caching(params, hour), ...search(params) } }),
+      usesIn: passedUse,
+      // Only documents are known to be taken as system messages; instructions after the conversation are not.
+      sendsStrings: () => true,
+      tailRole: () => 'user',
+      documentRole: 'system',
+      echoesThoughts: true,
+      list: signal => liveList(endpoint, signal),
+      async countTokens({ id }, call) {
+        const { model, messages } = await requestBody(fetch => speaking(fetch).chatModel(id), call);
+        const url = `${endpoint.baseUrl}/tokenizers/estimate-token-count`;
+        const question = { url, headers: endpoint.headers, body: { model, messages }, provider: 'moonshot', model: id };
+        const { data } = await postJson(question, call.abortSignal);
+        return reportedCount(recordIn(data), 'total_tokens');
+      },
+      balance: signal => moonshotBalance(endpoint, signal),
+    };
+  },
   searches: canSearch,
 });
-
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-  // A wait that a cache asks for as a date is not waited for.
-  const endpoint = moonshotEndpoint(settings, () => 0);
-  const hour = asksForAnHour(settings);
-  const speaking = (fetch: Fetch) =>
-    createOpenAICompatible({
-      name: 'moonshot',
-      baseURL: endpoint.baseUrl,
-      headers: { ...endpoint.headers },
-      includeUsage: true,
-      fetch,
-      convertUsage: chatUsage,
-      transformRequestBody: bodyOf,
-    });
-  const vendor = speaking(answerFetch);
-  const formula = createMoonshotFormula(endpoint);
-  return {
-    languageModel: model => {
-      const searching = searchingModel(vendor.chatModel(model.id), formula);
-      if (!hour || !sellsAnHour(model)) return searching;
-      return mappedParts(searching, () => part => [
-        part.type === 'finish' ? { ...part, usage: writtenForAnHour(part.usage) } : part,
-      ]);
-    },
-    providerOptions: params => ({ moonshot: { ...thinking(params), ...caching(params, hour), ...search(params) } }),
-    usesIn: passedUse,
-    // Only documents are known to be taken as system messages; instructions after the conversation are not.
-    sendsStrings: () => true,
-    tailRole: () => 'user',
-    documentRole: 'system',
-    echoesThoughts: true,
-    list: signal => liveList(endpoint, signal),
-    async countTokens({ id }, call) {
-      const { model, messages } = await requestBody(fetch => speaking(fetch).chatModel(id), call);
-      const url = `${endpoint.baseUrl}/tokenizers/estimate-token-count`;
-      const question = { url, headers: endpoint.headers, body: { model, messages }, provider: 'moonshot', model: id };
-      const { data } = await postJson(question, call.abortSignal);
-      return reportedCount(recordIn(data), 'total_tokens');
-    },
-    balance: signal => moonshotBalance(endpoint, signal),
-  };
-}
 
 function canSearch(model: ModelInfo): boolean {
   return isFirstFamily(model) || model.tools;

@@ -2,13 +2,10 @@ import type { JSONObject, LanguageModelV4, LanguageModelV4Usage } from '@ai-sdk/
 import type { ModelInfo } from '../../core/model.ts';
 import type { OptionSpec } from '../../core/option.ts';
 import {
-  addressSetting,
   type CallParams,
   type Connection,
-  checkedBaseUrl,
   closestEffort,
-  defineProvider,
-  keySetting,
+  keyedProvider,
   type ProviderDefinition,
   type ProviderDocs,
 } from '../../models/provider.ts';
@@ -158,32 +155,18 @@ export interface ChatVendor {
   docs: ProviderDocs;
 }
 
-interface ChatVendorOptions extends Record<string, OptionSpec> {
-  apiKey: OptionSpec;
-  baseUrl: OptionSpec;
-}
-
 /** The whole provider of `vendor`, which speaks OpenAI's chat dialect. */
-export function chatVendor(vendor: ChatVendor): ProviderDefinition & { options: ChatVendorOptions } {
-  const { id, names, title, env, docs } = vendor;
-  return defineProvider({
-    id,
-    names,
-    title,
-    docs,
-    options: {
-      apiKey: keySetting([`${env}_API_KEY`], `Key of ${title}; with it its models can be asked.`),
-      baseUrl: addressSetting(
-        [`${env}_BASE_URL`],
-        `Whole base address, version path included, of a server that speaks like ${title}; unset: ${title} itself.`,
-      ),
-    },
-    configured: settings => settings.apiKey !== undefined,
-    connect: async settings =>
-      connectChatServer({
-        provider: id,
-        baseUrl: checkedBaseUrl(settings.baseUrl ?? vendor.baseUrl, `${env}_BASE_URL`),
-        apiKey: settings.apiKey,
-      }),
+export function chatVendor(
+  vendor: ChatVendor,
+): ProviderDefinition & { options: Record<'apiKey' | 'baseUrl', OptionSpec> } {
+  const { id, title, env } = vendor;
+  return keyedProvider({
+    ...vendor,
+    key: [[`${env}_API_KEY`], `Key of ${title}; with it its models can be asked.`],
+    address: [
+      [`${env}_BASE_URL`],
+      `Whole base address, version path included, of a server that speaks like ${title}; unset: ${title} itself.`,
+    ],
+    connect: ({ apiKey, baseUrl }) => connectChatServer({ provider: id, baseUrl, apiKey }),
   });
 }

@@ -51,7 +51,7 @@ function textOf(value: unknown, maxLength: number): string | undefined {
 }
 
 /** Z.ai; in China the same stands at open.bigmodel.cn. */
-const zhipuBaseUrl = 'https://api.z.ai/api/paas/v4';
+export const zhipuBaseUrl = 'https://api.z.ai/api/paas/v4';
 
 /** Where GLM is asked for searches and embeddings: where it is asked for answers. */
 export const zhipuEndpoint = ({ apiKey = '', baseUrl }: ProviderSettings, now: () => number): VendorEndpoint => ({

@@ -2,20 +2,11 @@ import type { JSONObject, LanguageModelV4, LanguageModelV4StreamPart } from '@ai
 import { recordIn } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { passedUse, usePart } from '../../models/fees.ts';
-import {
-  addressSetting,
-  type CallParams,
-  type Connection,
-  closestEffort,
-  defineProvider,
-  keySetting,
-  type ProviderSettings,
-  setting,
-} from '../../models/provider.ts';
+import { type CallParams, closestEffort, keyedProvider, setting } from '../../models/provider.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
 import { adjustedModel, mappedParts } from '../shared/stream-transforms.ts';
-import { hitsOf, hitsToAsk, searchEngineOf, zhipuEndpoint } from './api.ts';
+import { hitsOf, hitsToAsk, searchEngineOf, zhipuBaseUrl, zhipuEndpoint } from './api.ts';
 
 /**
  * GLM as its package gives it, with what that leaves out: hits of a search as sources, and that it searched with this engine.
@@ -48,7 +39,7 @@ const sourcesOf = (chunk: unknown): LanguageModelV4StreamPart[] =>
     providerMetadata: { zhipu: { ...(snippet && { snippet }), ...(date && { date }) } },
   }));
 
-export const zhipu = defineProvider({
+export const zhipu = keyedProvider({
   id: 'zhipu',
   names: ['z', 'glm', 'zai'],
   title: 'Zhipu (GLM)',
@@ -61,46 +52,44 @@ export const zhipu = defineProvider({
     ],
     source: 'https://docs.z.ai',
   },
+  key: [
+    ['ZHIPUAI_API_KEY', 'GLM_API_KEY', 'ZAI_API_KEY'],
+    'Key of Z.ai or BigModel; with it the GLM models can be asked and the web can be searched.',
+  ],
+  address: [
+    ['ZHIPU_BASE_URL', 'GLM_API_URL'],
+    'Whole base address of GLM, version path included; unset: Z.ai. In China: https://open.bigmodel.cn/api/paas/v4.',
+  ],
+  baseUrl: zhipuBaseUrl,
   options: {
-    apiKey: keySetting(
-      ['ZHIPUAI_API_KEY', 'GLM_API_KEY', 'ZAI_API_KEY'],
-      'Key of Z.ai or BigModel; with it the GLM models can be asked and the web can be searched.',
-    ),
-    baseUrl: addressSetting(
-      ['ZHIPU_BASE_URL', 'GLM_API_URL'],
-      'Whole base address of GLM, version path included; unset: Z.ai. In China: https://open.bigmodel.cn/api/paas/v4.',
-    ),
     searchEngine: setting(
       ['GLM_SEARCH_ENGINE'],
       'Search engine that GLM uses, by its id there; unset: search-prime at Z.ai, search_pro at BigModel.',
     ),
   },
-  configured: settings => settings.apiKey !== undefined,
-  connect,
+  async connect({ settings }) {
+    const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+    const endpoint = zhipuEndpoint(settings, () => 0);
+    const engine = searchEngineOf(settings, endpoint.baseUrl);
+    const vendor = createOpenAICompatible({
+      name: 'zhipu',
+      baseURL: endpoint.baseUrl,
+      headers: { ...endpoint.headers },
+      includeUsage: true,
+      fetch: answerFetch,
+      transformRequestBody: withSearch,
+    });
+    return {
+      languageModel: ({ id }) => zhipuModel(vendor.chatModel(id), engine),
+      providerOptions: params => ({ zhipu: { ...thinking(params), ...search(params, engine) } }),
+      usesIn: passedUse,
+      sendsStrings: () => true,
+      tailRole: () => 'user',
+      list: signal => liveList(endpoint, signal),
+    };
+  },
   searches: (model: ModelInfo) => model.tools,
 });
-
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-  const endpoint = zhipuEndpoint(settings, () => 0);
-  const engine = searchEngineOf(settings, endpoint.baseUrl);
-  const vendor = createOpenAICompatible({
-    name: 'zhipu',
-    baseURL: endpoint.baseUrl,
-    headers: { ...endpoint.headers },
-    includeUsage: true,
-    fetch: answerFetch,
-    transformRequestBody: withSearch,
-  });
-  return {
-    languageModel: ({ id }) => zhipuModel(vendor.chatModel(id), engine),
-    providerOptions: params => ({ zhipu: { ...thinking(params), ...search(params, engine) } }),
-    usesIn: passedUse,
-    sendsStrings: () => true,
-    tailRole: () => 'user',
-    list: signal => liveList(endpoint, signal),
-  };
-}
 
 /** Older models only switch it on and off; from 5.2 on it has levels, and from 5.3 on it can't be switched off. */
 function thinking({ model, effort }: CallParams): JSONObject {
