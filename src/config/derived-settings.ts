@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import type { OptionSpec } from '../core/option.ts';
+import { decoded } from '../core/text.ts';
 import { homeProblem } from './home.ts';
-import { decoded, type OptionValues } from './option-values.ts';
+import type { OptionValues } from './option-values.ts';
 import { options } from './options.ts';
 
 type Values = OptionValues<typeof options>;

@@ -1,16 +1,10 @@
 import { type AppError, bugError, configError, type FieldError } from '../core/errors.ts';
 import type { EndpointSettings, OptionSpec } from '../core/option.ts';
+import { decoded } from '../core/text.ts';
 import type { readOwnEndpoints } from './endpoints.ts';
 import { absolutePath, type Environment, type MachineEnvironment, pathsOf, resolveHome } from './home.ts';
 import { type Flags, flagsLayer, type Layer, namesLayer, type Origin } from './layers.ts';
-import {
-  areValuesOf,
-  decoded,
-  type OptionTables,
-  type OptionValue,
-  parseValue,
-  type TableValues,
-} from './option-values.ts';
+import { areValuesOf, type OptionTables, type OptionValue, parseValue, type TableValues } from './option-values.ts';
 import { type ReadFile, readSettings, type Settings } from './settings-files.ts';
 
 export interface ConfigSources<Tables extends OptionTables> extends MachineEnvironment {

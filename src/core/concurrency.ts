@@ -1,4 +1,5 @@
 import { abortError, throwIfAborted } from './errors.ts';
+import type { Clock } from './ports.ts';
 
 /** Runs over all items, at most `limit` at a time; results are in the order of the items. The first failure ends it. */
 export async function inParallel<Item, Result>(
@@ -45,10 +46,10 @@ export function createQueue() {
       if (before) {
         onWait?.();
         try {
-          await orAborted(before, signal);
-        } catch (error) {
+          await orAbort(before, signal);
+        } catch {
           leave();
-          throw error;
+          throw abortError(signal);
         }
       }
       return leave;
@@ -56,32 +57,47 @@ export function createQueue() {
   };
 }
 
-async function orAborted(turn: Promise<void>, signal: AbortSignal): Promise<void> {
-  throwIfAborted(signal);
+/** The promise, unless the signal comes first; then it rejects at once, whether the promise reacts or not. */
+export async function orAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(abortError(signal));
-  signal.addEventListener('abort', onAbort, { once: true });
+  const onAbort = () => reject(signal.reason);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener('abort', onAbort, { once: true });
   try {
-    await Promise.race([turn, aborted]);
+    return await Promise.race([aborted, promise]);
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
 }
 
-/** The promise, unless the signal comes first; then it rejects at once, whether the promise reacts or not. */
-export const orAbort = <T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(
-      value => {
-        signal.removeEventListener('abort', onAbort);
-        resolve(value);
-      },
-      error => {
-        signal.removeEventListener('abort', onAbort);
-        reject(error);
-      },
-    );
-  });
+/** Waits for `work`, which never rejects, but no longer than `ms`. */
+export async function withTimeout(clock: Pick<Clock, 'after'>, ms: number, work: Promise<unknown>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const stop = clock.after(ms, resolve);
+  await Promise.race([work, late]);
+  stop();
+}
+
+/** Runs with a signal that is aborted after `ms`, or with the parent. */
+export async function withDeadline<Result>(
+  clock: Pick<Clock, 'after'>,
+  ms: number,
+  run: (signal: AbortSignal) => Promise<Result>,
+  parent?: AbortSignal,
+): Promise<Result> {
+  const late = new AbortController();
+  const stop = clock.after(ms, () => late.abort());
+  try {
+    return await run(parent ? AbortSignal.any([parent, late.signal]) : late.signal);
+  } finally {
+    stop();
+  }
+}
+
+/** Puts a value last in a map, which forgets what was put first beyond `most` entries. */
+export function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value, most: number): void {
+  map.delete(key);
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > most && oldest !== undefined) map.delete(oldest);
+}

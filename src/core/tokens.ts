@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { remember } from './concurrency.ts';
 import { safeCut } from './text.ts';
 
 /** What one UTF-16 unit is to o200k, which cuts a text into pieces before it merges any. */
@@ -267,10 +268,7 @@ function scanned(text: string): number {
   const known = lately.get(text);
   const tokens = known ?? piecesTokens(text);
   // What was asked for last goes last.
-  lately.delete(text);
-  lately.set(text, tokens);
-  const [oldest] = lately.keys();
-  if (lately.size > maxCached && oldest !== undefined) lately.delete(oldest);
+  remember(lately, text, tokens, maxCached);
   return tokens;
 }
 

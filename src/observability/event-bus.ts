@@ -1,3 +1,4 @@
+import { remember, withTimeout } from '../core/concurrency.ts';
 import type { AppEvent } from '../core/events.ts';
 import type { Clock, RecentEvent } from '../core/ports.ts';
 
@@ -88,17 +89,6 @@ export function createWriteQueue<Item>({ name, write, maxWaiting, sizeOf, gather
   };
 }
 
-/** Waits for `work`, which never rejects, but no longer than `ms`. */
-export async function withTimeout(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
-  await new Promise<void>(resolve => {
-    const cancel = clock.after(ms, resolve);
-    void work.then(() => {
-      cancel();
-      resolve();
-    });
-  });
-}
-
 export type Observation = RecentEvent;
 
 /** Writes down what happened. The bus calls `write` with the events in order, and again only after the last one ended. */
@@ -173,14 +163,6 @@ export function createBus(parts: BusParts) {
 /** Calls that are remembered: those under way, and those that never said that they ended. The oldest go first. */
 const maxCalls = 5_000;
 
-/** Drops the oldest entries of what has more of them than `maxSize`. */
-export function forgetOver(map: Map<string, unknown>, maxSize: number): void {
-  for (const oldest of map.keys()) {
-    if (map.size <= maxSize) return;
-    map.delete(oldest);
-  }
-}
-
 /** Who called what, and what a sink keeps of it until its end. */
 export interface OpenCall<Notes> {
   reqId: string;
@@ -194,8 +176,7 @@ export interface OpenCall<Notes> {
 export function createOpenCalls<Notes>(blank: () => Notes) {
   const calls = new Map<string, OpenCall<Notes>>();
   const begin = ({ reqId, tool, owner, client }: Extract<AppEvent, { type: 'call.start' }>): void => {
-    calls.set(reqId, { reqId, tool, owner, client, notes: blank() });
-    forgetOver(calls, maxCalls);
+    remember(calls, reqId, { reqId, tool, owner, client, notes: blank() }, maxCalls);
   };
   return {
     /** The call that an event belongs to; undefined for events of no call. After `call.end` it is forgotten. */

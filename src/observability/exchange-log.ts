@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { withTimeout } from '../core/concurrency.ts';
 import { recordIn } from '../core/json.ts';
 import type { Clock, ExchangeNote } from '../core/ports.ts';
-import { createWriteQueue, withTimeout } from './event-bus.ts';
+import { createWriteQueue } from './event-bus.ts';
 import { createRotatingLog, fileStateOf, firstRecordTime, isCode, type LogRecord } from './file-logs.ts';
 import type { SecretMask } from './secret-masking.ts';
 

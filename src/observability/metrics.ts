@@ -1,5 +1,6 @@
+import { remember } from '../core/concurrency.ts';
 import type { AppEvent } from '../core/events.ts';
-import { createOpenCalls, forgetOver, type Sink } from './event-bus.ts';
+import { createOpenCalls, type Sink } from './event-bus.ts';
 
 /** Values of a metric's labels, in the order of its names. */
 export type Labels = readonly string[];
@@ -108,8 +109,7 @@ export function createMetrics(): Sink & Pick<Registry, 'render' | 'gauge'> {
         const { event } = observation;
         running.of(observation);
         if (event.type === 'breaker.change') {
-          breakers.set(JSON.stringify([event.provider, event.model, event.scope]), event);
-          forgetOver(breakers, maxBreakers);
+          remember(breakers, JSON.stringify([event.provider, event.model, event.scope]), event, maxBreakers);
         } else count(meters, event);
       }
     },

@@ -21,12 +21,13 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import { remember } from '../core/concurrency.ts';
 import type { AppEvent } from '../core/events.ts';
 import { isRecord, recordIn, recordsIn, textIn, textsIn } from '../core/json.ts';
 import type { ExchangeNote, LogExchange, Mask } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { CallerTrace } from '../core/tool-host.ts';
-import { createOpenCalls, forgetOver, type Observation, type OpenCall, type Sink } from './event-bus.ts';
+import { createOpenCalls, type Observation, type OpenCall, type Sink } from './event-bus.ts';
 
 /** What the span of a call is a part of, and what it is linked to. */
 function contextOf(given: CallerTrace | undefined): { context: Context; links: Link[] } {
@@ -242,8 +243,7 @@ function createSpanContent(mask: Mask) {
     logExchange(note: ExchangeNote): void {
       const notes = waiting.get(note.reqId) ?? [];
       notes.push(note);
-      waiting.set(note.reqId, notes);
-      forgetOver(waiting, maxCalls);
+      remember(waiting, note.reqId, notes, maxCalls);
     },
     /** The texts of an attempt, masked, as OpenTelemetry has messages. */
     async of(attempt: Attempt): Promise<Attributes> {

@@ -1,5 +1,6 @@
 import { inputError } from '../../core/errors.ts';
 import { type Message, textOf } from '../../core/message.ts';
+import { said } from '../../threads/transcript.ts';
 import type { SendIn } from './conversation.ts';
 import type { SendResult } from './options.ts';
 
@@ -79,17 +80,13 @@ export async function compressDiscussion(
   const given = { what: 'the discussion above', context };
   const { skipped: _none, ...short } = await shortForm(send, conversation, options, given);
   const history: Message[] = [
-    said('user', `What was said so far, in short:\n${short.summary}`),
-    said('assistant', 'I go on from there.'),
+    said('user', 'turn', `What was said so far, in short:\n${short.summary}`),
+    said('assistant', 'turn', 'I go on from there.'),
   ];
   return { ...short, history };
 }
 
 const turnText = (message: Message): string => `=== ${message.role} ===\n${textOf(message)}`;
-
-function said(role: 'user' | 'assistant', text: string): Message {
-  return { role, section: 'turn', parts: [{ type: 'text', text }] };
-}
 
 const nothingSaid = (): Error =>
   inputError('There is no discussion to shorten.', { next: 'Give the turns of a conversation, or a text.' });

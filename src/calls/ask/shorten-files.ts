@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { remember } from '../../core/concurrency.ts';
 import { throwIfAborted } from '../../core/errors.ts';
 import type { LineRange } from '../../core/file.ts';
 import type { Sha256 } from '../../core/ids.ts';
@@ -172,7 +173,7 @@ export function createFileShortener(pool: WorkPool) {
     const known = structures.get(hash);
     if (known) return known;
     const found = await pool.symbols({ path, language, text }, signal);
-    keep(structures, hash, found);
+    remember(structures, hash, found, remembered);
     return found;
   }
 
@@ -183,7 +184,7 @@ export function createFileShortener(pool: WorkPool) {
     const known = summaries.get(key);
     if (known !== undefined) return known;
     const made = await summariseText(text, room, signal);
-    if (made !== undefined) keep(summaries, key, made);
+    if (made !== undefined) remember(summaries, key, made, remembered);
     return made;
   }
 
@@ -200,12 +201,4 @@ export function createFileShortener(pool: WorkPool) {
       return said === undefined ? undefined : { form: 'summary' as const, text: said };
     },
   };
-}
-
-function keep<Value>(cache: Map<string, Value>, key: string, value: Value): void {
-  cache.set(key, value);
-  for (const oldest of cache.keys()) {
-    if (cache.size <= remembered) return;
-    cache.delete(oldest);
-  }
 }

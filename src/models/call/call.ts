@@ -1,4 +1,4 @@
-import { orAbort } from '../../core/concurrency.ts';
+import { orAbort, remember } from '../../core/concurrency.ts';
 import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Candidate } from '../../core/model.ts';
 import type { AskModel, CallLimits, ModelQuestion } from '../ask-model.ts';
@@ -48,9 +48,7 @@ export function createAskModel(parts: AskModelParts): AskModel {
   const failing = new Map<string, Set<string>>();
   const failingIn = (reqId: string) => {
     const found = failing.get(reqId) ?? new Set<string>();
-    failing.set(reqId, found);
-    const [oldest] = failing.keys();
-    if (failing.size > maxCalls && oldest !== undefined) failing.delete(oldest);
+    remember(failing, reqId, found, maxCalls);
     return found;
   };
   return async question => {

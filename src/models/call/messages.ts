@@ -9,7 +9,7 @@ import type {
   SharedV4ProviderMetadata,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import { isRecord, jsonOf } from '../../core/json.ts';
 import type { Message, Part, SaidPart, ToolCall, ToolResult, VendorFacts } from '../../core/message.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { safeCut } from '../../core/text.ts';
@@ -106,16 +106,11 @@ function argumentsOf(input: string): Pick<ToolCall, 'args' | 'broken'> {
   if (input.trim() === '') return { args: {} };
   try {
     const value: unknown = JSON.parse(input);
-    if (isRecord(value)) return { args: jsonOf(input) };
+    if (isRecord(value)) return { args: jsonOf(value) };
   } catch {
     // Whoever runs the call tells the model.
   }
   return { args: {}, broken: input.slice(0, maxPartialLength) };
-}
-
-function jsonOf(text: string): JsonObject {
-  const value: JsonObject = JSON.parse(text);
-  return value;
 }
 
 /** The tools of a question in the SDK's words; the last one ends a stretch that the vendor should cache, where it wants to be told. */

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import type { FaultScope } from '../../core/errors.ts';
+import { hashOf } from '../../core/ids.ts';
 import type { ProviderDefinition, ProviderSettings } from '../provider.ts';
 
 const steps = 10;
@@ -71,10 +71,7 @@ export function upstreamOf({ id, options }: ProviderDefinition, settings: Provid
 
 /** Long enough to tell keys apart, too short to find one by it. */
 const fingerprint = (texts: readonly string[]): string =>
-  createHash('sha256')
-    .update(`polylogue upstream\0${texts.join('\0')}`)
-    .digest('hex')
-    .slice(0, 10);
+  hashOf(`polylogue upstream\0${texts.join('\0')}`).slice(0, 10);
 
 export const statePrefix = 'breaker/';
 

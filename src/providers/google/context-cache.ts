@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { remember, withDeadline } from '../../core/concurrency.ts';
 import { recordIn, recordsIn } from '../../core/json.ts';
 import type { Clock, SharedState } from '../../core/ports.ts';
 import { estimateTokens } from '../../core/tokens.ts';
@@ -108,22 +109,6 @@ export function cacheRecords({ vendor, state, clock }: GoogleCachesOptions) {
   };
 }
 
-/** Gives up after `ms`, or when one of the signals is aborted. */
-export async function withDeadline<Result>(
-  clock: Clock,
-  ms: number,
-  run: (signal: AbortSignal) => Promise<Result>,
-  parent?: AbortSignal,
-): Promise<Result> {
-  const late = new AbortController();
-  const stop = clock.after(ms, () => late.abort());
-  try {
-    return await run(parent ? AbortSignal.any([parent, late.signal]) : late.signal);
-  } finally {
-    stop();
-  }
-}
-
 /** Asked for; the vendor may grant less. */
 const ttlMs = 3_600_000;
 
@@ -224,17 +209,8 @@ export function googleCaches(options: GoogleCachesOptions) {
 /** The beginning of the last answered prompt of each thread: a call that begins like the one before will probably be followed by more. */
 function lastPrompts() {
   const last = new Map<string, Beginning>();
-  const remember = (prompt: PromptOfThread) => {
-    const key = keyOf(prompt);
-    last.delete(key);
-    last.set(key, beginningOf(prompt));
-    for (const oldest of last.keys()) {
-      if (last.size <= maxRemembered) break;
-      last.delete(oldest);
-    }
-  };
   return {
-    remember,
+    remember: (prompt: PromptOfThread) => remember(last, keyOf(prompt), beginningOf(prompt), maxRemembered),
     repeats(prompt: PromptOfThread): boolean {
       const before = last.get(keyOf(prompt));
       return before !== undefined && beginsLike(prompt, before);

@@ -6,7 +6,7 @@ import type {
   LanguageModelV4StreamPart,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { isRecord, type JsonObject, parsedJson, recordIn, textIn } from '../../core/json.ts';
+import { isRecord, type JsonObject, jsonOf, parsedJson, recordIn, textIn } from '../../core/json.ts';
 import { notTaken } from '../../models/provider.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { vendorFetch } from '../shared/http.ts';
@@ -51,7 +51,7 @@ export function ollamaMessages(message: LanguageModelV4Message, warnings: Shared
     if (part.type === 'text') texts.push(part.text);
     else if (part.type === 'reasoning') thoughts.push(part.text);
     else if (part.type === 'tool-call')
-      calls.push({ function: { name: part.toolName, arguments: jsonOf(part.input) } });
+      calls.push({ function: { name: part.toolName, arguments: jsonOf(recordIn(part.input)) } });
     else if (part.type === 'file' && part.data.type === 'data' && part.mediaType.startsWith('image')) {
       images.push(base64(part.data.data));
     } else warnings.push({ type: 'unsupported', feature: `${part.type} parts` });
@@ -83,11 +83,6 @@ export function ollamaTools({ tools = [], toolChoice }: LanguageModelV4CallOptio
     const { name, description = '', inputSchema } = tool;
     return [{ type: 'function', function: { name, description, parameters: jsonOf(inputSchema) } }];
   });
-}
-
-function jsonOf(value: unknown): JsonObject {
-  const copy: JsonObject = JSON.parse(JSON.stringify(value));
-  return copy;
 }
 
 const base64 = (data: string | Uint8Array): string =>

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorKind, isAppError } from '../../core/errors.ts';
+import { decoded } from '../../core/text.ts';
 import { originOf } from '../access/addresses.ts';
 import type { Gate } from '../access/admission.ts';
 import { type Caller, type Refusal, refusalFor, refusalResponse } from '../access/caller.ts';
@@ -274,13 +275,7 @@ const fits = (path: string, pathname: string): boolean =>
 /** The header in which a client names its project. */
 export function rootOf({ headers }: IncomingMessage): string | undefined {
   const header = headers['polylogue-root'];
-  if (typeof header !== 'string' || header === '') return undefined;
-  try {
-    return decodeURIComponent(header);
-  } catch {
-    // Not encoded after all: it is taken as it stands, and judged as a path.
-    return header;
-  }
+  return typeof header !== 'string' || header === '' ? undefined : decoded(header);
 }
 
 const refused = (refusal: Refusal): Exchange => ({ response: refusalResponse(refusal) });

@@ -1,5 +1,6 @@
 import type { RequestId, Server, ServerContext } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { withTimeout } from '../../core/concurrency.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { PromptListing, ToolHost } from '../../core/tool-host.ts';
 
@@ -121,16 +122,9 @@ export function followRoots(server: Server, fixed: Project, { productOf, clock }
   server.setNotificationHandler('notifications/roots/list_changed', forget);
   return async ({ mcpReq }) => {
     if (!ready || server.getClientCapabilities()?.roots === undefined) return current;
-    asked ??= within(ask(mcpReq.id), clock);
+    asked ??= withTimeout(clock, patienceMs, ask(mcpReq.id));
     await asked;
     mcpReq.signal.throwIfAborted();
     return current;
   };
-}
-
-function within(work: Promise<void>, clock: Pick<Clock, 'after'>): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const stop = clock.after(patienceMs, resolve);
-  work.then(stop);
-  return Promise.race([work, promise]);
 }

@@ -1,4 +1,4 @@
-import { orAbort } from '../../../core/concurrency.ts';
+import { orAbort, withDeadline } from '../../../core/concurrency.ts';
 import { asError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import { isRecord } from '../../../core/json.ts';
 import type { ToolCall, ToolResult } from '../../../core/message.ts';
@@ -208,20 +208,18 @@ async function outputOf(
   args: Record<string, unknown>,
   { input, id, ms }: { input: AgentInput; id: string; ms: number },
 ): Promise<ToolOutput & { refused?: boolean }> {
-  const time = new AbortController();
-  const signal = AbortSignal.any([input.signal, time.signal]);
-  const stop = clock.after(ms, () => time.abort(new Error('too slow')));
-  try {
-    return soundOutput(await orAbort(tool.run(args, { callId: id, signal }), signal));
-  } catch (error) {
-    throwIfAborted(input.signal);
-    if (time.signal.aborted)
-      return { text: `It took longer than ${Math.round(ms / 1_000)} s and was ended.`, failed: true };
-    // The model is told, and decides what to do about it.
-    return { text: failureText(error), failed: true, refused: isAppError(error) && error.kind === 'security' };
-  } finally {
-    stop();
-  }
+  const run = async (signal: AbortSignal) => {
+    try {
+      return soundOutput(await orAbort(tool.run(args, { callId: id, signal }), signal));
+    } catch (error) {
+      throwIfAborted(input.signal);
+      if (signal.aborted)
+        return { text: `It took longer than ${Math.round(ms / 1_000)} s and was ended.`, failed: true };
+      // The model is told, and decides what to do about it.
+      return { text: failureText(error), failed: true, refused: isAppError(error) && error.kind === 'security' };
+    }
+  };
+  return withDeadline(clock, ms, run, input.signal);
 }
 
 /** Programs without types may bring anything. */

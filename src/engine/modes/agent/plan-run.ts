@@ -2,6 +2,7 @@ import type { Finish } from '../../../calls/ask/ask.ts';
 import type { ChooseModel } from '../../../calls/ask/route-call.ts';
 import type { ModelTurn, ParsedCall, PreparedCall } from '../../../calls/call-record.ts';
 import { shownToApprove } from '../../../calls/format-reply.ts';
+import { remember } from '../../../core/concurrency.ts';
 import { inputError } from '../../../core/errors.ts';
 import type { TextFile } from '../../../core/file.ts';
 import { hashOf } from '../../../core/ids.ts';
@@ -59,10 +60,7 @@ export function createRefresher(parts: RefreshParts) {
   async function saw(path: string): Promise<void> {
     const file = await readFile(parts.sandbox, path, options);
     if (isSkip(file)) return;
-    known.delete(path);
-    known.set(path, await masked(file));
-    const [oldest] = known.keys();
-    if (known.size > maxFiles && oldest !== undefined) known.delete(oldest);
+    remember(known, path, await masked(file), maxFiles);
   }
 
   return {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { isAbsolute, join, resolve } from 'node:path';
 import { askModelTurn, type Finish, recordLocalTurn } from '../../../calls/ask/ask.ts';
 import type { AnsweredCall, ThreadedCall } from '../../../calls/call-record.ts';
@@ -7,6 +6,7 @@ import { objectIn, type Reply, successReply } from '../../../calls/reply.ts';
 import type { DiagnoseMode } from '../../../calls/tool.ts';
 import { type ErrorCode, inputError, isAppError, securityError } from '../../../core/errors.ts';
 import type { LineRange, Skip, TextFile } from '../../../core/file.ts';
+import { hashOf } from '../../../core/ids.ts';
 import { type JsonObject, recordsIn, textIn } from '../../../core/json.ts';
 import { cutMiddle, linesBetween } from '../../../core/text.ts';
 import type { Thread } from '../../../core/thread.ts';
@@ -114,10 +114,7 @@ function notesOf({ files }: SoundPatch): string[] {
 
 /** Its key is the patch's own: what was approved is this patch and no other. */
 const questionOf = (patch: string, notes: readonly string[]): UserQuestion => ({
-  key: `apply_patch:${createHash('sha256')
-    .update([patch, ...notes].join('\n'))
-    .digest('hex')
-    .slice(0, 16)}`,
+  key: `apply_patch:${hashOf([patch, ...notes].join('\n')).slice(0, 16)}`,
   message: `Apply this patch?${notes.map(note => `\n!! ${note}`).join('')}\n\n${shownToApprove(patch.replace(unprintable, '\ufffd'))}`,
   schema: {
     type: 'object',

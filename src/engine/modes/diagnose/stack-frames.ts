@@ -1,5 +1,6 @@
 import { basename, resolve } from 'node:path';
 import { isAppError } from '../../../core/errors.ts';
+import { decoded } from '../../../core/text.ts';
 import { listSourceFiles } from '../../../workspace/find-files.ts';
 import { isSkip, slashedFrom } from '../../../workspace/paths.ts';
 import { readFile } from '../../../workspace/read-file.ts';
@@ -88,15 +89,6 @@ function pathEnding(lead: string): string {
   while (from > 0 && !' \t"\'`()<>|*?[]{},;='.includes(lead.charAt(from - 1))) from--;
   const path = lead.slice(from);
   return decoded(path.replace(/^file:\/\/(?:\/(?=[a-z]:))?/i, ''));
-}
-
-/** Of a `file://` address; a name that only looks encoded stays. */
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }
 
 /** A file of the project that an error message speaks of. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join, relative } from 'node:path';
 import { z } from 'zod';
+import { remember } from '../../../../core/concurrency.ts';
 import { inputError, isAppError } from '../../../../core/errors.ts';
 import { printablePath, safeCut } from '../../../../core/text.ts';
 import { unifiedDiff } from '../../../../workspace/diff.ts';
@@ -132,10 +133,7 @@ export function writeTools(parts: LocalToolServices): AgentTool[] {
       ...{ name, ...spec, effect: 'write' },
       async approval(args, { signal, callId }) {
         const call = await prepare(parts, args, signal);
-        judged.delete(callId);
-        judged.set(callId, call);
-        const [oldest] = judged.keys();
-        if (judged.size > maxJudged && oldest !== undefined) judged.delete(oldest);
+        remember(judged, callId, call, maxJudged);
         return approvalOf(name, call);
       },
       async run(args, { signal, callId }) {
