@@ -4,7 +4,7 @@ import { concurrency, listVariable, routingPolicy } from '../config/derived-sett
 import { readIfPresent } from '../config/settings-files.ts';
 import { isAppError } from '../core/errors.ts';
 import type { Clock, Emit, LogExchange, Random, SharedState } from '../core/ports.ts';
-import { nearName } from '../core/text.ts';
+import { didYouMean } from '../core/text.ts';
 import { createModelService } from '../models/call/models.ts';
 import type { UnknownName } from '../models/catalogue/capabilities.ts';
 import { overlay } from '../models/catalogue/overlay.ts';
@@ -65,10 +65,8 @@ export async function composeModels(
   const definitions = [...known, ...own.definitions, cliProvider(cliRunner)];
   for (const name of Object.keys(atOnce.perProvider).filter(name => !definitions.some(({ id }) => id === name))) {
     const ids = definitions.map(({ id }) => id);
-    const near = nearName(name, ids);
-    const hint = near === undefined ? '' : ` Did you mean ${near}?`;
-    const what = `unknown provider "${name}"; known providers: ${ids.join(', ')}.${hint}`;
-    warn('configuration', `MAX_CONCURRENT_PER_PROVIDER: ${what}`);
+    const known = `${didYouMean(name, ids)}Known providers: ${ids.join(', ')}.`;
+    warn('configuration', `MAX_CONCURRENT_PER_PROVIDER: unknown provider "${name}". ${known}`);
   }
   const models = createModelService({
     definitions,

@@ -1,8 +1,8 @@
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { version } from '../app/app.ts';
 import { defaultText } from '../config/option-values.ts';
 import type { OptionSpec, OptionType } from '../core/option.ts';
-import { nearName, printableJson, printableText } from '../core/text.ts';
+import { didYouMean, printableJson, printableText } from '../core/text.ts';
 import { type CommandDefinition, commandGroups, type FlagSpec, type Invocation } from './command/command.ts';
 import { allOptions } from './command/environment.ts';
 import { commands } from './commands/index.gen.ts';
@@ -11,13 +11,30 @@ import { stdio } from './commands/stdio.ts';
 const misusedExit = 2;
 const wholeHelp = 'Run "polylogue --help" for a list of commands';
 
-const examples = `Examples:
-  polylogue init --client claude                         add Polylogue to Claude Code
-  polylogue doctor                                       check the setup
-  polylogue ask "Why is this slow?" --file src/query.ts  ask a model about a file
+const summary = 'MCP server for second opinions from other models, with memory that persists';
 
-"polylogue COMMAND --help" shows flags and examples of a command, "polylogue help settings" the flags that every command takes.
-Without a command, Polylogue serves MCP over stdio. Exit codes: 0 done, 1 failed, 2 invalid command line or configuration.`;
+/** All commands by group, on one screen. */
+function overview(): string {
+  const rows = commandGroups.flatMap(group =>
+    commands
+      .filter(command => command.group === group)
+      .map(({ name, summary: does }, at) => `${(at === 0 ? group : '').padEnd(9)}${name.padEnd(12)}${does}`),
+  );
+  return `Usage: polylogue [command] [flags]
+
+${summary}.
+Without a command, it serves MCP over stdio.
+
+${rows.join('\n')}
+
+  polylogue init --client claude        Add Polylogue to Claude Code
+  polylogue doctor                      Check the setup
+  polylogue ask "Why?" --file src/a.ts  Ask a model about a file
+
+"polylogue COMMAND --help" shows flags and examples; "polylogue help settings"
+lists the flags of every command. Exit codes: 0 done, 1 failed, 2 invalid input.
+`;
+}
 
 const settingsHelp = `These flags go with every command. Each has a variable and a name in config.json; docs/reference/options.md lists them and
 all other settings.`;
@@ -30,20 +47,15 @@ export type RunCommand = (invocation: Invocation) => Promise<number>;
 /** Reads the command line and runs what it asks for, the server where it names no command. */
 export async function runCommandLine(argv: readonly string[], run: RunCommand): Promise<void> {
   const program = new Command('polylogue')
-    .description('MCP server for second opinions from other models, with memory that persists')
+    .description(summary)
     .version(version, '-v, --version')
     .configureOutput({ writeErr: text => void process.stderr.write(printableText(text)) })
-    .configureHelp({
-      visibleOptions: command => (command.parent ? [...command.options] : []),
-      subcommandTerm: command => command.name(),
-    })
-    .commandsGroup('Setup:')
-    .helpCommand('help [command]', 'Show the help of a command, or "help settings"')
-    .addHelpText('after', ({ command }) => (command.parent ? '' : `\n${examples}`));
+    .configureHelp({ visibleOptions: command => [...command.options] })
+    .helpCommand('help [command]', 'Show the help of a command, or "help settings"');
+  program.helpInformation = overview;
   refuseMisuse(program, argv, wholeHelp);
   for (const { spec } of allOptions()) addSetting(program, spec);
-  const grouped = commands.toSorted((a, b) => commandGroups.indexOf(a.group) - commandGroups.indexOf(b.group));
-  for (const definition of grouped) {
+  for (const definition of commands) {
     const command = addCommand(program, definition, run);
     // Who wrote no command at all has never heard of the one that is run then.
     const isUnnamed = definition === stdio;
@@ -73,21 +85,18 @@ function refuseMisuse(command: Command, argv: readonly string[], help: string): 
 /** A word that is no command would else be taken for an argument of the one that is run without a word. */
 function refuseUnknown(program: Command, [first = '', second = '']: readonly string[]): void {
   const word = first === 'help' ? second : first;
-  const names = ['help', ...commands.map(({ name }) => name)];
+  const names = [first === 'help' ? 'settings' : 'help', ...commands.map(({ name }) => name)];
   if (word === '' || word.startsWith('-') || names.includes(word)) return;
-  const near = nearName(word, names);
-  program.error(`error: unknown command '${word}'.${near ? `\n(Did you mean ${near}?)` : ''}`);
+  program.error(`error: unknown command '${word}'. ${didYouMean(word, names)}`.trim());
 }
 
 function addCommand(program: Command, definition: CommandDefinition, run: RunCommand): Command {
-  const { name, group, summary, usage = '', flags = [] } = definition;
-  const command = program
-    .command(`${name} ${usage}`.trim(), { isDefault: definition === stdio })
-    .helpGroup(`${group}:`);
+  const { name, summary: does, usage = '', flags = [] } = definition;
+  const command = program.command(`${name} ${usage}`.trim(), { isDefault: definition === stdio });
   const own = definition === stdio ? flags : [...flags, jsonFlag];
   const named = own.map(spec => [spec.name, addFlag(command, spec)] as const);
   return command
-    .description(summary)
+    .description(does)
     .allowExcessArguments(false)
     .addHelpText('after', `\n${exampleHelp(definition)}\nThe flags of "polylogue help settings" also apply.`)
     .action(async () => {
@@ -129,10 +138,17 @@ function flagEntry(spec: OptionSpec): string {
   return `  ${`--${flag}${placeholder}`.padEnd(26)} ${doc} (${facts.join('; ')})`;
 }
 
+/** Takes the allowed words alone, and refuses another one with the word that was probably meant. */
+const withChoices = (option: Option, choices: readonly string[]): Option =>
+  option.choices(choices).argParser((word: string) => {
+    if (choices.includes(word)) return word;
+    throw new InvalidArgumentError(`${didYouMean(word, choices)}Allowed choices are ${choices.join(', ')}.`);
+  });
+
 function addSetting(program: Command, { flag, type, choices, doc }: OptionSpec): void {
   if (flag === undefined) return;
   const option = new Option(type === 'boolean' ? `--${flag}` : `--${flag} <value>`, doc);
-  program.addOption(choices && type === 'string' ? option.choices(choices) : option);
+  program.addOption(choices && type === 'string' ? withChoices(option, choices) : option);
 }
 
 /** Answers the name under which commander keeps the value. */
@@ -140,7 +156,7 @@ function addFlag(command: Command, { name, value, repeat, choices, doc }: FlagSp
   const option = new Option(value === undefined ? `--${name}` : `--${name} <${value}>`, doc);
   // `--no-token` is a flag of its own beside `--token`: whoever gives both is told so.
   option.negate = false;
-  if (choices) option.choices(choices);
+  if (choices) withChoices(option, choices);
   if (repeat) option.argParser((text: string, before: unknown) => [...(Array.isArray(before) ? before : []), text]);
   command.addOption(option);
   return option.attributeName();

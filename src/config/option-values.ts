@@ -1,5 +1,6 @@
 import { isRecord } from '../core/json.ts';
 import type { OptionSpec, OptionType } from '../core/option.ts';
+import { nearName } from '../core/text.ts';
 
 export type OptionTable = Readonly<Record<string, OptionSpec>>;
 
@@ -139,7 +140,9 @@ function parseWord(spec: OptionSpec, raw: unknown, finish: (word: string) => str
   if (/\p{Cc}/u.test(word)) return refused(spec, raw, 'contains a line break or another control character');
   if (spec.type === 'url' && !isWebAddress(word)) return refused(spec, raw, 'is not an address');
   const chosen = choice(spec, word);
-  return chosen === undefined ? refused(spec, raw, 'is not one of its choices') : { ok: true, value: finish(chosen) };
+  if (chosen !== undefined) return { ok: true, value: finish(chosen) };
+  const near = nearName(word, spec.choices ?? []);
+  return refused(spec, raw, `is not one of its choices${near ? ` (did you mean ${near}?)` : ''}`);
 }
 
 function parseList(spec: OptionSpec, raw: unknown, separator: RegExp, finish: (word: string) => string): ParsedValue {

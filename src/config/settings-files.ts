@@ -59,6 +59,10 @@ export function readSettings(request: Request): Settings {
   const { home, cwd, warn } = request;
   const { [endpointsKey]: raw, ...document } = readDocument(request);
   const homeEnv = readHomeEnv(request, endpointVariables(raw));
+  const known = envNames(request.tables);
+  // The marks of runs that Polylogue started itself end in _RUN.
+  for (const name of Object.keys(request.env))
+    if (/^POLYLOGUE_(?!\w*_RUN$)/.test(name) && !known.has(name)) warn(unknown(name, 'environment', known));
   const override = options.forceEnvOverride.env.map(name => homeEnv[name]?.trim().toLowerCase());
   return {
     document: documentLayer(home, document, warn),

@@ -3,11 +3,17 @@ export function nearName(name: string, known: Iterable<string>): string | undefi
   const wanted = plain(name);
   let best: { name: string; distance: number } | undefined;
   for (const candidate of known) {
-    const limit = Math.min(best ? best.distance - 1 : 3, Math.floor(wanted.length / 4));
+    const limit = Math.min(best ? best.distance - 1 : 3, Math.ceil((wanted.length - 2) / 4));
     const distance = editDistance(wanted, plain(candidate), limit);
     if (distance <= limit) best = { name: candidate, distance };
   }
   return best?.name;
+}
+
+/** A question with the name that was probably meant, for the start of a sentence; empty where none is near. */
+export function didYouMean(name: string, known: Iterable<string>): string {
+  const near = nearName(name, known);
+  return near === undefined ? '' : `Did you mean "${near}"? `;
 }
 
 const plain = (name: string): string => name.toLowerCase().replace(/[^a-z0-9.]/g, '');

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { commands } from '../../src/cli/commands/index.gen.ts';
 
 const main = new URL('../../dist/main.js', import.meta.url).pathname;
 let place: string;
@@ -47,9 +48,13 @@ describe('the command line', () => {
   it('teaches with --help on one screen: groups of commands, examples, exit codes', async () => {
     const { code, out } = await run(['--help']);
     expect(code).toBe(0);
-    expect(out.split('\n').length).toBeLessThanOrEqual(52);
-    for (const part of ['Ask models:', 'Setup:', 'stdio', 'trust', 'help settings', 'Examples:', 'Exit codes'])
-      expect(out).toContain(part);
+    const lines = out.trimEnd().split('\n');
+    expect(lines.length).toBeLessThanOrEqual(36);
+    expect(lines.filter(line => line.length > 80)).toEqual([]);
+    for (const { name, summary } of commands) expect(out).toContain(` ${name.padEnd(12)}${summary}\n`);
+    for (const { group } of commands) expect(out).toContain(`\n${group} `);
+    for (const part of ['help settings', 'Exit codes']) expect(out).toContain(part);
+    expect((await run(['help'])).out).toBe(out);
   });
 
   it('lists the flags that every command takes with "help settings"', async () => {
@@ -64,15 +69,42 @@ describe('the command line', () => {
   });
 
   it.each([
-    ['promt "Hi"', ['promt', 'Hi'], "unknown command 'promt'.\n(Did you mean prompt?)"],
-    ['a flag behind it', ['aks', '--file', 'a.ts'], "unknown command 'aks'."],
-    ['a question for help', ['help', 'aks'], "unknown command 'aks'."],
+    ['promt "Hi"', ['promt', 'Hi'], 'unknown command \'promt\'. Did you mean "prompt"?\n'],
+    ['a flag behind it', ['aks', '--file', 'a.ts'], 'unknown command \'aks\'. Did you mean "ask"?\n'],
+    ['a question for help', ['help', 'settingz'], 'unknown command \'settingz\'. Did you mean "settings"?\n'],
   ])('names a word that is no command: %s', async (_, args, told) => {
     const { code, out, err } = await run(args);
     expect(code).toBe(2);
     expect(out).toBe('');
     expect(err).toContain(told);
     expect(err).not.toContain('stdio');
+  });
+
+  it.each<[string, string, Record<string, string>?]>([
+    ['threads serch x', 'Did you mean "search"?'],
+    ['ask hi --modle x', 'Did you mean --model?'],
+    ['--storre x doctor', 'Did you mean --store?'],
+    ['--store sqlit doctor', 'Did you mean "sqlite"?'],
+    ['usage --by modle', 'Did you mean "model"?'],
+    ['init --client cluade', 'Did you mean "claude"?'],
+    ['completion bsh', 'Did you mean "bash"?'],
+    ['models refrsh', 'Did you mean "refresh"?'],
+    ['models --provider opneai', 'Did you mean "openai"?'],
+    ['route hi --tool chta', '"chat"'],
+    ['ask hi --model echo-esat', '"echo-east"'],
+    ['ask hi', 'did you mean sqlite?', { POLYLOGUE_STORE: 'sqlit' }],
+  ])('suggests the nearest word: %s', async (line, near, env = {}) => {
+    const { code, out, err } = await run(line.split(' '), { env: { OFFLINE: 'on', ...env } });
+    expect([code === 0, out]).toEqual([false, '']);
+    expect(err).toContain(near);
+  });
+
+  it('suggests the nearest setting for a variable that is none, and takes the marks of its own runs', async () => {
+    const { out } = await run(['doctor'], { env: { OFFLINE: 'on', POLYLOGUE_STROE: 'redis', POLYLOGUE_X_RUN: 'x' } });
+    expect(out).toContain(
+      '"POLYLOGUE_STROE" (environment) is not an option and was ignored; did you mean POLYLOGUE_STORE?',
+    );
+    expect(out).not.toContain('X_RUN');
   });
 
   it('tells programs what was wrong with their command line as one document', async () => {

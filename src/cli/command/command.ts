@@ -82,7 +82,7 @@ export interface CommandContext {
 }
 
 /** The groups of the help, in its order. */
-export const commandGroups = ['Ask models', 'Threads and search', 'Models and costs', 'Setup', 'Server'] as const;
+export const commandGroups = ['Ask', 'Threads', 'Search', 'Models', 'Setup', 'Server'] as const;
 
 export interface CommandDefinition {
   name: string;

@@ -6,14 +6,14 @@ import { closingRemark, neededText, pathsFlag, runTool, showWarnings } from '../
 
 export const agent = defineCommand({
   name: 'agent',
-  group: 'Ask models',
-  summary: 'Let a model read, patch and test the project, with your approval',
+  group: 'Ask',
+  summary: 'Let a model read, patch and test the project, as approved',
   usage: '[task...]',
   flags: [flag('file <path>', 'File to start with (repeatable)', { repeat: true }), modelFlag, continueFlag],
   examples: [
-    ['polylogue agent "Mend the failing test in test/sum.test.ts"', 'asks at the terminal before it patches or runs'],
-    ['polylogue agent "Update the changelog" --approve all', 'asks about nothing'],
-    ['polylogue agent --continue last "Now do what we agreed on"', 'begins with what was said in the last thread'],
+    ['polylogue agent "Fix the failing test in test/sum.test.ts"', 'Ask at the terminal before it patches or runs'],
+    ['polylogue agent "Update the changelog" --approve all', 'Approve everything in advance'],
+    ['polylogue agent --continue last "Now do what we agreed on"', 'Continue the newest thread'],
   ],
   async run(context) {
     const { out, flags } = context;

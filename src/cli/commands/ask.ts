@@ -3,7 +3,7 @@ import { neededText, pathsFlag, runTool, showAnswerFacts } from '../command/run-
 
 export const ask = defineCommand({
   name: 'ask',
-  group: 'Ask models',
+  group: 'Ask',
   summary: 'Ask a model and stream its answer; reads piped input',
   usage: '[prompt...]',
   flags: [
@@ -12,10 +12,10 @@ export const ask = defineCommand({
     continueFlag,
   ],
   examples: [
-    ['polylogue ask "What does this do?" --file src/run.ts:1-80', 'about some lines of a file'],
-    ['git diff | polylogue ask "Review this change"', 'a question about what is piped in'],
-    ['polylogue ask --continue last "And the edge cases?"', 'go on where the last thread ended'],
-    ['polylogue ask "Name three risks" --model claude --json', 'the whole reply, for programs'],
+    ['polylogue ask "What does this do?" --file src/run.ts:1-80', 'Send some lines of a file'],
+    ['git diff | polylogue ask "Review this change"', 'Ask about piped input'],
+    ['polylogue ask --continue last "And the edge cases?"', 'Continue the newest thread'],
+    ['polylogue ask "Name three risks" --model claude --json', 'Print the full reply as JSON'],
   ],
   async run(context) {
     const { flags } = context;

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { cancelledError } from '../../core/errors.ts';
 import { recordIn, recordsIn } from '../../core/json.ts';
-import { nearName } from '../../core/text.ts';
+import { didYouMean } from '../../core/text.ts';
 import { usdText } from '../../core/usage.ts';
 import { type CommandContext, continueFlag, defineCommand, modelFlag, textFlag } from '../command/command.ts';
 import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
@@ -19,12 +19,12 @@ const words = ['/model', '/file', '/cost', '/new', '/help', '/quit'];
 
 export const chat = defineCommand({
   name: 'chat',
-  group: 'Ask models',
+  group: 'Ask',
   summary: 'Hold a conversation with models in the terminal',
   flags: [modelFlag, continueFlag],
   examples: [
-    ['polylogue chat', 'a new thread; /help shows the commands in it'],
-    ['polylogue chat --continue last --model opus', 'the newest thread, with another model'],
+    ['polylogue chat', 'Start a thread; /help shows its commands'],
+    ['polylogue chat --continue last --model opus', 'Continue the newest thread with another model'],
   ],
   run: context => openProduct(context, open => converse(context, open)),
 });
@@ -138,9 +138,7 @@ function command({ environment }: CommandContext, talk: Conversation, text: stri
       return 'The next question starts a new thread.';
     case '/help':
       return help;
-    default: {
-      const near = nearName(word, words);
-      return `Unknown command "${word}".${near ? ` Did you mean ${near}?` : ''} /help shows the commands.`;
-    }
+    default:
+      return `Unknown command "${word}". ${didYouMean(word, words)}/help shows the commands.`;
   }
 }

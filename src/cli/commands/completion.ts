@@ -1,4 +1,5 @@
 import { inputError } from '../../core/errors.ts';
+import { didYouMean } from '../../core/text.ts';
 import { type CommandDefinition, defineCommand, type FlagSpec } from '../command/command.ts';
 import { allOptions } from '../command/environment.ts';
 
@@ -64,14 +65,16 @@ export const completion = defineCommand({
   usage: '<shell>',
   words: shells,
   examples: [
-    ['eval "$(polylogue completion bash)"', 'in ~/.bashrc'],
-    ['eval "$(polylogue completion zsh)"', 'in ~/.zshrc, after compinit'],
-    ['polylogue completion fish > ~/.config/fish/completions/polylogue.fish', 'once'],
+    ['eval "$(polylogue completion bash)"', 'Line for ~/.bashrc'],
+    ['eval "$(polylogue completion zsh)"', 'Line for ~/.zshrc, after compinit'],
+    ['polylogue completion fish > ~/.config/fish/completions/polylogue.fish', 'Run once'],
   ],
   async run({ args: [wanted = ''], commands, out }) {
     const shell = shells.find(name => name === wanted);
     if (!shell) {
-      throw inputError(`There is no completion for "${wanted}".`, { next: `Name one of ${shells.join(', ')}.` });
+      throw inputError(`Unknown shell "${wanted}".`, {
+        next: `${didYouMean(wanted, shells)}Name one of ${shells.join(', ')}.`,
+      });
     }
     const known = commands.map(command => ({ ...command, flags: [...(command.flags ?? []), { name: 'json' }] }));
     const settings = allOptions().flatMap(({ spec: { flag, choices } }): Flag[] =>

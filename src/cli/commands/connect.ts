@@ -5,14 +5,14 @@ import { serverEnvironment } from '../command/environment.ts';
 export const connect = defineCommand({
   name: 'connect',
   group: 'Server',
-  summary: 'Connect one MCP client to the shared daemon, starting it if needed',
+  summary: 'Connect one MCP client to the daemon, started if needed',
   flags: [
     flag('url <address>', 'Daemon URL, such as http://127.0.0.1:8765 (default: the local daemon)'),
     flag('running', 'Connect only if a daemon is already running'),
   ],
   examples: [
-    ['polylogue connect', 'what hosts start in the place of polylogue'],
-    ['polylogue connect --url https://models.example', 'by a daemon elsewhere; its token is in POLYLOGUE_TOKEN'],
+    ['polylogue connect', "Command for a host's configuration"],
+    ['polylogue connect --url https://models.example', 'Use a daemon elsewhere; POLYLOGUE_TOKEN holds its token'],
   ],
   async run({ config, environment, env, flags, launch }) {
     const { args } = serverEnvironment({ config, env, copied: [], refers: true });

@@ -6,8 +6,8 @@ const stances = ['for', 'against', 'neutral'] as const;
 
 export const consensus = defineCommand({
   name: 'consensus',
-  group: 'Ask models',
-  summary: 'Have several models judge a proposal and compare their verdicts',
+  group: 'Ask',
+  summary: 'Have several models judge a proposal; compare verdicts',
   usage: '[proposal...]',
   flags: [
     flag('models <list>', 'Comma-separated models (default: three from different vendors)', { repeat: true }),
@@ -21,10 +21,16 @@ export const consensus = defineCommand({
     flag('continue <id>', 'Store the verdicts in a thread: its ID, or last'),
   ],
   examples: [
-    ['polylogue consensus "Should we move sessions to Redis?"', 'three models of different vendors'],
-    ['polylogue consensus "Split the parser?" --file src/parse.ts --rounds 2', 'about a file, in two rounds'],
-    ['polylogue consensus "Adopt gRPC?" --models o3,opus,flash --max-cost 0.50', 'a panel and a limit'],
-    ['polylogue consensus "Adopt gRPC?" --for o3 --against opus --neutral flash', 'models with given sides'],
+    ['polylogue consensus "Should we move sessions to Redis?"', 'Ask three models of different vendors'],
+    [
+      'polylogue consensus "Split the parser?" --file src/parse.ts --rounds 2',
+      'Include a file; let models revise once',
+    ],
+    [
+      'polylogue consensus "Adopt gRPC?" --models o3,opus,flash --max-cost 0.50',
+      'Choose the models and limit the cost',
+    ],
+    ['polylogue consensus "Adopt gRPC?" --for o3 --against opus --neutral flash', 'Give each model a side'],
   ],
   async run(context) {
     const { flags } = context;

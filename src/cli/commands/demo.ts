@@ -140,8 +140,8 @@ export const demo = defineCommand({
   group: 'Setup',
   summary: 'Show on a sample project what models receive; no key needed',
   examples: [
-    ['polylogue demo', 'two tools, a restart, an edited file and two vendors in one conversation'],
-    ['polylogue demo --json', 'the same as one document'],
+    ['polylogue demo', 'Two tools, a restart, an edit and two vendors in one thread'],
+    ['polylogue demo --json', 'Print the account as JSON'],
   ],
   async run(context) {
     const place = await mkdtemp(join(tmpdir(), 'polylogue-demo-'));

@@ -16,8 +16,8 @@ import { askLine } from './agent.ts';
 
 export const diagnose = defineCommand({
   name: 'diagnose',
-  group: 'Ask models',
-  summary: 'Explain a failure from piped error output and propose a patch',
+  group: 'Ask',
+  summary: 'Explain a failure from piped error output; propose a patch',
   usage: '[command...]',
   flags: [
     flag('file <path>', 'Related file not named in the output (repeatable)', { repeat: true }),
@@ -28,9 +28,9 @@ export const diagnose = defineCommand({
     continueFlag,
   ],
   examples: [
-    ['npm test 2>&1 | polylogue diagnose npm test', 'why do the tests fail?'],
-    ['polylogue diagnose --continue last --apply', 'apply the patch of the last diagnosis, after asking'],
-    ['cat crash.log | polylogue diagnose --json', 'the whole reply, for programs'],
+    ['npm test 2>&1 | polylogue diagnose npm test', 'Explain why the tests fail'],
+    ['polylogue diagnose --continue last --apply', 'Apply the patch of the newest diagnosis, after asking'],
+    ['cat crash.log | polylogue diagnose --json', 'Print the full reply as JSON'],
   ],
   async run(context) {
     const { flags, out } = context;

@@ -11,7 +11,7 @@ type Format = (typeof formats)[number];
 
 export const exportThread = defineCommand({
   name: 'export',
-  group: 'Threads and search',
+  group: 'Threads',
   summary: 'Export a thread to a file',
   usage: '<id>',
   words: ['last'],
@@ -23,9 +23,9 @@ export const exportThread = defineCommand({
     flag('overwrite', 'Replace an existing file'),
   ],
   examples: [
-    ['polylogue export last --output talk.html', 'the newest conversation, for a browser'],
-    ['polylogue export ID > talk.jsonl', 'to be imported on another machine'],
-    ['polylogue export ID --format md | less', 'to read here'],
+    ['polylogue export last --output talk.html', 'Write the newest thread for a browser'],
+    ['polylogue export ID > talk.jsonl', 'Write a file that "polylogue import" reads'],
+    ['polylogue export ID --format md | less', 'Read it in the terminal'],
   ],
   async run(context) {
     const [id = ''] = context.args;

@@ -8,13 +8,13 @@ const reportEvery = 100;
 
 export const importThread = defineCommand({
   name: 'import',
-  group: 'Threads and search',
+  group: 'Threads',
   summary: 'Import a thread from a JSONL export',
   usage: '<file>',
   flags: [flag('as-new', 'Import under a new ID, keeping any existing thread')],
   examples: [
-    ['polylogue import talk.jsonl', 'continues it under its old ID'],
-    ['polylogue import talk.jsonl --as-new', 'a copy next to the existing one'],
+    ['polylogue import talk.jsonl', 'Keep its ID'],
+    ['polylogue import talk.jsonl --as-new', 'Import it as a copy with a new ID'],
   ],
   async run(context) {
     const { out, environment } = context;

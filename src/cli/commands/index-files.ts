@@ -7,12 +7,12 @@ const skipsShown = 20;
 
 export const indexFiles = defineCommand({
   name: 'index',
-  group: 'Threads and search',
+  group: 'Search',
   summary: "Update the project's search index (changed files only)",
   flags: [flag('rebuild', 'Rebuild the index from scratch')],
   examples: [
-    ['polylogue index', 'what use_search and "polylogue search" do by themselves'],
-    ['polylogue index --rebuild', 'from the beginning'],
+    ['polylogue index', 'Searches also do this automatically'],
+    ['polylogue index --rebuild', 'Start over'],
   ],
   async run(context) {
     const { out, flags, environment } = context;

@@ -2,6 +2,7 @@ import type { Product } from '../../app/app.ts';
 import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
+import { didYouMean } from '../../core/text.ts';
 import { type CommandContext, defineCommand, flag, isOn, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 
@@ -9,16 +10,16 @@ type Provider = Awaited<ReturnType<Product['models']['providers']>>[number];
 
 export const models = defineCommand({
   name: 'models',
-  group: 'Models and costs',
+  group: 'Models',
   summary: 'List available models by provider',
   usage: '[refresh]',
   words: ['refresh'],
   flags: [flag('provider <id>', 'Show only this provider'), flag('all', 'Include providers without a key')],
   examples: [
-    ['polylogue models', 'what can be asked now'],
-    ['polylogue models --all', 'what could be, with more keys'],
-    ['polylogue models --provider openai --json', 'one provider, for programs'],
-    ['polylogue models refresh', 'fetches context windows and prices from models.dev again'],
+    ['polylogue models', 'Models you can ask now'],
+    ['polylogue models --all', 'Include providers without a key'],
+    ['polylogue models --provider openai --json', 'Print one provider as JSON'],
+    ['polylogue models refresh', 'Fetch context windows and prices from models.dev'],
   ],
   run: context =>
     openProduct(context, async ({ product, signal }) => {
@@ -33,16 +34,15 @@ export const models = defineCommand({
       }
       if (word !== undefined) {
         throw inputError(`Unknown argument "${word}".`, {
-          next: 'Run "polylogue models" or "polylogue models refresh".',
+          next: `${didYouMean(word, ['refresh'])}Run "polylogue models" or "polylogue models refresh".`,
         });
       }
       const all = await product.models.providers({ fresh: true });
       const id = textFlag(context.flags, 'provider');
       const chosen = id === undefined ? all : all.filter(provider => provider.id === id);
-      if (chosen.length === 0) {
-        throw inputError(`Unknown provider "${id}".`, {
-          next: `Name one of ${all.map(provider => provider.id).join(', ')}.`,
-        });
+      if (id !== undefined && chosen.length === 0) {
+        const ids = all.map(provider => provider.id);
+        throw inputError(`Unknown provider "${id}".`, { next: `${didYouMean(id, ids)}Name one of ${ids.join(', ')}.` });
       }
       // What needs no key and may not be asked here is nobody's concern.
       const isWanted = isOn(context.flags, 'all') || id !== undefined;

@@ -6,7 +6,7 @@ import { runTool, writtenText } from '../command/run-tool.ts';
 
 export const prompt = defineCommand({
   name: 'prompt',
-  group: 'Ask models',
+  group: 'Ask',
   summary: 'Send one prompt to several models; nothing is stored',
   usage: '[text...]',
   flags: [
@@ -16,9 +16,9 @@ export const prompt = defineCommand({
     flag('overwrite', 'Replace existing files in --output-dir'),
   ],
   examples: [
-    ['polylogue prompt "Name a risk" --models openai:gpt-5,google:gemini-2.5-pro', 'ask two models'],
-    ['git diff | polylogue prompt "Review this"', 'piped input is included'],
-    ['polylogue prompt --file question.md --output-dir answers', 'a file in, a file out for each model'],
+    ['polylogue prompt "Name a risk" --models openai:gpt-5,google:gemini-2.5-pro', 'Ask two models'],
+    ['git diff | polylogue prompt "Review this"', 'Include piped input'],
+    ['polylogue prompt --file question.md --output-dir answers', 'Read a file, write one file for each model'],
   ],
   async run(context) {
     const { tool, args } = await callOf(context);

@@ -14,8 +14,8 @@ const maxEntries = 1_000;
 
 export const replay = defineCommand({
   name: 'replay',
-  group: 'Threads and search',
-  summary: 'Show recorded model requests and responses (needs COMMS_LOG)',
+  group: 'Threads',
+  summary: 'Show recorded model requests and responses (COMMS_LOG)',
   usage: '[exchange]',
   words: ['last'],
   flags: [
@@ -25,10 +25,10 @@ export const replay = defineCommand({
     flag('send', 'Send the exchange again to the same model; this costs money'),
   ],
   examples: [
-    ['polylogue replay', 'the newest exchanges'],
-    ['polylogue replay last', 'the newest one, question and answer; an id of the list for another one'],
-    ['polylogue replay ID --json', 'all that is known of it'],
-    ['polylogue replay ID --send', 'the same question again'],
+    ['polylogue replay', 'List the newest exchanges'],
+    ['polylogue replay last', 'Show the newest exchange'],
+    ['polylogue replay ID --json', 'Print everything recorded about it'],
+    ['polylogue replay ID --send', 'Send the request again'],
   ],
   async run(context) {
     const { args, flags } = context;

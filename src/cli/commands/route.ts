@@ -12,8 +12,8 @@ const nobody = 2;
 
 export const route = defineCommand({
   name: 'route',
-  group: 'Models and costs',
-  summary: 'Show which models would answer a prompt, and why, without asking',
+  group: 'Models',
+  summary: 'Show which models would answer a prompt, without asking',
   usage: '[prompt...]',
   flags: [
     flag('tool <name>', 'Tool to simulate (default: chat)'),
@@ -25,9 +25,9 @@ export const route = defineCommand({
     flag('ask-model', 'Let a small model classify the prompt if the rules cannot'),
   ],
   examples: [
-    ['polylogue route "What is new in Go?"', 'who would answer a chat'],
-    ['polylogue route --tool codereview --file src --explain', 'with every rule, and who was left out'],
-    ['polylogue route "Read it" --file contract.pdf --json', 'for programs'],
+    ['polylogue route "What is new in Go?"', 'Show the models that would answer a chat'],
+    ['polylogue route --tool codereview --file src --explain', 'Show every rule and each excluded model'],
+    ['polylogue route "Read it" --file contract.pdf --json', 'Print JSON'],
   ],
   async run(context) {
     const { flags, out } = context;

@@ -10,13 +10,13 @@ const linesShown = 3;
 
 export const search = defineCommand({
   name: 'search',
-  group: 'Threads and search',
+  group: 'Search',
   summary: 'Search the project for code and text about a topic',
   usage: '[text...]',
   flags: [flag('limit <number>', `Maximum number of places, up to ${maxResults} (default: ${usual})`)],
   examples: [
-    ['polylogue search where are secrets masked', 'a question in plain words'],
-    ['polylogue search createSandbox --limit 3 --json', 'a name; one document'],
+    ['polylogue search where are secrets masked', 'Ask in plain words'],
+    ['polylogue search createSandbox --limit 3 --json', 'Search for a name; print JSON'],
   ],
   async run(context) {
     const { args, flags, out, environment } = context;

@@ -7,7 +7,7 @@ import { type CommandContext, defineCommand, flag, isOn, numberFlag, textFlag } 
 export const serve = defineCommand({
   name: 'serve',
   group: 'Server',
-  summary: 'Run a daemon for many clients: HTTP, WebSocket and dashboard',
+  summary: 'Run a daemon for many clients: HTTP, WebSocket, dashboard',
   flags: [
     flag('host <address>', 'Address to listen on (default: POLYLOGUE_HOST, else 127.0.0.1)'),
     flag('port <number>', 'Port to listen on; 0 picks a free one (default: POLYLOGUE_PORT, else 8765)'),
@@ -15,12 +15,9 @@ export const serve = defineCommand({
     flag('no-token', 'Let every program of this machine in, without a token'),
   ],
   examples: [
-    [
-      'polylogue serve',
-      'MCP at http://127.0.0.1:8765/mcp, the dashboard at http://127.0.0.1:8765/, with a token that it makes',
-    ],
-    ['POLYLOGUE_TOKEN=… polylogue serve --host 0.0.0.0', 'for other machines too: a token is a must then'],
-    ['polylogue serve --port 0 --offline', 'a free port and built-in models, to try it'],
+    ['polylogue serve', 'MCP at http://127.0.0.1:8765/mcp, dashboard at http://127.0.0.1:8765/'],
+    ['POLYLOGUE_TOKEN=… polylogue serve --host 0.0.0.0', 'Serve other machines too; requires a token'],
+    ['polylogue serve --port 0 --offline', 'Use a free port and built-in models, to try it'],
   ],
   async run(context) {
     const { environment } = context;

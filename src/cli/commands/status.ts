@@ -13,9 +13,9 @@ export const status = defineCommand({
   summary: 'Show whether a daemon is running for this data directory',
   flags: [flag('port <number>', 'Only the daemon on this port, of any data directory')],
   examples: [
-    ['polylogue status', 'the daemons that "polylogue serve" started; 0 when one is ready, else 1'],
-    ['polylogue status --port 9000', 'the one on this port'],
-    ['polylogue status --json', 'machine-readable status'],
+    ['polylogue status', 'All daemons; exits with 0 when one is ready, else 1'],
+    ['polylogue status --port 9000', 'The daemon on this port'],
+    ['polylogue status --json', 'Print JSON'],
   ],
   async run(context) {
     const port = numberFlag(context.flags, 'port', { min: 1, max: 65_535 });

@@ -9,8 +9,8 @@ export const stdio = defineCommand({
   group: 'Server',
   summary: 'Serve one MCP client over stdio (default)',
   examples: [
-    ['polylogue', 'what hosts start'],
-    ['polylogue stdio --offline', 'with built-in models, without any key'],
+    ['polylogue', 'Command that hosts start'],
+    ['polylogue stdio --offline', 'Use built-in models; no key needed'],
   ],
   async run({ config, environment }) {
     const onError = (error: Error) => environment.writeError(`polylogue: ${error.message}\n`);

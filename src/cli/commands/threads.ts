@@ -1,5 +1,6 @@
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, recordsIn } from '../../core/json.ts';
+import { didYouMean } from '../../core/text.ts';
 import { type CommandContext, defineCommand, flag, isOn, numberFlag, textFlag } from '../command/command.ts';
 import { openProduct, showFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
@@ -12,8 +13,8 @@ const units: Readonly<Record<string, number>> = { h: hourMs, d: 24 * hourMs, w: 
 
 export const threads = defineCommand({
   name: 'threads',
-  group: 'Threads and search',
-  summary: `Manage stored threads: ${actions.join(', ')}`,
+  group: 'Threads',
+  summary: 'List, search, read, fork, delete or prune stored threads',
   usage: '[action] [rest...]',
   words: actions,
   flags: [
@@ -25,13 +26,13 @@ export const threads = defineCommand({
     flag('dry-run', 'prune: show what would be deleted'),
   ],
   examples: [
-    ['polylogue threads', 'those of this project, the newest first'],
-    ['polylogue threads search race condition', 'turns in which all these words occur'],
-    ['polylogue threads read last', 'a whole conversation; an id instead of last for another one'],
-    ['polylogue threads sent last', 'which model got which files'],
-    ['polylogue threads fork ID --turn 4', 'another way on from turn 4'],
-    ['polylogue threads delete ID --yes', 'permanently'],
-    ['polylogue threads prune --older-than 30d --dry-run', 'what of all projects would go'],
+    ['polylogue threads', "List this project's threads, newest first"],
+    ['polylogue threads search race condition', 'Find turns that contain all these words'],
+    ['polylogue threads read last', 'Read the newest thread in full'],
+    ['polylogue threads sent last', 'Show which model received which files'],
+    ['polylogue threads fork ID --turn 4', 'Continue separately from turn 4'],
+    ['polylogue threads delete ID --yes', 'Delete a thread permanently'],
+    ['polylogue threads prune --older-than 30d --dry-run', 'Show what would be deleted in all projects'],
   ],
   async run(context) {
     refuseStray(context);
@@ -77,7 +78,9 @@ function refuseStray({ args: [action = 'list', ...rest], flags }: CommandContext
 function argumentsOf({ args, flags }: CommandContext): Record<string, unknown> {
   const [action = 'list', ...rest] = args;
   if (!actions.includes(action)) {
-    throw inputError(`Unknown action "${action}".`, { next: `Name one of ${actions.join(', ')}.` });
+    throw inputError(`Unknown action "${action}".`, {
+      next: `${didYouMean(action, actions)}Name one of ${actions.join(', ')}.`,
+    });
   }
   const onThread = action !== 'list' && action !== 'search';
   if (onThread && rest.length !== 1) {

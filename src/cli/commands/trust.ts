@@ -8,8 +8,8 @@ export const trust = defineCommand({
   summary: "Trust a directory's .env to set options (not URLs or roots)",
   usage: '[directory]',
   examples: [
-    ['polylogue trust', 'the working directory'],
-    ['polylogue trust ~/project', 'another one'],
+    ['polylogue trust', 'Trust the working directory'],
+    ['polylogue trust ~/project', 'Trust another directory'],
   ],
   async run({ args, config, environment, out }) {
     const real = trustDirectory(config.home, resolve(environment.cwd, args[0] ?? '.'));

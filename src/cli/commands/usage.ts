@@ -24,17 +24,17 @@ const choices = [...spendKeys, 'kind'] as const;
 
 export const usage = defineCommand({
   name: 'usage',
-  group: 'Models and costs',
-  summary: 'Show calls, tokens and cost by day, model, provider, tool or thread',
+  group: 'Models',
+  summary: 'Show calls, tokens and cost by day, model, tool or thread',
   flags: [
     flag('days <number>', `Days to include, up to today in UTC (default: ${usualDays})`),
     flag('by <word>', 'Group by (default: day); `kind` splits answers, searches, caches, embeddings', { choices }),
   ],
   examples: [
-    ['polylogue usage', 'the last 30 days, day by day'],
-    ['polylogue usage --days 1 --by model', 'who was asked today'],
-    ['polylogue usage --by kind', 'other costs: searches, caches, embeddings'],
-    ['polylogue usage --days 365 --by provider --json', 'a year, for programs'],
+    ['polylogue usage', 'The last 30 days, by day'],
+    ['polylogue usage --days 1 --by model', 'Today, by model'],
+    ['polylogue usage --by kind', 'Include searches, caches and embeddings'],
+    ['polylogue usage --days 365 --by provider --json', 'A year, as JSON'],
   ],
   async run(context) {
     const { flags } = context;

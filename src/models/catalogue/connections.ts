@@ -1,4 +1,5 @@
 import { AppError, asError, configError, isAppError } from '../../core/errors.ts';
+import { didYouMean } from '../../core/text.ts';
 import type { ConnectContext, Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { withoutKeys } from '../resilience/errors.ts';
 
@@ -57,7 +58,7 @@ export function createConnections(
       throw new AppError('input', `Unknown provider "${providerId}".`, {
         code: 'PROVIDER_NOT_FOUND',
         class: 'provider',
-        next: `Name one of ${([...byId.keys()]).join(', ')}.`,
+        next: `${didYouMean(providerId, byId.keys())}Name one of ${([...byId.keys()]).join(', ')}.`,
         provider: providerId,
       });
     const own = Object.hasOwn(settingsById, providerId) ? settingsById[providerId] : undefined;

@@ -1,5 +1,6 @@
 import { AppError, configError, inputError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
+import { didYouMean } from '../../core/text.ts';
 import { plainModel } from '../provider.ts';
 import { type EligibleModels, interpretationsOf, nearestNames } from './eligible-models.ts';
 import { knownSuffixes, makerSlugs, type Suffixed, sameModel, splitSuffix } from './names.ts';
@@ -181,7 +182,7 @@ export function unknownProviderError(eligible: EligibleModels, name: string): Ap
   return new AppError('input', `Unknown provider "${name}".`, {
     code: 'PROVIDER_NOT_FOUND',
     class: 'unknown',
-    next: `Configured providers: ${ids.join(', ')}. Use one of them, or a model name without a provider.${more}`,
+    next: `${didYouMean(name, ids)}Configured providers: ${ids.join(', ')}. Use one of them, or a model name without a provider.${more}`,
   });
 }
 

@@ -71,7 +71,7 @@ describe('polylogue chat', () => {
       'last',
     );
     expect(code).toBe(1);
-    expect(out).toContain('Unknown command "/fiel". Did you mean /file?');
+    expect(out).toContain('Unknown command "/fiel". Did you mean "/file"?');
     expect(err).toMatch(/401[\s\S]*OPENAI_API_KEY/);
     expect(out).toContain('/help shows the commands.');
     expect(asked().at(-1)?.canonical).toContain('What is alpha?');

@@ -70,7 +70,7 @@ describe('polylogue doctor', () => {
     const summaries = wrong.findings.filter(({ what }) => what === 'COMPACTION_MODEL');
     expect(summaries.map(({ state }) => state)).toContain('warn');
     expect(summaries.find(({ state }) => state === 'warn')?.text).toContain('nothing-like-it');
-    expect(wrong.out).toContain('unknown provider \\"opnai\\"; known providers:');
+    expect(wrong.out).toContain('unknown provider \\"opnai\\". Did you mean \\"openai\\"? Known providers:');
     // What the vendor lists now is known, whatever the catalogue says.
     const names = wrong.findings.filter(({ text }) => text.startsWith('OPENAI_ALLOWED_MODELS:'));
     expect(names.map(({ text }) => text)).toEqual([expect.stringMatching(/"gtp-5".* is gpt-5\.$/)]);
