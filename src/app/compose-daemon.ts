@@ -151,13 +151,9 @@ const turnOf = ({ turns }: Thread, seq: number): Thread['turns'][number] | undef
 const isReadOnly = ({ config }: DashboardSources, { permissions }: Caller): boolean =>
   permissions.readOnly || exposurePolicy(config.values.app).readOnly;
 
-async function providersOf({ models, calls }: DashboardSources): Promise<ProviderView[]> {
+async function providersOf({ models }: DashboardSources): Promise<ProviderView[]> {
   const [providers, health] = await Promise.all([models.capabilities(), models.health()]);
-  return providers.map(provider => ({
-    ...provider,
-    hours: calls.hours(provider.id),
-    health: health.filter(each => each.provider === provider.id),
-  }));
+  return providers.map(provider => ({ ...provider, health: health.filter(each => each.provider === provider.id) }));
 }
 
 async function savedIn({ models }: DashboardSources, rows: readonly SpendRow[]): Promise<number> {

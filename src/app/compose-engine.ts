@@ -70,6 +70,7 @@ export function composeEngine(parts: EngineParts) {
     askModel: meter.ask,
     reserve: meter.reserve,
     leftToSpend: meter.left,
+    attempts: meter.attempts,
     classify: createClassifier({ ask: meter.ask, route: models.route, state, mode: values.aiManager }),
     webSearch: searchSettings(values),
     admit: createRateLimits(context.limits.rates, state, clock),

@@ -1,7 +1,7 @@
 import { jsonrepair } from 'jsonrepair';
 import { type AppError, bugError, type ErrorCode, type ErrorKind, isAppError } from '../core/errors.ts';
 import { isRecord, type Json, type JsonObject, jsonOf, textsIn } from '../core/json.ts';
-import type { Thread, ThreadTotals } from '../core/thread.ts';
+import type { AttemptRecord, Thread, ThreadTotals } from '../core/thread.ts';
 import type { KeptReply, UserQuestion } from '../core/tool-host.ts';
 import {
   type Fee,
@@ -13,7 +13,6 @@ import {
   roundedUsd,
   type Usage,
 } from '../core/usage.ts';
-import type { AttemptRecord } from '../models/ask-model.ts';
 import type { Bill } from '../models/budget.ts';
 import type { AnsweredCall, FileReport, ParsedCall, SummaryCost } from './call-record.ts';
 

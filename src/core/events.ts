@@ -1,6 +1,6 @@
 import type { ErrorCode, FaultScope } from './errors.ts';
+import type { AttemptRecord } from './thread.ts';
 import type { CallerTrace } from './tool-host.ts';
-import type { Usage } from './usage.ts';
 
 /** What happened, told to whoever watches. Texts are masked before any sink writes them. */
 export type AppEvent =
@@ -29,31 +29,21 @@ export type AppEvent =
       /** Why it failed, in the words of the reply. */
       reason?: string;
     }
-  | {
+  | (Omit<AttemptRecord, 'at' | 'outcome'> & {
       type: 'model.attempt';
       reqId: string;
       /** Counted from 1 within the call. */
       attempt: number;
       tool: string;
-      provider: string;
-      model: string;
-      elapsedMs: number;
-      /** `skipped`: it was not asked, because of its breaker or because too many were waiting. */
-      outcome: 'ok' | 'retry' | 'failed' | 'skipped' | 'cancelled';
-      class?: string;
+      outcome: AttemptRecord['outcome'] | 'cancelled';
       status?: number;
-      usage?: Usage;
-      /** US dollars; absent: it told no usage, or nobody knows the price. */
-      costUsd?: number;
       /** Milliseconds until the next attempt, when there is one. */
       nextInMs?: number;
       /** Why the model wrote no more; absent: it did not come to an end. */
       finish?: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
       /** Id of the thread that it is asked for. */
       thread?: string;
-      /** What comes now: `retry`, the next candidate as `provider:model`, or `none`. */
-      next?: string;
-    }
+    })
   | {
       /** Something at a provider is asked no more, tried again, or asked as usual. */
       type: 'breaker.change';

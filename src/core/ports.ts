@@ -111,6 +111,8 @@ export interface WatchedCall {
   client?: string;
   /** Epoch milliseconds. */
   startedAt: number;
+  /** True: it is made of what its thread keeps, and has no ID. */
+  stored?: true;
   /** Absent while it runs. */
   endedAt?: number;
   /** Absent: its arguments were not understood (yet), or its reader may not use threads. */
@@ -128,18 +130,6 @@ export interface WatchedCalls {
   find(owner: string, reqId: string): WatchedCall | undefined;
   /** Calls `listener` with the id of each call of this owner of which there is news, until `signal` is aborted. */
   subscribe(owner: string, listener: (reqId: string) => void, signal: AbortSignal): void;
-  /** Of the last seven days, oldest first; hours without an attempt are left out. */
-  hours(provider: string): readonly VendorHour[];
-}
-
-/** The attempts of this process at one provider within one hour, whoever's they were. */
-export interface VendorHour {
-  /** Epoch milliseconds of its beginning. */
-  hour: number;
-  attempts: number;
-  failures: number;
-  /** Milliseconds of those that did not fail, in all. */
-  elapsedMs: number;
 }
 
 /** A text whose secrets were replaced by stable placeholders, and how many of each kind were. */

@@ -111,10 +111,33 @@ export interface Turn {
 /** The `toolName` of a turn that stands in the place of one that was damaged on the disk, and says so. */
 export const damagedTool = 'damaged';
 
-/** A turn as it is read back, with how its exchange ended. */
-export interface StoredTurn extends Turn {
-  status: ExchangeStatus;
+/** One attempt at a model, as replies and the store keep it. */
+export interface AttemptRecord {
+  provider: string;
+  model: string;
+  /** `skipped`: it was not asked, because of its breaker or because too many were waiting. */
+  outcome: 'ok' | 'retry' | 'failed' | 'skipped';
+  class?: string;
+  /** Epoch milliseconds of its end. */
+  at: number;
+  elapsedMs: number;
+  /** What it is billed for; absent: nothing. */
+  usage?: Usage;
+  /** US dollars; absent: nothing, or nobody knows. */
+  costUsd?: number;
+  /** What came then: `retry`, the next candidate as `provider:model`, or `none`. */
+  next?: string;
 }
+
+/** How an exchange ended, and the attempts at models that it took. */
+export interface ExchangeEnd {
+  status: ExchangeStatus;
+  /** Absent: none, or nobody kept them. */
+  attempts?: readonly AttemptRecord[];
+}
+
+/** A turn as it is read back, with how its exchange ended. */
+export interface StoredTurn extends Turn, ExchangeEnd {}
 
 /** A turn that is kept in the prompt, but not whole. */
 export interface Trim {

@@ -60,7 +60,7 @@ interface Spent {
 export function spendByKind(rows: readonly Spent[]): KindSum[] {
   const fees = rows.reduce<Fees | undefined>((sum, { usage }) => addFees(sum, usage.fees), undefined);
   // Whether a model was asked; what else vendors do uses no tokens of a model.
-  const answered = rows.filter(({ usage }) => usage.input + usage.output > 0 || usage.fees === undefined);
+  const answered = rows.filter(({ calls, usage }) => calls > 0 && (usage.input + usage.output > 0 || !usage.fees));
   const total = (of: (row: Spent) => number) => answered.reduce((sum, row) => sum + of(row), 0);
   const usd = Math.max(
     0,
@@ -170,16 +170,38 @@ export interface SpendEntry {
   usage: Usage;
   /** US dollars; absent: nobody knows. */
   costUsd?: number;
+  /** The attempt that it stands for; one in vain is no call. Absent: it is told by other entries. */
+  attempt?: { isFailed: boolean; ms: number };
 }
 
+/** Attempts at one model within an hour; `ms`: how long those took in all that did not fail. */
+export type Tries = Record<'attempts' | 'failures' | 'ms', number>;
+
+/** By hour of a day, in UTC. */
+type TriesByHour = Record<string, Tries>;
+
+export const addTries = (a: TriesByHour, b: TriesByHour): TriesByHour => ({
+  ...a,
+  ...Object.fromEntries(Object.entries(b).map(([hour, tries]) => [hour, sumTries([tries, a[hour] ?? noTries])])),
+});
+
+const noTries: Tries = { attempts: 0, failures: 0, ms: 0 };
+
+export const sumTries = (all: readonly Tries[]): Tries =>
+  all.reduce(
+    (a, b) => ({ attempts: a.attempts + b.attempts, failures: a.failures + b.failures, ms: a.ms + b.ms }),
+    noTries,
+  );
+
 /** The sum of all questions of one day with the same owner, tool, model and thread. */
-export interface SpendRow extends Omit<SpendEntry, 'at' | 'costUsd'> {
+export interface SpendRow extends Omit<SpendEntry, 'at' | 'costUsd' | 'attempt'> {
   /** `2026-01-31`, in UTC. */
   day: string;
   calls: number;
   /** Calls among them whose cost nobody knows; `costUsd` is the sum of the others. */
   unpriced: number;
   costUsd: number;
+  tries?: TriesByHour;
 }
 
 /** The day of the ledger that a time belongs to. */
@@ -197,7 +219,8 @@ export interface SpendSum extends Pick<SpendRow, 'calls' | 'unpriced' | 'usage' 
 
 /** Sums by one of the ledger's columns: days in their order, anything else the dearest first. */
 export function spendBy(rows: readonly SpendRow[], by: SpendKey): SpendSum[] {
-  const sums = [...Map.groupBy(rows, row => keyOf(row, by))].map(([key, group]) => ({ key, ...spendTotal(group) }));
+  const paid = rows.filter(({ calls }) => calls > 0);
+  const sums = [...Map.groupBy(paid, row => keyOf(row, by))].map(([key, group]) => ({ key, ...spendTotal(group) }));
   return sums.sort((a, b) => (by === 'day' ? 0 : b.costUsd - a.costUsd) || (a.key < b.key ? -1 : 1));
 }
 

@@ -97,13 +97,13 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
     });
     const parts: readonly SaidPart[] = answer.said ?? [{ type: 'text', text: answer.text }];
     const said = await masked(services, thread.id, { role: 'assistant', section: 'turn', parts: [], said: parts });
-    const { warnings } = await storeAnswer(services, { tool }, exchange, {
+    const { warnings } = await storeAnswer(services, { tool, reqId }, exchange, {
       ...factsOf(answer),
       content: contentOf(said),
     });
     return { ...answer, warnings: [...answer.warnings, ...warnings], continuationId: thread.id };
   } catch (error) {
-    if (!exchange.isOver) await closeExchange(services, pending, request.signal);
+    if (!exchange.isOver) await closeExchange(services, pending, { reqId, signal: request.signal });
     throw error;
   }
 }

@@ -3,7 +3,7 @@ import type { ThreadId } from '../core/ids.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Message, SaidPart } from '../core/message.ts';
 import type { Candidate, ModelInfo } from '../core/model.ts';
-import type { Citation } from '../core/thread.ts';
+import type { AttemptRecord, Citation } from '../core/thread.ts';
 import type { Usage } from '../core/usage.ts';
 
 /** Time limits of one call, in milliseconds. */
@@ -84,6 +84,8 @@ export interface ModelQuestion {
   onText?: (delta: string) => void;
   /** Told of an attempt that failed and was charged for all the same, at once; the answer's own usage is in the answer. */
   onWaste?: (waste: Waste) => void;
+  /** Told of each attempt once it is over. */
+  onAttempt?: (attempt: AttemptRecord) => void;
   /** Told of the text as it arrives, for progress alone: a retry may begin it anew. */
   onProgress?: (delta: string) => void;
 }
@@ -94,15 +96,6 @@ export interface Waste {
   usage: Usage;
   /** US dollars; absent: the model has no known price. */
   costUsd?: number;
-}
-
-export interface AttemptRecord {
-  provider: string;
-  model: string;
-  /** `skipped`: it was not asked, because of its breaker or because too many were waiting. */
-  outcome: 'ok' | 'retry' | 'failed' | 'skipped';
-  class?: string;
-  elapsedMs: number;
 }
 
 export interface ModelAnswer {

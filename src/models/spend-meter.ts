@@ -1,6 +1,8 @@
+import type { ModelInfo } from '../core/model.ts';
 import { type Clock, type Emit, type Random, warnFrom } from '../core/ports.ts';
 import type { SpendLedger } from '../core/spend-ledger.ts';
-import { dayOf, feesUsd, type SpendEntry } from '../core/usage.ts';
+import type { AttemptRecord } from '../core/thread.ts';
+import { dayOf, feesUsd, noUsage, type SpendEntry } from '../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from './ask-model.ts';
 import {
   type Bill,
@@ -31,6 +33,8 @@ export interface CallSpend {
   autoUsed: number;
   /** What vendors billed so far; absent: nothing. */
   billed?: Bill;
+  /** At models, in their order. */
+  attempts: AttemptRecord[];
   /** Gets what the call may have cost by the end of a question, before that is asked. */
   tell?: ((usd: number) => void) | undefined;
 }
@@ -105,7 +109,7 @@ export class SpendLimits {
   /** The money of a call that wants to spend no more than `maxCostUsd`; anything but a number: no limit of its own. */
   account(maxCostUsd?: unknown): CallSpend {
     const limit = callLimit(this.parts.caps.perRequest, maxCostUsd);
-    return { used: 0, autoUsed: 0, ...(limit && { limit }) };
+    return { used: 0, autoUsed: 0, attempts: [], ...(limit && { limit }) };
   }
 
   /** What the tightest limit leaves; infinite: there is none. What earlier calls did not need is free by then. */
@@ -282,6 +286,8 @@ export interface ReservedQuestion {
   release(): void;
 }
 
+type Spent = Pick<SpendEntry, 'usage' | 'costUsd' | 'attempt'> & { model: Pick<ModelInfo, 'provider' | 'id'> };
+
 /** Stands before the models: nobody is asked for more than may be spent, and what was spent is written down once. */
 export type Meter = ReturnType<typeof createMeter>;
 
@@ -293,11 +299,10 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
   const accountOf = (reqId: string) => accounts.get(reqId) ?? limits.account();
   const costOf = ({ costUsd, model }: Waste) => costUsd ?? (pricing.isLocal(model.provider) ? 0 : undefined);
 
-  function entryOf({ payer, tool }: ModelQuestion, { model, usage, costUsd }: Waste): SpendEntry | undefined {
-    if (!payer) return undefined;
-    const { provider, id } = model;
-    return { ...payer, at: clock.now(), tool, provider, model: id, usage, ...(costUsd !== undefined && { costUsd }) };
-  }
+  const record = ({ payer, tool }: ModelQuestion, { model, usage, costUsd, attempt }: Spent, hold?: string) => {
+    const what = { tool, provider: model.provider, model: model.id, usage, costUsd, attempt };
+    void limits.record(payer && { ...payer, at: clock.now(), ...what }, hold);
+  };
 
   /** The question with what was reserved as its limit, and attempts that failed counted as they happen. */
   function watched({ question, payment, held }: QuestionReservation): ModelQuestion {
@@ -307,32 +312,37 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
       question.onWaste?.(waste);
       const costUsd = costOf(waste);
       bill(payment.account, waste.usage, costUsd);
-      limits.record(entryOf(question, { ...waste, costUsd }));
+      record(question, { ...waste, costUsd });
       if (!costUsd) return;
       limits.charge(payment, costUsd);
       wasted += costUsd;
       // What was reserved is enough for one attempt; the limits may have no more.
       if (held && limits.isPassed(payment, held, wasted)) stop.abort(refuseRetry(waste));
     };
-    if (!held) return { ...question, onWaste };
+    const onAttempt = (attempt: AttemptRecord) => {
+      payment.account.attempts.push(attempt);
+      const { provider, model: id, outcome, elapsedMs: ms } = attempt;
+      const isFailed = outcome !== 'ok' && outcome !== 'skipped' && attempt.class !== 'cancelled';
+      // What it was billed for is told by itself; one that succeeded stands in the entry of its answer.
+      if (isFailed) record(question, { model: { provider, id }, usage: noUsage, attempt: { isFailed, ms } });
+    };
+    if (!held) return { ...question, onWaste, onAttempt };
     const signal = AbortSignal.any([question.signal, stop.signal]);
-    return { ...question, onWaste, maxOutputTokens: held.maxOutputTokens, signal };
+    return { ...question, onWaste, onAttempt, maxOutputTokens: held.maxOutputTokens, signal };
   }
 
   async function askReserved(reserved: QuestionReservation): Promise<ModelAnswer> {
     const { question, payment, held } = reserved;
-    let answer: ModelAnswer;
-    try {
-      answer = await ask(watched(reserved));
-    } catch (error) {
+    const answer = await ask(watched(reserved)).catch(error => {
       // A vendor may go on charging for what was given up on: it counts as reserved.
       if (held && !isInterrupted(error)) limits.release(payment, held);
       throw error;
-    }
+    });
     const costUsd = costOf(answer);
     if (held) limits.charge(payment, (costUsd ?? feesUsd(answer.usage.fees)) - held.usd);
     bill(payment.account, answer.usage, costUsd);
-    limits.record(entryOf(question, { ...answer, costUsd }), held?.id);
+    const ms = answer.attempts.findLast(({ outcome }) => outcome === 'ok')?.elapsedMs;
+    record(question, { ...answer, costUsd, ...(ms !== undefined && { attempt: { isFailed: false, ms } }) }, held?.id);
     // The usual limit leaves room for any usual answer: it is only worth a word where it cut one.
     const matters = held?.limited !== 'AUTO_COST_LIMIT' || answer.finish.kind === 'length';
     return held?.limited && matters ? withWarning(answer, held) : answer;
@@ -374,6 +384,8 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
       accounts.delete(reqId);
       return billed;
     },
+    /** Attempts at models that the call made so far; those that it made elsewhere may be put there too. */
+    attempts: (reqId: string) => accountOf(reqId).attempts,
     /** What the tightest limit leaves for questions of this call whose model nobody names; infinite: there is no limit. */
     left: (reqId: string, payer: ModelQuestion['payer']) =>
       limits.left({ payer, account: accountOf(reqId), auto: true }),

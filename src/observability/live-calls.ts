@@ -1,4 +1,4 @@
-import type { Recent, RecentEvent, VendorHour, WatchedCall, WatchedCalls } from '../core/ports.ts';
+import type { Recent, RecentEvent, WatchedCall, WatchedCalls } from '../core/ports.ts';
 import type { Observation, Sink } from './event-bus.ts';
 
 /** What is kept; more than that is forgotten, the oldest calls that ended first. */
@@ -16,7 +16,6 @@ export function createLiveCallsSink(
 ): Sink & { calls: WatchedCalls; recent: Recent } {
   const followed = new Map<string, Followed>();
   const listeners = new Map<string, Set<(reqId: string) => void>>();
-  const hours = createVendorHours();
   let size = 0;
 
   function begin({ at, event }: RecentEvent): void {
@@ -69,7 +68,6 @@ export function createLiveCallsSink(
       const news = new Map<string, string>();
       for (const observation of observations) {
         begin(observation);
-        hours.count(observation);
         const call = followed.get(observation.event.reqId ?? '');
         if (!call) continue;
         add(call, observation);
@@ -88,7 +86,6 @@ export function createLiveCallsSink(
       return limit < 1 ? [] : found.sort((a, b) => a.at - b.at).slice(-limit);
     },
     calls: {
-      hours: hours.of,
       list: owner => ofOwner(owner).sort(runningFirst),
       find(owner, reqId) {
         const call = followed.get(reqId);
@@ -108,28 +105,6 @@ export function createLiveCallsSink(
         );
       },
     },
-  };
-}
-
-const hourMs = 3_600_000;
-
-const keptHours = 7 * 24;
-
-/** How long attempts took and how many failed, by provider and hour. */
-function createVendorHours() {
-  const vendors = new Map<string, VendorHour[]>();
-  return {
-    count({ at, event }: RecentEvent): void {
-      if (event.type !== 'model.attempt' || event.outcome === 'skipped' || event.outcome === 'cancelled') return;
-      const hour = Math.floor(at / hourMs) * hourMs;
-      const own = (vendors.get(event.provider) ?? []).filter(each => each.hour > hour - keptHours * hourMs);
-      const found = own.find(each => each.hour === hour) ?? { hour, attempts: 0, failures: 0, elapsedMs: 0 };
-      found.attempts++;
-      if (event.outcome === 'ok') found.elapsedMs += event.elapsedMs;
-      else found.failures++;
-      vendors.set(event.provider, [...own.filter(each => each !== found), found]);
-    },
-    of: (provider: string): readonly VendorHour[] => vendors.get(provider) ?? [],
   };
 }
 

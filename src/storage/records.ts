@@ -4,8 +4,8 @@ import type { ExchangeId, JobId, Sha256, ThreadId } from '../core/ids.ts';
 import type { Job } from '../core/job.ts';
 import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { SpendHold, SpendUsed } from '../core/spend-ledger.ts';
-import type { Compaction, ExchangeStatus, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
-import { addUsage, dayOf, feesUsd, type SpendEntry, type SpendRow } from '../core/usage.ts';
+import type { Compaction, ExchangeEnd, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
+import { addTries, addUsage, dayOf, feesUsd, type SpendEntry, type SpendRow } from '../core/usage.ts';
 import type { JobEnd, ListQuery, Lookup, ThreadChange, Unused } from './store.ts';
 
 export function refuseExistingJob(id: JobId): never {
@@ -24,10 +24,14 @@ const dayMs = 24 * 3_600_000;
 /** The day that many days before a time. */
 export const daysBefore = (now: number, days: number): string => dayOf(now - days * dayMs);
 
-/** A row with a single call. Where nobody knows what its tokens cost, its fees count all the same. */
-export function rowOf({ at, costUsd, ...entry }: SpendEntry): SpendRow {
+/** A row with a single call, or an attempt in vain at one. Where nobody knows what its tokens cost, its fees count all the same. */
+export function rowOf({ at, costUsd, attempt, ...entry }: SpendEntry): SpendRow {
   const known = costUsd ?? feesUsd(entry.usage.fees);
-  return { ...entry, day: dayOf(at), calls: 1, unpriced: costUsd === undefined ? 1 : 0, costUsd: known };
+  const calls = attempt?.isFailed ? 0 : 1;
+  const one = attempt && { attempts: 1, failures: 1 - calls, ms: attempt.ms * calls };
+  const tries = one && { [new Date(at).getUTCHours()]: one };
+  const unpriced = costUsd === undefined ? calls : 0;
+  return { ...entry, ...(tries && { tries }), day: dayOf(at), calls, unpriced, costUsd: known };
 }
 
 /** What tells a row from all others. */
@@ -40,6 +44,7 @@ export const sumOf = (row: SpendRow, other: SpendRow): SpendRow => ({
   unpriced: row.unpriced + other.unpriced,
   usage: addUsage(row.usage, other.usage),
   costUsd: row.costUsd + other.costUsd,
+  ...((row.tries ?? other.tries) && { tries: addTries(row.tries ?? {}, other.tries ?? {}) }),
 });
 
 const fitsUnder = (usd: number, limit = Number.POSITIVE_INFINITY): boolean => usd <= limit + rounding;
@@ -48,7 +53,8 @@ const fitsUnder = (usd: number, limit = Number.POSITIVE_INFINITY): boolean => us
 export const fits = ({ usd, dayLimit, threadLimit }: SpendHold, used: SpendUsed): boolean =>
   fitsUnder(usd + used.day, dayLimit) && fitsUnder(usd + used.thread, threadLimit);
 
-export const withoutThread = ({ thread: _, ...row }: SpendRow): SpendRow => row;
+/** What stays of a row whose thread is gone, a week later: the hours are not asked for any more. */
+export const withoutThread = ({ thread: _thread, tries: _tries, ...row }: SpendRow): SpendRow => row;
 
 export type GoneLookup = Extract<Lookup<never>, { state: 'expired' | 'deleted' }>;
 
@@ -181,7 +187,7 @@ export type StoredRecord =
   | { kind: 'origin'; origin: Origin }
   | { kind: 'head'; head: HeadState }
   | { kind: 'turn'; thread: ThreadId; turn: Turn }
-  | { kind: 'exchange'; thread: ThreadId; id: ExchangeId; status: ExchangeStatus }
+  | ({ kind: 'exchange'; thread: ThreadId; id: ExchangeId } & ExchangeEnd)
   | { kind: 'compaction'; thread: ThreadId; compaction: Compaction }
   | { kind: 'workflow'; thread: ThreadId; tool: string; seq: number; state: WorkflowState }
   | { kind: 'tombstone'; id: ThreadId; state: 'expired' | 'deleted'; at: number }

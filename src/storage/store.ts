@@ -4,7 +4,7 @@ import type { JsonObject } from '../core/json.ts';
 import type { OptionSpec } from '../core/option.ts';
 import type { Clock, Random } from '../core/ports.ts';
 import type { SpendLedger } from '../core/spend-ledger.ts';
-import type { Compaction, ExchangeStatus, Thread, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
+import type { Compaction, ExchangeEnd, Thread, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
 
 /** What a store knows of an id. A tombstone tells an expired thread from one that never was. */
 export type Lookup<Found> =
@@ -24,8 +24,8 @@ export interface ThreadChange {
   holder?: string;
   /** New turns; their `seq` runs from `baseSeq + 1` without a gap. */
   turns?: Turn[];
-  /** Sets the status of an exchange, new or old. */
-  exchange?: { id: ExchangeId; status: ExchangeStatus };
+  /** Sets how an exchange ended, new or old. */
+  exchange?: ExchangeEnd & { id: ExchangeId };
   /** Replaces one tool's workflow state; null removes it. */
   workflow?: { tool: string; state: WorkflowState | null };
   compaction?: Compaction;

@@ -2,7 +2,7 @@ import { AppError, inputError, isAppError } from '../core/errors.ts';
 import { type ExchangeId, exchangeId, isThreadId, type ThreadId, threadId } from '../core/ids.ts';
 import { type Clock, type Emit, type Random, warnFrom } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
-import type { Compaction, ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../core/thread.ts';
+import type { Compaction, ExchangeEnd, StoredTurn, Thread, ThreadHead, Turn } from '../core/thread.ts';
 import type { Lookup, Store, ThreadChange } from '../storage/store.ts';
 import { createThreadLocks, type LeaseOptions, type WithThreadLock } from './locks.ts';
 
@@ -178,9 +178,10 @@ export interface ThreadsOptions extends Omit<LeaseOptions, 'holder'> {
 }
 
 /** What an exchange adds to its thread, before or after the model answers. */
-export interface Addition extends Pick<ThreadChange, 'blobs' | 'workflow' | 'compaction' | 'tokens' | 'costUsd'> {
+export interface Addition
+  extends ExchangeEnd,
+    Pick<ThreadChange, 'blobs' | 'workflow' | 'compaction' | 'tokens' | 'costUsd'> {
   turns: Turn[];
-  status: ExchangeStatus;
 }
 
 export type Threads = ReturnType<typeof createThreads>;
@@ -209,8 +210,8 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     return { baseSeq: thread.seq, holder, updatedAt: now, expiresAt: now + lifetimeMs };
   }
 
-  function changeOf(seq: number, id: ExchangeId, { status, ...rest }: Addition): ThreadChange {
-    return { ...touch({ seq }), ...rest, exchange: { id, status } };
+  function changeOf(seq: number, id: ExchangeId, { status, attempts, ...rest }: Addition): ThreadChange {
+    return { ...touch({ seq }), ...rest, exchange: { id, status, ...(attempts && { attempts }) } };
   }
 
   function newHead(
@@ -308,8 +309,8 @@ const headOf = ({ turns: _turns, compactions: _compactions, workflows: _workflow
 
 function withChange(thread: Thread, change: ThreadChange, seq: number): Thread {
   const { exchange, workflow, compaction } = change;
-  const status = exchange?.status ?? 'done';
-  const turns = thread.turns.map(turn => (turn.exchange === exchange?.id ? { ...turn, status } : turn));
+  const { id: _, ...end } = exchange ?? { status: 'done' };
+  const turns = thread.turns.map(turn => (turn.exchange === exchange?.id ? { ...turn, ...end } : turn));
   const workflows = { ...thread.workflows };
   if (workflow?.state === null) delete workflows[workflow.tool];
   else if (workflow) workflows[workflow.tool] = workflow.state;
@@ -318,7 +319,7 @@ function withChange(thread: Thread, change: ThreadChange, seq: number): Thread {
     seq,
     updatedAt: change.updatedAt,
     expiresAt: change.expiresAt,
-    turns: [...turns, ...(change.turns ?? []).map(turn => ({ ...turn, status }))],
+    turns: [...turns, ...(change.turns ?? []).map(turn => ({ ...turn, ...end }))],
     compactions: compaction ? [...thread.compactions, compaction] : thread.compactions,
     workflows,
     totals: {

@@ -69,6 +69,19 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
       expect(await used({ thread })).toEqual({ day: 1.26, thread: 0.25 });
     });
 
+    it('counts attempts by the hour, those in vain as no calls, until their thread is gone', async () => {
+      const thread = newThreadId();
+      const failed = { usage: noUsage, costUsd: undefined, attempt: { isFailed: true, ms: 900 } };
+      await store.spend.add(entryOf({ thread, attempt: { isFailed: false, ms: 30 } }));
+      await store.spend.add(entryOf({ thread, ...failed }));
+      await store.spend.add(entryOf({ thread, at: start + hour, attempt: { isFailed: false, ms: 50 } }));
+      const at = new Date(start).getUTCHours();
+      const tries = { [at]: { attempts: 2, failures: 1, ms: 30 }, [at + 1]: { attempts: 1, failures: 0, ms: 50 } };
+      expect(await rows()).toMatchObject([{ calls: 2, unpriced: 0, costUsd: 0.5, tries }]);
+      await store.prune(start + (spendThreadDays + 1) * 24 * hour);
+      expect(await rows()).toEqual([expect.not.objectContaining({ tries: expect.anything() })]);
+    });
+
     it('never puts more aside than a limit leaves, however many ask at once', async () => {
       await store.spend.add(entryOf({ costUsd: 0.4 }));
       const asked = Array.from({ length: 20 }, () => store.spend.hold(holdOf(0.1, { dayLimit: 1 })));

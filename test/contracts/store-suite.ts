@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FileRecord } from '../../src/core/file.ts';
 import type { ThreadId } from '../../src/core/ids.ts';
 import type { JsonObject } from '../../src/core/json.ts';
-import type { Compaction, Thread } from '../../src/core/thread.ts';
+import type { AttemptRecord, Compaction, Thread } from '../../src/core/thread.ts';
 import type { Store } from '../../src/storage/store.ts';
 import {
   changeOf,
@@ -274,6 +274,38 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
           await store.commit(id, changeOf(1, { exchange: { id: exchange, status } }));
           expect((await live(store, id)).turns[0]?.status).toBe(status);
         }
+      });
+
+      it('keep the attempts that they took, with each of their turns', async () => {
+        const { id } = await threadWith(store, []);
+        const exchange = newExchangeId();
+        const failed: AttemptRecord = {
+          provider: 'a',
+          model: 'm',
+          outcome: 'failed',
+          class: 'auth',
+          at: start,
+          elapsedMs: 5,
+          next: 'b:n',
+        };
+        const usage = { input: 9, output: 2, reasoning: 0, cacheRead: 0, cacheWrite: 0 };
+        const ok: AttemptRecord = {
+          provider: 'b',
+          model: 'n',
+          outcome: 'ok',
+          at: start + 9,
+          elapsedMs: 4,
+          usage,
+          costUsd: 0.5,
+          next: 'none',
+        };
+        const attempts = [failed, ok];
+        await store.commit(id, changeOf(0, { turns: [turnOf(1, { exchange })] }));
+        await store.commit(
+          id,
+          changeOf(1, { turns: [turnOf(2, { exchange })], exchange: { id: exchange, status: 'done', attempts } }),
+        );
+        expect((await live(store, id)).turns.map(turn => turn.attempts)).toEqual([attempts, attempts]);
       });
 
       it('pass their status to turns that join them', async () => {

@@ -136,7 +136,7 @@ export async function inExchange(
   exchange: Exchange,
   steps: () => Promise<Reply>,
 ): Promise<Reply> {
-  const { tool, reqId, signal } = call;
+  const { tool, reqId } = call;
   try {
     return await steps();
   } catch (error) {
@@ -145,7 +145,7 @@ export async function inExchange(
       services.emit({ type: 'warning', reqId, where: tool.name, message });
     }
     const { pending, isOver, local } = exchange;
-    if (pending && !isOver) await closeExchange(services, pending, signal);
+    if (pending && !isOver) await closeExchange(services, pending, call);
     const offer = pending && {
       continuation_id: pending.thread.id,
       continuation_offer: continuationOffer(pending.thread, services.maxTurns, pending.sent),
@@ -156,13 +156,13 @@ export async function inExchange(
 
 /** Marks an exchange that got no answer. */
 export async function closeExchange(
-  { threads, emit }: CallServices,
+  { threads, emit, attempts }: CallServices,
   { thread, turn }: PendingExchange,
-  signal: AbortSignal,
+  { reqId, signal }: Pick<ParsedCall, 'reqId' | 'signal'>,
 ): Promise<void> {
-  const status = signal.aborted ? 'interrupted' : 'failed';
+  const end = { status: signal.aborted ? 'interrupted' : 'failed', attempts: attempts(reqId) } as const;
   // The next use of the thread closes a pending exchange. The caller gets the first error, not this one.
-  await threads.add(thread, turn.exchange, { turns: [], status }).catch(warnFrom(emit, 'store'));
+  await threads.add(thread, turn.exchange, { turns: [], ...end }).catch(warnFrom(emit, 'store'));
 }
 
 /** What the model of a call is asked: who may answer, and with which prompt. */
@@ -277,7 +277,7 @@ export type StoredAnswer = Pick<Turn, 'content' | 'modelProvider' | 'modelName' 
  */
 export async function storeAnswer(
   services: CallServices,
-  call: NamedCall,
+  call: NamedCall & Pick<ParsedCall, 'reqId'>,
   exchange: Exchange,
   { workflow, tokens, costUsd, ...own }: StoredAnswer,
 ): Promise<PendingExchange & { warnings: string[] }> {
@@ -286,7 +286,8 @@ export async function storeAnswer(
   exchange.isOver = true;
   const { turn, thread, sent } = pending;
   const answer = turnOf(services, call, { seq: turn.seq + 1, role: 'assistant', exchange: turn.exchange, ...own });
-  const addition = { turns: [answer], status: 'done' as const, workflow, tokens, costUsd };
+  const attempts = services.attempts(call.reqId);
+  const addition = { turns: [answer], status: 'done' as const, attempts, workflow, tokens, costUsd };
   try {
     return { turn: answer, thread: await services.threads.add(thread, turn.exchange, addition), sent, warnings: [] };
   } catch (error) {

@@ -28,6 +28,8 @@ export interface CallServices {
   route(request: ModelRequest): Promise<Resolution>;
   /** US dollars that the limits on costs leave for the models of a call that nobody names. */
   leftToSpend: Meter['left'];
+  /** Attempts at models that a call made so far. */
+  attempts: Meter['attempts'];
   /** Asks a small model what a question is about, where the rules of routing leave that open. */
   classify: Classify;
   webSearch: SearchSettings;

@@ -2,17 +2,10 @@ import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, bugError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, ExchangeNote, LogExchange, Random } from '../../core/ports.ts';
-import type { Citation } from '../../core/thread.ts';
+import type { AttemptRecord, Citation } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import { costOf, type Fees, noUsage, type Usage } from '../../core/usage.ts';
-import {
-  type AttemptRecord,
-  type CallLimits,
-  fullWindow,
-  type ModelAnswer,
-  type ModelQuestion,
-  pausedTurn,
-} from '../ask-model.ts';
+import { type CallLimits, fullWindow, type ModelAnswer, type ModelQuestion, pausedTurn } from '../ask-model.ts';
 import { promptTokens } from '../budget.ts';
 import { type Connection, plainModel } from '../provider.ts';
 import type { Resilience } from '../resilience/policy.ts';
@@ -257,14 +250,16 @@ export function recordAttempt(
   const { provider, id: model } = last.candidate.model;
   const cancelled = outcome === 'cancelled';
   const failureClass = cancelled ? 'cancelled' : last.error?.details.class;
-  run.attempts.push({ provider, model, outcome: cancelled ? 'failed' : outcome, class: failureClass, elapsedMs });
+  const costUsd = last.costUsd ?? (last.usage && costOf(last.usage, last.candidate.model.price));
+  const follows = outcome === 'retry' ? 'retry' : next ? `${next.model.provider}:${next.model.id}` : 'none';
+  const facts = { provider, model, class: failureClass, elapsedMs, usage: last.usage, costUsd, next: follows };
+  const kept = { ...facts, outcome: cancelled ? 'failed' : outcome, at: run.parts.clock.now() } as const;
+  run.attempts.push(kept);
+  run.question.onAttempt?.(kept);
   const { reqId, tool, payer } = run.question;
   const { status } = last.error?.details ?? {};
-  const event = { reqId, attempt: run.attempts.length, tool, provider, model, elapsedMs, outcome, class: failureClass };
-  const follows = outcome === 'retry' ? 'retry' : next ? `${next.model.provider}:${next.model.id}` : 'none';
-  const costUsd = last.costUsd ?? (last.usage && costOf(last.usage, last.candidate.model.price));
-  const ended = { usage: last.usage, costUsd, finish: last.finish?.kind };
-  run.parts.emit({ type: 'model.attempt', ...event, thread: payer?.thread, status, ...ended, nextInMs, next: follows });
+  const event = { ...facts, reqId, attempt: run.attempts.length, tool, outcome, finish: last.finish?.kind };
+  run.parts.emit({ type: 'model.attempt', ...event, thread: payer?.thread, status, nextInMs });
   // The text of a broken attempt may yet be the answer.
   if (outcome !== 'ok' && last !== run.broken) reportWaste(run, last);
 }

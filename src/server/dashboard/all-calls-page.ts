@@ -1,4 +1,5 @@
-import type { StoredTurn, Thread } from '../../core/thread.ts';
+import type { RecentEvent, WatchedCall } from '../../core/ports.ts';
+import type { AttemptRecord, StoredTurn, Thread } from '../../core/thread.ts';
 import { type CallRow, callTable, outcomes, rowOf } from './calls-page.ts';
 import type { ThreadsData } from './data.ts';
 import { empty, filterForm, html, type Markup, maxFilterLength, pager } from './html.ts';
@@ -20,7 +21,7 @@ export async function allCallsPage({ url, own, now }: Visit): Promise<Page> {
   const isLast = found.length <= page * perPage;
   const oldest = { before: String(now + 1) };
   const shown = isOlder
-    ? own.threads && (await older(own.threads, { url, kept, wanted }))
+    ? own.threads && (await older(own.threads, { url, kept, wanted, now }))
     : {
         rows: found.slice((page - 1) * perPage, page * perPage),
         next: isLast ? own.threads && oldest : { page: String(page + 1) },
@@ -66,6 +67,7 @@ interface Older {
   /** Calls that were shown before. */
   kept: readonly CallRow[];
   wanted: ReturnType<typeof wantedOf>;
+  now: number;
   /** The cursor; absent: that of the address. */
   after?: string;
   rounds?: number;
@@ -79,7 +81,7 @@ async function older(
   threads: ThreadsData,
   asked: Older,
 ): Promise<{ rows: CallRow[]; next: { before: string } | undefined }> {
-  const { url, kept, wanted, after, rounds = maxRounds } = asked;
+  const { url, kept, wanted, now, after, rounds = maxRounds } = asked;
   const text = (url.searchParams.get('q') ?? '').slice(0, maxFilterLength).trim();
   const query = { limit: threadsPerPage, ...cursorOf(after ?? url.searchParams.get('before')) };
   const heads =
@@ -95,7 +97,8 @@ async function older(
     );
   const rows = found
     .flatMap(thread => (thread ? exchangesOf(thread) : []))
-    .filter(({ row, answer }) => wanted(row, answer?.content) && !isKept(row))
+    .map(call => ({ row: rowOf(call, now), answer: call.answer }))
+    .filter(({ row, answer }) => wanted(row, answer) && !isKept(row))
     .map(({ row }) => row)
     .sort((a, b) => b.startedAt - a.startedAt);
   const last = heads.length === threadsPerPage ? heads.at(-1) : undefined;
@@ -105,38 +108,49 @@ async function older(
   return { rows, next: before === undefined ? undefined : { before } };
 }
 
-const ends = {
-  done: { mood: 'good', outcome: 'done' },
-  pending: { mood: 'busy', outcome: 'running' },
-  failed: { mood: 'bad', outcome: 'failed' },
-  interrupted: { mood: 'warn', outcome: 'cancelled' },
-} as const;
-
-/** What a thread knows of its calls: one for each exchange. */
-export function exchangesOf({
-  id,
-  workspace,
-  turns,
-  parent,
-}: Thread): { row: CallRow; answer: StoredTurn | undefined }[] {
+/** What a thread knows of its calls: one for each exchange, with the attempts that it took. */
+export function exchangesOf({ id, owner, workspace, turns, parent }: Thread): (WatchedCall & { answer: string })[] {
   // What a fork begins with is its parent's.
   const ofThis = turns.filter(({ seq }) => seq > (parent?.seq ?? 0));
   return [...Map.groupBy(ofThis, ({ exchange }) => exchange).values()].flatMap(own => {
     const [first] = own;
-    const answer = own.findLast(({ role }) => role === 'assistant');
-    if (!first) return [];
-    const { usage, costUsd = 0, latencyMs = 0 } = answer?.modelMetadata ?? {};
-    const facts = {
-      ...ends[first.status],
-      stage: '',
-      models: answer?.modelName === undefined ? [] : [`${answer.modelProvider}:${answer.modelName}`],
-      attempts: usage ? 1 : 0,
-      tokens: usage ? usage.input + usage.output : 0,
-      costUsd,
-      tookMs: latencyMs,
-    };
-    const about = { text: first.content, workspace, thread: id };
-    const href = `/threads/${id}?from=${first.seq}#turn-${first.seq}`;
-    return [{ row: { tool: first.toolName, startedAt: first.timestamp, href, about, facts }, answer }];
+    const last = own.at(-1);
+    if (!first || !last) return [];
+    const { toolName: tool, timestamp: startedAt, status, exchange } = first;
+    const attempts = first.attempts ?? attemptIn(last);
+    const about = { text: first.content, workspace, thread: id, seq: first.seq - 1 };
+    const endedAt = Math.max(last.timestamp, ...attempts.map(({ at }) => at));
+    const around = { reqId: exchange, tool };
+    const events = attempts.map(({ at, ...facts }, index): RecentEvent => {
+      return { at, event: { ...facts, ...around, type: 'model.attempt', attempt: index + 1 } };
+    });
+    const code = status === 'done' ? undefined : status === 'interrupted' ? 'CANCELLED' : 'API_ERROR';
+    const end = { ...around, code, type: 'call.end', status, elapsedMs: endedAt - startedAt } as const;
+    if (status !== 'pending') events.push({ at: endedAt, event: end });
+    const over = status !== 'pending' && { endedAt };
+    return [{ ...around, stored: true, owner, startedAt, ...over, events, omitted: 0, about, answer: last.content }];
   });
+}
+
+/** What an answer says of itself that was stored without its attempts. */
+function attemptIn({
+  modelProvider: provider,
+  modelName: model,
+  modelMetadata,
+  timestamp: at,
+}: StoredTurn): AttemptRecord[] {
+  const { usage, costUsd, latencyMs: elapsedMs = 0 } = modelMetadata ?? {};
+  if (provider === undefined || model === undefined) return [];
+  return [
+    {
+      provider,
+      model,
+      outcome: 'ok',
+      next: 'none',
+      at,
+      elapsedMs,
+      ...(usage && { usage }),
+      ...(costUsd !== undefined && { costUsd }),
+    },
+  ];
 }

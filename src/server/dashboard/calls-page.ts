@@ -98,11 +98,11 @@ const shownPaths = 12;
 
 /** One call from its beginning to its end. */
 export async function callPage(visit: Visit, call: WatchedCall): Promise<Page> {
-  const isRunning = call.endedAt === undefined;
+  const isRunning = call.endedAt === undefined && !call.stored;
   return {
     title: `${line(call.tool, 60)} call`,
-    place: '/',
-    body: html`<p class="small"><a href="/">← Live calls</a></p>
+    place: call.stored ? '/calls' : '/',
+    body: html`<p class="small">${call.stored ? html`<a href="/calls">← Calls</a>` : html`<a href="/">← Live calls</a>`}</p>
 <div class="row apart"><h1>${line(call.tool, 60)}</h1>${isRunning && html`<span class="connection" data-connection="off" role="status">disconnected</span>`}</div>
 <div${isRunning && html` data-live="/calls/${call.reqId}/live"`}>${await callPart(visit, call)}</div>`,
   };
@@ -120,7 +120,7 @@ export async function callPart(visit: Visit, call: WatchedCall): Promise<Markup>
     ['Attempts', amount(sum.attempts)],
     ['Tokens', amount(sum.tokens)],
     ['Cost', dollars(sum.costUsd)],
-    ['Request', html`<code>${call.reqId}</code>`],
+    call.stored ? undefined : ['Request', html`<code>${call.reqId}</code>`],
   ])}
 ${await exchangePart(visit, call)}
 <section aria-labelledby="timeline"><h2 id="timeline">Timeline</h2>
@@ -171,9 +171,18 @@ export function rowOf(call: WatchedCall, now: number): CallRow {
   const { seq, thread, ...about } = call.about ?? { text: '', workspace: '' };
   // A call that fails before a model is asked leaves no new thread.
   const isStored =
-    seq || !events.some(({ event }) => event.type === 'call.end' && event.code) || events.some(isAttempt);
+    call.stored ||
+    seq ||
+    !events.some(({ event }) => event.type === 'call.end' && event.code) ||
+    events.some(isAttempt);
   const own = call.about && { ...about, ...(isStored && { thread }) };
-  return { tool, startedAt, href: `/calls/${reqId}`, about: own, facts: factsOf(call, now) };
+  return {
+    tool,
+    startedAt,
+    href: call.stored ? `/threads/${thread}/turns/${(seq ?? 0) + 1}/call` : `/calls/${reqId}`,
+    about: own,
+    facts: factsOf(call, now),
+  };
 }
 
 const projectOf = ({ workspace }: NonNullable<WatchedCall['about']>): Markup =>

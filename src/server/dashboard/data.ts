@@ -1,6 +1,6 @@
 import type { FaultScope } from '../../core/errors.ts';
 import type { ThreadId } from '../../core/ids.ts';
-import type { VendorHour, WatchedCall } from '../../core/ports.ts';
+import type { WatchedCall } from '../../core/ports.ts';
 import type { Thread, ThreadHead } from '../../core/thread.ts';
 import type { SpendRow } from '../../core/usage.ts';
 import type { Caller } from '../access/caller.ts';
@@ -118,8 +118,6 @@ export interface ProviderView {
   models: number;
   /** Seconds since its list of models was fetched; absent: it never was. */
   listedSecondsAgo?: number;
-  /** Attempts of this process, by hour. */
-  hours: readonly VendorHour[];
   /** What at least one of its models can. */
   can: Record<string, boolean>;
   /** What is known of how it does; empty where nothing was asked of it lately. */

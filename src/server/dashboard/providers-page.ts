@@ -1,5 +1,5 @@
 import { isThreadId } from '../../core/ids.ts';
-import { dayOf, dollars, type SpendRow, spendTotal } from '../../core/usage.ts';
+import { dayOf, dollars, type SpendRow, spendTotal, sumTries, type Tries } from '../../core/usage.ts';
 import { barChart } from './chart.ts';
 import type { CacheView, HealthView, ProviderView } from './data.ts';
 import {
@@ -54,8 +54,12 @@ const trouble = ({ health }: ProviderView): number => health.filter(({ state }) 
 
 function card(visit: Visit, provider: ProviderView, spent: readonly SpendRow[], tried?: Tried): Markup {
   const { now, own } = visit;
-  const { id, title, listedSecondsAgo, hours, local, models, endpoints, can, health } = provider;
-  const { costUsd, calls, usage } = spendTotal(spent.filter(row => row.provider === id));
+  const { id, title, listedSecondsAgo, local, models, endpoints, can, health } = provider;
+  const rows = spent.filter(row => row.provider === id);
+  const { costUsd, calls, usage } = spendTotal(rows);
+  const hours = rows.flatMap(({ day, tries = {} }) =>
+    Object.entries(tries).map(([hour, sum]): Hour => ({ ...sum, hour: Date.parse(day) + Number(hour) * 3_600_000 })),
+  );
   const abilities = Object.entries(can).flatMap(([name, has]) => (has ? [name] : []));
   return html`<article class="card" aria-labelledby="provider-${id}"><div class="row"><h2 id="provider-${id}" class="tight">${line(title, 80)}</h2>${overall(health)}${local && html`<span class="tag">local</span>`}<span class="soft small">${abilities.join(', ')}</span>${own.tryProvider && form(visit, '/providers', html`<input type="hidden" name="provider" value="${id}"><button aria-label="Try now: ${line(title, 80)}">Try now</button>`, 'aside')}</div>
 ${tried?.id === id && html`<p role="status">${pill(tried.mood, line(tried.text, 400))}</p>`}
@@ -72,8 +76,11 @@ ${facts([
 ${hours.length > 0 && html`<div class="columns low">${charts(hours, now)}</div>`}${health.length > 0 && html`<div class="health">${healthTable(title, health, now)}</div>`}</article>`;
 }
 
+/** `hour`: epoch milliseconds of its beginning. */
+type Hour = Tries & { hour: number };
+
 /** Latency and errors of the last day by hour, and of the last week by day. */
-function charts(hours: ProviderView['hours'], now: number): Child {
+function charts(hours: readonly Hour[], now: number): Child {
   const hourOf = (at: number) => `${new Date(at).toISOString().slice(11, 13)}:00 UTC`;
   const spans = [
     { title: 'last 24 h', count: 24, ms: 3_600_000, name: hourOf },
@@ -94,10 +101,9 @@ function charts(hours: ProviderView['hours'], now: number): Child {
   });
 }
 
-function sumOf(hours: ProviderView['hours']): { attempts: number; failures: number; latency: number } {
-  const total = (name: 'attempts' | 'failures' | 'elapsedMs') => hours.reduce((sum, each) => sum + each[name], 0);
-  const [attempts, failures] = [total('attempts'), total('failures')];
-  return { attempts, failures, latency: total('elapsedMs') / Math.max(1, attempts - failures) };
+function sumOf(hours: readonly Hour[]): { attempts: number; failures: number; latency: number } {
+  const { attempts, failures, ms } = sumTries(hours);
+  return { attempts, failures, latency: ms / Math.max(1, attempts - failures) };
 }
 
 function overall(health: readonly HealthView[]): Markup {

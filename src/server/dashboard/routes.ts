@@ -1,6 +1,6 @@
 import { inputError, isAppError } from '../../core/errors.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
-import { allCallsPage } from './all-calls-page.ts';
+import { allCallsPage, exchangesOf } from './all-calls-page.ts';
 import { callPage, callPart, livePage, livePart, runPage } from './calls-page.ts';
 import { exportForms, type ThreadsData } from './data.ts';
 import type { Markup } from './html.ts';
@@ -63,6 +63,10 @@ export const routes: readonly Route[] = [
   oneThread('/turns/N', ({ visit, parts }, threads, thread) => {
     const turn = turnOf(thread, parts[1]);
     return turn && turnPage(visit, threads, thread, turn);
+  }),
+  oneThread('/turns/N/call', ({ visit, parts }, _, thread) => {
+    const call = exchangesOf(thread).find(({ about }) => about?.seq === Number(parts[1]) - 1);
+    return call && callPage(visit, call);
   }),
   oneThread('/turns/N/files/N', async ({ parts }, threads, thread) => {
     const seq = Number(parts[1]);

@@ -36,7 +36,8 @@ ${rows.length === 0 ? html`<section>${empty('No spend in this period', 'Every mo
 
 async function periodOf({ url, own, now }: Visit) {
   const days = periods.find(period => String(period) === url.searchParams.get('days')) ?? usualPeriod;
-  return { days, rows: await own.spend(dayOf(now - (days - 1) * dayMs)) };
+  const rows = await own.spend(dayOf(now - (days - 1) * dayMs));
+  return { days, rows: rows.filter(({ calls }) => calls > 0) };
 }
 
 const gone = 'of threads that are gone, or without a thread';
@@ -52,24 +53,12 @@ async function inProjects({ own }: Visit, rows: readonly SpendRow[]): Promise<Sp
 export async function spendCsv(visit: Visit): Promise<Response> {
   const { days, rows } = await periodOf(visit);
   const projects = await inProjects(visit, rows);
-  const lines = rows.map(({ day, provider, model, tool, thread = '', calls, unpriced, costUsd, usage }, index) =>
-    [
-      day,
-      provider,
-      model,
-      tool,
-      projects[index]?.tool ?? '',
-      thread,
-      calls,
-      unpriced,
-      costUsd,
-      usage.input,
-      usage.cacheRead,
-      usage.output,
-    ]
-      .map(csvCell)
-      .join(','),
-  );
+  const lines = rows.map(({ day, provider, model, tool, thread = '', calls, unpriced, costUsd, usage }, index) => {
+    const { input, cacheRead, output } = usage;
+    const project = projects[index]?.tool ?? '';
+    const cells = [day, provider, model, tool, project, thread, calls, unpriced, costUsd, input, cacheRead, output];
+    return cells.map(csvCell).join(',');
+  });
   const head =
     'day,provider,model,tool,project,thread,questions,unpriced,cost_usd,input_tokens,cache_read_tokens,output_tokens';
   const bytes = new TextEncoder().encode([head, ...lines, ''].join('\r\n'));
@@ -105,7 +94,7 @@ async function dearest({ own, now }: Visit, rows: readonly SpendRow[], days: num
   for (const { key, costUsd } of spendBy(rows, 'thread').slice(0, maxRead)) {
     if (best.length === shownDearest && (best.at(-1)?.facts.costUsd ?? 0) >= costUsd) break;
     const thread = isThreadId(key) ? await own.threads?.read(key).catch(() => undefined) : undefined;
-    best = top([...best, ...(thread ? exchangesOf(thread).map(({ row }) => row) : [])]);
+    best = top([...best, ...(thread ? exchangesOf(thread).map(call => rowOf(call, now)) : [])]);
   }
   return best;
 }

@@ -1,5 +1,5 @@
 import { isAppError } from '../../core/errors.ts';
-import type { Sha256, ThreadId } from '../../core/ids.ts';
+import type { ExchangeId, Sha256, ThreadId } from '../../core/ids.ts';
 import type { Clock, Random } from '../../core/ports.ts';
 import {
   blobsOfTurns,
@@ -85,6 +85,9 @@ const searchedChars = 1_000_000;
 
 const statuses: readonly ExchangeStatus[] = ['pending', 'done', 'failed', 'interrupted'];
 
+/** Beside the status of an exchange, which scripts read. */
+const attemptsOf = (exchange: ExchangeId): string => `${exchange} attempts`;
+
 /** What `commitThread` takes: the name of each part, and two values. */
 export function changeParts(
   id: ThreadId,
@@ -99,6 +102,8 @@ export function changeParts(
     ['words', String(turn.seq), `${turn.exchange} ${distinctWords(turn.content)}`],
   ]);
   if (exchange) parts.push(['status', exchange.id, exchange.status]);
+  if (exchange?.attempts)
+    parts.push(['status', attemptsOf(exchange.id), packRecord({ kind: 'exchange', thread: id, ...exchange })]);
   if (compaction) parts.push(['summary', packRecord({ kind: 'compaction', thread: id, compaction }), '']);
   if (workflow?.state) {
     const { tool, state } = workflow;
@@ -145,7 +150,8 @@ function turnsOf(
     const record = unpackRecord(text, 'turn');
     const status = statuses.find(word => word === exchanges.get(record?.turn.exchange ?? ''));
     if (record?.thread !== id || record.turn.seq !== seq || !status) return damaged(id, `turn ${seq}`);
-    return { ...record.turn, status };
+    const { attempts } = unpackRecord(exchanges.get(attemptsOf(record.turn.exchange)) ?? '', 'exchange') ?? {};
+    return { ...record.turn, status, ...(attempts && { attempts }) };
   });
   return startSeq + turns.length === last ? turns : damaged(id, `turn ${startSeq + turns.length + 1}`);
 }

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { ExchangeId } from '../../core/ids.ts';
 import type {
   Compaction,
+  ExchangeEnd,
   ExchangeStatus,
   StoredTurn,
   Thread,
@@ -105,7 +106,7 @@ interface SeenThread {
   /** The newest record that was read. */
   last: number;
   turns: readonly StoredTurn[];
-  statuses: ReadonlyMap<ExchangeId, ExchangeStatus>;
+  ends: ReadonlyMap<ExchangeId, ExchangeEnd>;
   compactions: readonly Compaction[];
   bytes: number;
 }
@@ -127,7 +128,7 @@ export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, thread:
     const before = seen.get(id);
     if (before && before.seal === row?.seal) return before;
     const startSeq = recordOf(row, 'origin')?.origin.startSeq ?? damaged(id, 'its origin');
-    const nothing = { turns: [], statuses: new Map(), compactions: [], bytes: 0 };
+    const nothing = { turns: [], ends: new Map(), compactions: [], bytes: 0 };
     return { seal: String(row?.seal), startSeq, last: Number(row?.n), ...nothing };
   }
 
@@ -136,13 +137,13 @@ export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, thread:
     const before = begin(head, thread);
     let { last, bytes } = before;
     const found: Turn[] = [];
-    const statuses = new Map(before.statuses);
+    const ends = new Map(before.ends);
     const compactions = [...before.compactions];
     for (const row of newRecords.all(thread, before.last)) {
       const record = recordOf(row);
       // A damaged turn leaves a gap.
       if (record?.kind === 'turn' && record.thread === id) found.push(frozen(record.turn));
-      else if (record?.kind === 'exchange' && record.thread === id) statuses.set(record.id, record.status);
+      else if (record?.kind === 'exchange' && record.thread === id) ends.set(record.id, record);
       else if (record?.kind === 'compaction' && record.thread === id) compactions.push(record.compaction);
       else if (row.kind !== 'turn') return damaged(id, 'one of its records');
       last = Number(row.n);
@@ -159,12 +160,12 @@ export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, thread:
     }
     if (last === before.last) return before;
     const withStatus = (turn: Turn, known?: ExchangeStatus): StoredTurn | undefined => {
-      const status = statuses.get(turn.exchange) ?? 'pending';
-      return status === known ? undefined : Object.freeze({ ...turn, status });
+      const { status, attempts } = ends.get(turn.exchange) ?? { status: 'pending' };
+      return status === known ? undefined : Object.freeze({ ...turn, status, ...(attempts && { attempts }) });
     };
     const turns = before.turns.map(turn => withStatus(turn, turn.status) ?? turn);
     turns.push(...added.flatMap(turn => withStatus(turn) ?? []));
-    const now = { ...before, last, turns, statuses, compactions, bytes };
+    const now = { ...before, last, turns, ends, compactions, bytes };
     seen.keep(id, now, bytes);
     return now;
   }

@@ -25,7 +25,8 @@ export async function* exportJsonl({ thread, blob }: Exported): AsyncGenerator<s
   const { id, toolName, title, createdAt, updatedAt, totals, initialContext, turns } = thread;
   const startSeq = thread.seq - turns.length;
   yield line({ kind: 'head', head: { id, toolName, title, createdAt, updatedAt, totals, startSeq, initialContext } });
-  for (const turn of turns) // Where it is read, nobody is answering it any more.
+  // What its attempts took is the bookkeeping of who asked. Where it is read, nobody is answering it any more.
+  for (const { attempts: _, ...turn } of turns)
     yield line({ kind: 'turn', turn: turn.status === 'pending' ? { ...turn, status: 'interrupted' } : turn });
   for (const compaction of thread.compactions) yield line({ kind: 'compaction', compaction });
   for (const tool of Object.keys(thread.workflows).toSorted()) {

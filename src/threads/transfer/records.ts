@@ -144,7 +144,7 @@ const metadata = z.strictObject(
 );
 
 const turn = z.strictObject(
-  shapeOf<StoredTurn>()({
+  shapeOf<Omit<StoredTurn, 'attempts'>>()({
     seq: z.int().min(1),
     role: z.enum(['user', 'assistant']),
     status: z.enum(['pending', 'done', 'failed', 'interrupted']),

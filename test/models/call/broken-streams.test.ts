@@ -138,7 +138,8 @@ async function asking({ definition, settings, model }: WireCase, vendor: FakeVen
     progress: () => progress,
     async rows() {
       await meter.flush();
-      return store.spend.rows({ owner: 'local', from: dayOf(clock.now()) });
+      const all = await store.spend.rows({ owner: 'local', from: dayOf(clock.now()) });
+      return all.filter(({ calls }) => calls > 0);
     },
   };
 }

@@ -165,6 +165,7 @@ const spend: SpendRow[] = [
     calls: 1,
     unpriced: 1,
     costUsd: 5,
+    tries: { 0: { attempts: 1, failures: 1, ms: 1e300 } },
   },
 ];
 const view = { path: bad, extent: bad, language: 'diff', text: `+${bad}\n-${bad}\n@@ ${wide}` };
@@ -181,7 +182,6 @@ const providers: ProviderView[] = [
     endpoints: [bad, wide],
     models: 1,
     can: { [bad]: true },
-    hours: [{ hour: now, attempts: 1, failures: 1, elapsedMs: 1e300 }],
     health: [
       {
         scope: 'model',
@@ -204,7 +204,6 @@ const providers: ProviderView[] = [
     endpoints: [],
     models: 0,
     can: { tools: false },
-    hours: [{ hour: now, attempts: 1, failures: 1, elapsedMs: 1e300 }],
     health: [],
   },
 ];

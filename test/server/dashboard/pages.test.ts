@@ -347,7 +347,7 @@ describe('providers', () => {
     expect(page).toMatch(/aria-label="Errors, last 24 h\. 5 of \d+ attempts/);
     expect(page).toMatch(/aria-label="Latency, last 7 days\. \d+[^"]*ms on average/);
     const provider = { id: 'x', title: 'X', configured: true, local: false, endpoints: [], models: 3, can: {} };
-    const listed = { ...provider, listedSecondsAgo: 180, hours: [], health: [] };
+    const listed = { ...provider, listedSecondsAgo: 180, health: [] };
     const own = { providers: async () => [listed], caches: async () => [], spend: async () => [] };
     const visit = { own, now: Date.now() } as unknown as Visit;
     expect(readable(htmlText((await providersPage(visit)).body))).toContain('Models 3, listed 3 min ago');

@@ -2,8 +2,9 @@ import type { AgentMode } from '../../../calls/tool.ts';
 import type { Message } from '../../../core/message.ts';
 import type { Candidate } from '../../../core/model.ts';
 import type { Clock, Emit, Mask, Random } from '../../../core/ports.ts';
+import type { AttemptRecord } from '../../../core/thread.ts';
 import type { Usage } from '../../../core/usage.ts';
-import type { AskModel, AttemptRecord, CallLimits, ModelQuestion } from '../../../models/ask-model.ts';
+import type { AskModel, CallLimits, ModelQuestion } from '../../../models/ask-model.ts';
 import type { Mode } from '../mode.ts';
 import type { AgentTool, Approval } from './local-tools/agent-tool.ts';
 

@@ -200,6 +200,7 @@ async function work(parts: WorkParts, run: Run, call: ThreadedCall, services: Ca
       if (missing.length > 0) throw cannotContinue(run.id, `these of its tools are missing: ${missing.join(', ')}`);
       await parts.waitingRuns.claim(found);
       const { turn } = stored.call;
+      services.attempts(call.reqId).push(...stored.stopped.attempts);
       exchange.pending = await restoreRun(services.threads, { thread: call.thread, turn, sent: stored.sent });
       call.request.onThread?.({ id: found.thread, seq: exchange.pending.turn.seq - 1 });
       // The limit on the cost of one call holds for the run as a whole.
