@@ -22,11 +22,6 @@ const evidenceNames = ['error_context', 'runtime_info', 'previous_attempts'] as 
 
 const contexts = new Set(['thread', 'files', 'none']);
 
-interface NewerForm {
-  input: Record<string, unknown>;
-  warnings: string[];
-}
-
 /** Names beyond its fields that a tool understands. */
 export const olderNames = (tool: ToolDefinition): readonly string[] =>
   workflowOf(tool)?.expert ? [...questionNames, ...evidenceNames] : [];
@@ -39,7 +34,7 @@ export function upgradeArguments(
   tool: ToolDefinition,
   given: Record<string, unknown>,
   isField: (name: string) => boolean,
-): NewerForm {
+): { input: Record<string, unknown>; warnings: string[] } {
   if (olderNames(tool).length === 0) return { input: given, warnings: [] };
   const texts = olderTexts(given, isField);
   const rest = Object.fromEntries(Object.entries(given).filter(([name]) => !texts.has(name)));

@@ -279,13 +279,6 @@ function scopeOf(clock: Clock, payer: NonNullable<ModelQuestion['payer']>) {
   return { owner: payer.owner, day, now, ...(payer.thread && { thread: payer.thread }) };
 }
 
-/** A question whose worst cost is reserved. It is asked once, or given up. */
-export interface ReservedQuestion {
-  ask(changes?: Pick<ModelQuestion, 'limits'>): Promise<ModelAnswer>;
-  /** Frees what was reserved; does nothing once it was asked. */
-  release(): void;
-}
-
 type Spent = Pick<SpendEntry, 'usage' | 'costUsd' | 'attempt'> & { model: Pick<ModelInfo, 'provider' | 'id'> };
 
 /** Stands before the models: nobody is asked for more than may be spent, and what was spent is written down once. */
@@ -348,18 +341,19 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
     return held?.limited && matters ? withWarning(answer, held) : answer;
   }
 
-  /** Reserves what a question may cost, to be asked later. Rejects with LIMIT where the limits leave too little. */
-  async function reserve(given: ModelQuestion): Promise<ReservedQuestion> {
+  /** Reserves what a question may cost, to be asked once, or given up. Rejects with LIMIT where the limits leave too little. */
+  async function reserve(given: ModelQuestion) {
     const account = accountOf(given.reqId);
     const reserved = await limits.reserveFor(given, account);
     const { question, payment, held } = reserved;
     if (held) account.tell?.(account.used);
     let isOver = false;
     return {
-      ask(changes) {
+      ask(changes?: Pick<ModelQuestion, 'limits'>) {
         isOver = true;
         return askReserved({ ...reserved, question: { ...question, ...changes } });
       },
+      /** Frees what was reserved; does nothing once it was asked. */
       release() {
         if (held && !isOver) limits.release(payment, held);
         isOver = true;

@@ -1,4 +1,5 @@
-import { isRecord, type JsonObject } from '../core/json.ts';
+import { z } from 'zod';
+import type { JsonObject } from '../core/json.ts';
 import type { SharedState } from '../core/ports.ts';
 
 /** A file as a vendor keeps it. */
@@ -36,27 +37,29 @@ export interface SearchHit {
   site?: string;
 }
 
-/** A prompt's beginning that is kept at a vendor, and paid for while it is. */
-export interface VendorCache {
-  provider: string;
+const cacheSchema = z.object({
+  provider: z.string(),
   /** The vendor's id of the model; a cache serves no other. */
-  model: string;
+  model: z.string(),
   /** The thread whose prompts begin so. */
-  thread: string;
+  thread: z.string(),
   /** The vendor's name of it. */
-  name: string;
+  name: z.string(),
   /** Of what was cached; another hash is another prompt. */
-  hash: string;
+  hash: z.string(),
   /** Messages in it, instructions not counted. */
-  messages: number;
+  messages: z.number(),
   /** As the vendor counts them. */
-  tokens: number;
+  tokens: z.number(),
   /** Epoch milliseconds; a renewal sets both anew. */
-  created: number;
-  expires: number;
+  created: z.number(),
+  expires: z.number(),
   /** Paths of the files whose text is in it. */
-  files: string[];
-}
+  files: z.array(z.string()).catch([]),
+});
+
+/** A prompt's beginning that is kept at a vendor, and paid for while it is. */
+export type VendorCache = z.infer<typeof cacheSchema>;
 
 const prefix = 'cache/';
 
@@ -70,15 +73,8 @@ export async function listVendorCaches(state: SharedState, now: number): Promise
 }
 
 /** Undefined for what another program wrote there. */
-export function readVendorCache(value: JsonObject | undefined): VendorCache | undefined {
-  if (!isRecord(value)) return undefined;
-  const { provider, model, thread, name, hash, messages, tokens, created, expires, files } = value;
-  if (typeof provider !== 'string' || typeof model !== 'string' || typeof thread !== 'string') return undefined;
-  if (typeof name !== 'string' || typeof hash !== 'string' || typeof messages !== 'number') return undefined;
-  if (typeof tokens !== 'number' || typeof created !== 'number' || typeof expires !== 'number') return undefined;
-  const paths = Array.isArray(files) ? files.filter(path => typeof path === 'string') : [];
-  return { provider, model, thread, name, hash, messages, tokens, created, expires, files: paths };
-}
+export const readVendorCache = (value: JsonObject | undefined): VendorCache | undefined =>
+  cacheSchema.safeParse(value).data;
 
 /** Makes vectors at a vendor. */
 export interface VendorEmbedder {

@@ -17,12 +17,6 @@ import type { Fetch } from './shared/http.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatModel, chatOptions, responsesOptions } from './shared/openai-dialect.ts';
 
-export interface AzureSettings {
-  endpoint: string;
-  apiVersion?: string;
-  apiStyle?: string;
-}
-
 export interface AzureAddress {
   /** Chat Completions instead of Responses. */
   chat: boolean;
@@ -38,7 +32,15 @@ const firstResponses = '2025-03-01';
  * Where deployments are asked. The undated interface has them in the body; dated versions have one address a deployment for
  * chat and one for all for Responses. The endpoint may be given with `/openai` or `/openai/v1` behind it, as portals show it.
  */
-export function azureAddress({ endpoint, apiVersion = 'v1', apiStyle }: AzureSettings): AzureAddress {
+export function azureAddress({
+  endpoint,
+  apiVersion = 'v1',
+  apiStyle,
+}: {
+  endpoint: string;
+  apiVersion?: string;
+  apiStyle?: string;
+}): AzureAddress {
   const root = checkedBaseUrl(endpoint, 'AZURE_OPENAI_ENDPOINT').replace(/\/openai(\/v1)?$/, '');
   const version = apiVersion.trim().toLowerCase();
   if (/^(v1|preview|latest)$/.test(version)) {

@@ -16,18 +16,12 @@ export type SendEvent =
   /** What `send` resolves with. */
   | { type: 'done'; result: SendResult };
 
-/** A request with what a stream listens to. */
-export interface Heard {
-  request: SendRequest;
-  onEvent(event: AgentEvent): void;
-}
-
 /**
  * Sends a request when the first event is asked for, and yields what happens. Throws what `send` rejects with; whoever ends the
  * iteration early ends the request.
  */
 export async function* streamEvents(
-  send: (heard: Heard) => Promise<SendResult>,
+  send: (heard: { request: SendRequest; onEvent(event: AgentEvent): void }) => Promise<SendResult>,
   request: SendRequest,
 ): AsyncGenerator<SendEvent, void, void> {
   const events: SendEvent[] = [];

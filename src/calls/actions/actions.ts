@@ -46,9 +46,7 @@ export function createActionContext(parts: ActionParts, { principal, signal, ...
     now: parts.clock.now(),
     models: parts.models,
     uploads: uploadActions({ ...parts.uploads, files }, principal, signal),
-    ...(web && {
-      web: { provider: web.provider, search: request => web.search(request, { owner: principal.owner }, signal) },
-    }),
+    web: web && { provider: web.provider, search: request => web.search(request, { owner: principal.owner }, signal) },
     product: parts.product,
     replyTokens: parts.replyTokens,
     threads: threadActions(parts, principal, signal),

@@ -17,17 +17,12 @@ import type { ModelQuestion } from '../ask-model.ts';
 import type { Connection } from '../provider.ts';
 
 /** All that a model says in one attempt, in its order, as it is to stand in the next question. */
-export interface ReplyAccumulator {
-  take(part: LanguageModelV4StreamPart): void;
-  parts(): SaidPart[];
-  /** How many calls of tools are among them. */
-  calls(): number;
-}
+export type ReplyAccumulator = ReturnType<typeof createReplyAccumulator>;
 
 type Block = { type: 'text' | 'thought'; text: string; vendor?: VendorFacts };
 
 /** `echo` marks thoughts that their vendor does not sign and wants to see again all the same as its own. */
-export function createReplyAccumulator(signer: string, echo: boolean): ReplyAccumulator {
+export function createReplyAccumulator(signer: string, echo: boolean) {
   const said: (Block | ({ type: 'call'; vendor?: VendorFacts } & ToolCall))[] = [];
   const open = new Map<string, Block>();
   const begin = (type: Block['type'], id: string, metadata: SharedV4ProviderMetadata | undefined) => {
@@ -46,7 +41,7 @@ export function createReplyAccumulator(signer: string, echo: boolean): ReplyAccu
     learn(block, part.providerMetadata);
   };
   return {
-    take(part) {
+    take(part: LanguageModelV4StreamPart) {
       switch (part.type) {
         case 'text-start':
           return void begin('text', part.id, part.providerMetadata);
@@ -68,6 +63,7 @@ export function createReplyAccumulator(signer: string, echo: boolean): ReplyAccu
       }
     },
     parts: () => said.flatMap((part): SaidPart[] => partsOf(part, signer, echo)),
+    /** How many calls of tools are among them. */
     calls: () => said.filter(({ type }) => type === 'call').length,
   };
 }

@@ -3,14 +3,8 @@ import { throwIfAborted } from '../../core/errors.ts';
 import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, LogExchange, Random, SharedState } from '../../core/ports.ts';
-import type { AskModel, CallLimits } from '../ask-model.ts';
-import {
-  capabilitiesOf,
-  type ProviderCapabilities,
-  settingFor,
-  type UnknownName,
-  unknownNames,
-} from '../catalogue/capabilities.ts';
+import type { CallLimits } from '../ask-model.ts';
+import { capabilitiesOf, settingFor, unknownNames } from '../catalogue/capabilities.ts';
 import {
   type ConfiguredProvider,
   type Connections,
@@ -24,11 +18,10 @@ import {
   type ModelSources,
   type SourceOptions,
 } from '../catalogue/model-sources.ts';
-import type { AccountBalance, Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
-import { type Health, upstreamOf } from '../resilience/breaker.ts';
-import type { Load } from '../resilience/limiter.ts';
+import type { Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { upstreamOf } from '../resilience/breaker.ts';
 import { createResilience, type Resilience } from '../resilience/policy.ts';
-import { explainRoute, type RouteExplanation } from '../routing/explain.ts';
+import { explainRoute } from '../routing/explain.ts';
 import type { Resolution } from '../routing/resolve.ts';
 import { createRestrictions, isRestriction, type ModelRequest, type RoutingPolicy } from '../routing/roster.ts';
 import { listVendorCaches, type VendorCache } from '../vendor-services.ts';
@@ -115,54 +108,7 @@ export interface ProviderState {
 }
 
 /** All models together: who can be asked, and asking. */
-export interface ModelService {
-  route(request: ModelRequest): Promise<Resolution>;
-  /** What `route` would choose, and why nothing else. Asks no vendor for anything. */
-  explain(request: ModelRequest): Promise<RouteExplanation>;
-  /** Whether a model can search the web by itself. */
-  searches(model: ModelInfo): boolean;
-  ask: AskModel;
-  countPrompt: CountPrompt;
-  /** Whether a provider runs on this machine or network. */
-  isLocal(providerId: string): boolean;
-  /** Whether a prompt may be paid twice there in one call: to be kept, and to be read. */
-  cachesApart(providerId: string): boolean;
-  /** Whether a provider's models run on this very machine: what they are asked does not leave it. */
-  runsHere(providerId: string): boolean;
-  /** The words that may stand before the colon of a model's name. */
-  prefixes: readonly Pick<ProviderState, 'id' | 'names'>[];
-  /** The models that the operator lets be asked. With `fresh`, vendors whose list is old are asked for it, and waited for a few seconds at the most. */
-  providers(options?: { fresh?: boolean }): Promise<ProviderState[]>;
-  /** What of the operator's lists of models means none; with `fresh`, by the vendors' lists of now, else by what is known at hand. */
-  unknownNames(options?: { fresh?: boolean }): Promise<UnknownName[]>;
-  /** Fetches facts about models anew. */
-  refresh: ModelSources['refresh'];
-  /** What is wrong with the operator's files about models. */
-  warnings: readonly string[];
-  /** What each provider is set up for, and what its models can do. */
-  capabilities(): Promise<ProviderCapabilities[]>;
-  /**
-   * Asks a provider for its list of models: `listed` is how many it has, undefined when it has no list; `remark` is what is
-   * worth a word about its address. Throws an `AppError`, or the signal's reason.
-   */
-  ping(providerId: string, signal: AbortSignal): Promise<{ listed?: number; remark?: string }>;
-  /** What the account at a provider has left; undefined where the vendor does not tell. Throws like `ping`. */
-  balance(providerId: string, signal: AbortSignal): Promise<AccountBalance | undefined>;
-  /** How providers and models do, as far as this process and those it shares a store with have found out. */
-  health(): Promise<Health[]>;
-  /** Questions to models that run in this process, and that wait for a place. */
-  load(): Load;
-  /** Loads what the first question needs, and asks no vendor for anything. */
-  warm(): Promise<void>;
-  /** Has vendors asked for their lists where those at hand are old, as a first call would; waits for servers of one's own alone. */
-  lookAhead(): Promise<void>;
-  /** What is kept at vendors for the threads of this store, by whichever process; nothing where there is no shared state. */
-  caches(): Promise<VendorCache[]>;
-  /** Has vendors drop what they keep for a thread that was removed, without waiting for them. */
-  forget(thread: string): Promise<void>;
-  /** Before the store closes: resolves once other processes can learn what this one found out, and vendors keep nothing for it. */
-  close(): Promise<void>;
-}
+export type ModelService = ReturnType<typeof createModelService>;
 
 const limits: CallLimits = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 300_000 };
 
@@ -175,7 +121,7 @@ const maxAtLocal = 16;
 /** Waiting makes sense for so many times what can run. */
 const queueFactor = 4;
 
-export function createModelService(options: ModelServiceOptions): ModelService {
+export function createModelService(options: ModelServiceOptions) {
   const { definitions, settings, maxThinkingTokens, clock, random, emit, state } = options;
   const connection = createConnections(definitions, settings, state && { clock, state });
   const providers = configureProviders(definitions, settings);
@@ -195,13 +141,20 @@ export function createModelService(options: ModelServiceOptions): ModelService {
   const resilience = resilienceOf(options, providers, isLocal);
   const ailing = (model: ModelInfo) => resilience.blocked(model) !== undefined;
   return {
+    /** Whether a provider runs on this machine or network. */
     isLocal,
-    cachesApart: id => apart.has(id),
-    runsHere: id => here.has(id),
+    /** Whether a prompt may be paid twice there in one call: to be kept, and to be read. */
+    cachesApart: (providerId: string) => apart.has(providerId),
+    /** Whether a provider's models run on this very machine: what they are asked does not leave it. */
+    runsHere: (providerId: string) => here.has(providerId),
+    /** Whether a model can search the web by itself. */
     searches,
+    /** The words that may stand before the colon of a model's name. */
     prefixes: definitions,
     countPrompt: createCountPrompt(connection, emit),
+    /** Fetches facts about models anew. */
     refresh: sources.refresh,
+    /** What is wrong with the operator's files about models. */
     warnings: sources.warnings,
     ask: createAskModel({
       connection,
@@ -217,36 +170,49 @@ export function createModelService(options: ModelServiceOptions): ModelService {
       logExchange: options.logExchange,
       lastAnswer: options.lastAnswer,
     }),
-    async explain(request) {
+    /** What `route` would choose, and why nothing else. Asks no vendor for anything. */
+    async explain(request: ModelRequest) {
       await resilience.refresh();
       return sources.explain({ ailing, ...request });
     },
+    /** Loads what the first question needs, and asks no vendor for anything. */
     warm: () => warm(sources, options.policy, connection),
+    /** Has vendors asked for their lists where those at hand are old, as a first call would; waits for servers of one's own alone. */
     lookAhead: async () => void (await sources.roster()),
-    async route(request) {
+    async route(request: ModelRequest): Promise<Resolution> {
       await resilience.refresh();
       const resolution = await sources.route({ ...request, ailing: request.ailing ?? ailing });
       const [first, ...others] = resolution.candidates;
       const bounded = (candidate: Candidate) => within(maxThinkingTokens, candidate);
       return { ...resolution, candidates: [bounded(first), ...others.map(bounded)], searches: searches(first.model) };
     },
-    async ping(providerId, signal) {
+    /**
+     * Asks a provider for its list of models: `listed` is how many it has, undefined when it has no list; `remark` is what is
+     * worth a word about its address. Throws an `AppError`, or the signal's reason.
+     */
+    async ping(providerId: string, signal: AbortSignal) {
       const { list, remark } = await connection(providerId);
       const listed = (await list?.(signal))?.length;
       if (listed !== undefined) await resilience.keyWorks(providerId);
       return { listed, remark: await remark?.(signal) };
     },
-    balance: async (providerId, signal) => (await connection(providerId)).balance?.(signal),
-    async forget(thread) {
+    /** What the account at a provider has left; undefined where the vendor does not tell. Throws like `ping`. */
+    balance: async (providerId: string, signal: AbortSignal) => (await connection(providerId)).balance?.(signal),
+    /** Has vendors drop what they keep for a thread that was removed, without waiting for them. */
+    async forget(thread: string) {
       const all = state ? await listVendorCaches(state, clock.storeTime()) : [];
       const keepers = new Set(all.filter(cache => cache.thread === thread).map(({ provider }) => provider));
       await Promise.all([...keepers].map(async provider => (await connection(provider)).forget?.(thread)));
     },
+    /** What is kept at vendors for the threads of this store, by whichever process; nothing where there is no shared state. */
     caches: async () => (state ? shownCaches(state, clock) : []),
+    /** Before the store closes: resolves once other processes can learn what this one found out, and vendors keep nothing for it. */
     async close() {
       await Promise.all([resilience.settled(), connection.close()]);
     },
+    /** Questions to models that run in this process, and that wait for a place. */
     load: resilience.depth,
+    /** How providers and models do, as far as this process and those it shares a store with have found out. */
     async health() {
       await resilience.refresh();
       return resilience.health();
@@ -268,6 +234,7 @@ function survey(policy: RoutingPolicy, providers: readonly ConfiguredProvider[],
   const shown = providers.filter(({ definition }) => !definition.onlyByName || policy.offline);
   const listed = providers.filter(provider => shown.includes(provider) || provider.definition.present);
   return {
+    /** What each provider is set up for, and what its models can do. */
     async capabilities() {
       const [{ models }, listings] = await Promise.all([sources.roster(), sources.listings(false)]);
       return shown.map(each => {
@@ -276,11 +243,13 @@ function survey(policy: RoutingPolicy, providers: readonly ConfiguredProvider[],
         return capabilitiesOf(each, { models: own, listedSecondsAgo: listings.get(id)?.ageSeconds });
       });
     },
+    /** What of the operator's lists of models means none; with `fresh`, by the vendors' lists of now, else by what is known at hand. */
     async unknownNames({ fresh = false } = {}) {
       if (policy.denied.length === 0 && Object.keys(policy.allowed).length === 0) return [];
       if (fresh) await sources.listings(true);
       return unknownNames(await (fresh ? sources.roster() : sources.rosterAlone()), policy);
     },
+    /** The models that the operator lets be asked. With `fresh`, vendors whose list is old are asked for it, and waited for a few seconds at the most. */
     async providers({ fresh = false } = {}) {
       const listings = await sources.listings(fresh);
       const roster = await sources.roster();

@@ -269,15 +269,8 @@ export class BreakerRegistry {
     else this.#troubled.add(place.name);
     if (from === to) return;
     const retryInMs = to === 'open' ? Math.round(breaker.waitMs(now)) : undefined;
-    const what = { provider, model, scope, from, to, class: cause };
-    this.#emit({
-      type: 'breaker.change',
-      ...(reqId !== undefined && { reqId }),
-      ...what,
-      ...counts,
-      consecutive,
-      retryInMs,
-    });
+    const what = { ...(reqId !== undefined && { reqId }), provider, model, scope, from, to, class: cause };
+    this.#emit({ type: 'breaker.change', ...what, ...counts, consecutive, retryInMs });
   }
 }
 
@@ -310,7 +303,7 @@ function healthOf({ provider, model, scope, breaker }: BreakerScope, now: number
   const waitMs = breaker.waitMs(now);
   return {
     provider,
-    ...(model !== undefined && { model }),
+    model,
     scope,
     state,
     ...breaker.counts(now),

@@ -1,9 +1,9 @@
 import { AppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
-import { type Health, notAskedBecause, type Upstream } from './breaker.ts';
-import { type BreakerBlock, type BreakerPermit, BreakerRegistry } from './breaker-registry.ts';
-import { createLimiter, type Limiter, type LimiterRules } from './limiter.ts';
+import { notAskedBecause, type Upstream } from './breaker.ts';
+import { type BreakerBlock, BreakerRegistry } from './breaker-registry.ts';
+import { createLimiter, type LimiterRules } from './limiter.ts';
 
 /**
  * Who may still be asked. Refused content is not carried from vendor to vendor; a prompt that is too long goes only to wider
@@ -77,22 +77,7 @@ export function createRetryBudget() {
 }
 
 /** What stands between a call and its vendors: who is asked at all, how often again, and how many at once. */
-export interface Resilience extends Limiter {
-  /** Before a call: learns what other processes found. */
-  refresh(): Promise<void>;
-  /** An error when this model is not to be asked now. */
-  blocked(model: ModelInfo): AppError | undefined;
-  /** The permission for one attempt of a call, or the error. `probeMs`: how long it may take. */
-  admit(model: ModelInfo, probeMs: number, reqId: string): Promise<BreakerPermit | AppError>;
-  /** A call begins at this model's provider: it earns its part of a retry. */
-  called(model: ModelInfo): void;
-  mayRetry(model: ModelInfo): boolean;
-  /** A listing with the provider's key succeeded. */
-  keyWorks(provider: string): Promise<void>;
-  /** Resolves once what was found is where other processes find it. */
-  settled(): Promise<void>;
-  health(): Health[];
-}
+export type Resilience = ReturnType<typeof createResilience>;
 
 export interface ResilienceParts {
   clock: Clock;
@@ -106,7 +91,7 @@ export interface ResilienceParts {
   keyName?(provider: string): string | undefined;
 }
 
-export function createResilience(parts: ResilienceParts): Resilience {
+export function createResilience(parts: ResilienceParts) {
   const { clock, upstreams, keyName } = parts;
   const board = new BreakerRegistry(parts);
   const budget = createRetryBudget();
@@ -115,18 +100,24 @@ export function createResilience(parts: ResilienceParts): Resilience {
   const refusal = (model: ModelInfo, block: BreakerBlock) => refusalOf(model, block, keyName?.(model.provider));
   return {
     ...createLimiter(parts.limits, clock),
+    /** Before a call: learns what other processes found. */
     refresh: () => board.refresh(),
-    blocked(model) {
+    /** An error when this model is not to be asked now. */
+    blocked(model: ModelInfo) {
       const block = board.blocked(upstreamOf(model.provider), model.id);
       return block && refusal(model, block);
     },
-    async admit(model, probeMs, reqId) {
+    /** The permission for one attempt of a call, or the error. `probeMs`: how long it may take. */
+    async admit(model: ModelInfo, probeMs: number, reqId: string) {
       const answer = await board.admit(upstreamOf(model.provider), model.id, probeMs, reqId);
       return 'waitMs' in answer ? refusal(model, answer) : answer;
     },
-    called: model => budget.called(upstreamOf(model.provider).endpoint),
-    mayRetry: model => budget.take(upstreamOf(model.provider).endpoint, clock.monotonic()),
-    keyWorks: provider => board.release(upstreamOf(provider)),
+    /** A call begins at this model's provider: it earns its part of a retry. */
+    called: (model: ModelInfo) => budget.called(upstreamOf(model.provider).endpoint),
+    mayRetry: (model: ModelInfo) => budget.take(upstreamOf(model.provider).endpoint, clock.monotonic()),
+    /** A listing with the provider's key succeeded. */
+    keyWorks: (provider: string) => board.release(upstreamOf(provider)),
+    /** Resolves once what was found is where other processes find it. */
     settled: () => board.settled(),
     health: () => board.health(upstreams),
   };

@@ -219,11 +219,7 @@ export function requirementsOf(request: ManagerRequest): ModelRequirements {
       ...(facts.openWhy !== undefined && routeClass === 'chat' ? [`unclear: ${facts.openWhy}`] : []),
       ...(prefers.length > 0 ? [`prefers ${prefers.join(', ')}`] : []),
     ],
-    rules: fired.map(({ rule, because }) => ({
-      rule: rule.class,
-      fired: because !== undefined,
-      ...(because !== undefined && { because }),
-    })),
+    rules: fired.map(({ rule, because }) => ({ rule: rule.class, fired: because !== undefined, because })),
   };
 }
 

@@ -297,11 +297,9 @@ function metadataOf(cli: ConfiguredCli, output: CliOutput, exit: CliExit): JsonO
   return {
     parser: cli.parser,
     return_code: exit.code ?? null,
-    ...(output.model !== undefined && { model_used: output.model }),
-    ...(output.session !== undefined && { session_id: output.session }),
-    ...(usage && {
-      token_usage: { input_tokens: usage.input, output_tokens: usage.output, cached_tokens: usage.cacheRead },
-    }),
+    model_used: output.model,
+    session_id: output.session,
+    token_usage: usage && { input_tokens: usage.input, output_tokens: usage.output, cached_tokens: usage.cacheRead },
     tool_calls: output.tools,
     ...(exit.code !== 0 &&
       exit.stderr.trim() !== '' && { stderr: withoutKeys(exit.stderr.trim()).slice(-shownStderr) }),

@@ -185,7 +185,7 @@ function questionOf(modelId: string, call: LanguageModelV4CallOptions, put: Put)
   let begun = false;
   const question: Omit<CliRequest, 'prompt'> = {
     name,
-    ...(model !== undefined && { model }),
+    model,
     ...(root !== '' && { root }),
     ...(textIn(facts.role) !== '' && { role: textIn(facts.role) }),
     mayWrite: facts.mayWrite === true,
@@ -206,7 +206,7 @@ function questionOf(modelId: string, call: LanguageModelV4CallOptions, put: Put)
 /** All of it, or what a session does not know yet. */
 function askedFor({ stable, tail }: ReturnType<typeof promptParts>, known: CliSession | undefined) {
   const parts = known ? stable.slice(known.parts + 1) : stable;
-  return { prompt: promptText([...parts, ...tail]), ...(known && { session: known.id }) };
+  return { prompt: promptText([...parts, ...tail]), session: known?.id };
 }
 
 function finishOf(answered: CliResponse, resumed: CliSession | undefined): LanguageModelV4StreamPart {
@@ -225,12 +225,7 @@ function finishOf(answered: CliResponse, resumed: CliSession | undefined): Langu
       outputTokens: { total: usage?.output, text: undefined, reasoning: usage?.reasoning },
     },
     providerMetadata: {
-      [cliProviderId]: {
-        ...(costUsd !== undefined && { costUsd }),
-        told: { ...metadata, resumed: resumed !== undefined },
-        steps,
-        warnings,
-      },
+      [cliProviderId]: { costUsd, told: { ...metadata, resumed: resumed !== undefined }, steps, warnings },
     },
   };
 }

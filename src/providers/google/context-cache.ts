@@ -304,10 +304,7 @@ export function cachedContents({ baseUrl, headers }: { baseUrl: string; headers:
 
   return {
     async create({ model, systemInstruction, contents }: GooglePrefix, ttlSeconds: number, signal: AbortSignal) {
-      const said = {
-        ...(systemInstruction !== undefined && { systemInstruction }),
-        ...(contents.length > 0 && { contents }),
-      };
+      const said = { systemInstruction, ...(contents.length > 0 && { contents }) };
       const made = await send(
         'POST',
         'cachedContents',

@@ -2,7 +2,7 @@ import { isRecord, recordIn, recordsIn } from '../../core/json.ts';
 import type { InputKind } from '../../core/model.ts';
 import type { LiveModel } from '../../models/provider.ts';
 import { toModelError } from '../../models/resilience/errors.ts';
-import { vendorFetch } from '../shared/http.ts';
+import { postJson, vendorFetch } from '../shared/http.ts';
 
 /** Reads a refusal of an Ollama server into the shape that our errors are made from. */
 export async function ollamaFailure(response: Response): Promise<Error> {
@@ -92,14 +92,9 @@ async function get({ baseUrl, headers }: OllamaServer, signal: AbortSignal): Pro
 /** Undefined when the server did not say; then the model is there all the same. */
 async function factsOf({ baseUrl, headers }: OllamaServer, model: string, signal: AbortSignal) {
   try {
-    const response = await vendorFetch(`${baseUrl}/show`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: JSON.stringify({ model }),
-      signal,
-    });
-    const body: unknown = JSON.parse(await response.text());
-    return response.ok && isRecord(body) ? factsIn(body) : undefined;
+    return factsIn(
+      await postJson({ url: `${baseUrl}/show`, headers, body: { model }, provider: 'ollama', model }, signal),
+    );
   } catch {
     signal.throwIfAborted();
     // One model that can't be looked at does not hide the others.

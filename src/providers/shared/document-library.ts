@@ -20,22 +20,16 @@ export interface RememberedUpload {
   owners: readonly string[];
 }
 
-/** Which documents an account has at its vendor: what makes a second upload needless. Shared by all processes on one store. */
-export interface UploadMemory {
-  /** Also notes who asks. */
-  find(sha256: string, owner: string): Promise<VendorFile | undefined>;
-  keep(sha256: string, file: VendorFile, owner: string): Promise<void>;
-  forget(sha256: string): Promise<void>;
-  /** By file id. */
-  all(): Promise<ReadonlyMap<string, RememberedUpload>>;
-}
-
 /** Ids are forgotten after this time without use; the document is then uploaded again. */
 const rememberedMs = 30 * 24 * 3_600_000;
 
-/** `prefix` names vendor and account and ends with a slash. */
-export const createUploadMemory = (prefix: string, state: SharedState, clock: Pick<Clock, 'now'>): UploadMemory => ({
-  async find(sha256, owner) {
+/**
+ * Which documents an account has at its vendor: what makes a second upload needless. Shared by all processes on one store.
+ * `prefix` names vendor and account and ends with a slash.
+ */
+export const createUploadMemory = (prefix: string, state: SharedState, clock: Pick<Clock, 'now'>) => ({
+  /** Also notes who asks. */
+  async find(sha256: string, owner: string) {
     const value = await state.change(
       prefix + sha256,
       rememberedMs,
@@ -43,13 +37,14 @@ export const createUploadMemory = (prefix: string, state: SharedState, clock: Pi
     );
     return value && fileOf(value);
   },
-  async keep(sha256, { id, filename, bytes }, owner) {
+  async keep(sha256: string, { id, filename, bytes }: VendorFile, owner: string) {
     const value = { file_id: id, filename, bytes, at: clock.now(), owners: [owner] };
     await state.change(prefix + sha256, rememberedMs, () => value);
   },
-  async forget(sha256) {
+  async forget(sha256: string) {
     await state.change(prefix + sha256, rememberedMs, () => undefined);
   },
+  /** By file id. */
   async all() {
     const entries = [...(await state.list(prefix))].map(([key, value]): RememberedUpload => {
       return { sha256: key.slice(prefix.length), file: fileOf(value), owners: ownersOf(value) };

@@ -188,13 +188,8 @@ export interface VendorRequest {
   expects?: readonly number[];
 }
 
-export interface VendorResponse {
-  status: number;
-  text: string;
-}
-
 /** Asks once. Throws an `AppError` of kind `model`, or `CANCELLED` when the caller gave up. */
-export async function vendorRequest(endpoint: VendorEndpoint, request: VendorRequest): Promise<VendorResponse> {
+export async function vendorRequest(endpoint: VendorEndpoint, request: VendorRequest) {
   const { path, body, signal, timeoutMs, what } = request;
   const method = request.method ?? (body === undefined ? 'GET' : 'POST');
   throwIfAborted(signal);

@@ -69,12 +69,7 @@ export function ownEndpoints(
   return found;
 }
 
-interface OwnEndpoint {
-  definition: ProviderDefinition;
-  warnings: string[];
-}
-
-function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined, readModels: ReadModels): OwnEndpoint {
+function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined, readModels: ReadModels) {
   const { id, names, apiUrl, apiKey, headers, contextWindow } = endpoint;
   const { models, warnings } = modelsOf(endpoint, readModels);
   const window = contextWindow ?? fallback;

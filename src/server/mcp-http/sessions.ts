@@ -13,13 +13,6 @@ import { awaiting, type Connection } from '../mcp/connection.ts';
 import { createMcpServer, type Era, type McpOptions } from '../mcp/mcp.ts';
 import type { ResultStore } from '../websocket/kept-results.ts';
 
-interface LoggedEvent {
-  id: string;
-  stream: string;
-  message: JSONRPCMessage;
-  size: number;
-}
-
 /** More events than these are forgotten, the oldest first; the newest one stays whatever its size, where all sessions have room for it. */
 const limits = { events: 512, characters: 1_048_576 };
 
@@ -28,7 +21,7 @@ export const maxLogged = 134_217_728;
 
 /** What was sent in one session, for a client that lost a stream and comes back for the rest; `room` is shared by all sessions. */
 export function createEventLog(room: ResultStore) {
-  const events: LoggedEvent[] = [];
+  const events: { id: string; stream: string; message: JSONRPCMessage; size: number }[] = [];
   let count = 0;
   let size = 0;
   let isOver = false;

@@ -7,11 +7,6 @@ export interface AddedSecret {
   line: number;
 }
 
-export interface MaskedPatch {
-  patch: string;
-  secrets: AddedSecret[];
-}
-
 interface PatchLine {
   /** ` `, `+`, `-`, or what a line of a header has. */
   mark: string;
@@ -27,7 +22,12 @@ interface PatchLine {
  * where marks stand between its lines. With the same change around the whole file (`whole`), what a hunk shows is judged
  * by all of its file. Tells which of the finds the change brings in.
  */
-export async function maskPatch(patch: string, mask: Mask, scope: string, whole?: string): Promise<MaskedPatch> {
+export async function maskPatch(
+  patch: string,
+  mask: Mask,
+  scope: string,
+  whole?: string,
+): Promise<{ patch: string; secrets: AddedSecret[] }> {
   const hunks = linesOf(patch);
   const lines = whole === undefined ? hunks : linesOf(whole);
   const secrets = await findInSides(lines, mask, scope);

@@ -87,10 +87,7 @@ function readFile(lines: readonly string[], start: number, deletes: boolean): { 
   }
   if (!hunks.some(hunk => hunk.lines.some(line => /^[-+]/.test(line))))
     throw new UnfitPatch(`it changes nothing in ${newPath}`);
-  return {
-    file: { ...(oldPath !== undefined && { oldPath }), newPath, ...(isDeleted && { isDeleted }), hunks },
-    end: at,
-  };
+  return { file: { oldPath, newPath, ...(isDeleted && { isDeleted }), hunks }, end: at };
 }
 
 /** Stands for the file that is not there. */

@@ -24,11 +24,6 @@ import type { AgentInput, AgentParts, AgentResult, AgentToolCall, PendingCall } 
 import type { Approval } from './local-tools/agent-tool.ts';
 import type { LocalToolServices } from './local-tools/local-tool.ts';
 
-interface RefreshParts extends Pick<LocalToolServices, 'sandbox' | 'mask' | 'scope'> {
-  maxBytes: number;
-  signal: AbortSignal;
-}
-
 /** Files of so many lines are shown whole when they changed; of others, what changed. */
 const wholeLines = 200;
 
@@ -37,7 +32,9 @@ const maxFiles = 100;
 const maxChangeLength = 40_000;
 
 /** Watches the files that a model was shown: a change by the run itself or by anybody else is told once. */
-export function createRefresher(parts: RefreshParts) {
+export function createRefresher(
+  parts: Pick<LocalToolServices, 'sandbox' | 'mask' | 'scope'> & { maxBytes: number; signal: AbortSignal },
+) {
   const known = new Map<string, KnownFile & { text: string }>();
   const options = { maxBytes: parts.maxBytes, signal: parts.signal };
   const masked = async ({ path, size, mtimeMs, sha256, text }: TextFile) => ({

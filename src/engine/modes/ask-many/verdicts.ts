@@ -31,11 +31,7 @@ const verdictLine = heading('verdict');
 export function factsOf(text: string): VerdictFacts {
   const confidence = confidenceIn(text);
   const position = positionIn(text);
-  return {
-    short: cutMiddle(shortOf(text), maxSummaryLength),
-    ...(confidence !== undefined && { confidence }),
-    ...(position !== undefined && { position }),
-  };
+  return { short: cutMiddle(shortOf(text), maxSummaryLength), confidence, position };
 }
 
 function shortOf(text: string): string {
@@ -107,7 +103,7 @@ export function tallyOf(votes: readonly Vote[]): Tally {
     level: levelOf(mean, positions.size, first?.[1].length ?? 0, votes.length),
     ...(mean !== undefined && { mean, lowest: Math.min(...numbers), highest: Math.max(...numbers) }),
     positions,
-    ...(majority !== undefined && { majority }),
+    majority,
     minority: minority.toSorted(),
   };
 }
@@ -244,10 +240,10 @@ export function panelistRecord(response: PanelistResponse, from: number, to: num
     model: nameOf(response),
     stance: target.stance,
     status: outcome.status,
-    ...(position !== undefined && { position }),
-    ...(confidence !== undefined && { confidence }),
-    ...(answer && { latencyMs: Math.round(answer.latencyMs) }),
-    ...(costUsd !== undefined && { costUsd }),
+    position,
+    confidence,
+    latencyMs: answer && Math.round(answer.latencyMs),
+    costUsd,
     from,
     to,
   };
