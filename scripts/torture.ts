@@ -8,6 +8,7 @@ const parts: Record<PartName, () => Promise<Part>> = {
   calls: async () => (await import('./torture/calls.ts')).calls,
   power: async () => (await import('./torture/power/power.ts')).power,
   damage: async () => (await import('./torture/damage.ts')).damage,
+  floods: async () => (await import('./torture/floods.ts')).floods,
   soak: async () => (await import('./torture/soak/soak.ts')).soak,
 };
 

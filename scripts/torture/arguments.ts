@@ -7,6 +7,7 @@ const parts = {
   calls: 'kill -9 of servers during calls; --rounds: kills (default: 200)',
   power: 'a power loss after every write of a store; --rounds: steps of the store (default: 120)',
   damage: 'files of a store damaged at random; --rounds: files (default: 600)',
+  floods: '100 clients of a daemon with a small heap, while others flood it; --rounds: calls of each (default: 3)',
   soak: 'mixed load on a daemon; --minutes: how long (default: 60)',
 } as const;
 
@@ -15,7 +16,7 @@ export type PartName = keyof typeof parts;
 const isPart = (name: string): name is PartName => Object.hasOwn(parts, name);
 
 /** Everything but the soak, which takes an hour. */
-const usual: readonly PartName[] = ['kills', 'calls', 'power', 'damage'];
+const usual: readonly PartName[] = ['kills', 'calls', 'power', 'damage', 'floods'];
 
 const help = `Usage: npm run torture -- [part …] [--rounds N] [--seed S] [--minutes M]
 
@@ -34,7 +35,7 @@ Options:
   --help       show this help
 
 Examples:
-  npm run torture                          all but the soak, about 25 minutes
+  npm run torture                          all but the soak, about 28 minutes
   npm run torture -- kills --rounds 50     a short run of one part
   npm run torture -- soak --minutes 5      to try the soak; it is judged by an hour
 `;

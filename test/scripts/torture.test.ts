@@ -12,7 +12,7 @@ import { sqlitePlace } from '../support/sqlite-temp.ts';
 describe('the command line of the torture', () => {
   it('runs all but the soak unless parts are named, each once', () => {
     expect(readArguments([])).toEqual({
-      parts: ['kills', 'calls', 'power', 'damage'],
+      parts: ['kills', 'calls', 'power', 'damage', 'floods'],
       options: { seed: 1, minutes: 60 },
     });
     expect(readArguments(['power', 'kills', 'power', '--rounds', '7', '--seed', '3'])).toEqual({
@@ -22,7 +22,7 @@ describe('the command line of the torture', () => {
   });
 
   it('says what is wrong and what is allowed', () => {
-    expect(() => readArguments(['kill'])).toThrow('Unknown part "kill". Parts: kills, calls, power, damage, soak.');
+    expect(() => readArguments(['kill'])).toThrow('Unknown part "kill". Parts: kills, calls, power, damage, floods, soak.');
     expect(() => readArguments(['--rounds', '0'])).toThrow('Invalid --rounds "0". Give a whole number from 1.');
     expect(() => readArguments(['--seed', '1e3'])).toThrow('Invalid --seed "1e3"');
     expect(() => readArguments(['--often'])).toThrow("Unknown option '--often'");

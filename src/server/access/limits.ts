@@ -23,6 +23,9 @@ const copies = 8;
 /** A caller gets at most so many times what he leaves to others: two thirds alone, and equal shares beside others. */
 const shareOfRest = 2;
 
+/** A client has always room for so many bytes that are not a call yet: they may be what ends one. */
+const alwaysBytes = 65_536;
+
 /** What Node counts to its heap for values that are young, and what the program itself takes of it. */
 const ownBytes = 256 * 1_048_576;
 
@@ -34,6 +37,9 @@ export function bytesForCalls(): number {
 
 export type Capacity = ReturnType<typeof createCapacity>;
 
+/** What one call or message holds of the memory. */
+export type Memory = ReturnType<Capacity['reserve']>;
+
 /** A refused call may come again after this many seconds. */
 const retryAfterSeconds = 5;
 
@@ -41,22 +47,25 @@ const retryAfterSeconds = 5;
 function createPlaces() {
   const counts = new Map<string, number>();
   let all = 0;
+  const of = (name: string) => counts.get(name) ?? 0;
+  function add(name: string, size: number): void {
+    all += size;
+    counts.set(name, of(name) + size);
+    if (of(name) <= 0) counts.delete(name);
+  }
   return {
     inAll: () => all,
     names: () => counts.size,
-    of: (name: string) => counts.get(name) ?? 0,
-    /** Takes one, or so many; the result gives it back, once. */
-    take(name: string, onGivenBack: () => unknown = () => {}, size = 1): () => void {
-      all += size;
-      counts.set(name, (counts.get(name) ?? 0) + size);
+    of,
+    add,
+    /** Takes one; the result gives it back, once. */
+    take(name: string, onGivenBack: () => unknown = () => {}): () => void {
+      add(name, 1);
       let isOver = false;
       return () => {
         if (isOver) return;
         isOver = true;
-        all -= size;
-        const left = (counts.get(name) ?? size) - size;
-        if (left > 0) counts.set(name, left);
-        else counts.delete(name);
+        add(name, -1);
         onGivenBack();
       };
     },
@@ -119,7 +128,29 @@ export function createCapacity({ perCaller, inAll, queued, bytes: limit }: Capac
     });
   }
 
+  /**
+   * For one call of a client, or a message while it comes. `more` throws OVER_CAPACITY where the memory does not bear so many more bytes
+   * beside what others hold; one that is alone is always let in, for it would never find more room.
+   */
+  function reserve(name: string) {
+    let own = 0;
+    return {
+      more(size: number): void {
+        const rest = (limit ?? Number.POSITIVE_INFINITY) - held.inAll();
+        if (held.inAll() > own && held.of(name) + size > Math.max(alwaysBytes, shareOfRest * rest))
+          throw overCapacity('its memory bears no more of this client now');
+        own += size;
+        held.add(name, size);
+      },
+      release(): void {
+        held.add(name, -own);
+        own = 0;
+      },
+    };
+  }
+
   return {
+    reserve,
     running: running.inAll,
     waiting: () => line.length,
     /** What may run at the same time in all. */
@@ -131,20 +162,16 @@ export function createCapacity({ perCaller, inAll, queued, bytes: limit }: Capac
      * another one with `bytes` of arguments, or when `signal` is aborted.
      */
     async enter(caller: string, signal: AbortSignal, bytes = 0): Promise<() => void> {
-      const size = callBytes + copies * bytes;
-      const rest = (limit ?? Number.POSITIVE_INFINITY) - held.inAll();
-      // One alone is always let in: it would never find more room.
-      if (held.inAll() > 0 && held.of(caller) + size > shareOfRest * rest)
-        throw overCapacity('its memory bears no more calls of this client now');
-      const release = held.take(caller, undefined, size);
+      const memory = reserve(caller);
+      memory.more(callBytes + copies * bytes);
       try {
         const leave = await turn(caller, signal);
         return () => {
           leave();
-          release();
+          memory.release();
         };
       } catch (error) {
-        release();
+        memory.release();
         throw error;
       }
     },
@@ -208,13 +235,18 @@ export function createQuotas({ perCaller, inAll }: ShareLimits): Quotas {
   return name => (places.of(name) >= perCaller() || places.inAll() >= inAll ? undefined : places.take(name));
 }
 
-/** All that comes; undefined once it is more than `limit` bytes, before the rest is read. */
-export async function bytesWithin(pieces: AsyncIterable<Uint8Array>, limit: number): Promise<Buffer | undefined> {
+/** All that comes, each piece told by its size; undefined once it is more than `limit` bytes, before the rest is read. */
+export async function bytesWithin(
+  pieces: AsyncIterable<Uint8Array>,
+  limit: number,
+  came = (_bytes: number) => {},
+): Promise<Buffer | undefined> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of pieces) {
     size += chunk.length;
     if (size > limit) return undefined;
+    came(chunk.length);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

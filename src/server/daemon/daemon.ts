@@ -89,6 +89,9 @@ export async function openDaemon(options: DaemonOptions) {
   const parts: RouterParts = {
     ...services,
     checkAddress: ({ headersDistinct }) => checkOrigin(headersDistinct),
+    clientOf({ name }, { headers: { 'mcp-session-id': id } }) {
+      return typeof id === 'string' && sessions.has(id, name) ? `session ${id}` : name;
+    },
     cors: createCors(options.origins),
     mcp: mcp.handle,
     tool: createToolApi(services),

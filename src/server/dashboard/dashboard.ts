@@ -1,7 +1,7 @@
 import { asError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type Caller, refusalResponse } from '../access/caller.ts';
-import { bytesWithin, createQuotas } from '../access/limits.ts';
+import { createQuotas } from '../access/limits.ts';
 import type { Route, RoutedRequest, RouteServices } from '../http/routes.ts';
 import type { DashboardData } from './data.ts';
 import { htmlText } from './html.ts';
@@ -117,9 +117,6 @@ export interface DashboardParts
   extends Pick<RouteServices, 'tokens' | 'identify' | 'clock' | 'random' | 'admit' | 'onError'> {
   data: DashboardData;
 }
-
-/** Forms are small. */
-const maxFormBytes = 16_384;
 
 /** Pages that follow what happens, at the same time. */
 const maxFollowers = { perCaller: () => 24, inAll: 200 };
@@ -239,12 +236,11 @@ function themeOf(request: Request): Theme {
   return themes.find(theme => theme === chosen) ?? 'auto';
 }
 
-/** What a form said; undefined for what is none. Its body is not read further than a form is long. */
+/** What a form said; undefined for what is none. */
 async function fieldsOf(request: Request): Promise<URLSearchParams | undefined> {
   if (request.method !== 'POST') return new URLSearchParams();
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers.get('content-type') ?? '')) return undefined;
-  const bytes = request.body ? await bytesWithin(request.body, maxFormBytes) : Buffer.alloc(0);
-  return bytes && new URLSearchParams(bytes.toString('utf8'));
+  return new URLSearchParams(await request.text());
 }
 
 /** Whoever is not known signs in first; pages come back to where they were. */

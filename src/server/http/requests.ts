@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../core/ports.ts';
 import { type Refusal, refusalFor } from '../access/caller.ts';
+import { bytesWithin, type Memory } from '../access/limits.ts';
 
 /** Bytes of a body that have to come in each so many milliseconds, or in the next: 1 KiB a second. */
 const pace = { ms: 2_500, bytes: 2_560 };
@@ -25,47 +26,36 @@ export function watchPace(clock: Pick<Clock, 'after'>, onSlow: () => void, isPau
   };
 }
 
-/** Where there are too many bodies at the same time, the oldest makes room for another once it came for so long. */
-const leastMs = 1_000;
-
-export type ReadBody = (
+/**
+ * Reads a whole body; refuses one that is larger than `limit` bytes, or slow, before the rest is read. Rejects with OVER_CAPACITY
+ * where the memory does not bear it beside others.
+ */
+export async function readBody(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   limit: number,
-) => Promise<{ bytes: Buffer } | Refusal>;
-
-/** Reads whole bodies, about `max` at a time; refuses one that is larger than `limit` bytes, or slow, before the rest is read. */
-export function createBodyReader(clock: Pick<Clock, 'after' | 'monotonic'>, max: number): ReadBody {
-  // In the order in which they began.
-  const open = new Set<{ since: number; giveUp(): void }>();
-  return async (incoming, outgoing, limit) => {
-    const declared = Number(incoming.headers['content-length'] ?? 0);
-    if (declared > limit) return tooLarge(limit);
-    if (incoming.headers.expect !== undefined) outgoing.writeContinue();
-    const { promise: late, resolve } = Promise.withResolvers<Refusal>();
-    const body = { since: clock.monotonic(), giveUp: () => resolve(tooSlow) };
-    const [oldest] = open;
-    if (oldest && open.size >= max && body.since - oldest.since >= leastMs) oldest.giveUp();
-    open.add(body);
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const watch = watchPace(clock, body.giveUp);
-    const read = async () => {
-      for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
-        watch.came(chunk.length);
-        size += chunk.length;
-        if (size > limit) return tooLarge(limit);
-        chunks.push(chunk);
-      }
-      return { bytes: Buffer.concat(chunks) };
-    };
-    try {
-      return await Promise.race([read(), late]);
-    } finally {
-      watch.stop();
-      open.delete(body);
-    }
+  { clock, memory }: { clock: Pick<Clock, 'after'>; memory: Memory },
+): Promise<{ bytes: Buffer } | Refusal> {
+  let announced = Number(incoming.headers['content-length'] ?? 0);
+  if (announced > limit) return tooLarge(limit);
+  memory.more(announced);
+  if (incoming.headers.expect !== undefined) outgoing.writeContinue();
+  const { promise: slow, resolve } = Promise.withResolvers<Refusal>();
+  const watch = watchPace(clock, () => resolve(tooSlow));
+  const came = (size: number) => {
+    watch.came(size);
+    announced -= size;
+    if (announced < 0) memory.more(size);
   };
+  const read = bytesWithin(incoming.iterator({ destroyOnReturn: false }), limit, came);
+  try {
+    return await Promise.race([read.then(bytes => (bytes ? { bytes } : tooLarge(limit))), slow]);
+  } finally {
+    // What still comes is not kept.
+    announced = Number.POSITIVE_INFINITY;
+    memory.release();
+    watch.stop();
+  }
 }
 
 const tooSlow = refusalFor(408, 'slow', 'The body comes slower than 1,024 bytes a second.', {

@@ -6,7 +6,7 @@ import { originOf } from '../access/addresses.ts';
 import type { Gate } from '../access/admission.ts';
 import { type Caller, type Refusal, refusalFor, refusalResponse } from '../access/caller.ts';
 import { readJson } from '../mcp/lines.ts';
-import { addressOf, bringsBody, createBodyReader, type ReadBody, toRequest } from './requests.ts';
+import { addressOf, bringsBody, readBody, toRequest } from './requests.ts';
 import {
   type Exchange,
   type GuardedRequest,
@@ -90,6 +90,8 @@ export interface RouterParts
   checkAddress(incoming: IncomingMessage): Refusal | undefined;
   mcp(guarded: GuardedRequest): Promise<Exchange>;
   tool(guarded: GuardedRequest, name: string | undefined): Promise<Exchange>;
+  /** Names whose share of the memory the body of a request takes. */
+  clientOf(caller: Caller, incoming: IncomingMessage): string;
   /** Answers browsers that ask whether a page may call. */
   cors: Cors;
   routes: readonly Route[];
@@ -122,8 +124,6 @@ function endpointAt(parts: Pick<RouterParts, 'mcp' | 'tool'>, path: string): Jso
 
 /** From a request to its answer, past the guards: host and origin, path, token, rate, method, body. */
 export function createRouter(parts: RouterParts): Router {
-  const readBody = createBodyReader(parts.clock, 1_024);
-  const readForm = createBodyReader(parts.clock, 64);
   const routes = parts.routes.toSorted((a, b) => b.path.length - a.path.length);
   const probes = new Map<string, () => Response | Promise<Response>>([
     ['/healthz', () => Response.json({ status: 'ok', version: parts.version })],
@@ -137,7 +137,7 @@ export function createRouter(parts: RouterParts): Router {
       if (!/^application\/json\s*(;|$)/i.test(incoming.headers['content-type'] ?? ''))
         return refused(unsupportedMediaType);
       if (!/^(identity)?$/i.test(incoming.headers['content-encoding'] ?? '')) return refused(unsupportedEncoding);
-      const body = await readBody(incoming, outgoing, parts.maxBodyBytes);
+      const body = await bodyOf(parts, call, caller, parts.maxBodyBytes);
       if (!('bytes' in body)) return refused(body);
       const read = readJson(body.bytes.toString('utf8'));
       if ('refusal' in read) return refused(read.refusal);
@@ -153,14 +153,7 @@ export function createRouter(parts: RouterParts): Router {
     return throughGate(parts.gate, () => endpoint.open({ request, body: value, caller, root }));
   }
 
-  async function callRoute(route: Route, url: URL, call: Call, caller: Caller | undefined): Promise<Exchange> {
-    const { incoming, outgoing } = call;
-    // Who is not known yet has no more to say than a token in a form, and takes no place of those who are.
-    const limit = caller ? parts.maxBodyBytes : Math.min(formBytes, parts.maxBodyBytes);
-    const body =
-      incoming.method === 'POST' ? await (caller ? readBody : readForm)(incoming, outgoing, limit) : undefined;
-    if (body && !('bytes' in body)) return refused(body);
-    const request = toRequest(incoming, outgoing, url, body?.bytes);
+  async function callRoute(route: Route, request: Request, call: Call, caller: Caller | undefined): Promise<Exchange> {
     const response = await route.handle({ request, caller, ...connectionOf(call) });
     if (response) return { response };
     // What is not there is not told to strangers.
@@ -190,9 +183,13 @@ export function createRouter(parts: RouterParts): Router {
     const way = endpoint ?? route;
     if (!way) return refused(notFound);
     if (!isIn(way.methods, incoming)) return refused(methodNotAllowed(way.methods));
-    const tooSlow = await dropBody(caller ? readBody : readForm, call);
-    if (tooSlow) return refused(tooSlow);
-    if (route) return callRoute(route, url, call, caller);
+    const isPost = incoming.method === 'POST';
+    if (endpoint && caller && isPost) return callEndpoint(endpoint, url, call, caller);
+    // Also a body without a use: an answer that lasts must not be what keeps the connection of its sender open.
+    const form = bringsBody(incoming) ? await bodyOf(parts, call, caller, formBytes) : undefined;
+    if (form && !('bytes' in form)) return refused(form);
+    if (route)
+      return callRoute(route, toRequest(incoming, call.outgoing, url, isPost ? form?.bytes : undefined), call, caller);
     return endpoint && caller ? callEndpoint(endpoint, url, call, caller) : refused(notFound);
   }
 
@@ -208,11 +205,10 @@ export function createRouter(parts: RouterParts): Router {
   };
 }
 
-/** Reads the body that a request without a use for one brings: an answer that lasts must not be what keeps its connection open. */
-async function dropBody(read: ReadBody, { incoming, outgoing }: Call): Promise<Refusal | undefined> {
-  if (incoming.method === 'POST' || !bringsBody(incoming)) return undefined;
-  const body = await read(incoming, outgoing, formBytes);
-  return 'bytes' in body ? undefined : body;
+function bodyOf(parts: RouterParts, { incoming, outgoing }: Call, caller: Caller | undefined, limit: number) {
+  const client = caller ? parts.clientOf(caller, incoming) : incoming.socket.remoteAddress;
+  const memory = parts.gate.reserve(`body of ${client}`);
+  return readBody(incoming, outgoing, limit, { clock: parts.clock, memory });
 }
 
 /** Hands a connection over to the handler at its path, past the same guards as any request; else answers why not. */

@@ -8,6 +8,7 @@ import type { Clock } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, refuseUpgrade } from '../access/caller.ts';
 import { createIdleSessions } from '../access/idle-sessions.ts';
+import type { Memory } from '../access/limits.ts';
 import { watchPace } from '../http/requests.ts';
 import { rootOf } from '../http/router.ts';
 import { type CallerProduct, mcpOptionsOf, type RouteServices, type UpgradeRequest } from '../http/routes.ts';
@@ -102,9 +103,8 @@ export function openWebSockets(options: WebSocketOptions) {
         const live = openLiveSocket(upgraded, { ...rules, maxBytes: rules.maxBuffered, stallMs }, { clock, onError });
         const entry = { live, caller, address: incoming.socket.remoteAddress ?? '' };
         open.add(entry);
-        watchMessages(upgraded, socket, clock, () =>
-          live.refuse(1008, 'the message comes slower than 1,024 bytes a second'),
-        );
+        const memory = options.gate.reserve(`frames of ${options.random.uuid()}`);
+        watchMessages(upgraded, socket, { clock, memory, refuse: live.refuse });
         if (product && caller) speakMcp(options, live, caller, product, incoming);
         else speakFrames(entry, socket, incoming);
       });
@@ -202,19 +202,27 @@ function webSocketServer(maxPayload: number): WebSocketServer {
   );
 }
 
-/** Calls `onSlow` where a message that began comes slower than a body may, whatever pings come between its parts. */
-function watchMessages(upgraded: WebSocket, socket: Duplex, clock: Pick<Clock, 'after'>, onSlow: () => void): void {
+interface MessageWatch extends Pick<LiveSocket, 'refuse'> {
+  clock: Pick<Clock, 'after'>;
+  memory: Memory;
+}
+
+/** Refuses a message that comes slower than a body may, whatever pings come between its parts, or that the memory does not bear. */
+function watchMessages(upgraded: WebSocket, socket: Duplex, { clock, memory, refuse }: MessageWatch): void {
   let begun = 0;
   let watch: ReturnType<typeof watchPace> | undefined;
+  const onSlow = () => refuse(1008, 'the message comes slower than 1,024 bytes a second');
   const ended = (bytes: number) => {
     begun = Math.max(0, begun - bytes);
     if (begun > 0) return;
+    memory.release();
     watch?.stop();
     watch = undefined;
   };
   const onControl = (data: Buffer) => ended(controlBytes + data.length);
+  // Before the call in it begins, which takes its own part of the memory.
   upgraded
-    .on('message', () => ended(begun))
+    .prependListener('message', () => ended(begun))
     .on('ping', onControl)
     .on('pong', onControl);
   upgraded.on('close', () => ended(begun));
@@ -223,6 +231,11 @@ function watchMessages(upgraded: WebSocket, socket: Duplex, clock: Pick<Clock, '
     begun += chunk.length;
     watch ??= watchPace(clock, onSlow, () => socket.isPaused());
     watch.came(chunk.length);
+    try {
+      memory.more(chunk.length);
+    } catch (error) {
+      refuse(1013, asError(error).message);
+    }
   });
 }
 

@@ -136,6 +136,29 @@ describe('capacity', () => {
     expect(await Promise.all(Array.from({ length: 20 }, () => enter('greedy')))).toHaveLength(20);
   });
 
+  test('counts what comes before it is a call, in equal shares beside the calls', async () => {
+    const capacity = createCapacity({ perCaller: 9, inAll: 9, queued: 9, bytes: 3_000_000 });
+    const busy = {
+      details: expect.objectContaining({ class: 'over_capacity', retryable: true, retryAfterSeconds: 5 }),
+    };
+    const alone = capacity.reserve('a');
+    // Piece by piece, too, one that is alone is never refused.
+    for (let piece = 0; piece < 9; piece += 1) alone.more(1_000_000);
+    const other = capacity.reserve('b');
+    other.more(65_536);
+    expect(() => other.more(1)).toThrow(expect.objectContaining(busy));
+    await expect(capacity.enter('b', never)).rejects.toMatchObject(busy);
+    alone.release();
+    alone.release();
+    const [one, another] = [capacity.reserve('a'), capacity.reserve('c')];
+    one.more(1_500_000);
+    expect(() => another.more(2_900_000)).toThrow(expect.objectContaining(busy));
+    another.more(900_000);
+    expect(() => one.more(10_000)).toThrow(expect.objectContaining(busy));
+    for (const each of [one, another, other]) each.release();
+    (await capacity.enter('d', never, 9_000_000))();
+  });
+
   test('counts right after 10,000 refused calls', async () => {
     const capacity = createCapacity({ perCaller: 1, inAll: 1, queued: 0 });
     const leave = await capacity.enter('a', never);

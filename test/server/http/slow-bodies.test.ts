@@ -103,18 +103,55 @@ it('that come at 2 KiB a second arrive, and one that stands still for a moment d
   expect(halting.answer()).toMatch(/^HTTP\/1.1 200 [\s\S]*\{"bytes":60000\}/);
 });
 
-it('of strangers are 64 at a time: the oldest goes, and takes no place of those who are known', async () => {
+it('of strangers have a share of the memory, and take nothing of that of who is known', async () => {
   const token = 'A-token-of-somebody-0123';
   const tokens = createTokens([{ digest: digestOf(token), caller: operator }], operator);
-  const clock = await start({ tokens });
+  const clock = await start({ tokens, capacity: { perCaller: 9, inAll: 9, queued: 9, bytes: 1_000_000 } });
+  const strangers = await Promise.all(Array.from({ length: 20 }, () => begin('/form', 'x')));
+  const refused = () => strangers.filter(each => each.isClosed());
+  await waitUntil('some are refused', () => refused().length === 9, { everyMs: 5 });
+  for (const each of refused()) expect(each.answer()).toMatch(/^HTTP\/1.1 503 [\s\S]*"class":"over_capacity"/);
   const known = await begin('/mcp', '{', `Content-Length: 60000\r\nAuthorization: Bearer ${token}\r\n`);
-  const first = await begin('/form', 'x');
+  await isRead(clock, 12);
+  // One that is too slow gives its part back, whatever comes after.
+  await clock.advance(5_001);
+  await waitUntil('all are refused', () => known.isClosed() && refused().length === 20, { everyMs: 5 });
+  const again = await Promise.all(Array.from({ length: 11 }, () => begin('/form', 'x')));
+  await isRead(clock, 11);
+  expect(again.filter(each => each.isClosed())).toEqual([]);
+});
+
+it('that the memory does not bear are refused before they are read, first those of who sends most', async () => {
+  const tokens = createTokens(
+    ['greedy', 'other'].map(name => ({ digest: digestOf(`${name}-0123456789abcdef`), caller: { ...operator, name } })),
+    operator,
+  );
+  const clock = await start({ tokens, capacity: { perCaller: 9, inAll: 9, queued: 9, bytes: 1_000_000 } });
+  const send = (name: string, path: string, how: string, body = '{') =>
+    begin(path, body, `Authorization: Bearer ${name}-0123456789abcdef\r\n${how}\r\n`);
+  const declared = (bytes: number) => `Content-Length: ${bytes}`;
+  // One that is alone is let in, however large it is.
+  const first = await send('greedy', '/mcp', declared(1_200_000));
+  await isRead(clock, 1);
+  const refused = await Promise.all([
+    ...paths.map(path => send('greedy', path, declared(90_000))),
+    send('greedy', '/mcp', 'Transfer-Encoding: chunked', `10000\r\n${' '.repeat(65_536)}\r\n`),
+    send('other', '/mcp', declared(90_000)),
+  ]);
+  await waitUntil('they are refused', () => refused.every(each => each.isClosed()), { everyMs: 5 });
+  for (const each of refused)
+    expect(each.answer()).toMatch(/^HTTP\/1.1 503 [\s\S]*retry-after: 5[\s\S]*"class":"over_capacity"/i);
+  // What is small may be what ends a call.
+  const small = await send('other', '/form', declared(10), '0123456789');
+  await waitUntil('it is answered', () => small.answer() !== '', { everyMs: 5 });
+  expect([small.answer(), first.answer()]).toEqual([expect.stringContaining('{"bytes":10}'), '']);
+  sockets[0]?.destroy();
+  const [most, little] = [
+    await send('greedy', '/mcp', declared(600_000)),
+    await send('other', '/mcp', declared(200_000)),
+  ];
   await isRead(clock, 2);
-  const rest = await Promise.all(Array.from({ length: 63 }, () => begin('/form', 'x')));
-  await isRead(clock, 65);
-  await clock.advance(1_000);
-  const last = await begin('/form', 'x');
-  await waitUntil('the first is refused', () => first.isClosed(), { everyMs: 5 });
-  expect(first.answer()).toMatch(/^HTTP\/1.1 408 /);
-  expect([known, last, ...rest].filter(each => each.answer() !== '')).toEqual([]);
+  const more = await send('greedy', '/mcp', declared(90_000));
+  await waitUntil('it is refused', () => more.isClosed(), { everyMs: 5 });
+  expect([most.answer(), little.answer()]).toEqual(['', '']);
 });

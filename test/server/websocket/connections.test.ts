@@ -101,6 +101,31 @@ describe('a connection', () => {
     expect(performance.now() - began).toBeGreaterThan(550);
   });
 
+  it('whose message the memory does not bear beside that of another is told to come again, and the other is served', async () => {
+    door = await startWsDoor({ host: scriptedHost(), root: '/tmp', capacity: { bytes: 1_000_000 } });
+    const [first, second] = [await helloFrames(door.url), await helloFrames(door.url)];
+    const text = JSON.stringify({
+      op: 'call_tool',
+      request_id: '1',
+      name: 'echo',
+      arguments: { x: 'x'.repeat(700_000) },
+    });
+    first.socket.send(text.slice(0, 690_000), { fin: false });
+    // What is small comes through, and so the part before it has come.
+    first.socket.ping();
+    await once(first.socket, 'pong');
+    second.send({ op: 'ping', request_id: 'small' });
+    await second.next('pong', 'small');
+    second.socket.send(text.slice(0, 690_000), { fin: false });
+    expect(await second.closed).toEqual({ code: 1013, reason: expect.stringContaining('busy') });
+    first.socket.send(text.slice(690_000));
+    expect((await first.result('1')).error).toBeUndefined();
+    // Nothing of it is kept, nor of the one that was closed.
+    const third = await helloFrames(door.url);
+    third.raw(text);
+    expect((await third.result('1')).error).toBeUndefined();
+  });
+
   it('is closed with 1001 when the server goes away, after what waits for it', async () => {
     door = await startWsDoor({ host: large(2_000_000), root: '/tmp' });
     const client = await helloFrames(door.url);
