@@ -63,8 +63,18 @@ export function placesOf(text: string, part: string): number[] {
   return places;
 }
 
-/** Control sequences, what introduces an escaped character, and what is looked at. */
-const pieces = /\p{Cc}\[[\d;?]*[A-Za-z]|\\u\{?0{0,4}|\\x|0x|&#x?|([\p{L}\p{N}]+)/giu;
+/** The numbers of spaces and signs, which some programs escape and others do not. */
+const sign = String.raw`0{0,4}(?:2[\da-f]|3[a-f]|40|5[b-f]|60|7[b-e])`;
+const decimalSign = '0{0,4}(?:3[2-9]|4[0-7]|5[89]|6[0-4]|9[1-6]|12[3-6])';
+
+/** Escaped signs, control sequences, what introduces another escaped character, and what is looked at. */
+const pieces = new RegExp(
+  [
+    String.raw`(?:%(?:25){0,4}|\\u\{?|\\x)${sign}|&(?:amp;){0,4}(?:#x${sign}|#${decimalSign}|amp|lt|gt|quot|apos);`,
+    String.raw`\p{Cc}\[[\d;?]*[A-Za-z]|\\u\{?0{0,4}|\\x|0x|&#x?0{0,4}|([\p{L}\p{N}]+)`,
+  ].join('|'),
+  'giu',
+);
 
 /** Letters and digits alone, in lower case: what stands between the pieces of a secret does not hide it. */
 function condense(text: string): { condensed: string; placeOf(at: number): number } {
@@ -93,9 +103,6 @@ function condense(text: string): { condensed: string; placeOf(at: number): numbe
   return { condensed: parts.join(''), placeOf };
 }
 
-/** The names of signs in HTML. */
-const names: Readonly<Record<string, string>> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": 'apos' };
-
 /** A secret in the forms that programs give it, condensed. */
 function formsOf(value: string): string[] {
   const bytes = Buffer.from(value);
@@ -108,13 +115,14 @@ function formsOf(value: string): string[] {
   });
   const half = Math.ceil(value.length / 2);
   const halves = value.length >= 2 * leastPart ? [value.slice(0, half), value.slice(half)] : [];
-  const numbers = (radix: number) => [...bytes].map(byte => byte.toString(radix)).join('');
-  const html = value.replace(/[&<>"']/g, sign => `&#${sign.charCodeAt(0)};`);
-  const named = value.replace(/[&<>"']/g, sign => `&${names[sign]};`);
+  // Where each character is a number, signs may be left out as escaped ones are.
+  const numbers = [bytes, Buffer.from(value.replace(/[ -/:-@[-`{-~]/g, ''))].flatMap(all => [
+    all.toString('hex'),
+    ...[8, 10].map(radix => [...all].map(byte => byte.toString(radix)).join('')),
+  ]);
   return [
-    ...[value, [...value].reverse().join(''), encodeURIComponent(value.toWellFormed())],
-    ...[JSON.stringify(value), html, named, bytes.toString('hex'), numbers(10), numbers(8)],
-    ...[...base64, ...halves],
+    ...[value, [...value].reverse().join(''), encodeURIComponent(value.toWellFormed()), JSON.stringify(value)],
+    ...[...numbers, ...base64, ...halves],
   ]
     .map(form => condense(form).condensed)
     .filter(form => form.length >= leastForm);

@@ -33,12 +33,33 @@ it.each([
   for (const place of places) expect(printed.includes(place) || place.includes(printed), place).toBe(true);
 });
 
-it.each([['pa&lt;&gt;&amp;ss&quot;wo&apos;rd'], ['pa&#60;&#62;&#38;ss&#34;wo&#39;rd'], ["pa%3C%3E%26ss%22wo'rd"]])(
-  'finds a secret with signs that is printed as %s',
-  printed => {
-    expect(found(`Some words. ${printed} More words.`, `pa<>&ss"wo'rd`)).not.toEqual([]);
-  },
-);
+const signed = `pa<>&ss"wo'rd/+~`;
+
+const eachAs = (write: (code: number) => string, isMeant = /[^a-z]/) =>
+  signed.replace(/./gs, each => (isMeant.test(each) ? write(each.charCodeAt(0)) : each));
+const hex = (code: number) => code.toString(16);
+
+it.each([
+  'pa&lt;&gt;&amp;ss&quot;wo&apos;rd/+~',
+  'pa&amp;lt;&amp;gt;&amp;amp;ss&amp;quot;wo&amp;apos;rd/+~',
+  "pa%3C%3E%26ss%22wo'rd/%2B~",
+  ...[/[^a-z]/, /[<>&'"]/, /'/, /./s].flatMap(isMeant =>
+    [
+      (code: number) => `%${hex(code)}`,
+      (code: number) => `%25${hex(code).toUpperCase()}`,
+      (code: number) => `&#${code};`,
+      (code: number) => `&#x${hex(code)};`,
+      (code: number) => `&#0${code};`,
+      (code: number) => `\\u00${hex(code)}`,
+      (code: number) => `\\u{${hex(code)}}`,
+      (code: number) => `\\x${hex(code)}`,
+    ].map(write => eachAs(write, isMeant)),
+  ),
+  ...[eachAs(code => ` 0x${hex(code)}`, /./s), Buffer.from(signed).toString('hex')],
+  encodeURIComponent(Buffer.from(signed).toString('base64')),
+])('finds a secret with signs that is printed as %s', printed => {
+  expect(found(`Some words. ${printed} More words.`, signed)).not.toEqual([]);
+});
 
 const printedAs = (radix: number, before: string) =>
   [...value].map(each => before + each.charCodeAt(0).toString(radix));
