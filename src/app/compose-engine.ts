@@ -26,6 +26,7 @@ import type { ModelService } from '../models/call/models.ts';
 import { createServiceMeter, paidEmbedder, paidSearcher } from '../models/paid-services.ts';
 import { createClassifier } from '../models/routing/classifier.ts';
 import { createMeter, type Meter } from '../models/spend-meter.ts';
+import { createStoredState, withStoreDays } from '../storage/shared-state.ts';
 import type { Store } from '../storage/store.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
 import { glmWebSearch } from '../tools/glm-web-search.ts';
@@ -114,7 +115,10 @@ type MeterParts = Pick<EngineParts, 'values' | 'models' | 'store' | 'clock' | 'r
 export function composeMeter({ values, models, store, ...around }: MeterParts): Meter {
   const { ask, isLocal, cachesApart, searches } = models;
   const pricing = { isLocal, cachesApart, searches, allowUnpriced: values.allowUnpricedModels };
-  return createMeter({ ...around, ask, ledger: store.spend, caps: spendCaps(values), pricing });
+  const caps = spendCaps(values);
+  const { clock } = around;
+  const byDays = () => withStoreDays(store.spend, createStoredState(store, clock), clock);
+  return createMeter({ ...around, ask, ledger: caps.perDay === undefined ? store.spend : byDays(), caps, pricing });
 }
 
 /** Embeds text for the search index, within the limits on cost. */

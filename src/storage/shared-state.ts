@@ -3,9 +3,14 @@ import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createQueue } from '../core/concurrency.ts';
 import { bugError } from '../core/errors.ts';
+import type { JsonObject } from '../core/json.ts';
 import type { Clock, KeptTexts, Random, SharedState } from '../core/ports.ts';
+import type { SpendLedger } from '../core/spend-ledger.ts';
+import { dayOf } from '../core/usage.ts';
 import { refuseContended } from './records.ts';
 import type { Fact, Lookup, Store } from './store.ts';
+
+const dayMs = 86_400_000;
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,99}$/;
 
@@ -96,7 +101,7 @@ interface ClockReading extends ReturnType<Clock['sinceBoot']> {
 const slackMs = 2_000;
 
 /** Of a pause in which the machine was restarted only the time of day tells, which may be wrong: more of it does not count. */
-const maxOffMs = 86_400_000;
+const maxOffMs = dayMs;
 
 const keepEveryMs = 600_000;
 
@@ -187,5 +192,47 @@ export function withStoreTime(store: Store, ahead: () => number): Store {
     job: (id, now) => store.job(id, at(now)).then(job => job && shown(job)),
     jobs: async query => (await store.jobs(asked(query))).map(shown),
     endJob: (id, end) => store.endJob(id, stored(end)),
+  };
+}
+
+/** A day is remembered for so long: its name may come again. */
+const knownDayMs = 370 * dayMs;
+
+/**
+ * A ledger whose days begin and end by the store's time. A day has the name that the time of day gives it when it begins, and counts
+ * what was spent since then: where the time of day is wrong meanwhile, no limit begins anew, and none of before comes back.
+ */
+export function withStoreDays(ledger: SpendLedger, state: SharedState, clock: Clock): SpendLedger {
+  const isOver = (found: JsonObject | undefined) => Number(found?.endsAt ?? 0) <= clock.storeTime();
+
+  async function today(owner: string): Promise<{ day: string; before: number }> {
+    const key = `spend-day ${owner}`;
+    let found = await state.get(key);
+    if (isOver(found)) {
+      const now = clock.now();
+      const endsAt = clock.storeTime() + dayMs - (now % dayMs);
+      const scope = { owner, day: dayOf(now), now: clock.storeTime() };
+      const before = found ? (await ledger.used(scope)).day : 0;
+      found = await state.change(key, knownDayMs, other => (isOver(other) ? { ...scope, endsAt, before } : other));
+    }
+    return { day: String(found?.day), before: Number(found?.before) };
+  }
+
+  return {
+    ...ledger,
+    async add(entry, hold, unhurried) {
+      const at = entry && Date.parse((await today(entry.owner)).day);
+      return ledger.add(entry && { ...entry, at: at ?? entry.at }, hold, unhurried);
+    },
+    async hold(hold) {
+      const { day, before } = await today(hold.owner);
+      const { dayLimit } = hold;
+      return ledger.hold({ ...hold, day, ...(dayLimit !== undefined && { dayLimit: dayLimit + before }) });
+    },
+    async used(scope) {
+      const { day, before } = await today(scope.owner);
+      const used = await ledger.used({ ...scope, day });
+      return { ...used, day: used.day - before };
+    },
   };
 }

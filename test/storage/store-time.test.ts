@@ -5,8 +5,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { openStore } from '../../src/app/compose-storage.ts';
 import { createOperationLog } from '../../src/calls/durable/operation-log.ts';
 import type { Clock } from '../../src/core/ports.ts';
+import { dayOf } from '../../src/core/usage.ts';
 import { BreakerRegistry } from '../../src/models/resilience/breaker-registry.ts';
-import { createStoredState } from '../../src/storage/shared-state.ts';
+import { createStoredState, withStoreDays } from '../../src/storage/shared-state.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { createThreads } from '../../src/threads/threads.ts';
 import { hashOf, headOf, jobOf, turnOf } from '../contracts/store-fixtures.ts';
@@ -181,6 +182,47 @@ describe('what else expires', () => {
     await time.advance(dayMs);
     expect(await store.job(job.id, clock.now())).toBeUndefined();
   });
+});
+
+describe('a limit of a day', () => {
+  const usage = { input: 10, output: 5, reasoning: 0, cacheRead: 0, cacheWrite: 0 };
+  let count = 0;
+
+  /** Spends money, by a process that begins now, where a limit of one dollar a day allows it. Answers what the day has used then. */
+  async function spend(machine: Machine, usd: number): Promise<number> {
+    const { store, clock } = await processOn(machine);
+    const ledger = withStoreDays(store.spend, createStoredState(store, clock), clock);
+    const scope = { owner: 'local', day: dayOf(clock.now()), now: clock.storeTime() };
+    const id = `${count++}`;
+    const hold = { ...scope, id, usd, dayLimit: 1, expiresAt: scope.now + hourMs };
+    const entry = { at: clock.now(), owner: 'local', tool: 'chat', provider: 'alpha', model: 'm', usage, costUsd: usd };
+    if (await ledger.hold(hold)) await ledger.add(entry, id);
+    return Math.round((await ledger.used(scope)).day * 100) / 100;
+  }
+
+  it.each([40 * dayMs, -40 * dayMs, -hourMs, 25 * hourMs])(
+    'is neither forgotten nor counted twice where the clock is off by %i ms for a while',
+    async off => {
+      const machine = { ...right };
+      const untilNight = dayMs - (time.now() % dayMs);
+      const first = await spend(machine, 0.5);
+      machine.aheadMs = off;
+      const wrong = [await spend(machine, 0.3), await spend(machine, 0.3)];
+      machine.aheadMs = 0;
+      expect([first, ...wrong, await spend(machine, 0.2), await spend(machine, 0.2)]).toEqual([0.5, 0.8, 0.8, 1, 1]);
+      await time.advance(untilNight);
+      expect([await spend(machine, 0.4), await spend(machine, 0.7)]).toEqual([0.4, 0.4]);
+      // Days whose names were used before begin at nothing.
+      machine.aheadMs = off;
+      for (let days = 0; days < 3; days++) {
+        await time.advance(dayMs);
+        expect([await spend(machine, 0.4), await spend(machine, 0.7)]).toEqual([0.4, 0.4]);
+        machine.aheadMs = 0;
+      }
+      await time.advance(40 * dayMs);
+      expect([await spend(machine, 0.9), await spend(machine, 0.2)]).toEqual([0.9, 0.9]);
+    },
+  );
 });
 
 async function openBreaker({ breakers }: Awaited<ReturnType<typeof processOn>>): Promise<void> {
