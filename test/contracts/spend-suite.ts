@@ -114,6 +114,9 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
       await store.spend.add(entryOf({ thread, costUsd: 0.5, at: start - 48 * hour }));
       expect(await store.spend.hold(holdOf(0.2, { thread, threadLimit: 0.6 }))).toBe(false);
       expect(await store.spend.hold(holdOf(0.1, { thread, threadLimit: 0.6 }))).toBe(true);
+      expect((await used({ thread })).thread).toBeCloseTo(0.6, 9);
+      expect(await store.spend.hold(holdOf(0.1, { thread, threadLimit: 0.6 }))).toBe(false);
+      expect((await used({ thread, owner: 'ann' })).thread).toBe(0);
       expect(await store.spend.hold(holdOf(0.2, { thread: newThreadId(), threadLimit: 0.6 }))).toBe(true);
     });
 

@@ -22,7 +22,9 @@ describe('the command line of the torture', () => {
   });
 
   it('says what is wrong and what is allowed', () => {
-    expect(() => readArguments(['kill'])).toThrow('Unknown part "kill". Parts: kills, calls, power, damage, floods, soak.');
+    expect(() => readArguments(['kill'])).toThrow(
+      'Unknown part "kill". Parts: kills, calls, power, damage, floods, soak.',
+    );
     expect(() => readArguments(['--rounds', '0'])).toThrow('Invalid --rounds "0". Give a whole number from 1.');
     expect(() => readArguments(['--seed', '1e3'])).toThrow('Invalid --seed "1e3"');
     expect(() => readArguments(['--often'])).toThrow("Unknown option '--often'");

@@ -2,9 +2,21 @@ import { writeFileSync } from 'node:fs';
 
 /**
  * How test/support/faulty-sqlite-writer.ts fails: `full` and `eio` as SQLite reports them when a transaction is to be made
- * durable (it is undone then), `spill` in the middle of one, `slow` as an fsync that takes its time.
+ * durable (it is undone then), `spill` in the middle of one, `slow` as an fsync that takes its time, `end` as the end of the
+ * thread. While the file is opened: `full start` as a disk without room, `damaged once` as damage that a second look does not
+ * find, `misread` as a read that fails in the words of a check, and `damaged` as two findings of the first two looks.
  */
-export type Fault = 'none' | 'full' | 'eio' | 'spill' | 'slow';
+export type Fault =
+  | 'none'
+  | 'full'
+  | 'eio'
+  | 'spill'
+  | 'slow'
+  | 'end'
+  | 'full start'
+  | 'damaged once'
+  | 'misread'
+  | 'damaged';
 
 export const slowMs = 200;
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { startWriter } from '../../src/storage/sqlite/writer.ts';
 import { type Fault, ordersOf, slowMs } from './break-disk.ts';
 
@@ -9,8 +9,17 @@ import { type Fault, ordersOf, slowMs } from './break-disk.ts';
 const failures = {
   full: { errcode: 13, message: 'database or disk is full' },
   eio: { errcode: 1034, message: 'disk I/O error' },
+  damaged: { errcode: 11, message: 'database disk image is malformed' },
   spill: { errcode: 778, message: 'disk I/O error' },
 } as const;
+
+/** What a check of the file finds. */
+const findings: Partial<Record<Fault, string>> = {
+  misread: 'Tree 3 page 5: unable to get the page. error code=266',
+  damaged: 'Tree 3 page 5: btreeInitPage() returns error code 11\nTree 3 page 6: never used',
+};
+
+let checks = 0;
 
 class FaultyDatabase extends DatabaseSync {
   readonly #file: string;
@@ -24,8 +33,20 @@ class FaultyDatabase extends DatabaseSync {
     const fault = this.#fault();
     if (sql === 'COMMIT' && fault === 'slow') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, slowMs);
     if (sql === 'COMMIT' && (fault === 'full' || fault === 'eio')) this.#fail(fault);
+    if (sql === 'COMMIT' && fault === 'end') process.exit(3);
+    if (sql === 'PRAGMA journal_mode = WAL' && fault === 'full start') this.#fail('full');
     if (sql === 'SAVEPOINT request' && fault === 'spill') this.#fail('spill');
     super.exec(sql);
+  }
+
+  override prepare(sql: string): StatementSync {
+    const statement = super.prepare(sql);
+    if (!/^PRAGMA (quick|integrity)_check/.test(sql)) return statement;
+    const fault = this.#fault();
+    const finding = fault === 'damaged' && checks++ >= 2 ? undefined : findings[fault];
+    if (fault === 'damaged once' && checks++ === 0) this.#fail('damaged');
+    if (finding !== undefined) statement.get = () => ({ check: finding });
+    return statement;
   }
 
   #fault(): Fault {
@@ -37,7 +58,7 @@ class FaultyDatabase extends DatabaseSync {
   }
 
   #fail(fault: keyof typeof failures): never {
-    super.exec('ROLLBACK');
+    if (this.isTransaction) super.exec('ROLLBACK');
     const { errcode, message } = failures[fault];
     throw Object.assign(new Error(message), { code: 'ERR_SQLITE_ERROR', errcode });
   }

@@ -87,9 +87,9 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
 
   const access: SqliteAccess = {
     read: async run => run(held().reads),
-    async indexed(name, run) {
+    async indexed(names, run) {
       // Step by step, so that other calls have their turn.
-      while (change(() => held().writes.index(name))) await turn();
+      for (const name of names) while (change(() => held().writes.index(name))) await turn();
       return run(held().reads);
     },
     async write(request) {

@@ -118,7 +118,9 @@ export function logReader(file: string): { frames: number; leavesOut(read: numbe
         const isInFile = ([number, at]: [number, number]) =>
           readSync(handle, page, 0, page.length, (number - 1) * page.length) === page.length &&
           page.equals(wal.subarray(at, at + page.length));
-        return ![...new Map(frames)].every(isInFile);
+        const isMoved = [...new Map(frames)].every(isInFile);
+        // Whoever began the log anew meanwhile had moved all of it into the file before.
+        return !isMoved && logOf(file).subarray(0, walHeader).equals(wal.subarray(0, walHeader));
       } finally {
         closeSync(handle);
       }

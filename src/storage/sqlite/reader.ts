@@ -331,9 +331,8 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
 
     async close(): Promise<void> {
       closed = true;
-      await opening?.catch(() => {
-        // Whoever asked for it was told.
-      });
+      // Whoever asked for it was told.
+      await opening?.catch(() => undefined);
       drop();
     },
   };

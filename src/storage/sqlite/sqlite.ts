@@ -20,7 +20,7 @@ const indexWaitMs = 2_000;
 /** How the methods of a store come to the database: a reading connection, one brought up to date first, and changes. */
 export interface SqliteAccess {
   read<Result>(run: (reads: SqliteReads) => Result): Promise<Result>;
-  indexed<Result>(name: IndexName, run: (reads: SqliteReads) => Result): Promise<Result>;
+  indexed<Result>(names: readonly IndexName[], run: (reads: SqliteReads) => Result): Promise<Result>;
   /** `unhurried`: may wait a moment for others. */
   write(request: WriteRequest, unhurried?: boolean): Promise<number>;
 }
@@ -36,11 +36,8 @@ export function sqliteMethods({ read, indexed, write }: SqliteAccess) {
     read: (id, now) => read(reads => reads.read(id, now)),
     head: (id, now) => read(reads => reads.head(id, now)),
     blobs: hashes => read(reads => reads.blobs(hashes)),
-    list: query => indexed('threads', reads => reads.list(query)),
-    async search(query) {
-      await indexed('threads', () => undefined);
-      return indexed('words', reads => reads.search(query));
-    },
+    list: query => indexed(['threads'], reads => reads.list(query)),
+    search: query => indexed(['threads', 'words'], reads => reads.search(query)),
 
     create: (head, over) => done({ op: 'create', args: [head, over] }),
     commit: (id, change) => count({ op: 'commit', args: [id, change] }),
@@ -53,7 +50,7 @@ export function sqliteMethods({ read, indexed, write }: SqliteAccess) {
         if (gone < pruneStep) return total;
       }
     },
-    prunable: (now, unused) => indexed('threads', reads => reads.prunable(now, unused)),
+    prunable: (now, unused) => indexed(['threads'], reads => reads.prunable(now, unused)),
     createJob: job => done({ op: 'createJob', args: [job] }),
     job: (id, now) => read(reads => reads.job(id, now)),
     jobs: query => read(reads => reads.jobs(query)),
@@ -93,10 +90,20 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
   }
 
   /**
-   * A read that goes by an index, once that knows all that was written until now. Where it can't be written, on a full disk or
-   * behind a lock, it is read as it is: what came last may be missing then.
+   * A read that goes by indexes, once they know all that was written until now. Where they can't be written, on a full disk or
+   * behind a lock, they are read as they are: what came last may be missing then.
    */
-  async function indexed<Result>(name: IndexName, run: (reads: SqliteReads) => Result): Promise<Result> {
+  const indexed: SqliteAccess['indexed'] = async (names, run) => {
+    for (let isFirst = true; ; isFirst = false) {
+      for (const name of names) await follow(name);
+      const before = await reader.read(reads => reads);
+      const [found, by] = await reader.read(reads => [run(reads), reads] as const);
+      // A file that turned out to be damaged is another one now, whose indexes have to follow first.
+      if (!isFirst || by === before) return found;
+    }
+  };
+
+  async function follow(name: IndexName): Promise<void> {
     for (let lags = await reader.read(reads => reads.lags(name)); lags; ) {
       const timer = new AbortController();
       const late = scheduler.wait(indexWaitMs, { signal: timer.signal }).then(
@@ -107,14 +114,10 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
       const outcome = await Promise.race([step.catch((error: unknown) => error), late]);
       timer.abort();
       lags = outcome === true;
-      if (typeof outcome !== 'boolean') warnUnwritten(name, outcome);
+      if (typeof outcome === 'boolean') continue;
+      if (!isAppError(outcome) || outcome.kind !== 'storage' || outcome.details.class === 'corrupt') throw outcome;
+      onWarning(`The index of ${name} is not up to date, so that the newest may be missing: ${outcome.message}`);
     }
-    return reader.read(run);
-  }
-
-  function warnUnwritten(name: IndexName, error: unknown): void {
-    if (!isAppError(error) || error.kind !== 'storage' || error.details.class === 'corrupt') throw error;
-    onWarning(`The index of ${name} is not up to date, so that the newest may be missing: ${error.message}`);
   }
 
   async function close(): Promise<void> {
@@ -129,7 +132,7 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
     ...sqliteMethods({ read: reader.read, indexed, write: writing }),
     async mark() {
       // A list that follows then changes nothing.
-      await indexed('threads', () => undefined);
+      await indexed(['threads'], () => undefined);
       return reader.mark();
     },
 

@@ -134,7 +134,7 @@ it('that the memory does not bear are refused before they are read, first those 
   const first = await send('greedy', '/mcp', declared(1_200_000));
   await isRead(clock, 1);
   const refused = await Promise.all([
-    ...paths.map(path => send('greedy', path, declared(90_000))),
+    ...paths.map(path => send('greedy', path, declared(60_000))),
     send('greedy', '/mcp', 'Transfer-Encoding: chunked', `10000\r\n${' '.repeat(65_536)}\r\n`),
     send('other', '/mcp', declared(90_000)),
   ]);

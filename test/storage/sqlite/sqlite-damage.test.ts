@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -6,6 +6,8 @@ import { isAppError } from '../../../src/core/errors.ts';
 import { type ThreadId, threadId } from '../../../src/core/ids.ts';
 import { damagedTool, type Thread } from '../../../src/core/thread.ts';
 import { sealRecord } from '../../../src/storage/records.ts';
+import { logReader } from '../../../src/storage/sqlite/pages.ts';
+import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import {
   changeOf,
@@ -17,6 +19,7 @@ import {
   threadWith,
   turnOf,
 } from '../../contracts/store-fixtures.ts';
+import { realClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';
 import { startSqliteProcess } from '../../support/sqlite-process.ts';
 import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
@@ -133,9 +136,14 @@ describe('a damaged SQLite file', () => {
     expect(place.warnings).toEqual([expect.stringMatching(/was damaged .* set aside as .*0 threads were kept whole/)]);
   });
 
-  it('of another program is refused and left alone', async () => {
+  it.each([
+    'CREATE TABLE bookmarks (url TEXT)',
+    'PRAGMA user_version = 3',
+    'PRAGMA application_id = 7',
+    'PRAGMA application_id = 7; CREATE TABLE bookmarks (url TEXT)',
+  ])('of another program is refused and left alone, and is not looked at twice: %s', async sql => {
     const db = new DatabaseSync(place.file);
-    db.exec('CREATE TABLE bookmarks (url TEXT)');
+    db.exec(sql);
     db.close();
     const before = readFileSync(place.file);
     const store = place.open();
@@ -143,7 +151,10 @@ describe('a damaged SQLite file', () => {
       kind: 'config',
       message: expect.stringContaining('another program'),
     });
-    await expect(store.read(headOf().id, start)).rejects.toMatchObject({ kind: 'config' });
+    const clock = { ...realClock(), sleep: () => Promise.reject(new Error('It waits.')) };
+    const another = createSqliteStore({ file: place.file, clock, onWarning() {} });
+    await expect(another.read(headOf().id, start)).rejects.toMatchObject({ kind: 'config' });
+    await another.close();
     expect(readFileSync(place.file)).toEqual(before);
     expect(setAside()).toEqual([]);
   });
@@ -181,6 +192,84 @@ describe('a damaged SQLite file', () => {
     expect(db.prepare('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }]);
     expect(db.prepare('PRAGMA foreign_key_check').all()).toEqual([]);
     db.close();
+  });
+
+  it('is replaced although an earlier try to do so was cut short, before its end or at it', async () => {
+    const threads = await fill(3);
+    const bytes = readFileSync(place.file);
+    const damaged = Buffer.from(bytes).fill(0, 0, 4096);
+    writeFileSync(place.file, damaged);
+    for (const name of ['.salvaging', '.salvaging-journal'])
+      writeFileSync(place.file + name, 'What is this?'.repeat(99));
+    const store = place.open();
+    expect(await check(store, threads)).toBe(3);
+    await store.close();
+    rmSync(place.file);
+    writeFileSync(`${place.file}.salvaged`, bytes);
+    expect(await check(place.open(), threads)).toBe(3);
+    expect(readdirSync(place.directory).filter(name => name.includes('salvag'))).toEqual([]);
+    expect(place.warnings).toHaveLength(1);
+  });
+
+  it('of which something was set aside before, at the same moment, is set aside under another name', async () => {
+    const names: string[][] = [];
+    for (let round = 0; round < 3; round++) {
+      writeFileSync(place.file, `These are my notes ${round}.\n`.repeat(500));
+      const store = place.open();
+      await store.list({ owner: 'local', limit: 1, now: start });
+      await store.close();
+      names.push(readdirSync(place.directory).filter(name => name.includes('.corrupt')));
+    }
+    const first = `${basename(place.file)}.corrupt-2027-01-15T08-00-00-000Z`;
+    expect(names).toEqual([[first], [first, `${first}-2`], [first, `${first}-2`, `${first}-3`]]);
+  });
+
+  it('keeps what was deleted deleted, also where the note of it is damaged, and says how many threads are lost', async () => {
+    const store = place.open();
+    const removed = [await threadWith(store, ['gone', 'too']), await threadWith(store, ['gone'])];
+    const [kept, lost] = [await threadWith(store, ['a', 'b'], { owner: 'ann' }), await threadWith(store, ['c'])];
+    for (const { id } of removed) await store.remove(id, start + 5);
+    await store.close();
+    const bytes = readFileSync(place.file);
+    const note = bytes.indexOf(`{"kind":"tombstone","id":"${removed[1]!.id}"`);
+    bytes.write('#', bytes.indexOf('"state"', note) + 1);
+    // Nobody knows whose it was: neither its beginning nor its head is left, and there are two owners.
+    for (const kind of ['origin', 'head'])
+      for (let at = bytes.indexOf(`{"kind":"${kind}"`); at !== -1; at = bytes.indexOf(`{"kind":"${kind}"`, at + 1))
+        if (bytes.indexOf(lost.id, at) < at + 200) bytes.write('#', at + 60);
+    bytes.fill(0, 0, 100);
+    writeFileSync(place.file, bytes);
+    const again = place.open();
+    for (const { id } of removed)
+      expect(await again.read(id, start + 6)).toEqual({ state: 'deleted', deletedAt: start + 5 });
+    expect(await again.read(lost.id, start)).toEqual({ state: 'unknown' });
+    expect((await liveThread(again, kept.id)).turns).toHaveLength(2);
+    expect(place.warnings).toEqual([expect.stringContaining('1 threads were kept whole. 1 could not be kept.')]);
+  });
+
+  it('is checked in full and replaced when that is asked for, and told to be intact where it is', async () => {
+    const threads = await fill(2);
+    let now = start;
+    const onWarning = (message: string) => void place.warnings.push(message);
+    const store = createSqliteStore({ file: place.file, clock: { ...realClock(), now: () => now }, onWarning });
+    const intact = { isReplaced: false, text: expect.stringContaining('is intact, with every record in it') };
+    expect(await store.repair?.()).toEqual(intact);
+    expect(await check(store, threads)).toBe(2);
+    const bytes = readFileSync(place.file);
+    bytes.write('THREAD', bytes.indexOf('thread 1 turn 2'));
+    writeFileSync(place.file, bytes);
+    // What a full check found holds for a minute.
+    now += 59_999;
+    expect(await store.repair?.()).toEqual(intact);
+    now += 1;
+    const [, id] = threads.keys();
+    const replaced = { isReplaced: true, text: expect.stringContaining(`${id} without turn 3`) };
+    expect(await store.repair?.()).toEqual(replaced);
+    now += 1;
+    expect(await store.repair?.()).toEqual(intact);
+    await store.close();
+    await expect(store.repair?.()).rejects.toMatchObject({ message: expect.stringContaining('closed') });
+    expect(place.warnings).toHaveLength(1);
   });
 
   it('that was cut off gives up what stands before the cut', async () => {
@@ -226,6 +315,21 @@ describe('a damaged SQLite file', () => {
     db.close();
     expect(await check(place.open(), threads)).toBe(3);
     expect(setAside()).toHaveLength(1);
+  });
+
+  it('is not taken for damaged where another process moves its log and begins it anew while it is looked at', async () => {
+    const { id } = await threadWith(place.open(), ['a', 'b', 'c', 'd']);
+    const log = logReader(place.file);
+    expect([log.frames > 4, log.leavesOut(log.frames), log.leavesOut(1)]).toEqual([true, false, true]);
+    const db = new DatabaseSync(place.file);
+    db.exec('PRAGMA wal_checkpoint(RESTART)');
+    expect(log.leavesOut(1)).toBe(false);
+    for (let round = 0; round < 3; round++)
+      db.exec(`INSERT INTO leases VALUES ('${round}', 'me', 1); PRAGMA wal_checkpoint`);
+    db.exec('DELETE FROM records; PRAGMA wal_checkpoint');
+    expect(log.leavesOut(1)).toBe(false);
+    db.close();
+    expect(await place.open().read(id, start)).toEqual({ state: 'unknown' });
   });
 
   it('brings its latest transactions along, although they are not in the main file yet', async () => {
@@ -298,6 +402,19 @@ describe('a damaged SQLite file', () => {
     expect(turns.at(-1)?.content).toContain('What followed turn 5 of this thread may have been damaged');
     expect(place.warnings).toHaveLength(1);
     await store.commit(id, changeOf(6, { turns: [turnOf(7)] }));
+  });
+
+  it('searches a thread whose head is damaged, once that is built again', async () => {
+    const threads = await fill(3);
+    const before = place.open();
+    const find = (store: Store) => store.search({ owner: 'local', text: 'turn 1', limit: 9, now: start });
+    expect(await find(before)).toHaveLength(3);
+    await before.close();
+    const [, id] = threads.keys();
+    breakHeads(id!);
+    const found = await find(place.open());
+    expect(new Set(found.map(({ thread }) => thread.id))).toEqual(new Set(threads.keys()));
+    expect(place.warnings).toHaveLength(1);
   });
 
   it('takes a turn whose thread has a damaged head: the head is built again first', async () => {

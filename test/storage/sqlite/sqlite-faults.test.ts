@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ThreadId } from '../../../src/core/ids.ts';
@@ -95,5 +97,105 @@ describe('a SQLite file on a disk that fails', () => {
     expect(waited()).toBeLessThan(slowMs * 8);
     // A commit in this thread would leave no tick between its begin and its end.
     expect(ticks).toBeGreaterThan(10);
+  });
+
+  it('refuses what its writer had not made durable when that ended, with what to do, and goes on with another one', async () => {
+    const { id } = await threadWith(store, ['a', 'b']);
+    for (let round = 0; round < 2; round++) {
+      breakDisk(place.file, 'end');
+      const refused = {
+        kind: 'storage',
+        details: { class: 'unavailable', retryable: true, next: expect.stringContaining('Read the thread first') },
+      };
+      const tries = [append(id, 3 + round), store.create(headOf()), store.lease('x', 'me', 1_000, start)];
+      for (const each of tries) await expect(each).rejects.toMatchObject(refused);
+      breakDisk(place.file, 'none');
+      expect(await append(id, 3 + round)).toBe(3 + round);
+    }
+    expect((await liveThread(store, id)).turns).toHaveLength(4);
+    expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(1);
+    await store.close();
+    expect(place.warnings).toEqual([]);
+  });
+
+  it('lets a process end by itself also when its writer ended before', () => {
+    const root = new URL('../../../', import.meta.url).href;
+    const script = `
+      const { createSqliteStore } = await import('${root}src/storage/sqlite/sqlite.ts');
+      const { realClock } = await import('${root}test/support/clock.ts');
+      const { breakDisk } = await import('${root}test/support/break-disk.ts');
+      const { headOf } = await import('${root}test/contracts/store-fixtures.ts');
+      const [file, program] = process.argv.slice(1);
+      const store = createSqliteStore({ file, program, clock: realClock(), onWarning: console.error });
+      await store.create(headOf());
+      breakDisk(file, 'end');
+      const tries = [store.create(headOf()), store.create(headOf())];
+      console.log((await Promise.allSettled(tries)).map(({ status }) => status).join());
+      breakDisk(file, 'none');
+      await store.create(headOf());
+      console.log('durable');`;
+    const args = ['--input-type=module', '-e', script, place.file, program];
+    const ran = spawnSync(process.execPath, args, { timeout: 30_000 });
+    expect({ status: ran.status, out: String(ran.stdout), err: String(ran.stderr) }).toEqual({
+      status: 0,
+      out: 'rejected,rejected\ndurable\n',
+      err: '',
+    });
+  });
+
+  describe('while it is opened', () => {
+    let id: ThreadId;
+    let before: Buffer;
+    beforeEach(async () => {
+      ({ id } = await threadWith(store, ['a', 'b']));
+      await store.close();
+      before = readFileSync(place.file);
+      store = place.open({ program });
+    });
+
+    const setAside = () => readdirSync(place.directory).filter(name => /\.corrupt-[^.]*Z$/.test(name));
+
+    it('is read where there is no room to open it, says so once, and stays free for others', async () => {
+      breakDisk(place.file, 'full start');
+      for (let n = 0; n < 3; n++) expect((await liveThread(store, id)).turns).toHaveLength(2);
+      await expect(store.create(headOf())).rejects.toMatchObject({ details: { class: 'storage_full' } });
+      const other = new DatabaseSync(place.file, { timeout: 0 });
+      other.exec('BEGIN IMMEDIATE; ROLLBACK');
+      other.close();
+      expect(place.warnings).toEqual([expect.stringMatching(/Threads can be read, but nothing can be stored/)]);
+      breakDisk(place.file, 'none');
+      expect(await append(id, 3)).toBe(3);
+      expect((await liveThread(store, id)).turns).toHaveLength(3);
+      await store.close();
+      // The next time is another one.
+      breakDisk(place.file, 'full start');
+      store = place.open({ program });
+      await liveThread(store, id);
+      expect(place.warnings).toHaveLength(2);
+    });
+
+    it('is not taken for damaged where a second look finds nothing', async () => {
+      breakDisk(place.file, 'damaged once');
+      expect((await liveThread(store, id)).turns).toHaveLength(2);
+      expect([setAside(), place.warnings]).toEqual([[], []]);
+    });
+
+    it('is not taken for damaged where a check tells of a read that failed, and is untouched', async () => {
+      breakDisk(place.file, 'misread');
+      const refused = { details: { class: 'unavailable', next: expect.stringContaining('disk') } };
+      await expect(store.read(id, start)).rejects.toMatchObject(refused);
+      expect([setAside(), place.warnings, readFileSync(place.file).equals(before)]).toEqual([[], [], true]);
+      breakDisk(place.file, 'none');
+      expect((await liveThread(store, id)).turns).toHaveLength(2);
+    });
+
+    it('is replaced where both looks find damage, which is named in one line', async () => {
+      breakDisk(place.file, 'damaged');
+      expect((await liveThread(store, id)).turns).toHaveLength(2);
+      expect(place.warnings).toEqual([
+        expect.stringMatching(/error code 11; Tree 3 page 6: never used\) and was set aside/),
+      ]);
+      expect(setAside()).toHaveLength(1);
+    });
   });
 });
