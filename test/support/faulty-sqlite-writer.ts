@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { startWriter } from '../../src/storage/sqlite/writer.ts';
-import { type Fault, ordersOf, slowMs } from './break-disk.ts';
+import { type Fault, locksOf, ordersOf, slowMs } from './break-disk.ts';
 
 /** A program for the writer's thread: SQLite on a disk that fails as a test says. */
 
@@ -33,6 +33,8 @@ class FaultyDatabase extends DatabaseSync {
     const fault = this.#fault();
     if (sql === 'COMMIT' && fault === 'slow') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, slowMs);
     if (sql === 'COMMIT' && (fault === 'full' || fault === 'eio')) this.#fail(fault);
+    if (sql === 'BEGIN IMMEDIATE') appendFileSync(locksOf(this.#file), 'x');
+    if (sql === 'COMMIT' && fault === 'stuck') throw Object.assign(new Error('stuck'), failures.eio);
     if (sql === 'COMMIT' && fault === 'end') process.exit(3);
     if (sql === 'PRAGMA journal_mode = WAL' && fault === 'full start') this.#fail('full');
     if (sql === 'SAVEPOINT request' && fault === 'spill') this.#fail('spill');

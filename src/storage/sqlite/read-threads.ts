@@ -154,10 +154,7 @@ export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, thread:
     const nextSeq = before.startSeq + before.turns.length + 1;
     const gap = added.findIndex(({ seq }, at) => seq !== nextSeq + at);
     const end = nextSeq + (gap === -1 ? added.length : gap);
-    if (gap !== -1 || end !== head.seq + 1) {
-      seen.drop(id);
-      return damaged(id, `turn ${end}`);
-    }
+    if (gap !== -1 || end !== head.seq + 1) return damaged(id, `turn ${end}`);
     if (last === before.last) return before;
     const withStatus = (turn: Turn, known?: ExchangeStatus): StoredTurn | undefined => {
       const { status, attempts } = ends.get(turn.exchange) ?? { status: 'pending' };

@@ -265,7 +265,6 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
       isFull = true;
       return connect(true);
     }
-    isFull = false;
     return connect();
   }
 
@@ -331,8 +330,6 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
 
     async close(): Promise<void> {
       closed = true;
-      // Whoever asked for it was told.
-      await opening?.catch(() => undefined);
       drop();
     },
   };

@@ -69,6 +69,8 @@ const isDamaged = (outcome: Outcome): boolean => 'error' in outcome && isDamage(
 
 interface Held extends Transaction {
   inode: number;
+  /** The file was damaged when it was opened. */
+  repaired: boolean;
 }
 
 type Reply = (answers: readonly WriterAnswer[]) => void;
@@ -145,7 +147,7 @@ class Writer {
   /** Opens a transaction on the file that the path leads to at this moment. */
   #begin(now: number): Held {
     for (let tries = 0; tries < maxReopens; tries++) {
-      const held = this.#held ?? this.#open(now, false).held;
+      const held = this.#held ?? this.#open(now, false);
       this.#lock(held.db);
       // Somebody replaced the file, or deleted it: what went into the old one would be lost.
       if (inodeOf(this.#options.file) === held.inode) return held;
@@ -183,13 +185,13 @@ class Writer {
     }
   }
 
-  #open(now: number, thorough: boolean): { held: Held; repaired: boolean } {
+  #open(now: number, thorough: boolean): Held {
     if (this.#held && inodeOf(this.#options.file) !== this.#held.inode) this.#drop();
-    if (this.#held) return { held: this.#held, repaired: false };
+    if (this.#held) return this.#held;
     const onWarning = (warning: string) => void this.#answers.push({ warning });
-    const { db, inode, repaired } = sqliteOpen({ ...this.#options, connect: this.#connect, now, thorough, onWarning });
-    this.#held = { db, inode, writes: sqliteWrites(db) };
-    return { held: this.#held, repaired };
+    const opened = sqliteOpen({ ...this.#options, connect: this.#connect, now, thorough, onWarning });
+    this.#held = { ...opened, writes: sqliteWrites(opened.db) };
+    return this.#held;
   }
 
   #inspect(now: number): { repaired: boolean } {

@@ -76,6 +76,16 @@ describe('a damaged SQLite file', () => {
     writeFileSync(place.file, bytes);
   }
 
+  /** Changes a byte of all records that begin like this and have `id` near that, as far as they still stand in the file. */
+  function breakRecords(begin: string, id: string): void {
+    const bytes = readFileSync(place.file);
+    for (let at = bytes.indexOf(begin); at !== -1; at = bytes.indexOf(begin, at + 1)) {
+      const near = bytes.indexOf(id, at);
+      if (near !== -1 && near < at + 120) bytes.write('#', near + id.length + 4);
+    }
+    writeFileSync(place.file, bytes);
+  }
+
   /** Damages the head of a thread, with those that it had before, as far as they still stand in the file. */
   function breakHeads(id: ThreadId): void {
     const bytes = readFileSync(place.file);
@@ -270,6 +280,132 @@ describe('a damaged SQLite file', () => {
     await store.close();
     await expect(store.repair?.()).rejects.toMatchObject({ message: expect.stringContaining('closed') });
     expect(place.warnings).toHaveLength(1);
+  });
+
+  it.each(['PRAGMA user_version = 3', 'PRAGMA user_version = 1'])(
+    'whose tables are not those of its version gives up every thread: %s',
+    async sql => {
+      const threads = await fill(3);
+      const db = new DatabaseSync(place.file);
+      db.exec(`DROP INDEX records_by_thread; ${sql}`);
+      db.close();
+      expect(await check(place.open(), threads)).toBe(3);
+      expect(setAside()).toHaveLength(1);
+      expect(place.warnings).toHaveLength(1);
+    },
+  );
+
+  it('is found damaged at its start in each table that counts, also where it is large', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a', 'large '.repeat(900_000)]);
+    await store.close();
+    const intact = place.open();
+    expect(await intact.list({ owner: 'local', limit: 1, now: start })).toHaveLength(1);
+    await intact.close();
+    expect(place.warnings).toEqual([]);
+    breakTable('tombstones');
+    const again = place.open();
+    expect(await again.jobs({ owner: 'local', limit: 1, now: start })).toEqual([]);
+    expect(setAside()).toHaveLength(1);
+    expect((await liveThread(again, id)).turns).toHaveLength(2);
+  });
+
+  it('leaves out of lists, once told, what its index says of another owner, and is not looked through for it again', async () => {
+    const [[id] = []] = await fill(2);
+    const before = place.open();
+    expect(await before.list({ owner: 'local', limit: 9, now: start })).toHaveLength(2);
+    await before.close();
+    const db = new DatabaseSync(place.file);
+    db.prepare("UPDATE threads SET owner = 'eve' WHERE id = ?").run(id!);
+    db.close();
+    const store = place.open();
+    for (let n = 0; n < 2; n++) expect(await store.list({ owner: 'eve', limit: 9, now: start })).toEqual([]);
+    expect(place.warnings).toEqual([
+      expect.stringContaining(`Thread ${id} is damaged on the disk; lists and searches`),
+    ]);
+    expect(setAside()).toEqual([]);
+  });
+
+  it('has the latest head of each thread, whose turns or time went on, and what came again after it was deleted', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a', 'b']);
+    for (let later = 1; later < 4; later++) await store.commit(id, changeOf(2, { updatedAt: start + later }));
+    const again = headOf();
+    await store.create(again);
+    await store.remove(again.id, start);
+    await store.create(again, 'revive');
+    await store.commit(again.id, changeOf(0, { turns: [turnOf(1)] }));
+    const log = readFileSync(`${place.file}-wal`);
+    await store.close();
+    for (const [name, bytes] of [
+      ['', Buffer.alloc(4096, 0x5a)],
+      ['-wal', log],
+    ] as const)
+      writeFileSync(place.file + name, bytes);
+    const fresh = place.open();
+    expect(await liveThread(fresh, id)).toMatchObject({ seq: 2, updatedAt: start + 3 });
+    expect((await liveThread(fresh, again.id)).turns).toHaveLength(1);
+  });
+
+  it('keeps threads whose beginning is lost by their head, and by their turns where all are of one owner', async () => {
+    const store = place.open();
+    const [ann, bob] = ['ann', 'bob'];
+    const byHead = await threadWith(store, ['a', 'b'], { owner: ann, title: 'By its head' });
+    await threadWith(store, ['c'], { owner: bob });
+    await store.close();
+    breakRecords('{"kind":"origin"', byHead.id);
+    const again = place.open();
+    expect(await liveThread(again, byHead.id)).toMatchObject({ owner: ann, title: 'By its head', seq: 2 });
+    await again.close();
+    rmSync(place.file);
+    const alone = place.open();
+    const byTurns = await threadWith(alone, ['a', 'b']);
+    const other = await threadWith(alone, ['c']);
+    await alone.close();
+    for (const kind of ['origin', 'head']) breakRecords(`{"kind":"${kind}"`, byTurns.id);
+    const bytes = readFileSync(place.file);
+    writeFileSync(place.file, bytes.fill(0, 0, 100));
+    const found = place.open();
+    const { owner, workspace, turns } = await liveThread(found, byTurns.id);
+    expect({ owner, workspace, texts: turns.slice(0, 2).map(({ content }) => content) }).toEqual({
+      owner: other.owner,
+      workspace: other.workspace,
+      texts: ['a', 'b'],
+    });
+  });
+
+  it('gives turns that are lost side by side one exchange, and names them, of many threads the first 20', async () => {
+    const store = place.open();
+    const ids: ThreadId[] = [];
+    for (let n = 0; n < 22; n++) ids.push((await threadWith(store, ['one', 'two', `ask ${n}`, `say ${n}`, 'five'])).id);
+    await store.close();
+    const bytes = readFileSync(place.file);
+    for (let n = 0; n < 22; n++)
+      for (const text of [`"ask ${n}"`, `"say ${n}"`]) bytes.write('#', bytes.indexOf(text) + 1);
+    writeFileSync(place.file, bytes);
+    const again = place.open();
+    for (const id of ids) {
+      const { turns } = await liveThread(again, id);
+      const [asked, said] = turns.slice(2, 4);
+      expect([asked?.toolName, said?.toolName]).toEqual([damagedTool, damagedTool]);
+      expect([asked?.role, said?.role, said?.exchange]).toEqual(['user', 'assistant', asked?.exchange]);
+    }
+    const [told = ''] = place.warnings;
+    expect(told).toMatch(/22 were kept in part: .* without turn 3, 4; .* without turn 3, 4; …\.$/);
+    expect(ids.filter(id => told.includes(id))).toHaveLength(20);
+  });
+
+  it('serves no thread of which a record is damaged that is no turn, until it is built again', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a', 'b']);
+    const exchange = newExchangeId();
+    const turns = [turnOf(3, { exchange })];
+    await store.commit(id, changeOf(2, { turns, exchange: { id: exchange, status: 'failed' } }));
+    await store.close();
+    breakRecords('{"kind":"exchange"', id);
+    const again = place.open();
+    expect((await liveThread(again, id)).turns).toHaveLength(3);
+    expect(place.warnings).toEqual([expect.stringContaining('1 threads were kept whole')]);
   });
 
   it('that was cut off gives up what stands before the cut', async () => {

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ThreadId } from '../../../src/core/ids.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { changeOf, headOf, newExchangeId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
-import { breakDisk, type Fault, slowMs } from '../../support/break-disk.ts';
+import { breakDisk, type Fault, locksOf, slowMs } from '../../support/break-disk.ts';
 import { watchLoop } from '../../support/loop.ts';
 import { seededRandom } from '../../support/random.ts';
 import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
@@ -31,6 +31,7 @@ describe('a SQLite file on a disk that fails', () => {
   const kinds: [Fault, string][] = [
     ['full', 'storage_full'],
     ['eio', 'unavailable'],
+    ['stuck', 'unavailable'],
     // The disk has room: a write that fails all the same is no reason to free some.
     ['spill', 'unavailable'],
   ];
@@ -118,6 +119,51 @@ describe('a SQLite file on a disk that fails', () => {
     expect(place.warnings).toEqual([]);
   });
 
+  it('refuses all where its writer cannot be started, and is closed without one where it was not used', async () => {
+    const broken = { program: 'data:text/javascript,throw new Error("It does not start.")' };
+    const other = place.open(broken);
+    const refused = { kind: 'storage', details: { class: 'unavailable', retryable: true } };
+    for (let tries = 0; tries < 2; tries++) await expect(other.create(headOf())).rejects.toMatchObject(refused);
+    await expect(other.read(headOf().id, start)).rejects.toMatchObject(refused);
+    await place.open(broken).close();
+    expect(place.warnings).toEqual([]);
+  });
+
+  it('answers a change once it is durable, not when all that were asked for are', async () => {
+    await threadWith(store, ['a']);
+    breakDisk(place.file, 'slow');
+    let isLast = false;
+    const changes = Array.from({ length: 300 }, () => store.create(headOf()));
+    const last = changes.at(-1)?.then(() => {
+      isLast = true;
+    });
+    await changes[0];
+    await new Promise(resolve => setImmediate(resolve));
+    expect(isLast).toBe(false);
+    await last;
+    await Promise.all(changes);
+  });
+
+  it('is not replaced while another process writes to it', async () => {
+    const { id } = await threadWith(store, ['a', 'words that will be damaged']);
+    await store.close();
+    const bytes = readFileSync(place.file);
+    bytes.write('WORDS', bytes.indexOf('words that'));
+    writeFileSync(place.file, bytes);
+    const other = new DatabaseSync(place.file);
+    other.exec('BEGIN IMMEDIATE');
+    store = place.open({ program });
+    writeFileSync(locksOf(place.file), '');
+    const found = liveThread(store, id);
+    const setAside = () => readdirSync(place.directory).filter(name => name.includes('.corrupt'));
+    await expect.poll(() => readFileSync(locksOf(place.file), 'utf8') !== '' || setAside().length > 0).toBe(true);
+    expect(setAside()).toEqual([]);
+    other.exec("INSERT INTO leases VALUES ('x', 'me', 1); COMMIT");
+    other.close();
+    expect((await found).turns).toHaveLength(2);
+    expect(setAside().length).toBeGreaterThan(0);
+  });
+
   it('lets a process end by itself also when its writer ended before', () => {
     const root = new URL('../../../', import.meta.url).href;
     const script = `
@@ -182,8 +228,8 @@ describe('a SQLite file on a disk that fails', () => {
 
     it('is not taken for damaged where a check tells of a read that failed, and is untouched', async () => {
       breakDisk(place.file, 'misread');
-      const refused = { details: { class: 'unavailable', next: expect.stringContaining('disk') } };
-      await expect(store.read(id, start)).rejects.toMatchObject(refused);
+      const message = expect.stringContaining('failed while reading');
+      await expect(store.read(id, start)).rejects.toMatchObject({ message, details: { class: 'unavailable' } });
       expect([setAside(), place.warnings, readFileSync(place.file).equals(before)]).toEqual([[], [], true]);
       breakDisk(place.file, 'none');
       expect((await liveThread(store, id)).turns).toHaveLength(2);

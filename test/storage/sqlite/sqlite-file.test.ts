@@ -40,7 +40,46 @@ describe('the SQLite store', () => {
   it('touches nothing before its first use, and nothing when it is closed unused', async () => {
     const store = place.open();
     await store.close();
+    await expect(store.read(headOf().id, start)).rejects.toMatchObject({ message: expect.stringContaining('closed') });
     expect(readdirSync(place.directory)).toEqual([]);
+  });
+
+  it('keeps no process alive while it has nothing to do', async () => {
+    const threads = () => process.getActiveResourcesInfo().filter(name => /MessagePort|Worker/.test(name)).length;
+    const store = place.open();
+    await threadWith(store, ['a']);
+    await new Promise(resolve => setImmediate(resolve));
+    const before = threads();
+    const made = store.create(headOf());
+    await new Promise(resolve => setImmediate(resolve));
+    const during = threads();
+    await made;
+    expect(during).toBeGreaterThan(before);
+    await expect.poll(threads).toBe(before);
+  });
+
+  it('is read while another process keeps its lock, lists what it knows and says that more may be missing', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a', 'b']);
+    expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(1);
+    await threadWith(store, ['c']);
+    const other = new DatabaseSync(place.file);
+    other.exec('BEGIN IMMEDIATE');
+    const change = store.create(headOf());
+    let isChanged = false;
+    void change.then(() => {
+      isChanged = true;
+    });
+    // A store that reads for the first time, and one whose writer waits.
+    const second = place.open();
+    for (const each of [second, store]) expect((await liveThread(each, id)).turns).toHaveLength(2);
+    expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(1);
+    expect(place.warnings).toEqual([expect.stringMatching(/index of threads is not up to date/)]);
+    expect(isChanged).toBe(false);
+    other.exec('ROLLBACK');
+    other.close();
+    await change;
+    expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(3);
   });
 
   it('opens beside other work what its first use would open, and is closed meanwhile', async () => {
@@ -62,12 +101,17 @@ describe('the SQLite store', () => {
     await threadWith(store, ['a']);
     expect(await store.fact('alongside', start)).toMatchObject({ value: { key: 'alongside' } });
     expect(await alongside).toBe(true);
-    expect(await noted('alone')).toBe(true);
+    for (const key of ['alone', 'and alone again']) expect(await noted(key)).toBe(true);
     const atTheEnd = noted('at the end');
     await store.close();
     expect(await atTheEnd).toBe(true);
     const again = place.open();
-    expect([...(await again.facts('a', start)).keys()]).toEqual(['alone', 'alongside', 'at the end']);
+    expect([...(await again.facts('a', start)).keys()]).toEqual([
+      'alone',
+      'alongside',
+      'and alone again',
+      'at the end',
+    ]);
     await again.close();
   });
 

@@ -85,6 +85,14 @@ describe('what lists and searches need', () => {
     expect(await found(other, 'cherries')).toEqual([]);
   });
 
+  it('is the newest of the turns of a thread that have a word equally often', async () => {
+    const store = place.open();
+    await threadWith(store, ['pears', 'plums and plums', 'pears and plums', 'plums here, plums there', 'pears']);
+    const search = (text: string) => store.search({ owner: 'local', text, limit: 9, now: start });
+    expect((await search('pears')).map(({ seq }) => seq)).toEqual([5]);
+    expect((await search('plums')).map(({ seq }) => seq)).toEqual([4]);
+  });
+
   it('forgets what was removed, and takes threads whose records get the numbers of removed ones', async () => {
     const store = place.open();
     const kept = await threadWith(store, ['kept']);
