@@ -6,12 +6,12 @@ type Specs = Readonly<Record<string, OptionSpec>>;
 
 const introduction = `# Options
 
-Every option is set by its name in the environment. The other places, the weakest first: \`config.json\` in POLYLOGUE_HOME (by the
-same name, or by the key in the third column, where a dot stands for a nested object), \`.env\` in POLYLOGUE_HOME, the \`.env\` of a
-working directory that you trust, the environment, the command line. An option marked † is refused in the \`.env\` of a working
+Every option is set by its name in the environment, in upper case. The other places, the weakest first: \`config.json\` in POLYLOGUE_HOME (by
+the same name, or by the key in lower case, where a dot stands for a nested object), \`.env\` in POLYLOGUE_HOME, the \`.env\` of a
+working directory that you trust, the environment, the command line (\`--flag\`). An option marked † is refused in the \`.env\` of a working
 directory: what comes with a cloned repository must not decide where your keys go or what may be read.`;
 
-const heading = ['environment', 'flag', 'key', 'takes', 'default', 'what it does'];
+const heading = ['environment, flag, key', 'takes', 'what it does'];
 
 /** The reference of all options, in Markdown. */
 export function describeOptions(specs: Specs): string {
@@ -28,11 +28,9 @@ export function describeOptions(specs: Specs): string {
 function cellsOf(name: string, spec: OptionSpec): string[] {
   const value = spec.secret ? undefined : defaultText(spec);
   const cells = [
-    spec.env.map(code).join(', ') + (spec.operatorOnly ? ' †' : ''),
-    spec.flag === undefined ? '' : code(`--${spec.flag}`),
-    code(name),
-    spec.secret ? 'a secret' : allowedText(spec),
-    value === undefined ? '' : code(value),
+    [...spec.env, ...(spec.flag === undefined ? [] : [`--${spec.flag}`]), name].map(code).join(', ') +
+      (spec.operatorOnly ? ' †' : ''),
+    (spec.secret ? 'a secret' : allowedText(spec)) + (value ? ` (default: ${code(value)})` : ''),
     spec.doc,
   ];
   return cells.map(cell);

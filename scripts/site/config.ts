@@ -1,6 +1,13 @@
+import { renderMermaidSVG } from 'beautiful-mermaid';
 import type { DefaultTheme, UserConfig } from 'vitepress';
 import { slug } from '../doc-links/read-document.ts';
 import { areas } from './contents.ts';
+
+/** A diagram as it is drawn on the page, whose colors and font are in style.css: no script draws it in the browser. */
+const drawn = (diagram: string): string =>
+  `<div class="diagram" tabindex="0">${renderMermaidSVG(diagram, { transparent: true })
+    .replace(/<style>[\s\S]*?<\/style>/, '')
+    .replace(/ style="[^"]*"/, ' role="img" aria-label="Diagram"')}</div>`;
 
 /** How VitePress builds the pages that scripts/site.ts wrote. `DOCS_BASE` is the path below which the site will be served. */
 export function siteConfig(sidebar: DefaultTheme.SidebarMulti, outDir: string): UserConfig<DefaultTheme.Config> {
@@ -21,6 +28,11 @@ export function siteConfig(sidebar: DefaultTheme.SidebarMulti, outDir: string): 
       anchor: { slugify: slug },
       theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
       config: md => {
+        const { fence } = md.renderer.rules;
+        md.renderer.rules.fence = (tokens, at, ...more) => {
+          const { info, content } = tokens[at] ?? {};
+          return info === 'mermaid' && content ? drawn(content) : (fence?.(tokens, at, ...more) ?? '');
+        };
         md.core.ruler.push('braces', ({ tokens }) => {
           for (const token of tokens.flatMap(({ children }) => children ?? []))
             if (token.type === 'text') token.content = token.content.replaceAll('{{', '{\u2060{');

@@ -130,7 +130,8 @@ function sidebarOf(pages: ReadonlyMap<string, string>): Site['sidebar'] {
     text: title,
     items: listed.flatMap(take).map(path => ({ text: titleOf(path), link: `/${path}` })),
   });
-  const sidebar = Object.fromEntries(areas.flatMap(area => sidebarsOf(area, groupOf)));
+  // VitePress takes the first key with which an address begins: the area with the rest comes last.
+  const sidebar = Object.fromEntries(areas.toReversed().flatMap(area => sidebarsOf(area, groupOf)));
   if (left.size > 0) throw new Error(`scripts/site/contents.ts lists no section for: ${[...left].join(', ')}`);
   return sidebar;
 }

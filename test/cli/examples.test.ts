@@ -19,7 +19,7 @@ const files = {
 const homeFiles = { 'project/README.md': '', '.config/fish/completions/x.fish': '' };
 
 /** A command that fails, and says why in these words. */
-const fails = (words: string) => `if $& 2>log; then false; else grep '${words}' log; fi`;
+const fails = (words: string, input = '') => `if echo '${input}' | $& 2>log; then false; else grep '${words}' log; fi`;
 
 /** What runs in the place of an example, and why. */
 const instead: readonly (readonly [RegExp, string])[] = [
@@ -39,7 +39,7 @@ const instead: readonly (readonly [RegExp, string])[] = [
   ],
   // Nobody answers there.
   [/--url \S+$/, '--url http://127.0.0.1:9'],
-  [/^polylogue connect --url .*$/, fails('Nobody answers at')],
+  [/^polylogue connect --url .*$/, fails('Nobody answers at', '{"jsonrpc":"2.0","id":1,"method":"tools/list"}')],
   [/^polylogue models refresh$/, fails('models.dev failed')],
   // The daemon that it starts would outlive the test; test/e2e/connect.test.ts has it.
   [/^polylogue connect$/, '$& --help'],

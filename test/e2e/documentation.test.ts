@@ -167,5 +167,11 @@ describe('the documentation', () => {
     expect(offered.filter(name => !told.includes(`\`${name}\``))).toEqual([]);
     const headings = [...textOf('docs/troubleshooting.md').matchAll(/^## (.*)$/gm)].map(([, heading]) => heading);
     expect(headings).toEqual(Object.keys(codes).toSorted());
+    const unions = [...textOf('src/core/errors.ts').matchAll(/^ {2}kind: ('.*'),$/gm)].flatMap(([, union = '']) =>
+      union.split(' | '),
+    );
+    expect(unions.length).toBeGreaterThan(9);
+    const page = textOf('docs/troubleshooting.md');
+    expect(unions.filter(name => !page.includes(`| \`${name.slice(1, -1)}\``))).toEqual([]);
   });
 });

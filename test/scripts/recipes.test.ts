@@ -181,7 +181,7 @@ describe('the recipe for a store, followed by the letter', () => {
     expect(sample).toContain('One of sqlite, redis, memory, brief.\n# POLYLOGUE_STORE=sqlite');
     expect(sample).toContain('# BRIEF_MAX_THREADS=1000');
     const reference = await read('docs/reference/options.md');
-    expect(reference).toContain('| `BRIEF_MAX_THREADS` † |');
+    expect(reference).toContain('| `BRIEF_MAX_THREADS`, ');
   });
 });
 
@@ -200,7 +200,7 @@ describe('the recipe for a tool, followed by the letter', () => {
 describe('the recipe for an option, followed by the letter', () => {
   it('adds the option with one entry: it is in the loader and the reference, and reaches its reader', async () => {
     expect(await read('.env.sample')).toContain('# HOUSE_RULES=');
-    expect(await read('docs/reference/options.md')).toContain('| `HOUSE_RULES` † | `--house-rules` | `houseRules` |');
+    expect(await read('docs/reference/options.md')).toContain('| `HOUSE_RULES`, `--house-rules`, `houseRules` † |');
     expect(await passed('test/app/house-rules.test.ts')).toHaveLength(1);
   });
 });

@@ -126,6 +126,14 @@ describe('the documentation site', () => {
     expect(weights.filter(([, bytes]) => bytes > mostBytes)).toEqual([]);
   });
 
+  it('draws diagrams into the page, and shows each page next to the others of its part', () => {
+    const page = pages.get('/architecture') ?? '';
+    expect(page).toMatch(/<svg [^>]*role="img"[^>]*>(?:(?!<style|@import)[\s\S])*>engine</);
+    expect(page).not.toContain('flowchart TB');
+    expect(page).toContain('href="/recipes/add-a-tool"');
+    expect(pages.get('/errors/limit')).toContain('href="/errors/storage"');
+  });
+
   it.each([
     ['over_capacity', '/errors/limit'],
     ['MAX_COST_PER_DAY', '/reference/options/spending'],
@@ -157,6 +165,7 @@ describe('the documentation site', () => {
       '/reference/options/models',
       '/errors/limit',
       '/changelog',
+      '/architecture',
     ]) {
       await page.goto(origin + address, { waitUntil: 'load' });
       seen.set(address, { grave: await graveFaults(page), width: await scrollWidth(page) });

@@ -94,12 +94,13 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
   };
 }
 
-/** Tells what failed and what to do next, on stderr and with `--json` as a document too. */
+/** Tells what failed, with the code whose page explains it, and what to do next: on stderr, with `--json` as a document too. */
 export function tellFailure(out: Output, writeError: (text: string) => void, document: JsonObject): void {
   const error = isRecord(document.error) ? document.error : {};
   out.status('');
   out.document(document);
-  writeError(`polylogue: ${String(error.message ?? 'The call failed.')}\n`);
+  const code = typeof error.code === 'string' ? ` (${error.code})` : '';
+  writeError(`polylogue: ${String(error.message ?? 'The call failed.')}${code}\n`);
   if (typeof error.next === 'string') writeError(`${error.next}\n`);
 }
 

@@ -40,7 +40,7 @@ describe('polylogue demo', () => {
   it('says no more than that it was interrupted at Ctrl-C', async () => {
     const env = { TMPDIR: project.root };
     const { code, err } = await runProgram(['demo'], { cwd: project.root, env, interrupt: 'SIGINT' });
-    expect([code, err]).toEqual([1, expect.stringMatching(/^polylogue: Interrupted\.\n.*\n$/)]);
+    expect([code, err]).toEqual([1, expect.stringMatching(/^polylogue: Interrupted\. \(CANCELLED\)\n.*\n$/)]);
     expect((await readdir(project.root)).filter(name => name.startsWith('polylogue'))).toEqual([]);
   });
 });
