@@ -4,6 +4,7 @@ import { type ActionCall, type ActionParts, createActionContext } from '../calls
 import { languageOf, preambleOf } from '../calls/ask/prepare-context.ts';
 import { createFileShortener } from '../calls/ask/shorten-files.ts';
 import { createRateLimits } from '../calls/call-limits.ts';
+import type { ToolDefinition } from '../calls/tool.ts';
 import {
   panelLimits,
   promptSizeLimit,
@@ -15,7 +16,7 @@ import {
 } from '../config/derived-settings.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from '../core/ports.ts';
-import type { EngineServices } from '../engine/engine.ts';
+import { createLender, type EngineServices } from '../engine/engine.ts';
 import type { ToolTable } from '../engine/exposure.ts';
 import type { AgentTool } from '../engine/modes/agent/local-tools/agent-tool.ts';
 import type { CommandSandbox } from '../engine/modes/agent/local-tools/command-sandbox.ts';
@@ -29,9 +30,6 @@ import { createMeter, type Meter } from '../models/spend-meter.ts';
 import { createStoredState, withStoreDays } from '../storage/shared-state.ts';
 import type { Store } from '../storage/store.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
-import { glmWebSearch } from '../tools/glm-web-search.ts';
-import { kimiManageFiles } from '../tools/kimi-manage-files.ts';
-import { kimiUploadAndExtract } from '../tools/kimi-upload-and-extract.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
 import type { VendorServices } from './compose-models.ts';
 import type { FileParts } from './compose-workspace.ts';
@@ -53,6 +51,8 @@ export interface EngineParts extends Pick<EngineServices, 'clis'> {
   home: string;
   meter: Meter;
   services: Pick<VendorServices, 'documents' | 'web'>;
+  /** Tools of the product that the agent may call too. */
+  lent: readonly ToolDefinition[];
   /** The environment as programs that are started may see it. */
   childEnv: LocalToolServices['childEnv'];
   platform: string;
@@ -180,19 +180,20 @@ type AgentServices = Omit<EngineServices, 'agent'>;
 function composeAgent(parts: EngineParts, services: AgentServices): ComposedAgent {
   let opened: Promise<ComposedAgent> | undefined;
   const open = () => {
-    opened ??= openRunner(parts, services);
+    opened ??= openRunner(parts, { ...services, agent });
     return opened;
   };
-  return {
+  const agent: ComposedAgent = {
     execute: async (call, own) => (await open()).execute(call, own),
     localTools: async run => (await open()).localTools(run),
     close: async () => (await opened)?.close(),
   };
+  return agent;
 }
 
 async function openRunner(
-  { config, values, meter, state, files: { git }, childEnv, platform, version, services: vendors }: EngineParts,
-  services: AgentServices,
+  { config, values, meter, state, files: { git }, childEnv, platform, version, lent }: EngineParts,
+  services: EngineServices,
 ): Promise<ComposedAgent> {
   const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');
   const { createLocalTools, lentTools } = await import('../engine/modes/agent/local-tools/local-tools.ts');
@@ -203,12 +204,7 @@ async function openRunner(
   const text = file === undefined ? '{"mcpServers": {}}' : (readIfPresent(file) ?? '');
   const list = readServerList(text);
   if ('problem' in list) emit({ type: 'warning', where: 'agent', message: `${file} cannot be used: ${list.problem}.` });
-  const off = new Set(values.disabledTools?.map(name => name.toLowerCase()));
-  const keyed = [
-    ...(vendors.web ? [glmWebSearch] : []),
-    ...(vendors.documents ? [kimiUploadAndExtract, kimiManageFiles] : []),
-  ];
-  const lent = keyed.filter(({ name }) => !off.has(name));
+  const call = createLender(services);
   const language = languageOf(values.locale);
   const { isPrivate } = storePlace(values, config.home);
   const runner: RunnerParts = {
@@ -220,7 +216,7 @@ async function openRunner(
     commandSandbox: await composeCommandSandbox(config, { childEnv, platform, homeDir: home }, sandbox.roots),
     commandMs: values.agentCommandSeconds * 1_000,
     fetches: values.agentFetch,
-    lend: run => lentTools(lent, services.actionContext, run),
+    lend: run => lentTools(lent, call, run),
     policy: values.agentApprove,
     ...(values.maxCostPerRequest !== undefined && { perRequest: values.maxCostPerRequest }),
     ...(values.agentTriageModel !== undefined && { triageModel: values.agentTriageModel }),

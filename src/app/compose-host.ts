@@ -91,7 +91,11 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
   // A CLI reads whatever its user may read, so callers with limited roots get none unless they are the only ones.
   const [askable, besides] = roots && !isAlone ? [withoutClis(shared.models)] : [shared.models, shared.besides];
   const policy = { ...exposurePolicy(values), configured, besides };
-  const exposed = narrowExposure([...tools, ...(shared.extraTools ?? [])], policy, permissions);
+  const all = [...tools, ...(shared.extraTools ?? [])];
+  const exposed = narrowExposure(all, policy, permissions);
+  // Those that need a provider's key, wherever that is set: whatever toolsets and profile are offered to clients.
+  const keyed = narrowExposure(all, { ...policy, profile: 'full', only: [] }, permissions).tools;
+  const lent = keyed.filter(({ needs }) => needs !== undefined);
   const meter: Meter = composeMeter({ values, models: askable, store, clock, random, emit });
   const models = { ...askable, ask: meter.ask };
   const { sandbox } = files;
@@ -106,7 +110,7 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
   const context = composeActions({ ...shared, values, models, meter, files, product, patience });
   const { services, agent } = composeEngine({
     ...shared,
-    ...{ values, context, models, meter, files },
+    ...{ values, context, models, meter, files, lent },
     table: createToolTable(exposed, known),
     childEnv: shared.fileContext.childEnv,
     platform: shared.fileContext.platform,

@@ -2,9 +2,10 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { ToolDefinition } from '../calls/tool.ts';
 import { configError } from '../core/errors.ts';
-import { isRecord, recordIn } from '../core/json.ts';
+import { recordIn } from '../core/json.ts';
 import type { ProviderDefinition } from '../models/provider.ts';
 import type { StoreDefinition } from '../storage/store.ts';
+import { isProvider, isStore, isTool } from './stores.ts';
 
 /** Additions from outside the package. */
 export interface Extensions {
@@ -66,24 +67,4 @@ function listIn<Definition>(
       next: `Export a list of what define${key.charAt(0).toUpperCase()}${key.slice(1, -1)} answers as "${key}".`,
     });
   });
-}
-
-const isTool = shapedLike<ToolDefinition>({ name: 'text', fields: 'record', mode: 'record', effects: 'record' });
-
-const isProvider = shapedLike<ProviderDefinition>({
-  id: 'text',
-  names: 'list',
-  options: 'record',
-  connect: 'function',
-  configured: 'function',
-});
-
-const isStore = shapedLike<StoreDefinition>({ name: 'text', open: 'function' });
-
-/** Looks no deeper than at what each definition has. */
-function shapedLike<Definition>(shape: { [Key in keyof Definition]?: 'text' | 'list' | 'record' | 'function' }) {
-  const kindOf = (value: unknown) =>
-    isRecord(value) ? 'record' : Array.isArray(value) ? 'list' : typeof value === 'string' ? 'text' : typeof value;
-  return (item: unknown): item is Definition =>
-    isRecord(item) && Object.entries(shape).every(([key, kind]) => kindOf(item[key]) === kind);
 }

@@ -1,7 +1,10 @@
+import type { ToolDefinition } from '../calls/tool.ts';
 import { type StorePlace, storePlace } from '../config/derived-settings.ts';
 import { homeProblem, requireHome } from '../config/home.ts';
 import type { OptionTable, OptionValues } from '../config/option-values.ts';
 import { options } from '../config/options.ts';
+import { isRecord } from '../core/json.ts';
+import type { ProviderDefinition } from '../models/provider.ts';
 import type { Store, StoreContext, StoreDefinition } from '../storage/store.ts';
 
 /** The stores of the package in addition to `sqlite`, `redis` and `memory`: one entry each, whose `open` imports the store. */
@@ -49,4 +52,26 @@ export function placeOf(config: StoreSettings, extra: readonly StoreDefinition[]
     isPrivate: homeProblem(config.home) !== undefined,
     own: context => own.open(config.textsOf(tableOf(name)), context),
   };
+}
+
+const texts = { name: 'text', title: 'text', description: 'text', toolset: 'text' } as const;
+
+export const isTool = shapedLike<ToolDefinition>({ ...texts, fields: 'record', mode: 'record', effects: 'record' });
+
+export const isProvider = shapedLike<ProviderDefinition>({
+  id: 'text',
+  names: 'list',
+  options: 'record',
+  connect: 'function',
+  configured: 'function',
+});
+
+export const isStore = shapedLike<StoreDefinition>({ name: 'text', open: 'function' });
+
+/** Looks no deeper than at what each definition has. */
+function shapedLike<Definition>(shape: { [Key in keyof Definition]?: 'text' | 'list' | 'record' | 'function' }) {
+  const kindOf = (value: unknown) =>
+    isRecord(value) ? 'record' : Array.isArray(value) ? 'list' : typeof value === 'string' ? 'text' : typeof value;
+  return (item: unknown): item is Definition =>
+    isRecord(item) && Object.entries(shape).every(([key, kind]) => kindOf(item[key]) === kind);
 }

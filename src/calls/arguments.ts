@@ -166,7 +166,7 @@ export const nearestNames = (name: string, names: readonly string[]): string[] =
   names.toSorted((a, b) => distance(name, a) - distance(name, b)).slice(0, 3);
 
 /** The field that a name was probably meant to be: two slips at the most, one in a short name. */
-function nearest(given: string, names: readonly string[]): string | undefined {
+export function nearest(given: string, names: readonly string[]): string | undefined {
   const limit = given.length <= 5 ? 1 : 2;
   const flat = given.toLowerCase().replaceAll('-', '_');
   return names.find(name => name === flat) ?? names.find(name => distance(flat, name) <= limit);

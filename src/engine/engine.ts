@@ -18,6 +18,7 @@ import type { ToolHost, ToolReply, ToolRequest } from '../core/tool-host.ts';
 import { dollars } from '../core/usage.ts';
 import type { Meter } from '../models/spend-meter.ts';
 import { maxToolNameLength, type ToolTable } from './exposure.ts';
+import type { CallLent } from './modes/agent/local-tools/local-tools.ts';
 import { fanout } from './modes/ask-many/fanout.ts';
 import { panel } from './modes/ask-many/panel.ts';
 import { externalCli } from './modes/external-cli.ts';
@@ -141,6 +142,23 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
   }
 
   return { list: () => listings, call };
+}
+
+/** Executes tools as parts of a run of the agent: their models are paid out of its money, and their attempts are told among its own. */
+export function createLender(services: EngineServices): CallLent {
+  const { clock, emit } = services;
+  return async (tool, args, { reqId, principal, signal }) => {
+    const request = { name: tool.name, arguments: args, principal };
+    await services.admit(request);
+    const progress = createProgress(clock, emit, { reqId, tool: tool.name }, request);
+    const around = { reqId, request, signal, progress, startedAt: clock.monotonic() };
+    const before = services.attempts(reqId).length;
+    const attempts = (of: string) => services.attempts(of).slice(before);
+    const parsed = { ...around, tool, args, common: commonOf(args), warnings: [] };
+    const { isError, error, document } = await execute(tool.mode.kind, tool.mode, parsed, { ...services, attempts });
+    if (isError) throw error ?? bugError(`${tool.name} failed without an error.`);
+    return document;
+  };
 }
 
 /** More than is shown of it, so that no secret is cut into halves that are not recognized. */

@@ -1,5 +1,5 @@
-import { lstat } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { readdir } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { expandHome, isIn, realOf, upwards } from './paths.ts';
 
 export interface RootSources {
@@ -33,10 +33,10 @@ export async function defaultRoots({ explicit, projectRoot, cwd, home }: RootSou
     const root = resolve(cwd, expandHome(projectRoot, home));
     return (await isTooWide(root, home)) ? refused(root) : { roots: [root], reason: 'given by the host' };
   }
-  const top = await folderAround(cwd, ['.git']);
+  const top = await folderAround(cwd, /^\.git$/);
   if (top && !(await isTooWide(top, home)))
     return { roots: [top], reason: 'git top level of the working directory', isGuess: true };
-  const project = await folderAround(cwd, projectFiles);
+  const project = await folderAround(cwd, projectFile);
   if (project && !sharedFolders.test(project) && !(await isTooWide(project, home)))
     return { roots: [project], reason: 'the project file of the working directory', isGuess: true };
   if (top ?? project) return refused(top ?? project ?? cwd);
@@ -47,12 +47,18 @@ export async function defaultRoots({ explicit, projectRoot, cwd, home }: RootSou
 }
 
 /** A folder with one of these is a project, as one with `.git` is. */
-const projectFiles = [
-  ...['package.json', 'deno.json', 'deno.jsonc', 'pyproject.toml', 'setup.py', 'requirements.txt', 'go.mod'],
-  ...['Cargo.toml', 'pom.xml', 'build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts'],
-  ...['composer.json', 'Gemfile', 'mix.exs', 'pubspec.yaml', 'Package.swift', 'CMakeLists.txt', 'build.zig'],
-  ...['stack.yaml', 'cabal.project', 'dune-project', 'build.sbt', 'project.clj', 'deps.edn', 'meson.build'],
-] as const;
+const projectFile = new RegExp(
+  `^(?:${[
+    String.raw`\.(?:hg|svn|jj)|package\.json|[jt]sconfig\.json|deno\.jsonc?|pnpm-workspace\.yaml|bower\.json|elm\.json`,
+    String.raw`pyproject\.toml|setup\.(?:py|cfg)|requirements\.txt|Pipfile|poetry\.lock|uv\.lock|environment\.ya?ml|tox\.ini`,
+    String.raw`go\.(?:mod|work)|Cargo\.toml|pom\.xml|(?:build|settings)\.gradle(?:\.kts)?|build\.(?:sbt|zig|sc|xml)|gleam\.toml`,
+    String.raw`composer\.json|Gemfile|Rakefile|mix\.exs|rebar\.config|pubspec\.yaml|Package\.swift|Podfile|shard\.yml|dub\.json`,
+    String.raw`(?:GNU)?[Mm]akefile|CMakeLists\.txt|meson\.build|configure\.ac|SConstruct|WORKSPACE|(?:MODULE|BUILD)\.bazel`,
+    String.raw`[Jj]ustfile|Taskfile\.ya?ml|flake\.nix|stack\.yaml|cabal\.project|dune-project|project\.clj|deps\.edn|Project\.toml`,
+    String.raw`DESCRIPTION|cpanfile|Makefile\.PL|foundry\.toml|conanfile\.(?:txt|py)|vcpkg\.json|global\.json|Dockerfile`,
+    String.raw`[^.].*\.(?:csproj|fsproj|vbproj|slnx?|cabal|gemspec|nimble|opam|rockspec|xcodeproj|tf)`,
+  ].join('|')})$`,
+);
 
 /** Anybody's file there, or the system's, makes no project of what others keep there. */
 const sharedFolders =
@@ -76,17 +82,10 @@ export async function isTooWide(root: string, home: string): Promise<boolean> {
 }
 
 /** The next directory, from here upwards, that holds one of these. `.git` is a folder or (in a work tree of its own) a file. */
-async function folderAround(cwd: string, names: readonly string[]): Promise<string | undefined> {
+async function folderAround(cwd: string, name: RegExp): Promise<string | undefined> {
   for (const at of upwards(await realOf(resolve(cwd)))) {
-    const found = await Promise.all(names.map(name => exists(join(at, name))));
-    if (found.includes(true)) return at;
+    // One that can't be listed is no top level we could read from.
+    if ((await readdir(at).catch(() => [])).some(each => name.test(each))) return at;
   }
   return undefined;
 }
-
-/** Any failed look-up means that this is no top level we could read from. */
-const exists = (path: string): Promise<boolean> =>
-  lstat(path).then(
-    () => true,
-    () => false,
-  );

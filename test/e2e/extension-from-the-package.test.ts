@@ -130,7 +130,7 @@ describe('a provider, a tool and a store of another package', () => {
     await place.write('other/wrong.js', 'export const tools = [{ name: "x" }];\n');
     await place.write(
       'other/twice.mjs',
-      `export const tools = [{ ...(await0()), name: 'chat' }];\nfunction await0() { return { fields: {}, mode: {}, effects: {} }; }\n`,
+      `export const tools = [{ ...(await0()), name: 'chat' }];\nfunction await0() { return { title: 'X', description: 'X.', toolset: 'core', fields: {}, mode: {}, effects: {} }; }\n`,
     );
     for (const [name, told] of [
       ['nowhere', /"nowhere" cannot be loaded/],

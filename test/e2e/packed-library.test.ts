@@ -113,12 +113,15 @@ it('marks tools, system and context for the cache of Claude, which the next send
 
 it('refuses unknown options and values out of range, as callTool does, and arguments of tools by their schema', async () => {
   const vendor = await startOpenAi();
-  vendor.script({ calls: [{ name: 'weather', args: { city: 7 } }] }, { answer: 'Well.' });
-  const told = await packed.answer<Record<string, string[]>>(
+  const weather = (city: unknown) => ({ calls: [{ name: 'weather', args: { city } }] });
+  vendor.script(weather(7), { answer: 'Well.' }, weather('Bern'), { answer: 'Never.' });
+  const told = await packed.answer<Record<string, (string | number)[]>>(
     `const polylogue = await createPolylogue();
     const { send, createConversation, setDefaults, summarizeFile, analyzeError, callTool, on, listModels, commsLog } = polylogue;
     const calls = {
       createPolylogue: () => createPolylogue({ setings: {} }),
+      setting: () => createPolylogue({ settings: { DEFAULT_MODLE: 'x' } }),
+      stream: async () => { for await (const event of polylogue.stream()) return event; },
       settings: () => createPolylogue({ settings: { MAX_TOKENS: 5 } }),
       nothing: () => send(),
       misspelt: () => send({ mesage: 'x' }),
@@ -151,12 +154,18 @@ it('refuses unknown options and values out of range, as callTool does, and argum
     const inputSchema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
     const { toolCalls } = await send({ message: 'Bern?', model: 'gpt-5-mini', tools: [{ name: 'weather', description: 'Weather.', inputSchema, effect: 'read', run }] });
     told.arguments = [toolCalls[0].outcome, toolCalls[0].result];
+    let ran = 0;
+    const gated = [{ name: 'weather', description: 'Weather.', inputSchema, effect: 'write', run: async () => String(++ran) }];
+    const slip = () => ({ action: 'dney', reason: 'No.' });
+    const refused = await send({ message: 'Bern?', model: 'gpt-5-mini', tools: gated, onToolCall: slip }).catch(error => error);
+    told.gate = [refused.kind, refused.message, ran];
     console.log(JSON.stringify(told));
     await polylogue.cleanup();`,
     vendorEnv({ openai: vendor.url }),
   );
   await vendor.close();
-  const { arguments: args, ...refused } = told;
+  const { arguments: args, gate, ...refused } = told;
+  expect(gate).toEqual(['input', expect.stringMatching(/^onToolCall returned something else/), 0]);
   for (const [name, [kind]] of Object.entries(refused)) expect([name, kind]).toEqual([name, 'input']);
   expect(told.misspelt?.[1]).toMatch(/mesage: unknown option \(did you mean "message"/);
   expect(told.inner?.[1]).toMatch(/params\.temprature: unknown option \(did you mean "temperature"/);

@@ -1,8 +1,9 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { tools } from '../../src/tools/index.gen.ts';
 import { pdfFile } from '../support/office-files.ts';
-import { type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
+import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import { type FakeMoonshot, startMoonshot } from '../support/vendors/start-moonshot.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
@@ -389,9 +390,48 @@ it('are lent to an agent, whose run really searches after its approval, and tell
     expect(glm.asked.map(({ body }) => body.search_query)).toEqual(['rain']);
     expect(JSON.stringify(openai.requests.at(-1)?.messages)).toContain('https://n.example/1');
     const offered = JSON.stringify(openai.requests[0]?.body);
-    for (const name of ['glm_web_search', 'kimi_upload_and_extract', 'kimi_manage_files'])
-      expect(offered).toContain(`"${name}"`);
+    const keyed = tools.filter(tool => 'needs' in tool).map(({ name }) => name);
+    expect(keyed).toEqual(expect.arrayContaining(['glm_web_search', 'kimi_multi_file_chat', 'smart_file_query']));
+    for (const name of keyed) expect(offered).toContain(`"${name}"`);
+    expect(offered).not.toContain('continuation_id');
     expect(openai.violations).toEqual([]);
+  } finally {
+    await own.close();
+    await openai.close();
+  }
+});
+
+it('ask their models out of the money of the run that they are lent to, in threads of their own', async () => {
+  const openai = await startOpenAi();
+  const env = vendorEnv({ openai: openai.url, moonshot: kimi.url });
+  const all = { ...env, AGENT_APPROVE: 'all', POLYLOGUE_TOOLSETS: 'core,agent', DISABLED_TOOLS: 'smart_file_query' };
+  const own = await testProduct({ root: project.root, env: all });
+  try {
+    const args = { prompt: 'Who says what?', files: ['a.pdf'] };
+    kimi.script({ answer: 'Alpha says yes.' });
+    openai.script(
+      { calls: [{ name: 'kimi_multi_file_chat', args }] },
+      { calls: [{ name: 'kimi_multi_file_chat', args: { ...args, continuation_id: 'last' } }] },
+      { calls: [{ name: 'kimi_multi_file_chat', args: { ...args, files: ['missing.pdf'] } }] },
+      { answer: 'Alpha agrees.' },
+    );
+    const run = await own.call('agent', { task: 'Who agrees?', model: 'gpt-5-mini', max_cost_usd: 1 });
+    expect(run).toMatchObject({ status: 'success', content: 'Alpha agrees.' });
+    expect(run.tool_calls.map(({ outcome }: Document) => outcome)).toEqual(['ok', 'ok', 'failed']);
+    const said = openai.requests.map(({ messages }) => JSON.stringify(messages));
+    expect(said[1]).toContain('Alpha says yes.');
+    // It went on with no thread: that of the run is held by the run.
+    expect(kimi.requests[1]?.messages.filter(({ role }) => role === 'user')).toHaveLength(1);
+    expect(said[0]).not.toContain('smart_file_query');
+    const { threads } = await own.call('threads', { action: 'list' });
+    expect(threads).toHaveLength(3);
+    openai.script({ calls: [{ name: 'kimi_multi_file_chat', args }] }, { answer: 'Too dear.' });
+    const poor = await own.call('agent', { task: 'Who agrees?', model: 'gpt-5-mini', max_cost_usd: 0.02 });
+    expect(poor.content).toBe('Too dear.');
+    const most = kimi.requests.map(
+      ({ body }) => (body as Document).max_completion_tokens ?? (body as Document).max_tokens,
+    );
+    expect(most.at(-1)).toBeLessThan(most[0]);
   } finally {
     await own.close();
     await openai.close();

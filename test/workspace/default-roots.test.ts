@@ -28,16 +28,25 @@ describe('defaultRoots', () => {
     expect((await defaultRoots({ explicit: [], cwd: join(top, 'a/b'), home: '/home/u' })).roots).toEqual([top]);
   });
 
-  it.each(['package.json', 'pyproject.toml', 'go.mod', 'Cargo.toml', 'pom.xml'])(
-    'takes a folder with %s',
-    async file => {
-      const top = tempTree({ [`app/${file}`]: '', 'app/src/a.ts': '' });
-      for (const cwd of [join(top, 'app/src'), join(top, 'app')]) {
-        const found = await defaultRoots({ explicit: [], cwd, home: '/home/u' });
-        expect(found).toMatchObject({ roots: [join(top, 'app')], isGuess: true });
-      }
-    },
-  );
+  it.each([
+    ...[
+      'package.json',
+      'pyproject.toml',
+      'go.mod',
+      'Cargo.toml',
+      'pom.xml',
+      'build.gradle.kts',
+      'tsconfig.json',
+      'setup.cfg',
+    ],
+    ...['Makefile', 'App.csproj', 'App.sln', 'MODULE.bazel', 'Project.toml', 'tool.cabal', '.hg/store', 'app.gemspec'],
+  ])('takes a folder with %s', async file => {
+    const top = tempTree({ [`app/${file}`]: '', 'app/src/a.ts': '' });
+    for (const cwd of [join(top, 'app/src'), join(top, 'app')]) {
+      const found = await defaultRoots({ explicit: [], cwd, home: '/home/u' });
+      expect(found).toMatchObject({ roots: [join(top, 'app')], isGuess: true });
+    }
+  });
 
   it('takes the repository around a project file, but not a home directory by one', async () => {
     const root = tempTree({

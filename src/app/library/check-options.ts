@@ -1,6 +1,9 @@
 import { z } from 'zod';
-import { nearestNames } from '../../calls/arguments.ts';
+import { nearest, nearestNames } from '../../calls/arguments.ts';
 import { type FieldError, inputError } from '../../core/errors.ts';
+import { isRecord } from '../../core/json.ts';
+import { tables } from '../settings.ts';
+import { isProvider, isStore, isTool } from '../stores.ts';
 
 const listener = z.custom(value => typeof value === 'function', 'expected a function').optional();
 const signal = z.custom(value => value instanceof AbortSignal, 'expected an AbortSignal').optional();
@@ -9,19 +12,34 @@ const flag = z.boolean().optional();
 const count = z.int().min(1).optional();
 const words = z.record(z.string(), z.string('expected text, also for numbers and on/off').optional()).optional();
 
-const tool = z.looseObject({
+const tool = z.strictObject({
   name: z.string().regex(/^[\w-]{1,64}$/, 'expected at most 64 of a-z, A-Z, 0-9, _ and -'),
   description: z.string(),
   inputSchema: z.looseObject({ type: z.literal('object') }),
   effect: z.enum(['read', 'write', 'run', 'network']),
   ms: count,
+  check: listener,
+  show: listener,
+  approval: listener,
   run: listener.unwrap(),
 });
+
+const toolNames = (tools: readonly (string | { name: string })[]) =>
+  tools.map(each => (typeof each === 'string' ? each : each.name));
+const tools = z
+  .array(z.union([z.string(), tool]))
+  .refine(all => new Set(toolNames(all)).size === all.length, 'two of them have the same name')
+  .optional();
 
 const message = z.looseObject({
   role: z.enum(['system', 'user', 'assistant']),
   section: z.enum(['preamble', 'turn', 'tail']),
-  parts: z.array(z.looseObject({ type: z.enum(['text', 'image']) })),
+  parts: z.array(
+    z.discriminatedUnion('type', [
+      z.looseObject({ type: z.literal('text'), text: z.string() }),
+      z.looseObject({ type: z.literal('image'), mediaType: z.string(), data: z.instanceof(Uint8Array) }),
+    ]),
+  ),
 });
 
 const defaults = {
@@ -38,7 +56,7 @@ const defaults = {
       maxCostUsd: z.number().min(0).optional(),
     })
     .optional(),
-  tools: z.array(z.union([z.string(), tool])).optional(),
+  tools,
   onToolCall: listener,
   onChunk: listener,
   onError: listener,
@@ -52,17 +70,20 @@ const files = z.array(z.string()).optional();
 const diagnosis = z.strictObject({ stderr: z.string(), command: text, files, model: text, signal });
 const events = ['request', 'response', 'tool_call', 'tool_result', 'refresh', 'trim', 'cache', 'error'] as const;
 
+const made = <Definition>(is: (item: unknown) => item is Definition, by: string) =>
+  z.array(z.custom(is, `expected what ${by} returns`)).optional();
+
+const send = { ...defaults, message: z.string(), context: text, files, stream: flag, signal };
+
 /** What each function takes; members that are not named are refused. */
 const shapes = {
   createPolylogue: z.strictObject({
     ...{ settings: words, env: words, home: text, root: text, log: listener },
-    ...{ tools: z.array(z.unknown()).optional(), providers: z.array(z.unknown()).optional() },
-    stores: z.array(z.unknown()).optional(),
+    ...{ tools: made(isTool, 'defineTool'), providers: made(isProvider, 'defineProvider') },
+    stores: made(isStore, 'defineStore'),
   }),
-  send: z.strictObject({
-    ...{ ...defaults, message: z.string(), context: text, files, stream: flag, signal },
-    history: z.array(message).optional(),
-  }),
+  send: z.strictObject({ ...send, history: z.array(message).optional() }),
+  'conversation.send': z.strictObject(send),
   createConversation: z.strictObject({ ...defaults, history: z.array(message).optional() }),
   setDefaults: z.strictObject(defaults),
   languageModel: z.strictObject({
@@ -83,12 +104,59 @@ const shapes = {
     kind: z.enum(['request', 'response', 'error', 'tool_call', 'tool_result']).optional(),
   }),
   'commsLog.read': z.strictObject({ limit: count, reqId: text, tool: text, provider: text, model: text }),
+  estimateTokens: z.strictObject({ text: z.string(), model: z.string().min(1).optional() }),
   on: z.strictObject({ name: z.enum(events), listener: listener.unwrap() }),
 };
 
-/** Refuses what a program without types may hand over: options that do not exist, and values that are none of theirs. */
-export function checkOptions(call: keyof typeof shapes, given: unknown): void {
-  const { error } = shapes[call].safeParse(given);
+/** An answer of a function that the program handed over; throws where it is none, so that a slip in it allows nothing. */
+const answerOf =
+  <Answer>(name: string, shape: z.ZodType<Answer>) =>
+  (given: unknown): Answer => {
+    const { success, data, error } = shape.safeParse(given);
+    if (success) return data;
+    throw inputError(`${name} returned something else than it may: ${error.issues.map(issueText).join('; ')}.`, {
+      next: `Return from ${name} what its type says (docs/reference/library.md).`,
+    });
+  };
+
+export const checkAnswer = {
+  onToolCall: answerOf(
+    'onToolCall',
+    z.discriminatedUnion('action', [
+      z.strictObject({ action: z.literal('allow'), args: z.record(z.string(), z.unknown()).optional() }),
+      z.strictObject({ action: z.literal('deny'), reason: z.string() }),
+    ]),
+  ),
+  onQuestion: answerOf('onQuestion', z.string()),
+  retrieve: answerOf(
+    'retrieve',
+    z.array(z.union([z.string(), z.strictObject({ source: z.string(), text: z.string() })])),
+  ),
+};
+
+/** Refuses misspelled settings; names that are like none may be meant for programs that are started. */
+export function checkSettings(settings: Readonly<Record<string, unknown>> = {}): void {
+  const known = Object.values(tables).flatMap(table => Object.values(table).flatMap(({ env }) => env));
+  for (const name of Object.keys(settings)) {
+    const like = nearest(
+      name,
+      known.map(each => each.toLowerCase()),
+    );
+    const meant = known.includes(name) ? undefined : known.find(each => each.toLowerCase() === like);
+    if (meant !== undefined)
+      throw inputError(
+        `createPolylogue got invalid arguments: settings.${name}: unknown option (did you mean "${meant}"?).`,
+        { next: `Call createPolylogue again with "settings.${name}" corrected.` },
+      );
+  }
+}
+
+/**
+ * Refuses what a program without types may hand over: options that do not exist, and values that are none of theirs. `named`:
+ * what comes as an argument of its own beside the options.
+ */
+export function checkOptions(call: keyof typeof shapes, given: unknown, named?: Record<string, unknown>): void {
+  const { error } = shapes[call].safeParse(named && isRecord(given) ? { ...given, ...named } : given);
   if (!error) return;
   const fields = error.issues.flatMap((issue): FieldError[] => {
     const place = issue.path.join('.');

@@ -6,8 +6,8 @@ import { addUsage, noUsage, type Usage } from '../../core/usage.ts';
 import type { SendMessage, SystemLayer } from '../../engine/conversation.ts';
 import type { AgentEvent } from '../../engine/modes/agent/agent.ts';
 import type { AgentTool } from '../../engine/modes/agent/local-tools/agent-tool.ts';
-import { checkOptions } from './check-options.ts';
-import type { PolylogueEvents, SendDefaults, SendRequest, SendResult, SystemLayers } from './options.ts';
+import { checkAnswer, checkOptions } from './check-options.ts';
+import type { PolylogueEvents, Retrieve, SendDefaults, SendRequest, SendResult, SystemLayers } from './options.ts';
 import { type SendEvent, streamEvents } from './stream.ts';
 
 type Name = keyof PolylogueEvents;
@@ -132,7 +132,7 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
         context: request.context,
         message: request.message,
         files: request.files ?? [],
-        search: typeof request.rag === 'object' ? request.rag.retrieve : (request.rag ?? false),
+        search: typeof request.rag === 'object' ? searchOf(request.rag) : (request.rag ?? false),
         history: request.history ?? [],
         tools: [
           ...(request.tools ?? []).filter(tool => typeof tool !== 'string'),
@@ -144,7 +144,7 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
         maxOutputTokens: params.maxTokens,
         maxCostUsd: params.maxCostUsd,
         limits: limitsOf(params),
-        onToolCall: request.onToolCall,
+        onToolCall: request.onToolCall && (async call => checkAnswer.onToolCall(await request.onToolCall?.(call))),
         ...(stream && onChunk && { onText: (text: string) => parts.emitter.notify(onChunk, text) }),
         onEvent(event) {
           forward(parts.emitter, conversation, request, event);
@@ -202,8 +202,13 @@ const questionTool = (onQuestion: NonNullable<SendDefaults['onQuestion']>): Agen
   // Whoever has to answer may be away for a day.
   ms: 86_400_000,
   run: async ({ question, options }, { signal }) =>
-    onQuestion({ question: textIn(question), options: textsIn(options), signal }),
+    checkAnswer.onQuestion(await onQuestion({ question: textIn(question), options: textsIn(options), signal })),
 });
+
+const searchOf =
+  ({ retrieve }: { retrieve: Retrieve }): Retrieve =>
+  async (...asked) =>
+    checkAnswer.retrieve(await retrieve(...asked));
 
 function limitsOf({ truncLimit, maxRounds }: NonNullable<SendDefaults['params']>) {
   return { ...(truncLimit !== undefined && { truncLimit }), ...(maxRounds !== undefined && { rounds: maxRounds }) };
@@ -254,7 +259,9 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
     onEvent?: (event: AgentEvent) => void,
   ): Promise<SendResult> {
     const began = age;
-    const wanted = withDefaults(defaults, typeof request === 'string' ? { message: request } : request);
+    const own = typeof request === 'string' ? { message: request } : request;
+    checkOptions('conversation.send', own);
+    const wanted = withDefaults(defaults, own);
     const result = await send(id, { ...wanted, history: turns }, onEvent);
     if (began === age) {
       turns = [...turns, ...result.turns];

@@ -1,6 +1,6 @@
 import { readIfPresent } from '../../config/settings-files.ts';
 import { cancelledError, configError } from '../../core/errors.ts';
-import type { JsonObject } from '../../core/json.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import type { ExchangeFilter, ExchangeNote, ExchangeRecord } from '../../core/ports.ts';
@@ -12,7 +12,7 @@ import type { LanguageModel } from '../../models/provider.ts';
 import { type AppConfig, createProduct, loadAppConfig, type Product } from '../app.ts';
 import { withValues } from '../settings.ts';
 import { systemEnvironment, useProxy } from '../system-environment.ts';
-import { checkOptions } from './check-options.ts';
+import { checkOptions, checkSettings } from './check-options.ts';
 import {
   type Conversation,
   type ConversationOptions,
@@ -132,6 +132,7 @@ export interface Polylogue {
 export async function createPolylogue(options: PolylogueOptions = {}): Promise<Polylogue> {
   checkNode(process.versions.node);
   checkOptions('createPolylogue', options);
+  checkSettings(options.settings);
   const environment = { ...systemEnvironment(), writeError: (line: string) => options.log?.(line.trimEnd()) };
   const cwd = options.root ?? environment.cwd;
   const env = { ...(options.env ?? process.env), ...placesOf(options), ...options.settings };
@@ -164,9 +165,9 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
   const base = systemPrompt ?? (systemPromptFile === undefined ? undefined : readIfPresent(systemPromptFile));
   const tally = createTally();
   const over = new AbortController();
-  const check: Check = (call, given) => {
+  const check: typeof checkOptions = (...given) => {
     if (over.signal.aborted) throw closed();
-    checkOptions(call, given);
+    checkOptions(...given);
   };
   const emitter = createEmitter(error => void process.emitWarning(error instanceof Error ? error : String(error)));
   const system = { ...(base !== undefined && { base }), ...(projectMarker !== undefined && { projectMarker }) };
@@ -174,14 +175,14 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
   const plainSend = createSend(parts, () => defaults);
   const send: typeof plainSend = async (conversation, request, onEvent) => {
     if (over.signal.aborted) throw closed();
-    const own = request?.signal;
     // What is no request, or no signal, is refused there.
-    const isSound = request && (own === undefined || own instanceof AbortSignal);
+    const own = isRecord(request) ? request.signal : undefined;
+    const isSound = isRecord(request) && (own === undefined || own instanceof AbortSignal);
     return plainSend(conversation, isSound ? { ...request, signal: joined(over.signal, own) } : request, onEvent);
   };
   const callTool = async (name: string, args: Record<string, unknown>, options: CallToolOptions = {}) => {
     const principal = { owner: 'local', root: product.root, client: 'library' };
-    check('callTool', { ...options, name, args });
+    check('callTool', options, { name, args });
     const { signal, idempotencyKey, ...watch } = options;
     const session = idempotencyKey === undefined ? undefined : { gone: over.signal, idempotencyKey };
     const call = { name, arguments: args, principal, session, ...watch };
@@ -202,7 +203,7 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
     send: request => send(uuid(), request),
     stream: request => streamEvents(heard => send(uuid(), heard.request, heard.onEvent), request),
     languageModel(name, options = {}) {
-      check('languageModel', { ...options, name });
+      check('languageModel', options, { name });
       return createLanguageModel(product, over.signal, name, options);
     },
     createConversation(options = {}) {
@@ -220,11 +221,11 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
     },
     tokenStats: tally.stats,
     async summarizeFile(path, options = {}) {
-      check('summarizeFile', { ...options, path });
+      check('summarizeFile', options, { path });
       return summarizeFile(send, uuid(), path, options);
     },
     async compressDiscussion(discussion, options = {}) {
-      check('compressDiscussion', { ...options, discussion });
+      check('compressDiscussion', options, { discussion });
       return compressDiscussion(send, uuid(), discussion, options);
     },
     analyzeError: async request => analysisIn(await diagnose(request, false)),
@@ -262,9 +263,7 @@ function createLanguageModel(
   });
 }
 
-type Check = (call: Parameters<typeof checkOptions>[0], given: unknown) => void;
-
-const createCommsLog = (product: Product, uuid: () => string, check: Check): Polylogue['commsLog'] => ({
+const createCommsLog = (product: Product, uuid: () => string, check: typeof checkOptions): Polylogue['commsLog'] => ({
   async read(filter = {}) {
     check('commsLog.read', filter);
     return exchangesOf(product).list({ limit: 100, ...filter });
@@ -309,6 +308,7 @@ const nothingKept = (): Error =>
 
 /** Tokens of `text` at `model`, a name or an alias such as `openai:gpt-5` or `sonnet` (default: by o200k). Rather above than below. */
 export function estimateTokensAt(text: string, model?: string): number {
+  checkOptions('estimateTokens', { text, model });
   if (model === undefined) return estimateTokens(text);
   const names = model.toLowerCase().split(':');
   const known = loadCatalogue().find(({ id, aliases }) => names.some(name => name === id || aliases.includes(name)));

@@ -42,10 +42,12 @@ export async function* streamEvents(
   };
   const onChunk = (text: string) => {
     push({ type: 'text', text });
-    request.onChunk?.(text);
+    request?.onChunk?.(text);
   };
-  const signal = request.signal ? AbortSignal.any([request.signal, left.signal]) : left.signal;
-  const hooks = { onChunk, onToolCall: request.onToolCall ?? ask, stream: true, signal };
+  // A program without types may have given nothing at all.
+  const own = request?.signal;
+  const signal = own instanceof AbortSignal ? AbortSignal.any([own, left.signal]) : (own ?? left.signal);
+  const hooks = { onChunk, onToolCall: request?.onToolCall ?? ask, stream: true, signal };
   let failed: { error: unknown } | undefined;
   let isOver = false;
   const sent = send({ request: { ...request, ...hooks }, onEvent }).then(

@@ -1,9 +1,10 @@
-import type { ActionContext } from '../../../../calls/action-context.ts';
-import type { ActionCall } from '../../../../calls/actions/actions.ts';
 import { schemaOf } from '../../../../calls/argument-schema.ts';
 import { parseArguments } from '../../../../calls/arguments.ts';
+import type { ParsedCall } from '../../../../calls/call-record.ts';
 import type { ToolDefinition } from '../../../../calls/tool.ts';
 import { requestId } from '../../../../core/ids.ts';
+import type { JsonObject } from '../../../../core/json.ts';
+import type { ToolRequest } from '../../../../core/tool-host.ts';
 import type { AgentTool } from './agent-tool.ts';
 import { commandTool } from './command-tool.ts';
 import type { LocalToolServices } from './local-tool.ts';
@@ -18,26 +19,37 @@ export async function createLocalTools(parts: LocalToolServices): Promise<AgentT
   return [...own, ...fetching, ...parts.lend(parts)];
 }
 
-/** Tools of the product that an agent may call too, each call asked about; those that ask a model are left out. */
+/** Calls a tool as a part of a run, out of whose money it is paid. Throws what it fails with. */
+export type CallLent = (
+  tool: ToolDefinition,
+  args: Record<string, unknown>,
+  run: Pick<ParsedCall, 'reqId' | 'signal'> & Pick<ToolRequest, 'principal'>,
+) => Promise<JsonObject>;
+
+/** Models that are asked by a tool may take as long as when a client asks them. */
+const askingMs = 600_000;
+
+/** Tools of the product that an agent may call too, each call asked about. Those with a thread begin one of their own. */
 export function lentTools(
   lent: readonly ToolDefinition[],
-  contextOf: (call: ActionCall) => ActionContext,
+  call: CallLent,
   { owner, root, reqId, tool: runner }: LocalToolServices,
 ): AgentTool[] {
   const principal = { owner, root, client: runner };
-  return lent.flatMap((tool): AgentTool[] => {
+  return lent.map(({ fields: all, accepts: more, ...rest }): AgentTool => {
+    const { continuation_id: _, ...fields } = all;
+    const { continuation_id: __, ...accepts } = more ?? {};
+    const tool: ToolDefinition = { ...rest, fields, accepts };
     const { name, description, effects, mode } = tool;
-    if (mode.kind !== 'action') return [];
     const schema = schemaOf(tool);
-    return [
-      {
-        ...{ name, description, inputSchema: { ...schema.listing.inputSchema, type: 'object' } },
-        effect: effects.destroys ? 'run' : 'network',
-        // What is thrown is told to the model.
-        check: args => ({ args: parseArguments(tool, schema, args).args }),
-        run: async (args, { signal }) =>
-          JSON.stringify(await mode.run(args, contextOf({ principal, signal, reqId: requestId(reqId), tool: name }))),
-      },
-    ];
+    return {
+      ...{ name, description, inputSchema: { ...schema.listing.inputSchema, type: 'object' } },
+      effect: effects.destroys ? 'run' : 'network',
+      ...(mode.kind !== 'action' && { ms: askingMs }),
+      // What is thrown is told to the model.
+      check: args => ({ args: parseArguments(tool, schema, args).args }),
+      run: async (args, { signal }) =>
+        JSON.stringify(await call(tool, args, { principal, signal, reqId: requestId(reqId) })),
+    };
   });
 }

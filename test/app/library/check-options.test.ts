@@ -1,0 +1,110 @@
+import { expect, it } from 'vitest';
+import { createReader } from '../../../scripts/generate/library-declarations.ts';
+import { checkAnswer, checkOptions, checkSettings } from '../../../src/app/library/check-options.ts';
+import { isAppError } from '../../../src/core/errors.ts';
+
+const reader = createReader('.');
+
+/** The members of an exported type, and of those that it extends. */
+async function membersOf(file: string, name: string): Promise<string[]> {
+  const found = await reader.find(file, name);
+  if (!found) throw new Error(`${file} has no ${name}`);
+  const inherited = await Promise.all(
+    found.bases.map(async base => {
+      const names = await membersOf(found.file, base.name);
+      return base.change(names.map(each => ({ name: each, type: '', doc: '' }))).map(each => each.name);
+    }),
+  );
+  return [...inherited.flat(), ...found.members.map(member => member.name)].map(each => each.replace(/\?$/, ''));
+}
+
+const options = 'src/app/library/options.ts';
+const run = () => undefined;
+const tool = { name: 'a', description: 'd', inputSchema: { type: 'object' }, effect: 'read', run };
+
+/** What a function takes, by the type that says it; `at`: where in its options it stands. */
+const taken = [
+  { call: 'createPolylogue', file: options, type: 'PolylogueOptions' },
+  { call: 'send', file: options, type: 'SendRequest', base: { message: 'x' } },
+  { call: 'send', file: options, type: 'SendParams', base: { message: 'x' }, at: 'params' },
+  { call: 'send', file: options, type: 'SystemLayers', base: { message: 'x' }, at: 'system' },
+  { call: 'createConversation', file: 'src/app/library/conversation.ts', type: 'ConversationOptions' },
+  { call: 'setDefaults', file: options, type: 'SendDefaults' },
+  { call: 'languageModel', file: 'src/app/library/polylogue.ts', type: 'LanguageModelOptions' },
+  { call: 'callTool', file: 'src/app/library/polylogue.ts', type: 'CallToolOptions', base: { name: 'x', args: {} } },
+  { call: 'commsLog.append', file: 'src/app/library/polylogue.ts', type: 'CommsEntry', base: { payload: {} } },
+  { call: 'commsLog.read', file: 'src/core/ports.ts', type: 'ExchangeFilter' },
+  { call: 'summarizeFile', file: 'src/app/library/shorten.ts', type: 'ShortenOptions', base: { path: 'x' } },
+  { call: 'compressDiscussion', file: 'src/app/library/shorten.ts', type: 'ShortenOptions', base: { discussion: 'x' } },
+  { call: 'analyzeError', file: 'src/app/library/diagnose.ts', type: 'ErrorRequest', base: { stderr: 'x' } },
+] as const;
+
+const refusal = (check: () => void): string => {
+  try {
+    check();
+  } catch (error) {
+    if (isAppError(error) && error.kind === 'input') return error.message;
+    throw error;
+  }
+  return 'accepted';
+};
+
+it.each(taken)('$call knows every member of $type, and refuses each with a slip in it', async each => {
+  const { call, file, type } = each;
+  const [base, at] = ['base' in each ? each.base : {}, 'at' in each ? each.at : undefined];
+  const given = (inner: object) => (at === undefined ? { ...base, ...inner } : { ...base, [at]: inner });
+  const members = await membersOf(file, type);
+  expect(members.length).toBeGreaterThan(0);
+  for (const member of members) {
+    expect(
+      refusal(() => checkOptions(call, given({ [member]: Symbol('of no use') }))),
+      member,
+    ).not.toMatch(/unknown option|^accepted$/);
+    const slip = `${member}${member.at(-1)}`;
+    const told = refusal(() => checkOptions(call, given({ [slip]: undefined })));
+    expect(told, slip).toContain(`${slip}: unknown option (did you mean "${member}"`);
+  }
+});
+
+it.each([
+  ['tools.0', 'send', { message: 'x', tools: [{ ...tool, inputShema: {} }] }],
+  ['the same name', 'send', { message: 'x', tools: [tool, tool] }],
+  ['the same name', 'send', { message: 'x', tools: ['read_file', 'read_file'] }],
+  [
+    'history.0.parts.0.text',
+    'send',
+    { message: 'x', history: [{ role: 'user', section: 'turn', parts: [{ type: 'text' }] }] },
+  ],
+  ['expected object', 'send', 'hello'],
+  ['expected object', 'summarizeFile', null, { path: 'x' }],
+  ['expected object', 'languageModel', null, {}],
+  ['history', 'conversation.send', { message: 'x', history: [] }],
+  ['text: ', 'estimateTokens', { text: 5 }],
+  ['tools.0: expected what defineTool returns', 'createPolylogue', { tools: [{ name: 'x', titel: 'X', mode: {} }] }],
+  ['providers.0: expected what defineProvider returns', 'createPolylogue', { providers: [{ id: 'x' }] }],
+  ['stores.0: expected what defineStore returns', 'createPolylogue', { stores: [{ name: 'x', opn: run }] }],
+] as const)('refuses %s', (told, call, given, named?: object) => {
+  expect(refusal(() => checkOptions(call, given, named && { ...named }))).toContain(told);
+});
+
+it('takes settings by their names, and those of programs, but no misspelled ones', () => {
+  expect(refusal(() => checkSettings({ OPENAI_API_KEY: 'x', LOG_LEVEL: 'debug', MY_TOKEN: 'x' }))).toBe('accepted');
+  expect(refusal(() => checkSettings({ OPENAI_API_KEYY: 'x' }))).toContain('did you mean "OPENAI_API_KEY"');
+  expect(refusal(() => checkSettings({ default_model: 'x' }))).toContain('did you mean "DEFAULT_MODEL"');
+});
+
+it.each([
+  ['onToolCall', undefined],
+  ['onToolCall', true],
+  ['onToolCall', 'allow'],
+  ['onToolCall', { action: 'alow' }],
+  ['onToolCall', { action: 'allow', arg: {} }],
+  ['onToolCall', { action: 'deny' }],
+  ['onQuestion', undefined],
+  ['onQuestion', ['Bern']],
+  ['retrieve', 'one text'],
+  ['retrieve', [5]],
+  ['retrieve', undefined],
+] as const)('an answer of %s that is none allows nothing: %j', (name, given) => {
+  expect(refusal(() => checkAnswer[name](given))).toContain(`${name} returned something else than it may`);
+});
