@@ -221,8 +221,9 @@ export function withStoreDays(ledger: SpendLedger, state: SharedState, clock: Cl
   return {
     ...ledger,
     async add(entry, hold, unhurried) {
-      const at = entry && Date.parse((await today(entry.owner)).day);
-      return ledger.add(entry && { ...entry, at: at ?? entry.at }, hold, unhurried);
+      if (!entry) return ledger.add(entry, hold, unhurried);
+      const { day } = await today(entry.owner);
+      return ledger.add({ ...entry, at: Date.parse(day) + (entry.at % dayMs) }, hold, unhurried);
     },
     async hold(hold) {
       const { day, before } = await today(hold.owner);

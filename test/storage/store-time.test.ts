@@ -200,6 +200,17 @@ describe('a limit of a day', () => {
     return Math.round((await ledger.used(scope)).day * 100) / 100;
   }
 
+  it('leaves the time of day of what is spent as it is', async () => {
+    const { store, clock } = await processOn(right);
+    const times: unknown[] = [];
+    const add = async (entry: { at: number } | undefined) => void times.push(entry?.at);
+    const ledger = withStoreDays({ ...store.spend, add }, createStoredState(store, clock), clock);
+    const entry = { at: clock.now(), owner: 'local', tool: 'chat', provider: 'alpha', model: 'm', usage };
+    await ledger.add(entry);
+    await ledger.add(undefined, 'a hold');
+    expect(times).toEqual([entry.at, undefined]);
+  });
+
   it.each([40 * dayMs, -40 * dayMs, -hourMs, 25 * hourMs])(
     'is neither forgotten nor counted twice where the clock is off by %i ms for a while',
     async off => {
