@@ -7,6 +7,13 @@ export interface MutatedModule {
 
 const inFolder = (folder: string, names: string) => names.split(' ').map(name => `${folder}/${name}.ts`);
 
+/** Tests that take long and notice no more than others of their file: many rounds of one case, or other processes. */
+export const longTests = [
+  'whichever bit is flipped',
+  'by processes that all find it damaged',
+  'lets a(n idle)? process end',
+];
+
 /** The code whose mistakes cost money, data or secrets. */
 export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
   retry: {
@@ -66,7 +73,14 @@ export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
       'test/storage/memory/*.test.ts',
       'test/storage/retention.test.ts',
       'test/storage/sqlite/{seen-rows,sqlite,sqlite-damage,sqlite-faults,sqlite-migration,sqlite-seen-turns}.test.ts',
-      'test/storage/sqlite/{failure,sqlite-file,sqlite-spend,sqlite-writes}.test.ts',
+      'test/storage/sqlite/{failure,sqlite-file,sqlite-lock,sqlite-spend,sqlite-writes}.test.ts',
     ],
+  },
+  redis: {
+    files: inFolder(
+      'src/storage/redis',
+      'cluster-client connection facts failure jobs keys records redis script spend thread-index threads',
+    ),
+    tests: ['test/storage/redis/{redis,redis-cluster,redis-faults,redis-sharing}.test.ts'],
   },
 };

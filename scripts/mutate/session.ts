@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { createVitest, ForksPoolWorker } from 'vitest/node';
+import { longTests } from './modules.ts';
 import type { FileReach, Plan, RunEvent } from './protocol.ts';
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
@@ -64,6 +65,7 @@ export async function runMutants({ root, code, tests, mutants, size, onOutcome }
       config: false,
       watch: false,
       include: [...tests],
+      testNamePattern: `^(?!.*(?:${longTests.join('|')}))`,
       runner: here('./runner.ts'),
       pool: { name: 'mutation', createPoolWorker: options => new MutationWorker(options) },
       // Kept results of transforms would be those of another numbering.

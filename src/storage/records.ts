@@ -6,7 +6,7 @@ import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { SpendHold, SpendUsed } from '../core/spend-ledger.ts';
 import type { Compaction, ExchangeEnd, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
 import { addTries, addUsage, dayOf, feesUsd, type SpendEntry, type SpendRow } from '../core/usage.ts';
-import type { JobEnd, ListQuery, Lookup, ThreadChange, Unused } from './store.ts';
+import type { JobEnd, Lookup, ThreadChange } from './store.ts';
 
 export function refuseExistingJob(id: JobId): never {
   throw storageError('conflict', `Job ${id} exists already.`, { next: 'Give the new job a different id.' });
@@ -112,21 +112,6 @@ export const goneAs = (state: 'expired' | 'deleted', at: number): GoneLookup =>
 export function wholeHead({ startSeq: _start, ...head }: HeadState, { initialContext }: Origin): ThreadHead {
   return { ...head, initialContext };
 }
-
-/** Whether a thread is on the page that a list goes on with. */
-export function isListedAfter(
-  { id, updatedAt }: Pick<ThreadHead, 'id' | 'updatedAt'>,
-  page: Pick<ListQuery, 'before' | 'beforeId'>,
-) {
-  const { before, beforeId } = page;
-  return (
-    before === undefined || updatedAt < before || (updatedAt === before && beforeId !== undefined && id < beforeId)
-  );
-}
-
-/** Whether a prune takes a thread for not having been used since. */
-export const isUnused = ({ owner, updatedAt }: Pick<ThreadHead, 'owner' | 'updatedAt'>, unused: Unused): boolean =>
-  owner === unused.owner && updatedAt < unused.since;
 
 export function refuseNotLive(id: ThreadId): never {
   throw storageError('conflict', `Thread ${id} is not there any more, or never was.`, { next: notLiveNext });

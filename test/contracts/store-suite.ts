@@ -261,6 +261,10 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
         for (const id of [newThreadId(), removed.id, expired.id]) {
           await expect(store.commit(id, changeOf(0))).rejects.toMatchObject(refusal('conflict'));
         }
+        const late = changeOf(0, { now: start + 10 });
+        const { id } = await threadWith(store, [], { expiresAt: start + 10 });
+        await expect(store.commit(id, late)).rejects.toMatchObject(refusal('conflict'));
+        expect(await store.commit(id, { ...late, now: start + 9 })).toBe(0);
       });
     });
 

@@ -1,8 +1,9 @@
 import { createQueue } from '../../core/concurrency.ts';
 import { storageError } from '../../core/errors.ts';
 import { isThreadId, type ThreadId } from '../../core/ids.ts';
+import type { ThreadHead } from '../../core/thread.ts';
 import { processMarks } from '../process-mark.ts';
-import { closedStore, isUnused, skipWarning, tombstoneLifeMs } from '../records.ts';
+import { closedStore, skipWarning, tombstoneLifeMs } from '../records.ts';
 import { lastingTimeoutHours, type Store, type StoreInspection, type Unused } from '../store.ts';
 import { type RedisClient, redisClient } from './cluster-client.ts';
 import type { RedisLinkOptions } from './connection.ts';
@@ -303,3 +304,7 @@ async function lostTexts(client: RedisClient, keys: RedisKeys, ids: readonly Thr
   });
   return lost.filter(bytes => bytes > 0);
 }
+
+/** Whether a prune takes a thread for not having been used since. */
+const isUnused = ({ owner, updatedAt }: Pick<ThreadHead, 'owner' | 'updatedAt'>, unused: Unused): boolean =>
+  owner === unused.owner && updatedAt < unused.since;

@@ -1,6 +1,6 @@
 import { isThreadId } from '../../core/ids.ts';
 import type { ThreadHead } from '../../core/thread.ts';
-import { isListedAfter, tombstoneLifeMs } from '../records.ts';
+import { tombstoneLifeMs } from '../records.ts';
 import { matchWords, queryWords } from '../search-words.ts';
 import type { ListQuery, SearchHit, SearchQuery } from '../store.ts';
 import type { RedisClient } from './cluster-client.ts';
@@ -150,4 +150,15 @@ async function bestTurn(client: RedisClient, keys: RedisKeys, stored: StoredHead
     if (match && match.count > (found?.count ?? 0)) found = { thread: publicHead(stored), seq: turn.seq, ...match };
   }
   return found && { thread: found.thread, seq: found.seq, snippet: found.snippet };
+}
+
+/** Whether a thread is on the page that a list goes on with. */
+function isListedAfter(
+  { id, updatedAt }: Pick<ThreadHead, 'id' | 'updatedAt'>,
+  page: Pick<ListQuery, 'before' | 'beforeId'>,
+) {
+  const { before, beforeId } = page;
+  return (
+    before === undefined || updatedAt < before || (updatedAt === before && beforeId !== undefined && id < beforeId)
+  );
 }

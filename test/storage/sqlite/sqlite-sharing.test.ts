@@ -1,34 +1,11 @@
 import { rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as wait } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { changeOf, headOf, newThreadId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { changeOf, newThreadId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
 import { watchLoop } from '../../support/loop.ts';
 import { type SqliteProcess, startSqliteProcess } from '../../support/sqlite-process.ts';
 import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
-
-/** Begun before all other tests, so that its ten seconds pass beside them. */
-async function keepLock() {
-  const place = await sqlitePlace();
-  const store = place.open();
-  const { id } = await threadWith(store, ['a']);
-  const holder = startSqliteProcess('hold', place.file, '600000');
-  await holder.said(line => line === 'held');
-  const watched = watchLoop();
-  const change = changeOf(1, { turns: [turnOf(2)] });
-  const outcomes = Promise.allSettled([store.commit(id, change), store.create(headOf()), store.remove(id, start)]);
-  return { place, store, id, change, outcomes, watched, holder };
-}
-
-let kept: Awaited<ReturnType<typeof keepLock>>;
-beforeAll(async () => {
-  kept = await keepLock();
-});
-afterAll(async () => {
-  kept.holder.child.kill('SIGKILL');
-  await kept.holder.ended;
-  await kept.place.dispose();
-});
 
 describe('a SQLite file that several processes use', () => {
   let place: SqlitePlace;
@@ -125,23 +102,5 @@ describe('a SQLite file that several processes use', () => {
     const db = new DatabaseSync(place.file, { readOnly: true });
     expect(db.prepare('SELECT count(DISTINCT thread) AS threads FROM records').get()).toEqual({ threads: 1 });
     db.close();
-  });
-});
-
-describe('a SQLite file whose lock another process keeps', () => {
-  it('is said to be unavailable after ten seconds, and is written to once the lock falls', async () => {
-    const { store, id, change, outcomes, watched, holder } = kept;
-    for (const outcome of await outcomes) {
-      expect(outcome).toMatchObject({
-        status: 'rejected',
-        reason: { kind: 'storage', details: { class: 'unavailable', retryable: true } },
-      });
-    }
-    const loop = watched();
-    expect(loop.longest).toBeLessThan(5_000);
-    expect(loop.ticks).toBeGreaterThan(50);
-    holder.child.kill('SIGKILL');
-    await holder.ended;
-    expect(await store.commit(id, change)).toBe(2);
   });
 });
