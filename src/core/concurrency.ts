@@ -70,12 +70,19 @@ export async function orAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): 
   }
 }
 
-/** Waits for `work`, which never rejects, but no longer than `ms`. */
-export async function withTimeout(clock: Pick<Clock, 'after'>, ms: number, work: Promise<unknown>): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>();
-  const stop = clock.after(ms, resolve);
-  await Promise.race([work, late]);
-  stop();
+/** Waits for `work`, but no longer than `ms`; undefined: it takes longer. */
+export async function withTimeout<Result>(
+  clock: Pick<Clock, 'after'>,
+  ms: number,
+  work: Promise<Result>,
+): Promise<Result | undefined> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  const stop = clock.after(ms, () => resolve(undefined));
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    stop();
+  }
 }
 
 /** Runs with a signal that is aborted after `ms`, or with the parent. */

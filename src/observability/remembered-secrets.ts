@@ -1,3 +1,4 @@
+import { remember } from '../core/concurrency.ts';
 import { isTelling } from '../core/text.ts';
 import type { Span } from './secret-tokens.ts';
 
@@ -32,11 +33,7 @@ export function createRememberedSecrets() {
         const parts = [value, ...value.split('\n').filter(line => line.length >= leastPart)];
         const forms = [...new Set(parts.filter(isTelling).flatMap(formsOf))];
         if (forms.length === 0) continue;
-        const key = `${scope ?? ''}\0${value}`;
-        known.delete(key);
-        known.set(key, { value, kind, scope, forms });
-        const [oldest] = known.keys();
-        if (known.size > maxSecrets && oldest !== undefined) known.delete(oldest);
+        remember(known, `${scope ?? ''}\0${value}`, { value, kind, scope, forms }, maxSecrets);
       }
     },
     /** Without a scope all are looked for. */

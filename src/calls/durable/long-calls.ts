@@ -1,3 +1,4 @@
+import { withTimeout } from '../../core/concurrency.ts';
 import { abortError, cancelledError, isAppError } from '../../core/errors.ts';
 import type { Job } from '../../core/job.ts';
 import { type Clock, type Emit, warnFrom } from '../../core/ports.ts';
@@ -213,7 +214,7 @@ export class Execution {
   async #announcement({ clock, jobs, emit, patience, replyFormat }: DetachOptions): Promise<ToolReply> {
     const { client } = this.#request.principal;
     const ms = this.#request.detach === 'task' ? Math.min(taskAfterMs, patience(client)) : patience(client);
-    do await settledWithin(clock, this.#result, ms);
+    do await withTimeout(clock, ms, this.#result);
     while (!this.#isOver && (!this.isAwaited() || this.#request.session?.inputEnded?.aborted));
     if (this.#isOver) return this.#result;
     try {
@@ -262,13 +263,6 @@ export class Execution {
       );
     });
   }
-}
-
-async function settledWithin(clock: Clock, work: Promise<unknown>, ms: number): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const stopTimer = clock.after(ms, late.resolve);
-  await Promise.race([work, late.promise]);
-  stopTimer();
 }
 
 /** Runs a call that ends with its caller, whether he cancelled it, is merely gone or has no stream any more. */

@@ -1,4 +1,5 @@
 import { setImmediate as aTurn } from 'node:timers/promises';
+import { orAbort, withTimeout } from '../../core/concurrency.ts';
 import { type AppError, interruptedError, isAppError, limitError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolHost, ToolReply } from '../../core/tool-host.ts';
@@ -52,14 +53,9 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
         const signal = AbortSignal.any([cancelled, end.signal]);
         try {
           const leave = await capacity.enter(client, signal, JSON.stringify(request.arguments).length);
-          const { promise, resolve, reject } = Promise.withResolvers<ToolReply>();
-          const onOverdue = () => resolve(refused(request.name, stopped()));
-          overdue.signal.addEventListener('abort', onOverdue, { once: true });
-          host.call(request, signal).then(resolve, reject);
           try {
-            return await promise;
+            return await orAbort(host.call(request, signal), overdue.signal);
           } finally {
-            overdue.signal.removeEventListener('abort', onOverdue);
             leave();
           }
         } catch (error) {
@@ -75,15 +71,11 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
     async shut(ms: number) {
       shut = true;
       settle();
-      let stop = clock.after(ms, () => {
-        stop = clock.after(lastWordMs, () => {
-          stop = clock.after(lastWordMs, resolve);
-          overdue.abort();
-        });
-        end.abort(stopped());
-      });
-      await empty;
-      stop();
+      await withTimeout(clock, ms, empty);
+      if (held > 0) end.abort(stopped());
+      await withTimeout(clock, lastWordMs, empty);
+      if (held > 0) overdue.abort(stopped());
+      await withTimeout(clock, lastWordMs, empty);
       // The last answers are on their way to their sockets.
       await aTurn();
     },

@@ -1,4 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
+import { remember } from '../../core/concurrency.ts';
 import { abortError, limitError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type Refusal, refusalFor } from './caller.ts';
@@ -206,10 +207,7 @@ export function createRates({ perMinute, burst }: RateRules, clock: Pick<Clock, 
     const now = clock.monotonic();
     const before = buckets.get(client) ?? { left: burst, at: now };
     const left = Math.min(burst, before.left + ((now - before.at) * perMinute) / 60_000);
-    buckets.delete(client);
-    buckets.set(client, { left: left < count ? left : left - count, at: now });
-    const [oldest] = buckets.keys();
-    if (buckets.size > maxClients && oldest !== undefined) buckets.delete(oldest);
+    remember(buckets, client, { left: left < count ? left : left - count, at: now }, maxClients);
     if (left >= count) return undefined;
     const retryAfterSeconds = Math.max(1, Math.ceil(((count - left) * 60) / perMinute));
     return refusalFor(429, 'rate', `More than ${perMinute} requests a minute came from here.`, {

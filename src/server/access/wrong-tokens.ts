@@ -1,3 +1,4 @@
+import { remember } from '../../core/concurrency.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type Caller, type Refusal, refusalFor } from './caller.ts';
 import type { Tokens } from './tokens.ts';
@@ -44,11 +45,7 @@ export function createIdentify(tokens: Pick<Tokens, 'identify'>, clock: Pick<Clo
     const own = counted(byAddress.get(address), free.ofOne, now);
     const whole = counted(all, free.ofAll, now);
     all = whole.tries;
-    // Set anew, so that the map begins with the one that was quiet longest.
-    byAddress.delete(address);
-    byAddress.set(address, own.tries);
-    const [oldest] = byAddress.keys();
-    if (byAddress.size > maxAddresses && oldest !== undefined) byAddress.delete(oldest);
+    remember(byAddress, address, own.tries, maxAddresses);
     const seconds = Math.ceil(Math.max(own.waitMs, whole.waitMs) / 1_000);
     return seconds === 0 ? found : tooManyWrong(seconds);
   };

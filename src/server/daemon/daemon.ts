@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { withTimeout } from '../../core/concurrency.ts';
 import { asError, configError, isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { checkBind, createAddressGuard, hostOf, isLoopback } from '../access/addresses.ts';
@@ -302,14 +303,15 @@ export function createReadiness(
   let last: { at: number; found: Promise<string | undefined> } | undefined;
 
   async function look(): Promise<string | undefined> {
-    const { promise: late, resolve } = Promise.withResolvers<string>();
-    const stop = clock.after(storeMs, () => resolve('The store does not answer.'));
     try {
-      return await Promise.race([lookAtStore().then(() => undefined), late]);
+      const isThere = await withTimeout(
+        clock,
+        storeMs,
+        lookAtStore().then(() => true),
+      );
+      return isThere ? undefined : 'The store does not answer.';
     } catch (error) {
       return isAppError(error) ? error.message : 'The store failed.';
-    } finally {
-      stop();
     }
   }
 

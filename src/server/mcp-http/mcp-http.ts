@@ -4,6 +4,7 @@ import {
   isInitializeRequest,
   isLegacyRequest,
 } from '@modelcontextprotocol/server';
+import { withTimeout } from '../../core/concurrency.ts';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HostResources, ToolHost } from '../../core/tool-host.ts';
@@ -159,13 +160,7 @@ const atOnceMs = 5_000;
 
 /** An answer as it is, or, where it takes long, a stream that says at once that somebody works on it. */
 export async function patientResponse(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Promise<Response> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const stop = clock.after(atOnceMs, () => resolve(undefined));
-  try {
-    return (await Promise.race([answer, late])) ?? streamed(answer, clock);
-  } finally {
-    stop();
-  }
+  return (await withTimeout(clock, atOnceMs, answer)) ?? streamed(answer, clock);
 }
 
 const streamed = (answer: Promise<Response>, clock: Pick<Clock, 'after'>): Response =>
