@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { createMask } from '../../src/observability/secret-masking.ts';
+import { joinSpans } from '../../src/observability/secret-tokens.ts';
 import { secretShapes } from '../support/secret-shapes.ts';
 
 const mask = createMask({ secret: 'pepper', keys: [] });
@@ -11,6 +12,18 @@ it('masks every shape of a secret, alone and between other words', () => {
       .map(() => name),
   );
   expect(seen).toEqual([]);
+});
+
+it('makes one of finds that share characters: of all of them, and of the surest kind', () => {
+  const span = (start: number, end: number, kind: string, rank: number) => ({ start, end, kind, rank });
+  const joined = joinSpans([
+    ...[span(8, 20, 'c', 2), span(0, 10, 'a', 3), span(5, 12, 'b', 1), span(19, 22, 'd', 2)],
+    ...[span(22, 30, 'e', 3), span(24, 26, 'f', 3)],
+  ]);
+  expect(joined.map(({ start, end, kind }) => [start, end, kind])).toEqual([
+    [0, 22, 'b'],
+    [22, 30, 'e'],
+  ]);
 });
 
 it.each([
@@ -66,6 +79,11 @@ const forms: readonly string[] = [
   `«azure_secret:abc8Q~${w(34)}» «mail_key:${h(32)}-us12» «service_token:1/1234567890123456:${h(32)}» «newrelic_key:${h(36)}FFNRAL»`,
   ` «vault_token:s.${w(24)}» «telegram_token:123456789:AA${w(33)}» «jwt:eyJ${w(20)}.eyJ${w(20)}.${w(10)}»`,
   `LTAI${'a'.repeat(20)} pat${w(14)} 1//0${'a'.repeat(38)} SK${'0'.repeat(32)}`,
+  `«aws_session_token:IQoJb3JpZ2lu${w(60)}» «service_token:access_token$production$q7zt9kx2bv4lm8np$${h(32)}» «service_token:sl.${w(60)}»`,
+  '«aws_access_key:AKIAABCDEFABCDEFABCD» AKIAABCDEABCDEABCDEA',
+  `«github_token:ghp_${w(36)}» ${w(40)}`,
+  `«aws_access_key:AKIAQ3EGTHZK4V2MPL7X» ${spaced} ${w(40)}`,
+  `x«github_token:ghp_${'abcdefgh1'.repeat(4)}»`,
   // The public half of an AWS key, and what looks like its other half.
   `«aws_access_key:AKIAQ3EGTHZK4V2MPL7X» «aws_secret_key:${w(40)}» ${'a1'.repeat(20)} ${'A1'.repeat(20)} ${'aA'.repeat(20)}`,
   // In the middle of a word: where the prefix is short or has no sign, only before what is mixed.
@@ -87,6 +105,7 @@ const forms: readonly string[] = [
   `_password=«npm_token:hunter22» _auth=process.env.AUTH1 _auth=lettersonly npmAuthToken: "«npm_token:lettersonly»"`,
   `authtoken «api_key:${w(32)}» client("«api_key:${w(32)}»") AccountKey=«azure_key:${w(50)}==» hooks.slack.com/services/«webhook:T0/B0/${w(24)}»`,
   `DD_API_KEY: «secret:${w(24)}» then`,
+  'tool -token «password:hunter22» -x',
   `\\n«api_key:sk-${h(32)}»`,
   `X-Api-Key: «api_key:${w(32)}» Authorization: SSWS «authorization:${w(24)}»`,
   'db.host:5432:shop:app:«password:hunter22»',
@@ -129,6 +148,8 @@ const forms: readonly string[] = [
   'p%61ssw%6frd%3d«password:hunter22»',
   'the pasx\bsword="«password:hunter22»"',
   '\bpassword%3D«password:hunter22»',
+  `${spaced.repeat(4)}password%3D«password:hunter22»`,
+  `password="\x1b]0;${'title '.repeat(200)}\x07«password:hunter22»"`,
 ];
 
 function partsOf(marked: string): { text: string; found: string[] } {
@@ -177,6 +198,8 @@ const bodies: readonly [string, string][] = [
   ['a line of 64', `«${block(1, 64)}»`],
   ['a line of 63', block(1, 63)],
   ['lines of 50 and 52', `${block(1, 50)}\n${block(1, 52)}`],
+  ['lines with an empty one between', `«${rows(4, 64).join('\n\n')}»\n`],
+  ['a certificate far behind it', `«${block(3, 64)}»\n\n${spaced.repeat(2)}\n-----BEGIN CERTIFICATE-----\n${spaced}`],
   ['two lines of 50', `«${block(2, 50)}»`],
   ['added lines', `+«${rows(3, 64).join('\n+')}»\nend.`],
   [

@@ -49,3 +49,7 @@ export async function liveThread(store: Store, id: ThreadId): Promise<Thread> {
   if (found.state !== 'live') throw new Error(`the thread is ${found.state}`);
   return found.value;
 }
+
+/** Threads, and channels to them, that keep this process alive now. */
+export const activeThreads = (): number =>
+  process.getActiveResourcesInfo().filter(name => /MessagePort|Worker/.test(name)).length;

@@ -102,7 +102,6 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
     const died = (cause?: unknown) => {
       if (worker !== started) return;
       worker = undefined;
-      opened = false;
       const error = storageError('unavailable', `The writer of ${options.file} ended unexpectedly.`, {
         cause,
         retryable: true,

@@ -139,17 +139,14 @@ function fileSystemFailure(error: unknown, raw: string, file: string, details: E
   return unavailable(file, raw, details);
 }
 
-/** An `AppError` as it crosses from one thread to another. */
-export interface FailureMessage {
-  kind: AppError['kind'];
-  message: string;
-  details: Pick<ErrorDetails, 'code' | 'class' | 'next' | 'data' | 'retryable'>;
-}
+/** An `AppError` as it crosses from one thread to another, without what caused it. */
+export type FailureMessage = Pick<AppError, 'kind' | 'message' | 'details'>;
 
-export function packFailure({ kind, message, details }: AppError): FailureMessage {
-  const { code: errorCode, class: errorClass, next, data, retryable } = details;
-  return { kind, message, details: { code: errorCode, class: errorClass, next, data, retryable } };
-}
+export const packFailure = ({ kind, message, details: { cause: _cause, ...details } }: AppError): FailureMessage => ({
+  kind,
+  message,
+  details,
+});
 
 export const unpackFailure = ({ kind, message, details }: FailureMessage): AppError =>
   new AppError(kind, message, details);

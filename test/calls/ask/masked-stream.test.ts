@@ -78,6 +78,23 @@ describe('an answer that is passed on as it arrives', () => {
     expect(seen).toBeLessThan(words.length * 5_000);
   });
 
+  it('goes on word by word behind a secret that is known by the words before it, wherever that stands', async () => {
+    for (const before of [2_025, 2_030, 2_035, 2_040, 2_300]) {
+      const header = 'Authorization: Custom YWJjZGVmZ2g= ';
+      const words = `${'word '.repeat(before / 5)}${header}${'word '.repeat(900)}`.split(/(?<= )/);
+      const out: string[] = [];
+      const stream = createMaskedStream(mask, 'thread', piece => void out.push(piece));
+      for (const word of words) {
+        stream.push(word);
+        await new Promise(resolve => setImmediate(resolve));
+        await new Promise(resolve => setImmediate(resolve));
+      }
+      await waitUntil('all is out before the end', () => out.join('').split(' ').length === words.length + 1);
+      await stream.end();
+      expect(out.join('')).not.toContain('YWJjZGVmZ2g');
+    }
+  });
+
   it('masks what comes in one turn together, and has all of it at the end', async () => {
     let passes = 0;
     const out: string[] = [];

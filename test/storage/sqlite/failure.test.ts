@@ -1,7 +1,9 @@
 import { readdirSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
 import { expect, it } from 'vitest';
 import { inputError } from '../../../src/core/errors.ts';
 import { isDamage, isFailedRead, passesSoon, sqliteFailure } from '../../../src/storage/sqlite/failure.ts';
+import { sqliteSchema } from '../../../src/storage/sqlite/schema.ts';
 import { tempProject } from '../../support/temp-project.ts';
 
 const by = (errcode: number) => Object.assign(new Error('said'), { errcode, code: 'ERR_SQLITE_ERROR' });
@@ -53,4 +55,22 @@ it('asks the disk itself whether a failed write was for want of room, and leaves
   expect(readdirSync('/proc/self/fd').length).toBeLessThan(opened + 10);
   expect(readdirSync(project.root)).toEqual(['threads.sqlite']);
   await project.dispose();
+});
+
+it.each([
+  ['2.99.99', true],
+  ['3.50.9', true],
+  ['3.51.2', true],
+  ['3.51.3', false],
+  ['3.52.0', false],
+  ['4.0.0', false],
+])('refuses a SQLite that damages files: %s', (version, isRefused) => {
+  const db = { prepare: () => ({ get: () => ({ version }) }) } as unknown as DatabaseSync;
+  let told = '';
+  try {
+    sqliteSchema(db, 'threads.sqlite');
+  } catch (error) {
+    told = String(error);
+  }
+  expect(told.includes(`brings SQLite ${version}, which can damage files`)).toBe(isRefused);
 });

@@ -151,6 +151,7 @@ describe('a damaged SQLite file', () => {
     'PRAGMA user_version = 3',
     'PRAGMA application_id = 7',
     'PRAGMA application_id = 7; CREATE TABLE bookmarks (url TEXT)',
+    'PRAGMA application_id = 7; PRAGMA user_version = 9; CREATE TABLE bookmarks (url TEXT)',
   ])('of another program is refused and left alone, and is not looked at twice: %s', async sql => {
     const db = new DatabaseSync(place.file);
     db.exec(sql);
@@ -372,6 +373,16 @@ describe('a damaged SQLite file', () => {
       workspace: other.workspace,
       texts: ['a', 'b'],
     });
+    await found.close();
+    rmSync(place.file);
+    const apart = place.open();
+    const lost = await threadWith(apart, ['a', 'b']);
+    for (const name of ['one', 'two']) await threadWith(apart, ['c'], { workspace: `/home/ann/${name}` });
+    await apart.close();
+    for (const kind of ['origin', 'head']) breakRecords(`{"kind":"${kind}"`, lost.id);
+    writeFileSync(place.file, readFileSync(place.file).fill(0, 0, 100));
+    // Nobody knows of which project it was.
+    expect(await liveThread(place.open(), lost.id)).toMatchObject({ owner: lost.owner, workspace: '/' });
   });
 
   it('gives turns that are lost side by side one exchange, and names them, of many threads the first 20', async () => {
@@ -404,7 +415,9 @@ describe('a damaged SQLite file', () => {
     await store.close();
     breakRecords('{"kind":"exchange"', id);
     const again = place.open();
-    expect((await liveThread(again, id)).turns).toHaveLength(3);
+    // How an exchange ended is judged by whether it has an answer.
+    const statuses = (await liveThread(again, id)).turns.map(({ role, status }) => `${role} ${status}`);
+    expect(statuses).toEqual(['user done', 'assistant done', 'user interrupted']);
     expect(place.warnings).toEqual([expect.stringContaining('1 threads were kept whole')]);
   });
 

@@ -8,7 +8,7 @@ import { changeOf, headOf, newExchangeId, start, threadWith, turnOf } from '../.
 import { breakDisk, type Fault, locksOf, slowMs } from '../../support/break-disk.ts';
 import { watchLoop } from '../../support/loop.ts';
 import { seededRandom } from '../../support/random.ts';
-import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
+import { activeThreads, liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
 import { waitedTime } from '../../support/waited-time.ts';
 
 const program = new URL('../../support/faulty-sqlite-writer.ts', import.meta.url).href;
@@ -102,6 +102,8 @@ describe('a SQLite file on a disk that fails', () => {
 
   it('refuses what its writer had not made durable when that ended, with what to do, and goes on with another one', async () => {
     const { id } = await threadWith(store, ['a', 'b']);
+    await new Promise(resolve => setImmediate(resolve));
+    const idle = activeThreads();
     for (let round = 0; round < 2; round++) {
       breakDisk(place.file, 'end');
       const refused = {
@@ -112,6 +114,7 @@ describe('a SQLite file on a disk that fails', () => {
       for (const each of tries) await expect(each).rejects.toMatchObject(refused);
       breakDisk(place.file, 'none');
       expect(await append(id, 3 + round)).toBe(3 + round);
+      await expect.poll(activeThreads).toBe(idle);
     }
     expect((await liveThread(store, id)).turns).toHaveLength(4);
     expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(1);

@@ -16,7 +16,7 @@ import {
   turnOf,
 } from '../../contracts/store-fixtures.ts';
 import { realClock } from '../../support/clock.ts';
-import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
+import { activeThreads, liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
 
 describe('the SQLite store', () => {
   let place: SqlitePlace;
@@ -45,17 +45,16 @@ describe('the SQLite store', () => {
   });
 
   it('keeps no process alive while it has nothing to do', async () => {
-    const threads = () => process.getActiveResourcesInfo().filter(name => /MessagePort|Worker/.test(name)).length;
     const store = place.open();
     await threadWith(store, ['a']);
     await new Promise(resolve => setImmediate(resolve));
-    const before = threads();
+    const before = activeThreads();
     const made = store.create(headOf());
     await new Promise(resolve => setImmediate(resolve));
-    const during = threads();
+    const during = activeThreads();
     await made;
     expect(during).toBeGreaterThan(before);
-    await expect.poll(threads).toBe(before);
+    await expect.poll(activeThreads).toBe(before);
   });
 
   it('is read while another process keeps its lock, lists what it knows and says that more may be missing', async () => {
@@ -63,22 +62,25 @@ describe('the SQLite store', () => {
     const { id } = await threadWith(store, ['a', 'b']);
     expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(1);
     await threadWith(store, ['c']);
+    const third = place.open();
+    await third.create(headOf({ owner: 'ann' }));
     const other = new DatabaseSync(place.file);
     other.exec('BEGIN IMMEDIATE');
+    const waiting = third.create(headOf({ owner: 'ann' }));
     const change = store.create(headOf());
     let isChanged = false;
     void change.then(() => {
       isChanged = true;
     });
-    // A store that reads for the first time, and one whose writer waits.
+    // A store that does nothing else, and some whose writers wait, one of which reads for the first time.
     const second = place.open();
-    for (const each of [second, store]) expect((await liveThread(each, id)).turns).toHaveLength(2);
+    for (const each of [second, third, store]) expect((await liveThread(each, id)).turns).toHaveLength(2);
     expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(1);
     expect(place.warnings).toEqual([expect.stringMatching(/index of threads is not up to date/)]);
     expect(isChanged).toBe(false);
     other.exec('ROLLBACK');
     other.close();
-    await change;
+    await Promise.all([change, waiting]);
     expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(3);
   });
 

@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { changeOf, headOf, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
 import { watchLoop } from '../../support/loop.ts';
@@ -21,6 +22,19 @@ it('a file whose lock another process keeps is unavailable after ten seconds, by
       next: expect.stringMatching(isStopped ? `^Continue it with "kill -CONT ${pid}"` : '^Wait for it, or end it'),
     },
   });
+  const damaged = await sqlitePlace();
+  const before = damaged.open();
+  const broken = await threadWith(before, ['a', 'words that are damaged']);
+  await before.close();
+  const bytes = readFileSync(damaged.file);
+  bytes.write('WORDS', bytes.indexOf('words that'));
+  writeFileSync(damaged.file, bytes);
+  const other = startSqliteProcess('hold', damaged.file, '600000');
+  await other.said(line => line === 'held');
+  const found = damaged
+    .open()
+    .read(broken.id, start)
+    .catch((error: unknown) => error);
   const watched = watchLoop();
   const change = changeOf(1, { turns: [turnOf(2)] });
   const began = performance.now();
@@ -28,6 +42,10 @@ it('a file whose lock another process keeps is unavailable after ten seconds, by
   for (const outcome of await Promise.allSettled(tries))
     expect(outcome).toMatchObject({ status: 'rejected', reason: refused(false) });
   expect(performance.now() - began).toBeGreaterThan(9_500);
+  // A damaged file is not replaced below who has it locked; the thread is refused.
+  expect(await found).toMatchObject({ details: { class: 'corrupt' } });
+  expect(damaged.warnings).toEqual([expect.stringContaining('another program has it locked')]);
+  expect(readdirSync(damaged.directory).filter(name => name.includes('.corrupt'))).toEqual([]);
   const loop = watched();
   expect(loop.longest).toBeLessThan(5_000);
   expect(loop.ticks).toBeGreaterThan(50);
@@ -39,5 +57,7 @@ it('a file whose lock another process keeps is unavailable after ten seconds, by
   await holder.ended;
   expect(await store.commit(id, change)).toBe(2);
   expect(place.warnings).toEqual([]);
-  await place.dispose();
+  other.child.kill('SIGKILL');
+  await other.ended;
+  await Promise.all([place.dispose(), damaged.dispose()]);
 });
