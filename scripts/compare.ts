@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -10,8 +10,9 @@ import { startOpenAi } from '../test/support/vendors/start-open-ai.ts';
 import { table } from './generate/markdown.ts';
 import { measureTools } from './tokens/measure-tools.ts';
 
-// npm run compare -- PATH   Polylogue next to PAL MCP in a checkout, both against a scripted model on this machine, as a table
-// npm run compare           the column of Polylogue, and how to get a checkout
+// npm run compare -- PATH   Polylogue next to PAL MCP, both against a scripted model on this machine, as a table; PATH is a checkout or
+//                           the program of an installation
+// npm run compare           the column of Polylogue, and how to get PAL
 
 const turns = 20;
 const atOnce = 8;
@@ -38,10 +39,16 @@ const advice = `For the column of PAL MCP, name a checkout:
 
   git clone https://github.com/BeehiveInnovations/pal-mcp-server.git
   cd pal-mcp-server && python3 -m venv .pal_venv && .pal_venv/bin/pip install -r requirements.txt
-  npm run compare -- /path/to/pal-mcp-server`;
+  npm run compare -- /path/to/pal-mcp-server
 
-/** PAL's documented start: `server.py` by the Python of its own environment, or else by uv. */
+or a program that pip installed, here of a fork of 9.8.2:
+
+  python3 -m venv pal && pal/bin/pip install pal-mcp-server-ramarivera==9.8.2 'mcp<2'
+  npm run compare -- pal/bin/pal-mcp-server`;
+
+/** An installed program, or PAL's documented start: `server.py` by the Python of its own environment, or else by uv. */
 function palIn(folder: string): Contender {
+  if (statSync(folder, { throwIfNoEntry: false })?.isFile()) return { name: 'PAL MCP', command: folder, args: [] };
   const server = join(folder, 'server.py');
   if (!existsSync(server)) throw new Error(`${server} is missing.\n\n${advice}`);
   const python = join(folder, '.pal_venv/bin/python');
@@ -72,8 +79,8 @@ async function measure(contender: Contender): Promise<string[]> {
         PROJECT_ROOT: project,
         CUSTOM_API_URL: vendor.url,
         CUSTOM_API_KEY: 'test-key',
-        CUSTOM_MODEL_NAME: 'local',
-        DEFAULT_MODEL: 'local',
+        CUSTOM_MODEL_NAME: 'llama3.2',
+        DEFAULT_MODEL: 'llama3.2',
       },
     });
     const client = new Client({ name: 'compare', version: '1' });
@@ -82,7 +89,7 @@ async function measure(contender: Contender): Promise<string[]> {
     return { client, pid: transport.pid };
   };
   const chat = async ({ client }: Running, prompt: string, more: object = {}): Promise<string | undefined> => {
-    const args = { prompt, model: 'local', working_directory_absolute_path: project, ...more };
+    const args = { prompt, model: 'llama3.2', working_directory_absolute_path: project, ...more };
     const { content, isError } = await client.callTool({ name: 'chat', arguments: args }, { timeout: 120_000 });
     const text = JSON.stringify(content);
     if (isError) throw new Error(`${contender.name}: chat failed: ${text.slice(0, 500)}`);

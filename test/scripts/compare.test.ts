@@ -19,28 +19,33 @@ async function standIn() {
   return place;
 }
 
-it('measures Polylogue and what a checkout starts, in one table', async () => {
-  const checkout = await standIn();
-  const { stdout } = await compare(checkout.root);
-  const rows = stdout
-    .split('\n')
-    .filter(line => line.startsWith('| '))
-    .map(line => line.split(' | ').map(cell => cell.replace(/^\| | \|$/g, '')));
-  expect(rows.map(([, ...cells]) => cells)).toEqual([
-    ['Polylogue', 'PAL MCP'],
-    ['---', '---'],
-    [expect.stringMatching(/^\d+ ms$/), expect.stringMatching(/^\d+ ms$/)],
-    [expect.stringMatching(/^\d{4} \(19 tools\)$/), expect.stringMatching(/^\d{4} \(19 tools\)$/)],
-    [expect.stringMatching(/tokens, 9\d%.*\$0\.\d+$/), expect.stringMatching(/tokens, 9\d%.*\$0\.\d+$/)],
-    [expect.stringMatching(/^\d+ ms$/), expect.stringMatching(/^\d+ ms$/)],
-    ['yes', 'no'],
-  ]);
-  expect(stdout).not.toContain('git clone');
-  await checkout.dispose();
-});
+it.each(['', '/.pal_venv/bin/python'])(
+  'measures Polylogue and what a checkout or a program starts, in one table: %s',
+  async program => {
+    const checkout = await standIn();
+    const { stdout } = await compare(checkout.root + program);
+    const rows = stdout
+      .split('\n')
+      .filter(line => line.startsWith('| '))
+      .map(line => line.split(' | ').map(cell => cell.replace(/^\| | \|$/g, '')));
+    expect(rows.map(([, ...cells]) => cells)).toEqual([
+      ['Polylogue', 'PAL MCP'],
+      ['---', '---'],
+      [expect.stringMatching(/^\d+ ms$/), expect.stringMatching(/^\d+ ms$/)],
+      [expect.stringMatching(/^\d{4} \(19 tools\)$/), expect.stringMatching(/^\d{4} \(19 tools\)$/)],
+      [expect.stringMatching(/tokens, 9\d%.*\$0\.\d+$/), expect.stringMatching(/tokens, 9\d%.*\$0\.\d+$/)],
+      [expect.stringMatching(/^\d+ ms$/), expect.stringMatching(/^\d+ ms$/)],
+      ['yes', 'no'],
+    ]);
+    expect(stdout).not.toContain('git clone');
+    await checkout.dispose();
+  },
+);
 
 it('refuses a folder that is no checkout, and says how to get one', async () => {
   const place = await tempProject();
-  await expect(compare(place.root)).rejects.toMatchObject({ stderr: expect.stringContaining('git clone') });
+  await expect(compare(place.root)).rejects.toMatchObject({
+    stderr: expect.stringMatching(/git clone[\s\S]*pip install pal-mcp-server/),
+  });
   await place.dispose();
 });
