@@ -2,13 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { startBrowser } from '../test/support/browser.ts';
-import {
-  type DashboardWorld,
-  liveThrough,
-  models,
-  startDashboardWorld,
-  tokens,
-} from '../test/support/dashboard-world.ts';
+import { type DashboardWorld, models, pagesOf, startDashboardWorld, tokens } from '../test/support/dashboard-world.ts';
 
 // Writes the pictures of the dashboard in docs/images/: real pages over real calls, with fake vendors. Each page once on a
 // sheet with its four looks, some in full too. `node scripts/screenshots.ts FOLDER` writes elsewhere.
@@ -23,28 +17,21 @@ const looks = [
   { width: 400, height: 800, colorScheme: 'dark' },
 ] as const;
 /** Pages that are shown in full too, by the look. */
-const large: Readonly<Record<string, number>> = { live: 0, thread: 0, consensus: 1, providers: 0, spend: 1, call: 0 };
+const large: Readonly<Record<string, number>> = {
+  live: 0,
+  run: 0,
+  thread: 0,
+  consensus: 1,
+  providers: 0,
+  spend: 1,
+  call: 0,
+};
 
 const world = await startDashboardWorld();
 const browser = await startBrowser();
 try {
-  const { cart, panel } = await liveThrough(world);
+  const pages = { login: '/login', ...(await pagesOf(world)) };
   const running = beginSlowly(world);
-  const pages = {
-    login: '/login',
-    live: '/',
-    call: await callOf('consensus'),
-    calls: '/calls?outcome=failed',
-    threads: '/threads',
-    found: '/threads?q=refactoring',
-    thread: `/threads/${cart}?from=3`,
-    turn: `/threads/${cart}/turns/2`,
-    file: `/threads/${cart}/turns/3/files/0`,
-    consensus: `/threads/${panel}/verdicts`,
-    providers: '/providers',
-    spend: '/spend',
-    nothing: '/threads/00000000-0000-4000-8000-000000000000',
-  };
   for (const [name, path] of Object.entries(pages)) {
     const shots: Buffer[] = [];
     for (const look of looks) shots.push(await shoot(path, look));
@@ -105,12 +92,6 @@ async function sheet(shots: readonly Buffer[], height = 296): Promise<Buffer> {
   const picture = await page.locator('body').screenshot();
   await page.close();
   return picture.length > mostBytes ? sheet(shots, height - 24) : picture;
-}
-
-async function callOf(tool: string): Promise<string> {
-  const headers = { authorization: `Bearer ${tokens.alice}` };
-  const text = await (await fetch(world.daemon.url, { headers })).text();
-  return new RegExp(`href="(/calls/[^"]+)">${tool}<`).exec(text)?.[1] ?? '/';
 }
 
 async function keep(name: string, picture: Buffer): Promise<void> {

@@ -22,8 +22,6 @@ export interface FanoutMode {
 }
 
 export type { ProviderState } from '../models/call/models.ts';
-export type { ProviderCapabilities } from '../models/catalogue/capabilities.ts';
-export type { Health } from '../models/resilience/breaker.ts';
 export type { KeptDocument, VendorCache } from '../models/vendor-services.ts';
 export type { TracedProject } from '../workspace/call-graph/tracer.ts';
 export type { ChangedFile, RepositoryChanges } from '../workspace/git/changes.ts';

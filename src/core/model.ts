@@ -1,3 +1,4 @@
+import type { FaultScope } from './errors.ts';
 /** How hard a model should think. Each provider maps it to what its wire knows. */
 export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 export type Effort = (typeof efforts)[number];
@@ -100,3 +101,57 @@ export const isWide = (window: number): boolean => window >= wideWindow;
 /** Tokens of a model's window that are kept for its answer. */
 export const answerTokens = ({ window, maxOutput }: Pick<ModelInfo, 'window' | 'maxOutput'>): number =>
   Math.min(maxOutput, Math.floor(window * (isWide(window) ? 0.2 : 0.4)));
+
+/**
+ * `closed`: asked as usual. `open`: not asked until its pause is over. `half_open`: the pause is over, and one call tries
+ * whether it works again. `quarantined`: the key was refused; not asked until the configuration changes, a listing with the
+ * key succeeds, or a day went by.
+ */
+export type BreakerState = 'closed' | 'open' | 'half_open' | 'quarantined';
+
+/** How one thing at a provider does. Numbers are of this process; the state is that of all processes on one store. */
+export interface Health {
+  provider: string;
+  /** Absent: all that this provider serves under its key. */
+  model?: string;
+  /** What the record is about: a key at an address, an account, a model, or a model under a key. */
+  scope: FaultScope;
+  state: BreakerState;
+  /** Attempts that ended within the last 30 s, and how many of them failed in a way that counts here. */
+  calls: number;
+  failures: number;
+  /** Failures since the last success; of what another process found, those that it counted. */
+  consecutive: number;
+  /** How often it opened since it last worked. */
+  opens: number;
+  /** Milliseconds of a whole answer, a moving average; absent before the first. */
+  latencyMs?: number;
+  /** What kind of failure the last one was: `bad_upstream`, `rate_limit`… */
+  class?: string;
+  /** Epoch milliseconds of the last change of `state`; of the first attempt where it never changed. */
+  since: number;
+  /** Seconds until it may be asked again; absent when it may, and for a quarantine. */
+  retryAfterSeconds?: number;
+  /** Why it is not asked, as a sentence without its end; absent when it is. */
+  why?: string;
+}
+
+/** What a provider is set up for and what its models can do. Never a key, nor anything else that is secret. */
+export interface ProviderCapabilities {
+  id: string;
+  title: string;
+  configured: boolean;
+  /** On this machine or network. */
+  local: boolean;
+  /** Its keys by the name of their variable, and whether each is set. */
+  keys: Record<string, boolean>;
+  /** What is to be set to have it, for people: the first that does it; absent where no variable does. */
+  setting?: string;
+  /** Addresses that settings name, without what may be secret in them; none: the vendor's own. */
+  endpoints: string[];
+  models: number;
+  /** What at least one of its models can. */
+  can: { vision: boolean; documents: boolean; search: boolean; thinking: boolean; caching: boolean; tools: boolean };
+  /** Seconds since it last listed its models; absent: it never did. */
+  listedSecondsAgo?: number;
+}

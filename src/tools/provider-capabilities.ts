@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { defineTool, type ProviderCapabilities } from '../calls/tool.ts';
+import { defineTool } from '../calls/tool.ts';
 import { AppError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
+import type { ProviderCapabilities } from '../core/model.ts';
 
 export const providerCapabilities = defineTool({
   name: 'provider_capabilities',

@@ -1,6 +1,7 @@
-import { defineTool, type Health, type VendorCache } from '../calls/tool.ts';
+import { defineTool, type VendorCache } from '../calls/tool.ts';
 import type { Job } from '../core/job.ts';
 import type { JsonObject } from '../core/json.ts';
+import type { Health } from '../core/model.ts';
 import { type KindSum, knownUsd, roundedUsd, type SpendRow, spendByKind } from '../core/usage.ts';
 
 export const status = defineTool({

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Clock } from '../../src/core/ports.ts';
+import type { UserAnswer } from '../../src/core/tool-host.ts';
 import type { Daemon } from '../../src/server/daemon/daemon.ts';
 import { aheadBy, realClock } from './clock.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from './product.ts';
@@ -65,6 +66,7 @@ export async function startDashboardWorld(): Promise<DashboardWorld> {
     ...urls,
     POLYLOGUE_TOKENS_FILE: join(project.root, 'tokens.json'),
     POLYLOGUE_REQUESTS_PER_MINUTE: '60000',
+    POLYLOGUE_TOOLSETS: 'core,code,files,agent',
   };
   const polylogue = await testProduct({ root: project.root, env, clock });
   const daemon = await polylogue.product.openDaemon({ host: '127.0.0.1', port: 0 });
@@ -184,6 +186,62 @@ async function aboutTables({ vendors, call, pass }: DashboardWorld): Promise<str
   });
   for (const vendor of Object.values(vendors)) vendor.byDefault({});
   return reply.continuation_offer.continuation_id;
+}
+
+/** Two runs of Alice's agent: one that was allowed its change, and one that waits for an answer. */
+export async function letAgentWork({ polylogue, project, vendors }: DashboardWorld) {
+  const principal = { owner: 'alice', root: project.root };
+  const call = (args: Record<string, unknown>, answers: [string, UserAnswer][] = []) => {
+    const request = { name: 'agent', arguments: args, principal, answers: new Map(answers) };
+    return polylogue.product.host.call(request, new AbortController().signal);
+  };
+  const write = (line: number, text: string) => {
+    const content = source(240).replace(`'row ${line} of the table'`, text);
+    return { calls: [{ name: 'write_file', args: { path: 'src/session.ts', content } }] };
+  };
+  const model = `anthropic:${models.anthropic}`;
+  vendors.anthropic.script(
+    { calls: [{ name: 'read_file', args: { path: 'src/session.ts' } }], reasoning: 'First I look.' },
+    write(7, "'row seven'"),
+    { answer: 'Row 7 has its name.' },
+  );
+  const first = await call({ task: 'Give row 7 its name.', model });
+  const [question] = first.questions ?? [];
+  const allowed: UserAnswer = { action: 'accept', content: { decision: 'allow' } };
+  await call({ run_id: first.document.run_id }, [[question?.key ?? '', allowed]]);
+  vendors.anthropic.script(write(9, "'row nine, which is `expires_at` now'"));
+  const waiting = await call({ task: 'Rename the column in row 9.', model });
+  return { thread: String(first.document.continuation_id), run: String(waiting.document.run_id) };
+}
+
+/** Every page of the dashboard, with something to see on it, but for that where a token is asked for. */
+export async function pagesOf(world: DashboardWorld): Promise<Record<string, string>> {
+  const { cart, panel, session } = await liveThrough(world);
+  const { run, thread } = await letAgentWork(world);
+  const headers = { authorization: `Bearer ${tokens.alice}` };
+  const page = await (await fetch(world.daemon.url, { headers })).text();
+  const callOf = (tool: string) => new RegExp(`href="(/calls/[^"]+)">${tool}<`).exec(page)?.[1] ?? '';
+  return {
+    live: '/',
+    run: `/runs/${run}`,
+    call: callOf('consensus'),
+    agent: callOf('agent'),
+    calls: '/calls',
+    failed: '/calls?outcome=failed',
+    stored: `/threads/${cart}/turns/1/call`,
+    threads: '/threads',
+    found: '/threads?q=refactoring',
+    thread: `/threads/${cart}`,
+    worked: `/threads/${thread}`,
+    compare: `/threads/${cart}/compare/${session}`,
+    turn: `/threads/${cart}/turns/2`,
+    file: `/threads/${cart}/turns/3/files/0`,
+    consensus: `/threads/${panel}/verdicts`,
+    providers: '/providers',
+    spend: '/spend',
+    projects: '/spend?by=project',
+    nothing: '/threads/00000000-0000-4000-8000-000000000000',
+  };
 }
 
 function judging(verdict: string) {

@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../../core/model.ts';
+import type { ModelInfo, ProviderCapabilities } from '../../core/model.ts';
 import type { ProviderDefinition } from '../provider.ts';
 import { correctName, nearestNames } from '../routing/eligible-models.ts';
 import {
@@ -11,26 +11,6 @@ import {
   settingOf,
 } from '../routing/roster.ts';
 import type { ConfiguredProvider } from './connections.ts';
-
-/** What a provider is set up for and what its models can do. Never a key, nor anything else that is secret. */
-export interface ProviderCapabilities {
-  id: string;
-  title: string;
-  configured: boolean;
-  /** On this machine or network. */
-  local: boolean;
-  /** Its keys by the name of their variable, and whether each is set. */
-  keys: Record<string, boolean>;
-  /** What is to be set to have it, for people: the first that does it; absent where no variable does. */
-  setting?: string;
-  /** Addresses that settings name, without what may be secret in them; none: the vendor's own. */
-  endpoints: string[];
-  models: number;
-  /** What at least one of its models can. */
-  can: { vision: boolean; documents: boolean; search: boolean; thinking: boolean; caching: boolean; tools: boolean };
-  /** Seconds since it last listed its models; absent: it never did. */
-  listedSecondsAgo?: number;
-}
 
 export function capabilitiesOf(
   { definition, settings, configured, local }: ConfiguredProvider,

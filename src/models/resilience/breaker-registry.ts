@@ -1,15 +1,7 @@
 import type { FaultScope } from '../../core/errors.ts';
+import type { BreakerState, Health } from '../../core/model.ts';
 import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
-import {
-  Breaker,
-  type BreakerScope,
-  type BreakerState,
-  breakerNames,
-  breakerRules,
-  type Health,
-  notAskedBecause,
-  type Upstream,
-} from './breaker.ts';
+import { Breaker, type BreakerScope, breakerNames, breakerRules, notAskedBecause, type Upstream } from './breaker.ts';
 import { SharedBreakers } from './shared-breakers.ts';
 
 /** In this order they are looked at: the widest first. */

@@ -1,5 +1,6 @@
 import type { FaultScope } from '../../core/errors.ts';
 import { hashOf } from '../../core/ids.ts';
+import type { BreakerState } from '../../core/model.ts';
 import type { ProviderDefinition, ProviderSettings } from '../provider.ts';
 
 const steps = 10;
@@ -85,40 +86,6 @@ export function breakerNames({ endpoint, key }: Upstream, model: string): Record
     key_model: `${place}/key_model/${key}/${named}`,
     model: `${place}/model/${named}`,
   };
-}
-
-/**
- * `closed`: asked as usual. `open`: not asked until its pause is over. `half_open`: the pause is over, and one call tries
- * whether it works again. `quarantined`: the key was refused; not asked until the configuration changes, a listing with the
- * key succeeds, or a day went by.
- */
-export type BreakerState = 'closed' | 'open' | 'half_open' | 'quarantined';
-
-/** How one thing at a provider does. Numbers are of this process; the state is that of all processes on one store. */
-export interface Health {
-  provider: string;
-  /** Absent: all that this provider serves under its key. */
-  model?: string;
-  /** What the record is about: a key at an address, an account, a model, or a model under a key. */
-  scope: FaultScope;
-  state: BreakerState;
-  /** Attempts that ended within the last 30 s, and how many of them failed in a way that counts here. */
-  calls: number;
-  failures: number;
-  /** Failures since the last success; of what another process found, those that it counted. */
-  consecutive: number;
-  /** How often it opened since it last worked. */
-  opens: number;
-  /** Milliseconds of a whole answer, a moving average; absent before the first. */
-  latencyMs?: number;
-  /** What kind of failure the last one was: `bad_upstream`, `rate_limit`… */
-  class?: string;
-  /** Epoch milliseconds of the last change of `state`; of the first attempt where it never changed. */
-  since: number;
-  /** Seconds until it may be asked again; absent when it may, and for a quarantine. */
-  retryAfterSeconds?: number;
-  /** Why it is not asked, as a sentence without its end; absent when it is. */
-  why?: string;
 }
 
 export function notAskedBecause(state: BreakerState, cause: string, failures: number): string {

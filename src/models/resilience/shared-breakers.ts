@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
+import type { BreakerState } from '../../core/model.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
-import { type BreakerScope, type BreakerState, breakerRules, statePrefix } from './breaker.ts';
+import { type BreakerScope, breakerRules, statePrefix } from './breaker.ts';
 
 /** What other processes need to know of a breaker that is not closed. Times are the store's. */
 export type BreakerRecord = z.infer<typeof recordSchema>;

@@ -135,7 +135,7 @@ async function exchangePart(
   { own, data }: Visit,
   { about, startedAt, endedAt = Infinity }: WatchedCall,
 ): Promise<Child> {
-  if (!about || about.text === '') return undefined;
+  if (!about) return undefined;
   const { thread: id, seq: before = 0, text } = about;
   const thread = id === undefined ? undefined : await own.threads?.read(id).catch(() => undefined);
   const isOwn = ({ seq, timestamp }: StoredTurn) => seq > before && timestamp >= startedAt && timestamp <= endedAt;
@@ -150,7 +150,8 @@ async function exchangePart(
   };
   const question = turns.find(({ role }) => role === 'user');
   const answer = turns.findLast(({ role }) => role === 'assistant');
-  return [part('Question', question, question?.content ?? text), answer && part('Answer', answer, answer.content)];
+  const asked = question?.content ?? text;
+  return [asked !== '' && part('Question', question, asked), answer && part('Answer', answer, answer.content)];
 }
 
 /** The beginning of what a call asks, with its project and its thread. */

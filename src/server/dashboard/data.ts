@@ -1,5 +1,5 @@
-import type { FaultScope } from '../../core/errors.ts';
 import type { ThreadId } from '../../core/ids.ts';
+import type { Health, ProviderCapabilities } from '../../core/model.ts';
 import type { WatchedCall } from '../../core/ports.ts';
 import type { Thread, ThreadHead } from '../../core/thread.ts';
 import type { SpendRow } from '../../core/usage.ts';
@@ -105,44 +105,9 @@ export interface FileView {
   text?: string;
 }
 
-export interface ProviderView {
-  id: string;
-  title: string;
-  configured: boolean;
-  /** On this machine or network. */
-  local: boolean;
-  /** The variable that sets it up; absent where none does. */
-  setting?: string;
-  /** Addresses that settings name. */
-  endpoints: string[];
-  models: number;
-  /** Seconds since its list of models was fetched; absent: it never was. */
-  listedSecondsAgo?: number;
-  /** What at least one of its models can. */
-  can: Record<string, boolean>;
+export interface ProviderView extends ProviderCapabilities {
   /** What is known of how it does; empty where nothing was asked of it lately. */
-  health: HealthView[];
-}
-
-/** How one thing at a provider does. Numbers are of this process; the state is that of all processes on one store. */
-export interface HealthView {
-  scope: FaultScope;
-  /** Absent: all that is served under the key. */
-  model?: string;
-  state: 'closed' | 'open' | 'half_open' | 'quarantined';
-  /** Attempts of the last 30 s, and how many failed. */
-  calls: number;
-  failures: number;
-  consecutive: number;
-  /** A moving average of whole answers; absent before the first. */
-  latencyMs?: number;
-  /** Class of the last failure. */
-  class?: string;
-  /** Why it is not asked; absent when it is. */
-  why?: string;
-  /** Epoch milliseconds of the last change of `state`. */
-  since: number;
-  retryAfterSeconds?: number;
+  health: readonly Health[];
 }
 
 export interface CacheView {

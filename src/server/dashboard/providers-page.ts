@@ -1,7 +1,8 @@
 import { isThreadId } from '../../core/ids.ts';
+import type { Health } from '../../core/model.ts';
 import { dayOf, dollars, type SpendRow, spendTotal, sumTries, type Tries } from '../../core/usage.ts';
 import { barChart } from './chart.ts';
-import type { CacheView, HealthView, ProviderView } from './data.ts';
+import type { CacheView, ProviderView } from './data.ts';
 import {
   ago,
   ahead,
@@ -106,7 +107,7 @@ function sumOf(hours: readonly Hour[]): { attempts: number; failures: number; la
   return { attempts, failures, latency: ms / Math.max(1, attempts - failures) };
 }
 
-function overall(health: readonly HealthView[]): Markup {
+function overall(health: readonly Health[]): Markup {
   if (health.length === 0) return pill('plain', 'not used recently');
   const bad = health.filter(({ state }) => state !== 'closed');
   if (bad.length === 0) return pill('good', 'healthy');
@@ -116,7 +117,7 @@ function overall(health: readonly HealthView[]): Markup {
 
 const scopes = { key: 'provider', account: 'account', model: 'model', key_model: 'model (this key)' } as const;
 
-function healthTable(title: string, health: readonly HealthView[], now: number): Markup {
+function healthTable(title: string, health: readonly Health[], now: number): Markup {
   const rows = health.map(each => [
     each.model === undefined
       ? scopes[each.scope]
@@ -132,7 +133,7 @@ function healthTable(title: string, health: readonly HealthView[], now: number):
   return table(`Health of ${line(title, 60)}`, heads, rows);
 }
 
-const moods: Readonly<Record<HealthView['state'], Mood>> = {
+const moods: Readonly<Record<Health['state'], Mood>> = {
   closed: 'good',
   half_open: 'warn',
   open: 'bad',
@@ -147,7 +148,7 @@ export const stateWords: Readonly<Record<string, string>> = {
   quarantined: 'key rejected',
 };
 
-function pause({ since, state, why, retryAfterSeconds }: HealthView, now: number): Child {
+function pause({ since, state, why, retryAfterSeconds }: Health, now: number): Child {
   const until = state === 'quarantined' ? '; until the key is changed or found valid' : undefined;
   const next = now + (retryAfterSeconds ?? 0) * 1_000;
   const again = retryAfterSeconds === undefined ? until : ['; next try at ', clockTime(next), ', ', ahead(next, now)];

@@ -1,34 +1,16 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { routes } from '../../../src/server/dashboard/routes.ts';
 import { graveFaults, startBrowser } from '../../support/browser.ts';
-import { type DashboardWorld, liveThrough, startDashboardWorld, tokens } from '../../support/dashboard-world.ts';
+import { type DashboardWorld, pagesOf, startDashboardWorld, tokens } from '../../support/dashboard-world.ts';
 
 let world: DashboardWorld;
 let browser: Browser;
-let ids: Awaited<ReturnType<typeof liveThrough>>;
 let paths: Record<string, string>;
 
 beforeAll(async () => {
   [world, browser] = await Promise.all([startDashboardWorld(), startBrowser()]);
-  ids = await liveThrough(world);
-  const page = await (await fetch(world.daemon.url, { headers: { authorization: `Bearer ${tokens.alice}` } })).text();
-  const [, call = ''] = /href="(\/calls\/[^"]+)">consensus</.exec(page) ?? [];
-  paths = {
-    live: '/',
-    calls: '/calls',
-    call,
-    threads: '/threads',
-    found: '/threads?q=cart',
-    thread: `/threads/${ids.cart}`,
-    branches: `/threads/${ids.cart}/compare/${ids.session}`,
-    turn: `/threads/${ids.cart}/turns/2`,
-    file: `/threads/${ids.cart}/turns/3/files/0`,
-    verdicts: `/threads/${ids.panel}/verdicts`,
-    providers: '/providers',
-    spend: '/spend',
-    projects: '/spend?by=project',
-    nothing: '/threads/00000000-0000-4000-8000-000000000000',
-  };
+  paths = await pagesOf(world);
 });
 afterAll(async () => {
   await browser?.close();
@@ -76,6 +58,23 @@ async function signIn(page: Page, path = '/'): Promise<void> {
 /** Cells that are wider than what shows of them, or that nothing names. */
 const cutCells = `[...document.querySelectorAll('.scroll, td:not(.none)')].filter(each => each.scrollWidth > each.clientWidth + 1
   || (each.tagName === 'TD' && (getComputedStyle(each).display !== 'grid' || !each.dataset.label))).map(each => each.outerHTML.slice(0, 160))`;
+
+/** Addresses that are no pages: streams of parts of them, and files. */
+const noPages = /live|export|images|csv/;
+
+it('every page that there is stands in the list of those that are looked at, with something on it', async () => {
+  const pages = routes.filter(({ method, path }) => method === 'GET' && !noPages.test(path.source));
+  expect(pages.length).toBeGreaterThan(12);
+  const seen = Object.values(paths).map(path => new URL(path, world.daemon.url).pathname);
+  expect(pages.filter(({ path }) => !seen.some(each => path.test(each))).map(({ path }) => path.source)).toEqual([]);
+  for (const [name, path] of Object.entries(paths)) {
+    const headers = { authorization: `Bearer ${tokens.alice}` };
+    const answer = await fetch(`${world.daemon.url}${path}`, { headers });
+    expect([name, answer.status]).toEqual([name, name === 'nothing' ? 404 : 200]);
+    if (name !== 'nothing')
+      expect(await answer.text(), name).not.toMatch(/No (?:matching|matches|calls yet|threads yet|spend|turns on)/);
+  }
+});
 
 describe.each<Look>([
   { width: 400, colorScheme: 'light' },

@@ -173,6 +173,7 @@ async function* pieces() {
   yield bad;
 }
 
+const can = { vision: false, documents: false, search: false, thinking: false, caching: false, tools: false };
 const providers: ProviderView[] = [
   {
     id: bad,
@@ -181,9 +182,12 @@ const providers: ProviderView[] = [
     local: true,
     endpoints: [bad, wide],
     models: 1,
-    can: { [bad]: true },
+    keys: {},
+    can: Object.assign({ [bad]: true }, can),
     health: [
       {
+        provider: bad,
+        opens: 1,
         scope: 'model',
         model: bad,
         state: 'open',
@@ -203,7 +207,8 @@ const providers: ProviderView[] = [
     setting: bad,
     endpoints: [],
     models: 0,
-    can: { tools: false },
+    can,
+    keys: {},
     health: [],
   },
 ];

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
@@ -108,6 +109,47 @@ it('a task is done with its approvals answered in the browser, each with the dif
   expect(await page.evaluate('window.ran')).toBeUndefined();
   await page.goto(`${daemon.url}/`);
   expect(await page.getByText('Waits for you').count()).toBe(0);
+  await page.close();
+});
+
+it('a failing test is mended by an agent whose patch and command are approved in the browser, and passes', async () => {
+  const broken = 'export const add = (a, b) => a - b;\n';
+  const test =
+    "import { strictEqual } from 'node:assert';\nimport test from 'node:test';\nimport { add } from './sum.js';\ntest('adds', () => strictEqual(add(2, 3), 5));\n";
+  await project.write('package.json', '{"name": "sum", "type": "module"}\n');
+  await project.write('sum.js', broken);
+  await project.write('sum.test.js', test);
+  const passes = () => spawnSync(process.execPath, ['--test', 'sum.test.js'], { cwd: project.root }).status === 0;
+  expect(passes()).toBe(false);
+  const patch = `--- a/sum.js\n+++ b/sum.js\n@@ -1 +1 @@\n-${broken}+${broken.replace(' - ', ' + ')}`;
+  vendor.script(
+    { calls: [{ name: 'read_file', args: { path: 'sum.js' } }] },
+    { calls: [{ name: 'apply_patch', args: { patch } }] },
+    { calls: [{ name: 'run_command', args: { argv: ['node', '--test', 'sum.test.js'] } }] },
+    {
+      answer: ({ messages }) =>
+        messages.some(({ text }) => text.includes('Exit code: 0')) ? 'The test passes.' : 'It still fails.',
+    },
+  );
+  await waitingRun();
+  const page = await open('/');
+  await page.getByRole('link', { name: 'Look and decide' }).click();
+  expect(await page.locator('.diff .add').innerText()).toContain('a + b');
+  expect(await read('sum.js')).toBe(broken);
+  await page.getByRole('button', { name: 'allow', exact: true }).click();
+  await page.getByText('node --test sum.test.js').first().waitFor();
+  expect(await read('sum.js')).toBe(broken.replace(' - ', ' + '));
+  await page.getByRole('button', { name: 'allow', exact: true }).click();
+  // A run that goes on for longer than a moment is followed on the live page.
+  await page
+    .getByText(/The test passes\.|Live calls/)
+    .first()
+    .waitFor();
+  await page.goto(`${daemon.url}/calls?tool=agent`);
+  await page.locator('tbody a').first().click();
+  await page.getByText('The test passes.').waitFor();
+  expect(await page.locator('.steps').innerText()).toMatch(/run_command/);
+  expect(passes()).toBe(true);
   await page.close();
 });
 
