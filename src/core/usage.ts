@@ -161,6 +161,8 @@ export function savedByCaches({ fees, ...usage }: Usage, { tiers: _, ...price }:
 export interface SpendEntry {
   /** Epoch milliseconds. */
   at: number;
+  /** The day that it counts under; absent: that of `at`. */
+  day?: string;
   owner: string;
   tool: string;
   provider: string;

@@ -201,39 +201,45 @@ const knownDayMs = 370 * dayMs;
 /**
  * A ledger whose days begin and end by the store's time. A day has the name that the time of day gives it when it begins, and counts
  * what was spent since then: where the time of day is wrong meanwhile, no limit begins anew, and none of before comes back.
+ * A day that was counted in full or for the most part under the last name is not begun again: the one after it begins.
  */
 export function withStoreDays(ledger: SpendLedger, state: SharedState, clock: Clock): SpendLedger {
-  const isOver = (found: JsonObject | undefined) => Number(found?.endsAt ?? 0) <= clock.storeTime();
-
-  async function today(owner: string): Promise<{ day: string; before: number }> {
+  /** The day that a moment of the store's time counts under. */
+  async function dayAt(owner: string, time: number): Promise<{ day: string; before: number }> {
+    const isOver = (found: JsonObject | undefined) => Number(found?.endsAt ?? 0) <= time;
     const key = `spend-day ${owner}`;
     let found = await state.get(key);
     if (isOver(found)) {
-      const now = clock.now();
-      const endsAt = clock.storeTime() + dayMs - (now % dayMs);
-      const scope = { owner, day: dayOf(now), now: clock.storeTime() };
-      const before = found ? (await ledger.used(scope)).day : 0;
-      found = await state.change(key, knownDayMs, other => (isOver(other) ? { ...scope, endsAt, before } : other));
+      const wall = time + clock.now() - clock.storeTime();
+      const midnight = time - (wall % dayMs);
+      const counted = Number(found?.endsAt ?? 0) - midnight;
+      const skipped = counted > (found?.day === dayOf(wall) ? 0 : dayMs / 2) ? dayMs : 0;
+      const day = dayOf(wall + skipped);
+      // What is only held now goes away, or is spent on the new day.
+      const before = found ? (await ledger.used({ owner, day, now: Number.MAX_SAFE_INTEGER })).day : 0;
+      const next = { day, endsAt: midnight + skipped + dayMs, before, lastDay: found?.day, lastEnd: found?.endsAt };
+      found = await state.change(key, knownDayMs, other => (isOver(other) ? next : other));
     }
-    return { day: String(found?.day), before: Number(found?.before) };
+    const isOfLast = time < Number(found?.lastEnd);
+    return { day: String(isOfLast ? found?.lastDay : found?.day), before: Number(found?.before) };
   }
 
   return {
     ...ledger,
     async add(entry, hold, unhurried) {
       if (!entry) return ledger.add(entry, hold, unhurried);
-      const { day } = await today(entry.owner);
-      return ledger.add({ ...entry, at: Date.parse(day) + (entry.at % dayMs) }, hold, unhurried);
+      const { day } = await dayAt(entry.owner, entry.at - clock.now() + clock.storeTime());
+      return ledger.add({ ...entry, day }, hold, unhurried);
     },
     async hold(hold) {
-      const { day, before } = await today(hold.owner);
+      const { day, before } = await dayAt(hold.owner, clock.storeTime());
       const { dayLimit } = hold;
       return ledger.hold({ ...hold, day, ...(dayLimit !== undefined && { dayLimit: dayLimit + before }) });
     },
     async used(scope) {
-      const { day, before } = await today(scope.owner);
+      const { day, before } = await dayAt(scope.owner, clock.storeTime());
       const used = await ledger.used({ ...scope, day });
-      return { ...used, day: used.day - before };
+      return { ...used, day: Math.max(0, used.day - before) };
     },
   };
 }

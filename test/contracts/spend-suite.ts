@@ -98,6 +98,8 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
       expect((await used()).day).toBeCloseTo(0.05, 9);
       const other = holdOf(0.5, { dayLimit: 1 });
       expect(await store.spend.hold(other)).toBe(true);
+      // Without what is only put aside.
+      expect((await used({ now: Number.MAX_SAFE_INTEGER })).day).toBeCloseTo(0.05, 9);
       await store.spend.add(undefined, other.id);
       expect((await used()).day).toBeCloseTo(0.05, 9);
     });

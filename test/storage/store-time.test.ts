@@ -188,24 +188,92 @@ describe('a limit of a day', () => {
   const usage = { input: 10, output: 5, reasoning: 0, cacheRead: 0, cacheWrite: 0 };
   let count = 0;
 
-  /** Spends money, by a process that begins now, where a limit of one dollar a day allows it. Answers what the day has used then. */
+  /** Spends money, by a process that begins now, where the limit allows it. Answers what the day has used then. */
   async function spend(machine: Machine, usd: number): Promise<number> {
-    const { store, clock } = await processOn(machine);
-    const ledger = withStoreDays(store.spend, createStoredState(store, clock), clock);
-    const scope = { owner: 'local', day: dayOf(clock.now()), now: clock.storeTime() };
+    const { ledger, hold, paid, used } = await ledgerOn(machine);
     const id = `${count++}`;
-    const hold = { ...scope, id, usd, dayLimit: 1, expiresAt: scope.now + hourMs };
-    const entry = { at: clock.now(), owner: 'local', tool: 'chat', provider: 'alpha', model: 'm', usage, costUsd: usd };
-    if (await ledger.hold(hold)) await ledger.add(entry, id);
-    return Math.round((await ledger.used(scope)).day * 100) / 100;
+    if (await hold(id, usd)) await ledger.add(paid(usd), id);
+    return Math.round((await used()) * 100) / 100;
   }
 
+  /** What one process does with its ledger, which has a limit of one dollar a day. */
+  async function ledgerOn(machine: Machine, add?: Store['spend']['add']) {
+    const { store, clock } = await processOn(machine);
+    const ledger = withStoreDays({ ...store.spend, ...(add && { add }) }, createStoredState(store, clock), clock);
+    const scope = () => ({ owner: 'local', day: dayOf(clock.now()), now: clock.storeTime() });
+    const paid = (costUsd: number, at = clock.now()) => ({
+      ...{ at, owner: 'local', tool: 'chat', provider: 'alpha', model: 'm', usage, costUsd },
+      attempt: { isFailed: false, ms: 1 },
+    });
+    return {
+      ...{ ledger, clock, paid, store },
+      hold: (id: string, usd: number) =>
+        ledger.hold({ ...scope(), id, usd, dayLimit: 1, expiresAt: clock.storeTime() + hourMs }),
+      used: async () => (await ledger.used(scope())).day,
+    };
+  }
+
+  const untilNight = () => dayMs - (time.now() % dayMs);
+
+  it.each([0, -5_000, -3 * hourMs])(
+    'gives nothing for what was only held when it began, on a clock that is off by %i ms',
+    async aheadMs => {
+      await time.advance(untilNight() - 60_000);
+      const before = await ledgerOn(right);
+      expect(await before.hold('a', 0.8)).toBe(true);
+      await time.advance(60_001);
+      const { ledger, hold, paid, used } = await ledgerOn({ ...right, aheadMs });
+      expect(await used()).toBe(0.8);
+      await ledger.add(paid(0.1), 'a');
+      expect(await used()).toBeCloseTo(0.1, 9);
+      expect(await hold('b', 1)).toBe(false);
+      expect(await hold('b', 0.9)).toBe(true);
+    },
+  );
+
+  it.each([-5_000, -3 * hourMs, -20 * hourMs, 23 * hourMs])(
+    'begins once where the clock is off by %i ms at its beginning',
+    async aheadMs => {
+      const spendAll = async (machine: Machine) => {
+        const { ledger, hold, paid } = await ledgerOn(machine);
+        const isHeld = await hold(`${count}`, 1);
+        if (isHeld) await ledger.add(paid(1), `${count++}`);
+        return isHeld;
+      };
+      const night = untilNight();
+      expect(await spendAll(right)).toBe(true);
+      await time.advance(night + 1_000);
+      expect(await spendAll({ ...right, aheadMs })).toBe(true);
+      for (const later of [aheadMs, 0, aheadMs]) {
+        await time.advance(7 * hourMs);
+        expect(await spendAll({ ...right, aheadMs: later })).toBe(false);
+      }
+      await time.advance(26 * hourMs);
+      expect(await spendAll(right)).toBe(true);
+    },
+  );
+
+  it.each([false, true])(
+    'takes what was spent before it began for the day before, at its hour (another call came first: %s)',
+    async isOpen => {
+      await time.advance(untilNight() - 60_000);
+      const { ledger, paid, used, store } = await ledgerOn(right);
+      await ledger.add(paid(1));
+      const late = paid(2, time.now() + 59_900);
+      const day = dayOf(late.at);
+      await time.advance(60_001);
+      if (isOpen) expect(await used()).toBe(0);
+      await ledger.add(late);
+      expect(await used()).toBe(0);
+      const rows = await store.spend.rows({ owner: 'local', from: day });
+      expect(rows).toMatchObject([{ day, costUsd: 3, tries: { 23: { attempts: 2 } } }]);
+    },
+  );
+
   it('leaves the time of day of what is spent as it is', async () => {
-    const { store, clock } = await processOn(right);
     const times: unknown[] = [];
-    const add = async (entry: { at: number } | undefined) => void times.push(entry?.at);
-    const ledger = withStoreDays({ ...store.spend, add }, createStoredState(store, clock), clock);
-    const entry = { at: clock.now(), owner: 'local', tool: 'chat', provider: 'alpha', model: 'm', usage };
+    const { ledger, paid } = await ledgerOn(right, async entry => void times.push(entry?.at));
+    const entry = paid(1);
     await ledger.add(entry);
     await ledger.add(undefined, 'a hold');
     expect(times).toEqual([entry.at, undefined]);
@@ -223,11 +291,12 @@ describe('a limit of a day', () => {
       expect([first, ...wrong, await spend(machine, 0.2), await spend(machine, 0.2)]).toEqual([0.5, 0.8, 0.8, 1, 1]);
       await time.advance(untilNight);
       expect([await spend(machine, 0.4), await spend(machine, 0.7)]).toEqual([0.4, 0.4]);
-      // Days whose names were used before begin at nothing.
+      // Days whose names were used before begin at nothing. One that begins an hour before its name does is longer by that.
       machine.aheadMs = off;
       for (let days = 0; days < 3; days++) {
         await time.advance(dayMs);
-        expect([await spend(machine, 0.4), await spend(machine, 0.7)]).toEqual([0.4, 0.4]);
+        const used = off === -hourMs && days === 1 ? 0.8 : 0.4;
+        expect([await spend(machine, 0.4), await spend(machine, 0.7)]).toEqual([used, used]);
         machine.aheadMs = 0;
       }
       await time.advance(40 * dayMs);
