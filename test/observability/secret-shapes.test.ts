@@ -83,7 +83,7 @@ const forms: readonly string[] = [
   '«aws_access_key:AKIAABCDEFABCDEFABCD» AKIAABCDEABCDEABCDEA',
   `«github_token:ghp_${w(36)}» ${w(40)}`,
   `«aws_access_key:AKIAQ3EGTHZK4V2MPL7X» ${spaced} ${w(40)}`,
-  `x«github_token:ghp_${'abcdefgh1'.repeat(4)}»`,
+  `x«github_token:ghp_${'abcdefgh1'.repeat(4)}» abc«google_key:AIza${'a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6q7r'}»`,
   // The public half of an AWS key, and what looks like its other half.
   `«aws_access_key:AKIAQ3EGTHZK4V2MPL7X» «aws_secret_key:${w(40)}» ${'a1'.repeat(20)} ${'A1'.repeat(20)} ${'aA'.repeat(20)}`,
   // In the middle of a word: where the prefix is short or has no sign, only before what is mixed.
@@ -148,7 +148,7 @@ const forms: readonly string[] = [
   'p%61ssw%6frd%3d«password:hunter22»',
   'the pasx\bsword="«password:hunter22»"',
   '\bpassword%3D«password:hunter22»',
-  `${spaced.repeat(4)}password%3D«password:hunter22»`,
+  `${spaced.repeat(4)}password%3D«password:hunter22» ${spaced}`,
   `password="\x1b]0;${'title '.repeat(200)}\x07«password:hunter22»"`,
 ];
 

@@ -71,7 +71,9 @@ describe('an answer that is passed on as it arrives', () => {
       return mask(part, ...more);
     };
     const words = Array.from({ length: 3_000 }, (_, at) => `word${at} `);
+    words[10] = 'sk-ant-api03-q7Zt9Kx2Bv4Lm8Np1Rw5Yc3Hd6Fg0JsAeUiOo ';
     const out = await streamed(words, counting);
+    words[10] = (await mask(words[10], 'thread')).text;
     expect(out.length).toBeGreaterThan(2_500);
     expect(out.join('')).toBe(words.join(''));
     // All of it again for each word would be 40 million characters.
@@ -90,6 +92,11 @@ describe('an answer that is passed on as it arrives', () => {
         await new Promise(resolve => setImmediate(resolve));
       }
       await waitUntil('all is out before the end', () => out.join('').split(' ').length === words.length + 1);
+      // The next line begins as the first one did.
+      for (const piece of ['\n', 'more ']) {
+        stream.push(piece);
+        await waitUntil(`${JSON.stringify(piece)} is out`, () => out.join('').endsWith(piece));
+      }
       await stream.end();
       expect(out.join('')).not.toContain('YWJjZGVmZ2g');
     }

@@ -5,7 +5,7 @@ import type { PreparedCall } from '../../../src/calls/call-record.ts';
 import { configError } from '../../../src/core/errors.ts';
 import { textOf } from '../../../src/core/message.ts';
 import type { Mask } from '../../../src/core/ports.ts';
-import { estimateTokens } from '../../../src/core/tokens.ts';
+import { estimateTokens, tokenFactor } from '../../../src/core/tokens.ts';
 import type { ModelAnswer } from '../../../src/models/ask-model.ts';
 import { createMask } from '../../../src/observability/secret-masking.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
@@ -92,10 +92,16 @@ it('shows secrets to models that all run here, and remembers them from then on',
 });
 
 it('shows them only where all of the prompt still fits', async () => {
-  const more = estimateTokens(token(1)) - estimateTokens(masked(token(1)));
-  const budget = { reserved: 1_000, historyUsed: 200, filesUsed: 30, answer: 4 };
-  expect(await unmask({ budget, window: 1_234 + more + 10 })).toBeDefined();
-  expect(await unmask({ budget, window: 1_234 + Math.min(0, more) - 1 })).toBeUndefined();
+  const more = (estimateTokens(token(1)) - estimateTokens(masked(token(1)))) * tokenFactor('glm');
+  expect(more).toBeGreaterThan(0);
+  const all = { reserved: 1_000, historyUsed: 200, filesUsed: 30, answer: 4 };
+  const candidates = [{ model: { provider: 'here', id: 'glm' } }];
+  for (const [name, tokens] of [...Object.entries(all), ['all', 0] as const]) {
+    const budget = name === 'all' ? all : { [name]: tokens };
+    const window = Object.values(budget).reduce((sum, each) => sum + each, more);
+    expect(await unmask({ candidates, budget, window }), name).toBeDefined();
+    expect(await unmask({ candidates, budget, window: window - 0.5 }), name).toBeUndefined();
+  }
 });
 
 const answered = (answer: Partial<ModelAnswer>, shown: [string, string][] = []) =>
@@ -119,6 +125,8 @@ it('masks an answer with its citations and warnings, and of shown secrets the lo
   ];
   expect((await answered({ text }, shown)).text).toBe('all: [lines], then [lines], [twelve], short and [inner]');
   expect((await answered({ text: 'an inner and inner' }, shown)).text).toBe('an [inner] and [inner]');
+  const within: [string, string][] = [...shown, ['[outer]', 'around inner things']];
+  expect((await answered({ text: 'all around inner things' }, within)).text).toBe('all [outer]');
 });
 
 it('masks the words of an error, and keeps the rest of it', async () => {

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
+import { createStoredState } from '../../../src/storage/shared-state.ts';
 import { changeOf, hashOf, start, threadWith } from '../../contracts/store-fixtures.ts';
 import { storeSuite } from '../../contracts/store-suite.ts';
+import { manualClock } from '../../support/clock.ts';
 
 storeSuite('memory', async () => {
   const store = createMemoryStore();
@@ -25,6 +27,24 @@ describe('the memory store', () => {
     expect((await store.head(third.id, start)).state).toBe('live');
     expect(await store.head(second.id, start)).toEqual({ state: 'expired', expiredAt: start + 7 });
     expect(await store.blobs([blob.sha256])).toEqual(new Map());
+  });
+
+  it.each(['read', 'head', 'commit'] as const)('counts a %s as a use of a thread', async use => {
+    const store = createMemoryStore({ maxThreads: 2 });
+    const [first, second] = [await threadWith(store, ['a']), await threadWith(store, ['b'])];
+    await (use === 'commit' ? store.commit(first.id, changeOf(1)) : store[use](first.id, start));
+    await threadWith(store, ['c']);
+    const states = await Promise.all([first, second].map(async ({ id }) => (await store.head(id, start)).state));
+    expect(states).toEqual(['live', 'expired']);
+  });
+
+  it('tells who changes what others change without a pause to try again', async () => {
+    const busy = { ...createMemoryStore(), swapFact: async () => false };
+    const state = createStoredState(busy, manualClock(start));
+    await expect(state.change('key', 1_000, () => ({ n: 1 }))).rejects.toMatchObject({
+      kind: 'storage',
+      details: { class: 'unavailable', retryable: true },
+    });
   });
 
   it('forgets the oldest of the ids that went rather than to grow without end', async () => {

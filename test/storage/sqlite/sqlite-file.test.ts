@@ -141,6 +141,22 @@ describe('the SQLite store', () => {
     expect(ask("SELECT count(*) FROM records WHERE kind = 'turn'")).toBe(2);
   });
 
+  it('goes on in a new file where it was deleted, for whoever reads or writes first', async () => {
+    for (const isRead of [true, false]) {
+      const store = place.open();
+      const { id } = await threadWith(store, ['a']);
+      await liveThread(store, id);
+      for (const suffix of ['', '-wal', '-shm']) rmSync(place.file + suffix, { force: true });
+      if (isRead) expect(await store.read(id, start)).toEqual({ state: 'unknown' });
+      const next = await threadWith(store, ['b']);
+      expect((await liveThread(store, next.id)).turns).toHaveLength(1);
+      expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(1);
+      await store.close();
+      rmSync(place.file);
+    }
+    expect(place.warnings).toEqual([]);
+  });
+
   it('opens once for many first uses at the same time', async () => {
     const store = place.open();
     const lists = Array.from({ length: 20 }, () => store.list({ owner: 'local', limit: 1, now: start }));

@@ -14,7 +14,9 @@ it('a file whose lock another process keeps is unavailable after ten seconds, by
   const { pid } = holder.child;
   const refused = (isStopped: boolean) => ({
     kind: 'storage',
-    message: expect.stringMatching(`^Process ${pid}${isStopped ? ', which is stopped,' : ''} has held the lock`),
+    message: expect.stringMatching(
+      `^Process ${pid}${isStopped ? ', which is stopped,' : ''} has held the lock of .* for over 10 s`,
+    ),
     details: {
       class: 'unavailable',
       retryable: true,
@@ -56,6 +58,11 @@ it('a file whose lock another process keeps is unavailable after ten seconds, by
   holder.child.kill('SIGKILL');
   await holder.ended;
   expect(await store.commit(id, change)).toBe(2);
+  // The next lock is waited for as the first one was.
+  const brief = startSqliteProcess('hold', place.file, '1500');
+  await brief.said(line => line === 'held');
+  expect(await store.commit(id, changeOf(2, { turns: [turnOf(3)] }))).toBe(3);
+  await brief.ended;
   expect(place.warnings).toEqual([]);
   other.child.kill('SIGKILL');
   await other.ended;
