@@ -36,6 +36,10 @@ const forbidden: [pattern: RegExp, instead: string, where?: 'src'][] = [
   [/\b(simply|please|sorry)\b/i, 'leave it out'],
   [/\bname (another|a) model of\b/, 'choose a model from'],
   [/\b(data|home|project) folders?\b/, 'directory'],
+  [/\bthe most (bytes|characters|tokens)\b/i, 'maximum …'],
+  [/\bpictures? of text\b/i, 'scanned documents'],
+  [/\b(has|have|had) no room\b/, 'does not fit'],
+  [/\bby itself\b/, 'automatically, alone'],
   [/\b(organis|optimis|recognis|modernis|behaviour|favour|licence)/, 'American spelling'],
 ];
 

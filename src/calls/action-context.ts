@@ -61,7 +61,7 @@ export interface ActionContext {
   web?: WebActions;
   /** Versions and settings that `version` shows. */
   product: ProductFacts;
-  /** The most tokens of the reply; what is longer comes in pages. */
+  /** Maximum tokens of the reply; a longer one comes in pages. */
   replyTokens: number;
 }
 

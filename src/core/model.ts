@@ -48,7 +48,7 @@ export interface ModelInfo {
   window: number;
   /** Nobody told the window; it is a careful guess. */
   windowAssumed?: boolean;
-  /** The most tokens it may answer with. */
+  /** Maximum tokens of its answer. */
   maxOutput: number;
   /** Kinds of input that it takes. */
   input: readonly InputKind[];
@@ -86,7 +86,7 @@ export interface Candidate {
   reason: string;
   /** Nobody named it: AUTO_COST_LIMIT holds. */
   auto?: true;
-  /** The most tokens of a prompt that the limits on costs allow; absent: its window decides alone. */
+  /** Maximum tokens of a prompt that the limits on costs allow; absent: its window decides alone. */
   maxPrompt?: number;
 }
 

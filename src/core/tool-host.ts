@@ -222,7 +222,7 @@ export interface HostJobs {
 export interface ToolHost {
   /** In a fixed order, the same for the life of the process. */
   list(): readonly ToolListing[];
-  /** The most tokens of one reply; absent: no limit but the client's. */
+  /** Maximum tokens of one reply; absent: no limit but the client's. */
   replyTokens?(): number | undefined;
   /** Never throws: failures are replies. Aborting the signal ends the work, down to the vendor's socket. */
   call(request: ToolRequest, signal: AbortSignal): Promise<ToolReply>;

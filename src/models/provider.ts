@@ -223,7 +223,7 @@ export interface ProviderDefinition {
   connect(settings: ProviderSettings, context?: ConnectContext): Promise<Connection>;
   /** Models that the settings bring along (a custom endpoint's, the offline ones), `known` being the others: those of the catalogue. */
   models?(settings: ProviderSettings, known: readonly ModelInfo[]): ModelInfo[];
-  /** Whether a model of it can search the web by itself; absent: none can. */
+  /** Whether a model of it can search the web alone; absent: none can. */
   searches?(model: ModelInfo, settings: ProviderSettings): boolean;
   /** For the reference. */
   docs?: ProviderDocs;

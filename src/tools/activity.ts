@@ -30,7 +30,7 @@ export const activity = defineTool({
       return {
         status: 'success',
         events,
-        left_out: left > 0 ? `${left} older ones had no room; a filter finds them.` : undefined,
+        left_out: left > 0 ? `${left} older ones do not fit; a filter finds them.` : undefined,
       };
     },
   },

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFile, symlink } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -20,6 +21,20 @@ afterAll(() => packed.dispose());
 const offline = { OFFLINE: 'on' };
 
 describe('the packed library in a folder of its own', () => {
+  it('is an MCP server that "npx -y polylogue" starts with nothing else', () => {
+    const hello = {
+      method: 'initialize',
+      params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+    };
+    const { stdout } = spawnSync('npx', ['-y', 'polylogue'], {
+      cwd: packed.root,
+      env: { PATH: process.env.PATH ?? '', HOME: packed.path('.user') },
+      input: `${JSON.stringify({ jsonrpc: '2.0', id: 1, ...hello })}\n`,
+      encoding: 'utf8',
+    });
+    expect(JSON.parse(stdout)).toMatchObject({ id: 1, result: { serverInfo: { name: 'polylogue' } } });
+  });
+
   it.each(['package.json', undefined])('runs the snippet of the README without git, with %s', async file => {
     const readme = await readFile('README.md', 'utf8');
     const [, snippet = ''] = /^```ts\n(import[\s\S]*?)^```$/m.exec(readme) ?? [];

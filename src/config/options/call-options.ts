@@ -56,7 +56,7 @@ export const fileOptions = {
   },
   maxFileBytes: {
     ...setting('Files', number(10_485_760, 1_024, 1_073_741_824), 'MAX_FILE_BYTES'),
-    doc: 'The most bytes of one file; a larger one is skipped and the reply says so.',
+    doc: 'Maximum file size in bytes. A larger file is skipped, and the reply says so.',
   },
   maxNamedFiles: {
     ...setting('Files', number(50, 1, 10_000), 'MAX_NAMED_FILES'),
@@ -86,11 +86,11 @@ export const replyOptions = {
   },
   maxMcpOutputTokens: {
     ...setting('Replies', number(25_000, 1_000, 10_000_000), 'MAX_MCP_OUTPUT_TOKENS'),
-    doc: 'The most tokens of one reply; what is longer is cut and can be read on page by page.',
+    doc: 'Maximum tokens of one reply. A longer reply is cut, and its other pages can be read.',
   },
   mcpPromptSizeLimit: {
     ...setting('Replies', between(1_000, 960_000), 'MCP_PROMPT_SIZE_LIMIT'),
-    doc: 'The most characters of one text field of a call; unset: 2.4 for each token of MAX_MCP_OUTPUT_TOKENS, which is 60,000.',
+    doc: 'Maximum characters of one text field of a call. Unset: 2.4 for each token of MAX_MCP_OUTPUT_TOKENS, which is 60,000.',
   },
 } as const satisfies Record<string, OptionSpec>;
 

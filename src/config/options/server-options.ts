@@ -31,7 +31,7 @@ export const serverOptions = {
   },
   maxBodyBytes: {
     ...operator('Daemon', number(33_554_432, 1_024, 268_435_456), 'POLYLOGUE_MAX_BODY_BYTES', 'EXAI_WS_MAX_BYTES'),
-    doc: 'The most bytes of one message on standard input, or of one request or frame to the daemon.',
+    doc: 'Maximum size in bytes of one message on standard input, or of one request or frame to the daemon.',
   },
   sessionCalls: {
     ...operator('Daemon', number(256, 1, 10_000), 'POLYLOGUE_SESSION_CALLS', 'EXAI_WS_SESSION_MAX_INFLIGHT'),

@@ -25,7 +25,7 @@ export const moonshot = keyedProvider({
     endpoint: 'POST https://api.moonshot.ai/v1/chat/completions',
     quirks: [
       'It searches by its built-in tool `$web_search`, whose calls go back to it as they came; models that always think, by the tool of its platform (`/formulas/moonshot/web-search:latest`), whose sealed results go back to it as they came.',
-      'PDF, Office and pictures of text are uploaded once (`/files`), and their text is kept in the thread.',
+      'PDF, Office and scanned documents are uploaded once (`/files`), and their text is kept in the thread.',
       'Kimi models cache the beginning of a prompt automatically; from K3 on for 5 minutes, or for an hour (`prompt_cache_options`).',
       'It counts tokens itself (`/tokenizers/estimate-token-count`), which decides where an estimate comes near the window.',
       '`polylogue doctor` tells what the account has left (`/users/me/balance`).',
