@@ -41,25 +41,31 @@ const isHarmless = matcher(harmlessFiles);
 
 const copySuffix = /(?:~|\.bak|\.old|\.orig|\.save)$/;
 
-/** A path's names as file systems compare them: without case, marks that are not seen, and what Windows leaves away. */
-export function comparedNames(path: string): string[] {
-  const plain = (name: string) =>
-    name
-      .normalize('NFKC')
-      .replace(/\p{Cf}/gu, '')
-      .toLowerCase()
-      .replace(/(?<=.):.*$/s, '')
-      .replace(/(?<=[^.\s])[.\s]+$/, '');
-  return path.split(/[\\/]/).map(plain).filter(Boolean);
+/**
+ * The names of a path, in each way that a file system may read them: as they are written, without marks that are not seen, and
+ * without what Windows leaves away, which is part of a name elsewhere. What one reading forbids is forbidden.
+ */
+export function readNames(path: string): string[][] {
+  const written = path.replaceAll('\\', '/').toLowerCase();
+  const visible = written
+    .normalize('NFKC')
+    .replace(/\p{Cf}/gu, '')
+    .toLowerCase();
+  const end = /(?<=[^./\s])[.\s]+(?=\/|$)/g;
+  const streamless = visible.replace(/(?<=[^/]):[^/]*/g, '');
+  const readings = new Set([written, visible, visible.replace(end, ''), streamless.replace(end, '')]);
+  return [...readings].map(names => names.split('/').filter(Boolean));
 }
 
 /** Whether a path is on the list, judged by its names alone. Copies (`.env.bak`, `id_rsa~`) count as what they copy. */
 export function isSecretFile(path: string): boolean {
-  const names = comparedNames(path);
-  if (isHarmless(names)) return false;
-  if (isListed(names)) return true;
-  const name = names.pop() ?? '';
-  return copySuffix.test(name) && isListed([...names, name.replace(copySuffix, '')]);
+  for (const names of readNames(path)) {
+    if (isHarmless(names)) continue;
+    const name = names.at(-1) ?? '';
+    const isCopy = copySuffix.test(name) && isListed([...names.slice(0, -1), name.replace(copySuffix, '')]);
+    if (isCopy || isListed(names)) return true;
+  }
+  return false;
 }
 
 function matcher(patterns: readonly string[]): (names: readonly string[]) => boolean {

@@ -1,7 +1,7 @@
 import { readdir, readlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { isRecord, parsedJson } from '../core/json.ts';
-import { comparedNames, isIn, nameTest, realOf } from './paths.ts';
+import { isIn, nameTest, readNames, realOf } from './paths.ts';
 import type { Sandbox } from './sandbox.ts';
 
 interface ProtectedGroup {
@@ -70,7 +70,6 @@ const protectionOf = (relativePath: string): string | undefined => patternOf(rel
 
 /** A folder that is there is none of the files of the list. */
 function patternOf(relativePath: string, isThereAsFolder = false): Pattern | undefined {
-  const names = comparedNames(relativePath);
   compiled ??= protectedFiles.flatMap(group =>
     group.patterns
       .split(' ')
@@ -81,14 +80,18 @@ function patternOf(relativePath: string, isThereAsFolder = false): Pattern | und
         tests: pattern.replace(/\/$/, '').split('/').map(nameTest),
       })),
   );
-  return compiled.find(({ isFolder, tests }) => {
-    if (isThereAsFolder && !isFolder) return false;
-    const last = names.length - tests.length;
-    return names.some(
-      (_, start) =>
-        (isFolder ? start <= last : start === last) && tests.every((test, at) => test(names[start + at] ?? '')),
-    );
-  });
+  for (const names of readNames(relativePath)) {
+    const found = compiled.find(({ isFolder, tests }) => {
+      if (isThereAsFolder && !isFolder) return false;
+      const last = names.length - tests.length;
+      return names.some(
+        (_, start) =>
+          (isFolder ? start <= last : start === last) && tests.every((test, at) => test(names[start + at] ?? '')),
+      );
+    });
+    if (found) return found;
+  }
+  return undefined;
 }
 
 /** More folders are not looked through for each command; the nearest are. */
@@ -159,7 +162,8 @@ export async function reasonToProtect(
     const reason = protectionOf(inside) ?? (await behindLink(root, path));
     if (reason === undefined) continue;
     const isManifest =
-      comparedNames(inside).at(-1) === 'package.json' && protectionOf(join(inside, '..')) === undefined;
+      readNames(inside).every(names => names.at(-1) === 'package.json') &&
+      protectionOf(join(inside, '..')) === undefined;
     if (!isManifest || !onlyDescribes(before, after)) return reason;
   }
   return undefined;

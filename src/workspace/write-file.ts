@@ -3,7 +3,7 @@ import { copyFile, link, lstat, mkdir, open, readlink, rename, rm, rmdir } from 
 import { basename, dirname, extname, join } from 'node:path';
 import { inputError, isAppError, securityError, storageError } from '../core/errors.ts';
 import { printablePath } from '../core/text.ts';
-import { comparedNames, errorCode, isSecretFile, isSkip } from './paths.ts';
+import { errorCode, isSecretFile, isSkip, readNames } from './paths.ts';
 import { type ProtectedChange, reasonToProtect } from './protected-files.ts';
 import type { Sandbox } from './sandbox.ts';
 
@@ -17,7 +17,7 @@ export function checkTarget(sandbox: Pick<Sandbox, 'isOwn'>, path: string): void
 }
 
 function forbidden(sandbox: Pick<Sandbox, 'isOwn'>, path: string): string | undefined {
-  if (comparedNames(path).includes('.git')) return 'inside a .git directory';
+  if (readNames(path).some(names => names.includes('.git'))) return 'inside a .git directory';
   if (isSecretFile(path)) return 'on the list of secret files';
   return sandbox.isOwn(path) ? 'inside the data directory of Polylogue (POLYLOGUE_HOME)' : undefined;
 }

@@ -31,6 +31,10 @@ describe('isSecretFile', () => {
     'C:\\p\\.env::$DATA',
     'C:\\p\\server.pem. ',
     '/p/id_rsa.',
+    // a colon is a part of the name everywhere but on Windows
+    ...['/p/server:8443.pem', '/p/localhost:443.key', '/p/db:prod.kdbx', '/p/2026-11-25T10:00.key', '/p/a:b/.env'],
+    ...['/p/.env.example:prod', '/p/a.pub:b.key', '/p/id_rsa:x.bak', '/h/.ssh/known_hosts:2', '/p/server:8443.PEM.'],
+    ...['/p/server:8443.p\u200dem', '/p/server:8443.\uff50em', 'C:\\p\\.env.:$DATA', '/p/x:y.pem~'],
   ])('knows %s as secret', path => {
     expect(isSecretFile(path)).toBe(true);
   });
@@ -55,6 +59,7 @@ describe('isSecretFile', () => {
     '/p/docker/config.json',
     '/p/ssh/notes.md',
     '/p/x.bak',
+    ...['/p/server:8443.md', '/p/key:1', 'C:\\p\\a.ts:hidden'],
     '/p/config',
   ])('lets %s be read', path => {
     expect(isSecretFile(path)).toBe(false);

@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, rename, stat, symlink } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { reasonToProtect } from '../../src/workspace/protected-files.ts';
 import { createSandbox, type Sandbox } from '../../src/workspace/sandbox.ts';
 import { makeInside, probeInside, writeInside } from '../../src/workspace/write-file.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
@@ -77,6 +78,29 @@ describe('a file that is written', () => {
       expect(await readdir(outside.root)).toEqual([]);
     },
   );
+
+  it.each([
+    ...[
+      'x:1.code-workspace',
+      'a:b.pth',
+      '.aider:x',
+      'agents.md:x',
+      'AGENTS.md ',
+      'x:y.jenkinsfile',
+      '.git:x',
+      '.gi\u200dt',
+    ],
+    ...['server:8443.pem', '.env.example:prod'],
+  ])('is refused where %j may be a name of the lists to some system', async name => {
+    await expect(writeInside(sandbox, writing({ name, text: '{}' }))).rejects.toMatchObject({ kind: 'security' });
+    expect(await readdir(project.path('out'))).toEqual(['a.md']);
+  });
+
+  it('is package.json, whose description is free, only where every system calls it so', async () => {
+    const change = { before: '{}', after: '{"name":"x"}' };
+    expect(await reasonToProtect(sandbox, project.path('package.json'), change)).toBeUndefined();
+    expect(await reasonToProtect(sandbox, project.path('package.json:x.pth'), change)).toBeDefined();
+  });
 
   it('that is too long a name for the system is refused in words', async () => {
     const name = `${'x'.repeat(300)}.md`;
