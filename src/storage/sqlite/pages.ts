@@ -83,12 +83,25 @@ interface Log {
 
 /**
  * The latest round of the log: frames are written in order, so that what stands before the end of a transaction belongs to
- * the round, whatever its header says.
+ * the round. A header that is whole says which round that is: what is left of others is in the file since before it was written.
  */
 function latestRound(wal: Buffer, size: number): Log {
-  // What tells this round's frames from older ones: as the header says, or the first frame where the header is damaged.
   const [own, first] = [16, walHeader + 8].map(at => roundOf(wal, size, wal.subarray(at, at + 8)));
-  return own && (!first || own.frames.length >= first.frames.length) ? own : (first ?? { frames: [], ends: [] });
+  const isOwn = isWholeHeader(wal) || !first || (own?.frames.length ?? 0) >= first.frames.length;
+  return (isOwn ? own : first) ?? { frames: [], ends: [] };
+}
+
+/** By the checksum of SQLite's, whose words are in the byte order that the first of them says. */
+function isWholeHeader(wal: Buffer): boolean {
+  if (wal.length < walHeader) return false;
+  const isBig = (wal.readUInt32BE(0) & 1) === 1;
+  const word = (at: number) => (isBig ? wal.readUInt32BE(at) : wal.readUInt32LE(at));
+  let [a, b] = [0, 0];
+  for (let at = 0; at < 24; at += 8) {
+    a = (a + word(at) + b) >>> 0;
+    b = (b + word(at + 4) + a) >>> 0;
+  }
+  return a === wal.readUInt32BE(24) && b === wal.readUInt32BE(28);
 }
 
 function roundOf(wal: Buffer, size: number, salts: Buffer): Log {

@@ -481,6 +481,36 @@ describe('a damaged SQLite file', () => {
     expect(await place.open().read(id, start)).toEqual({ state: 'unknown' });
   });
 
+  it('is healthy where the power failed as its log began anew, and gives up what is in a log with a damaged header', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a', 'b', 'c', 'd']);
+    const [early, log] = ['', '-wal'].map(suffix => readFileSync(place.file + suffix));
+    const db = new DatabaseSync(place.file);
+    db.exec("PRAGMA wal_checkpoint(RESTART); INSERT INTO leases VALUES ('x', 'me', 1)");
+    const [file, next] = ['', '-wal'].map(suffix => readFileSync(place.file + suffix));
+    db.close();
+    await store.close();
+    // The header of the new round is on the disk, and parts of its pages over what is left of the round before.
+    const begun = Buffer.concat([next!.subarray(0, 32), log!.subarray(32)]);
+    for (let at = 32 + 24 + 1_000; at < begun.length; at += 4_096 + 24) begun.fill(7, at, at + 512);
+    const flipped = Buffer.from(log!);
+    flipped[20]! ^= 1;
+    for (const [bytes, left, warned] of [
+      [file!, begun, 0],
+      [early!, flipped, 1],
+    ] as const) {
+      for (const [suffix, content] of [
+        ['', bytes],
+        ['-wal', left],
+      ] as const)
+        writeFileSync(place.file + suffix, content);
+      const again = place.open();
+      expect((await liveThread(again, id)).turns.map(({ content }) => content)).toEqual(['a', 'b', 'c', 'd']);
+      await again.close();
+      expect(place.warnings).toHaveLength(warned);
+    }
+  });
+
   it('brings its latest transactions along, although they are not in the main file yet', async () => {
     const store = place.open();
     const { id } = await threadWith(store, ['a', 'b', 'c', 'd']);
