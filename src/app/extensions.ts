@@ -64,7 +64,7 @@ function listIn<Definition>(
   return items.map((item, index) => {
     if (is(item)) return item;
     throw configError(`"${key}" of the extension "${name}" holds something else at place ${index + 1}.`, {
-      next: `Export a list of what define${key.charAt(0).toUpperCase()}${key.slice(1, -1)} answers as "${key}".`,
+      next: `Export a list of what define${key.charAt(0).toUpperCase()}${key.slice(1, -1)} answers as "${key}", each with all that its type wants (docs/reference/library.md).`,
     });
   });
 }

@@ -31,6 +31,8 @@ export interface Config<Tables extends OptionTables> {
   endpoints: readonly EndpointSettings[];
   /** Whether `config.json` has any. */
   namesEndpoints: boolean;
+  /** Names of all environment variables that are read. */
+  variables: ReadonlySet<string>;
   /** What must never be shown: values of secret options, and passwords within addresses. */
   secrets: readonly string[];
   /** What the operator should know, one sentence each. */
@@ -75,6 +77,7 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
       Object.fromEntries([...(settings.get(table) ?? [])].map(([name, { value }]) => [name, `${value}`])),
     endpoints: files.own.endpoints,
     namesEndpoints: files.namesEndpoints,
+    variables: files.variables,
     secrets: [...secretsOf(sources.tables, settings), ...files.own.secrets],
     warnings: [...warnings],
   };

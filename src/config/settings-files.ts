@@ -49,6 +49,8 @@ export interface Settings {
   own: OwnEndpoints;
   /** Whether there are any; without `readEndpoints` they are not read. */
   namesEndpoints: boolean;
+  /** Names of all variables that are read. */
+  variables: ReadonlySet<string>;
 }
 
 /** The member of `config.json` that names servers of the operator's own. */
@@ -58,8 +60,8 @@ const endpointsKey = 'endpoints';
 export function readSettings(request: Request): Settings {
   const { home, cwd, warn } = request;
   const { [endpointsKey]: raw, ...document } = readDocument(request);
-  const homeEnv = readHomeEnv(request, endpointVariables(raw));
-  const known = envNames(request.tables);
+  const known = new Set([...envNames(request.tables), ...endpointVariables(raw)]);
+  const homeEnv = readHomeEnv(request, known);
   // The marks of runs that Polylogue started itself end in _RUN.
   for (const name of Object.keys(request.env))
     if (/^POLYLOGUE_(?!\w*_RUN$)/.test(name) && !known.has(name)) warn(unknown(name, 'environment', known));
@@ -69,6 +71,7 @@ export function readSettings(request: Request): Settings {
     homeEnv: namesLayer('home .env', home, homeEnv, warn),
     projectEnv: namesLayer('project .env', cwd, readProjectEnv(request), warn),
     namesEndpoints: raw !== undefined,
+    variables: known,
     own: request.readEndpoints?.({
       raw,
       reserved: new Set(['auto', 'local', ...Object.keys(request.tables)]),
@@ -112,11 +115,10 @@ function readDocument(request: Request): Record<string, unknown> {
   return withoutHome(request, document, 'config.json');
 }
 
-function readHomeEnv(request: Request, more: readonly string[]): Record<string, string> {
+function readHomeEnv(request: Request, known: ReadonlySet<string>): Record<string, string> {
   const file = read(request, '.env');
   if (!file) return {};
   const { values, cut } = parseEnvFile(file.text);
-  const known = new Set([...envNames(request.tables), ...more]);
   for (const name of cut) {
     request.warn(`${name} (home .env) is cut at its "#"; put the value in quotes if it goes on after it.`);
   }
@@ -195,9 +197,13 @@ function warnOfUnknownKeys({ tables, warn }: Request, document: Readonly<Record<
   }
 }
 
+/** What many names begin with says nothing of what was meant. */
+const withoutPrefix = (name: string): string => name.replace(/^POLYLOGUE_/, '');
+
 function unknown(name: string, place: string, known: Iterable<string>): string {
   const shown = JSON.stringify(name.slice(0, 80));
-  const near = nearName(name, known);
+  const names = new Map([...known].map(each => [withoutPrefix(each), each]));
+  const near = names.get(nearName(withoutPrefix(name), names.keys()) ?? '');
   return `${shown} (${place}) is not an option and was ignored${near ? `; did you mean ${near}?` : '.'}`;
 }
 

@@ -9,6 +9,7 @@ import { continuationId, hiddenFields, modelField } from '../calls/fields.ts';
 import { type ReplyFormat, renderReply, truncateDocument } from '../calls/format-reply.ts';
 import { errorReply, localMetadata, type Reply, successReply, withBill } from '../calls/reply.ts';
 import type { ToolMode } from '../calls/tool.ts';
+import { createQueue } from '../core/concurrency.ts';
 import { type AppError, bugError, isAppError } from '../core/errors.ts';
 import { type RequestId, requestId } from '../core/ids.ts';
 import { isRecord, type Json, type JsonObject } from '../core/json.ts';
@@ -144,20 +145,29 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
   return { list: () => listings, call };
 }
 
-/** Executes tools as parts of a run of the agent: their models are paid out of its money, and their attempts are told among its own. */
+/**
+ * Executes tools as parts of a run of the agent: their models are paid out of its money, and their attempts are told among its own.
+ * One at a time for each run, so that each is told its own attempts.
+ */
 export function createLender(services: EngineServices): CallLent {
   const { clock, emit } = services;
+  const queue = createQueue();
   return async (tool, args, { reqId, principal, signal }) => {
-    const request = { name: tool.name, arguments: args, principal };
-    await services.admit(request);
-    const progress = createProgress(clock, emit, { reqId, tool: tool.name }, request);
-    const around = { reqId, request, signal, progress, startedAt: clock.monotonic() };
-    const before = services.attempts(reqId).length;
-    const attempts = (of: string) => services.attempts(of).slice(before);
-    const parsed = { ...around, tool, args, common: commonOf(args), warnings: [] };
-    const { isError, error, document } = await execute(tool.mode.kind, tool.mode, parsed, { ...services, attempts });
-    if (isError) throw error ?? bugError(`${tool.name} failed without an error.`);
-    return document;
+    const leave = await queue.enter(reqId, signal);
+    try {
+      const request = { name: tool.name, arguments: args, principal };
+      await services.admit(request);
+      const progress = createProgress(clock, emit, { reqId, tool: tool.name }, request);
+      const around = { reqId, request, signal, progress, startedAt: clock.monotonic() };
+      const before = services.attempts(reqId).length;
+      const attempts = (of: string) => services.attempts(of).slice(before);
+      const parsed = { ...around, tool, args, common: commonOf(args), warnings: [] };
+      const { isError, error, document } = await execute(tool.mode.kind, tool.mode, parsed, { ...services, attempts });
+      if (isError) throw error ?? bugError(`${tool.name} failed without an error.`);
+      return document;
+    } finally {
+      leave();
+    }
   };
 }
 

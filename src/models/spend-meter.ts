@@ -369,9 +369,14 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
     /**
      * One call of a tool begins: all its questions together may cost what the operator allows, and no more than it asks for
      * (`max_cost_usd`; anything but a number: no limit of its own). `tell` hears what it may cost.
+     * Begun again, it has another limit, and its attempts so far.
      */
-    begin: (reqId: string, maxCostUsd: unknown, tell?: CallSpend['tell']) =>
-      void accounts.set(reqId, { ...limits.account(maxCostUsd), tell }),
+    begin(reqId: string, maxCostUsd: unknown, tell?: CallSpend['tell']): void {
+      const { attempts = [], tell: earlier } = accounts.get(reqId) ?? {};
+      accounts.set(reqId, { ...limits.account(maxCostUsd), attempts, tell: tell ?? earlier });
+    },
+    /** US dollars that it cost so far, by the highest that unknown costs may be. */
+    spent: (reqId: string) => accounts.get(reqId)?.used ?? 0,
     /** What it was billed for; undefined: nothing. */
     end(reqId: string) {
       const billed = accounts.get(reqId)?.billed;

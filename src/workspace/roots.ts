@@ -22,8 +22,9 @@ export interface Roots {
 
 /**
  * Which directories a server may read when it starts: what the operator set, else the host's project, else the git top
- * level of the working directory, else the next folder around it with a project file. `/`, a home directory, what lies above one and the kernel's folders are only ever roots by the
- * operator's word.
+ * level of the working directory (or that of another version control), else the next folder around it that declares a project, else the
+ * next one with a build file. `/`, a home directory, what lies above one and the kernel's folders are only ever roots by the operator's
+ * word.
  */
 export async function defaultRoots({ explicit, projectRoot, cwd, home }: RootSources): Promise<Roots> {
   const set = explicit.filter(root => root.trim() !== '').map(root => resolve(cwd, expandHome(root, home)));
@@ -36,7 +37,10 @@ export async function defaultRoots({ explicit, projectRoot, cwd, home }: RootSou
   const top = await folderAround(cwd, /^\.git$/);
   if (top && !(await isTooWide(top, home)))
     return { roots: [top], reason: 'git top level of the working directory', isGuess: true };
-  const project = await folderAround(cwd, projectFile);
+  const project =
+    (await folderAround(cwd, /^\.(?:hg|svn|jj)$/)) ??
+    (await folderAround(cwd, manifest)) ??
+    (await folderAround(cwd, buildFile));
   if (project && !sharedFolders.test(project) && !(await isTooWide(project, home)))
     return { roots: [project], reason: 'the project file of the working directory', isGuess: true };
   if (top ?? project) return refused(top ?? project ?? cwd);
@@ -46,23 +50,28 @@ export async function defaultRoots({ explicit, projectRoot, cwd, home }: RootSou
   };
 }
 
+const anyOf = (...names: string[]) => new RegExp(`^(?:${names.join('|')})$`);
+
 /** A folder with one of these is a project, as one with `.git` is. */
-const projectFile = new RegExp(
-  `^(?:${[
-    String.raw`\.(?:hg|svn|jj)|package\.json|[jt]sconfig\.json|deno\.jsonc?|pnpm-workspace\.yaml|bower\.json|elm\.json`,
-    String.raw`pyproject\.toml|setup\.(?:py|cfg)|requirements\.txt|Pipfile|poetry\.lock|uv\.lock|environment\.ya?ml|tox\.ini`,
-    String.raw`go\.(?:mod|work)|Cargo\.toml|pom\.xml|(?:build|settings)\.gradle(?:\.kts)?|build\.(?:sbt|zig|sc|xml)|gleam\.toml`,
-    String.raw`composer\.json|Gemfile|Rakefile|mix\.exs|rebar\.config|pubspec\.yaml|Package\.swift|Podfile|shard\.yml|dub\.json`,
-    String.raw`(?:GNU)?[Mm]akefile|CMakeLists\.txt|meson\.build|configure\.ac|SConstruct|WORKSPACE|(?:MODULE|BUILD)\.bazel`,
-    String.raw`[Jj]ustfile|Taskfile\.ya?ml|flake\.nix|stack\.yaml|cabal\.project|dune-project|project\.clj|deps\.edn|Project\.toml`,
-    String.raw`DESCRIPTION|cpanfile|Makefile\.PL|foundry\.toml|conanfile\.(?:txt|py)|vcpkg\.json|global\.json|Dockerfile`,
-    String.raw`[^.].*\.(?:csproj|fsproj|vbproj|slnx?|cabal|gemspec|nimble|opam|rockspec|xcodeproj|tf)`,
-  ].join('|')})$`,
+const manifest = anyOf(
+  String.raw`package\.json|deno\.jsonc?|bower\.json|elm\.json|pyproject\.toml|setup\.(?:py|cfg)|requirements\.txt|Pipfile`,
+  String.raw`go\.(?:mod|work)|Cargo\.toml|pom\.xml|(?:build|settings)\.gradle(?:\.kts)?|build\.(?:sbt|zig)|gleam\.toml`,
+  String.raw`composer\.json|Gemfile|mix\.exs|rebar\.config|pubspec\.yaml|Package\.swift|shard\.yml|dub\.json`,
+  String.raw`CMakeLists\.txt|meson\.build|stack\.yaml|cabal\.project|dune-project|project\.clj|deps\.edn|Project\.toml`,
+  String.raw`foundry\.toml|vcpkg\.json|[^.].*\.(?:csproj|fsproj|vbproj|slnx?|cabal|gemspec|nimble|rockspec)`,
+);
+
+/** The same, but it also stands in folders within a project: only counts where nothing around declares one. */
+const buildFile = anyOf(
+  String.raw`[jt]sconfig\.json|pnpm-workspace\.yaml|poetry\.lock|uv\.lock|environment\.ya?ml|tox\.ini|build\.(?:sc|xml)|Rakefile`,
+  String.raw`(?:GNU)?[Mm]akefile|configure\.ac|SConstruct|WORKSPACE|(?:MODULE|BUILD)\.bazel|[Jj]ustfile|Taskfile\.ya?ml`,
+  String.raw`flake\.nix|DESCRIPTION|cpanfile|Makefile\.PL|conanfile\.(?:txt|py)|global\.json|Dockerfile|Podfile`,
+  String.raw`[^.].*\.(?:opam|xcodeproj|tf)`,
 );
 
 /** Anybody's file there, or the system's, makes no project of what others keep there. */
 const sharedFolders =
-  /^(\/private)?\/(tmp|var|var\/tmp|etc|usr|usr\/local|opt|mnt|media|dev|bin|sbin|lib|run)$|^[a-z]:\\(windows|temp)$/i;
+  /^(\/private)?\/(tmp|var|var\/tmp|etc|usr|usr\/local|opt|srv|data|mnt|media|dev|dev\/shm|bin|sbin|lib|run)$|^[a-z]:\\(windows|temp)$/i;
 
 const refused = (root: string): Roots => ({
   roots: [],

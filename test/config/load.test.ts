@@ -227,6 +227,19 @@ describe('the configuration file', () => {
   });
 });
 
+it('tells of unknown variables of its own in the environment, but not of those that config.json names', () => {
+  const endpoints = [
+    { name: 'box', base_url: 'http://127.0.0.1:1/v1', api_key_env: 'POLYLOGUE_BOX_KEY', models: ['m'] },
+  ];
+  const files = { [`${home}/config.json`]: JSON.stringify({ endpoints }) };
+  const env = { POLYLOGUE_BOX_KEY: 'k', POLYLOGUE_MODLE: 'x', POLYLOGUE_DEFAULT_MODEL: 'x', POLYLOGUE_KEY: 'x' };
+  expect(load({ files, env }).warnings).toEqual([
+    '"POLYLOGUE_MODLE" (environment) is not an option and was ignored.',
+    '"POLYLOGUE_DEFAULT_MODEL" (environment) is not an option and was ignored; did you mean DEFAULT_MODEL?',
+    '"POLYLOGUE_KEY" (environment) is not an option and was ignored.',
+  ]);
+});
+
 describe('the .env of POLYLOGUE_HOME', () => {
   it('may set everything but POLYLOGUE_HOME, and tells of unknown names', () => {
     const files = {

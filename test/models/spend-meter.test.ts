@@ -121,6 +121,16 @@ describe('the meter before the models', () => {
     expect(asked[0]?.maxOutputTokens).toBe(10_000);
   });
 
+  it('keeps the attempts of a call that is begun again with another limit, and says what it spent', async () => {
+    const meter = meterOf({});
+    meter.begin('r', 1);
+    meter.attempts('r').push({ provider: 'openai', model: 'gpt-5', outcome: 'ok', at: 0, elapsedMs: 1 });
+    meter.begin('r', 0.5);
+    expect(meter.attempts('r')).toHaveLength(1);
+    await meter.ask(questionOf({ reqId: 'r' }));
+    expect(meter.spent('r')).toBeCloseTo(0.05);
+  });
+
   it('writes down what broke off with its mark, counts it under the limits, and tells what a call was billed for', async () => {
     const usage = { input: 1_000, output: 6_000, reasoning: 0, cacheRead: 0, cacheWrite: 0, estimated: 1 };
     const failing: AskModel = async ({ onWaste, candidates: [first = priced] }) => {

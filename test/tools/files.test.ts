@@ -425,6 +425,7 @@ it('ask their models out of the money of the run that they are lent to, in threa
     expect(said[0]).not.toContain('smart_file_query');
     const { threads } = await own.call('threads', { action: 'list' });
     expect(threads).toHaveLength(3);
+    expect(said[1]).not.toContain('continuation_offer');
     openai.script({ calls: [{ name: 'kimi_multi_file_chat', args }] }, { answer: 'Too dear.' });
     const poor = await own.call('agent', { task: 'Who agrees?', model: 'gpt-5-mini', max_cost_usd: 0.02 });
     expect(poor.content).toBe('Too dear.');

@@ -48,6 +48,17 @@ describe('defaultRoots', () => {
     }
   });
 
+  it.each([
+    ['app/package.json', 'app/deploy/Dockerfile'],
+    ['app/pom.xml', 'app/web/Makefile'],
+    ['app/.hg/store', 'app/native/CMakeLists.txt'],
+    ['app/.jj/repo', 'app/web/package.json'],
+  ])('takes what %s declares before %s within it', async (declares, within) => {
+    const top = tempTree({ [declares]: '', [within]: '' });
+    const found = await defaultRoots({ explicit: [], cwd: join(top, within, '..'), home: '/home/u' });
+    expect(found.roots).toEqual([join(top, 'app')]);
+  });
+
   it('takes the repository around a project file, but not a home directory by one', async () => {
     const root = tempTree({
       'repo/.git/HEAD': '',

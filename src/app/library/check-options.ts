@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { nearest, nearestNames } from '../../calls/arguments.ts';
+import { nearestNames } from '../../calls/arguments.ts';
 import { type FieldError, inputError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
-import { tables } from '../settings.ts';
+import { editDistance, nearName } from '../../core/text.ts';
 import { isProvider, isStore, isTool } from '../stores.ts';
 
 const listener = z.custom(value => typeof value === 'function', 'expected a function').optional();
@@ -12,7 +12,7 @@ const flag = z.boolean().optional();
 const count = z.int().min(1).optional();
 const words = z.record(z.string(), z.string('expected text, also for numbers and on/off').optional()).optional();
 
-const tool = z.strictObject({
+const toolMembers = {
   name: z.string().regex(/^[\w-]{1,64}$/, 'expected at most 64 of a-z, A-Z, 0-9, _ and -'),
   description: z.string(),
   inputSchema: z.looseObject({ type: z.literal('object') }),
@@ -22,13 +22,24 @@ const tool = z.strictObject({
   show: listener,
   approval: listener,
   run: listener.unwrap(),
+};
+
+/** May have members of its own, but none that is like one of these. */
+const tool = z.looseObject(toolMembers).check(({ value, issues }) => {
+  const own = Object.keys(value).filter(key => !Object.hasOwn(toolMembers, key));
+  const keys = own.filter(key => nearName(key, Object.keys(toolMembers)) !== undefined);
+  if (keys.length > 0) issues.push({ code: 'unrecognized_keys', keys, input: value });
 });
 
-const toolNames = (tools: readonly (string | { name: string })[]) =>
-  tools.map(each => (typeof each === 'string' ? each : each.name));
+/** Polylogue's own may be named twice. */
+const areDistinct = (all: readonly (string | { name: string })[]): boolean => {
+  const own = all.flatMap(each => (typeof each === 'string' ? [] : [each.name]));
+  return new Set(own).size === own.length && !all.some(each => typeof each === 'string' && own.includes(each));
+};
+
 const tools = z
   .array(z.union([z.string(), tool]))
-  .refine(all => new Set(toolNames(all)).size === all.length, 'two of them have the same name')
+  .refine(areDistinct, 'two of them have the same name')
   .optional();
 
 const message = z.looseObject({
@@ -114,9 +125,13 @@ const answerOf =
   (given: unknown): Answer => {
     const { success, data, error } = shape.safeParse(given);
     if (success) return data;
-    throw inputError(`${name} returned something else than it may: ${error.issues.map(issueText).join('; ')}.`, {
-      next: `Return from ${name} what its type says (docs/reference/library.md).`,
-    });
+    throw inputError(
+      `${name} returned something else than it may: ${error.issues
+        .flatMap(meant)
+        .map(issue => issue.message)
+        .join('; ')}.`,
+      { next: `Return from ${name} what its type says (docs/reference/library.md).` },
+    );
   };
 
 export const checkAnswer = {
@@ -128,21 +143,14 @@ export const checkAnswer = {
     ]),
   ),
   onQuestion: answerOf('onQuestion', z.string()),
-  retrieve: answerOf(
-    'retrieve',
-    z.array(z.union([z.string(), z.strictObject({ source: z.string(), text: z.string() })])),
-  ),
+  retrieve: answerOf('retrieve', z.array(z.union([z.string(), z.object({ source: z.string(), text: z.string() })]))),
 };
 
-/** Refuses misspelled settings; names that are like none may be meant for programs that are started. */
-export function checkSettings(settings: Readonly<Record<string, unknown>> = {}): void {
-  const known = Object.values(tables).flatMap(table => Object.values(table).flatMap(({ env }) => env));
+/** Refuses settings one slip away from one of `known`; names that are like none may be meant for programs that are started. */
+export function checkSettings(settings: Readonly<Record<string, unknown>>, known: readonly string[]): void {
   for (const name of Object.keys(settings)) {
-    const like = nearest(
-      name,
-      known.map(each => each.toLowerCase()),
-    );
-    const meant = known.includes(name) ? undefined : known.find(each => each.toLowerCase() === like);
+    const like = (each: string) => editDistance(name.toLowerCase(), each.toLowerCase(), 1) <= 1;
+    const meant = known.includes(name) ? undefined : known.find(like);
     if (meant !== undefined)
       throw inputError(
         `createPolylogue got invalid arguments: settings.${name}: unknown option (did you mean "${meant}"?).`,
@@ -158,16 +166,16 @@ export function checkSettings(settings: Readonly<Record<string, unknown>> = {}):
 export function checkOptions(call: keyof typeof shapes, given: unknown, named?: Record<string, unknown>): void {
   const { error } = shapes[call].safeParse(named && isRecord(given) ? { ...given, ...named } : given);
   if (!error) return;
-  const fields = error.issues.flatMap((issue): FieldError[] => {
+  const fields = error.issues.flatMap(meant).flatMap((issue): FieldError[] => {
     const place = issue.path.join('.');
-    if (issue.code !== 'unrecognized_keys') return [{ field: place || 'options', error: issueText(issue) }];
+    if (issue.code !== 'unrecognized_keys') return [{ field: place || 'options', error: issue.message }];
     return issue.keys.map(key => {
       const known = namesAt(shapes[call], issue.path);
       return { field: [...issue.path, key].join('.'), error: 'unknown option', allowed: nearestNames(key, known) };
     });
   });
   const told = fields.map(({ field, error: what, allowed }) => {
-    return `${field}: ${what}${allowed ? ` (did you mean ${allowed.map(name => `"${name}"`).join(', ')}?)` : ''}`;
+    return `${field}: ${what}${allowed?.length ? ` (did you mean ${allowed.map(name => `"${name}"`).join(', ')}?)` : ''}`;
   });
   throw inputError(`${call} got invalid arguments: ${told.join('; ')}.`, {
     next: `Call ${call} again with ${fields.map(({ field }) => `"${field}"`).join(', ')} corrected.`,
@@ -175,17 +183,19 @@ export function checkOptions(call: keyof typeof shapes, given: unknown, named?: 
   });
 }
 
-/** Of several forms, what is wrong with the one that was meant: an object where there is one. */
-function issueText(issue: z.core.$ZodIssue): string {
-  if (issue.code !== 'invalid_union') return issue.message;
-  const meant = issue.errors.flat().filter(({ path }) => path.length > 0);
-  return meant.map(({ path, message: what }) => `${path.join('.')}: ${what}`).join(', ') || issue.message;
+/** Of several forms, what is wrong with the last one, which is the object where there is one. */
+function meant(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const inner = issue.errors.at(-1) ?? [];
+  return inner.flatMap(each => meant({ ...each, path: [...issue.path, ...each.path] }));
 }
 
 /** The options that there are at a place. */
-function namesAt(shape: z.ZodType, [name, ...rest]: readonly PropertyKey[]): string[] {
-  const inner = shape instanceof z.ZodOptional ? shape.unwrap() : shape;
-  if (!(inner instanceof z.ZodObject)) return [];
-  const next: unknown = name === undefined ? undefined : inner.shape[String(name)];
-  return next instanceof z.ZodType ? namesAt(next, rest) : Object.keys(inner.shape);
+function namesAt(shape: unknown, path: readonly PropertyKey[]): string[] {
+  if (shape instanceof z.ZodOptional) return namesAt(shape.unwrap(), path);
+  if (shape instanceof z.ZodUnion) return shape.options.flatMap(option => namesAt(option, path));
+  const [name, ...rest] = path;
+  if (shape instanceof z.ZodArray && name !== undefined) return namesAt(shape.element, rest);
+  if (!(shape instanceof z.ZodObject)) return [];
+  return name === undefined ? Object.keys(shape.shape) : namesAt(shape.shape[String(name)], rest);
 }

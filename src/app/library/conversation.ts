@@ -98,11 +98,12 @@ export interface SendParts {
   system: { base?: string; projectMarker?: string };
 }
 
-/** Sends one request; `conversation` is the same for all that belong together. */
+/** Sends one request; `conversation` is the same for all that belong together. `own`: what a conversation was given for it. */
 export type SendIn = (
   conversation: string,
   request: SendRequest,
   onEvent?: (event: AgentEvent) => void,
+  own?: unknown,
 ) => Promise<SendResult>;
 
 const owner = 'local';
@@ -118,8 +119,9 @@ const defaultBase = [
 const patching = new Set(['apply_patch', 'write_file']);
 
 export function createSend(parts: SendParts, defaults: () => SendDefaults): SendIn {
-  return async (conversation, given, onEvent) => {
+  return async (conversation, given, onEvent, own) => {
     try {
+      if (own !== undefined) checkOptions('conversation.send', own);
       checkOptions('send', given);
       const request = withDefaults(defaults(), given);
       const { onChunk, stream = true, params = {} } = request;
@@ -260,9 +262,7 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
   ): Promise<SendResult> {
     const began = age;
     const own = typeof request === 'string' ? { message: request } : request;
-    checkOptions('conversation.send', own);
-    const wanted = withDefaults(defaults, own);
-    const result = await send(id, { ...wanted, history: turns }, onEvent);
+    const result = await send(id, { ...withDefaults(defaults, own), history: turns }, onEvent, own);
     if (began === age) {
       turns = [...turns, ...result.turns];
       usage = addUsage(usage, result.usage);

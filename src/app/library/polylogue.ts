@@ -132,13 +132,13 @@ export interface Polylogue {
 export async function createPolylogue(options: PolylogueOptions = {}): Promise<Polylogue> {
   checkNode(process.versions.node);
   checkOptions('createPolylogue', options);
-  checkSettings(options.settings);
   const environment = { ...systemEnvironment(), writeError: (line: string) => options.log?.(line.trimEnd()) };
   const cwd = options.root ?? environment.cwd;
   const env = { ...(options.env ?? process.env), ...placesOf(options), ...options.settings };
   const { homeDir, platform } = environment;
   const sources = { env, argvFlags: {}, homeDir, platform, cwd, readFile: readIfPresent };
   const { config, extensions } = await loadAppConfig(sources, options);
+  checkSettings(options.settings ?? {}, [...config.variables]);
   await useProxy(config.values.app, process.env.NODE_EXTRA_CA_CERTS);
   // A program calls tools by name: none costs it anything by being offered. What the operator switched off stays so.
   const withAllTools = withValues(config, { profile: 'full' });
@@ -173,12 +173,12 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
   const system = { ...(base !== undefined && { base }), ...(projectMarker !== undefined && { projectMarker }) };
   const parts = { converse: product.converse, emitter, tally, root: product.root, system };
   const plainSend = createSend(parts, () => defaults);
-  const send: typeof plainSend = async (conversation, request, onEvent) => {
+  const send: typeof plainSend = async (conversation, request, ...more) => {
     if (over.signal.aborted) throw closed();
     // What is no request, or no signal, is refused there.
     const own = isRecord(request) ? request.signal : undefined;
     const isSound = isRecord(request) && (own === undefined || own instanceof AbortSignal);
-    return plainSend(conversation, isSound ? { ...request, signal: joined(over.signal, own) } : request, onEvent);
+    return plainSend(conversation, isSound ? { ...request, signal: joined(over.signal, own) } : request, ...more);
   };
   const callTool = async (name: string, args: Record<string, unknown>, options: CallToolOptions = {}) => {
     const principal = { owner: 'local', root: product.root, client: 'library' };

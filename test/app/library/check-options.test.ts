@@ -69,7 +69,12 @@ it.each(taken)('$call knows every member of $type, and refuses each with a slip 
 it.each([
   ['tools.0', 'send', { message: 'x', tools: [{ ...tool, inputShema: {} }] }],
   ['the same name', 'send', { message: 'x', tools: [tool, tool] }],
-  ['the same name', 'send', { message: 'x', tools: ['read_file', 'read_file'] }],
+  ['the same name', 'send', { message: 'x', tools: [{ ...tool, name: 'read_file' }, 'read_file'] }],
+  [
+    'tools.0.aproval: unknown option (did you mean "approval"',
+    'send',
+    { message: 'x', tools: [{ ...tool, aproval: run }] },
+  ],
   [
     'history.0.parts.0.text',
     'send',
@@ -87,10 +92,26 @@ it.each([
   expect(refusal(() => checkOptions(call, given, named && { ...named }))).toContain(told);
 });
 
+it.each<[what: string, given: object]>([
+  ['tools with members of their own', { tools: [{ ...tool, db: {}, pool: {} }] }],
+  ['tools of Polylogue by two of their names', { tools: ['reads', 'read_file', 'read_file'] }],
+])('takes %s', (_what, given) => {
+  expect(refusal(() => checkOptions('send', { message: 'x', ...given }))).toBe('accepted');
+});
+
 it('takes settings by their names, and those of programs, but no misspelled ones', () => {
-  expect(refusal(() => checkSettings({ OPENAI_API_KEY: 'x', LOG_LEVEL: 'debug', MY_TOKEN: 'x' }))).toBe('accepted');
-  expect(refusal(() => checkSettings({ OPENAI_API_KEYY: 'x' }))).toContain('did you mean "OPENAI_API_KEY"');
-  expect(refusal(() => checkSettings({ default_model: 'x' }))).toContain('did you mean "DEFAULT_MODEL"');
+  const check = (settings: Record<string, string>, more: string[] = []) =>
+    refusal(() => checkSettings(settings, ['OPENAI_API_KEY', 'GLM_API_KEY', 'LOG_LEVEL', 'DEFAULT_MODEL', ...more]));
+  expect(check({ OPENAI_API_KEY: 'x', LOG_LEVEL: 'debug', MY_TOKEN: 'x', VLLM_API_KEY: 'x' })).toBe('accepted');
+  expect(check({ LLM_API_KEY: 'x' })).toContain('did you mean "GLM_API_KEY"');
+  expect(check({ LLM_API_KEY: 'x' }, ['LLM_API_KEY'])).toBe('accepted');
+  expect(check({ OPENAI_API_KEYY: 'x' })).toContain('did you mean "OPENAI_API_KEY"');
+  expect(check({ default_model: 'x' })).toContain('did you mean "DEFAULT_MODEL"');
+});
+
+it('takes hits of a search with members of their own', () => {
+  const hit = { source: 'a.md', text: 'A', score: 0.9 };
+  expect(checkAnswer.retrieve([hit, 'B'])).toEqual([{ source: 'a.md', text: 'A' }, 'B']);
 });
 
 it.each([

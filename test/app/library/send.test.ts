@@ -83,6 +83,10 @@ describe('send', () => {
     const failed = await polylogue.send({ message: ' ', onError: error => told.push(error) }).catch(error => error);
     expect(isAppError(failed) && failed.details).toMatchObject({ code: 'MISSING_PARAMETER' });
     expect(told).toEqual([failed, failed]);
+    const wrong = polylogue.createConversation().send({ message: 5 } as never);
+    const refused = await wrong.catch(error => error);
+    expect(refused.message).toContain('conversation.send got invalid arguments: message');
+    expect(told.at(-1)).toBe(refused);
     await expect(polylogue.send({ message: 'x', baseDir: '/etc' })).rejects.toMatchObject({ kind: 'security' });
     await expect(polylogue.send({ message: 'x', model: 'nobody-has-this' })).rejects.toMatchObject({
       details: { code: 'MODEL_NOT_FOUND' },

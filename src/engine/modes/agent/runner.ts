@@ -10,7 +10,6 @@ import type { Candidate, Candidates } from '../../../core/model.ts';
 import type { Random, SharedState } from '../../../core/ports.ts';
 import { printablePath } from '../../../core/text.ts';
 import type { UserQuestion } from '../../../core/tool-host.ts';
-import type { AskModel } from '../../../models/ask-model.ts';
 import { callLimit } from '../../../models/budget.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
 import type { Meter } from '../../../models/spend-meter.ts';
@@ -45,7 +44,7 @@ export interface RunnerParts
   extends Omit<LocalToolServices, 'reqId' | 'scope' | 'earlierScopes' | 'tool' | 'owner' | 'root'>,
     Pick<CallServices, 'threads' | 'askModel' | 'route'> {
   state: SharedState;
-  meter: Pick<Meter, 'begin'>;
+  meter: Pick<Meter, 'begin' | 'spent'>;
   random: Random;
   policy: ApprovalPolicy;
   /** US dollars for one call; absent: no limit. */
@@ -252,11 +251,6 @@ async function perform(
   const waiting = waitingRuns.serversOf(run.id);
   const servers = waiting ?? (await openServers({ ...parts, root, warn, signal }));
   let isOurs = !waiting;
-  const ask: AskModel = async question => {
-    const answer = await parts.askModel(question);
-    run.spentUsd += answer.costUsd ?? 0;
-    return answer;
-  };
   const later = async (question: UserQuestion) => {
     if (request.ask) return request.ask(question);
     return request.answers && gate.asked <= maxQuestions ? 'later' : undefined;
@@ -268,8 +262,8 @@ async function perform(
     isOurs = true;
     const result = await runUntilStopped(
       {
-        ...{ ask, clock: parts.clock, emit: parts.emit, mask, refresh },
-        triage: createTriage(parts, ask, toolServices, owner),
+        ...{ ask: parts.askModel, clock: parts.clock, emit: parts.emit, mask, refresh },
+        triage: createTriage(parts, parts.askModel, toolServices, owner),
       },
       {
         ...promptOf(gathered),
@@ -306,7 +300,9 @@ async function perform(
     const { reqId: _1, request: _2, signal: _3, progress: _4, startedAt: _5, tool: _6, thread: _7, ...rest } = latest();
     const { plan: _8, messages: _9, blobs: _10, compaction: _11, ...kept } = rest;
     const call = { ...kept, turn: pending.turn };
-    const { stopped } = result;
+    run.spentUsd += parts.meter.spent(reqId);
+    // Those of lent tools too.
+    const stopped = { ...result.stopped, attempts: [...services.attempts(reqId)] };
     const stored = { run, call, sent: pending.sent, tools: names, watched: refresh.watched(), stopped };
     await waitingRuns.keep({ id: run.id, owner, thread: thread.id }, stored, gate.open, servers);
     isOurs = false;

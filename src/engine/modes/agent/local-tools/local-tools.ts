@@ -48,8 +48,12 @@ export function lentTools(
       ...(mode.kind !== 'action' && { ms: askingMs }),
       // What is thrown is told to the model.
       check: args => ({ args: parseArguments(tool, schema, args).args }),
-      run: async (args, { signal }) =>
-        JSON.stringify(await call(tool, args, { principal, signal, reqId: requestId(reqId) })),
+      async run(args, { signal }) {
+        const document = await call(tool, args, { principal, signal, reqId: requestId(reqId) });
+        // What its caller could go on with is for others than a model that can't.
+        const { continuation_offer: _1, metadata: _2, ...told } = document;
+        return JSON.stringify(told);
+      },
     };
   });
 }
