@@ -45,6 +45,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
     admit: () => undefined,
     maxBodyBytes: 33_554_432,
     stallMs: 30_000,
+    requestMs: 600_000,
     onError: error => errors.push(error),
     ceilings: { quick: 90_000, files: 300_000, reasoning: 1_200_000 },
     kindOf: async () => 'quick',

@@ -38,7 +38,7 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
   return {
     /** Counts something that has to end before the gate is empty; the result ends it. */
     hold,
-    reserve: capacity.reserve,
+    reserveInput: capacity.reserveInput,
     /** Aborted when the calls that still run are ended, with the error for their callers. */
     ended: end.signal,
     isShut: () => shut,

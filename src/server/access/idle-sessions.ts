@@ -79,7 +79,6 @@ export function createIdleSessions<Session>(
     count: () => entries.size,
     /** What is counted as sessions are has as many places. */
     limits: { perCaller, inAll: max },
-    has: (key: string, caller: string) => entries.get(key)?.caller === caller,
     /** Undefined: there is none. Somebody else's session is as unknown as one that never was. */
     use(key: string, caller: string) {
       const entry = entries.get(key);

@@ -2,7 +2,7 @@ import { getHeapStatistics } from 'node:v8';
 import { remember } from '../../core/concurrency.ts';
 import { abortError, limitError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { type Refusal, refusalFor } from './caller.ts';
+import { type Caller, type Refusal, refusalFor } from './caller.ts';
 
 export interface CapacityRules {
   /** Calls of one caller that run at the same time. */
@@ -24,8 +24,11 @@ const copies = 8;
 /** A caller gets at most so many times what he leaves to others: two thirds alone, and equal shares beside others. */
 const shareOfRest = 2;
 
-/** A client has always room for so many bytes that are not a call yet: they may be what ends one. */
+/** A client has always room for so many bytes that are not a call yet, and each of his messages mostly: they may be what ends one. */
 const alwaysBytes = 65_536;
+
+/** What all strangers together may send at the same time. */
+const strangerBytes = 64 * 65_536;
 
 /** What Node counts to its heap for values that are young, and what the program itself takes of it. */
 const ownBytes = 256 * 1_048_576;
@@ -73,6 +76,32 @@ function createPlaces() {
   };
 }
 
+/** Memory by the names of those who hold it. `always`: bytes that each has beyond his share. */
+function createShares(limit: number, always: number) {
+  const held = createPlaces();
+  /**
+   * For one call of a client, or a message while it comes. `more` throws OVER_CAPACITY where the memory does not bear so many more bytes
+   * beside what others hold; one that is alone is always let in, for it would never find more room.
+   */
+  return (name: string) => {
+    let own = 0;
+    return {
+      more(size: number): void {
+        const rest = limit - held.inAll();
+        const isSmall = own + size <= always && rest > limit / 6;
+        if (held.inAll() > own && !isSmall && held.of(name) + size > Math.max(always, shareOfRest * rest))
+          throw overCapacity('its memory bears no more of this client now');
+        own += size;
+        held.add(name, size);
+      },
+      release(): void {
+        held.add(name, -own);
+        own = 0;
+      },
+    };
+  };
+}
+
 /** Calls that begin in one turn of the event loop: what earlier ones wait for has its turn before more begin. */
 const startsPerTurn = 4;
 
@@ -80,9 +109,10 @@ const startsPerTurn = 4;
  * Turns, first for the caller with the fewest calls that run, then in the order in which calls came. Many calls at once begin only
  * as fast as the processor works them off, so that the first ones wait for their models while others begin.
  */
-export function createCapacity({ perCaller, inAll, queued, bytes: limit }: CapacityRules) {
+export function createCapacity({ perCaller, inAll, queued, bytes = Infinity }: CapacityRules) {
   const running = createPlaces();
-  const held = createPlaces();
+  const reserve = createShares(bytes, alwaysBytes);
+  const reserveForStranger = createShares(strangerBytes, 0);
   const line: { caller: string; begin(): void }[] = [];
   let begun = 0;
   const isFree = (caller: string) => running.inAll() < inAll && running.of(caller) < perCaller;
@@ -129,29 +159,11 @@ export function createCapacity({ perCaller, inAll, queued, bytes: limit }: Capac
     });
   }
 
-  /**
-   * For one call of a client, or a message while it comes. `more` throws OVER_CAPACITY where the memory does not bear so many more bytes
-   * beside what others hold; one that is alone is always let in, for it would never find more room.
-   */
-  function reserve(name: string) {
-    let own = 0;
-    return {
-      more(size: number): void {
-        const rest = (limit ?? Number.POSITIVE_INFINITY) - held.inAll();
-        if (held.inAll() > own && held.of(name) + size > Math.max(alwaysBytes, shareOfRest * rest))
-          throw overCapacity('its memory bears no more of this client now');
-        own += size;
-        held.add(name, size);
-      },
-      release(): void {
-        held.add(name, -own);
-        own = 0;
-      },
-    };
-  }
-
   return {
     reserve,
+    /** For what comes from somebody, whichever of his connections it comes by; of those who are not known yet, the address counts. */
+    reserveInput: (caller: Caller | undefined, address = '') =>
+      caller ? reserve(`input of ${caller.name}`) : reserveForStranger(address),
     running: running.inAll,
     waiting: () => line.length,
     /** What may run at the same time in all. */

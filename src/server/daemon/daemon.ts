@@ -80,7 +80,7 @@ export async function openDaemon(options: DaemonOptions) {
   checkBind({ host: bind.host, tokens: tokens.count() });
   const gate = createGate(createCapacity(options.capacity), clock);
   const patience = { ...usualPatience, ...options.patience };
-  const services = servicesOf(options, gate, patience.stallMs);
+  const services = servicesOf(options, gate, patience);
   const sessions = createSessions(options.sessions, clock);
   const routes = options.routes.map(make => make(services));
   const upgrades = options.upgrades.map(make => make(services));
@@ -90,9 +90,6 @@ export async function openDaemon(options: DaemonOptions) {
   const parts: RouterParts = {
     ...services,
     checkAddress: ({ headersDistinct }) => checkOrigin(headersDistinct),
-    clientOf({ name }, { headers: { 'mcp-session-id': id } }) {
-      return typeof id === 'string' && sessions.has(id, name) ? `session ${id}` : name;
-    },
     cors: createCors(options.origins),
     mcp: mcp.handle,
     tool: createToolApi(services),
@@ -160,13 +157,17 @@ export async function openDaemon(options: DaemonOptions) {
   };
 }
 
-function servicesOf(options: DaemonOptions, gate: RouteServices['gate'], stallMs: number): RouteServices {
+function servicesOf(
+  options: DaemonOptions,
+  gate: RouteServices['gate'],
+  patience: typeof usualPatience,
+): RouteServices {
   const { version, clock, random, tokens, maxBodyBytes, onError } = options;
   const checkRate = createRates(options.rates, clock);
   const identify = createIdentify(tokens, clock);
   const productOf = followTokens(tokens, options.productOf);
   const admit: RouteServices['admit'] = (caller, count) => checkRate(caller.name, count);
-  return { version, clock, random, tokens, identify, gate, productOf, admit, maxBodyBytes, stallMs, onError };
+  return { ...patience, version, clock, random, tokens, identify, gate, productOf, admit, maxBodyBytes, onError };
 }
 
 /** Ends answers that are under way, in the midst of whatever they say, once whose they are has another token or none. */

@@ -90,8 +90,6 @@ export interface RouterParts
   checkAddress(incoming: IncomingMessage): Refusal | undefined;
   mcp(guarded: GuardedRequest): Promise<Exchange>;
   tool(guarded: GuardedRequest, name: string | undefined): Promise<Exchange>;
-  /** Names whose share of the memory the body of a request takes. */
-  clientOf(caller: Caller, incoming: IncomingMessage): string;
   /** Answers browsers that ask whether a page may call. */
   cors: Cors;
   routes: readonly Route[];
@@ -206,8 +204,7 @@ export function createRouter(parts: RouterParts): Router {
 }
 
 function bodyOf(parts: RouterParts, { incoming, outgoing }: Call, caller: Caller | undefined, limit: number) {
-  const client = caller ? parts.clientOf(caller, incoming) : incoming.socket.remoteAddress;
-  const memory = parts.gate.reserve(`body of ${client}`);
+  const memory = parts.gate.reserveInput(caller, incoming.socket.remoteAddress);
   return readBody(incoming, outgoing, limit, { clock: parts.clock, memory });
 }
 

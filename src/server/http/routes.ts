@@ -73,6 +73,8 @@ export interface RouteServices {
   maxBodyBytes: number;
   /** Milliseconds without one byte taken, after which a client is sent away. */
   stallMs: number;
+  /** Milliseconds for all of a body or message. */
+  requestMs: number;
   onError(error: Error): void;
 }
 

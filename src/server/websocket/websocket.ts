@@ -4,11 +4,9 @@ import type { Transport } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { asError, isAppError } from '../../core/errors.ts';
-import type { Clock } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, refuseUpgrade } from '../access/caller.ts';
 import { createIdleSessions } from '../access/idle-sessions.ts';
-import type { Memory } from '../access/limits.ts';
 import { watchPace } from '../http/requests.ts';
 import { rootOf } from '../http/router.ts';
 import { type CallerProduct, mcpOptionsOf, type RouteServices, type UpgradeRequest } from '../http/routes.ts';
@@ -103,8 +101,7 @@ export function openWebSockets(options: WebSocketOptions) {
         const live = openLiveSocket(upgraded, { ...rules, maxBytes: rules.maxBuffered, stallMs }, { clock, onError });
         const entry = { live, caller, address: incoming.socket.remoteAddress ?? '' };
         open.add(entry);
-        const memory = options.gate.reserve(`frames of ${options.random.uuid()}`);
-        watchMessages(upgraded, socket, { clock, memory, refuse: live.refuse });
+        watchMessages(options, upgraded, socket, entry);
         if (product && caller) speakMcp(options, live, caller, product, incoming);
         else speakFrames(entry, socket, incoming);
       });
@@ -202,22 +199,39 @@ function webSocketServer(maxPayload: number): WebSocketServer {
   );
 }
 
-interface MessageWatch extends Pick<LiveSocket, 'refuse'> {
-  clock: Pick<Clock, 'after'>;
-  memory: Memory;
-}
-
 /** Refuses a message that comes slower than a body may, whatever pings come between its parts, or that the memory does not bear. */
-function watchMessages(upgraded: WebSocket, socket: Duplex, { clock, memory, refuse }: MessageWatch): void {
+function watchMessages(
+  { clock, gate, requestMs }: RouteServices,
+  upgraded: WebSocket,
+  socket: Duplex,
+  entry: OpenSocket,
+): void {
   let begun = 0;
-  let watch: ReturnType<typeof watchPace> | undefined;
-  const onSlow = () => refuse(1008, 'the message comes slower than 1,024 bytes a second');
+  let stop: (() => void) | undefined;
+  let came = (_bytes: number) => {};
+  const { refuse } = entry.live;
+
+  function begin(): void {
+    const memory = gate.reserveInput(entry.caller, entry.address);
+    const late = (how: string) => () => refuse(1008, `the message ${how}`);
+    const pace = watchPace(clock, late('comes slower than 1,024 bytes a second'), () => socket.isPaused());
+    const stopLate = clock.after(requestMs, late('takes too long'));
+    stop = () => {
+      memory.release();
+      pace.stop();
+      stopLate();
+    };
+    came = bytes => {
+      pace.came(bytes);
+      memory.more(bytes);
+    };
+  }
+
   const ended = (bytes: number) => {
     begun = Math.max(0, begun - bytes);
     if (begun > 0) return;
-    memory.release();
-    watch?.stop();
-    watch = undefined;
+    stop?.();
+    stop = undefined;
   };
   const onControl = (data: Buffer) => ended(controlBytes + data.length);
   // Before the call in it begins, which takes its own part of the memory.
@@ -229,10 +243,9 @@ function watchMessages(upgraded: WebSocket, socket: Duplex, { clock, memory, ref
   // Before the messages in it are told.
   socket.prependListener('data', (chunk: Buffer) => {
     begun += chunk.length;
-    watch ??= watchPace(clock, onSlow, () => socket.isPaused());
-    watch.came(chunk.length);
+    if (!stop) begin();
     try {
-      memory.more(chunk.length);
+      came(chunk.length);
     } catch (error) {
       refuse(1013, asError(error).message);
     }

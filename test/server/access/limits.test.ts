@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { operator } from '../../../src/server/access/caller.ts';
 import { createCapacity, createRates } from '../../../src/server/access/limits.ts';
 import { readJson } from '../../../src/server/mcp/lines.ts';
 
@@ -157,6 +158,30 @@ describe('capacity', () => {
     expect(() => one.more(10_000)).toThrow(expect.objectContaining(busy));
     for (const each of [one, another, other]) each.release();
     (await capacity.enter('d', never, 9_000_000))();
+  });
+
+  test('gives strangers a little memory of their own, in equal shares by address, and takes none of it from who is known', async () => {
+    const capacity = createCapacity({ perCaller: 9, inAll: 9, queued: 9, bytes: 3_000_000 });
+    const send = (address: string) => {
+      try {
+        capacity.reserveInput(undefined, address).more(65_536);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    const taken = Array.from({ length: 100 }, () => send('1')).filter(Boolean).length;
+    expect(taken).toBe(43);
+    expect(send('2')).toBe(true);
+    for (let address = 3; address < 1_000; address += 1) send(`${address}`);
+    expect(send('other')).toBe(false);
+    (await capacity.enter('known', never, 200_000))();
+    const known = { ...operator, name: 'known' };
+    capacity.reserveInput(known).more(1_990_000);
+    expect(() => capacity.reserveInput(known).more(100_000)).toThrow(/busy/);
+    // What is small comes through, and what others have is left to them.
+    capacity.reserveInput(known).more(1_000);
+    capacity.reserveInput({ ...operator, name: 'other' }).more(1_000_000);
   });
 
   test('counts right after 10,000 refused calls', async () => {

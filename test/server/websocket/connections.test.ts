@@ -126,6 +126,38 @@ describe('a connection', () => {
     expect((await third.result('1')).error).toBeUndefined();
   });
 
+  it('holds no more with others of its token than one may, so that the call of another token is served', async () => {
+    const tokens = { 'token-of-ann': 'ann', 'token-of-bob': 'bob' };
+    door = await startWsDoor({ host: scriptedHost(), root: '/tmp', tokens, capacity: { bytes: 3_000_000 } });
+    const codes: unknown[] = [];
+    const part = `{"op":"call_tool","arguments":{"x":"${'x'.repeat(600_000)}`;
+    for (let n = 0; n < 8; n += 1) {
+      const client = await helloFrames(door.url, { token: 'token-of-ann' });
+      client.socket.send(part, { fin: false });
+      client.socket.ping();
+      codes.push(await Promise.race([once(client.socket, 'pong').then(() => 'open'), client.closed]));
+    }
+    expect(codes).toEqual([
+      ...Array(3).fill('open'),
+      ...Array(5).fill(expect.objectContaining({ code: 1013, reason: expect.stringContaining('busy') })),
+    ]);
+    const other = await helloFrames(door.url, { token: 'token-of-bob' });
+    other.call('1', 'echo', { x: 'x'.repeat(10_000) });
+    expect((await other.result('1')).error).toBeUndefined();
+  });
+
+  it('is closed with 1008 when one message takes too long, however fast it comes', async () => {
+    door = await startWsDoor({ host: scriptedHost(), root: '/tmp', options: { requestMs: 300 } });
+    const client = await helloFrames(door.url);
+    client.socket.send('{', { fin: false });
+    const more = setInterval(() => client.socket.send(' '.repeat(5_000), { fin: false }), 50);
+    try {
+      expect(await client.closed).toEqual({ code: 1008, reason: 'the message takes too long' });
+    } finally {
+      clearInterval(more);
+    }
+  });
+
   it('is closed with 1001 when the server goes away, after what waits for it', async () => {
     door = await startWsDoor({ host: large(2_000_000), root: '/tmp' });
     const client = await helloFrames(door.url);
