@@ -35,7 +35,7 @@ const instead: readonly (readonly [RegExp, string])[] = [
   [/--host 0\.0\.0\.0/, '--host 127.0.0.1'],
   [
     /^.*polylogue serve.*$/,
-    '($& --port 0 2>&1 || echo "ended: $?") >log & until grep -qE "listening|ended" log; do sleep 0.05; done; cat log; pkill -TERM -P $! || true; wait $!; ! grep ended log',
+    'rm -f log; $& --port 0 >log 2>&1 & until grep -qs listening log || ! kill -0 $!; do sleep 0.05; done; cat log; kill $!; wait $!',
   ],
   // Nobody answers there.
   [/--url \S+$/, '--url http://127.0.0.1:9'],

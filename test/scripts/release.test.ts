@@ -42,7 +42,8 @@ beforeAll(async () => {
   await run('git', 'commit', '-qam', 'feat: a change');
   before = await state();
   printed = await release(version, '--dry-run');
-});
+  // A whole build, and what npm packs of it.
+}, 400_000);
 afterAll(() => clone.dispose());
 
 describe('a dry run of a release', () => {
