@@ -205,7 +205,7 @@ const packages: StructureRules['packages'] = {
   '@modelcontextprotocol/client': ['engine/modes/agent/mcp-servers.ts'],
   '@modelcontextprotocol/server': ['server/mcp', 'server/mcp-http', 'server/websocket'],
   ws: ['server/proxy', 'server/websocket'],
-  execa: ['workspace/process-tree.ts'],
+  execa: ['workspace/git/run-git.ts', 'workspace/process-tree.ts'],
   jsonrepair: ['calls/reply.ts'],
   ignore: ['workspace/ignore-rules.ts'],
   diff: ['workspace/diff.ts', 'workspace/git'],

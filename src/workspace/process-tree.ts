@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Clock } from '../core/ports.ts';
-import { findProgram, isWindows, type ProgramSearch } from './programs.ts';
 
 /** A running program and all that it started. */
 export interface ProcessFamily {
@@ -118,15 +117,6 @@ export async function runTree(run: TreeRun): Promise<TreeEnd> {
     signal: result.signal,
     ...(pid === undefined && { failure: result.originalMessage ?? 'the system did not start it' }),
   };
-}
-
-/** Ends a program at once with the process group that it leads, and on Windows, which has no groups, with all that it started. */
-export async function killGroup(pid: number | undefined, search: ProgramSearch): Promise<void> {
-  if (pid === undefined) return;
-  if (!isWindows(search)) return signal(-pid, 'SIGKILL');
-  const file = await findProgram('taskkill', search);
-  // It may have ended by itself.
-  if (file !== undefined) await promisify(execFile)(file, ['/pid', String(pid), '/T', '/F']).catch(() => undefined);
 }
 
 /**

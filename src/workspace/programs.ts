@@ -104,7 +104,7 @@ function repositoryAround(project: string, home: string | undefined): string {
   return top;
 }
 
-export const isWindows = ({ platform = process.platform }: ProgramSearch): boolean => platform === 'win32';
+const isWindows = ({ platform = process.platform }: ProgramSearch): boolean => platform === 'win32';
 
 const pathDelimiter = (search: ProgramSearch): string => (isWindows(search) ? ';' : ':');
 

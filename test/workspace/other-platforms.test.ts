@@ -1,8 +1,6 @@
-import { chmod, readFile } from 'node:fs/promises';
 import { win32 } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isIn, leadsAway, parsePathReference, slashedFrom } from '../../src/workspace/paths.ts';
-import { killGroup } from '../../src/workspace/process-tree.ts';
 import { findProgram, variablesFor } from '../../src/workspace/programs.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
@@ -67,13 +65,8 @@ describe('a path of Windows', () => {
 describe('a program on Windows', () => {
   let place: TempProject;
   beforeAll(async () => {
-    const files = ['npm', 'npm.cmd', 'tool.ps1', 'plain', 'python3.12.exe', 'taskkill.exe'];
-    place = await tempProject(
-      Object.fromEntries(
-        files.map(name => [`bin/${name}`, '#!/bin/sh\nfor word; do echo "$word"; done > "$0.told"\n']),
-      ),
-    );
-    await chmod(place.path('bin/taskkill.exe'), 0o755);
+    const files = ['npm', 'npm.cmd', 'tool.ps1', 'plain', 'python3.12.exe'];
+    place = await tempProject(Object.fromEntries(files.map(name => [`bin/${name}`, ''])));
   });
   afterAll(() => place.dispose());
   const search = () => ({
@@ -98,11 +91,5 @@ describe('a program on Windows', () => {
   it('gets the variables that the system writes in other cases, and no keys', () => {
     const env = { Path: 'C:\\bin', SystemRoot: 'C:\\Windows', ComSpec: 'cmd', LOCALAPPDATA: 'C:\\l', LC_ALL: 'C' };
     expect(variablesFor({ ...env, OPENAI_API_KEY: 'sk', Unset: undefined }, ['LC_*'])).toEqual(env);
-  });
-
-  it('is ended with all that it started, by taskkill', async () => {
-    await killGroup(4711, search());
-    expect(await readFile(place.path('bin/taskkill.exe.told'), 'utf8')).toBe('/pid\n4711\n/T\n/F\n');
-    await killGroup(4711, { ...search(), env: { Path: '' } });
   });
 });

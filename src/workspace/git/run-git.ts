@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process';
-import { type AppError, abortError, configError, limitError, throwIfAborted } from '../../core/errors.ts';
+import { type AppError, abortError, asError, configError, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { killGroup } from '../process-tree.ts';
-import { isWindows, programNamed, variablesFor } from '../programs.ts';
+import { programNamed, variablesFor } from '../programs.ts';
 import type { Sandbox } from '../sandbox.ts';
 
 /** A repository whose data and files are all inside the roots. */
@@ -65,8 +63,8 @@ const harmless: readonly (readonly [string, string])[] = [
 ];
 
 /**
- * Runs git on one repository: without a shell, in a process group of its own that ends with the time limit
- * or the call. Where the repository and its files are is said outright, so that none of its settings can point elsewhere.
+ * Runs git on one repository: without a shell, and ended with all that it started at the time limit
+ * or with the call. Where the repository and its files are is said outright, so that none of its settings can point elsewhere.
  */
 export async function runGit(options: GitProcessOptions, command: GitCommand): Promise<GitOutput> {
   throwIfAborted(command.signal);
@@ -74,53 +72,32 @@ export async function runGit(options: GitProcessOptions, command: GitCommand): P
   const search = { env: options.childEnv, projects: [...options.sandbox.roots, place.top] };
   const { file, path } = await programNamed('git', search);
   const env = { ...environment(options.childEnv, command), PATH: path };
-  return new Promise((resolve, reject) => {
-    const child = spawn(file, ['--no-pager', '--literal-pathspecs', ...args], {
-      cwd: place.top,
-      env,
-      stdio: ['pipe', 'pipe', 'pipe'],
-      // Leads a group of its own; Windows has none, and would open a window for it.
-      detached: !isWindows(search),
-      windowsHide: true,
-    });
-    // It may end without reading all of it; its exit code says why.
-    child.stdin.on('error', () => {});
-    child.stdin.end(command.input ?? '');
-    const out: Buffer[] = [];
-    let bytes = 0;
-    let stderr = '';
-    let ending: 'full' | 'late' | 'cancelled' | undefined;
-    const end = (why: NonNullable<typeof ending>) => {
-      ending ??= why;
-      void killGroup(child.pid, search);
-    };
-    const stopTimer = options.clock.after(timeoutMs, () => end('late'));
-    const onAbort = () => end('cancelled');
-    command.signal?.addEventListener('abort', onAbort, { once: true });
-    const clean = () => {
-      stopTimer();
-      command.signal?.removeEventListener('abort', onAbort);
-    };
-    child.stdout.on('data', (chunk: Buffer) => {
-      out.push(chunk.subarray(0, Math.max(0, maxBytes - bytes)));
-      bytes += chunk.length;
-      if (bytes > maxBytes) end('full');
-    });
-    child.stderr.on('data', (chunk: Buffer) => {
-      if (stderr.length < errorChars) stderr += chunk.toString('utf8');
-    });
-    child.on('error', error => {
-      clean();
-      reject(cannotRun(error));
-    });
-    child.on('close', exitCode => {
-      clean();
-      if (ending === 'cancelled') return reject(abortError(command.signal));
-      if (ending === 'late') return reject(tooSlow(place));
-      const stdout = Buffer.concat(out).toString('utf8');
-      resolve({ exitCode: exitCode ?? 1, stdout, stderr: stderr.slice(0, errorChars), complete: ending !== 'full' });
-    });
+  const { execa } = await import('execa');
+  const ended = await execa(file, ['--no-pager', '--literal-pathspecs', ...args], {
+    cwd: place.top,
+    env,
+    extendEnv: false,
+    input: command.input ?? '',
+    encoding: 'buffer',
+    stripFinalNewline: false,
+    maxBuffer: { stdout: maxBytes, stderr: megabyte },
+    timeout: timeoutMs,
+    cancelSignal: command.signal,
+    killDescendants: true,
+    killSignal: 'SIGKILL',
+    reject: false,
+    windowsHide: true,
   });
+  const { exitCode, signal, isMaxBuffer } = ended;
+  if (ended.isCanceled) throw abortError(command.signal);
+  if (ended.timedOut) throw tooSlow(place);
+  if (exitCode === undefined && signal === undefined) throw cannotRun(ended.cause);
+  return {
+    exitCode: exitCode ?? 1,
+    stdout: Buffer.from(ended.stdout).toString('utf8'),
+    stderr: Buffer.from(ended.stderr).toString('utf8').slice(0, errorChars),
+    complete: !isMaxBuffer,
+  };
 }
 
 function environment(own: GitProcessOptions['childEnv'], { place, settings = [] }: GitCommand): Record<string, string> {
@@ -147,10 +124,10 @@ function environment(own: GitProcessOptions['childEnv'], { place, settings = [] 
   };
 }
 
-const cannotRun = (error: Error): AppError =>
-  configError(`git cannot be started (${error.message}).`, {
+const cannotRun = (cause: unknown): AppError =>
+  configError(`git cannot be started (${asError(cause).message}).`, {
     next: 'Install git 2.31 or newer and make sure that the server finds it on its PATH.',
-    cause: error,
+    cause,
   });
 
 const tooSlow = (place: RepositoryPlace): AppError =>
