@@ -33,7 +33,7 @@ export function createQueue() {
   const last = new Map<string, Promise<void>>();
   return {
     /** Resolves when it is this caller's turn; the result ends the turn. Rejects when the signal is aborted while waiting. */
-    async enter(key: string, signal: AbortSignal, onWait?: () => void) {
+    async enter(key: string, signal?: AbortSignal, onWait?: () => void) {
       throwIfAborted(signal);
       const before = last.get(key);
       const { promise: turn, resolve: end } = Promise.withResolvers<void>();
@@ -46,7 +46,7 @@ export function createQueue() {
       if (before) {
         onWait?.();
         try {
-          await orAbort(before, signal);
+          await (signal ? orAbort(before, signal) : before);
         } catch {
           leave();
           throw abortError(signal);
@@ -60,14 +60,19 @@ export function createQueue() {
 /** The promise, unless the signal comes first; then it rejects at once, whether the promise reacts or not. */
 export async function orAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(signal.reason);
-  if (signal.aborted) onAbort();
-  else signal.addEventListener('abort', onAbort, { once: true });
+  const forget = onAbort(signal, () => reject(signal.reason));
   try {
     return await Promise.race([aborted, promise]);
   } finally {
-    signal.removeEventListener('abort', onAbort);
+    forget();
   }
+}
+
+/** Calls the listener once the signal is aborted, at once where it was before; answers what takes it away again. */
+export function onAbort(signal: AbortSignal | undefined, listener: () => void): () => void {
+  if (signal?.aborted) listener();
+  else signal?.addEventListener('abort', listener, { once: true });
+  return () => signal?.removeEventListener('abort', listener);
 }
 
 /** Waits for `work`, but no longer than `ms`; undefined: it takes longer. */

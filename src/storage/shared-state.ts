@@ -59,7 +59,6 @@ const maxTries = 200;
 export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFact'>, clock: Clock): SharedState {
   // Changes of one process to one key wait here instead of making each other try again.
   const queue = createQueue();
-  const never = new AbortController().signal;
 
   const changed: SharedState['change'] = async (key, ttlMs, change) => {
     for (let tries = 0; tries < maxTries; tries++) {
@@ -80,7 +79,7 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
       return new Map([...found].map(([key, { value }]) => [key, value]));
     },
     async change(key, ttlMs, change) {
-      const leave = await queue.enter(key, never);
+      const leave = await queue.enter(key);
       try {
         return await changed(key, ttlMs, change);
       } finally {

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import { onAbort } from '../core/concurrency.ts';
 import type { Clock } from '../core/ports.ts';
 
 /** A running program and all that it started. */
@@ -99,14 +100,13 @@ export async function runTree(run: TreeRun): Promise<TreeEnd> {
   child.stdin?.on('error', () => undefined).end(input);
   // Its own end, not that of its pipes: the promise of a child waits for those too.
   const ended = Promise.race([new Promise(resolve => child.nodeChildProcess.once('exit', resolve)), child]);
-  if (signal.aborted) stop();
-  else signal.addEventListener('abort', stop, { once: true });
+  const forget = onAbort(signal, stop);
   try {
     await ended;
     await Promise.race([Promise.allSettled([child]), run.clock.sleep(drainMs)]);
     await (stopping ?? sweep());
   } finally {
-    signal.removeEventListener('abort', stop);
+    forget();
     child.stdout.destroy();
     child.stderr.destroy();
   }

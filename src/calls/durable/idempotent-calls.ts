@@ -1,4 +1,4 @@
-import { createQueue } from '../../core/concurrency.ts';
+import { createQueue, onAbort } from '../../core/concurrency.ts';
 import { abortError } from '../../core/errors.ts';
 import type { Sha256 } from '../../core/ids.ts';
 import type { JobReply } from '../../core/job.ts';
@@ -124,7 +124,7 @@ export class IdempotentCalls {
     const asked = { ...sent, fingerprint };
     let seen: LoggedOperation;
     let again: ToolReply | undefined;
-    const leave = await this.#order.enter(fingerprint.key, new AbortController().signal);
+    const leave = await this.#order.enter(fingerprint.key);
     const begun = () => {
       known();
       leave();
@@ -160,19 +160,17 @@ export class IdempotentCalls {
     while (this.#judged.size + starting().length > 0) await Promise.all([...this.#judged, ...starting()]);
     const own = [...this.#own.values()];
     const all = own.flatMap(({ work }) => work ?? []);
-    const interruptAll = () => {
-      for (const work of all) work.interrupt();
-    };
     // What nobody waits for has a grace of its own, from the moment when it was lost.
     const stopTimer = this.#options.clock.after(graceMs, () => {
       for (const work of all) if (work.isAwaited()) work.interrupt();
     });
-    if (hurry?.aborted) interruptAll();
-    hurry?.addEventListener('abort', interruptAll, { once: true });
+    const forget = onAbort(hurry, () => {
+      for (const work of all) work.interrupt();
+    });
     await Promise.all(own.map(({ over }) => over));
     await Promise.all([...this.#notes, this.#noted(this.#log.settle())]);
     stopTimer();
-    hurry?.removeEventListener('abort', interruptAll);
+    forget();
   }
 
   /** The calls of a key, none of which is just about to begin or to end. */

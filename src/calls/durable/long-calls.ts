@@ -1,5 +1,5 @@
-import { withTimeout } from '../../core/concurrency.ts';
-import { abortError, cancelledError, isAppError } from '../../core/errors.ts';
+import { onAbort, withTimeout } from '../../core/concurrency.ts';
+import { abortError, cancelledError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Job } from '../../core/job.ts';
 import { type Clock, type Emit, warnFrom } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
@@ -11,23 +11,16 @@ function createQuestions() {
   const open = new Map<string, { question: UserQuestion; resolve: (answer: UserAnswer) => void }>();
   return {
     /** Resolves with the caller's answer; rejects when the work is ended before. */
-    ask: (question: UserQuestion, signal: AbortSignal) =>
-      new Promise<UserAnswer>((resolve, reject) => {
-        const { key } = question;
-        const onAbort = () => {
-          open.delete(key);
-          reject(abortError(signal));
-        };
-        if (signal.aborted) return onAbort();
-        signal.addEventListener('abort', onAbort, { once: true });
-        open.set(key, {
-          question,
-          resolve(answer) {
-            signal.removeEventListener('abort', onAbort);
-            resolve(answer);
-          },
-        });
-      }),
+    async ask(question: UserQuestion, signal: AbortSignal): Promise<UserAnswer> {
+      throwIfAborted(signal);
+      const { promise, resolve, reject } = Promise.withResolvers<UserAnswer>();
+      open.set(question.key, { question, resolve });
+      const forget = onAbort(signal, () => {
+        open.delete(question.key);
+        reject(abortError(signal));
+      });
+      return promise.finally(forget);
+    },
     pending: (): readonly UserQuestion[] => [...open.values()].map(({ question }) => question),
     answer(key: string, answer: UserAnswer): void {
       const asked = open.get(key);
@@ -174,10 +167,6 @@ export class Execution {
   async join(caller: ToolRequest, signal: AbortSignal): Promise<ToolReply | 'cancelled'> {
     const { gone, cut } = caller.session ?? {};
     const left = Promise.withResolvers<'cancelled'>();
-    const onCancel = () => {
-      if (this.#callers.delete(caller) && !this.isAwaited()) this.#end('cancelled', signal.reason);
-      else left.resolve('cancelled');
-    };
     const onCut = () => {
       if (this.#isHeard() || this.#ending !== undefined) return;
       this.#isLost = true;
@@ -185,27 +174,26 @@ export class Execution {
       // Who sends nothing more may still read: what is written to him tells when he is gone.
       if (![...this.#callers].some(({ session }) => session?.inputEnded?.aborted)) this.#giveGrace();
     };
-    const onGone = () => {
-      if (this.#callers.delete(caller)) onCut();
-    };
     if (this.#isLost) {
       this.#isLost = false;
       this.#stopGrace();
       this.#options.onFound();
     }
     this.#callers.add(caller);
-    signal.addEventListener('abort', onCancel, { once: true });
-    gone?.addEventListener('abort', onGone, { once: true });
-    cut?.addEventListener('abort', onCut, { once: true });
-    if (signal.aborted) onCancel();
-    else if (gone?.aborted) onGone();
-    else if (cut?.aborted) onCut();
+    const listening = [
+      onAbort(signal, () => {
+        if (this.#callers.delete(caller) && !this.isAwaited()) this.#end('cancelled', signal.reason);
+        else left.resolve('cancelled');
+      }),
+      onAbort(gone, () => {
+        if (this.#callers.delete(caller)) onCut();
+      }),
+      onAbort(cut, onCut),
+    ];
     try {
       return await Promise.race([this.reply, left.promise]);
     } finally {
-      signal.removeEventListener('abort', onCancel);
-      gone?.removeEventListener('abort', onGone);
-      cut?.removeEventListener('abort', onCut);
+      for (const forget of listening) forget();
       this.#callers.delete(caller);
     }
   }
@@ -275,17 +263,14 @@ export async function abortOnDisconnect(
   const { cut, inputEnded } = request.session;
   const gone = AbortSignal.any([request.session.gone, ...(cut && cut !== inputEnded ? [cut] : [])]);
   const stop = new AbortController();
-  const onCancel = () => stop.abort(signal.reason);
-  const onGone = () => stop.abort(cancelledError('The connection was closed.'));
-  if (signal.aborted) onCancel();
-  if (gone.aborted) onGone();
-  signal.addEventListener('abort', onCancel, { once: true });
-  gone.addEventListener('abort', onGone, { once: true });
+  const listening = [
+    onAbort(signal, () => stop.abort(signal.reason)),
+    onAbort(gone, () => stop.abort(cancelledError('The connection was closed.'))),
+  ];
   try {
     return await run(request, stop.signal);
   } finally {
-    signal.removeEventListener('abort', onCancel);
-    gone.removeEventListener('abort', onGone);
+    for (const forget of listening) forget();
   }
 }
 

@@ -57,7 +57,6 @@ const maxCalls = 8;
 export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, clock: Clock) {
   const nameOf = (key: Sha256) => `call/${key}`;
   const queue = createQueue();
-  const never = new AbortController().signal;
 
   /** Calls whose replies arrived while their records still stand, and the keys of those that nobody settles yet. */
   const forgotten = new Set<string>();
@@ -96,7 +95,7 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
 
   /** Of one key in the order in which they were asked for. */
   const changeNext: typeof changeAll = async (key, change, unhurried) => {
-    const leave = await queue.enter(key, never);
+    const leave = await queue.enter(key);
     await changeAll(key, change, unhurried).finally(leave);
   };
 
@@ -112,7 +111,7 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
      */
     async add(key: Sha256, call: CallOperation, seen: LoggedOperation, unhurried?: boolean): Promise<void> {
       // Who changes it waits until it is there.
-      const turn = queue.enter(key, never);
+      const turn = queue.enter(key);
       const isAdded = await swap(key, seen.version, [...seen.calls, call], unhurried).finally(async () =>
         (await turn)(),
       );

@@ -7,7 +7,7 @@ import type {
   SharedV4ProviderMetadata,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { orAbort } from '../../core/concurrency.ts';
+import { onAbort, orAbort } from '../../core/concurrency.ts';
 import { AppError } from '../../core/errors.ts';
 import { isRecord, textsIn } from '../../core/json.ts';
 import type { SaidPart } from '../../core/message.ts';
@@ -120,8 +120,7 @@ async function read(stream: ReadableStream<LanguageModelV4StreamPart>, input: At
   const reader = stream.getReader();
   // Ends the read that is waited for. Not awaited: a stream that hangs would hang here too.
   const stop = (reason: unknown = signal.reason) => void reader.cancel(reason).catch(() => undefined);
-  const onAbort = () => stop();
-  signal.addEventListener('abort', onAbort, { once: true });
+  const forget = onAbort(signal, () => stop());
   try {
     signal.throwIfAborted();
     for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value, input, outcome);
@@ -130,7 +129,7 @@ async function read(stream: ReadableStream<LanguageModelV4StreamPart>, input: At
     stop(error);
     throw error;
   } finally {
-    signal.removeEventListener('abort', onAbort);
+    forget();
   }
 }
 

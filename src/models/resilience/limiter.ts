@@ -1,3 +1,4 @@
+import { onAbort } from '../../core/concurrency.ts';
 import { AppError, limitError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { CallLimits } from '../ask-model.ts';
@@ -59,9 +60,7 @@ export function startTimeouts({ clock, limits, remainingMs, parent }: TimeoutPla
     cancelWait = clock.after(ms, () => expire(idleError(limits.idleMs, received)));
     received = 0;
   };
-  const onParentAbort = () => controller.abort(parent.reason);
-  if (parent.aborted) onParentAbort();
-  else parent.addEventListener('abort', onParentAbort);
+  const leaveParent = onAbort(parent, () => controller.abort(parent.reason));
 
   return {
     signal,
@@ -80,7 +79,7 @@ export function startTimeouts({ clock, limits, remainingMs, parent }: TimeoutPla
     stop(abort: boolean) {
       cancelTotal();
       cancelWait();
-      parent.removeEventListener('abort', onParentAbort);
+      leaveParent();
       if (abort) controller.abort();
     },
   };
@@ -181,7 +180,7 @@ class Places {
     if (this.#waiting >= this.#rules.queue) return Promise.reject(this.#overCapacity());
     return new Promise((resolve, reject) => {
       const settled = () => {
-        signal.removeEventListener('abort', onAbort);
+        forget();
         cancelTotal();
       };
       const entry: Waiting = {
@@ -196,9 +195,8 @@ class Places {
         this.#forget(owner, entry);
         reject(reason);
       };
-      const onAbort = () => giveUp(signal.reason);
+      const forget = onAbort(signal, () => giveUp(signal.reason));
       const cancelTotal = this.#clock.after(Math.max(0, remainingMs), () => giveUp(totalError(totalMs)));
-      signal.addEventListener('abort', onAbort);
       const queue = this.#queues.get(owner) ?? [];
       this.#queues.set(owner, queue);
       queue.push(entry);

@@ -4,6 +4,7 @@ import {
   SUBSCRIPTION_ID_META_KEY,
   type Transport,
 } from '@modelcontextprotocol/server';
+import { onAbort } from '../../core/concurrency.ts';
 import { isRecord } from '../../core/json.ts';
 import { arrivedMethod } from './lines.ts';
 import type { readMessages } from './messages.ts';
@@ -120,10 +121,8 @@ export const awaiting = (awaited: Map<unknown, () => void>, gone: AbortSignal): 
 /** A request's own signal, but for the end of the connection, which cancels nothing. */
 export function cancelOf(signal: AbortSignal, { gone }: Connection): AbortSignal {
   const cancel = new AbortController();
-  const onAbort = () => {
+  onAbort(signal, () => {
     if (!gone.aborted) cancel.abort(signal.reason);
-  };
-  if (signal.aborted) onAbort();
-  signal.addEventListener('abort', onAbort, { once: true });
+  });
   return cancel.signal;
 }

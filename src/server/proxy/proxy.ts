@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
+import { onAbort } from '../../core/concurrency.ts';
 import { securityError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { isLoopback } from '../access/addresses.ts';
@@ -55,8 +56,7 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
     end.abort();
     forwarder.close();
   };
-  stop.addEventListener('abort', onStop, { once: true });
-  if (stop.aborted) onStop();
+  const forget = onAbort(stop, onStop);
   // Not awaited: a client that leaves before there is a daemon is noticed all the same.
   const started = forwarder.start().then(
     () => undefined,
@@ -78,7 +78,7 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
     stopProbes();
   } finally {
     onStop();
-    stop.removeEventListener('abort', onStop);
+    forget();
   }
   const failed = await started;
   if (failed) throw failed.error;

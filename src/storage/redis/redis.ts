@@ -120,12 +120,11 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
   const { prune, prunable } = redisPrune(parts, { threads, jobs, facts, spend });
   const { pass, close } = connectionGate(client);
   const queue = createQueue();
-  const never = new AbortController().signal;
 
   /** What concerns one id is done one after the other, in the order of the asking; different ids do not wait for each other. */
   const inTurn = <Result>(id: string, run: () => Promise<Result>): Promise<Result> =>
     pass(async () => {
-      const leave = await queue.enter(id, never);
+      const leave = await queue.enter(id);
       try {
         return await run();
       } finally {

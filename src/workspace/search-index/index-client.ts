@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { onAbort } from '../../core/concurrency.ts';
 import { abortError, bugError, cancelledError, storageError, throwIfAborted } from '../../core/errors.ts';
 import type { LineRange, Skip } from '../../core/file.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -109,8 +110,7 @@ export class IndexClient {
     const id = ++this.#lastId;
     const { promise, resolve, reject } = Promise.withResolvers<IndexResults[Op]>();
     this.#asked.set(id, { resolve, reject, onProgress });
-    const cancel = () => worker.postMessage({ cancel: id });
-    signal?.addEventListener('abort', cancel, { once: true });
+    const forget = onAbort(signal, () => worker.postMessage({ cancel: id }));
     worker.ref();
     try {
       worker.postMessage({ id, job });
@@ -119,7 +119,7 @@ export class IndexClient {
       if (this.#closed) throw ending();
       throw signal?.aborted ? abortError(signal) : error;
     } finally {
-      signal?.removeEventListener('abort', cancel);
+      forget();
       this.#asked.delete(id);
       if (this.#asked.size === 0) this.#rest(worker);
     }

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { onAbort } from '../../core/concurrency.ts';
 import { abortError, bugError, cancelledError, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { errorCode } from '../paths.ts';
@@ -119,18 +120,13 @@ function createThreads({ size, clock }: PoolOptions) {
     if (rested) return rested;
     if (atOnce || all.size < size) return start();
     const waiting = Promise.withResolvers<Thread>();
-    const abort = () => {
+    queue.push(waiting);
+    const forget = onAbort(signal, () => {
       const place = queue.indexOf(waiting);
       if (place !== -1) queue.splice(place, 1);
       waiting.reject(abortError(signal));
-    };
-    signal?.addEventListener('abort', abort, { once: true });
-    queue.push(waiting);
-    try {
-      return await waiting.promise;
-    } finally {
-      signal?.removeEventListener('abort', abort);
-    }
+    });
+    return waiting.promise.finally(forget);
   }
 
   function giveBack(thread: Thread): void {
@@ -203,12 +199,11 @@ async function ask<Kind extends JobKind>(
   signal: AbortSignal | undefined,
 ): Promise<JobResults[Kind]> {
   const { promise, resolve, reject } = Promise.withResolvers<JobAnswer<Kind>>();
-  const abort = () => reject(abortError(signal));
   const onError = (error: unknown) => reject(threadError(error, job.kind));
   const onExit = (code: number) => reject(bugError(`A thread ended with code ${code} and no answer.`));
   worker.on('message', resolve).on('error', onError).on('exit', onExit);
   worker.ref();
-  signal?.addEventListener('abort', abort, { once: true });
+  const forget = onAbort(signal, () => reject(abortError(signal)));
   try {
     throwIfAborted(signal);
     worker.postMessage(job);
@@ -216,7 +211,7 @@ async function ask<Kind extends JobKind>(
     if ('done' in answer) return answer.done;
     throw bugError(`Work in a thread failed: ${answer.failure}`);
   } finally {
-    signal?.removeEventListener('abort', abort);
+    forget();
     worker.off('message', resolve).off('error', onError).off('exit', onExit);
   }
 }
