@@ -1,6 +1,6 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { JobReply } from '../core/job.ts';
-import type { JsonObject } from '../core/json.ts';
+import { isRecord, type JsonObject } from '../core/json.ts';
 import type { Effort } from '../core/model.ts';
 import type { KeptReply, ToolListing } from '../core/tool-host.ts';
 import type { Category } from '../models/routing/roster.ts';
@@ -206,31 +206,35 @@ export interface WorkflowMode<Args> {
   finish?(facts: StepFacts<Args>): { document: JsonObject; turn: string };
 }
 
-/** What a workflow has gathered so far, all steps together. */
-export interface WorkflowProgress {
-  lastStep: number;
-  totalSteps: number;
-  request: string;
+const texts = z.array(z.string());
+
+/** What a workflow has gathered so far, all steps together, as a thread remembers it. */
+export const workflowProgress = z.object({
+  lastStep: z.number(),
+  totalSteps: z.number(),
+  request: z.string(),
   /** The thread's turn before its first step. */
-  afterSeq: number;
-  filesChecked: string[];
-  relevantFiles: string[];
-  relevantContext: string[];
-  issuesFound: Record<string, unknown>[];
-  images: string[];
-  hypotheses: { step: number; hypothesis: string; confidence: string }[];
-  confidence: string;
+  afterSeq: z.number(),
+  filesChecked: texts,
+  relevantFiles: texts,
+  relevantContext: texts,
+  issuesFound: z.array(z.record(z.string(), z.unknown())),
+  images: texts,
+  hypotheses: z.array(z.object({ step: z.number(), hypothesis: z.string(), confidence: z.string() })),
+  confidence: z.string(),
   /** Of the last step: findings, files and confidence. Equal to the next one's when that brought nothing new. */
-  evidence: string;
+  evidence: z.string(),
   /** The thread had all files of the first step before it. */
-  known: boolean;
+  known: z.boolean(),
   /** The tool's own fields that hold on. */
-  settings: JsonObject;
+  settings: z.custom<JsonObject>(isRecord),
   /** What the tool keeps of its own. */
-  kept: JsonObject;
+  kept: z.custom<JsonObject>(isRecord),
   /** Whether the last step said that no other is needed; such a step may come again. */
-  ended: boolean;
-}
+  ended: z.boolean(),
+});
+
+export type WorkflowProgress = z.infer<typeof workflowProgress>;
 
 export type Stance = 'for' | 'against' | 'neutral';
 

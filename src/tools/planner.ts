@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { hiddenFields, stepFields, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool, type Step, type StepFacts, type WorkflowProgress } from '../calls/tool.ts';
-import { isRecord, type JsonObject, numberIn, textIn } from '../core/json.ts';
+import type { JsonObject } from '../core/json.ts';
 
 const stepNumber = z.int().min(1).optional();
 
@@ -45,29 +45,19 @@ export const planner = defineTool({
 });
 
 /** A step in its place in the plan. */
-interface Entry {
-  step: number;
-  text: string;
-  branch?: string;
+const entry = z.object({
+  step: z.number(),
+  text: z.string(),
+  branch: z.string().optional(),
   /** The step that the branch leaves from; on the first entry of a branch. */
-  from?: number;
+  from: z.number().optional(),
   /** Numbers of the steps whose text took this one's place, oldest first. */
-  revisedBy: number[];
-}
+  revisedBy: z.array(z.number()),
+});
 
-function entriesIn(kept: JsonObject): Entry[] {
-  const stored: unknown = kept.entries;
-  if (!Array.isArray(stored)) return [];
-  return stored
-    .filter(isRecord)
-    .map(({ step, text, branch, from, revisedBy }) => ({
-      step: numberIn(step),
-      text: textIn(text),
-      ...(typeof branch === 'string' && { branch }),
-      ...(typeof from === 'number' && { from }),
-      revisedBy: Array.isArray(revisedBy) ? revisedBy.map(numberIn) : [],
-    }));
-}
+type Entry = z.infer<typeof entry>;
+
+const entriesIn = (kept: JsonObject): Entry[] => z.array(entry).safeParse(kept.entries).data ?? [];
 
 /** The plan with one more step: a revision takes the place of what it revises, whatever number it bears itself. */
 function withStep(entries: readonly Entry[], step: Step, args: Arguments): Entry[] {

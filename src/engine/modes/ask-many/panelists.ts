@@ -3,9 +3,7 @@ import { z } from 'zod';
 import type { CallServices } from '../../../calls/ask/services.ts';
 import type { PreparedCall } from '../../../calls/call-record.ts';
 import { panelFields, quietPanelFields, stance } from '../../../calls/fields.ts';
-import type { Stance } from '../../../calls/tool.ts';
 import { type AppError, inputError, isAppError, limitError } from '../../../core/errors.ts';
-import { numberIn, recordsIn, textIn, textsIn } from '../../../core/json.ts';
 import type { Candidate, Candidates, ModelInfo } from '../../../core/model.ts';
 import { editDistance, safeCut } from '../../../core/text.ts';
 import type { WorkflowState } from '../../../core/thread.ts';
@@ -15,11 +13,9 @@ import type { ModelRequest } from '../../../models/routing/roster.ts';
 import { modelName, resolveTarget, type Target } from './ask-many.ts';
 
 /** A model as the caller named it, with the side that it is to take. */
-export interface PanelistRequest {
-  model: string;
-  stance: Stance;
-  stancePrompt?: string;
-}
+const panelistRequest = z.object({ model: z.string(), stance, stancePrompt: z.string().optional() });
+
+export type PanelistRequest = z.infer<typeof panelistRequest>;
 
 /** One place on a panel: who is asked, and for which side. */
 export interface Panelist extends PanelistRequest, Target {
@@ -251,27 +247,31 @@ const missing = (field: string, next: string): Error =>
   });
 
 /** What came of an earlier step, in short: the thread has the whole. */
-export interface HeardPanelist {
-  model: string;
-  stance: PanelistRequest['stance'];
-  status: string;
+const heardPanelist = z.object({
+  model: z.string(),
+  stance,
+  status: z.string(),
   /** The verdict in a sentence, or what went wrong. */
-  text: string;
+  text: z.string(),
   /** The thread's turn with the whole verdict. */
-  turn: number;
-  confidence?: number;
-  position?: string;
-}
+  turn: z.number(),
+  confidence: z.number().optional(),
+  position: z.string().optional(),
+});
+
+export type HeardPanelist = z.infer<typeof heardPanelist>;
 
 /** A panel that is asked one model a call: what the thread remembers between the calls. */
-export interface PanelProgress {
-  proposal: string;
-  models: PanelistRequest[];
-  files: string[];
-  images: string[];
+const panelProgress = z.object({
+  proposal: z.string(),
+  models: z.array(panelistRequest).min(1),
+  files: z.array(z.string()),
+  images: z.array(z.string()),
   /** In the order of the models; its length is the number of the last step. */
-  heard: HeardPanelist[];
-}
+  heard: z.array(heardPanelist),
+});
+
+export type PanelProgress = z.infer<typeof panelProgress>;
 
 /**
  * The agenda as it is before this step. Step 1 begins a new one, unless it says again what the open one began with. Any other
@@ -279,7 +279,7 @@ export interface PanelProgress {
  */
 export function readPanelProgress(call: StepCall, state: WorkflowState | undefined, threadGiven: boolean) {
   const { stepNumber, models, files = [], images = [] } = call;
-  const known = readAgenda(state);
+  const known = panelProgress.safeParse(state).data;
   const next = known?.heard.length ?? 0;
   const isOpen = known !== undefined && next < known.models.length;
   const isRepeated = isOpen && known.proposal === call.step && isDeepStrictEqual(models ?? known.models, known.models);
@@ -315,29 +315,3 @@ function withoutModels(stepNumber: number, threadGiven: boolean): Error {
     validationErrors: [{ field: 'continuation_id', error: 'no step before it', allowed: ['the id of step 1', 'last'] }],
   });
 }
-
-function readAgenda(state: WorkflowState | undefined): PanelProgress | undefined {
-  if (!state || typeof state.proposal !== 'string' || recordsIn(state.models).length === 0) return undefined;
-  return {
-    proposal: state.proposal,
-    models: recordsIn(state.models).map(({ model, stance, stancePrompt }) => ({
-      model: textIn(model),
-      stance: stanceOf(stance),
-      ...(typeof stancePrompt === 'string' && { stancePrompt }),
-    })),
-    files: textsIn(state.files),
-    images: textsIn(state.images),
-    heard: recordsIn(state.heard).map(({ model, stance, status, text, turn, confidence, position }) => ({
-      model: textIn(model),
-      stance: stanceOf(stance),
-      status: textIn(status),
-      text: textIn(text),
-      turn: numberIn(turn),
-      ...(typeof confidence === 'number' && { confidence }),
-      ...(typeof position === 'string' && { position }),
-    })),
-  };
-}
-
-const stanceOf = (value: unknown): PanelistRequest['stance'] =>
-  value === 'for' || value === 'against' ? value : 'neutral';

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { quietWorkflowFields, workflowFields } from '../../../calls/fields.ts';
-import type { Step, WorkflowProgress } from '../../../calls/tool.ts';
-import { isRecord, type JsonObject, numberIn, recordsIn, textIn, textsIn } from '../../../core/json.ts';
+import { type Step, type WorkflowProgress, workflowProgress } from '../../../calls/tool.ts';
+import type { JsonObject } from '../../../core/json.ts';
 import type { WorkflowState } from '../../../core/thread.ts';
 
 /**
@@ -13,30 +13,9 @@ export function readProgress(
   state: WorkflowState | undefined,
   fields: Readonly<z.ZodRawShape>,
 ): WorkflowProgress | undefined {
-  if (!state || typeof state.lastStep !== 'number') return undefined;
-  return {
-    lastStep: state.lastStep,
-    totalSteps: numberIn(state.totalSteps),
-    request: textIn(state.request),
-    afterSeq: numberIn(state.afterSeq),
-    filesChecked: textsIn(state.filesChecked),
-    relevantFiles: textsIn(state.relevantFiles),
-    relevantContext: textsIn(state.relevantContext),
-    issuesFound: recordsIn(state.issuesFound),
-    images: textsIn(state.images),
-    hypotheses: recordsIn(state.hypotheses).map(({ step, hypothesis, confidence }) => ({
-      step: numberIn(step),
-      hypothesis: textIn(hypothesis),
-      confidence: textIn(confidence),
-    })),
-    confidence: textIn(state.confidence),
-    evidence: textIn(state.evidence),
-    known: state.known === true,
-    settings: soundSettings(objectOf(state.settings), fields),
-    kept: objectOf(state.kept),
-    // Threads of earlier versions have the other word.
-    ended: state.ended === true || state.asked === true,
-  };
+  // Threads of earlier versions have another word for the end.
+  const progress = workflowProgress.safeParse({ ended: state?.asked === true, ...state }).data;
+  return progress && { ...progress, settings: soundSettings(progress.settings, fields) };
 }
 
 function soundSettings(settings: JsonObject, fields: Readonly<z.ZodRawShape>): JsonObject {
@@ -46,8 +25,6 @@ function soundSettings(settings: JsonObject, fields: Readonly<z.ZodRawShape>): J
   };
   return Object.fromEntries(Object.entries(settings).filter(isSound));
 }
-
-const objectOf = (value: WorkflowState[string]): JsonObject => (isRecord(value) ? value : {});
 
 /** Whether a step belongs to the run that the thread remembers. Step 1 begins a new run, unless it revises. */
 export const isSameRun = (before: WorkflowProgress | undefined, step: Step): before is WorkflowProgress =>
