@@ -16,9 +16,9 @@ import {
 } from '../config/derived-settings.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from '../core/ports.ts';
+import type { LocalToolsOf } from '../engine/conversation.ts';
 import { createLender, type EngineServices } from '../engine/engine.ts';
 import type { ToolTable } from '../engine/exposure.ts';
-import type { AgentTool } from '../engine/modes/agent/local-tools/agent-tool.ts';
 import type { CommandSandbox } from '../engine/modes/agent/local-tools/command-sandbox.ts';
 import type { LocalToolServices } from '../engine/modes/agent/local-tools/local-tool.ts';
 import type { RunnerParts } from '../engine/modes/agent/runner.ts';
@@ -163,11 +163,6 @@ export async function composeCommandSandbox(
   const { agentSandbox: mode, agentNetwork: network } = app;
   return createCommandSandbox({ mode, network, childEnv, platform, projects, home: homeDir, own: home, kept });
 }
-
-/** Creates the agent's tools for one run. */
-export type LocalToolsOf = (
-  run: Pick<LocalToolServices, 'reqId' | 'scope' | 'tool' | 'owner' | 'root'>,
-) => Promise<AgentTool[]>;
 
 export interface ComposedAgent extends AgentRunner {
   /** The agent's tools, for a run that a client conducts. */

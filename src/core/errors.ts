@@ -100,6 +100,12 @@ export function isAppError(error: unknown): error is AppError {
 /** What was thrown, as an error: anything may be thrown. */
 export const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 
+/** The code of a failed call of the system or of Node, such as `ENOENT`. */
+export function errorCode(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
 /** The caller sent something wrong: `message` says what, `details` replace code `INVALID_INPUT_FORMAT` and class `validation`. */
 export function inputError(
   message: string,

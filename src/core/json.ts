@@ -18,6 +18,12 @@ export function parsedJson(text: string): unknown {
   }
 }
 
+/** JSON in which the order of an object's keys says nothing. */
+export const canonicalJson = (value: unknown): string =>
+  JSON.stringify(value, (_key, inner: unknown) =>
+    isRecord(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
+  );
+
 /** What is left of a record when it is written as JSON. */
 export function jsonOf(record: object): JsonObject {
   const copy: JsonObject = JSON.parse(JSON.stringify(record));

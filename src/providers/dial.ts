@@ -2,10 +2,8 @@ import { isRecord, recordsIn } from '../core/json.ts';
 import type { InputKind, ModelInfo } from '../core/model.ts';
 import {
   addressSetting,
-  type CallParams,
   type Connection,
   checkedBaseUrl,
-  closestEffort,
   defineProvider,
   isLocalUrl,
   keySetting,
@@ -15,7 +13,7 @@ import {
 } from '../models/provider.ts';
 import { type LiveListSource, listPage } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { chatUsage } from './shared/openai-dialect.ts';
+import { chatUsage, effortOption } from './shared/openai-dialect.ts';
 
 /** The deployments of `GET {baseUrl}/models` in DIAL's form that can be conversed with. Throws like `liveList`. */
 export async function dialList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
@@ -95,7 +93,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
       const vendor = { name: 'dial', baseURL, headers, queryParams, transformRequestBody, convertUsage: chatUsage };
       return createOpenAICompatible({ ...vendor, includeUsage: true, fetch: answerFetch }).chatModel(model.id);
     },
-    providerOptions: params => ({ dial: effortOption(params) }),
+    providerOptions: params => ({ dial: reasonsAtOpenAi(params.model) ? effortOption(params) : {} }),
     sendsStrings: () => true,
     tailRole: () => 'user',
     list: signal => dialList({ provider: 'dial', baseUrl, headers }, signal),
@@ -108,8 +106,3 @@ const reasonsAtOpenAi = ({ id, reasoning }: ModelInfo): boolean => reasoning && 
 /** OpenAI's reasoning models refuse the older name of the limit. */
 const withCompletionLimit = ({ max_tokens: limit, ...body }: Record<string, unknown>): Record<string, unknown> =>
   limit === undefined ? body : { ...body, max_completion_tokens: limit };
-
-function effortOption({ model, effort }: CallParams): { reasoningEffort?: string } {
-  const sent = effort === undefined || !reasonsAtOpenAi(model) ? undefined : closestEffort(effort, model.efforts);
-  return sent === undefined ? {} : { reasoningEffort: sent };
-}

@@ -7,9 +7,10 @@ import type {
 } from '@ai-sdk/provider';
 import type { ModelInfo } from '../core/model.ts';
 import { startedSearch, type UsesIn, use } from '../models/fees.ts';
-import { type CallParams, closestEffort, keyedProvider } from '../models/provider.ts';
+import { type CallParams, keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
+import { storelessOptions } from './shared/openai-dialect.ts';
 import { changedModel } from './shared/stream-transforms.ts';
 
 /** From the fourth generation on. */
@@ -124,7 +125,7 @@ export const xai = keyedProvider({
     const echoed = createEchoedThoughts('xai');
     return {
       languageModel: ({ id }) => echoed(vendor.responses(id)),
-      providerOptions: params => ({ xai: { ...vendorOptions(params), ...xaiSearchOptions(params) } }),
+      providerOptions: params => ({ xai: { ...storelessOptions(params), ...xaiSearchOptions(params) } }),
       vendorTools: xaiSearchTools,
       usesIn: xaiUses,
       // xAI takes roles in any order.
@@ -135,12 +136,3 @@ export const xai = keyedProvider({
   },
   searches: xaiSearches,
 });
-
-function vendorOptions({ model, effort, cacheKey }: CallParams): JSONObject {
-  const sent = closestEffort(effort, model.efforts);
-  return {
-    store: false,
-    ...(cacheKey === undefined ? {} : { promptCacheKey: cacheKey }),
-    ...(sent === undefined ? {} : { reasoningEffort: sent }),
-  };
-}

@@ -1,6 +1,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { errorCode, isSkip } from './paths.ts';
+import { errorCode } from '../core/errors.ts';
+import { isSkip } from './paths.ts';
 import { isTooWide } from './roots.ts';
 import type { Sandbox } from './sandbox.ts';
 

@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import native, { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { errorCode } from '../core/errors.ts';
 import type { LineRange, Skip, SkipCode } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
 
@@ -127,11 +128,6 @@ export const realOf = (path: string): Promise<string> => realpath(path).catch(()
 /** `~/x` as a path in the home directory, where that is known; anything else as it is. */
 export const expandHome = (path: string, home: string, { join }: Paths = native): string =>
   home !== '' && /^~(?:[\\/]|$)/.test(path) ? join(home, path.slice(1)) : path;
-
-export function errorCode(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
-  return typeof error.code === 'string' ? error.code : undefined;
-}
 
 /** What a failed system call means for whoever named the path, by its codes. */
 const failures: readonly (readonly [codes: string, SkipCode, reason: string])[] = [

@@ -12,10 +12,10 @@ import {
 } from 'node:fs';
 import { type FileHandle, lstat, open, opendir, readlink, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
-import { configError, securityError } from '../core/errors.ts';
+import { configError, errorCode, securityError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
-import { errorCode, isIn, isSecretFile, isSkip, leadsAway, skip, skipFor, tooLarge, upwards } from './paths.ts';
+import { isIn, isSecretFile, isSkip, leadsAway, skip, skipFor, tooLarge, upwards } from './paths.ts';
 
 export interface SandboxOptions {
   /** Absolute paths of the directories that may be read. One that does not exist admits nothing. */

@@ -1,9 +1,9 @@
 import { constants } from 'node:fs';
 import { copyFile, link, lstat, mkdir, open, readlink, rename, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
-import { inputError, isAppError, securityError, storageError } from '../core/errors.ts';
+import { errorCode, inputError, isAppError, securityError, storageError } from '../core/errors.ts';
 import { printablePath } from '../core/text.ts';
-import { errorCode, isSecretFile, isSkip, readNames } from './paths.ts';
+import { isSecretFile, isSkip, readNames } from './paths.ts';
 import { type ProtectedChange, reasonToProtect } from './protected-files.ts';
 import type { Sandbox } from './sandbox.ts';
 

@@ -3,7 +3,7 @@ import { createQueue, inParallel } from '../../core/concurrency.ts';
 import { inputError, storageError } from '../../core/errors.ts';
 import { hashOf, type JobId, type Sha256, type ThreadId } from '../../core/ids.ts';
 import type { JobReply } from '../../core/job.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import { canonicalJson, isRecord, type JsonObject } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolRequest } from '../../core/tool-host.ts';
 import type { Fact, Store } from '../../storage/store.ts';
@@ -240,11 +240,11 @@ export async function fingerprintCall(
   const client = session?.clientId;
   try {
     assertArgumentShape(name, request.arguments);
-    const same = hashOf(canonical([name, request.arguments]));
+    const same = hashOf(canonicalJson([name, request.arguments]));
     const place = [principal.owner, principal.root];
     const own = session?.idempotencyKey;
     if (own !== undefined && own.length > 0 && own.length <= maxKeyLength) {
-      return { key: hashOf(canonical(['named', ...place, own])), same, named: true, client, folders: [], edits };
+      return { key: hashOf(canonicalJson(['named', ...place, own])), same, named: true, client, folders: [], edits };
     }
     const isLast = request.arguments.continuation_id === 'last';
     // What it means now; an id is part of the arguments anyway.
@@ -254,7 +254,7 @@ export async function fingerprintCall(
     const { files, folders } = edits ? { files: [], folders: [] } : await pathsOf(options, request, writesTo);
     // A search looks into all of the project, whatever it finds there.
     if (!edits && /^\s*true\s*$/i.test(String(request.arguments.use_search))) folders.push(principal.root);
-    const key = hashOf(canonical(['same', ...place, same, thread, files]));
+    const key = hashOf(canonicalJson(['same', ...place, same, thread, files]));
     return { key, same, named: false, client, folders, edits };
   } catch {
     // Such as a thread that is not there, or arguments of a form that is refused: the call itself will be told.
@@ -296,12 +296,6 @@ function textsIn(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(textsIn);
   return isRecord(value) ? Object.values(value).flatMap(textsIn) : [];
 }
-
-/** JSON in which the order of an object's keys says nothing. */
-const canonical = (value: unknown): string =>
-  JSON.stringify(value, (_key, inner: unknown) =>
-    isRecord(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
-  );
 
 /** What has to be known of a tool. */
 export interface IdempotencyTraits {

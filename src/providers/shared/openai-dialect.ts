@@ -52,7 +52,7 @@ export function chatUsage(usage: ReportedUsage | null | undefined): LanguageMode
 
 /** What OpenAI's Responses interface is told for these parameters, in the words of the AI SDK's package. */
 export const responsesOptions = (params: CallParams): JSONObject => ({
-  ...sharedOptions(params, params.model.efforts),
+  ...sharedOptions(params),
   systemMessageMode: 'developer',
   // Summaries of reasoning are refused to organisations that did not verify themselves, and nobody reads them here.
   reasoningSummary: null,
@@ -80,16 +80,18 @@ export function chatModel(model: LanguageModelV4, id: string, { efforts }: Model
   });
 }
 
-function sharedOptions({ model, effort, cacheKey }: CallParams, known: CallParams['model']['efforts']): JSONObject {
-  const sent = closestEffort(effort, known);
-  return {
-    store: false,
-    ...(cacheKey === undefined ? {} : { promptCacheKey: cacheKey }),
-    ...(sent === undefined ? {} : { reasoningEffort: sent }),
-    // The package guesses from the id; the catalogue knows.
-    ...(model.reasoning ? { forceReasoning: true } : {}),
-  };
-}
+/** What vendors of the Responses interface are told that keep nothing. `known`: the efforts that may be sent. */
+export const storelessOptions = ({ model, effort, cacheKey }: CallParams, known = model.efforts): JSONObject => ({
+  store: false,
+  ...(cacheKey === undefined ? {} : { promptCacheKey: cacheKey }),
+  ...effortOption({ model, effort }, known),
+});
+
+const sharedOptions = (params: CallParams, known?: ModelInfo['efforts']): JSONObject => ({
+  ...storelessOptions(params, known),
+  // The package guesses from the id; the catalogue knows.
+  ...(params.model.reasoning ? { forceReasoning: true } : {}),
+});
 
 /** A server that speaks OpenAI's chat dialect. */
 export interface ChatServer {
@@ -134,8 +136,11 @@ export async function connectChatServer(server: ChatServer): Promise<Connection>
 }
 
 /** Only for models that are known to take one: servers refuse words that they do not know. */
-function effortOption({ model, effort }: CallParams): { reasoningEffort?: string } {
-  const sent = closestEffort(effort, model.efforts);
+export function effortOption(
+  { model, effort }: Pick<CallParams, 'model' | 'effort'>,
+  known = model.efforts,
+): { reasoningEffort?: string } {
+  const sent = closestEffort(effort, known);
   return sent === undefined ? {} : { reasoningEffort: sent };
 }
 

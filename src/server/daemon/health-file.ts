@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { asError } from '../../core/errors.ts';
-import { recordIn } from '../../core/json.ts';
+import { asError, errorCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 
 /** How a daemon is, as the file by its port says. */
@@ -141,6 +140,6 @@ export function isRunning(pid: number): boolean {
     return process.kill(pid, 0);
   } catch (error) {
     // Another user's process is there all the same.
-    return recordIn(error).code === 'EPERM';
+    return errorCode(error) === 'EPERM';
   }
 }

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { isRecord, recordIn } from '../../core/json.ts';
+import { isRecord, parsedJson, recordIn } from '../../core/json.ts';
 import { idAtEdges, lineSplitter, type RefusedMessage, readJson, refusedMessage } from '../mcp/lines.ts';
 
 /** The lines of a stream of UTF-8, without their ends, and what the sender of one that nobody takes is answered; empty ones are left out. */
@@ -42,7 +42,7 @@ export type Seen =
 
 /** Undefined for what is no single JSON-RPC message with an id that can be answered. */
 export function seen(text: string): Seen | undefined {
-  const message = parsed(text);
+  const message = parsedJson(text);
   if (!isRecord(message)) return undefined;
   const { id, method } = message;
   const params = recordIn(message.params);
@@ -55,15 +55,6 @@ export function seen(text: string): Seen | undefined {
 
 export const isId = (value: unknown): value is MessageId => typeof value === 'string' || Number.isSafeInteger(value);
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // No JSON is no message.
-    return undefined;
-  }
-}
-
 /** The members of an array of messages, as texts. */
 export function membersOf(text: string): string[] {
   const json = readJson(text);
@@ -72,7 +63,7 @@ export function membersOf(text: string): string[] {
 
 /** What is answered to a text that is no message. */
 export function refusalOf(text: string): string {
-  if (parsed(text) === undefined) return failureAnswer(null, -32_700, 'The line is no JSON.');
+  if (parsedJson(text) === undefined) return failureAnswer(null, -32_700, 'The line is no JSON.');
   return failureAnswer(null, -32_600, 'This is no JSON-RPC message of MCP. Send one message at a time.');
 }
 

@@ -14,8 +14,7 @@ import {
 import { request as plainRequest } from 'node:http';
 import { request as secureRequest } from 'node:https';
 import { dirname } from 'node:path';
-import { type AppError, configError, storageError } from '../../core/errors.ts';
-import { recordIn } from '../../core/json.ts';
+import { type AppError, configError, errorCode, storageError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { isRunning } from '../daemon/health-file.ts';
 
@@ -26,7 +25,7 @@ export function createKeptToken(path: string) {
     try {
       return readFileSync(path, 'utf8').trim() || undefined;
     } catch (error) {
-      if (codeOf(error) === 'ENOENT') return undefined;
+      if (errorCode(error) === 'ENOENT') return undefined;
       throw unusableFile(path, 'read', error);
     }
   }
@@ -43,7 +42,7 @@ export function createKeptToken(path: string) {
         }
       } catch (error) {
         // Another process was faster: its token is as good.
-        if (codeOf(error) !== 'EEXIST') throw unusableFile(path, 'written', error);
+        if (errorCode(error) !== 'EEXIST') throw unusableFile(path, 'written', error);
       }
       try {
         // Whatever the umask, or a copy, made of it.
@@ -62,12 +61,10 @@ export function createKeptToken(path: string) {
 }
 
 const unusableFile = (path: string, what: string, cause: unknown): AppError =>
-  configError(`The token file "${path}" cannot be ${what}: ${String(codeOf(cause))}.`, {
+  configError(`The token file "${path}" cannot be ${what}: ${String(errorCode(cause))}.`, {
     next: 'Correct its permissions, or those of its directory; or set POLYLOGUE_TOKEN.',
     cause,
   });
-
-export const codeOf = (error: unknown): unknown => recordIn(error).code;
 
 /** How a daemon is started. */
 export interface DaemonCommand {
@@ -220,7 +217,7 @@ export function takeStartLock(path: string, pid: number, now: number): (() => vo
       writeFileSync(path, String(pid), { flag: 'wx', mode: 0o600 });
       return () => rmSync(path, { force: true });
     } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error;
+      if (errorCode(error) !== 'EEXIST') throw error;
       if (isLast || !isLeft(path, now)) return undefined;
       rmSync(path, { force: true });
     }
@@ -235,7 +232,7 @@ function isLeft(path: string, now: number): boolean {
     // Between its making and its first byte it belongs to somebody all the same.
     return holder > 0 && !isRunning(holder);
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return true;
+    if (errorCode(error) === 'ENOENT') return true;
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { isRecord } from '../../core/json.ts';
+import { canonicalJson } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { CallFrame, FrameRules, ResultFrame } from './protocol.ts';
 
@@ -84,9 +84,5 @@ const serverName = /[_-](?:exai[_-]ws|polylogue)$/i;
 export const toolNameOf = (name: string): string => name.replace(serverName, '') || name;
 
 /** The same for two frames that ask for the same, whatever the order of their keys. */
-export function sameCall({ name, arguments: args, stream }: CallFrame): string {
-  const text = JSON.stringify([toolNameOf(name), args ?? {}, stream === true], (_key, value: unknown) =>
-    isRecord(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
-  );
-  return hash('sha256', text);
-}
+export const sameCall = ({ name, arguments: args, stream }: CallFrame): string =>
+  hash('sha256', canonicalJson([toolNameOf(name), args ?? {}, stream === true]));

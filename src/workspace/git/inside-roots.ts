@@ -1,8 +1,8 @@
 import { lstat, readdir, readlink } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { limitError, securityError } from '../../core/errors.ts';
+import { errorCode, limitError, securityError } from '../../core/errors.ts';
 import { printablePath } from '../../core/text.ts';
-import { errorCode, isSkip } from '../paths.ts';
+import { isSkip } from '../paths.ts';
 import { readBytes } from '../read-file.ts';
 import type { Located, Sandbox } from '../sandbox.ts';
 import { type GitProcessOptions, type RepositoryPlace, runGit } from './run-git.ts';

@@ -1,8 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { onAbort } from '../../core/concurrency.ts';
-import { abortError, bugError, cancelledError, limitError, throwIfAborted } from '../../core/errors.ts';
+import { abortError, bugError, cancelledError, errorCode, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { errorCode } from '../paths.ts';
 import type { JobAnswer, JobInputs, JobKind, JobMessage, JobResults } from './run-job.ts';
 
 const program = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './work-thread.js', import.meta.url);
