@@ -90,6 +90,20 @@ export async function withTimeout<Result>(
   }
 }
 
+/** The same, or until the signal is aborted, for work whose waiting keeps the process alive. Absent work: sleeps. */
+export async function sleepUntil(
+  clock: Pick<Clock, 'sleep'>,
+  ms: number,
+  work: Promise<unknown> | undefined,
+  signal?: AbortSignal,
+): Promise<void> {
+  const enough = new AbortController();
+  // However the pause ends, whoever waits looks for himself what there is.
+  const pause = clock.sleep(ms, signal ? AbortSignal.any([signal, enough.signal]) : enough.signal).catch(() => {});
+  await Promise.race(work ? [pause, work] : [pause]);
+  enough.abort();
+}
+
 /** Runs with a signal that is aborted after `ms`, or with the parent. */
 export async function withDeadline<Result>(
   clock: Pick<Clock, 'after'>,

@@ -1,3 +1,4 @@
+import { sleepUntil } from '../../core/concurrency.ts';
 import { cancelledError, inputError, throwIfAborted } from '../../core/errors.ts';
 import { isJobId, isThreadId, type JobId, jobId } from '../../core/ids.ts';
 import type { Job, JobReply } from '../../core/job.ts';
@@ -100,12 +101,7 @@ export class Jobs {
       if (job.status !== 'running' || left <= 0) return job;
       throwIfAborted(signal);
       const mine = this.#running.get(job.id);
-      const woken = new AbortController();
-      const pause = clock.sleep(mine ? left : Math.min(left, pollMs), AbortSignal.any([signal, woken.signal]));
-      // Whoever it was that ended the pause is found out by looking again.
-      const over = pause.catch(() => {});
-      await Promise.race(mine ? [over, mine.ended] : [over]);
-      woken.abort();
+      await sleepUntil(clock, mine ? left : Math.min(left, pollMs), mine?.ended, signal);
     }
   }
 
@@ -140,11 +136,7 @@ export class Jobs {
   /** Gives the jobs that run `graceMs` to end, or until `hurry` is aborted; then they are interrupted. */
   async close(graceMs: number, hurry?: AbortSignal): Promise<void> {
     const all = () => Promise.all([...this.#running.values()].map(({ ended }) => ended));
-    const enough = new AbortController();
-    const pause = this.#options.clock.sleep(graceMs, AbortSignal.any([enough.signal, ...(hurry ? [hurry] : [])]));
-    // However the pause ends, what still runs then is interrupted.
-    await Promise.race([all(), pause.catch(() => {})]);
-    enough.abort();
+    await sleepUntil(this.#options.clock, graceMs, all(), hurry);
     for (const [id, { work }] of this.#running) {
       await this.#end(id, 'interrupted').catch(this.#warn);
       work.abort(cancelledError('The server ended.'));

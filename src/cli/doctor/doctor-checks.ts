@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { findDaemons } from '../../app/app.ts';
 import type { Product } from '../../app/compose-product.ts';
 import { homeAdvice, homeProblem } from '../../config/home.ts';
+import { orAbort } from '../../core/concurrency.ts';
 import { isAppError } from '../../core/errors.ts';
 import { isRecord, parsedJson } from '../../core/json.ts';
 import type { OptionSpec } from '../../core/option.ts';
@@ -106,7 +107,7 @@ async function ping(service: Models, { id, title, env, models }: Provider): Prom
   const what = title;
   const signal = AbortSignal.timeout(patienceMs);
   try {
-    const { listed, remark } = await Promise.race([service.ping(id, signal), rejection(signal)]);
+    const { listed, remark } = await orAbort(service.ping(id, signal), signal);
     const ready = listed === undefined ? 'ready (has no model list)' : `reachable, ${listed} models listed`;
     const answer = remark === undefined ? ready : `${ready}; ${remark}`;
     const left = await balance(service, id, signal);
@@ -138,7 +139,7 @@ async function ping(service: Models, { id, title, env, models }: Provider): Prom
 /** What the account has left, where the vendor tells. */
 async function balance(service: Models, id: string, signal: AbortSignal): Promise<string> {
   try {
-    const left = await Promise.race([service.balance(id, signal), rejection(signal)]);
+    const left = await orAbort(service.balance(id, signal), signal);
     return left === undefined ? '' : `; balance ${left.available.toFixed(2)}`;
   } catch {
     // Its models can be asked all the same.
@@ -151,10 +152,6 @@ const nextAfter = (kind: string, env: readonly string[]): string =>
   kind === 'auth' && env.length > 0
     ? `The provider rejected the key: correct ${env.join(' or ')}.`
     : 'Check the network, HTTPS_PROXY, NODE_EXTRA_CA_CERTS, and the base URL if you set one.';
-
-/** A connection that does not listen to its signal must not keep us. */
-const rejection = (signal: AbortSignal): Promise<never> =>
-  new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
 
 /** What may be read, and whether it is there. */
 function checkRoots({ readable: { roots, reason } }: Product): Finding[] {

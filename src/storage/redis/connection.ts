@@ -1,4 +1,5 @@
 import { createClient } from '@redis/client';
+import { sleepUntil } from '../../core/concurrency.ts';
 import { asError, isAppError, storageError } from '../../core/errors.ts';
 import type { Clock, Random } from '../../core/ports.ts';
 import { readAuthorities, replyCode, tlsAdvice, Unreachable } from './failure.ts';
@@ -230,7 +231,7 @@ export function redisLink(options: RedisLinkOptions) {
       // It heals by what somebody does, not within the time that a call waits.
       if (left <= 0 || isAppError(reason) || tlsAdvice(reason) !== undefined || replyCode(reason) === 'WRONGPASS')
         throw new Unreachable(reasonText(reason), reason);
-      await within(clock, left, connecting.promise);
+      await sleepUntil(clock, left, connecting.promise);
     }
   }
 
@@ -265,14 +266,6 @@ export function redisLink(options: RedisLinkOptions) {
       stopPause();
     },
   };
-}
-
-/** Keeps the process alive, unlike a timer: somebody waits for this. */
-async function within(clock: Pick<Clock, 'sleep'>, ms: number, sign: Promise<void>): Promise<void> {
-  const enough = new AbortController();
-  const over = clock.sleep(ms, enough.signal).catch(() => undefined);
-  await Promise.race([sign, over]);
-  enough.abort();
 }
 
 /** A host with several addresses fails with all of their errors, and no words of its own. */
