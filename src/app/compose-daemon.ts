@@ -1,7 +1,7 @@
 import { join } from 'node:path';
+import { ownCaches, ownHeads, removeThread } from '../calls/actions/actions.ts';
 import { exposurePolicy } from '../config/derived-settings.ts';
 import { configError, inputError } from '../core/errors.ts';
-import { isThreadId } from '../core/ids.ts';
 import type { Clock, Emit, Mask, Random, SharedState, WatchedCall, WatchedCalls } from '../core/ports.ts';
 import { endsExchange, type Thread } from '../core/thread.ts';
 import type { Permissions } from '../core/tool-host.ts';
@@ -68,7 +68,7 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
         ...(mayApprove(sources, caller) && { runs: composeRuns(sources, caller) }),
         providers: () => providersOf(sources),
         ...(!isReadOnly(sources, caller) && { tryProvider: (id, signal) => tryProvider(sources, id, signal) }),
-        caches: () => cachesOf(sources, owner),
+        caches: () => ownCaches(sources, owner),
         saved: rows => savedIn(sources, rows),
         spend: from => threads.store.spend.rows({ owner, from }),
       };
@@ -93,7 +93,7 @@ function isExposed({ config }: DashboardSources, tool: string, permissions: Perm
 }
 
 function threadsOf(sources: DashboardSources, caller: Caller): ThreadsData {
-  const { threads, transfer, clock, models } = sources;
+  const { threads, transfer, clock } = sources;
   const { owner } = caller;
   const { store } = threads;
   // Threads are named by their ids alone here: no project is looked in.
@@ -104,12 +104,8 @@ function threadsOf(sources: DashboardSources, caller: Caller): ThreadsData {
     search: query => store.search({ ...query, owner, now: clock.now() }),
     read: id => threads.find(id, place),
     async projects(ids) {
-      const heads = await Promise.all(ids.map(async id => isThreadId(id) && (await store.head(id, clock.now()))));
-      return new Map(
-        heads.flatMap(head =>
-          head && head.state === 'live' && head.value.owner === owner ? [[head.value.id, head.value.workspace]] : [],
-        ),
-      );
+      const heads = await ownHeads(sources, owner, ids);
+      return new Map([...heads].map(([id, { workspace }]) => [id, workspace]));
     },
     async file(thread, seq, index): Promise<FileView | undefined> {
       const file = turnOf(thread, seq)?.files[index];
@@ -135,9 +131,7 @@ function threadsOf(sources: DashboardSources, caller: Caller): ThreadsData {
           return threads.fork(thread, seq, `${thread.title} (fork at turn ${seq})`);
         },
         async remove({ id }, signal) {
-          await threads.exclusively(id, { signal }, () => threads.remove(id));
-          // It is removed; what a vendor still keeps of it ends by itself within the hour.
-          await models.forget(id).catch(() => undefined);
+          await removeThread(sources, id, signal);
         },
       },
     }),
@@ -163,17 +157,6 @@ async function savedIn({ models }: DashboardSources, rows: readonly SpendRow[]):
     const price = prices.get(`${provider}:${model}`);
     return sum + (price ? savedByCaches(usage, price) : 0);
   }, 0);
-}
-
-/** Those of the owner's threads alone. */
-async function cachesOf({ models, threads, clock }: DashboardSources, owner: string): ReturnType<OwnData['caches']> {
-  const found = await models.caches();
-  const own = found.map(async ({ thread }) => {
-    const head = isThreadId(thread) ? await threads.store.head(thread, clock.now()) : undefined;
-    return head?.state === 'live' && head.value.owner === owner;
-  });
-  const isOwn = await Promise.all(own);
-  return found.filter((_, index) => isOwn[index]);
 }
 
 /** What a command line may say otherwise than the settings. */

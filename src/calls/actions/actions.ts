@@ -1,5 +1,6 @@
-import { isThreadId } from '../../core/ids.ts';
+import { isThreadId, type ThreadId } from '../../core/ids.ts';
 import type { Clock, Emit, Recent } from '../../core/ports.ts';
+import type { ThreadHead } from '../../core/thread.ts';
 import type { Principal } from '../../core/tool-host.ts';
 import { dayOf } from '../../core/usage.ts';
 import type { PaidSearcher } from '../../models/paid-services.ts';
@@ -73,23 +74,41 @@ function opsActions(parts: ActionParts, { owner }: Principal): OpsActions {
     recent: query => recent({ ...query, owner }),
     capabilities: models.capabilities,
     health: models.health,
-    async caches() {
-      const all = await models.caches();
-      const ids = all.map(({ thread }) => thread).filter(isThreadId);
-      const heads = await Promise.all(ids.map(id => threads.store.head(id, clock.now())));
-      const own = new Set(
-        heads.flatMap(head => (head.state === 'live' && head.value.owner === owner ? head.value.id : [])),
-      );
-      return all.filter(({ thread }) => isThreadId(thread) && own.has(thread));
-    },
+    caches: () => ownCaches(parts, owner),
   };
 }
 
-function threadActions(
-  { threads, clock, models }: ActionParts,
-  { owner, root }: Principal,
-  signal: AbortSignal,
-): ThreadActions {
+interface ThreadParts {
+  threads: Threads;
+  models: Pick<ActionParts['models'], 'caches' | 'forget'>;
+  clock: Pick<Clock, 'now'>;
+}
+
+/** Of these ids, whatever they are, those of an owner's threads, with what is known of each. */
+export async function ownHeads({ threads, clock }: Omit<ThreadParts, 'models'>, owner: string, ids: readonly string[]) {
+  const heads = await Promise.all(ids.filter(isThreadId).map(id => threads.store.head(id, clock.now())));
+  const own = heads.flatMap(head => (head.state === 'live' && head.value.owner === owner ? [head.value] : []));
+  return new Map<string, ThreadHead>(own.map(head => [head.id, head]));
+}
+
+/** What vendors cache of an owner's threads. */
+export async function ownCaches(parts: ThreadParts, owner: string) {
+  const all = await parts.models.caches();
+  const threads = all.map(({ thread }) => thread);
+  const own = await ownHeads(parts, owner, threads);
+  return all.filter(({ thread }) => own.has(thread));
+}
+
+/** Answers whether it was there. */
+export async function removeThread({ threads, models }: Omit<ThreadParts, 'clock'>, id: ThreadId, signal: AbortSignal) {
+  const removed = await threads.exclusively(id, { signal }, () => threads.remove(id));
+  // It is removed; what a vendor still keeps of it ends by itself within the hour.
+  await models.forget(id).catch(() => undefined);
+  return removed;
+}
+
+function threadActions(parts: ActionParts, { owner, root }: Principal, signal: AbortSignal): ThreadActions {
+  const { threads, clock } = parts;
   const { store } = threads;
   const scope = (everywhere: boolean) => ({ owner, ...(everywhere ? {} : { workspace: root }), now: clock.now() });
   return {
@@ -97,11 +116,6 @@ function threadActions(
     list: ({ everywhere, ...page }) => store.list({ ...scope(everywhere), ...page }),
     search: ({ everywhere, limit, text }) => store.search({ ...scope(everywhere), limit, text }),
     fork: (thread, upToSeq) => threads.fork(thread, upToSeq, `${thread.title} (fork at turn ${upToSeq})`),
-    async remove(thread) {
-      const removed = await threads.exclusively(thread.id, { signal }, () => threads.remove(thread.id));
-      // It is removed; what a vendor still keeps of it ends by itself within the hour.
-      await models.forget(thread.id).catch(() => undefined);
-      return removed;
-    },
+    remove: ({ id }) => removeThread(parts, id, signal),
   };
 }
