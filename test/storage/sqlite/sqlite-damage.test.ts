@@ -311,6 +311,19 @@ describe('a damaged SQLite file', () => {
     expect((await liveThread(again, id)).turns).toHaveLength(2);
   });
 
+  it('is found damaged at its start in its search index too, as long as it is small', async () => {
+    const threads = await fill(3);
+    const before = place.open();
+    await before.search({ owner: 'local', text: 'thread', limit: 1, now: start });
+    await before.close();
+    breakTable('turn_words_data');
+    const store = place.open();
+    expect(await store.jobs({ owner: 'local', limit: 1, now: start })).toEqual([]);
+    expect(setAside()).toHaveLength(1);
+    expect(await store.search({ owner: 'local', text: 'thread', limit: 9, now: start })).toHaveLength(3);
+    expect(await check(store, threads)).toBe(3);
+  });
+
   it('leaves out of lists, once told, what its index says of another owner, and is not looked through for it again', async () => {
     const [[id] = []] = await fill(2);
     const before = place.open();

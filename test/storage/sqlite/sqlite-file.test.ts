@@ -157,6 +157,28 @@ describe('the SQLite store', () => {
     expect(place.warnings).toEqual([]);
   });
 
+  it('is opened by one process at a time', async () => {
+    writeFileSync(`${place.file}.lock`, '');
+    const opener = new DatabaseSync(`${place.file}.lock`);
+    opener.exec('BEGIN EXCLUSIVE');
+    const store = place.open();
+    let isMade = false;
+    const made = store.create(headOf()).then(() => {
+      isMade = true;
+    });
+    const other = createSqliteStore({
+      file: join(place.directory, 'other.sqlite'),
+      clock: realClock(),
+      onWarning() {},
+    });
+    await threadWith(other, ['a', 'b']);
+    await other.close();
+    expect([isMade, existsSync(place.file)]).toEqual([false, false]);
+    opener.exec('ROLLBACK');
+    opener.close();
+    await made;
+  });
+
   it('opens once for many first uses at the same time', async () => {
     const store = place.open();
     const lists = Array.from({ length: 20 }, () => store.list({ owner: 'local', limit: 1, now: start }));
