@@ -44,7 +44,8 @@ export async function describeLibrary(root: string, guide: string, troubleshooti
     });
   }
   const examples = examplesIn(guide);
-  const problems = all.flatMap(one => [...undescribed(one), ...withoutExample(one, examples)]);
+  const named = await Promise.all(all.map(one => unexported(reader, one, exported)));
+  const problems = [...all.flatMap(one => [...undescribed(one), ...withoutExample(one, examples)]), ...named.flat()];
   if (problems.length > 0) throw new Error(problems.join('\n'));
   return pageOf(all, examples);
 }
@@ -100,7 +101,7 @@ function undescribed({ name, file, doc, members, parameters }: Named): string[] 
   return [
     ...(doc === '' ? [`${file}: "${name}" has no docstring`] : []),
     ...members
-      .filter(member => member.doc === '')
+      .filter(member => member.doc === '' && !records.test(name))
       .map(member => `${file}: "${name}.${plainName(member)}" has no docstring`),
     ...members
       .filter(
@@ -112,6 +113,31 @@ function undescribed({ name, file, doc, members, parameters }: Named): string[] 
       .filter(parameter => doc !== '' && !doc.includes(`\`${parameter}\``))
       .map(parameter => `${file}: the docstring of "${name}" does not say what \`${parameter}\` is`),
   ];
+}
+
+/** Plain records that others name: what a member holds is told by its name, or by the docstring of the whole. */
+const records =
+  /^(?:AgentEvent|Approval|Emitter|Exchange\w+|CommsEntry|Fault|FieldError|Json\w*|ModelLife|Owned|Part|ProgressUpdate|Rates|SaidPart|SkipCode|Skip|Tool(?:Call|Output|Result|Surroundings))$/;
+
+/** What programs need that add tools, providers and stores to the product: of these the recipes tell, and not of all that they name. */
+const additions =
+  /^(?:define\w+|create(?:Memory)Store|chatVendor|ChatVendor|ActionContext|CallParams|Connection|LanguageModel|OptionSpec|(?:Provider|Store|Tool)Definition|ProviderSettings|Store|StoreContext)$/;
+
+/** Types that stand in a signature or a member and are not exported themselves: nobody could write them down. */
+async function unexported(
+  reader: Reader,
+  { name, file, kind, signature, members }: Named,
+  exported: ReadonlyMap<string, Declared>,
+): Promise<string[]> {
+  if (additions.test(name)) return [];
+  const own = kind === 'value' ? '' : signature.replace(/ extends .*/s, '');
+  const types = members.map(member => `${member.type} ${kind === 'union' ? member.name : ''}`);
+  const text = [own, ...types].join(' ').replace(/'[^']*'|\/\*.*?\*\//g, '');
+  const missing: string[] = [];
+  for (const type of new Set(text.match(/\b[A-Z]\w*/g)))
+    if (!exported.has(type) && (await reader.find(file, type)))
+      missing.push(`${file}: "${name}" names the type "${type}", which src/index.ts does not export`);
+  return missing;
 }
 
 /** Only what makes an error does without an example. */

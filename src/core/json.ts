@@ -1,3 +1,4 @@
+/** Whatever JSON can say. */
 export type Json = string | number | boolean | null | Json[] | JsonObject;
 
 /** A JSON object; keys whose value is undefined are left out when it is written. */

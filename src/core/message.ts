@@ -1,5 +1,6 @@
 import { type JsonObject, mapTexts } from './json.ts';
 
+/** A piece of a message; of an image, `data` is the bytes of its file. */
 export type Part =
   | { type: 'text'; text: string }
   /** `data` is the file's bytes. */
@@ -29,6 +30,7 @@ export interface Message {
 /** What only the vendor that said it understands, by the name under which its package keeps it: signatures, sealed thoughts. */
 export type VendorFacts = Readonly<Record<string, JsonObject>>;
 
+/** A piece of what a model said. */
 export type SaidPart = { vendor?: VendorFacts } & (
   | { type: 'text'; text: string }
   | { type: 'thought'; text: string }
@@ -45,6 +47,7 @@ export interface ToolCall {
   broken?: string;
 }
 
+/** What came of a call, as its model reads it; `failed` is true where it failed. */
 export interface ToolResult {
   /** Of the call. */
   id: string;

@@ -1,8 +1,10 @@
 import type { FaultScope } from './errors.ts';
 /** How hard a model should think. Each provider maps it to what its wire knows. */
 export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
+/** How hard a model thinks. */
 export type Effort = (typeof efforts)[number];
 
+/** What a model may be sent. */
 export type InputKind = 'text' | 'image' | 'pdf' | 'audio' | 'video';
 
 /** US dollars per million tokens. What is left out costs as much as other input. */
@@ -15,6 +17,7 @@ export interface Rates {
   cacheWriteHour?: number;
 }
 
+/** What a model costs: the rates of small inputs, and those of larger ones. */
 export interface Price extends Rates {
   /** What calls with a long input cost, all of their tokens; the longest input last. */
   tiers?: readonly PriceTier[];

@@ -38,7 +38,7 @@ export const warnFrom =
 export interface ExchangeNote {
   /** The call that it belongs to. */
   reqId: string;
-  /** The same for a request and all that came of it. */
+  /** Shared by a request and all that came of it. */
   exchange: string;
   direction: 'out' | 'in';
   kind: 'request' | 'response' | 'error' | 'tool_call' | 'tool_result' | 'refresh' | 'cache';
@@ -74,6 +74,7 @@ export interface ExchangeRecord extends Omit<ExchangeNote, 'direction' | 'kind' 
   lines: readonly ExchangeLine[];
 }
 
+/** Which exchanges are meant: at most `limit`, of these only. */
 export interface ExchangeFilter {
   limit: number;
   reqId?: string;

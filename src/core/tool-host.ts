@@ -28,6 +28,7 @@ export interface Permissions {
   maxCostPerDay?: number | undefined;
 }
 
+/** How far a call is. */
 export interface ProgressUpdate {
   /** Grows with every update of one call. */
   progress: number;

@@ -4,6 +4,7 @@ import type { Price, Rates } from './model.ts';
 /** What vendors charge for beside the tokens of an answer, and how it is counted. */
 export const feeUnits = { web_search: 'searches', cache_storage: 'token-hours', embedding: 'tokens' } as const;
 
+/** What is charged for in addition to tokens. */
 export type FeeKind = keyof typeof feeUnits;
 
 export const feeKinds: readonly FeeKind[] = ['web_search', 'cache_storage', 'embedding'];

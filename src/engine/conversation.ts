@@ -92,7 +92,8 @@ export interface ConversationServices extends CallServices {
 /** What a program knows that bears on a message, such as passages of its own search. */
 export type Retrieve = (message: string, around: { signal: AbortSignal }) => Retrieved | Promise<Retrieved>;
 
-type Retrieved = readonly (string | { source: string; text: string })[];
+/** Passages, each a text or one with its source. */
+export type Retrieved = readonly (string | { source: string; text: string })[];
 
 /** The agent's local tools, for one run. */
 export type LocalToolsOf = (

@@ -9,11 +9,15 @@ import { type PackedPackage, packedPackage, packedTarballs } from '../support/pa
 const run = promisify(execFile);
 
 const program = `
-import { createPolylogue, isAppError, type SendResult } from 'polylogue';
+import { createPolylogue, isAppError, type AgentEvent, type JsonObject, type SendResult, type Skip } from 'polylogue';
 
 async function main(): Promise<void> {
   const polylogue = await createPolylogue({ settings: { OFFLINE: 'on' } });
   const result: SendResult = await polylogue.send({ message: 'Hello' });
+  const skipped: readonly Skip[] = result.skipped;
+  const document: JsonObject = await polylogue.callTool('version', {});
+  const rounds = (event: AgentEvent) => event.round + skipped.length + Number(document.round ?? 0);
+  polylogue.on('request', event => void rounds(event));
   const events: string[] = [];
   for await (const event of polylogue.stream({ message: 'Hello' })) events.push(event.type);
   console.log(JSON.stringify({ model: result.model, last: events.at(-1), isError: isAppError(result) }));

@@ -101,6 +101,8 @@ it.each([
   ['src/ask.ts', '/** Asks `text`, as `wait` says (default: 5 s). */', '', '"ask" has no docstring'],
   ['src/ask.ts', 'as `wait` says', 'as it says', 'the docstring of "ask" does not say what `wait` is'],
   ['src/index.ts', '/** Schemas of the package. */', '', '"z" has no docstring'],
+  ['src/index.ts', 'AskOptions, Odds', 'Odds', '"ask" names the type "AskOptions", which src/index.ts does not export'],
+  ['src/ask.ts', 'wait?: number;', 'wait?: Shared;', '"AskOptions" names the type "Shared"'],
   ['src/index.ts', '/** Schemas', "export * from './shared.ts';\n/** Schemas", 'does not name what'],
   ['src/ask.ts', "Partial<Pick<Shared, 'kept'>>", 'Array<string>', 'members of "Array" are not found'],
   ['docs/library.md', 'ask(', 'other(', '"ask" is in no example of docs/library.md'],

@@ -60,12 +60,13 @@ export interface TokenStats extends Required<TokenUse> {
   byModel: Record<string, Required<TokenUse>>;
 }
 
-interface TokenUse {
+/** What answers of models took. */
+export interface TokenUse {
   /** Answers of models. */
   answers: number;
   /** Tokens of these answers. */
   usage: Usage;
-  /** US dollars; answers of unknown price cost nothing here. */
+  /** US dollars; absent, and for answers of unknown price: nothing. */
   costUsd?: number;
 }
 

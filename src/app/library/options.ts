@@ -2,12 +2,12 @@ import type { AppError } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import type { Message } from '../../core/message.ts';
 import type { Usage } from '../../core/usage.ts';
-import type { Retrieve } from '../../engine/conversation.ts';
+import type { Retrieve, Retrieved } from '../../engine/conversation.ts';
 import type { AgentEvent, AgentToolCall, GateVerdict, PendingCall } from '../../engine/modes/agent/agent.ts';
 import type { AgentTool } from '../../engine/modes/agent/local-tools/agent-tool.ts';
 import type { Extensions } from '../extensions.ts';
 
-export type { Retrieve };
+export type { Retrieve, Retrieved };
 
 /** How a Polylogue of a program's own is set up. */
 export interface PolylogueOptions extends Extensions {
@@ -152,6 +152,7 @@ export interface PolylogueEvents {
   error: { type: 'error'; error: AppError | Error } & Owned;
 }
 
-interface Owned {
+/** What every event has in addition to its own members: the ID of its `conversation`. */
+export interface Owned {
   conversation: string;
 }

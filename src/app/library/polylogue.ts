@@ -72,7 +72,7 @@ export interface LanguageModelOptions {
   thread?: string | true;
 }
 
-/** What a program adds to the log of what is said to models. */
+/** What a program adds to the log of model calls. */
 export interface CommsEntry extends Partial<Pick<ExchangeNote, 'tool' | 'provider' | 'model' | 'reqId'>> {
   /** Default: `request`. */
   kind?: 'request' | 'response' | 'error' | 'tool_call' | 'tool_result';

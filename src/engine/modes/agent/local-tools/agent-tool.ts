@@ -28,6 +28,7 @@ export interface AgentTool {
   run(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | ToolOutput>;
 }
 
+/** What an approval of one call covers, and what is to be known before it is given. */
 export interface Approval {
   /** Calls with the same key are covered by one approval. Absent: this call alone is. */
   key?: string;
@@ -49,6 +50,7 @@ export function everyCall(name: string): Approval {
   return { key: name, covers: `every call of ${name}, whatever its arguments` };
 }
 
+/** What a call brought: the `text` is what the model reads. */
 export interface ToolOutput {
   text: string;
   /** The model is told that it failed: a command with an exit code other than 0. */
@@ -57,6 +59,7 @@ export interface ToolOutput {
   seen?: readonly string[];
 }
 
+/** Which call a tool works for, and when it has to end. */
 export interface ToolSurroundings {
   callId: string;
   /** Aborted when the run ends or the call's time is over. */
