@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { ownCaches, ownHeads, removeThread } from '../calls/actions/actions.ts';
 import { exposurePolicy } from '../config/derived-settings.ts';
 import { configError, inputError } from '../core/errors.ts';
+import type { FileView } from '../core/file.ts';
 import type { Clock, Emit, Mask, Random, SharedState, WatchedCall, WatchedCalls } from '../core/ports.ts';
 import { endsExchange, type Thread } from '../core/thread.ts';
 import type { Permissions } from '../core/tool-host.ts';
@@ -17,7 +18,7 @@ import { createReadiness, type DaemonOptions, metricsRoute, openDaemon } from '.
 import { healthFolder } from '../server/daemon/health-file.ts';
 import { type LiveTokens, openLiveTokens } from '../server/daemon/live-tokens.ts';
 import { dashboardRoute } from '../server/dashboard/dashboard.ts';
-import type { DashboardData, FileView, OwnData, ProviderView, ThreadsData } from '../server/dashboard/data.ts';
+import type { DashboardData, OwnData, ProviderView, ThreadsData } from '../server/dashboard/data.ts';
 import { createKeptToken } from '../server/proxy/start-daemon.ts';
 import { openWebSockets, type WebSocketOptions } from '../server/websocket/websocket.ts';
 import type { Store } from '../storage/store.ts';

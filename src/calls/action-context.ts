@@ -3,12 +3,11 @@ import type { Job } from '../core/job.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Health, ProviderCapabilities } from '../core/model.ts';
 import type { RecentEvent } from '../core/ports.ts';
-import type { Thread, ThreadHead } from '../core/thread.ts';
+import type { ExportFormat, Thread, ThreadHead } from '../core/thread.ts';
 import type { Principal } from '../core/tool-host.ts';
 import type { SpendRow } from '../core/usage.ts';
 import type { ProviderState } from '../models/call/models.ts';
 import type { KeptDocument, SearchHit, SearchRequest, VendorCache } from '../models/vendor-services.ts';
-import type { ExportFormat } from '../threads/transfer/transfer.ts';
 
 /** What a tool may do with threads as files, bound to one caller; files are read and written inside the roots alone. */
 export interface TransferActions {

@@ -73,3 +73,14 @@ export interface FileRecord {
   /** Its text was read out of a document and stands in a message of its own before the turn. */
   document?: boolean;
 }
+
+/** What a turn showed of a file, to be read. */
+export interface FileView {
+  path: string;
+  /** How much of it, in words. */
+  extent: string;
+  /** `diff`, or the ending of its name. */
+  language: string;
+  /** Absent: nothing of it was shown, or it is no longer in the store. */
+  text?: string;
+}

@@ -187,3 +187,15 @@ export function blobsOfTurns(turns: readonly Turn[]): Set<Sha256> {
   }
   return found;
 }
+
+/** The forms in which a thread is exported. */
+export const exportForms = ['md', 'html', 'jsonl'] as const;
+
+export type ExportFormat = (typeof exportForms)[number];
+
+/** A stretch of Markdown: running text, or the inside of a fenced block of code. */
+export interface Stretch {
+  /** The word behind the opening fence; absent for running text. */
+  language?: string;
+  text: string;
+}

@@ -1,7 +1,8 @@
+import type { FileView } from '../../core/file.ts';
 import type { ThreadId } from '../../core/ids.ts';
 import type { Health, ProviderCapabilities } from '../../core/model.ts';
 import type { WatchedCall } from '../../core/ports.ts';
-import type { Thread, ThreadHead } from '../../core/thread.ts';
+import type { ExportFormat, Stretch, Thread, ThreadHead } from '../../core/thread.ts';
 import type { SpendRow } from '../../core/usage.ts';
 import type { Caller } from '../access/caller.ts';
 
@@ -10,14 +11,8 @@ export interface DashboardData {
   /** What one caller may see: none of it is another owner's, but for how providers do, which is everybody's. */
   of(caller: Caller): OwnData;
   /** Takes Markdown apart into running text and blocks of code. */
-  stretches(markdown: string): TextSegment[];
+  stretches(markdown: string): Stretch[];
   version: string;
-}
-
-export interface TextSegment {
-  /** The word behind the opening fence; absent for running text. */
-  language?: string;
-  text: string;
 }
 
 export interface OwnData {
@@ -65,19 +60,13 @@ export interface CallsData {
   subscribe(listener: (reqId: string) => void, signal: AbortSignal): void;
 }
 
-export const exportForms = ['md', 'html', 'jsonl'] as const;
-export type ExportForm = (typeof exportForms)[number];
+type ThreadPage = { limit: number; before?: number; beforeId?: ThreadId };
 
 /** The owner's threads, of all projects. All but `list` and `search` throw an `AppError` for a thread that is not his. */
 export interface ThreadsData {
   /** The newest first; `before`: epoch milliseconds of the last use, for the next page. */
-  list(query: { limit: number; before?: number; beforeId?: ThreadId }): Promise<ThreadHead[]>;
-  search(query: {
-    text: string;
-    limit: number;
-    before?: number;
-    beforeId?: ThreadId;
-  }): Promise<{ thread: ThreadHead; seq: number; snippet: string }[]>;
+  list(query: ThreadPage): Promise<ThreadHead[]>;
+  search(query: ThreadPage & { text: string }): Promise<{ thread: ThreadHead; seq: number; snippet: string }[]>;
   read(id: string): Promise<Thread>;
   /** The project of each of these threads, by its id; those that are gone are left out. */
   projects(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
@@ -85,7 +74,7 @@ export interface ThreadsData {
   file(thread: Thread, seq: number, index: number): Promise<FileView | undefined>;
   /** Undefined when there is no such picture, or it is of a kind that browsers don't show. */
   image(thread: Thread, seq: number, index: number): Promise<{ mediaType: string; bytes: Uint8Array } | undefined>;
-  export(id: string, form: ExportForm): Promise<AsyncIterable<string>>;
+  export(id: string, form: ExportFormat): Promise<AsyncIterable<string>>;
   /** Absent: the caller may only read. */
   change?: {
     /** A new thread that begins with the turns up to `seq`; throws where no exchange ends there. */
@@ -93,16 +82,6 @@ export interface ThreadsData {
     /** Waits for the calls that work on it. */
     remove(thread: Thread, signal: AbortSignal): Promise<void>;
   };
-}
-
-export interface FileView {
-  path: string;
-  /** How much of it, in words. */
-  extent: string;
-  /** `diff`, or the ending of its name. */
-  language: string;
-  /** Absent: nothing of it was shown, or it is no longer in the store. */
-  text?: string;
 }
 
 export interface ProviderView extends ProviderCapabilities {

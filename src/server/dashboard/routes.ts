@@ -1,8 +1,8 @@
 import { inputError, isAppError } from '../../core/errors.ts';
-import type { StoredTurn, Thread } from '../../core/thread.ts';
+import { exportForms, type StoredTurn, type Thread } from '../../core/thread.ts';
 import { allCallsPage, exchangesOf } from './all-calls-page.ts';
 import { callPage, callPart, livePage, livePart, runPage } from './calls-page.ts';
-import { exportForms, type ThreadsData } from './data.ts';
+import type { ThreadsData } from './data.ts';
 import type { Markup } from './html.ts';
 import { fileAnswer, notFoundPage, type Page, problemPage, redirectTo, themes, type Visit } from './page.ts';
 import { providersPage } from './providers-page.ts';

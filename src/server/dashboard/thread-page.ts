@@ -1,7 +1,8 @@
+import type { FileView } from '../../core/file.ts';
 import { isThreadId, type ThreadId } from '../../core/ids.ts';
-import { endsExchange, type StoredTurn, type Thread, type ThreadHead } from '../../core/thread.ts';
+import { endsExchange, exportForms, type StoredTurn, type Thread, type ThreadHead } from '../../core/thread.ts';
 import { dollars } from '../../core/usage.ts';
-import { exportForms, type FileView, type ThreadsData } from './data.ts';
+import type { ThreadsData } from './data.ts';
 import {
   ago,
   ahead,

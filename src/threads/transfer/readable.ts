@@ -1,15 +1,8 @@
-import type { FileRecord } from '../../core/file.ts';
+import type { FileRecord, FileView } from '../../core/file.ts';
 import { linesBetween, printablePath } from '../../core/text.ts';
-import type { StoredTurn, Thread } from '../../core/thread.ts';
+import type { StoredTurn, Stretch, Thread } from '../../core/thread.ts';
 import { usdText } from '../../core/usage.ts';
 import type { ReadBlob } from './export-jsonl.ts';
-
-/** A stretch of Markdown: running text, or the inside of a fenced block of code. */
-export interface Stretch {
-  /** The word behind the opening fence; absent for running text. */
-  language?: string;
-  text: string;
-}
 
 const opening = /^ {0,3}(`{3,}|~{3,})/;
 
@@ -89,14 +82,7 @@ const forms: Readonly<Record<string, string>> = {
 };
 
 /** A file as a reader sees it: its name, what of it is shown, and the text where there is one. */
-export interface ShownFile {
-  path: string;
-  extent: string;
-  language: string;
-  text?: string;
-}
-
-export async function shownFile(file: FileRecord, blob: ReadBlob): Promise<ShownFile> {
+export async function shownFile(file: FileRecord, blob: ReadBlob): Promise<FileView> {
   const { form, lines, range } = file;
   const path = printablePath(file.path);
   const named = { path, language: form === 'diff' ? 'diff' : (/\.([A-Za-z0-9]{1,12})$/.exec(path)?.[1] ?? '') };

@@ -1,6 +1,6 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Emit } from '../../core/ports.ts';
-import type { Thread } from '../../core/thread.ts';
+import type { ExportFormat, Thread } from '../../core/thread.ts';
 import type { Prunable } from '../../storage/store.ts';
 import type { ThreadScope } from '../threads.ts';
 import { exportHtml } from './export-html.ts';
@@ -9,8 +9,6 @@ import { exportMarkdown } from './export-markdown.ts';
 import { type ImportOptions, type ImportParts, importJsonl } from './import-jsonl.ts';
 
 /** `jsonl` can be imported again; the others are for reading. */
-export type ExportFormat = 'jsonl' | 'md' | 'html';
-
 export interface TransferParts extends ImportParts {
   emit: Emit;
 }

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
+import type { ExportFormat } from '../../../src/core/thread.ts';
 import { createMask } from '../../../src/observability/secret-masking.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import type { ThreadScope } from '../../../src/threads/threads.ts';
 import { createThreads } from '../../../src/threads/threads.ts';
 import type { ImportOptions } from '../../../src/threads/transfer/import-jsonl.ts';
-import { createTransfer, type ExportFormat } from '../../../src/threads/transfer/transfer.ts';
+import { createTransfer } from '../../../src/threads/transfer/transfer.ts';
 import { start } from '../../contracts/store-fixtures.ts';
 import { manualClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';
