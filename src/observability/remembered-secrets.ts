@@ -67,7 +67,7 @@ const decimalSign = '0{0,4}(?:3[2-9]|4[0-7]|5[89]|6[0-4]|9[1-6]|12[3-6])';
 /** Escaped signs, control sequences, what introduces another escaped character, and what is looked at. */
 const pieces = new RegExp(
   [
-    String.raw`(?:%(?:25){0,4}|\\u\{?|\\x)${sign}|&(?:amp;){0,4}(?:#x${sign}|#${decimalSign}|amp|lt|gt|quot|apos);`,
+    String.raw`(?:%(?:25){0,4}|\\u\{?|\\x)${sign}|&(?:amp;){0,4}(?:#${decimalSign}(?:;|(?!\d))|(?:#x${sign}|amp|lt|gt|quot|apos);)`,
     String.raw`\p{Cc}\[[\d;?]*[A-Za-z]|\\u\{?0{0,4}|\\x|0x|&#x?0{0,4}|([\p{L}\p{N}]+)`,
   ].join('|'),
   'giu',
@@ -113,7 +113,8 @@ function formsOf(value: string): string[] {
   const half = Math.ceil(value.length / 2);
   const halves = value.length >= 2 * leastPart ? [value.slice(0, half), value.slice(half)] : [];
   // Where each character is a number, signs may be left out as escaped ones are.
-  const numbers = [bytes, Buffer.from(value.replace(/[ -/:-@[-`{-~]/g, ''))].flatMap(all => [
+  const bare = value.replace(/[ -/:-@[-`{-~]/g, '');
+  const numbers = [bytes, ...(bare.length < leastForm ? [] : [Buffer.from(bare)])].flatMap(all => [
     all.toString('hex'),
     ...[8, 10].map(radix => [...all].map(byte => byte.toString(radix)).join('')),
   ]);
