@@ -17,6 +17,7 @@ const allowed: Record<string, string[]> = {
     'cli/commands/usage.ts',
     'app/compose-product.ts',
     'models/call/call.ts',
+    'models/call/call-context.ts',
     'models/call/models.ts',
     'models/catalogue/models-dev.ts',
     'models/resilience/breaker-registry.ts',

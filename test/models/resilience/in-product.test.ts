@@ -133,7 +133,7 @@ describe('the product', () => {
     });
     const told = polylogue.log.filter(line => line.includes('MAX_CONCURRENT_PER_PROVIDER'));
     expect(told).toHaveLength(3);
-    expect(told.at(-1)).toContain('Did you mean openai?');
+    expect(told.at(-1)).toContain('Did you mean "openai"?');
     const denied = polylogue.log.filter(line => line.includes('DENIED_MODELS'));
     expect(denied).toEqual([expect.stringMatching(/gpt-4\.1-miny.*nearest that is known is gpt-4\.1-mini\./)]);
   });
