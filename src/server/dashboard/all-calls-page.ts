@@ -124,7 +124,8 @@ export function exchangesOf({ id, owner, workspace, turns, parent }: Thread): (W
     const events = attempts.map(({ at, ...facts }, index): RecentEvent => {
       return { at, event: { ...facts, ...around, type: 'model.attempt', attempt: index + 1 } };
     });
-    const code = status === 'done' ? undefined : status === 'interrupted' ? 'CANCELLED' : 'API_ERROR';
+    // Why one failed is known of its attempts alone.
+    const code = status === 'interrupted' ? 'CANCELLED' : undefined;
     const end = { ...around, code, type: 'call.end', status, elapsedMs: endedAt - startedAt } as const;
     if (status !== 'pending') events.push({ at: endedAt, event: end });
     const over = status !== 'pending' && { endedAt };

@@ -68,8 +68,8 @@ function endOf(
 ): Pick<CallFacts, 'mood' | 'outcome' | 'why'> {
   const last = attempts.at(-1);
   if (code === 'CANCELLED') return { mood: 'warn', outcome: 'cancelled' };
-  if (code !== undefined) {
-    const { class: why = '', provider } = last && last.outcome !== 'ok' ? last : { class: code, provider: '' };
+  if (code !== undefined || status === 'failed') {
+    const { class: why = '', provider } = last && last.outcome !== 'ok' ? last : { class: code ?? '', provider: '' };
     return {
       mood: 'bad',
       outcome: 'failed',

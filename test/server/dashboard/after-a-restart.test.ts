@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Daemon } from '../../../src/server/daemon/daemon.ts';
+import { exchangesOf } from '../../../src/server/dashboard/all-calls-page.ts';
+import { factsOf } from '../../../src/server/dashboard/calls-page.ts';
 import { type DashboardClient, dashboardClient, readable } from '../../support/dashboard-client.ts';
 import { models } from '../../support/dashboard-world.ts';
 import { type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
@@ -75,6 +77,21 @@ it.each([
   const page = await client.page(/href="(\/threads\/[^"]+\/call)"/.exec(rows[0] ?? '')?.[1] ?? '');
   for (const each of shown) expect(readable(page)).toMatch(each);
   expect(page).not.toContain('data-live');
+});
+
+it('a failed exchange without an attempt names no error that there was not', () => {
+  const turn = {
+    seq: 1,
+    exchange: 'e',
+    role: 'user',
+    content: 'Why?',
+    timestamp: 1,
+    toolName: 'chat',
+    status: 'failed',
+  } as const;
+  const thread = { id: 't', owner: 'local', workspace: '/w', turns: [{ ...turn, files: [], images: [] }] };
+  const [call] = exchangesOf(thread as never);
+  expect(factsOf(call!, 2)).toMatchObject({ mood: 'bad', outcome: 'failed', why: '' });
 });
 
 it('charts of latency and errors go on where they were, and sums of spending count no attempt in vain', async () => {
