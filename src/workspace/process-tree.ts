@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { onAbort } from '../core/concurrency.ts';
+import { asError, inputError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 
 /** A running program and all that it started. */
@@ -56,27 +57,53 @@ const forceMs = 3_000;
 const drainMs = 300;
 
 /**
+ * Refuses what Windows has no way to give to a program. Whatever is no program itself (npm's shims) is run by `cmd.exe`, for which a
+ * line break ends a command, and whose line is short: what a shim adds to it needs room as well.
+ */
+function checkArguments({ file, args, platform }: TreeRun): void {
+  if (platform !== 'win32') return;
+  const isProgram = /\.(?:exe|com)$/i.test(file);
+  const limit = isProgram ? 32_000 : 7_000;
+  const quoted = args.join('   ').replace(/["\\]/g, '$&$&');
+  const { length } = isProgram ? quoted : quoted.replaceAll('%', '%%cd:~,%');
+  const isBroken = !isProgram && /[\r\n]/.test(quoted);
+  if (length <= limit && !isBroken) return;
+  const why = isBroken ? 'cmd.exe runs it, which takes no line break' : `they have ${length} characters of ${limit}`;
+  throw inputError(`${file} cannot be given these arguments: ${why}.`, {
+    next: 'Put the text into a file, or name a program that reads it from standard input (a CLI with "prompt": "stdin").',
+  });
+}
+
+/** A child that runs, or why there is none: what is wrong with an argument is thrown at once, together with the argument. */
+async function start({ file, args, cwd, env, input, graceMs }: TreeRun) {
+  const { execa } = await import('execa');
+  try {
+    const child = execa(file, args, {
+      cwd,
+      env,
+      extendEnv: false,
+      stdin: input === undefined ? 'ignore' : 'pipe',
+      buffer: false,
+      reject: false,
+      killDescendants: true,
+      forceKillAfterDelay: graceMs || false,
+    });
+    return { child };
+  } catch (error) {
+    return { failure: asError(error).message.split(/[:\n]/, 1).join() };
+  }
+}
+
+/**
  * Runs a program to its end: without a shell, in a process group of its own, and on Windows the shims of npm (`.cmd`) too. When it has
- * ended, or `signal` was aborted, nothing that it started is left. Rejects with what `onOutput` throws.
+ * ended, or `signal` was aborted, nothing that it started is left; on Windows, what it left behind when it ended by itself goes on,
+ * as nothing tells there who started it. Rejects with what `onOutput` throws.
  */
 export async function runTree(run: TreeRun): Promise<TreeEnd> {
-  const { execa } = await import('execa');
-  const { file, args, cwd, env, input, mark, signal, graceMs } = run;
-  const child = execa(file, args, {
-    cwd,
-    env,
-    extendEnv: false,
-    stdin: input === undefined ? 'ignore' : 'pipe',
-    stdout: 'pipe',
-    stderr: 'pipe',
-    buffer: false,
-    reject: false,
-    shell: false,
-    preferLocal: false,
-    windowsHide: true,
-    killDescendants: true,
-    forceKillAfterDelay: graceMs || false,
-  });
+  checkArguments(run);
+  const { input, mark, signal, graceMs } = run;
+  const { child, failure } = await start(run);
+  if (!child) return { code: undefined, signal: undefined, failure };
   const { pid } = child;
   const sweep = () => (pid === undefined ? Promise.resolve() : endProcesses({ pid, mark }, run));
   let stopping: Promise<void> | undefined;
@@ -130,6 +157,7 @@ export async function endProcesses(
   { platform, clock, graceMs }: { platform: string; clock: Clock; graceMs: number },
 ): Promise<void> {
   if (platform === 'win32') return;
+  if (graceMs === 0) signal(-family.pid, 'SIGKILL');
   const asked = new Map<number, string>();
   const began = clock.monotonic();
   for (;;) {
@@ -146,17 +174,20 @@ export async function endProcesses(
   }
 }
 
-function signal(pid: number, name: 'SIGTERM' | 'SIGKILL'): void {
+/** Whether it was still there. */
+function signal(pid: number, name: 'SIGTERM' | 'SIGKILL' | 0): boolean {
   try {
-    process.kill(pid, name);
+    return process.kill(pid, name);
   } catch {
-    // It has ended since it was seen.
+    return false;
   }
 }
 
 /** Who belongs to a family now; `seen` were found to before, and do although their parents are gone. */
 async function membersOf(family: ProcessFamily, seen: ReadonlyMap<number, string>, platform: string) {
   const all = platform === 'linux' ? await fromProc(family.mark) : await fromPs();
+  // Without a list, its group is all that is known of it.
+  if (all.length === 0) return signal(-family.pid, 0) ? [{ pid: -family.pid, start: '' }] : [];
   const members = new Map<number, Process>();
   // Parents have mostly smaller numbers, but not always: until nobody is added.
   for (let size = -1; size !== members.size; ) {
@@ -199,17 +230,12 @@ async function processIn(name: string, mark: string): Promise<Process | undefine
 }
 
 async function fromPs(): Promise<Process[]> {
-  try {
-    const { stdout } = await promisify(execFile)('/bin/ps', ['-A', '-o', 'pid=,ppid=,pgid=,stat=,lstart=']);
-    return stdout.split('\n').flatMap(line => {
-      const [pid, parent, group, state = '', ...start] = line.trim().split(/\s+/);
-      if (!pid || state.startsWith('Z')) return [];
-      return [
-        { pid: Number(pid), parent: Number(parent), group: Number(group), start: start.join(' '), marked: false },
-      ];
-    });
-  } catch {
-    // Without a list, the runner's signal to the group has to do.
-    return [];
-  }
+  const fields = 'pid=,ppid=,pgid=,stat=,lstart=';
+  const listing = promisify(execFile)('/bin/ps', ['-A', '-o', fields], { timeout: forceMs });
+  const { stdout } = await listing.catch(() => ({ stdout: '' }));
+  return stdout.split('\n').flatMap(line => {
+    const [pid, parent, group, state = '', ...start] = line.trim().split(/\s+/);
+    if (!pid || state.startsWith('Z')) return [];
+    return [{ pid: Number(pid), parent: Number(parent), group: Number(group), start: start.join(' '), marked: false }];
+  });
 }

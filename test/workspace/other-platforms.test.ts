@@ -1,9 +1,12 @@
 import { win32 } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isIn, leadsAway, parsePathReference, slashedFrom } from '../../src/workspace/paths.ts';
+import { runTree } from '../../src/workspace/process-tree.ts';
 import { findProgram, variablesFor } from '../../src/workspace/programs.ts';
+import { realClock } from '../support/clock.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
+const clock = realClock();
 const app = 'C:\\dev\\app';
 const share = '\\\\server\\share\\app';
 
@@ -91,5 +94,27 @@ describe('a program on Windows', () => {
   it('gets the variables that the system writes in other cases, and no keys', () => {
     const env = { Path: 'C:\\bin', SystemRoot: 'C:\\Windows', ComSpec: 'cmd', LOCALAPPDATA: 'C:\\l', LC_ALL: 'C' };
     expect(variablesFor({ ...env, OPENAI_API_KEY: 'sk', Unset: undefined }, ['LC_*'])).toEqual(env);
+  });
+
+  const shim = 'C:\\npm\\x.cmd';
+  it.each([
+    [shim, 'two\nlines', 'input'],
+    ['C:\\x.BAT', 'two\nlines', 'input'],
+    ['C:\\x.js', 'two\nlines', 'input'],
+    [shim, 'a\r', 'input'],
+    [shim, '%'.repeat(1_000), 'input'],
+    [shim, '"'.repeat(4_000), 'input'],
+    [shim, 'x'.repeat(8_000), 'input'],
+    ['C:\\x.exe', '\\'.repeat(17_000), 'input'],
+    [shim, 'x'.repeat(6_000), undefined],
+    ['C:\\x.EXE', `%\n${'x'.repeat(30_000)}`, undefined],
+  ])('%s is given an argument (%#)', async (file, argument, kind) => {
+    const signal = AbortSignal.timeout(60_000);
+    const run = { file, args: ['-p', argument], cwd: place.root, env: {}, mark: 'x=1', platform: 'win32' };
+    const ended = runTree({ ...run, clock, signal, graceMs: 0, onOutput: () => undefined });
+    // there is no such file here: what is not refused is tried
+    if (kind === undefined) expect(await ended).toMatchObject({ failure: expect.stringContaining('ENOENT') });
+    else
+      await expect(ended).rejects.toMatchObject({ kind, details: { next: expect.stringContaining('standard input') } });
   });
 });

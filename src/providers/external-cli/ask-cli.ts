@@ -1,4 +1,4 @@
-import { AppError, inputError, securityError, throwIfAborted } from '../../core/errors.ts';
+import { AppError, inputError, limitError, securityError, throwIfAborted } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Clock, Emit, Random } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
@@ -105,8 +105,8 @@ export function searchOf({ childEnv, platform, root, roots }: AskCliParts, proje
   return { env: childEnv, platform, projects: [...roots, root, project] };
 }
 
-/** Longer command lines are refused by systems, on Windows by `cmd.exe`, which runs npm's shims: a prompt that must be an argument is shorter. */
-const maxArgumentBytes = (platform: string): number => (platform === 'win32' ? 7_000 : 100_000);
+/** Systems refuse longer arguments; what Windows refuses besides is known when a program is run. */
+const maxArgumentBytes = 100_000;
 
 /** What a CLI gets to end once it has said that it is done: some wait for what they started, for ever. */
 const settleMs = 3_000;
@@ -126,7 +126,7 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
   const path = (await programFolders(search)).join(parts.platform === 'win32' ? ';' : ':');
   const prompt = neutralPrompt(cli, question.prompt);
   const { args, leftOut } = commandOf(parts, cli, question);
-  const inArguments = cli.promptBy === 'last' ? [argument(cli, prompt.text, maxArgumentBytes(parts.platform))] : [];
+  const inArguments = cli.promptBy === 'last' ? [argument(cli, prompt.text)] : [];
   const mark = parts.random.uuid();
   const stops = createStops(parts.clock, question.signal);
   const stream = holdBack(delta => question.onText(prompt.restored(delta)));
@@ -252,12 +252,10 @@ function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, quest
   return { args, leftOut: leftOut.length > 0 ? [warning] : [] };
 }
 
-function argument({ title }: CliDefinition, prompt: string, maxBytes: number): string {
-  if (Buffer.byteLength(prompt) <= maxBytes) return prompt;
-  throw new AppError('limit', `${title} takes its prompt as an argument, and this one is too long for that.`, {
-    code: 'LIMIT',
-    class: 'size',
-    next: `Send less than ${maxBytes} bytes, begin a new thread, or name a CLI that reads its prompt from standard input.`,
+function argument({ title }: CliDefinition, prompt: string): string {
+  if (Buffer.byteLength(prompt) <= maxArgumentBytes) return prompt;
+  throw limitError('size', `${title} takes its prompt as an argument, and this one is too long for that.`, {
+    next: `Send less than ${maxArgumentBytes} bytes, begin a new thread, or name a CLI that reads its prompt from standard input.`,
   });
 }
 

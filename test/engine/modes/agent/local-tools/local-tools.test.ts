@@ -1,9 +1,10 @@
-import { execFileSync } from 'node:child_process';
+import childProcess, { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { getEventListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { syncBuiltinESMExports } from 'node:module';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createFileShortener } from '../../../../../src/calls/ask/shorten-files.ts';
 import type { AgentTool, ToolOutput } from '../../../../../src/engine/modes/agent/local-tools/agent-tool.ts';
 import { createCommandSandbox } from '../../../../../src/engine/modes/agent/local-tools/command-sandbox.ts';
@@ -11,6 +12,7 @@ import { runProcess } from '../../../../../src/engine/modes/agent/local-tools/co
 import type { LocalToolServices } from '../../../../../src/engine/modes/agent/local-tools/local-tool.ts';
 import { createLocalTools } from '../../../../../src/engine/modes/agent/local-tools/local-tools.ts';
 import { createGit, createGitHistory } from '../../../../../src/workspace/git/git.ts';
+import { runTree } from '../../../../../src/workspace/process-tree.ts';
 import { createSandbox } from '../../../../../src/workspace/sandbox.ts';
 import { createPool, type WorkPool } from '../../../../../src/workspace/workers/worker-pool.ts';
 import { realClock } from '../../../../support/clock.ts';
@@ -228,6 +230,41 @@ describe('a command', () => {
     });
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
+
+  it('is not started with what no program can be given', async () => {
+    const run = runOf('exit\0', AbortSignal.timeout(60_000));
+    await expect(run).rejects.toMatchObject({ kind: 'config', message: expect.stringMatching(/null bytes[^\0]*$/) });
+  });
+
+  it.each([0, 50])(
+    'ends with its group where the system lists no processes (%s ms to end by itself)',
+    async graceMs => {
+      const list = childProcess.execFile;
+      onTestFinished(() => {
+        childProcess.execFile = list;
+        syncBuiltinESMExports();
+      });
+      const failing = (...args: unknown[]) => (args.at(-1) as (error: Error) => void)(new Error('EAGAIN'));
+      childProcess.execFile = failing as unknown as typeof list;
+      syncBuiltinESMExports();
+      let told = '';
+      await runTree({
+        ...{
+          file: '/bin/sh',
+          args: ['-c', 'sleep 300 >/dev/null 2>&1 & echo $!'],
+          cwd: '/',
+          mark: 'x=1',
+          platform: 'darwin',
+        },
+        ...{ env: { PATH: process.env.PATH ?? '' }, clock, graceMs, signal: AbortSignal.timeout(60_000) },
+        onOutput: chunk => {
+          told += chunk;
+        },
+      });
+      expect(Number(told)).toBeGreaterThan(1);
+      await expect.poll(() => lives(Number(told))).toBe(false);
+    },
+  );
 
   it('ends with its signal, and all of its group', async () => {
     const controller = new AbortController();
