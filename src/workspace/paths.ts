@@ -1,3 +1,4 @@
+import { readlinkSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import native, { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -106,13 +107,37 @@ export function isIn(path: string, folder: string, { relative, sep, isAbsolute }
 export const slashedFrom = (folder: string, path: string, { relative, sep }: Paths = native): string =>
   relative(folder, path).replaceAll(sep, '/');
 
+/** Names that Windows keeps for devices, in every folder and whatever follows their first dot. */
+export const devices = /(?:^|[\\/])(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[\d¹²³])\s*(?:[.:\\/]|$)/i;
+
 /**
  * Whether Windows would leave its file systems for a path: a share of another machine, which would get a proof of the user's
- * password, a device, or a stream behind a colon. What a root holds is none of these.
+ * password, a device, or a stream behind a colon. What a root holds is none of these. Links on the way are read one after the
+ * other, as following one is all that it takes.
  */
-export const leadsAway = (path: string, roots: readonly string[], paths: Paths = native): boolean =>
-  paths.sep === '\\' &&
-  (/^[^:]*:.*:|^[^:]{2,}:/s.test(path) || (/^[\\/]{2}/.test(path) && !roots.some(root => isIn(path, root, paths))));
+export function leadsAway(
+  path: string,
+  roots: readonly string[],
+  paths: Paths = native,
+  read: (link: string) => string = readlinkSync,
+  left = 40,
+): boolean {
+  if (paths.sep !== '\\') return false;
+  if (left === 0 || devices.test(path) || /^[^:]*:.*:|^[^:]{2,}:/s.test(path)) return true;
+  if (/^[\\/]{2}/.test(path) && !roots.some(root => isIn(path, root, paths))) return true;
+  let at = paths.parse(path).root;
+  const names = path.slice(at.length).split(/[\\/]+/);
+  for (const [depth, name] of names.entries()) {
+    at = paths.join(at, name);
+    try {
+      const target = paths.resolve(paths.dirname(at), read(at), ...names.slice(depth + 1));
+      return leadsAway(target, roots, paths, read, left - 1);
+    } catch {
+      // It is no link.
+    }
+  }
+  return false;
+}
 
 /** A path and the folders above it, the nearest first. */
 export function* upwards(path: string): Generator<string> {

@@ -1,7 +1,7 @@
 import { readdir, readlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { isRecord, parsedJson } from '../core/json.ts';
-import { isIn, nameTest, readNames, realOf } from './paths.ts';
+import { isIn, leadsAway, nameTest, readNames, realOf } from './paths.ts';
 import type { Sandbox } from './sandbox.ts';
 
 interface ProtectedGroup {
@@ -175,7 +175,8 @@ async function behindLink(root: string, path: string): Promise<string | undefine
   for (const entry of entries) {
     const reason = entry.isSymbolicLink() ? protectionOf(entry.name) : undefined;
     if (reason === undefined) continue;
-    if (isIn(path, await realOf(join(root, entry.name)))) return reason;
+    const link = join(root, entry.name);
+    if (!leadsAway(link, [root]) && isIn(path, await realOf(link))) return reason;
   }
   return undefined;
 }

@@ -305,8 +305,10 @@ function notRegular(path: string, stats: Stats): Skip {
 
 function judgeOwn(own: readonly string[]): Sandbox['isOwn'] {
   const folders = own.flatMap(folder => [resolve(folder), deepestReal(folder)]);
-  return path =>
-    folders.length > 0 && [resolve(path), deepestReal(path)].some(each => folders.some(folder => isIn(each, folder)));
+  return path => {
+    const places = leadsAway(path, folders) ? [resolve(path)] : [resolve(path), deepestReal(path)];
+    return places.some(each => folders.some(folder => isIn(each, folder)));
+  };
 }
 
 /** Where a path really leads that may not be there yet. */

@@ -1,20 +1,24 @@
 import { constants } from 'node:fs';
 import { copyFile, link, lstat, mkdir, open, readlink, rename, rm, rmdir } from 'node:fs/promises';
-import { basename, dirname, extname, join } from 'node:path';
+import { basename, dirname, extname, join, sep } from 'node:path';
 import { errorCode, inputError, isAppError, securityError, storageError } from '../core/errors.ts';
 import { printablePath } from '../core/text.ts';
-import { isSecretFile, isSkip, readNames } from './paths.ts';
+import { devices, isSecretFile, isSkip, readNames } from './paths.ts';
 import { type ProtectedChange, reasonToProtect } from './protected-files.ts';
 import type { Sandbox } from './sandbox.ts';
 
 /** Refuses places where a text of a model has no business: secret files, what git runs or believes, and what we do ourselves. */
-export function checkTarget(sandbox: Pick<Sandbox, 'isOwn'>, path: string): void {
-  const what = forbidden(sandbox, path);
+export function checkTarget(sandbox: Pick<Sandbox, 'isOwn'>, path: string, separator = sep): void {
+  const what =
+    separator === '\\' && ambiguous.test(path) ? 'a name that Windows may read as another' : forbidden(sandbox, path);
   if (what === undefined) return;
   throw securityError(`${printablePath(path)} is ${what} and is not written.`, {
     next: 'Name another place inside the project.',
   });
 }
+
+/** Of a path: a device, or at its end a stream behind a colon or what may be the short name of another file (`PACKAG~1.JSO`). */
+const ambiguous = new RegExp(`${devices.source}|[^\\\\/]:[^\\\\/]+$|~\\d+(?:\\.[^.\\\\/]{0,3})?$`, 'i');
 
 function forbidden(sandbox: Pick<Sandbox, 'isOwn'>, path: string): string | undefined {
   if (readNames(path).some(names => names.includes('.git'))) return 'inside a .git directory';
@@ -38,9 +42,6 @@ export async function assertUnprotected(
 
 /** Below what file systems take (255 bytes), so that a number and a draft's name still fit. */
 const maxNameBytes = 180;
-
-/** Names that Windows keeps for devices, whatever follows their first dot. */
-const devices = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
 
 /**
  * Parts joined by `_` into a file name that every platform takes: no separators, colons, control characters or dots and

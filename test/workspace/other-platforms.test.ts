@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isIn, leadsAway, parsePathReference, slashedFrom } from '../../src/workspace/paths.ts';
 import { runTree } from '../../src/workspace/process-tree.ts';
 import { findProgram, variablesFor } from '../../src/workspace/programs.ts';
+import { checkTarget } from '../../src/workspace/write-file.ts';
 import { realClock } from '../support/clock.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
@@ -47,9 +48,56 @@ describe('a path of Windows', () => {
     [app, 'C:\\dev\\app\\.env::$DATA', true],
     [app, 'C:\\dev\\app\\a.ts:hidden', true],
     [share, '\\\\server\\share\\app\\a.ts:hidden', true],
+    ...['CON', 'src\\COM1', 'aux.ts', 'NUL.txt', 'con ', 'prn.', 'nul .txt', 'COM¹', 'CONIN$', 'aux/a.ts'].map(
+      (name): [string, string, boolean] => [app, `C:\\dev\\app\\${name}`, true],
+    ),
+    ...['console.ts', 'auxiliary\\a.ts', 'com10.ts', 'null.ts', 'a.con', 'com.ts'].map(
+      (name): [string, string, boolean] => [app, `C:\\dev\\app\\${name}`, false],
+    ),
   ])('below the root %s, %s is not looked at: %s', (root, path, expected) => {
     expect(leadsAway(path, [root], win32)).toBe(expected);
     expect(leadsAway(path, [root])).toBe(false);
+  });
+
+  const links: Record<string, string> = {
+    ...{
+      away: '\\\\evil\\share',
+      hop: 'away',
+      up: '..\\..\\dev\\app\\hop',
+      circle: 'circle',
+      inside: 'src',
+      pipe: '\\\\.\\pipe',
+    },
+    ...{ nas: '\\\\server\\share\\app\\lib', device: 'NUL' },
+  };
+  it.each([
+    ...['away', 'away\\a.ts', 'hop\\x\\a.ts', 'up', 'circle', 'pipe\\x', 'device', 'inside/../away/x'].map(
+      (way): [string, boolean] => [way, true],
+    ),
+    ...['inside', 'inside\\a.ts', 'nas\\a.ts', 'none\\a.ts'].map((way): [string, boolean] => [way, false]),
+  ])('with links on the way, %s is not followed: %s', (way, expected) => {
+    const looked: string[] = [];
+    const read = (path: string) => {
+      looked.push(path);
+      const target = links[win32.relative(app, path)];
+      if (target === undefined) throw new Error('EINVAL');
+      return target;
+    };
+    expect(leadsAway(`${app}\\${way}`, [app, share], win32, read)).toBe(expected);
+    expect(looked.filter(path => path.startsWith('\\\\evil'))).toEqual([]);
+  });
+
+  it.each([
+    ...['NUL.txt', 'con ', 'a.ts:hidden', 'PACKAG~1.JSO', 'AGENTS~1.MD', 'GIT~1', 'aux\\a.ts'].map(
+      (name): [string, boolean] => [name, false],
+    ),
+    ...['a.ts', 'a~b.ts', 'console.ts', 'GIT~1x\\a.ts'].map((name): [string, boolean] => [name, true]),
+  ])('is written as %s: %s', (name, expected) => {
+    const path = `C:\\dev\\app\\${name}`;
+    const check = (separator: '/' | '\\') => () => checkTarget({ isOwn: () => false }, path, separator);
+    if (expected) expect(check('\\')).not.toThrow();
+    else expect(check('\\')).toThrow('another');
+    expect(check('/')).not.toThrow();
   });
 
   it.each([
