@@ -5,12 +5,16 @@ import { join } from 'node:path';
 import { type ServerPlace, serverCommand } from '../../../test/support/mcp-session.ts';
 import type { Minute } from './judge.ts';
 
-/** Loaded before the built program: on request it collects garbage and tells what is left. The product has no part in it. */
+/**
+ * Loaded before the built program: on request it collects garbage as V8 does when memory is short, which also drops what V8 only keeps
+ * to save work (compiled code, empty pages), and tells what is left. The product has no part in it.
+ */
 const probe = `data:text/javascript,${encodeURIComponent(`
+  const collect = () => gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
   process.on('message', () => {
-    gc();
+    collect();
     setImmediate(() => {
-      gc();
+      collect();
       process.send(process.memoryUsage());
     });
   });

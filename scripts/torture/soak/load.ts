@@ -24,6 +24,7 @@ export interface CallerOptions {
   /** A share of its actions; a bridge is a process, which costs more to start. */
   reconnects: number;
   random: Random;
+  pace: Pace;
   signal: AbortSignal;
   counts: Counts;
   /** A chat that succeeded, in ms. */
@@ -32,23 +33,53 @@ export interface CallerOptions {
   onProblem(what: string): void;
 }
 
-/** From one action of a caller to the next: as many an hour on a busy machine, so that minutes can be held against each other. */
-const everyMs = 200;
+/** What all callers go by. */
+export class Pace {
+  /** Milliseconds from one action of a caller to the next. */
+  everyMs = 50;
+  #active = 0;
+  #resting: Promise<void> | undefined;
 
-/** Calls one thing after the other through one door, at a fixed rate, until it is told to stop. */
+  /** Runs one action, once nobody rests. */
+  async act(action: () => Promise<void>): Promise<void> {
+    await this.#resting;
+    this.#active++;
+    await action().finally(() => this.#active--);
+  }
+
+  /** Does something while nobody calls, after what was begun has ended. */
+  async rest<T>(quiet: () => Promise<T>): Promise<T> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#resting = promise;
+    try {
+      while (this.#active > 0) await wait(20);
+      return await quiet();
+    } finally {
+      this.#resting = undefined;
+      resolve();
+    }
+  }
+}
+
+/** Calls one thing after the other through one door, at the rate of all, until it is told to stop. */
 export async function runCaller(options: CallerOptions): Promise<void> {
-  const { random, signal, counts, onProblem } = options;
+  const { random, pace, signal, counts, onProblem } = options;
   let client = await options.connect();
   const caller = callerOf(() => client, options);
-  for (let due = performance.now() + random.fraction() * everyMs; !signal.aborted; due += everyMs) {
+  let due = performance.now() + random.fraction() * pace.everyMs;
+  while (!signal.aborted) {
     await wait(Math.max(0, due - performance.now()));
+    // What a busy machine missed is not made up for: the rate would be another one afterwards.
+    due = Math.max(due, performance.now()) + pace.everyMs;
     try {
-      if (random.fraction() < options.reconnects) {
-        await client.close();
-        client = await options.connect();
-        counts.reconnects++;
-      }
-      await caller.act();
+      await pace.act(async () => {
+        if (random.fraction() < options.reconnects) {
+          await client.close();
+          client = await options.connect();
+          counts.reconnects++;
+        }
+        await caller.act();
+      });
     } catch (error) {
       onProblem(problemOf(error));
     }

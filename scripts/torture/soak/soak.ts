@@ -17,8 +17,8 @@ import { startOpenAi } from '../../../test/support/vendors/start-open-ai.ts';
 import { connectWebSocket } from '../../../test/support/web-socket-session.ts';
 import type { PartOptions } from '../part.ts';
 import { startMeasuredDaemon } from './daemon.ts';
-import { judge, type Minute } from './judge.ts';
-import { type Counts, runCaller } from './load.ts';
+import { judge, type Minute, warmUpMinutes } from './judge.ts';
+import { type Counts, Pace, runCaller } from './load.ts';
 import { startYardstick } from './yardstick.ts';
 
 const program = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
@@ -34,6 +34,10 @@ const failures: Step[] = [
 ];
 
 const minuteMs = 60_000;
+/** From one action of a caller to the next, after the warm-up: a rate that a busy machine keeps too, so that minutes can be compared. */
+const everyMs = 200;
+/** Until nothing runs that callers left behind: longer than DETACHED_GRACE_SECONDS below. */
+const settledMs = 2_000;
 
 /** Mixed load on the built daemon over loopback; what it takes is printed every minute and judged at the end. */
 export async function soak({ seed, minutes }: PartOptions): Promise<Table> {
@@ -62,7 +66,9 @@ export async function soak({ seed, minutes }: PartOptions): Promise<Table> {
   const counts: Counts = { chats: 0, cancels: 0, vendorFailures: 0, otherTools: 0, reconnects: 0, deleted: 0 };
   const stop = new AbortController();
   let latencies: number[] = [];
+  const pace = new Pace();
   const common = {
+    pace,
     signal: stop.signal,
     counts,
     onChat: (ms: number) => void latencies.push(ms),
@@ -75,11 +81,13 @@ export async function soak({ seed, minutes }: PartOptions): Promise<Table> {
   process.stdout.write(`${header}\n`);
   for (let minute = 0; minute < minutes && daemon.isRunning(); minute++) {
     failing.byDefault(failures[minute % failures.length] ?? { fault: 'reset' });
+    if (minute === warmUpMinutes) pace.everyMs = everyMs;
     await wait(minuteMs);
     const samples = latencies;
     latencies = [];
     const [p50, p99] = [quantile(samples, 0.5), quantile(samples, 0.99)];
-    const now = { ...(await daemon.measure()), chats: samples.length, p50, p99, yardstick: yardstick.take() };
+    const taken = await pace.rest(() => wait(settledMs).then(daemon.measure));
+    const now = { ...taken, chats: samples.length, p50, p99, yardstick: yardstick.take() };
     measured.push(now);
     process.stdout.write(`${rowOf(minute + 1, now)}\n`);
     problems.push(...takeViolations(vendor), ...takeViolations(failing));
