@@ -57,7 +57,7 @@ function* proseOf(page: string): Generator<[text: string, at: number]> {
 /** Words of a list are data. What is generated into docs/reference is read as a page. */
 const isRead = (path: string) =>
   /^src\/.*(?<!\.gen|workspace\/words)\.ts$/.test(path) ||
-  /^(README|CONTRIBUTING|SECURITY|AGENTS|docs\/(?!decisions).*)\.md$/.test(path);
+  /^(README|CONTRIBUTING|SECURITY|AGENTS|CHANGELOG|docs\/(?!decisions).*)\.md$/.test(path);
 
 let found = 0;
 const paths = walk('.').filter(isRead);

@@ -78,9 +78,12 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
   // What "polylogue" is here.
   [/^alias polylogue=.*$/, 'test/e2e/documentation.test.ts'],
 ];
-const recipes = { 'docs/recipes/ask-many-models.md': 'test/cli/commands/prompt.test.ts' };
+const testsOfPages = {
+  'docs/agent.md': 'test/e2e/agent-page.test.ts',
+  'docs/recipes/ask-many-models.md': 'test/cli/commands/prompt.test.ts',
+};
 const testOf = (page: string): string | undefined =>
-  page.startsWith('docs/recipes/') ? (Reflect.get(recipes, page) ?? 'test/scripts/recipes.test.ts') : undefined;
+  Reflect.get(testsOfPages, page) ?? (page.startsWith('docs/recipes/') ? 'test/scripts/recipes.test.ts' : undefined);
 
 /** The commands of a page that run here; a model that needs a key is replaced by a built-in one. */
 const commandsOf = (page: string): string =>
