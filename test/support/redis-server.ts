@@ -108,7 +108,7 @@ export async function startRedis(...settings: string[]): Promise<RedisServer> {
     },
     async dispose() {
       await self.kill();
-      await rm(folder, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };
   await self.start();

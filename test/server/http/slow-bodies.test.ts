@@ -107,17 +107,17 @@ it('of strangers have a share of the memory, and take nothing of that of who is 
   const token = 'A-token-of-somebody-0123';
   const tokens = createTokens([{ digest: digestOf(token), caller: operator }], operator);
   const clock = await start({ tokens, capacity: { perCaller: 9, inAll: 9, queued: 9, bytes: 1_000_000 } });
-  const strangers = await Promise.all(Array.from({ length: 20 }, () => begin('/form', 'x')));
+  const strangers = await Promise.all(Array.from({ length: 56 }, () => begin('/form', 'x')));
   const refused = () => strangers.filter(each => each.isClosed());
   await waitUntil('some are refused', () => refused().length === 9, { everyMs: 5 });
   for (const each of refused()) expect(each.answer()).toMatch(/^HTTP\/1.1 503 [\s\S]*"class":"over_capacity"/);
   const known = await begin('/mcp', '{', `Content-Length: 60000\r\nAuthorization: Bearer ${token}\r\n`);
-  await isRead(clock, 12);
+  await isRead(clock, 48);
   // One that is too slow gives its part back, whatever comes after.
   await clock.advance(5_001);
-  await waitUntil('all are refused', () => known.isClosed() && refused().length === 20, { everyMs: 5 });
-  const again = await Promise.all(Array.from({ length: 11 }, () => begin('/form', 'x')));
-  await isRead(clock, 11);
+  await waitUntil('all are refused', () => known.isClosed() && refused().length === 56, { everyMs: 5 });
+  const again = await Promise.all(Array.from({ length: 47 }, () => begin('/form', 'x')));
+  await isRead(clock, 47);
   expect(again.filter(each => each.isClosed())).toEqual([]);
 });
 
