@@ -120,7 +120,8 @@ describe('limits on costs', () => {
     const { call, product } = await start({ MAX_COST_PER_DAY: '0.2' });
     vendor.byDefault({
       answer: request => JSON.stringify(request.body).slice(0, 5),
-      usage: { input: 1_000, output: 4_000 },
+      // No more than a call of this price may ask for.
+      usage: { input: 1_000, output: 3_500 },
     });
     const replies = await Promise.all(
       Array.from({ length: 12 }, () => call('chat', { ...question, max_cost_usd: 0.04 })),
