@@ -128,7 +128,8 @@ describe('limits on costs', () => {
     );
     const paid = replies.filter(({ isError }) => !isError);
     expect(paid.length).toBeGreaterThan(2);
-    expect(paid.length).toBeLessThan(7);
+    // All twelve would cost 0.32. How many fit depends on which ended before others began: an answer costs less than is reserved.
+    expect(paid.length).toBeLessThan(12);
     expect(asked()).toHaveLength(paid.length);
     const [day] = spendBy(await product.spent('2000-01-01'), 'day');
     expect(day?.costUsd).toBeLessThanOrEqual(0.2);
