@@ -87,6 +87,20 @@ export interface ModelMetadata {
   asked?: string[];
   /** The verdicts of a panel that stand in this turn, in their order. */
   voices?: PanelistRecord[];
+  /** What a run of the agent did, in the order of its calls. */
+  toolCalls?: ToolCallRecord[];
+}
+
+/** One call of a tool in a run of the agent. */
+export interface ToolCallRecord {
+  name: string;
+  /** As JSON, at most 300 characters. */
+  args: string;
+  outcome: 'ok' | 'failed' | 'refused' | 'invalid';
+  /** What the user decided; absent: nobody was asked. */
+  approval?: string;
+  /** Why it was not run. */
+  reason?: string;
 }
 
 /** One stored entry of a thread: never changed once it is written. */

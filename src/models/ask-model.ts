@@ -3,7 +3,7 @@ import type { ThreadId } from '../core/ids.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Message, SaidPart } from '../core/message.ts';
 import type { Candidate, ModelInfo } from '../core/model.ts';
-import type { AttemptRecord, Citation } from '../core/thread.ts';
+import type { AttemptRecord, Citation, ToolCallRecord } from '../core/thread.ts';
 import type { Usage } from '../core/usage.ts';
 
 /** Time limits of one call, in milliseconds. */
@@ -118,6 +118,8 @@ export interface ModelAnswer {
   queuedMs?: number;
   /** What the provider could not do as asked, one sentence each. */
   warnings: string[];
+  /** Of a run of the agent. */
+  toolCalls?: ToolCallRecord[];
   /** What a program told of how it answered. */
   providerMetadata?: Readonly<Record<string, unknown>>;
 }

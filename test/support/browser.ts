@@ -38,6 +38,15 @@ export async function openPage(browser: Browser, address: string, look: PageLook
   return { page, requests, faults, close: () => context.close() };
 }
 
+/** Signs in to the dashboard by its own page, and comes to the address that was asked for. */
+export async function signIn(page: Page, address: string, token: string): Promise<void> {
+  await page.goto(address);
+  // The page itself puts the caret there, on a slow machine some time after it has loaded; keys before that go nowhere.
+  await page.locator('#token:focus').waitFor();
+  await page.keyboard.type(token);
+  await Promise.all([page.waitForURL(url => url.pathname !== '/login'), page.keyboard.press('Enter')]);
+}
+
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
 /** What axe finds that keeps somebody out. */

@@ -324,6 +324,7 @@ export function factsOf(answer: ModelAnswer, requested?: string): StoredAnswer {
       costUsd,
       latencyMs: Math.round(answer.latencyMs),
       ...(answer.couldSearch && { webSearch: true }),
+      toolCalls: answer.toolCalls,
     },
     citations,
     tokens: usage.input + usage.output,

@@ -1,6 +1,13 @@
 import type { FileView } from '../../core/file.ts';
 import { isThreadId, type ThreadId } from '../../core/ids.ts';
-import { endsExchange, exportForms, type StoredTurn, type Thread, type ThreadHead } from '../../core/thread.ts';
+import {
+  endsExchange,
+  exportForms,
+  type ModelMetadata,
+  type StoredTurn,
+  type Thread,
+  type ThreadHead,
+} from '../../core/thread.ts';
 import { dollars } from '../../core/usage.ts';
 import type { ThreadsData } from './data.ts';
 import {
@@ -209,7 +216,7 @@ async function turnPart(
 <header><h2 id="name-${turn.seq}">${turn.seq}. ${speaker(turn)}</h2>${turn.status !== 'done' && pill(turn.status === 'failed' ? 'bad' : 'warn', turn.status)}<span class="soft">${numbers(turn, visit.now)}</span></header>
 ${said(visit.data.stretches, text, (visit.url.searchParams.get('q') ?? '').slice(0, maxFilterLength))}${note}
 ${turn.modelMetadata?.voices && html`<p class="small"><a href="/threads/${thread.id}/verdicts#panel-${turn.seq}">Compare verdicts</a></p>`}
-${await files(threads, thread, turn)}${images(turn, address)}${sources(turn.citations)}
+${toolCalls(turn.modelMetadata?.toolCalls)}${await files(threads, thread, turn)}${images(turn, address)}${sources(turn.citations)}
 ${threads.change && endsExchange(thread, turn) && form(visit, `/threads/${thread.id}/fork`, html`<input type="hidden" name="turn" value="${turn.seq}"><button class="quiet small" aria-label="Fork from here, turn ${turn.seq}">Fork from here</button>`, 'fork')}
 </article>\n`;
 }
@@ -229,6 +236,11 @@ function numbers({ timestamp, modelMetadata: known }: StoredTurn, now: number): 
   ].filter(Boolean);
   return [ago(timestamp, now), facts.length > 0 && ` · ${facts.join(' · ')}`];
 }
+
+/** What a run of the agent did, with what the user decided. */
+const toolCalls = (calls: ModelMetadata['toolCalls'] = []): Child =>
+  calls.length > 0 &&
+  html`<ol class="files" aria-label="Tool calls">${calls.map(({ name, args, outcome, approval, reason }) => html`<li>${pill(outcome === 'ok' ? 'good' : 'bad', outcome)} <code>${line(name, 80)}</code>${approval !== undefined && html` <span class="tag">you decided: ${line(approval, 80)}</span>`} <code class="small soft bidi">${line(args, 300)}</code>${reason !== undefined && html` <span class="soft bidi">${line(reason, 300)}</span>`}</li>`)}</ol>`;
 
 async function files(threads: ThreadsData, thread: Thread, turn: StoredTurn): Promise<Child> {
   if (turn.files.length === 0) return undefined;

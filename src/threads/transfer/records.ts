@@ -10,6 +10,7 @@ import type {
   PanelistRecord,
   StoredTurn,
   ThreadHead,
+  ToolCallRecord,
   Trim,
 } from '../../core/thread.ts';
 import { type Fee, feeKinds, type Usage } from '../../core/usage.ts';
@@ -128,6 +129,16 @@ const panelistRecord = z.strictObject(
   }),
 );
 
+const toolCall = z.strictObject(
+  shapeOf<ToolCallRecord>()({
+    name: word,
+    args: text,
+    outcome: z.enum(['ok', 'failed', 'refused', 'invalid']),
+    approval: word.optional(),
+    reason: text.optional(),
+  }),
+);
+
 const metadata = z.strictObject(
   shapeOf<ModelMetadata>()({
     requested: text.optional(),
@@ -140,6 +151,7 @@ const metadata = z.strictObject(
     webSearch: z.boolean().optional(),
     asked: z.array(word).optional(),
     voices: z.array(panelistRecord).optional(),
+    toolCalls: z.array(toolCall).optional(),
   }),
 );
 

@@ -1,7 +1,7 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../../src/server/dashboard/routes.ts';
-import { graveFaults, startBrowser } from '../../support/browser.ts';
+import { graveFaults, signIn as signInAt, startBrowser } from '../../support/browser.ts';
 import { type DashboardWorld, pagesOf, startDashboardWorld, tokens } from '../../support/dashboard-world.ts';
 
 let world: DashboardWorld;
@@ -47,13 +47,7 @@ async function open({ width, colorScheme }: Look): Promise<Watched> {
   return { context, page, strangers, faults };
 }
 
-async function signIn(page: Page, path = '/'): Promise<void> {
-  await page.goto(`${world.daemon.url}${path}`);
-  // The page itself puts the caret there, on a slow machine some time after it has loaded; keys before that go nowhere.
-  await page.locator('#token:focus').waitFor();
-  await page.keyboard.type(tokens.alice);
-  await Promise.all([page.waitForURL(url => url.pathname !== '/login'), page.keyboard.press('Enter')]);
-}
+const signIn = (page: Page, path = '/') => signInAt(page, `${world.daemon.url}${path}`, tokens.alice);
 
 /** Cells that are wider than what shows of them, or that nothing names. */
 const cutCells = `[...document.querySelectorAll('.scroll, td:not(.none)')].filter(each => each.scrollWidth > each.clientWidth + 1

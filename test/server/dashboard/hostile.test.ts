@@ -57,6 +57,7 @@ const voices = ['A', 'B'].map(expert => ({
   from: 0,
   to: 1_500,
 }));
+const toolCalls = [{ name: bad, args: bad, outcome: 'refused' as const, approval: bad, reason: bad }];
 const citations = [
   'javascript:window.ran = 5',
   'data:text/html,<script>1</script>',
@@ -87,7 +88,7 @@ const thread: Thread = {
       ],
       images: [{ source: bad, mediaType: 'image/svg+xml', blob: hash }],
     }),
-    turn(2, { citations, modelMetadata: { voices, effort: bad, usage, costUsd: 1, latencyMs: 5 } }),
+    turn(2, { citations, modelMetadata: { voices, toolCalls, effort: bad, usage, costUsd: 1, latencyMs: 5 } }),
   ],
   compactions: [],
   workflows: {},

@@ -5,7 +5,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ToolReply } from '../../../src/core/tool-host.ts';
 import type { Daemon } from '../../../src/server/daemon/daemon.ts';
-import { startBrowser } from '../../support/browser.ts';
+import { signIn, startBrowser } from '../../support/browser.ts';
 import { type DashboardClient, dashboardClient, readable } from '../../support/dashboard-client.ts';
 import { type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
@@ -69,10 +69,7 @@ async function waitingRun(): Promise<string> {
 
 async function open(path: string): Promise<Page> {
   const page = await browser.newPage({ viewport: { width: 400, height: 900 } });
-  await page.goto(`${daemon.url}${path}`);
-  await page.locator('#token:focus').waitFor();
-  await page.keyboard.type('alice-token-0123456789');
-  await Promise.all([page.waitForURL(url => url.pathname !== '/login'), page.keyboard.press('Enter')]);
+  await signIn(page, `${daemon.url}${path}`, 'alice-token-0123456789');
   return page;
 }
 

@@ -84,6 +84,9 @@ export async function generatedThread(store: Store, random: Random): Promise<Thr
             usage: { input: below(9999), output: below(99), reasoning: 0, cacheRead: 0, cacheWrite: 0 },
             costUsd: maybe(random.fraction()),
             latencyMs: below(999),
+            toolCalls: maybe([
+              { name: 'write_file', args: '{}', outcome: 'refused' as const, approval: 'refuse', reason: 'no' },
+            ]),
           },
         }),
         files: Array.from({ length: below(3) }, file),

@@ -11,6 +11,7 @@ import { textOf } from '../../../core/message.ts';
 import type { ModelInfo } from '../../../core/model.ts';
 import type { Mask } from '../../../core/ports.ts';
 import { cutMiddle, printablePath, safeCut } from '../../../core/text.ts';
+import type { ToolCallRecord } from '../../../core/thread.ts';
 import type { UserAnswer, UserQuestion } from '../../../core/tool-host.ts';
 import type { AskModel, ModelAnswer } from '../../../models/ask-model.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
@@ -101,9 +102,11 @@ const leastWindow = 32_000;
 
 const maxArgsLength = 300;
 
+type RecordedCall = ToolCallRecord & { round: number; elapsed_ms: number };
+
 /** What a run did so far, for its reply. */
 export interface RunRecord {
-  calls: JsonObject[];
+  calls: RecordedCall[];
   /** Absolute paths of files that it wrote, each once. */
   changed: string[];
   /** What its commands run in; undefined until it begins. */
@@ -139,16 +142,20 @@ export function taskIn({ task }: Record<string, unknown>): string {
 /** What a run did, as its reply tells it. */
 export const factsOf = ({ calls, changed, sandbox }: RunRecord): JsonObject => ({
   sandbox,
-  tool_calls: calls,
+  tool_calls: calls.map(call => ({ ...call })),
   changed_files: changed.length > 0 ? changed.map(printablePath) : undefined,
 });
 
 /** A call of a run, as a reply tells it. */
-export const callFacts = ({ round, name, args, outcome, elapsedMs, result }: AgentToolCall): JsonObject => ({
+export const callFacts = (
+  { round, name, args, outcome, elapsedMs, result }: AgentToolCall,
+  approval?: string,
+): RecordedCall => ({
   round,
   name,
   args: safeCut(JSON.stringify(args) ?? '', maxArgsLength),
   outcome,
+  approval,
   elapsed_ms: Math.round(elapsedMs),
   reason: outcome === 'refused' || outcome === 'invalid' ? safeCut(result, maxArgsLength) : undefined,
 });
@@ -162,7 +169,7 @@ export function promptOf({ messages }: Pick<PreparedCall, 'messages'>) {
 }
 
 /** The answer as the thread keeps it: everybody after it reads which files are others now. */
-export function answerOf(result: AgentResult, { changed }: RunRecord, latencyMs: number): ModelAnswer {
+export function answerOf(result: AgentResult, { changed, calls }: RunRecord, latencyMs: number): ModelAnswer {
   const { text, candidate, usage, costUsd, stopReason, attempts, warnings } = result;
   const written = changed.map(path => `- ${printablePath(path)}`);
   return {
@@ -177,6 +184,7 @@ export function answerOf(result: AgentResult, { changed }: RunRecord, latencyMs:
     attempts,
     latencyMs,
     warnings: [...warnings],
+    toolCalls: calls.map(({ round: _1, elapsed_ms: _2, ...call }) => call),
   };
 }
 
@@ -239,6 +247,8 @@ export interface Gate {
   open?: OpenQuestion | undefined;
   /** The answer to the question that it stopped for. */
   given?: (OpenQuestion & { answer: UserAnswer }) | undefined;
+  /** What was decided, by the ids of calls that are not over yet. */
+  decided: Record<string, string>;
 }
 
 /** The gate of a run: what the policy does not allow is asked, one call at a time; what nobody allows is refused. */
@@ -271,6 +281,7 @@ export function createApprovals(
     if (!answer) return deny(`${call.name} needs approval, and nobody can be asked here; ${advice}`);
     const decision = answer.action === 'accept' ? answer.content.decision : words.no;
     const always = decision === words.always && key !== undefined;
+    gate.decided[call.id] = always || decision === words.once ? String(decision) : words.no;
     if (!always && decision !== words.once) {
       return deny('the user did not approve it. Do not try the same again; go on without, or conclude.');
     }

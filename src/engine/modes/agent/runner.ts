@@ -80,7 +80,14 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
       const id = `${threaded.thread.id}-${parts.random.uuid().slice(0, 8)}`;
       const record: RunRecord = { calls: [], changed: [] };
       const costs = { spentUsd: 0, maxCostUsd: args.max_cost_usd };
-      const run = { id, gate: { allowed: [], asked: 0 }, record, mark: newMark(parts.random), ...costs, elapsedMs: 0 };
+      const run = {
+        id,
+        gate: { allowed: [], asked: 0, decided: {} },
+        record,
+        mark: newMark(parts.random),
+        ...costs,
+        elapsedMs: 0,
+      };
       return work({ ...parts, waitingRuns }, run, threaded, services);
     });
   }
@@ -277,9 +284,11 @@ async function perform(
         onProgress: delta => progress.streamed(delta),
         onEvent: event => {
           if (event.type === 'tool_result') {
-            record.calls.push(callFacts(event.call));
+            const { id } = event.call;
+            record.calls.push(callFacts(event.call, gate.decided[id]));
+            delete gate.decided[id];
             // A call that its tool refused comes to no gate, and a later one may have its id.
-            if (gate.given?.callId === event.call.id) gate.given = undefined;
+            if (gate.given?.callId === id) gate.given = undefined;
           }
           if (event.type === 'request') progress.stage(`round ${event.round}: ${event.model}`);
           if (event.type === 'tool_call') progress.stage(`round ${event.round}: ${event.name}`);

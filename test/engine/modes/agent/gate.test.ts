@@ -104,7 +104,9 @@ it('approves all commands of one known form where the form says so', async () =>
     { answer: 'Done.' },
   );
   const asked: string[] = [];
-  await decided('allow all of this kind in this run', asked);
+  const reply = await decided('allow all of this kind in this run', asked);
+  const always = 'allow all of this kind in this run';
+  expect(reply.tool_calls.map(({ approval }: Document) => approval)).toEqual([always, undefined, always, always]);
   expect(asked).toHaveLength(3);
   expect(asked[0]).toContain('covers: every "node --test" in a known form, with files of the project');
   expect(asked[1]).toContain('--import=./evil.mjs');
@@ -116,6 +118,7 @@ it('refuses a command in no known form where nothing is approved, without asking
   const asked: string[] = [];
   const reply = await decided('allow', asked);
   expect(outcomes(reply)).toEqual(['refused', 'ok']);
+  expect(reply.tool_calls.map(({ approval }: Document) => approval)).toEqual([undefined, 'allow']);
   expect(asked).toHaveLength(1);
 });
 

@@ -47,7 +47,7 @@ describe('a question that is too long for a form', () => {
     const filler = (name: string) => `--- a/${name}\n+++ b/${name}\n@@ -1 +1 @@\n-a\n+${'x'.repeat(15_000)}\n`;
     const patch = `${filler('one.ts')}--- /dev/null\n+++ b/.github/workflows/theirs.yml\n@@ -0,0 +1 @@\n+x\n${filler('two.ts')}`;
     let shown = '';
-    const gate = createApprovals('reads', 'r', { allowed: [], asked: 0 }, async ({ message }) => {
+    const gate = createApprovals('reads', 'r', { allowed: [], asked: 0, decided: {} }, async ({ message }) => {
       shown = message;
       return { action: 'decline', content: {} };
     });
