@@ -200,13 +200,19 @@ export function splitPatches(output: string, complete: boolean): Map<string, str
   return patches;
 }
 
+/** The name that a moved file had. */
+export const movedFrom = (patch: string): string | undefined => nameIn(headerOf(patch), '(?:rename|copy) from ');
+
+const headerOf = (patch: string): string => patch.replace(/^@@ .*/ms, '');
+
+function nameIn(header: string, mark: string): string | undefined {
+  const line = new RegExp(`^${mark}(.+)$`, 'm').exec(header)?.[1];
+  return line === undefined || line === '/dev/null' ? undefined : unquoted(line.replace(/\t$/, ''));
+}
+
 function pathOf(patch: string): string | undefined {
-  const end = patch.search(/^@@ /m);
-  const header = end === -1 ? patch : patch.slice(0, end);
-  const named = (mark: string) => {
-    const line = new RegExp(`^${mark}(.+)$`, 'm').exec(header)?.[1];
-    return line === undefined || line === '/dev/null' ? undefined : unquoted(line.replace(/\t$/, ''));
-  };
+  const header = headerOf(patch);
+  const named = (mark: string) => nameIn(header, mark);
   return (
     named('rename to ') ??
     named('copy to ') ??

@@ -3,7 +3,7 @@ import { inputError } from '../../core/errors.ts';
 import { isSecretFile, isSkip, parsePathReference } from '../paths.ts';
 import { allLines, type ChangesRequest, type GitOptions, type RepositoryChanges, readChanges } from './changes.ts';
 import type { PatchRequest } from './check-patch.ts';
-import { maskPatch, splitPatches } from './diff.ts';
+import { maskPatch, movedFrom, splitPatches } from './diff.ts';
 import { checkRef, findRepositories } from './repositories.ts';
 import { type GitOutput, type RepositoryPlace, runGit } from './run-git.ts';
 
@@ -55,7 +55,9 @@ export function createGitHistory(options: GitOptions) {
       const message = at === -1 ? stdout : stdout.slice(0, at);
       const shown = [(await options.mask(message, request.scope)).text];
       for (const [path, patch] of at === -1 ? [] : splitPatches(stdout.slice(at), complete)) {
-        if (isSecretFile(join(place.top, path))) shown.push(`diff of ${path}: left out, it is a secret file`);
+        const names = [path, movedFrom(patch) ?? path];
+        if (names.some(name => isSecretFile(join(place.top, name))))
+          shown.push(`diff of ${path}: left out, it is a secret file`);
         else shown.push((await maskPatch(patch, options.mask, request.scope, wholes.get(path))).patch);
       }
       return shown.join('\n');

@@ -165,6 +165,16 @@ describe('hands that look', () => {
     expect(show.text).not.toContain('abc123');
     expect(show.text).not.toContain(secret);
     expect(show.text).toContain('.env: left out');
+    const filler = 'OTHER=word\n'.repeat(30);
+    await project.write('.env', `TOKEN=abc123\n${filler}`);
+    git('commit', '-qm', 'Longer.', '.env');
+    git('mv', '.env', 'näme of env.txt');
+    await project.write('näme of env.txt', `TOKEN=xyz789\n${filler}`);
+    git('add', 'näme of env.txt');
+    git('commit', '-qm', 'Moved.');
+    const moved = await use('git_show', { ref: 'HEAD' });
+    expect(moved.text).toContain('näme of env.txt: left out');
+    expect(moved.text).not.toMatch(/abc123|xyz789/);
     expect((await use('git_diff', {})).text).toContain('-export function add');
     expect((await use('list_dir', {})).text).not.toContain('ran');
     await expect(use('git_show', { ref: '--output=x' })).rejects.toMatchObject({ kind: 'input' });
