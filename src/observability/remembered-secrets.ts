@@ -61,14 +61,24 @@ export function placesOf(text: string, part: string): number[] {
 }
 
 /** The numbers of spaces and signs, which some programs escape and others do not. */
-const sign = String.raw`0{0,4}(?:2[\da-f]|3[a-f]|40|5[b-f]|60|7[b-e])`;
+const sign = String.raw`(?:2[\da-f]|3[a-f]|40|5[b-f]|60|7[b-e])`;
 const decimalSign = '0{0,4}(?:3[2-9]|4[0-7]|5[89]|6[0-4]|9[1-6]|12[3-6])';
 
-/** Escaped signs, control sequences, what introduces another escaped character, and what is looked at. */
+const octalSign = '(?:0(?:4[0-7]|5[0-7]|7[2-7])|1(?:00|3[3-7]|40|7[3-6]))';
+
+/** What stands before a number, and around the name, of an entity of HTML, be it escaped itself. */
+const percent = '%(?:25){0,4}';
+const escaped = String.raw`(?:${percent}|\\u\{?0{0,4}|\\x)`;
+const end = `(?:;|${escaped}3b)`;
+const entity = String.raw`(?:&|${escaped}26\}?)(?:amp${end}){0,4}`;
+const hash = `(?:#|${escaped}23)`;
+
+/** Escaped signs, what introduces another escaped character, control sequences, and what is looked at. */
 const pieces = new RegExp(
   [
-    String.raw`(?:%(?:25){0,4}|\\u\{?|\\x)${sign}|&(?:amp;){0,4}(?:#${decimalSign}(?:;|(?!\d))|(?:#x${sign}|amp|lt|gt|quot|apos);)`,
-    String.raw`\p{Cc}\[[\d;?]*[A-Za-z]|\\u\{?0{0,4}|\\x|0x|&#x?0{0,4}|([\p{L}\p{N}]+)`,
+    String.raw`${entity}(?:${hash}(?:${decimalSign}(?:${end}|(?!\d))|x0{0,4}${sign}${end}|x?0{0,4})|(?:amp|lt|gt|quot|apos)${end})`,
+    String.raw`(?:${percent}|\\x|\\u00(?:0000)?)${sign}|\\u\{0{0,4}${sign}\}|\\${octalSign}`,
+    String.raw`\\u\{?0{0,7}|\\x|0x|\\0(?=[67][0-7])|\p{Cc}\[[\d;?]*[A-Za-z]|([\p{L}\p{N}]+)`,
   ].join('|'),
   'giu',
 );
@@ -120,8 +130,21 @@ function formsOf(value: string): string[] {
   ]);
   return [
     ...[value, [...value].reverse().join(''), encodeURIComponent(value.toWellFormed()), JSON.stringify(value)],
-    ...[...numbers, ...base64, ...halves],
+    ...[...numbers, ...base64, ...halves, ...escapedForms(value)],
   ]
     .map(form => condense(form).condensed)
     .filter(form => form.length >= leastForm);
+}
+
+/** Letters beyond ASCII as numbers: of their UTF-16 units, of their code points, of their bytes. */
+function escapedForms(value: string): string[] {
+  const beyond = /[^\0-\x7f]/gu;
+  if (!beyond.test(value)) return [];
+  const point = (letter: string) => letter.codePointAt(0) ?? 0;
+  return [
+    value.replace(/[^\0-\x7f]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
+    value.replace(beyond, letter => `\\u{${point(letter).toString(16)}}`),
+    value.replace(beyond, letter => `&#${point(letter)};`),
+    value.replace(beyond, letter => [...Buffer.from(letter)].map(byte => `\\${byte.toString(8)}`).join('')),
+  ];
 }

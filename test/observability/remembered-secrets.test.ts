@@ -53,12 +53,38 @@ it.each([
       (code: number) => `\\u00${hex(code)}`,
       (code: number) => `\\u{${hex(code)}}`,
       (code: number) => `\\x${hex(code)}`,
+      (code: number) => `\\${code.toString(8).padStart(3, '0')}`,
+      (code: number) => `\\u0026#${code};`,
+      (code: number) => `%26%23${code}%3B`,
+      (code: number) => `\\u0026#x${hex(code)};`,
+      (code: number) => `%26amp%3B%23x${hex(code)}%3B`,
+      (code: number) => `\\x26#0${code};`,
     ].map(write => eachAs(write, isMeant)),
   ),
   ...[eachAs(code => ` 0x${hex(code)}`, /./s), Buffer.from(signed).toString('hex')],
   encodeURIComponent(Buffer.from(signed).toString('base64')),
 ])('finds a secret with signs that is printed as %s', printed => {
   expect(found(`Some words. ${printed} More words.`, signed)).not.toEqual([]);
+});
+
+const strange = 'pä55wörd-Σ9x!🔑z';
+const bytesAs = (write: (code: number) => string) =>
+  [...Buffer.from(strange)].map(byte => (byte > 127 ? write(byte) : String.fromCharCode(byte))).join('');
+const unitsAs = (write: (code: number) => string) => strange.replace(/[^\0-\x7f]/g, each => write(each.charCodeAt(0)));
+const pointsAs = (write: (code: number) => string) =>
+  strange.replace(/[^\0-\x7f]/gu, each => write(each.codePointAt(0) ?? 0));
+
+it.each([
+  ...[strange, strange.toUpperCase(), encodeURIComponent(strange), bytesAs(byte => `\\x${hex(byte)}`)],
+  ...[bytesAs(byte => `\\${byte.toString(8)}`), unitsAs(unit => `\\u${hex(unit).padStart(4, '0')}`)],
+  ...[pointsAs(point => `\\u{${hex(point)}}`), pointsAs(point => `\\U${hex(point).padStart(8, '0')}`)],
+  ...[
+    pointsAs(point => `&#${point};`),
+    pointsAs(point => `&#x${hex(point)};`),
+    pointsAs(point => `&#x${hex(point).toUpperCase()};`),
+  ],
+])('finds a secret with letters beyond ASCII that is printed as %s', printed => {
+  expect(found(`Some words. ${printed} More words.`, strange)).not.toEqual([]);
 });
 
 const printedAs = (radix: number, before: string) =>
