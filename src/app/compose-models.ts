@@ -19,7 +19,7 @@ import { moonshotEndpoint } from '../providers/moonshot/api.ts';
 import { createMoonshotFiles } from '../providers/moonshot/files.ts';
 import { accountOf, createDocumentLibrary } from '../providers/shared/document-library.ts';
 import { ownEndpoints } from '../providers/shared/self-hosted.ts';
-import { createZhipuWebSearch, searchEngineOf, zhipuEndpoint } from '../providers/zhipu/api.ts';
+import { createZhipuWebSearch, searchEngineOf, zhipuEndpoint } from '../providers/zhipu/zhipu.ts';
 import { createKeptTexts } from '../storage/shared-state.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
 import { type AppConfig, providerSetup } from './settings.ts';

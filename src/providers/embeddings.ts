@@ -6,7 +6,7 @@ import { checkedBaseUrl, type ProviderSettings } from '../models/provider.ts';
 import { badUpstream } from '../models/resilience/errors.ts';
 import type { VendorEmbedder } from '../models/vendor-services.ts';
 import { type VendorEndpoint, vendorJson } from './shared/http.ts';
-import { zhipuEndpoint } from './zhipu/api.ts';
+import { zhipuBaseUrl } from './zhipu/zhipu.ts';
 
 /** What vendors take in one request at the least. */
 const maxTexts = 64;
@@ -74,7 +74,7 @@ const places: Readonly<Record<string, Place>> = {
   },
   custom: { baseUrl: ({ apiUrl }) => apiUrl, envName: 'CUSTOM_API_URL', keyName: 'CUSTOM_API_KEY' },
   zhipu: {
-    baseUrl: ({ apiKey, baseUrl }) => apiKey && (baseUrl ?? ''),
+    baseUrl: ({ apiKey, baseUrl }) => apiKey && (baseUrl ?? zhipuBaseUrl),
     envName: 'ZHIPU_BASE_URL',
     keyName: 'ZHIPUAI_API_KEY',
   },
@@ -100,18 +100,13 @@ export function namedEmbedder(
   }
   const settings = settingsOf(provider);
   const baseUrl = place.baseUrl(settings);
+  const { envName, keyName } = place;
   if (baseUrl === undefined) {
     throw configError(`EMBEDDING_MODEL names ${provider}, which is not configured.`, {
-      next: `Set ${place.keyName === 'CUSTOM_API_KEY' ? place.envName : place.keyName}, or name another provider.`,
+      next: `Set ${keyName === 'CUSTOM_API_KEY' ? envName : keyName}, or name another provider.`,
     });
   }
-  return createEmbedder(
-    provider === 'zhipu' ? zhipuEndpoint(settings, now) : endpointOf(provider, place, baseUrl, settings, now),
-    model,
-  );
-}
-
-function endpointOf(provider: string, place: Place, baseUrl: string, { apiKey }: ProviderSettings, now: () => number) {
+  const { apiKey } = settings;
   const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-  return { provider, baseUrl: checkedBaseUrl(baseUrl, place.envName), headers, keyName: place.keyName, now };
+  return createEmbedder({ provider, baseUrl: checkedBaseUrl(baseUrl, envName), headers, keyName, now }, model);
 }

@@ -5,7 +5,7 @@ import { dayOf } from '../../src/core/usage.ts';
 import { createServiceMeter, paidEmbedder, paidSearcher } from '../../src/models/paid-services.ts';
 import { createMeter } from '../../src/models/spend-meter.ts';
 import { namedEmbedder } from '../../src/providers/embeddings.ts';
-import { createZhipuWebSearch, zhipuEndpoint } from '../../src/providers/zhipu/api.ts';
+import { createZhipuWebSearch, zhipuEndpoint } from '../../src/providers/zhipu/zhipu.ts';
 import { createMemoryStore } from '../../src/storage/memory/memory.ts';
 import { manualClock } from '../support/clock.ts';
 import { seededRandom } from '../support/random.ts';

@@ -1,5 +1,14 @@
-import type { JSONObject } from '@ai-sdk/provider';
+import type {
+  JSONObject,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FinishReason,
+  LanguageModelV4Message,
+  LanguageModelV4StreamPart,
+  SharedV4Warning,
+} from '@ai-sdk/provider';
 import { configError, isAppError } from '../../core/errors.ts';
+import { isRecord, type JsonObject, jsonOf, parsedJson, recordIn, textIn } from '../../core/json.ts';
 import {
   type CallParams,
   type Connection,
@@ -9,11 +18,14 @@ import {
   isLocalUrl,
   isLoopbackUrl,
   keySetting,
+  notTaken,
   type ProviderSettings,
   setting,
 } from '../../models/provider.ts';
-import { createOllamaList, isCloudName } from './list-models.ts';
-import { ollamaModel } from './model.ts';
+import { badUpstream } from '../../models/resilience/errors.ts';
+import { vendorFetch } from '../shared/http.ts';
+import { streamingModel } from '../shared/stream-transforms.ts';
+import { createOllamaList, isCloudName, type OllamaServer, ollamaFailure } from './list-models.ts';
 
 const ownPort = 11_434;
 
@@ -127,4 +139,228 @@ function leads(host: string, where: (url: string) => boolean): boolean {
     if (isAppError(error)) return false;
     throw error;
   }
+}
+
+/** Bytes → the JSON objects of their lines. A line that is no JSON object ends the stream as bad upstream. */
+export function jsonLines(): TransformStream<Uint8Array, Record<string, unknown>> {
+  // Characters that are cut between two chunks are put together again.
+  const decoder = new TextDecoder();
+  let rest = '';
+  return new TransformStream({
+    transform(chunk, controller) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) take(line, controller);
+    },
+    flush(controller) {
+      take(rest + decoder.decode(), controller);
+    },
+  });
+}
+
+function take(line: string, controller: TransformStreamDefaultController<Record<string, unknown>>): void {
+  if (line.trim() === '') return;
+  const value = parsedJson(line);
+  if (!isRecord(value)) throw badUpstream('The answer has a line that is no JSON object.');
+  controller.enqueue(value);
+}
+
+/** A message as the interface takes it: one text, images and calls beside it; each result is a message of its own. */
+function ollamaMessages(message: LanguageModelV4Message, warnings: SharedV4Warning[]): JsonObject[] {
+  const { role, content } = message;
+  if (typeof content === 'string') return [{ role, content }];
+  if (message.role === 'tool')
+    return message.content.flatMap(part => (part.type === 'tool-result' ? [resultOf(part)] : []));
+  const texts: string[] = [];
+  const thoughts: string[] = [];
+  const images: string[] = [];
+  const calls: JsonObject[] = [];
+  for (const part of content) {
+    if (part.type === 'text') texts.push(part.text);
+    else if (part.type === 'reasoning') thoughts.push(part.text);
+    else if (part.type === 'tool-call')
+      calls.push({ function: { name: part.toolName, arguments: jsonOf(recordIn(part.input)) } });
+    else if (part.type === 'file' && part.data.type === 'data' && part.mediaType.startsWith('image')) {
+      images.push(base64(part.data.data));
+    } else warnings.push({ type: 'unsupported', feature: `${part.type} parts` });
+  }
+  return [
+    {
+      role,
+      content: texts.join('\n\n'),
+      ...(thoughts.length > 0 ? { thinking: thoughts.join('\n') } : {}),
+      ...(images.length > 0 ? { images } : {}),
+      ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    },
+  ];
+}
+
+type Result = Extract<Extract<LanguageModelV4Message, { role: 'tool' }>['content'][number], { type: 'tool-result' }>;
+
+/** The server pairs results with calls by their order and the tool's name. */
+function resultOf({ toolName, output }: Result): JsonObject {
+  const isText = output.type === 'text' || output.type === 'error-text';
+  return { role: 'tool', tool_name: toolName, content: isText ? output.value : JSON.stringify(output) };
+}
+
+/** A server knows no way to forbid calls but not to offer any. */
+function ollamaTools({ tools = [], toolChoice }: LanguageModelV4CallOptions): JsonObject[] {
+  if (toolChoice?.type === 'none') return [];
+  return tools.flatMap(tool => {
+    if (tool.type !== 'function') return [];
+    const { name, description = '', inputSchema } = tool;
+    return [{ type: 'function', function: { name, description, parameters: jsonOf(inputSchema) } }];
+  });
+}
+
+const base64 = (data: string | Uint8Array): string =>
+  typeof data === 'string' ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
+
+type Controller = TransformStreamDefaultController<LanguageModelV4StreamPart>;
+
+type Line = Record<string, unknown>;
+
+/** The lines of a chat answer → the parts of the AI SDK's stream. Without its last line an answer is not whole. */
+function ollamaParts(warnings: SharedV4Warning[]): TransformStream<Line, LanguageModelV4StreamPart> {
+  const blocks = openBlocks();
+  let done = false;
+  let calls = 0;
+  return new TransformStream({
+    start: controller => controller.enqueue({ type: 'stream-start', warnings }),
+    transform(line, controller) {
+      if (done) return;
+      if (line.error !== undefined) {
+        throw new Error(typeof line.error === 'string' ? line.error : JSON.stringify(line.error));
+      }
+      const { thinking, content, tool_calls: called } = recordIn(line.message);
+      blocks.add('reasoning', thinking, controller);
+      blocks.add('text', content, controller);
+      for (const call of Array.isArray(called) ? called : []) {
+        blocks.close(controller);
+        controller.enqueue(callOf(call, calls++));
+      }
+      if (line.done !== true) return;
+      done = true;
+      blocks.close(controller);
+      controller.enqueue({ type: 'finish', finishReason: finishOf(line.done_reason, calls > 0), usage: usageOf(line) });
+    },
+    flush() {
+      if (!done) throw badUpstream('The stream ended before the answer was finished.');
+    },
+  });
+}
+
+type Kind = 'text' | 'reasoning';
+
+/** Keeps track of which block is open: thoughts and text may alternate. */
+function openBlocks() {
+  let open: { kind: Kind; id: string } | undefined;
+  let count = 0;
+  const close = (controller: Controller) => {
+    if (open) controller.enqueue({ type: `${open.kind}-end`, id: open.id });
+    open = undefined;
+  };
+  return {
+    close,
+    add(kind: Kind, delta: unknown, controller: Controller) {
+      if (typeof delta !== 'string' || delta === '') return;
+      if (open?.kind !== kind) {
+        close(controller);
+        open = { kind, id: String(count++) };
+        controller.enqueue({ type: `${kind}-start`, id: open.id });
+      }
+      controller.enqueue({ type: `${kind}-delta`, id: open.id, delta });
+    },
+  };
+}
+
+/** Older servers give calls no ids. */
+function callOf(call: unknown, number: number): LanguageModelV4StreamPart {
+  const { id, function: named } = recordIn(call);
+  const { name, arguments: input } = recordIn(named);
+  return {
+    type: 'tool-call',
+    toolCallId: typeof id === 'string' && id !== '' ? id : `call_${number}`,
+    toolName: textIn(name),
+    input: typeof input === 'string' ? input : JSON.stringify(input ?? {}),
+  };
+}
+
+/** The server has no word of its own for an answer that calls. */
+function finishOf(reason: unknown, calls: boolean): LanguageModelV4FinishReason {
+  const raw = typeof reason === 'string' ? reason : undefined;
+  // Servers from before there was a reason end with `done` alone.
+  if (raw === 'stop' || raw === undefined) return { unified: calls ? 'tool-calls' : 'stop', raw };
+  return { unified: raw === 'length' ? 'length' : 'other', raw };
+}
+
+/** Both counts or none: an input of 0 would be taken for a free one. */
+function usageOf({ prompt_eval_count: input, eval_count: output }: Line) {
+  const isReported = typeof input === 'number' && typeof output === 'number';
+  return {
+    inputTokens: {
+      total: isReported ? input : undefined,
+      noCache: undefined,
+      cacheRead: undefined,
+      cacheWrite: undefined,
+    },
+    outputTokens: { total: isReported ? output : undefined, text: undefined, reasoning: undefined },
+  };
+}
+
+/** A model of an Ollama server, asked through its own chat interface. */
+export const ollamaModel = (server: OllamaServer, id: string): LanguageModelV4 =>
+  streamingModel({ provider: 'ollama', modelId: id, doStream: options => stream(server, id, options) });
+
+async function stream({ baseUrl, headers }: OllamaServer, id: string, options: LanguageModelV4CallOptions) {
+  const { body, warnings } = chatBody(id, options);
+  const response = await vendorFetch(`${baseUrl}/chat`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+    signal: options.abortSignal,
+  });
+  if (!response.ok) throw await ollamaFailure(response);
+  const type = response.headers.get('content-type') ?? 'nothing';
+  if (!response.body || !/json/.test(type)) {
+    await response.body?.cancel();
+    const next = 'Check that OLLAMA_HOST is the URL of an Ollama server, and check any proxy in between.';
+    throw badUpstream(`The answer was no stream of JSON lines, but ${type.slice(0, 60)}.`, true, next);
+  }
+  const parts = response.body.pipeThrough(jsonLines()).pipeThrough(ollamaParts(warnings));
+  return { stream: parts, request: { body } };
+}
+
+function chatBody(id: string, options: LanguageModelV4CallOptions): { body: JsonObject; warnings: SharedV4Warning[] } {
+  const { num_ctx: window, think } = options.providerOptions?.ollama ?? {};
+  const warnings = unsupported(options);
+  const messages = options.prompt.flatMap(message => ollamaMessages(message, warnings));
+  const tools = ollamaTools(options);
+  return {
+    body: {
+      model: id,
+      messages,
+      ...(tools.length > 0 ? { tools } : {}),
+      stream: true,
+      // Without these two the server drops what does not fit, from the front and without a word.
+      truncate: false,
+      shift: false,
+      ...(typeof think === 'boolean' || typeof think === 'string' ? { think } : {}),
+      options: {
+        ...(typeof window === 'number' ? { num_ctx: window } : {}),
+        ...(options.maxOutputTokens === undefined ? {} : { num_predict: options.maxOutputTokens }),
+        ...(options.temperature === undefined ? {} : { temperature: options.temperature }),
+      },
+    },
+    warnings,
+  };
+}
+
+const unused = ['topP', 'topK', 'presencePenalty', 'frequencyPenalty'] as const;
+
+/** Whoever asks for more than the interface has shall know that it was left out. */
+function unsupported(options: LanguageModelV4CallOptions): SharedV4Warning[] {
+  const features: string[] = unused.filter(name => options[name] !== undefined);
+  if (options.tools?.some(tool => tool.type !== 'function')) features.push('provider tools');
+  return [...features.map(feature => ({ type: 'unsupported' as const, feature })), ...notTaken(options)];
 }

@@ -8,15 +8,15 @@ import { createGate } from '../access/admission.ts';
 import { operator, refusalFor, refusalResponse, refuseUpgrade } from '../access/caller.ts';
 import type { SessionRules } from '../access/idle-sessions.ts';
 import { type CapacityRules, createCapacity, createRates, type RateRules } from '../access/limits.ts';
-import { createIdentify } from '../access/wrong-tokens.ts';
+import { createIdentify } from '../access/tokens.ts';
 import { addressOf } from '../http/requests.ts';
 import { writeResponse } from '../http/responses.ts';
 import { createCors, createRouter, handOver, type RouterParts, refusalOf } from '../http/router.ts';
 import type { Route, RouteServices, UpgradeHandler } from '../http/routes.ts';
 import { createMcpHttpEndpoint, type McpHttpEndpointOptions } from '../mcp-http/mcp-http.ts';
 import { createSessions } from '../mcp-http/sessions.ts';
-import { followTokens } from './follow-tokens.ts';
 import { type DaemonHealth, keepHealthFile } from './health-file.ts';
+import { followTokens } from './live-tokens.ts';
 import { createToolApi } from './tool-api.ts';
 
 /** Requests that one connection may send before the first of them is answered; the usual clients send one. */

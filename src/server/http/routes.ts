@@ -4,8 +4,7 @@ import type { Clock, Random } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import type { Gate } from '../access/admission.ts';
 import type { Caller, Refusal } from '../access/caller.ts';
-import type { Tokens } from '../access/tokens.ts';
-import type { Identify } from '../access/wrong-tokens.ts';
+import type { Identify, Tokens } from '../access/tokens.ts';
 import type { ListedRoots } from '../mcp/clients.ts';
 import type { McpOptions } from '../mcp/mcp.ts';
 

@@ -3,10 +3,9 @@ import type { Emit } from '../../core/ports.ts';
 import type { ExportFormat, Thread } from '../../core/thread.ts';
 import type { Prunable } from '../../storage/store.ts';
 import type { ThreadScope } from '../threads.ts';
-import { exportHtml } from './export-html.ts';
 import { type Exported, exportJsonl, type ReadBlob } from './export-jsonl.ts';
-import { exportMarkdown } from './export-markdown.ts';
 import { type ImportOptions, type ImportParts, importJsonl } from './import-jsonl.ts';
+import { exportHtml, exportMarkdown } from './readable.ts';
 
 /** `jsonl` can be imported again; the others are for reading. */
 export interface TransferParts extends ImportParts {

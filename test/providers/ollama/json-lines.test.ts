@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { jsonLines } from '../../../src/providers/ollama/model.ts';
+import { jsonLines } from '../../../src/providers/ollama/ollama.ts';
 
 async function read(...chunks: (string | Uint8Array)[]) {
   const bytes = new ReadableStream<Uint8Array>({

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { toModelError } from '../../../src/models/resilience/errors.ts';
-import { ollamaModel } from '../../../src/providers/ollama/model.ts';
+import { ollamaModel } from '../../../src/providers/ollama/ollama.ts';
 import { vendorFetch } from '../../../src/providers/shared/http.ts';
 import { answerFetch } from '../../../src/providers/shared/non-streaming.ts';
 import type { Wire } from '../../support/ask-vendors.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createZhipuWebSearch, zhipuEndpoint } from '../../../src/providers/zhipu/api.ts';
+import { createZhipuWebSearch, zhipuEndpoint } from '../../../src/providers/zhipu/zhipu.ts';
 import { type FakeZhipu, startZhipu } from '../../support/vendors/start-zhipu.ts';
 
 const { signal } = new AbortController();

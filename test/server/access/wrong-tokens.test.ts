@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { operator } from '../../../src/server/access/caller.ts';
-import { createTokens, digestOf } from '../../../src/server/access/tokens.ts';
-import { createIdentify } from '../../../src/server/access/wrong-tokens.ts';
+import { createIdentify, createTokens, digestOf } from '../../../src/server/access/tokens.ts';
 import { manualClock } from '../../support/clock.ts';
 import { type TestDaemon, testDaemon } from '../../support/daemon.ts';
 import { csrfIn } from '../../support/dashboard-client.ts';
