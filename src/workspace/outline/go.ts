@@ -1,28 +1,7 @@
 import type { Node } from 'web-tree-sitter';
 import type { Chain } from './outline.ts';
-import {
-  block,
-  type ChainSyntax,
-  called,
-  chainOf,
-  childrenAt,
-  field,
-  fieldAt,
-  fields,
-  heldBy,
-  insideAt,
-  named,
-  namedIn,
-  nameOf,
-  type Pending,
-  type Place,
-  pass,
-  type Read,
-  type Readers,
-  readersOf,
-  type Sketch,
-  stringText,
-} from './outline-builder.ts';
+import type { ChainSyntax, Pending, Place, Read, Readers, Sketch } from './outline-builder.ts';
+import * as tree from './outline-builder.ts';
 
 const syntax: ChainSyntax = {
   names: new Set(['identifier', 'type_identifier', 'package_identifier', 'field_identifier']),
@@ -31,85 +10,86 @@ const syntax: ChainSyntax = {
   passable: new Set(['identifier', 'selector_expression']),
   callee: node =>
     node.type === 'call_expression'
-      ? field(node, 'function')
+      ? tree.field(node, 'function')
       : node.type === 'composite_literal'
-        ? plainType(field(node, 'type'))
+        ? plainType(tree.field(node, 'type'))
         : undefined,
   inside: node =>
     node.type === 'parenthesized_expression'
-      ? named(node)[0]
+      ? tree.named(node)[0]
       : node.type === 'unary_expression' && /^[&*]/.test(node.text)
-        ? field(node, 'operand')
+        ? tree.field(node, 'operand')
         : undefined,
 };
 
-const chain = (node: Node): Chain => chainOf(syntax, node);
+const chain = (node: Node): Chain => tree.chainOf(syntax, node);
 
 /** `T` of `*T`, `T[X]` and `pkg.T`; slices, maps and functions are no single named type. */
 function plainType(type: Node | undefined): Node | undefined {
   let node = type;
-  while (node?.type === 'pointer_type' || node?.type === 'parenthesized_type') node = named(node)[0];
-  if (node?.type === 'generic_type') node = field(node, 'type');
+  while (node?.type === 'pointer_type' || node?.type === 'parenthesized_type') node = tree.named(node)[0];
+  if (node?.type === 'generic_type') node = tree.field(node, 'type');
   return node?.type === 'type_identifier' || node?.type === 'qualified_type' ? node : undefined;
 }
 
 function typeOf(type: Node | undefined): Chain | undefined {
   const plain = plainType(type);
-  return plain && called(chain(plain));
+  return plain && tree.called(chain(plain));
 }
 
 /** What a function gives; of several results the first. */
 function resultOf(node: Node): Chain | undefined {
-  const result = field(node, 'result');
+  const result = tree.field(node, 'result');
   if (result?.type !== 'parameter_list') return typeOf(result);
-  const first = named(result)[0];
-  return first && typeOf(field(first, 'type'));
+  const first = tree.named(result)[0];
+  return first && typeOf(tree.field(first, 'type'));
 }
 
 function readParameters(sketch: Sketch, list: readonly Node[], scope: number): void {
   for (const parameter of list) {
-    const type = parameter.type === 'parameter_declaration' ? typeOf(field(parameter, 'type')) : undefined;
-    for (const name of fields(parameter, 'name')) sketch.variable(scope, name.text, type);
+    const type = parameter.type === 'parameter_declaration' ? typeOf(tree.field(parameter, 'type')) : undefined;
+    for (const name of tree.fields(parameter, 'name')) sketch.variable(scope, name.text, type);
   }
 }
 
 function enterFunction(sketch: Sketch, node: Node, place: Place, symbol?: number): Pending[] {
-  const [declared] = namedIn(node, 'receiver');
-  const name = declared && field(declared, 'name')?.text;
-  const type = declared && typeOf(field(declared, 'type'));
+  const [declared] = tree.namedIn(node, 'receiver');
+  const name = declared && tree.field(declared, 'name')?.text;
+  const type = declared && typeOf(tree.field(declared, 'type'));
   const scope = sketch.open(place.scope, 'function', symbol, name && type ? { name, type } : undefined);
-  readParameters(sketch, namedIn(node, 'parameters'), scope);
-  if (field(node, 'result')?.type === 'parameter_list') readParameters(sketch, namedIn(node, 'result'), scope);
-  return insideAt(node, 'body', { scope });
+  readParameters(sketch, tree.namedIn(node, 'parameters'), scope);
+  if (tree.field(node, 'result')?.type === 'parameter_list')
+    readParameters(sketch, tree.namedIn(node, 'result'), scope);
+  return tree.insideAt(node, 'body', { scope });
 }
 
 const readFunction: Read = (sketch, node, place) => {
-  const name = nameOf(node);
-  const receiver = field(node, 'receiver');
-  const type = receiver && typeOf(field(named(receiver)[0] ?? receiver, 'type'));
+  const name = tree.nameOf(node);
+  const receiver = tree.field(node, 'receiver');
+  const type = receiver && typeOf(tree.field(tree.named(receiver)[0] ?? receiver, 'type'));
   const ownerName = type?.at(-1)?.replace('()', '');
   const kind = receiver ? 'method' : 'function';
-  const declared = !field(node, 'body');
+  const declared = !tree.field(node, 'body');
   const symbol = sketch.symbol({ node, place, name, kind, ownerName, declared, returns: resultOf(node) });
   return enterFunction(sketch, node, place, symbol);
 };
 
 const readType: Read = (sketch, node, place) => {
-  const name = nameOf(node);
-  const type = field(node, 'type');
+  const name = tree.nameOf(node);
+  const type = tree.field(node, 'type');
   const kind = type?.type === 'struct_type' ? 'class' : type?.type === 'interface_type' ? 'interface' : 'type';
   const symbol = sketch.symbol({ node, place, name, kind });
   const scope = sketch.open(place.scope, 'class', symbol);
-  if (kind === 'class' && type) readStruct(sketch, named(type)[0], scope, symbol);
+  if (kind === 'class' && type) readStruct(sketch, tree.named(type)[0], scope, symbol);
   if (kind === 'interface' && type) readInterface(sketch, type, scope, symbol);
   return [];
 };
 
 function readStruct(sketch: Sketch, list: Node | undefined, scope: number, symbol: number): void {
-  for (const member of list ? named(list) : []) {
-    const type = field(member, 'type');
+  for (const member of list ? tree.named(list) : []) {
+    const type = tree.field(member, 'type');
     const held = typeOf(type);
-    const declared = fields(member, 'name');
+    const declared = tree.fields(member, 'name');
     for (const name of declared) sketch.variable(scope, name.text, held);
     if (declared.length > 0 || !type || !held) continue;
     sketch.relation(symbol, 'embeds', chain(plainType(type) ?? type), member);
@@ -118,13 +98,13 @@ function readStruct(sketch: Sketch, list: Node | undefined, scope: number, symbo
 }
 
 function readInterface(sketch: Sketch, type: Node, scope: number, symbol: number): void {
-  for (const member of named(type)) {
-    const name = field(member, 'name')?.text;
+  for (const member of tree.named(type)) {
+    const name = tree.field(member, 'name')?.text;
     if (name) {
       const place = { scope, owner: symbol };
       sketch.symbol({ node: member, place, name, kind: 'method', declared: true, returns: resultOf(member) });
-    } else if (member.type === 'type_elem' && named(member).length === 1) {
-      const embedded = plainType(named(member)[0]);
+    } else if (member.type === 'type_elem' && tree.named(member).length === 1) {
+      const embedded = plainType(tree.named(member)[0]);
       if (embedded) sketch.relation(symbol, 'embeds', chain(embedded), member);
     }
   }
@@ -132,59 +112,60 @@ function readInterface(sketch: Sketch, type: Node, scope: number, symbol: number
 
 /** `a := b()`, `a, err := b()`: the first name gets the first result, the others are not known. */
 const readDefinition: Read = (sketch, node, place) => {
-  const targets = namedIn(node, 'left');
-  const values = namedIn(node, 'right');
+  const targets = tree.namedIn(node, 'left');
+  const values = tree.namedIn(node, 'right');
   const assigned = node.type === 'assignment_statement';
   for (const [index, target] of targets.entries()) {
     if (target.type !== 'identifier' || target.text === '_') continue;
     const value = values.length === targets.length || index === 0 ? values[index] : undefined;
-    sketch.variable(place.scope, target.text, heldBy(syntax, value), assigned);
+    sketch.variable(place.scope, target.text, tree.heldBy(syntax, value), assigned);
   }
   for (const value of assigned ? values : []) passOn(sketch, value, place);
-  return [...(assigned ? insideAt(node, 'left', place) : []), ...insideAt(node, 'right', place)];
+  return [...(assigned ? tree.insideAt(node, 'left', place) : []), ...tree.insideAt(node, 'right', place)];
 };
 
 const readVariable: Read = (sketch, node, place) => {
-  const type = typeOf(field(node, 'type'));
-  const values = namedIn(node, 'value');
-  for (const [index, name] of fields(node, 'name').entries()) {
-    sketch.variable(place.scope, name.text, type ?? heldBy(syntax, values[index]));
+  const type = typeOf(tree.field(node, 'type'));
+  const values = tree.namedIn(node, 'value');
+  for (const [index, name] of tree.fields(node, 'name').entries()) {
+    sketch.variable(place.scope, name.text, type ?? tree.heldBy(syntax, values[index]));
   }
-  return insideAt(node, 'value', place);
+  return tree.insideAt(node, 'value', place);
 };
 
 const readRange: Read = (sketch, node, place) => {
-  for (const name of namedIn(node, 'left')) if (name.type === 'identifier') sketch.variable(place.scope, name.text);
-  return fieldAt(node, 'right', place);
+  for (const name of tree.namedIn(node, 'left'))
+    if (name.type === 'identifier') sketch.variable(place.scope, name.text);
+  return tree.fieldAt(node, 'right', place);
 };
 
 const readCall: Read = (sketch, node, place) => {
-  const callee = field(node, 'function');
+  const callee = tree.field(node, 'function');
   if (callee) sketch.call(place.scope, chain(callee), 'calls', node);
-  for (const argument of namedIn(node, 'arguments')) passOn(sketch, argument, place);
-  return childrenAt(node, place);
+  for (const argument of tree.namedIn(node, 'arguments')) passOn(sketch, argument, place);
+  return tree.childrenAt(node, place);
 };
 
 /** A function that is handed over by its name. */
 function passOn(sketch: Sketch, value: Node, place: Place): void {
-  pass(syntax, sketch, value.type === 'literal_element' ? named(value)[0] : value, place);
+  tree.pass(syntax, sketch, value.type === 'literal_element' ? tree.named(value)[0] : value, place);
 }
 
 const readLiteral: Read = (sketch, node, place) => {
-  const type = plainType(field(node, 'type'));
+  const type = plainType(tree.field(node, 'type'));
   if (type) sketch.call(place.scope, chain(type), 'constructs', node);
-  return insideAt(node, 'body', place);
+  return tree.insideAt(node, 'body', place);
 };
 
 const readKeyed: Read = (sketch, node, place) => {
-  const value = field(node, 'value');
+  const value = tree.field(node, 'value');
   if (value) passOn(sketch, value, place);
-  return insideAt(node, 'value', place);
+  return tree.insideAt(node, 'value', place);
 };
 
 const readImport: Read = (sketch, node) => {
-  const from = stringText(field(node, 'path'));
-  const name = field(node, 'name')?.text;
+  const from = tree.stringText(tree.field(node, 'path'));
+  const name = tree.field(node, 'name')?.text;
   // A version at the end of a path is not the package's name.
   const last =
     from
@@ -196,18 +177,18 @@ const readImport: Read = (sketch, node) => {
 };
 
 const passesChildren: Read = (sketch, node, place) => {
-  for (const child of named(node)) {
-    for (const value of child.type === 'expression_list' ? named(child) : [child]) passOn(sketch, value, place);
+  for (const child of tree.named(node)) {
+    for (const value of child.type === 'expression_list' ? tree.named(child) : [child]) passOn(sketch, value, place);
   }
-  return childrenAt(node, place);
+  return tree.childrenAt(node, place);
 };
 
 /** How Go is read. */
 export const goReaders: Readers = {
-  ...readersOf('function_declaration method_declaration', readFunction),
+  ...tree.readersOf('function_declaration method_declaration', readFunction),
   func_literal: (sketch, node, place) => enterFunction(sketch, node, place),
-  ...readersOf('type_spec type_alias', readType),
-  ...readersOf('short_var_declaration assignment_statement', readDefinition),
+  ...tree.readersOf('type_spec type_alias', readType),
+  ...tree.readersOf('short_var_declaration assignment_statement', readDefinition),
   var_spec: readVariable,
   range_clause: readRange,
   call_expression: readCall,
@@ -215,6 +196,6 @@ export const goReaders: Readers = {
   keyed_element: readKeyed,
   import_spec: readImport,
   return_statement: passesChildren,
-  ...readersOf('block if_statement for_statement', block),
-  ...readersOf('expression_switch_statement type_switch_statement select_statement', block),
+  ...tree.readersOf('block if_statement for_statement', tree.block),
+  ...tree.readersOf('expression_switch_statement type_switch_statement select_statement', tree.block),
 };

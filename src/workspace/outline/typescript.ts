@@ -1,32 +1,7 @@
 import type { Node } from 'web-tree-sitter';
 import type { Chain, SymbolKind } from './outline.ts';
-import {
-  block,
-  builtIn,
-  type ChainSyntax,
-  called,
-  chainOf,
-  childrenAt,
-  field,
-  fieldAt,
-  fields,
-  heldBy,
-  lineOf,
-  membersAround,
-  named,
-  namedIn,
-  nameOf,
-  nothing,
-  type Pending,
-  type Place,
-  pass,
-  passesChildren,
-  type Read,
-  type Readers,
-  readersOf,
-  type Sketch,
-  stringText,
-} from './outline-builder.ts';
+import type { ChainSyntax, Pending, Place, Read, Readers, Sketch } from './outline-builder.ts';
+import * as tree from './outline-builder.ts';
 
 const transparent = new Set(
   'parenthesized_expression non_null_expression await_expression as_expression satisfies_expression'.split(' '),
@@ -43,31 +18,32 @@ const syntax: ChainSyntax = {
   passable: new Set(['identifier', 'member_expression', 'shorthand_property_identifier']),
   callee: node =>
     node.type === 'call_expression'
-      ? field(node, 'function')
+      ? tree.field(node, 'function')
       : node.type === 'new_expression'
-        ? field(node, 'constructor')
+        ? tree.field(node, 'constructor')
         : undefined,
-  inside: node => (transparent.has(node.type) ? named(node)[0] : undefined),
+  inside: node => (transparent.has(node.type) ? tree.named(node)[0] : undefined),
 };
 
-const chain = (node: Node): Chain => chainOf(syntax, node);
+const chain = (node: Node): Chain => tree.chainOf(syntax, node);
 
 /** A type as a chain whose last part is called; undefined for what is no single named type. */
 function typeOf(annotation: Node | undefined): Chain | undefined {
-  let type = annotation?.type === 'type_annotation' ? named(annotation)[0] : annotation;
+  let type = annotation?.type === 'type_annotation' ? tree.named(annotation)[0] : annotation;
   if (type?.type === 'union_type') {
-    const parts = named(type).filter(part => !/^(undefined|null)$/.test(part.text));
+    const parts = tree.named(type).filter(part => !/^(undefined|null)$/.test(part.text));
     type = parts.length === 1 ? parts[0] : undefined;
   }
   if (type?.type === 'generic_type') {
-    const name = field(type, 'name');
+    const name = tree.field(type, 'name');
     // What was promised is what `await` gives.
-    if (name?.text === 'Promise') return typeOf(named(field(type, 'type_arguments') ?? type)[0]);
+    if (name?.text === 'Promise') return typeOf(tree.named(tree.field(type, 'type_arguments') ?? type)[0]);
     type = name;
   }
-  if (type?.type === 'array_type' || type?.type === 'tuple_type' || type?.type === 'predefined_type') return builtIn;
+  if (type?.type === 'array_type' || type?.type === 'tuple_type' || type?.type === 'predefined_type')
+    return tree.builtIn;
   if (type?.type !== 'type_identifier' && type?.type !== 'nested_type_identifier') return undefined;
-  return called(chain(type));
+  return tree.called(chain(type));
 }
 
 const bindings = new Set(['identifier', 'shorthand_property_identifier_pattern']);
@@ -79,27 +55,27 @@ function boundNames(pattern: Node | undefined): string[] {
   const waiting = [pattern];
   for (let node = waiting.pop(); node; node = waiting.pop()) {
     if (bindings.has(node.type)) bound.push(node.text);
-    else if (node.type === 'pair_pattern') waiting.push(...fields(node, 'value'));
+    else if (node.type === 'pair_pattern') waiting.push(...tree.fields(node, 'value'));
     else if (node.type === 'assignment_pattern' || node.type === 'object_assignment_pattern') {
-      waiting.push(...fields(node, 'left'));
-    } else if (/_pattern$/.test(node.type)) waiting.push(...named(node));
+      waiting.push(...tree.fields(node, 'left'));
+    } else if (/_pattern$/.test(node.type)) waiting.push(...tree.named(node));
   }
   return bound;
 }
 
 /** `import a, { b as c } from 'd'`, `import * as e from 'd'`. */
 const readImport: Read = (sketch, statement) => {
-  const from = stringText(field(statement, 'source'));
-  const clause = named(statement).find(child => child.type === 'import_clause');
-  for (const part of clause && from !== '' ? named(clause) : []) {
+  const from = tree.stringText(tree.field(statement, 'source'));
+  const clause = tree.named(statement).find(child => child.type === 'import_clause');
+  for (const part of clause && from !== '' ? tree.named(clause) : []) {
     if (part.type === 'identifier') sketch.import(statement, { local: part.text, from, name: 'default' });
     if (part.type === 'namespace_import') {
-      sketch.import(statement, { local: named(part)[0]?.text ?? '*', from, name: '*' });
+      sketch.import(statement, { local: tree.named(part)[0]?.text ?? '*', from, name: '*' });
     }
     if (part.type !== 'named_imports') continue;
-    for (const specifier of named(part)) {
-      const name = field(specifier, 'name')?.text;
-      if (name) sketch.import(specifier, { local: field(specifier, 'alias')?.text ?? name, from, name });
+    for (const specifier of tree.named(part)) {
+      const name = tree.field(specifier, 'name')?.text;
+      if (name) sketch.import(specifier, { local: tree.field(specifier, 'alias')?.text ?? name, from, name });
     }
   }
   return [];
@@ -107,49 +83,49 @@ const readImport: Read = (sketch, statement) => {
 
 /** What an export statement says besides its declaration, which is visited like any other. */
 function readExport({ outline }: Sketch, statement: Node): void {
-  const line = lineOf(statement);
-  const source = field(statement, 'source');
-  const from = source && stringText(source);
-  const declaration = field(statement, 'declaration');
+  const line = tree.lineOf(statement);
+  const source = tree.field(statement, 'source');
+  const from = source && tree.stringText(source);
+  const declaration = tree.field(statement, 'declaration');
   const isDefault = statement.children.some(child => child?.type === 'default');
   for (const name of declaredNames(declaration)) outline.exports.push({ as: isDefault ? 'default' : name, name, line });
-  const value = field(statement, 'value');
+  const value = tree.field(statement, 'value');
   if (isDefault && value?.type === 'identifier') outline.exports.push({ as: 'default', name: value.text, line });
   // A default export without a name of its own is called what it is.
   if (isDefault && (value ?? declaration) && outline.exports.at(-1)?.as !== 'default') {
     outline.exports.push({ as: 'default', name: 'default', line });
   }
-  const clause = named(statement).find(child => child.type === 'export_clause');
-  const namespace = named(statement).find(child => child.type === 'namespace_export');
-  for (const specifier of clause ? named(clause) : []) {
-    const name = field(specifier, 'name')?.text;
-    if (name) outline.exports.push({ as: field(specifier, 'alias')?.text ?? name, name, from, line });
+  const clause = tree.named(statement).find(child => child.type === 'export_clause');
+  const namespace = tree.named(statement).find(child => child.type === 'namespace_export');
+  for (const specifier of clause ? tree.named(clause) : []) {
+    const name = tree.field(specifier, 'name')?.text;
+    if (name) outline.exports.push({ as: tree.field(specifier, 'alias')?.text ?? name, name, from, line });
   }
   if (from === undefined || clause) return;
-  outline.exports.push({ as: namespace ? (named(namespace)[0]?.text ?? '*') : '*', name: '*', from, line });
+  outline.exports.push({ as: namespace ? (tree.named(namespace)[0]?.text ?? '*') : '*', name: '*', from, line });
 }
 
 function declaredNames(declaration: Node | undefined): string[] {
   if (!declaration) return [];
-  const own = field(declaration, 'name')?.text;
+  const own = tree.field(declaration, 'name')?.text;
   if (own) return [own];
-  return named(declaration).flatMap(child => field(child, 'name')?.text ?? []);
+  return tree.named(declaration).flatMap(child => tree.field(child, 'name')?.text ?? []);
 }
 
 /** The module of `require('x')`. */
 function requiredModule(value: Node | undefined): string | undefined {
-  if (value?.type !== 'call_expression' || field(value, 'function')?.text !== 'require') return undefined;
-  const first = named(field(value, 'arguments') ?? value)[0];
-  return first?.type === 'string' ? stringText(first) : undefined;
+  if (value?.type !== 'call_expression' || tree.field(value, 'function')?.text !== 'require') return undefined;
+  const first = tree.named(tree.field(value, 'arguments') ?? value)[0];
+  return first?.type === 'string' ? tree.stringText(first) : undefined;
 }
 
 /** `const a = require('x')`, `const { b, c: d } = require('x')`. */
 function readRequire(sketch: Sketch, declarator: Node, from: string): void {
-  const pattern = field(declarator, 'name');
+  const pattern = tree.field(declarator, 'name');
   if (pattern?.type === 'identifier') sketch.import(declarator, { local: pattern.text, from, name: '*' });
-  for (const part of pattern?.type === 'object_pattern' ? named(pattern) : []) {
-    const local = part.type === 'pair_pattern' ? field(part, 'value')?.text : part.text;
-    const name = part.type === 'pair_pattern' ? field(part, 'key')?.text : part.text;
+  for (const part of pattern?.type === 'object_pattern' ? tree.named(pattern) : []) {
+    const local = part.type === 'pair_pattern' ? tree.field(part, 'value')?.text : part.text;
+    const name = part.type === 'pair_pattern' ? tree.field(part, 'key')?.text : part.text;
     if (local && name) sketch.import(part, { local, from, name });
   }
 }
@@ -157,7 +133,7 @@ function readRequire(sketch: Sketch, declarator: Node, from: string): void {
 /** `exports.a = b`, `module.exports = c`, `module.exports = { d, e: f }`. A function or class there is named by its place. */
 function readExportedAssignment({ outline }: Sketch, left: Node, right: Node): string | undefined {
   const target = left.text;
-  const line = lineOf(left);
+  const line = tree.lineOf(left);
   const single = /^(?:module\.)?exports\.([\w$]+)$/.exec(target)?.[1];
   if (single) {
     outline.exports.push({ as: single, name: right.type === 'identifier' ? right.text : single, line });
@@ -165,9 +141,9 @@ function readExportedAssignment({ outline }: Sketch, left: Node, right: Node): s
   }
   if (target !== 'module.exports') return undefined;
   if (right.type === 'identifier') outline.exports.push({ as: 'default', name: right.text, line });
-  for (const part of right.type === 'object' ? named(right) : []) {
-    const key = part.type === 'pair' ? field(part, 'key')?.text : part.text;
-    const value = part.type === 'pair' ? field(part, 'value') : part;
+  for (const part of right.type === 'object' ? tree.named(right) : []) {
+    const key = part.type === 'pair' ? tree.field(part, 'key')?.text : part.text;
+    const value = part.type === 'pair' ? tree.field(part, 'value') : part;
     if (key && value && /identifier/.test(value.type)) outline.exports.push({ as: key, name: value.text, line });
   }
   return 'default';
@@ -178,29 +154,33 @@ const functionValues = new Set(['arrow_function', 'function_expression', 'genera
 /** The receiver in a function: arrows have that of what is around them. */
 function selfOf(sketch: Sketch, owner: number | undefined) {
   const name = owner === undefined ? undefined : sketch.outline.symbols[owner]?.name;
-  return name ? { name: 'this', type: called([name]) } : undefined;
+  return name ? { name: 'this', type: tree.called([name]) } : undefined;
 }
 
 /** Opens a function's scope with its parameters; answers what is inside. */
 function enterFunction(sketch: Sketch, node: Node, place: Place, symbol?: number): Pending[] {
   const self = node.type === 'arrow_function' ? undefined : selfOf(sketch, place.owner);
   const scope = sketch.open(place.scope, 'function', symbol, self);
-  const single = field(node, 'parameter');
+  const single = tree.field(node, 'parameter');
   if (single) sketch.variable(scope, single.text);
-  for (const parameter of namedIn(node, 'parameters')) readParameter(sketch, parameter, scope, place);
+  for (const parameter of tree.namedIn(node, 'parameters')) readParameter(sketch, parameter, scope, place);
   const inner = { scope };
-  const body = field(node, 'body');
-  const rest = named(node).filter(child => child.id !== body?.id);
-  const inside: Pending[] = body ? (body.type === 'statement_block' ? childrenAt(body, inner) : [[body, inner]]) : [];
+  const body = tree.field(node, 'body');
+  const rest = tree.named(node).filter(child => child.id !== body?.id);
+  const inside: Pending[] = body
+    ? body.type === 'statement_block'
+      ? tree.childrenAt(body, inner)
+      : [[body, inner]]
+    : [];
   return [...rest.filter(child => child.type !== 'identifier').map((child): Pending => [child, inner]), ...inside];
 }
 
 function readParameter(sketch: Sketch, parameter: Node, scope: number, { owner }: Place): void {
-  const pattern = field(parameter, 'pattern') ?? parameter;
-  const type = typeOf(field(parameter, 'type'));
+  const pattern = tree.field(parameter, 'pattern') ?? parameter;
+  const type = typeOf(tree.field(parameter, 'type'));
   const names = boundNames(pattern);
   for (const name of names) sketch.variable(scope, name, pattern.type === 'identifier' ? type : undefined);
-  const isField = named(parameter).some(child => child.type === 'accessibility_modifier');
+  const isField = tree.named(parameter).some(child => child.type === 'accessibility_modifier');
   const body = owner === undefined ? undefined : sketch.outline.symbols[owner]?.body;
   if (body !== undefined && (isField || parameter.children.some(child => child?.type === 'readonly'))) {
     for (const name of names) sketch.variable(body, name, type);
@@ -209,8 +189,8 @@ function readParameter(sketch: Sketch, parameter: Node, scope: number, { owner }
 
 function declareFunction(kind: SymbolKind, declared = false): Read {
   return (sketch, node, place) => {
-    const name = nameOf(node, 'default');
-    const returns = typeOf(field(node, 'return_type'));
+    const name = tree.nameOf(node, 'default');
+    const returns = typeOf(tree.field(node, 'return_type'));
     const isMember = kind === 'method' && place.owner === undefined;
     const symbol = isMember ? undefined : sketch.symbol({ node, place, name, kind, declared, returns });
     return enterFunction(sketch, node, place, symbol);
@@ -219,31 +199,31 @@ function declareFunction(kind: SymbolKind, declared = false): Read {
 
 function declareType(kind: SymbolKind): Read {
   return (sketch, node, place) => {
-    const name = nameOf(node, 'default');
+    const name = tree.nameOf(node, 'default');
     return enterType(sketch, node, place, sketch.symbol({ node, place: { scope: place.scope }, name, kind }));
   };
 }
 
 function enterType(sketch: Sketch, node: Node, place: Place, symbol: number): Pending[] {
   const scope = sketch.open(place.scope, 'class', symbol);
-  for (const part of named(node)) {
-    if (part.type === 'extends_type_clause') relate(sketch, symbol, 'extends', fields(part, 'type'));
+  for (const part of tree.named(node)) {
+    if (part.type === 'extends_type_clause') relate(sketch, symbol, 'extends', tree.fields(part, 'type'));
     if (part.type !== 'class_heritage') continue;
-    for (const clause of named(part)) {
-      if (clause.type === 'implements_clause') relate(sketch, symbol, 'implements', named(clause));
-      else relate(sketch, symbol, 'extends', [field(clause, 'value') ?? clause]);
+    for (const clause of tree.named(part)) {
+      if (clause.type === 'implements_clause') relate(sketch, symbol, 'implements', tree.named(clause));
+      else relate(sketch, symbol, 'extends', [tree.field(clause, 'value') ?? clause]);
     }
   }
   const members = { scope, owner: symbol };
-  const value = field(node, 'value');
-  const body = field(node, 'body') ?? (value?.type === 'object_type' ? value : undefined);
-  const outer = named(node).filter(child => child.id !== body?.id && child.type !== 'class_heritage');
-  return [...outer.flatMap(child => childrenAt(child, place)), ...(body ? childrenAt(body, members) : [])];
+  const value = tree.field(node, 'value');
+  const body = tree.field(node, 'body') ?? (value?.type === 'object_type' ? value : undefined);
+  const outer = tree.named(node).filter(child => child.id !== body?.id && child.type !== 'class_heritage');
+  return [...outer.flatMap(child => tree.childrenAt(child, place)), ...(body ? tree.childrenAt(body, members) : [])];
 }
 
 function relate(sketch: Sketch, symbol: number, kind: 'extends' | 'implements', types: readonly Node[]): void {
   for (const type of types) {
-    const target = type.type === 'generic_type' ? (field(type, 'name') ?? type) : type;
+    const target = type.type === 'generic_type' ? (tree.field(type, 'name') ?? type) : type;
     sketch.relation(symbol, kind, chain(target), type);
   }
 }
@@ -256,23 +236,23 @@ function readNamedValue(
 ): Pending[] | undefined {
   const kind: SymbolKind = place.owner === undefined ? 'function' : 'method';
   if (functionValues.has(value.type)) {
-    const returns = typeOf(field(value, 'return_type'));
+    const returns = typeOf(tree.field(value, 'return_type'));
     return enterFunction(sketch, value, place, sketch.symbol({ node, place, name, kind, returns }));
   }
   if (value.type === 'class')
     return enterType(sketch, value, place, sketch.symbol({ node, place, name, kind: 'class' }));
-  if (value.type !== 'object' || !named(value).some(holdsFunction)) return undefined;
+  if (value.type !== 'object' || !tree.named(value).some(holdsFunction)) return undefined;
   const symbol = sketch.symbol({ node, place, name, kind: 'object' });
   const scope = sketch.open(place.scope, 'class', symbol);
-  return childrenAt(value, { scope, owner: symbol });
+  return tree.childrenAt(value, { scope, owner: symbol });
 }
 
 const holdsFunction = (part: Node): boolean =>
-  part.type === 'method_definition' || functionValues.has(field(part, 'value')?.type ?? '');
+  part.type === 'method_definition' || functionValues.has(tree.field(part, 'value')?.type ?? '');
 
 const readDeclarator: Read = (sketch, node, place) => {
-  const pattern = field(node, 'name');
-  const value = field(node, 'value');
+  const pattern = tree.field(node, 'name');
+  const value = tree.field(node, 'value');
   const required = requiredModule(value);
   if (required !== undefined) {
     readRequire(sketch, node, required);
@@ -280,22 +260,22 @@ const readDeclarator: Read = (sketch, node, place) => {
   }
   if (pattern?.type !== 'identifier') {
     for (const name of boundNames(pattern)) sketch.variable(place.scope, name);
-    return childrenAt(node, place);
+    return tree.childrenAt(node, place);
   }
   const inside = value && readNamedValue(sketch, { node, name: pattern.text, value }, place);
   if (inside) return inside;
-  sketch.variable(place.scope, pattern.text, typeOf(field(node, 'type')) ?? heldBy(syntax, value));
-  return fieldAt(node, 'value', place);
+  sketch.variable(place.scope, pattern.text, typeOf(tree.field(node, 'type')) ?? tree.heldBy(syntax, value));
+  return tree.fieldAt(node, 'value', place);
 };
 
 const readField: Read = (sketch, node, place) => {
-  const name = (field(node, 'name') ?? field(node, 'property') ?? field(node, 'key'))?.text ?? '?';
-  const value = field(node, 'value');
+  const name = (tree.field(node, 'name') ?? tree.field(node, 'property') ?? tree.field(node, 'key'))?.text ?? '?';
+  const value = tree.field(node, 'value');
   // Arrows in fields and objects see the class's `this`.
   const inside = value && readNamedValue(sketch, { node, name, value }, place);
   const self = selfOf(sketch, place.owner);
   if (inside) return value?.type === 'arrow_function' ? withSelf(sketch, inside, self) : inside;
-  sketch.variable(place.scope, name, typeOf(field(node, 'type')) ?? heldBy(syntax, value));
+  sketch.variable(place.scope, name, typeOf(tree.field(node, 'type')) ?? tree.heldBy(syntax, value));
   return value ? [[value, { scope: sketch.open(place.scope, 'function', undefined, self) }]] : [];
 };
 
@@ -308,42 +288,44 @@ function withSelf(sketch: Sketch, inside: Pending[], self: ReturnType<typeof sel
 
 const readPair: Read = (sketch, node, place) => {
   if (place.owner !== undefined) return readField(sketch, node, place);
-  pass(syntax, sketch, field(node, 'value'), place);
-  return fieldAt(node, 'value', place);
+  tree.pass(syntax, sketch, tree.field(node, 'value'), place);
+  return tree.fieldAt(node, 'value', place);
 };
 
 const readCall: Read = (sketch, node, place) => {
-  const callee = field(node, 'function') ?? field(node, 'constructor');
-  const list = field(node, 'arguments');
-  if (!callee) return childrenAt(node, place);
+  const callee = tree.field(node, 'function') ?? tree.field(node, 'constructor');
+  const list = tree.field(node, 'arguments');
+  if (!callee) return tree.childrenAt(node, place);
   const construction = node.type === 'new_expression' || callee.type === 'super';
   if (callee.type !== 'import') sketch.call(place.scope, chain(callee), construction ? 'constructs' : 'calls', node);
-  for (const argument of list?.type === 'arguments' ? named(list) : []) pass(syntax, sketch, argument, place);
-  return [[callee, place], ...(list ? childrenAt(list, place) : [])];
+  for (const argument of list?.type === 'arguments' ? tree.named(list) : []) tree.pass(syntax, sketch, argument, place);
+  return [[callee, place], ...(list ? tree.childrenAt(list, place) : [])];
 };
 
 const readElement: Read = (sketch, node, place) => {
-  const name = field(node, 'name');
+  const name = tree.field(node, 'name');
   // Lower-case names are the platform's own elements.
   if (name && /^[A-Z]|\./.test(name.text)) sketch.call(place.scope, chain(name), 'renders', node);
-  return named(node)
+  return tree
+    .named(node)
     .filter(child => child.id !== name?.id)
     .map(child => [child, place]);
 };
 
 const readAssignment: Read = (sketch, node, place) => {
-  const left = field(node, 'left');
-  const right = field(node, 'right');
-  if (!left || !right) return childrenAt(node, place);
+  const left = tree.field(node, 'left');
+  const right = tree.field(node, 'right');
+  if (!left || !right) return tree.childrenAt(node, place);
   const name = readExportedAssignment(sketch, left, right);
   const inside = name ? readNamedValue(sketch, { node, name, value: right }, { scope: place.scope }) : undefined;
   if (inside) return inside;
   const property = /^this\.([\w$#]+)$/.exec(left.text)?.[1];
-  const members = property === undefined ? undefined : membersAround(sketch, place.scope);
+  const members = property === undefined ? undefined : tree.membersAround(sketch, place.scope);
   // What a variable is set to later contradicts what it was first, unless both say the same.
-  if (left.type === 'identifier') sketch.variable(place.scope, left.text, heldBy(syntax, right), true);
-  else if (property !== undefined && members !== undefined) sketch.variable(members, property, heldBy(syntax, right));
-  else pass(syntax, sketch, right, place);
+  if (left.type === 'identifier') sketch.variable(place.scope, left.text, tree.heldBy(syntax, right), true);
+  else if (property !== undefined && members !== undefined)
+    sketch.variable(members, property, tree.heldBy(syntax, right));
+  else tree.pass(syntax, sketch, right, place);
   return [
     [left, place],
     [right, place],
@@ -355,8 +337,8 @@ const binding =
   (pattern: string): Read =>
   (sketch, node, place) => {
     const scope = sketch.open(place.scope, 'block');
-    for (const name of boundNames(field(node, pattern))) sketch.variable(scope, name);
-    return childrenAt(node, { scope });
+    for (const name of boundNames(tree.field(node, pattern))) sketch.variable(scope, name);
+    return tree.childrenAt(node, { scope });
   };
 
 const readFunctionValue: Read = (sketch, node, place) => enterFunction(sketch, node, { scope: place.scope });
@@ -366,28 +348,31 @@ export const typescriptReaders: Readers = {
   import_statement: readImport,
   export_statement: (sketch, node, place) => {
     readExport(sketch, node);
-    const value = field(node, 'value');
+    const value = tree.field(node, 'value');
     const inside = value && readNamedValue(sketch, { node, name: 'default', value }, place);
-    return inside ?? childrenAt(node, place);
+    return inside ?? tree.childrenAt(node, place);
   },
-  ...readersOf('function_declaration generator_function_declaration', declareFunction('function')),
+  ...tree.readersOf('function_declaration generator_function_declaration', declareFunction('function')),
   function_signature: declareFunction('function', true),
   method_definition: declareFunction('method'),
-  ...readersOf('method_signature abstract_method_signature', declareFunction('method', true)),
-  ...readersOf('arrow_function function_expression generator_function', readFunctionValue),
-  ...readersOf('class_declaration abstract_class_declaration', declareType('class')),
+  ...tree.readersOf('method_signature abstract_method_signature', declareFunction('method', true)),
+  ...tree.readersOf('arrow_function function_expression generator_function', readFunctionValue),
+  ...tree.readersOf('class_declaration abstract_class_declaration', declareType('class')),
   interface_declaration: declareType('interface'),
-  ...readersOf('type_alias_declaration enum_declaration', declareType('type')),
+  ...tree.readersOf('type_alias_declaration enum_declaration', declareType('type')),
   variable_declarator: readDeclarator,
-  ...readersOf('public_field_definition field_definition property_signature', readField),
+  ...tree.readersOf('public_field_definition field_definition property_signature', readField),
   pair: readPair,
-  ...readersOf('object array jsx_expression return_statement decorator', passesChildren(syntax)),
-  ...readersOf('call_expression new_expression', readCall),
-  ...readersOf('jsx_opening_element jsx_self_closing_element', readElement),
+  ...tree.readersOf('object array jsx_expression return_statement decorator', tree.passesChildren(syntax)),
+  ...tree.readersOf('call_expression new_expression', readCall),
+  ...tree.readersOf('jsx_opening_element jsx_self_closing_element', readElement),
   assignment_expression: readAssignment,
-  ...readersOf('statement_block for_statement', block),
+  ...tree.readersOf('statement_block for_statement', tree.block),
   for_in_statement: binding('left'),
   catch_clause: binding('parameter'),
   // The members of types that have no name can't be named either.
-  ...readersOf('jsx_closing_element object_type function_type type_annotation type_arguments type_parameters', nothing),
+  ...tree.readersOf(
+    'jsx_closing_element object_type function_type type_annotation type_arguments type_parameters',
+    tree.nothing,
+  ),
 };
