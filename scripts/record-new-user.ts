@@ -3,7 +3,7 @@ import { walkAsNewUser } from './new-user/walk.ts';
 
 const introduction = `# The first minutes
 
-What a new user sees, recorded by \`node scripts/record-new-user.ts\` from the built program: an empty folder, no key, a wrong key,
+What a new user sees, recorded by \`node scripts/record-new-user.ts\` from the built program: an empty directory, no key, a wrong key,
 the right one, a start in \`/\`, and the entry in a host. A stand-in answers for the vendor (hence OPENAI_BASE_URL below); paths are
 shortened.`;
 

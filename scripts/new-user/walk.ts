@@ -29,7 +29,7 @@ const question = 'What should I read first?';
 
 const plans: readonly Plan[] = [
   { id: 'help', title: 'What is there?', args: ['ask', '--help'] },
-  { id: 'no-key', title: 'An empty folder, no key', args: ['ask', question] },
+  { id: 'no-key', title: 'An empty directory, no key', args: ['ask', question] },
   { id: 'doctor-no-key', title: 'What is missing?', args: ['doctor'] },
   { id: 'offline', title: 'A first look without a key', args: ['models', '--offline'] },
   { id: 'wrong-key', title: 'A wrong key', args: ['ask', question], key: 'sk-a-wrong-key' },

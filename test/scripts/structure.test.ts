@@ -508,9 +508,9 @@ describe('the rules', () => {
     expect(named.filter(name => !existsSync(new URL(`src/${name}`, root)))).toEqual([]);
   });
 
-  /** Reads the table headed "| folder | may import |" of a page: folder → the top folders that it may import, sorted. */
+  /** Reads the table headed "| directory | may import |" of a page: folder → the top folders that it may import, sorted. */
   function readFolderTable(page: string): Record<string, string[]> {
-    const [, table = ''] = /^\| folder \| may import \|.*\n((?:\|.*\n)+)/m.exec(page) ?? [];
+    const [, table = ''] = /^\| directory \| may import \|.*\n((?:\|.*\n)+)/m.exec(page) ?? [];
     const rows = [...table.matchAll(/^\| `([\w-]+)` \| ([^|]*) \|/gm)];
     return Object.fromEntries(
       rows.map(([, folder = '', imports = '']) => {
