@@ -11,6 +11,7 @@ const needs: Need[] = [
   { program: 'redis-server', aptPackage: 'redis-server', purpose: 'the Redis store is tested against a real Redis' },
   { program: 'haproxy', probe: ['-v'], aptPackage: 'haproxy', purpose: 'deploy/ puts one before several daemons' },
   { program: 'strace', aptPackage: 'strace', purpose: 'what a store writes is recorded, to replay a power loss' },
+  { program: 'script', aptPackage: 'bsdutils', purpose: 'commands are used on a terminal of their own' },
   { program: 'chromium', aptPackage: 'chromium', purpose: 'pages are opened in a real browser' },
 ];
 

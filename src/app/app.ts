@@ -11,6 +11,7 @@ import type { FoundDaemon } from '../server/daemon/health-file.ts';
 import { createEarlyAnswers } from '../server/mcp/early-answers.ts';
 import { openStdio, type StdioStreams } from '../server/mcp/stdio.ts';
 import type { ProxyOptions } from '../server/proxy/proxy.ts';
+import type { Readiness } from '../server/proxy/start-daemon.ts';
 import { composeFront, type Front, followsClientRoots, type ProcessEnvironment, rootsOf } from './compose-front.ts';
 import type { Product } from './compose-product.ts';
 import type { Extensions } from './extensions.ts';
@@ -33,6 +34,10 @@ export async function findDaemons({ home }: AppConfig, clock: Clock): Promise<Fo
   const daemons = await import('../server/daemon/health-file.ts');
   return daemons.findDaemons(daemons.healthFolder(home), clock);
 }
+
+/** What stands at a daemon's URL, by its own answer. */
+export const readinessOf = async (url: string): Promise<Readiness> =>
+  (await import('../server/proxy/start-daemon.ts')).readinessOf(url);
 
 /** Configuration → running parts. Opens nothing: databases, connections and logs come with their first use. */
 export const createProduct = async (config: AppConfig, environment: ProcessEnvironment): Promise<Product> =>

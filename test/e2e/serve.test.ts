@@ -67,16 +67,6 @@ describe('polylogue serve', () => {
       { daemons: [{ pid: daemon.pid, url: daemon.url, state: 'running', answer: 'ready', sessions: 0 }] },
     ]);
     expect((await polylogue(home, 'status')).out).toMatch(/ready[\s\S]*process \d+/);
-    expect((await polylogue(home, 'status', '--port', port)).out).toMatch(/ready[\s\S]*process \d+/);
-    const other = await newHome();
-    expect(await polylogue(other, 'status', '--port', port)).toMatchObject({
-      code: 0,
-      out: expect.stringMatching(/ready.*not registered in this data directory/),
-    });
-    expect(await polylogue(home, 'status', '--port', '1')).toMatchObject({
-      code: 1,
-      out: expect.stringContaining('No daemon answers at http://127.0.0.1:1.'),
-    });
     daemon.signal('SIGTERM');
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
     expect(await readdir(join(home, 'daemon'))).toEqual([]);
@@ -95,19 +85,9 @@ describe('polylogue serve', () => {
     expect(await (await fetch(`${daemon.url}/login`)).text()).toContain('polylogue status');
     for (const command of ['status', 'doctor']) expect((await polylogue(home, command)).out, command).toContain(file);
     // Named by its URL, too, a daemon of this data folder gets its token.
-    const named = { POLYLOGUE_PORT: new URL(daemon.url).port };
-    // Without a configured port it is found in the data folder.
-    for (const [flags, more] of [
-      [['--url', daemon.url], named],
-      [['--running'], named],
-      [['--running'], {}],
-    ] as const) {
-      const session = await startSession({
-        root: project.root,
-        home,
-        env: { ...env, ...more },
-        args: ['connect', ...flags],
-      });
+    const named = { ...env, POLYLOGUE_PORT: new URL(daemon.url).port };
+    for (const flags of [['--url', daemon.url], ['--running']]) {
+      const session = await startSession({ root: project.root, home, env: named, args: ['connect', ...flags] });
       expect((await session.call('version')).isError).toBe(false);
       await session.close();
     }

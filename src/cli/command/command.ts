@@ -2,6 +2,7 @@ import type { ProcessEnvironment } from '../../app/compose-front.ts';
 import type { AppConfig } from '../../app/settings.ts';
 import { inputError } from '../../core/errors.ts';
 import { textsIn } from '../../core/json.ts';
+import { didYouMean } from '../../core/text.ts';
 import type { Output } from './output.ts';
 
 /** The flags of a command by name, as they were given. */
@@ -39,6 +40,10 @@ export function numberFlag(
   const range = max === Number.POSITIVE_INFINITY ? `of at least ${min}` : `from ${min} to ${max}`;
   throw inputError(`--${name} is "${text}".`, { next: `Give it a ${kind} ${range}.` });
 }
+
+/** The refusal of a word that is none of a few, with the one that was probably meant. */
+export const noneOf = (kind: string, word: string, known: readonly string[]): Error =>
+  inputError(`Unknown ${kind} "${word}".`, { next: `${didYouMean(word, known)}Name one of ${known.join(', ')}.` });
 
 /** A flag of one command, beside those that all commands take. */
 export interface FlagSpec {

@@ -36,7 +36,7 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
   };
   const status = (text: string) => {
     if (!watched || (text === '' && !shown)) return;
-    const width = Math.max(20, stderr.columns ?? 80);
+    const width = Math.max(20, stderr.columns || 80);
     const line = printableText(text).replace(/\s+/g, ' ');
     stderr.write(`${clearLine}${line.slice(0, width - 1)}`);
     shown = text !== '';

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { type JsonObject, recordIn, recordsIn, textsIn } from '../../core/json.ts';
@@ -23,6 +24,12 @@ export async function neededText(context: CommandContext, refusal: string, next:
 export function pathsFlag({ flags, environment }: CommandContext, name: string): string[] | undefined {
   const paths = listFlag(flags, name).map(path => resolve(environment.cwd, path));
   return paths.length > 0 ? paths : undefined;
+}
+
+/** A sentence for each path, with or without lines behind it, at which there is nothing. */
+export function missingPaths(paths: readonly string[]): string[] {
+  const isThere = (path: string) => existsSync(path) || existsSync(path.replace(/:\d+(?:-\d*)?$/, ''));
+  return paths.filter(path => !isThere(path)).map(path => `There is no ${path}.`);
 }
 
 /** How a command shows what its tool answers. */

@@ -6,7 +6,7 @@ import { didYouMean } from '../../core/text.ts';
 import { usdText } from '../../core/usage.ts';
 import { type CommandContext, continueFlag, defineCommand, modelFlag, textFlag } from '../command/command.ts';
 import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
-import { showAnswerFacts, showCall } from '../command/run-tool.ts';
+import { missingPaths, showAnswerFacts, showCall } from '../command/run-tool.ts';
 
 const help = `/model [NAME]   Use this model from now on; without a name: the default again
 /file PATH      Send a file or directory with the next question
@@ -77,12 +77,14 @@ async function converse(context: CommandContext, open: OpenProduct): Promise<num
     pending = '';
     if (text === '/quit') break;
     running = new AbortController();
-    if (text.startsWith('/')) out.line(command(context, talk, text));
+    if (text.startsWith('/')) out.line(await command(context, open, talk, text));
     else if (text !== '') await ask(context, open, talk, text, AbortSignal.any([running.signal, open.signal]));
     running = undefined;
     if (open.signal.aborted) break;
     if (!isClosed) terminal.prompt();
   }
+  // Without it the shell would go on in the line of the prompt.
+  if (isClosed && isTerminal) out.remark('');
   terminal.close();
   return talk.failed && !isTerminal ? 1 : 0;
 }
@@ -120,18 +122,25 @@ async function ask(
 }
 
 /** Runs a command of the conversation; answers what it says. */
-function command({ environment }: CommandContext, talk: Conversation, text: string): string {
+async function command(context: CommandContext, { product, signal }: OpenProduct, talk: Conversation, text: string) {
   const [, word = '', value = ''] = /^(\S+)\s*(.*)$/s.exec(text) ?? [];
   switch (word) {
-    case '/model':
+    case '/model': {
+      const question = { tool: 'chat', prompt: '', files: [], images: 0, askModel: false, model: value };
+      const { failure } = value === '' ? {} : await product.explainRoute(question, signal);
+      if (failure) return [failure.message, failure.next].filter(Boolean).join('\n');
       talk.model = value || undefined;
       return `Model: ${talk.model ?? 'the default'}`;
-    case '/file':
-      if (value !== '') talk.files.push(resolve(environment.cwd, value));
-      return `With the next question: ${talk.files.join(', ') || 'no file'}`;
+    }
+    case '/file': {
+      const path = resolve(context.environment.cwd, value);
+      const [missing] = missingPaths([path]);
+      if (value !== '' && !missing) talk.files.push(path);
+      return missing ?? `With the next question: ${talk.files.join(', ') || 'no file'}`;
+    }
     case '/cost': {
       const unpriced = talk.unpriced > 0 ? `, ${talk.unpriced} of them not priced` : '';
-      return `${talk.questions} questions${unpriced}: ${usdText(talk.usd)} USD`;
+      return `Questions: ${talk.questions}${unpriced}, ${usdText(talk.usd)} USD`;
     }
     case '/new':
       talk.thread = undefined;

@@ -1,6 +1,4 @@
-import { inputError } from '../../core/errors.ts';
-import { didYouMean } from '../../core/text.ts';
-import { type CommandDefinition, defineCommand, type FlagSpec } from '../command/command.ts';
+import { type CommandDefinition, defineCommand, type FlagSpec, noneOf } from '../command/command.ts';
 import { allOptions } from '../command/environment.ts';
 
 type Flag = Pick<FlagSpec, 'name' | 'choices'>;
@@ -71,11 +69,7 @@ export const completion = defineCommand({
   ],
   async run({ args: [wanted = ''], commands, out }) {
     const shell = shells.find(name => name === wanted);
-    if (!shell) {
-      throw inputError(`Unknown shell "${wanted}".`, {
-        next: `${didYouMean(wanted, shells)}Name one of ${shells.join(', ')}.`,
-      });
-    }
+    if (!shell) throw noneOf('shell', wanted, shells);
     const known = commands.map(command => ({ ...command, flags: [...(command.flags ?? []), { name: 'json' }] }));
     const settings = allOptions().flatMap(({ spec: { flag, choices } }): Flag[] =>
       flag === undefined ? [] : [{ name: flag, choices }],

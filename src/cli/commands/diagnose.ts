@@ -41,8 +41,7 @@ export const diagnose = defineCommand({
       async open => {
         let thread = textFlag(flags, 'continue');
         if (args) {
-          const onProgress = ({ message }: { message: string }) => out.status(message);
-          const reply = await open.call('diagnose', args, { onProgress });
+          const reply = await open.call('diagnose', args, { onProgress: ({ message }) => out.status(message) });
           out.status('');
           if (reply.isError) return showFailure(context, reply);
           if (!applies) out.document(reply.document);

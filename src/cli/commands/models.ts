@@ -3,7 +3,7 @@ import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { didYouMean } from '../../core/text.ts';
-import { type CommandContext, defineCommand, flag, isOn, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, isOn, noneOf, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 
 type Provider = Awaited<ReturnType<Product['models']['providers']>>[number];
@@ -38,12 +38,10 @@ export const models = defineCommand({
         });
       }
       const all = await product.models.providers({ fresh: true });
+      const ids = all.map(provider => provider.id);
       const id = textFlag(context.flags, 'provider');
       const chosen = id === undefined ? all : all.filter(provider => provider.id === id);
-      if (id !== undefined && chosen.length === 0) {
-        const ids = all.map(provider => provider.id);
-        throw inputError(`Unknown provider "${id}".`, { next: `${didYouMean(id, ids)}Name one of ${ids.join(', ')}.` });
-      }
+      if (id !== undefined && chosen.length === 0) throw noneOf('provider', id, ids);
       // What needs no key and may not be asked here is nobody's concern.
       const isWanted = isOn(context.flags, 'all') || id !== undefined;
       const shown = chosen.filter(

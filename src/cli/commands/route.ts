@@ -1,10 +1,9 @@
-import { existsSync } from 'node:fs';
 import type { Product } from '../../app/app.ts';
 import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { type CommandContext, defineCommand, flag, isOn, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
-import { pathsFlag, writtenText } from '../command/run-tool.ts';
+import { missingPaths, pathsFlag, writtenText } from '../command/run-tool.ts';
 
 type Explanation = Awaited<ReturnType<Product['explainRoute']>>;
 
@@ -54,19 +53,16 @@ export const route = defineCommand({
         },
         signal,
       );
-      const document = { ...explanation, warnings: [...explanation.warnings, ...missing([...files, ...pictures])] };
+      const document = {
+        ...explanation,
+        warnings: [...explanation.warnings, ...missingPaths([...files, ...pictures])],
+      };
       out.document(documentOf(document, isOn(flags, 'explain')));
       print(context, document, isOn(flags, 'explain'));
       return explanation.failure ? nobody : 0;
     });
   },
 });
-
-/** Who mistypes a path hears of a route for another call than he meant. */
-function missing(paths: readonly string[]): string[] {
-  const isThere = (path: string) => existsSync(path) || existsSync(path.replace(/:\d+(?:-\d*)?$/, ''));
-  return paths.filter(path => !isThere(path)).map(path => `There is no ${path}.`);
-}
 
 function documentOf(explanation: Explanation, whole: boolean): JsonObject {
   const { plan, candidates, leftOut, failure, classifier, corrected } = explanation;

@@ -1,11 +1,6 @@
-import { type FoundDaemon, findDaemons } from '../../app/app.ts';
+import { type FoundDaemon, findDaemons, readinessOf } from '../../app/app.ts';
 import { requireHome } from '../../config/home.ts';
 import { type CommandContext, defineCommand, flag, numberFlag } from '../command/command.ts';
-
-/** What a daemon itself says when it is asked. */
-type Answer = 'ready' | 'draining' | 'not_ready' | 'unreachable';
-
-type Shown = FoundDaemon & { answer: Answer };
 
 export const status = defineCommand({
   name: 'status',
@@ -35,30 +30,25 @@ export const status = defineCommand({
 
 /** Shows a daemon that did not register in this data directory, of which only its own answer is known. */
 async function showUnknown({ out }: CommandContext, url: string): Promise<number> {
-  const answer = await answerOf({ url, state: 'running' });
-  out.document({ status: 'success', daemons: answer === 'unreachable' ? [] : [{ url, answer }] });
-  if (answer === 'unreachable')
+  const answer = await readinessOf(url);
+  const isDaemon = answer === 'ready' || answer === 'not_ready';
+  out.document({ status: 'success', daemons: isDaemon ? [{ url, answer }] : [] });
+  if (answer === 'other')
+    out.line(`The program that answers at ${url} is not a Polylogue daemon. Choose another --port.`);
+  else if (answer === 'absent')
     out.line(`No daemon answers at ${url}. "polylogue serve --port ${new URL(url).port}" starts one.`);
   else out.line(out.style('bold', url), `  ${answer.replace('_', ' ')} (not registered in this data directory)`);
   return answer === 'ready' ? 0 : 1;
 }
 
-const answerMs = 3_000;
-
-async function answerOf({ url, state }: Pick<FoundDaemon, 'url' | 'state'>): Promise<Answer> {
-  if (state === 'gone') return 'unreachable';
-  try {
-    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(answerMs) });
-    const body: unknown = await response.json();
-    if (response.ok) return 'ready';
-    return JSON.stringify(body).includes('"draining"') ? 'draining' : 'not_ready';
-  } catch {
-    // Whatever is wrong with the way to it: nobody can use it.
-    return 'unreachable';
-  }
+/** What a daemon itself says when it is asked. */
+async function answerOf({ url, state, status }: FoundDaemon) {
+  const answer = state === 'gone' ? 'absent' : await readinessOf(url);
+  if (answer === 'not_ready' && status === 'draining') return status;
+  return answer === 'absent' || answer === 'other' ? 'unreachable' : answer;
 }
 
-function print({ out, environment }: CommandContext, shown: readonly Shown[]): void {
+function print({ out, environment }: CommandContext, shown: readonly (FoundDaemon & { answer: string })[]): void {
   if (shown.length === 0) {
     out.line('No daemon is running for this data directory. Run "polylogue serve" to start one.');
     return;

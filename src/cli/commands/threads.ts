@@ -1,7 +1,6 @@
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, recordsIn } from '../../core/json.ts';
-import { didYouMean } from '../../core/text.ts';
-import { type CommandContext, defineCommand, flag, isOn, numberFlag, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, isOn, noneOf, numberFlag, textFlag } from '../command/command.ts';
 import { openProduct, showFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
 import { costText } from '../command/run-tool.ts';
@@ -77,11 +76,7 @@ function refuseStray({ args: [action = 'list', ...rest], flags }: CommandContext
 
 function argumentsOf({ args, flags }: CommandContext): Record<string, unknown> {
   const [action = 'list', ...rest] = args;
-  if (!actions.includes(action)) {
-    throw inputError(`Unknown action "${action}".`, {
-      next: `${didYouMean(action, actions)}Name one of ${actions.join(', ')}.`,
-    });
-  }
+  if (!actions.includes(action)) throw noneOf('action', action, actions);
   const onThread = action !== 'list' && action !== 'search';
   if (onThread && rest.length !== 1) {
     throw inputError(`"threads ${action}" needs a thread ID.`, {

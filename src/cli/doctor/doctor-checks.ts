@@ -128,7 +128,7 @@ async function ping(service: Models, { id, title, env, models }: Provider): Prom
     if (!isAppError(error)) throw error;
     // Many compatible servers answer questions and have no list of models.
     if (withoutList.has(error.details.status ?? 0)) {
-      const text = `it answers, but has no list of models; ${models.length} are known here`;
+      const text = `it answers, but has no list of models; ${models.length} known here`;
       if (models.length > 0) return { state: 'ok', what, text };
       return { state: 'warn', what, text, next: 'Name its models in config.json, or a default in CUSTOM_MODEL_NAME.' };
     }
@@ -335,7 +335,7 @@ const warnedFindings = ({ warned, readable }: Product, found: readonly Finding[]
   warned
     .filter(({ where }) => where !== 'roots' || readable.roots.length > 0)
     // By the vendors' lists of now this was looked at anew.
-    .filter(({ where }) => where !== 'lists of models')
+    .filter(({ where }) => where !== 'lists of models' && !where.startsWith('models of '))
     .filter(({ message }) => !found.some(({ text }) => message.includes(text)))
     .map(({ where, message }) => warning(where, message));
 

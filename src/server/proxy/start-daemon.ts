@@ -131,10 +131,12 @@ export function readinessOf(url: string): Promise<Readiness> {
   const { promise, resolve } = Promise.withResolvers<Readiness>();
   const request = url.startsWith('https:') ? secureRequest : plainRequest;
   const asked = request(`${url}/readyz`, { timeout: answerMs, headers: { connection: 'close' } }, response => {
-    const { statusCode = 0 } = response;
+    const { statusCode = 0, headers } = response;
+    // A web server that answers every path with a page is no daemon.
+    const isOurs = headers['content-type']?.startsWith('application/json');
     // What else it says nobody reads, however much it is.
     response.on('error', () => {}).destroy();
-    resolve(statusCode === 200 ? 'ready' : statusCode === 503 || statusCode === 429 ? 'not_ready' : 'other');
+    resolve(statusCode === 200 && isOurs ? 'ready' : statusCode === 503 || statusCode === 429 ? 'not_ready' : 'other');
   });
   asked.once('timeout', () => {
     resolve('not_ready');

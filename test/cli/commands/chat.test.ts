@@ -47,7 +47,7 @@ describe('polylogue chat', () => {
     const { code, out, err } = await chat(lines);
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out).toMatch(
-      /With the next question: .*a\.ts\n.*Alpha is one\.\n.*gpt-5\.2\nBeta is two\.\n2 questions: 0\.\d+ USD\n/s,
+      /With the next question: .*a\.ts\n.*Alpha is one\.\n.*gpt-5\.2\nBeta is two\.\nQuestions: 2, 0\.\d+ USD\n/s,
     );
     const [first, second, third] = asked();
     expect(first).toMatchObject({

@@ -44,26 +44,6 @@ const asked = () =>
 const panel = ['--models', 'openai:gpt-4.1,anthropic:claude-sonnet-4-5'];
 
 describe('polylogue consensus', () => {
-  it('gives models the sides that flags name', async () => {
-    const sides = [
-      '--for',
-      'openai:gpt-4.1',
-      '--against',
-      'anthropic:claude-sonnet-4-5',
-      '--neutral',
-      'openai:gpt-5-mini',
-    ];
-    const { code, out } = await consensus('Split the parser?', ...sides);
-    expect([code, out.match(/^## Expert .*$/gm)]).toEqual([
-      0,
-      [
-        '## Expert A: openai:gpt-4.1 (for)',
-        '## Expert B: anthropic:claude-sonnet-4-5 (against)',
-        '## Expert C: openai:gpt-5-mini (neutral)',
-      ],
-    ]);
-  });
-
   it('prints each verdict with its model, and what they come to', async () => {
     const { code, out, err } = await consensus('Split', 'the parser?', ...panel, '--file', 'src/a.ts');
     expect({ code, err }).toEqual({ code: 0, err: '' });

@@ -1,8 +1,5 @@
-import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
@@ -111,24 +108,6 @@ describe('polylogue doctor', () => {
       text: expect.stringContaining('home directory'),
     });
     expect(required.code).toBe(1);
-  });
-
-  it('takes a server that lists no models as usable where its model is named', async () => {
-    const server = createServer((_request, response) => void response.writeHead(404).end('{"error": "not found"}'));
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = server.address() as AddressInfo;
-    const env = { CUSTOM_API_URL: `http://127.0.0.1:${port}/v1` };
-    const named = await doctor({ ...env, CUSTOM_MODEL_NAME: 'mine' });
-    const nameless = await doctor(env);
-    server.close();
-    expect([named.code, named.find('A custom endpoint')]).toMatchObject([
-      0,
-      { state: 'ok', text: 'it answers, but has no list of models; 1 are known here' },
-    ]);
-    expect(nameless.find('A custom endpoint')).toMatchObject({
-      state: 'warn',
-      next: expect.stringContaining('CUSTOM_MODEL_NAME'),
-    });
   });
 
   it('gives no advice about what nobody asked for', async () => {

@@ -60,12 +60,12 @@ describe('reaching a daemon', () => {
   const clock = realClock();
   const onRemark = () => {};
 
-  async function answering(statuses: number[]): Promise<string> {
+  async function answering(statuses: number[], type = 'application/json'): Promise<string> {
     const port = await freePort();
-    server = createServer((_request, response) => void response.writeHead(statuses.shift() ?? 200).end()).listen(
-      port,
-      '127.0.0.1',
-    );
+    server?.close();
+    server = createServer((_request, response) => {
+      response.writeHead(statuses.shift() ?? 200, { 'content-type': type }).end();
+    }).listen(port, '127.0.0.1');
     await once(server, 'listening');
     return `http://127.0.0.1:${port}`;
   }
@@ -77,11 +77,16 @@ describe('reaching a daemon', () => {
   });
 
   it('says so where something else answers, or nobody may be started', async () => {
-    const other = reachDaemon({ url: await answering([404]), clock, onRemark }, false, signal);
-    await expect(other).rejects.toMatchObject({
-      kind: 'config',
-      message: expect.stringContaining('no Polylogue daemon'),
-    });
+    for (const [status, type] of [
+      [404, undefined],
+      [200, 'text/html'],
+    ] as const) {
+      const url = await answering([status], type);
+      await expect(reachDaemon({ url, clock, onRemark }, false, signal)).rejects.toMatchObject({
+        kind: 'config',
+        message: expect.stringContaining('no Polylogue daemon'),
+      });
+    }
     const nobody = reachDaemon({ url: `http://127.0.0.1:${await freePort()}`, clock, onRemark }, false, signal);
     await expect(nobody).rejects.toMatchObject({
       kind: 'storage',
@@ -91,7 +96,7 @@ describe('reaching a daemon', () => {
 
   it('starts one where there is none, and lets go of the lock', async () => {
     const port = await freePort();
-    const program = `require('http').createServer((q, r) => r.end()).listen(${port}, '127.0.0.1')`;
+    const program = `require('http').createServer((q, r) => r.setHeader('content-type', 'application/json').end()).listen(${port}, '127.0.0.1')`;
     const command = {
       command: process.execPath,
       args: ['-e', program],
