@@ -179,7 +179,6 @@ export class SharedBreakers {
     breaker.cause = record.cause;
     breaker.consecutive = Math.max(breaker.consecutive, record.failures);
     breaker.opens = record.opens;
-    if (breaker.state === to && breaker.readyAt > clock.monotonic()) return;
     const until = probing && record.probe ? record.probe.until : record.until;
     breaker.readyAt = clock.monotonic() + Math.min(Math.max(0, until - now), breakerRules.maxPauseMs);
     if (breaker.state !== to) turn(place, to);

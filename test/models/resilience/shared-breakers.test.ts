@@ -109,7 +109,8 @@ describe('what is told to other processes', () => {
     expect(await inner.get(names.model)).toHaveProperty('probe.by');
     permit?.abandoned();
     await clock.advance(0);
-    expect((await inner.get(names.model))?.probe).toBeUndefined();
+    const { probe, ...left } = (await inner.get(names.model)) ?? {};
+    expect([probe, left]).toEqual([undefined, expect.objectContaining({ state: 'open', opens: 1 })]);
     expect(states()).toEqual(['model open']);
   });
 
@@ -148,8 +149,22 @@ describe('what other processes found', () => {
     expect(await admit()).toMatchObject({ state, waitMs });
   });
 
+  it.each<[string, (now: number) => JsonObject, string, number]>([
+    ['a longer pause', now => ({ until: now + 100_000 }), 'open', 100_000],
+    ['a try', now => ({ probe: { by: 'x', until: now + 3_000 } }), 'half_open', 3_000],
+    ['a try that has just ended', now => ({ until: now + 9_000, probe: { by: 'x', until: now } }), 'open', 9_000],
+  ])('holds where this one found the same before: %s', async (_, value, state, waitMs) => {
+    const { clock, board, fail, write, block } = await setUp();
+    await fail();
+    await clock.advance(2_000);
+    await write(names.model, value(clock.now()));
+    await board.refresh();
+    expect(block()).toMatchObject({ state, waitMs });
+  });
+
   it('counts how often it opened', async () => {
     const { clock, board, permits, write, block } = await setUp();
+    for (const permit of await permits(1)) permit.succeeded(1);
     await write(names.model, { opens: 2, until: clock.now() + 10_000 });
     await board.refresh();
     await clock.advance(10_000);
@@ -246,13 +261,17 @@ describe('a state that is slow', () => {
 
   it('does not undo what is still to be written, the last of several included', async () => {
     const { waiting, change } = held();
-    const { clock, board, fail, permits, block } = await setUp({ change });
+    const { clock, inner, board, fail, permits, block } = await setUp({ change });
     const late = await permits(1);
     await fail();
-    late[0]?.failed({ ...down, askedMs: 90_000 }, true);
+    late[0]?.failed({ ...down, lasting: true }, true);
     await clock.advance(2_000);
     await board.refresh();
-    expect(block()).toMatchObject({ state: 'open' });
+    expect(block()).toMatchObject({ state: 'quarantined' });
+    waiting.shift()?.();
+    await clock.advance(2_000);
+    await board.refresh();
+    expect(block()).toMatchObject({ state: 'quarantined' });
     let isSettled = false;
     const settled = board.settled().then(() => (isSettled = true));
     await clock.advance(0);
@@ -261,7 +280,11 @@ describe('a state that is slow', () => {
     await settled;
     await clock.advance(2_000);
     await board.refresh();
-    expect(block()).toMatchObject({ state: 'open' });
+    expect(block()).toMatchObject({ state: 'quarantined' });
+    await inner.change(names.model, 1, () => undefined);
+    await clock.advance(2_000);
+    await board.refresh();
+    expect(block()).toBeUndefined();
   });
 
   it('does not undo by what was read before what was written', async () => {
@@ -287,18 +310,27 @@ describe('a state that is slow', () => {
     expect(block()).toMatchObject({ state: 'open' });
   });
 
-  it.each(['get', 'list', 'change'] as const)(
-    'or fails (%s) is told of once, and keeps nobody from trying',
-    async method => {
-      const { clock, board, fail, permits, warnings } = await setUp({
+  it.each([
+    ['get', 0, 50_000],
+    ['list', 1, undefined],
+    ['change', 1, 50_000],
+  ] as const)(
+    'or fails (%s) is told of once, and keeps nobody from trying, nor from what others find later',
+    async (method, early, waitMs) => {
+      const { clock, board, fail, permits, warnings, write, block } = await setUp({
         change: state => ({ ...state, [method]: () => Promise.reject(new Error('disk gone')) }),
       });
       await board.refresh();
       await fail();
       await board.settled();
+      expect(warnings()).toHaveLength(early);
       await clock.advance(30_000);
       for (const permit of await permits(1)) permit.succeeded(1);
       await board.settled();
+      await write(names.model, { until: clock.now() + 51_000 });
+      await clock.advance(1_000);
+      await board.refresh();
+      expect(block()?.waitMs).toBe(waitMs);
       expect(warnings()).toEqual([
         { type: 'warning', where: 'breakers', message: 'Other processes are not told of them: Error: disk gone' },
       ]);
