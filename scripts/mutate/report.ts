@@ -10,8 +10,11 @@ export interface AcceptedSurvivor {
   reason: string;
 }
 
-export interface TriedMutant extends Mutant {
+export interface PlacedMutant extends Mutant {
   file: string;
+}
+
+export interface TriedMutant extends PlacedMutant {
   outcome: Outcome;
 }
 
@@ -20,7 +23,7 @@ export const leastKilled = 0.9;
 
 const isAlive = ({ outcome }: TriedMutant) => outcome === 'survived' || outcome === 'unreached';
 
-export function isAccepted(mutant: TriedMutant, accepted: readonly AcceptedSurvivor[]): boolean {
+export function isAccepted(mutant: PlacedMutant, accepted: readonly AcceptedSurvivor[]): boolean {
   const { file, text, change } = mutant;
   return accepted.some(each => each.file === file && each.text === text && each.change === change);
 }
@@ -30,6 +33,8 @@ export interface Figures {
   /** Mutants that the type check refuses: nobody could merge them, so no test is asked. */
   refused: number;
   tried: readonly TriedMutant[];
+  /** Those beside the sample: nothing is said of them. */
+  untried: readonly PlacedMutant[];
 }
 
 /** A mutant that hangs or ends the process is noticed too. `accepted` are left out of what could have been killed. */
@@ -57,21 +62,22 @@ export function row(name: string, { refused, tried }: Figures, accepted: readonl
 }
 
 /** What a survivor is listed as, and found by again. */
-export const nameOf = ({ file, line: at, change }: Mutant & { file: string }) => `${file}:${at}  ${change}`;
+export const nameOf = ({ file, line: at, change }: PlacedMutant) => `${file}:${at}  ${change}`;
 
 /** Lists survivors without a reason, and reasons in these files whose mutant is not there or was killed. */
 export function survivors(
-  tried: readonly TriedMutant[],
+  { tried, untried }: Omit<Figures, 'refused'>,
   accepted: readonly AcceptedSurvivor[],
 ): { open: string[]; stale: string[] } {
   const alive = tried.filter(isAlive);
   const files = new Set(tried.map(({ file }) => file));
+  const needing = [...alive, ...untried];
   return {
     open: alive
       .filter(mutant => !isAccepted(mutant, accepted))
       .map(mutant => nameOf(mutant) + (mutant.outcome === 'unreached' ? '  (reached by no test)' : '')),
     stale: accepted
-      .filter(each => files.has(each.file) && !alive.some(mutant => isAccepted(mutant, [each])))
+      .filter(each => files.has(each.file) && !needing.some(mutant => isAccepted(mutant, [each])))
       .map(({ file, change }) => `${file}  ${change}`),
   };
 }

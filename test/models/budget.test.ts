@@ -160,6 +160,27 @@ describe('a quote', () => {
       { usd: 1.7, maxPrompt: 47_500, holds: 47_500 / 90_000 },
     ],
     ['nothing where the limit lets nothing in', candidate(), 10_000, 0.11, { usd: 0.9, maxPrompt: 950, holds: 0 }],
+    [
+      'what is always sent, where the limit has exactly room for that',
+      candidate({ window: 68_000, maxOutput: 4_000 }),
+      10_000,
+      0.1200001,
+      { usd: 0.5, maxPrompt: 1_900, holds: 0.19 },
+    ],
+    [
+      'a long answer where the limit is exactly twice as high',
+      candidate({ price: { in: 20, out: 100 } }),
+      90_000,
+      0.88,
+      { usd: 2.6, maxPrompt: 22_800, holds: 22_800 / 90_000 },
+    ],
+    [
+      'all of a prompt that leaves exactly enough for a short answer',
+      candidate(),
+      90_000,
+      1,
+      { usd: 1.7, maxPrompt: 85_500, holds: 1 },
+    ],
     ['what is free', unpriced('ollama'), 10_000, 0.01, { usd: 0, holds: 1 }],
     ['no price that nobody knows', unpriced('xai'), 10_000, 0.01, { usd: undefined, holds: 1 }],
   ])('is for %s', (_, each, tokens, limit, expected) => {
@@ -180,6 +201,7 @@ it('counts a prompt with its images and separators at the candidate that makes m
     promptTokens([{ role: 'user', section: 'turn', parts: parts as never }], candidates);
   const plain = of([text]);
   expect(plain).toBeGreaterThan(8);
+  expect(plain).toBeLessThan(100);
   expect(of([text, image, image]) - plain).toBe(3_200);
   expect(of([text, image], [candidate(), candidate({ id: 'claude-m' })])).toBeGreaterThan(
     of([text, image], [candidate()]),

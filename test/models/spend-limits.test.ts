@@ -3,8 +3,9 @@ import { AppError } from '../../src/core/errors.ts';
 import { threadId } from '../../src/core/ids.ts';
 import type { Candidate, Price } from '../../src/core/model.ts';
 import type { SpendLedger } from '../../src/core/spend-ledger.ts';
+import type { AttemptRecord } from '../../src/core/thread.ts';
 import type { AskModel, ModelQuestion } from '../../src/models/ask-model.ts';
-import type { SpendCaps } from '../../src/models/budget.ts';
+import { promptTokens, type SpendCaps } from '../../src/models/budget.ts';
 import { createServiceMeter } from '../../src/models/paid-services.ts';
 import { createMeter, type SpendLimits } from '../../src/models/spend-meter.ts';
 import { createMemoryStore } from '../../src/storage/memory/memory.ts';
@@ -64,7 +65,7 @@ function setUp(
       return ask(question);
     },
   });
-  return { meter, asked, warnings };
+  return { meter, asked, warnings, rows: () => spend.rows({ owner: 'local', from: '' }) };
 }
 
 const refusal = (limit: string) => ({ kind: 'limit', details: { data: { limit } } });
@@ -124,6 +125,8 @@ describe('a question', () => {
     const done: unknown[][] = [];
     const { meter } = setUp(caps, answer, slow(done));
     await meter.ask(questionOf());
+    // Nothing is written where nobody pays.
+    await meter.ask(questionOf({ payer: undefined }));
     await meter.flush();
     expect(done.map(given => given[2])).toEqual([unhurried]);
   });
@@ -158,17 +161,21 @@ describe('a question', () => {
   });
 
   it('reserves what the dearest candidate may cost, and asks only those that the limit allows', async () => {
-    const [cheap, dear, dearest] = [10, 20, 200].map(out => candidate({ in: 0, out }));
+    const [cheap, dear, dearest] = [10, 20, 200].map(out => candidate({ in: out * 10, out }));
     const { meter, asked } = setUp({ perRequest: 0.15 }, failing);
     const told: number[] = [];
     meter.begin('r1', undefined, usd => told.push(usd));
     const candidates = [cheap!, dear!, dearest!];
     await expect(meter.ask(questionOf({ candidates, maxOutputTokens: 4_000 }))).rejects.toBeDefined();
     await expect(meter.ask(questionOf({ candidates: [dear!, cheap!], maxOutputTokens: 4_000 }))).rejects.toBeDefined();
-    expect(told).toEqual([expect.closeTo(0.08, 9), expect.closeTo(0.08, 9)]);
-    expect(asked.map(question => question.candidates)).toEqual([
+    const worst = 0.08 + (promptTokens(questionOf().messages, []) * 200) / 1e6;
+    expect(told).toEqual([expect.closeTo(worst, 9), expect.closeTo(worst, 9)]);
+    const exact = setUp({ perRequest: worst - 0.06 }, failing);
+    await expect(exact.meter.ask(questionOf({ candidates, maxOutputTokens: 1_000 }))).rejects.toBeDefined();
+    expect([...asked, ...exact.asked].map(question => question.candidates)).toEqual([
       [cheap, dear],
       [dear, cheap],
+      [cheap, dear],
     ]);
   });
 
@@ -180,9 +187,10 @@ describe('a question', () => {
     );
     await meter.ask(questionOf({ candidates: [candidate(dear, true), candidate(undefined, true)] }));
     expect(asked.map(({ candidates }) => candidates.length)).toEqual([1]);
+    // The refusal is about the first.
     await expect(
-      meter.ask(questionOf({ candidates: [candidate(dear, true), candidate(dear, true)] })),
-    ).rejects.toBeDefined();
+      meter.ask(questionOf({ candidates: [candidate(dear, true), candidate({ in: 0, out: 2_000 }, true)] })),
+    ).rejects.toMatchObject({ details: { data: { needed_usd: 1 } } });
   });
 
   it('shares the tighter of two limits of a call, and is refused by its name', async () => {
@@ -215,6 +223,33 @@ describe('a question', () => {
     for (const _ of [1, 2]) await expect(meter.ask(questionOf())).rejects.toMatchObject({ kind: 'model' });
     expect(asked.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([10_000, 10_000]);
   });
+});
+
+it('writes down attempts that failed or answered, with how long the answer took, and keeps all for the reply', async () => {
+  const of = (elapsedMs: number, outcome: AttemptRecord['outcome'], more = {}): AttemptRecord => ({
+    ...{ provider: 'openai', model: 'gpt-m', at: 0, elapsedMs, outcome, ...more },
+  });
+  const attempts = [
+    of(1, 'skipped'),
+    of(2, 'failed', { class: 'cancelled' }),
+    of(4, 'retry'),
+    of(8, 'failed'),
+    of(16, 'ok'),
+  ];
+  const { meter, rows } = setUp({}, async question => {
+    for (const attempt of attempts) question.onAttempt?.(attempt);
+    return { ...(await answer(question)), attempts };
+  });
+  meter.begin('r1', undefined);
+  await meter.ask(questionOf());
+  expect(meter.attempts('r1')).toEqual(attempts);
+  await meter.flush();
+  const [row, ...others] = await rows();
+  expect([row?.calls, ...Object.values(row?.tries ?? {}), others]).toEqual([
+    1,
+    { attempts: 3, failures: 2, ms: 16 },
+    [],
+  ]);
 });
 
 describe('a failed attempt', () => {
@@ -301,6 +336,22 @@ describe('the ledger', () => {
     await meter.flush();
     expect(done).toHaveLength(2);
   });
+});
+
+it('has written down what a paid service cost when it is done, though the ledger is slow', async () => {
+  const { meter } = setUp({ perDay: 0.015 }, answer, slow());
+  const service = {
+    payer,
+    tool: 'search',
+    provider: 'zhipu',
+    used: 'search-prime',
+    kind: 'web_search' as const,
+    max: 1,
+  };
+  const pay = (used: number) => createServiceMeter(meter.limits)(service, async tell => tell(used));
+  await pay(0);
+  await expect(pay(1)).resolves.toBeUndefined();
+  await expect(pay(1)).rejects.toMatchObject({ kind: 'limit' });
 });
 
 it('refuses a paid service whose price nobody knows under a limit', async () => {

@@ -126,11 +126,13 @@ describe('the report', () => {
       { file: 'src/a.ts', text: 'return a < b;', change: 'a < b → a <= b', reason: 'Equal values are the same.' },
     ];
     const other = { ...mutant(9, 'unreached'), change: 'a < b → undefined' };
-    expect(survivors([mutant(7, 'survived'), other, mutant(8, 'killed')], accepted)).toEqual({
+    const of = (tried: TriedMutant[], untried: TriedMutant[] = []) => survivors({ tried, untried }, accepted);
+    expect(of([mutant(7, 'survived'), other, mutant(8, 'killed')])).toEqual({
       open: ['src/a.ts:9  a < b → undefined  (reached by no test)'],
       stale: [],
     });
-    expect(survivors([mutant(8, 'killed')], accepted).stale).toEqual(['src/a.ts  a < b → a <= b']);
+    expect(of([mutant(8, 'killed')]).stale).toEqual(['src/a.ts  a < b → a <= b']);
+    expect(of([mutant(8, 'killed')], [mutant(9, 'killed')]).stale).toEqual([]);
   });
 
   it('counts a mutant that hangs as noticed, and one that no test reaches as not', () => {

@@ -379,7 +379,7 @@ describe('toModelError', () => {
   it.each<[string, unknown, string]>([
     ['a cause', Object.assign(new Error('fetch failed'), { cause: new Error('the reason') }), 'the reason'],
     ['no cause', new Error('fetch failed'), 'fetch failed'],
-    ['words between marks', apiError(502, '<p>Bad</p><b>gateway</b><script>x()</script>now'), 'Bad gateway now'],
+    ['words between marks', apiError(502, '<p>Bad</p><b>gateway<script>x()</script>now</b>'), 'Bad gateway now'],
     ['several refused fields', apiError(422, { detail: [{ msg: 'a' }, null, { loc: [] }, { msg: 'b' }] }), 'a; ; b'],
   ])('reads %s', (_name, error, said) => {
     expect(readVendorError(error).message).toBe(said);

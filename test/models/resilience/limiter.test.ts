@@ -119,14 +119,21 @@ describe('the limiter', () => {
         code: 'LIMIT',
         class: 'over_capacity',
         retryable: true,
-        retryAfterSeconds: expect.any(Number),
+        retryAfterSeconds: 2,
         data: { running: 1, waiting: 2 },
       },
     });
-    leave('a');
-    await clock.advance(1);
-    void enter('e');
-    await expect(enter('f')).rejects.toMatchObject({ details: { class: 'over_capacity' } });
+    // A place is held for a second at first, then for a tenth as long as the latest was and nine tenths of that.
+    for (const [name, ms, next] of [
+      ['a', 41_000, 'e'],
+      ['b', 10_000, 'f'],
+    ] as const) {
+      await clock.advance(ms);
+      leave(name);
+      await turn();
+      void enter(next);
+    }
+    await expect(enter('g')).rejects.toMatchObject({ details: { class: 'over_capacity', retryAfterSeconds: 11 } });
   });
 
   it('lets go of who gives up or whose time is over, and leaves nothing behind', async () => {

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { AppError, type ErrorDetails } from '../../../src/core/errors.ts';
+import type { SharedState } from '../../../src/core/ports.ts';
 import type { CountedFault } from '../../../src/models/resilience/breaker-registry.ts';
 import { createResilience, createRetryBudget, othersAfter } from '../../../src/models/resilience/policy.ts';
 import { manualClock } from '../../support/clock.ts';
+import { createLocalState } from '../../support/local-state.ts';
 import { seededRandom } from '../../support/random.ts';
 import { candidate } from '../scripted-model.ts';
 
@@ -40,11 +42,11 @@ describe('a model that is not asked', () => {
   const { model } = candidate({ provider: 'alpha', id: 'one' });
   const sibling = { ...model, id: 'sibling' };
 
-  async function setUp(fault: CountedFault, times: number, keyName?: string) {
+  async function setUp(fault: CountedFault, times: number, keyName?: string, state?: SharedState) {
     const clock = manualClock();
     const limits = { total: 100, perProvider: () => 100, queue: 100 };
     const upstreams = [{ provider: 'alpha', endpoint: 'alpha.1', key: 'k' }];
-    const parts = { clock, limits, upstreams, random: seededRandom(), emit: () => {}, keyName: () => keyName };
+    const parts = { clock, limits, upstreams, random: seededRandom(), emit: () => {}, keyName: () => keyName, state };
     const resilience = createResilience(parts);
     for (let n = 0; n < times; n++) {
       const permit = await resilience.admit(model, 1_000, 'r');
@@ -85,6 +87,21 @@ describe('a model that is not asked', () => {
     await resilience.keyWorks('alpha');
     await resilience.settled();
     expect(resilience.blocked(model)).toBeUndefined();
+  });
+
+  it('is told to other processes, which learn of it', async () => {
+    const store = createLocalState(manualClock());
+    const change: SharedState['change'] = async (...given) => {
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+      return store.change(...given);
+    };
+    const fault = { scope: 'model', cause: 'rate_limit', lasting: false } as const;
+    const { resilience } = await setUp(fault, 5, undefined, { ...store, change });
+    await resilience.settled();
+    const other = await setUp(fault, 0, undefined, store);
+    expect(other.resilience.blocked(model)).toBeUndefined();
+    await other.resilience.refresh();
+    expect(other.resilience.blocked(model)).toBeDefined();
   });
 
   it('earns its retries by calls', async () => {

@@ -185,8 +185,7 @@ function prefixOf(path: string, home: string): string {
   if (packages !== -1) return path.slice(0, packages + '/node_modules'.length);
   const folder = basename(path) === 'bin' ? path : dirname(path);
   const prefix = dirname(folder);
-  const isShared = isIn(home, dirname(prefix)) || dirname(prefix) === '/';
-  return basename(folder) === 'bin' && !isShared ? prefix : path;
+  return basename(folder) === 'bin' && !isIn(home, dirname(prefix)) ? prefix : path;
 }
 
 const isolation = [

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, readdir, readFile, realpath, symlink } from 'node:fs/promises';
+import { chmod, readdir, readFile, readlink, realpath, symlink } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -51,7 +51,7 @@ beforeAll(async () => {
     ...gateFiles,
     'obedient.mjs': obedient,
     'make-files.mjs':
-      "import { mkdirSync, renameSync, writeFileSync } from 'node:fs';\nconst attempt = run => { try { run(); } catch {} };\nattempt(() => writeFileSync('.git/hooks/pre-commit', 'evil'));\nattempt(() => writeFileSync('.git/config', 'evil'));\nattempt(() => renameSync('.git', 'old'));\nattempt(() => { mkdirSync('.vscode'); writeFileSync('.vscode/tasks.json', 'evil'); });\nattempt(() => writeFileSync('.mcp.json', 'evil'));\nwriteFileSync('ordinary.txt', 'made');\n",
+      "import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';\nconst attempt = run => { try { run(); } catch {} };\nattempt(() => writeFileSync('.git/hooks/pre-commit', 'evil'));\nattempt(() => writeFileSync('.git/config', 'evil'));\nattempt(() => renameSync('.git', 'old'));\nattempt(() => { mkdirSync('.vscode'); writeFileSync('.vscode/tasks.json', 'evil'); });\nattempt(() => symlinkSync('../x', '.vscode/link'));\nattempt(() => writeFileSync('.mcp.json', 'evil'));\nwriteFileSync('ordinary.txt', 'made');\n",
   });
   outside = await tempProject({
     x: 'old',
@@ -117,6 +117,13 @@ describe('the sandbox of commands', () => {
     expect(await sandboxOf({ mode: 'off' }).describe(project.root)).toBe('none: AGENT_SANDBOX is off');
     expect(await sandboxOf({ mode: 'auto', platform: 'win32' }).describe(project.root)).toContain('none');
     expect(await sandboxOf({ mode: 'auto', home: project.root }).describe(project.root)).toContain('home directory');
+    const broken = await tempProject({ bwrap: '#!/bin/sh\necho "setting up uid map: no" >&2\nexit 1\n' });
+    await chmod(broken.path('bwrap'), 0o700);
+    const sandbox = sandboxOf({ mode: 'auto', childEnv: { PATH: broken.root } });
+    expect(await sandbox.describe(project.root)).toBe(
+      `none: ${broken.path('bwrap')} does not work here (setting up uid map: no)`,
+    );
+    await broken.dispose();
   });
 
   const withPackages = { 'project/node_modules/x/x.js': '' };
@@ -125,7 +132,13 @@ describe('the sandbox of commands', () => {
   async function argsOf(change: Partial<CommandSandboxOptions>, files: Record<string, string> = withPackages) {
     const own = await tempProject({
       ...{ 'project/a/b/.mcp.json': '', 'project/.git/config': '' },
-      ...{ 'home/.ssh/id': '', 'own/token': '', 'kept/x': '', 'bin/sandbox-exec': '#!/bin/sh\n', ...files },
+      ...{
+        'home/.ssh/id': '',
+        'own/token': '',
+        'kept/x': '',
+        'bin/sandbox-exec': '#!/bin/sh\ntest "$1" = -p\n',
+        ...files,
+      },
     });
     await chmod(own.path('bin/sandbox-exec'), 0o700);
     const [root, project] = [await realpath(own.root), await realpath(own.path('project'))];
@@ -140,6 +153,8 @@ describe('the sandbox of commands', () => {
     const command = { argv: ['/bin/true', 'x'] as const, project, cwd: project, isAsked: false };
     const tools = ['opt/tool/bin', 'bin', 'lib/node_modules/x/bin'].map(name => join(home, name));
     const { argv, env, end } = await sandbox.prepare({ ...command, env: { PATH: tools.join(':') } });
+    await end();
+    // A command may have removed its own folder.
     await end();
     const shown = [...argv, env.TMPDIR].map(word =>
       String(word)
@@ -165,7 +180,8 @@ describe('the sandbox of commands', () => {
     const args = await argsOf({}, { ...withPackages, ...Object.fromEntries(files) });
     const seen = valuesOf(args, '--ro-bind-try').filter(path => path.startsWith('§/home'));
     expect(seen.toSorted()).toEqual([...toolchains, ...tools].map(name => `§/home/${name}`).toSorted());
-    expect(valuesOf(args, '--ro-bind-try')).not.toContain('/usr/bin');
+    expect(valuesOf(args, '--ro-bind-try')).not.toContain(await realpath('/bin/true'));
+    expect(valuesOf(await argsOf({ home: '/' }), '--tmpfs')).not.toContain('/');
     expect(args.slice(1, 11).join(' ')).toBe(
       '--unshare-user --unshare-pid --unshare-ipc --unshare-uts --die-with-parent --new-session --cap-drop ALL --unshare-net --ro-bind',
     );
@@ -230,6 +246,7 @@ describe('the sandbox of commands', () => {
     expect(inside[2]).toMatch(/\n\(deny file-read\* file-write\* \(subpath "§\/project\/own"\)\)$/);
     expect(inside[2]).not.toMatch(/file-read-data [^\n]*project|\(allow file-write\* \)/);
     const mounts = await argsOf({ own: 'project/own' }, { 'project/own/x': '' });
+    expect(valuesOf(mounts, '--tmpfs').at(-1)).toBe('§/project/own');
     expect(mounts.indexOf('§/project/own')).toBeGreaterThan(mounts.lastIndexOf('--ro-bind'));
   });
 
@@ -283,6 +300,8 @@ describe('a command in the sandbox', () => {
     const { removed, exitCode } = await runIn({}, 'node', 'make-files.mjs');
     expect(exitCode).toBe(0);
     expect(removed.map(text => text.split(' ', 1)[0]).sort()).toEqual(['.mcp.json', '.vscode']);
+    const [kept] = removed.flatMap(text => / moved to (.*\.vscode)\.$/.exec(text)?.slice(1) ?? []);
+    expect(await readlink(join(kept!, 'link'))).toBe('../x');
     expect(existsSync(project.path('.mcp.json')) || existsSync(project.path('.vscode'))).toBe(false);
     expect(existsSync(project.path('.git/hooks/pre-commit'))).toBe(false);
     expect(await readFile(project.path('.git/config'), 'utf8')).toBe(before);
@@ -364,7 +383,7 @@ describe('what makes other programs run things', () => {
         `put('${deep}/f/.mcp.json');`,
       ),
       'good.mjs': evil(
-        "put('dist/package.json', '{}'); put('package-lock.json'); put('node_modules/.cache/x/y'); put('dist/Head/a.js'); put('src/a.js');",
+        "put('dist/package.json', '{}'); put('package-lock.json'); put('node_modules/.cache/x/y'); put('dist/Head/a.js'); put('src/a.js'); fs.mkdirSync('src/.vscode');",
         "console.log(fs.readFileSync('node_modules/.cache/x/y', 'utf8'));",
       ),
     });
@@ -426,10 +445,8 @@ describe('what makes other programs run things', () => {
   it('stays where an approved git makes a repository, and not where git is told to run things', async () => {
     const init = await runIn({ at: root, isAsked: true }, 'git', 'init', '-q', 'made');
     const clone = await runIn({ at: root, isAsked: true }, 'git', 'clone', '-q', 'made', 'copy');
-    expect([init, clone].map(({ exitCode, removed }) => [exitCode, removed])).toEqual([
-      [0, []],
-      [0, []],
-    ]);
+    const again = await runIn({ at: root, isAsked: true }, 'git', 'init', '-q', 'made');
+    for (const { exitCode, removed } of [init, clone, again]) expect([exitCode, removed]).toEqual([0, []]);
     for (const name of ['made', 'copy']) {
       expect(await textOf(`${name}/.git/config`)).toContain('repositoryformatversion');
       expect(execFileSync('git', ['status', '--short'], { cwd: own.path(name), encoding: 'utf8' })).toBe('');
