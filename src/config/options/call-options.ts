@@ -1,11 +1,10 @@
 import type { OptionSpec } from '../../core/option.ts';
-import { between, list, number, oneOf, onOrOff, operator, path, paths, setting, text } from './option-parts.ts';
+import { between, list, number, oneOf, onOrOff, operator, path, paths, setting, text, textOr } from './option-parts.ts';
 
 /** Settings of which tools there are and how they work. */
 export const toolOptions = {
   tools: {
-    ...operator('Tools', list, 'POLYLOGUE_TOOLS'),
-    flag: 'tools',
+    ...operator('Tools', list, 'POLYLOGUE_TOOLS', '--tools'),
     doc: 'Tools to offer, by name. Unset: the tools of the toolsets.',
   },
   writeGeneratedCode: {
@@ -13,24 +12,20 @@ export const toolOptions = {
     doc: 'Lets `chat` write generated code into `working_directory_absolute_path`; it is then no read-only tool, which hosts ask for or refuse. Off: the code stays in the reply.',
   },
   disabledTools: {
-    ...operator('Tools', list, 'DISABLED_TOOLS', 'POLYLOGUE_EXCLUDE_TOOLS'),
-    flag: 'exclude-tools',
+    ...operator('Tools', list, 'DISABLED_TOOLS', 'POLYLOGUE_EXCLUDE_TOOLS', '--exclude-tools'),
     doc: 'Tools to hide, by name. `version` and `listmodels` always stay.',
   },
   toolsets: {
-    ...operator('Tools', list, 'POLYLOGUE_TOOLSETS'),
-    flag: 'toolsets',
+    ...operator('Tools', list, 'POLYLOGUE_TOOLSETS', '--toolsets'),
     default: ['core', 'code', 'files'],
     doc: 'Toolsets to offer. `files` needs a Kimi or GLM key. Unset: also `clink`, where the CLI of another vendor is installed.',
   },
   profile: {
-    ...operator('Tools', oneOf(['lean', 'standard', 'full'], 'standard'), 'POLYLOGUE_PROFILE'),
-    flag: 'profile',
+    ...operator('Tools', oneOf(['lean', 'standard', 'full'], 'standard'), 'POLYLOGUE_PROFILE', '--profile'),
     doc: 'How many tools to list. `lean`: a few, with all workflows merged into one tool; `standard`: the toolsets; `full`: everything.',
   },
   readOnly: {
-    ...operator('Tools', onOrOff(false), 'POLYLOGUE_READ_ONLY'),
-    flag: 'read-only',
+    ...operator('Tools', onOrOff(false), 'POLYLOGUE_READ_ONLY', '--read-only'),
     doc: 'Hide and refuse tools that write files or change threads. Questions are still stored.',
   },
   expertAtCertain: {
@@ -46,8 +41,7 @@ export const toolOptions = {
 /** Which files may be read. */
 export const fileOptions = {
   roots: {
-    ...operator('Files', paths, 'POLYLOGUE_ROOTS', 'PROJECT_ROOT'),
-    flag: 'roots',
+    ...operator('Files', paths, 'POLYLOGUE_ROOTS', 'PROJECT_ROOT', '--roots'),
     doc: 'The directories whose files may be read; unset: the project that the client names, else the git repository or the directory with a project file around the working directory.',
   },
   claudeProjectDir: {
@@ -75,13 +69,11 @@ export const fileOptions = {
 /** How replies look and how long they are. */
 export const replyOptions = {
   locale: {
-    ...setting('Replies', text, 'LOCALE'),
-    flag: 'locale',
+    ...setting('Replies', text, 'LOCALE', '--locale'),
     doc: 'Language of answers, such as `fr-FR`. Unset: the language of the question.',
   },
   replyFormat: {
-    ...setting('Replies', oneOf(['json', 'structured', 'markdown'], 'json'), 'REPLY_FORMAT'),
-    flag: 'reply-format',
+    ...setting('Replies', oneOf(['json', 'structured', 'markdown'], 'json'), 'REPLY_FORMAT', '--reply-format'),
     doc: 'Reply format. `json`: JSON text; `structured`: also `structuredContent`; `markdown`: Markdown.',
   },
   maxMcpOutputTokens: {
@@ -102,8 +94,7 @@ export const searchOptions = {
     doc: 'How to classify ambiguous questions. `rules`: by rules only; `model`: ask a small model first (at most 3 s and 2,000 characters of the question). Unset: `model` if a flash model is configured.',
   },
   webSearch: {
-    ...setting('Models', oneOf(['auto', 'asked', 'off'], 'auto'), 'WEB_SEARCH'),
-    flag: 'web-search',
+    ...setting('Models', oneOf(['auto', 'asked', 'off'], 'auto'), 'WEB_SEARCH', '--web-search'),
     doc: 'When models may search the web. `auto`: also for questions about current facts; `asked`: only with `use_websearch`; `off`: never. Most vendors bill each search; cost limits include it only where the vendor reports it (xAI, OpenRouter).',
   },
   webSearchMaxResults: {
@@ -120,24 +111,24 @@ export const searchOptions = {
   },
 } as const satisfies Record<string, OptionSpec>;
 
+const dollars = { type: 'number', min: 0, fractional: true } as const;
+
 const cap = (env: string, flag: string, whose: string) => ({
-  ...operator('Spending', { type: 'number', min: 0, fractional: true }, env),
-  flag,
+  ...operator('Spending', dollars, env, flag),
   doc: `Cost limit for ${whose}, in US dollars. A call that could exceed it is refused before any model is asked. Unset: no limit.`,
 });
 
 /** What may be spent, and how often a client may call. */
 export const spendOptions = {
-  maxCostPerRequest: cap('MAX_COST_PER_REQUEST', 'max-cost-per-request', 'one tool call, all its models included'),
-  maxCostPerThread: cap('MAX_COST_PER_THREAD', 'max-cost-per-thread', 'all calls on one thread'),
+  maxCostPerRequest: cap('MAX_COST_PER_REQUEST', '--max-cost-per-request', 'one tool call, all its models included'),
+  maxCostPerThread: cap('MAX_COST_PER_THREAD', '--max-cost-per-thread', 'all calls on one thread'),
   maxCostPerDay: cap(
     'MAX_COST_PER_DAY',
-    'max-cost-per-day',
+    '--max-cost-per-day',
     'one day (UTC), across all processes that share the store',
   ),
   autoCostLimit: {
-    ...operator('Spending', { type: 'number', default: 2, min: 0, fractional: true }, 'AUTO_COST_LIMIT'),
-    flag: 'auto-cost-limit',
+    ...operator('Spending', { ...dollars, default: 2 }, 'AUTO_COST_LIMIT', '--auto-cost-limit'),
     doc: 'US dollars that one call of a tool may cost where no model is named; `auto` chooses, and shortens files and answers, to stay within it.',
   },
   allowUnpricedModels: {
@@ -145,8 +136,7 @@ export const spendOptions = {
     doc: 'Asks models whose price nobody knows even under a limit on costs, as if they were free. Local ones always are.',
   },
   rateLimits: {
-    ...operator('Spending', list, 'RATE_LIMITS'),
-    flag: 'rate-limits',
+    ...operator('Spending', list, 'RATE_LIMITS', '--rate-limits'),
     doc: 'Calls per minute per client and tool, such as `chat=10,analyze=5`. `on`: chat 10; analyze, codereview, debug 5; thinkdeep, precommit 3. Unset: no limit.',
   },
 } as const satisfies Record<string, OptionSpec>;
@@ -154,13 +144,11 @@ export const spendOptions = {
 /** How long threads live, and where. */
 export const threadOptions = {
   store: {
-    ...operator('Threads', oneOf(['sqlite', 'redis', 'memory'], 'sqlite'), 'POLYLOGUE_STORE'),
-    flag: 'store',
+    ...operator('Threads', oneOf(['sqlite', 'redis', 'memory'], 'sqlite'), 'POLYLOGUE_STORE', '--store'),
     doc: 'Where to store threads. `sqlite`: a local file; `redis`: shared by several machines; `memory`: lost on exit.',
   },
   redisUrl: {
-    ...operator('Threads', text, 'REDIS_URL'),
-    default: 'redis://127.0.0.1:6379',
+    ...operator('Threads', textOr('redis://127.0.0.1:6379'), 'REDIS_URL'),
     doc: 'The Redis (7 or newer, also a cluster) or Valkey of the store `redis`: `redis://user:password@host:port/database` (or `?db=1`), `rediss://` for TLS. Alone it changes nothing.',
   },
   redisCaFile: {
@@ -168,8 +156,7 @@ export const threadOptions = {
     doc: 'A file of certificates (PEM): the authorities that are trusted for `rediss://`, instead of those of this machine (to which NODE_EXTRA_CA_CERTS adds).',
   },
   redisPrefix: {
-    ...operator('Threads', text, 'REDIS_PREFIX'),
-    default: 'polylogue:',
+    ...operator('Threads', textOr('polylogue:'), 'REDIS_PREFIX'),
     doc: 'Begins all keys in Redis; servers with the same prefix share their threads.',
   },
   redisTimeoutMs: {
@@ -181,8 +168,7 @@ export const threadOptions = {
     doc: 'When Redis acknowledges a change. `server`: as the server is configured; with `appendfsync everysec` its death can lose the last two seconds. `always`: once the change is on its disk; sets `appendfsync always` on the server, for all its users, which must have `appendonly yes`.',
   },
   private: {
-    ...operator('Threads', onOrOff(false), 'POLYLOGUE_PRIVATE'),
-    flag: 'private',
+    ...operator('Threads', onOrOff(false), 'POLYLOGUE_PRIVATE', '--private'),
     doc: 'Write nothing to disk. Threads stay in memory and end with the process.',
   },
   conversationTimeoutHours: {
@@ -194,8 +180,7 @@ export const threadOptions = {
     doc: "Turns after which the older part of a thread is summarized, even if its model's context window is not full; a thread is never refused for its length.",
   },
   compactionModel: {
-    ...operator('Threads', text, 'COMPACTION_MODEL'),
-    default: 'auto',
+    ...operator('Threads', textOr('auto'), 'COMPACTION_MODEL'),
     doc: 'Model that summarizes the older part of a long thread. A model name; `auto`: a fast, cheap model of the same provider; `off`: use an extract instead.',
   },
 } as const satisfies Record<string, OptionSpec>;

@@ -1,5 +1,5 @@
 import type { OptionSpec } from '../../core/option.ts';
-import { list, number, oneOf, onOrOff, operator, path, setting, text, url } from './option-parts.ts';
+import { list, number, oneOf, onOrOff, operator, path, setting, text, textOr, url } from './option-parts.ts';
 
 const allowList = (vendor: string, ...env: [string, ...string[]]) =>
   ({
@@ -10,19 +10,15 @@ const allowList = (vendor: string, ...env: [string, ...string[]]) =>
 /** Which models may be asked, and which answers when nobody is named. */
 export const modelOptions = {
   defaultModel: {
-    ...setting('Models', text, 'DEFAULT_MODEL'),
-    flag: 'default-model',
-    default: 'auto',
+    ...setting('Models', textOr('auto'), 'DEFAULT_MODEL', '--default-model'),
     doc: 'Model to use when a call names none. A name, an alias, `provider:model`, or `auto` to choose by task.',
   },
   defaultModels: {
-    ...setting('Models', list, 'DEFAULT_MODELS'),
-    flag: 'default-models',
+    ...setting('Models', list, 'DEFAULT_MODELS', '--default-models'),
     doc: 'Models that `prompt` and related tools ask by default. Example: `openai:gpt-5,anthropic:claude-sonnet-4-5`. Unset: DEFAULT_MODEL only.',
   },
   routePrefer: {
-    ...setting('Models', oneOf(['quality', 'speed', 'cost'], 'quality'), 'ROUTE_PREFER'),
-    flag: 'route-prefer',
+    ...setting('Models', oneOf(['quality', 'speed', 'cost'], 'quality'), 'ROUTE_PREFER', '--route-prefer'),
     doc: 'What `auto` optimizes for among capable models.',
   },
   thinkdeepEffort: {
@@ -52,23 +48,19 @@ export const modelOptions = {
     doc: 'The model that turns texts into vectors for searching by meaning, as `provider:model` of `zhipu`, `openai` or `custom`, such as `zhipu:embedding-3`; unset: none.',
   },
   deniedModels: {
-    ...operator('Models', list, 'DENIED_MODELS'),
-    flag: 'deny-models',
+    ...operator('Models', list, 'DENIED_MODELS', '--deny-models'),
     doc: 'Models to never use, by ID or alias. Overrides the allow-lists.',
   },
   localOnly: {
-    ...operator('Models', onOrOff(false), 'LOCAL_ONLY'),
-    flag: 'local-only',
+    ...operator('Models', onOrOff(false), 'LOCAL_ONLY', '--local-only'),
     doc: 'Use only models on this machine or network; nothing leaves it.',
   },
   offline: {
-    ...operator('Models', onOrOff(false), 'OFFLINE', 'POLYLOGUE_OFFLINE'),
-    flag: 'offline',
+    ...operator('Models', onOrOff(false), 'OFFLINE', 'POLYLOGUE_OFFLINE', '--offline'),
     doc: 'Use built-in test models: no key, no network. For trying Polylogue and for tests.',
   },
   allowUnknownModels: {
-    ...setting('Models', onOrOff(false), 'ALLOW_UNKNOWN_MODELS'),
-    flag: 'allow-unknown-models',
+    ...setting('Models', onOrOff(false), 'ALLOW_UNKNOWN_MODELS', '--allow-unknown-models'),
     doc: 'Pass unknown `provider:model` names to the vendor instead of refusing them.',
   },
 } as const satisfies Record<string, OptionSpec>;
@@ -76,8 +68,7 @@ export const modelOptions = {
 /** Settings of models that work with tools. */
 export const agentOptions = {
   agentApprove: {
-    ...operator('Agent', oneOf(['never', 'reads', 'all'], 'reads'), 'AGENT_APPROVE'),
-    flag: 'approve',
+    ...operator('Agent', oneOf(['never', 'reads', 'all'], 'reads'), 'AGENT_APPROVE', '--approve'),
     doc: 'What an agent may do without being asked about: nothing (`never`), reading within the roots (`reads`), or everything but commands in no known form (`all`). What is left is asked where the host shows forms, and refused elsewhere.',
   },
   agentCommands: {
@@ -143,8 +134,7 @@ export const modelSourceOptions = {
   customModelsFile: modelsFile('the custom endpoint', 'CUSTOM_MODELS_CONFIG_PATH'),
   azureModelsFile: modelsFile('Azure OpenAI', 'AZURE_MODELS_CONFIG_PATH'),
   modelsFile: {
-    ...operator('Models', path, 'POLYLOGUE_MODELS_FILE'),
-    flag: 'models-file',
+    ...operator('Models', path, 'POLYLOGUE_MODELS_FILE', '--models-file'),
     doc: 'JSON or YAML file that adds or corrects models. Keyed by provider: `{"groq": {"models": […]}}`. Overrides the per-provider files.',
   },
   modelLists: {

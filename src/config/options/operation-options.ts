@@ -1,11 +1,10 @@
 import type { OptionSpec } from '../../core/option.ts';
-import { between, list, number, oneOf, onOrOff, operator, path, setting, text } from './option-parts.ts';
+import { between, list, number, oneOf, onOrOff, operator, path, setting, text, textOr } from './option-parts.ts';
 
 /** Places, logs and time limits. */
 export const operationOptions = {
   home: {
-    ...operator('Operation', path, 'POLYLOGUE_HOME'),
-    flag: 'home',
+    ...operator('Operation', path, 'POLYLOGUE_HOME', '--home'),
     doc: "Data directory: database, logs, `config.json` and `.env`. Unset: `polylogue` in the platform's data directory.",
   },
   extensions: {
@@ -29,14 +28,12 @@ export const operationOptions = {
     doc: 'Lets the values of `.env` in POLYLOGUE_HOME override the environment; counts only in that file.',
   },
   logLevel: {
-    ...setting('Operation', oneOf(['debug', 'info', 'warning', 'error', 'silent'], 'info'), 'LOG_LEVEL'),
-    flag: 'log-level',
+    ...setting('Operation', oneOf(['debug', 'info', 'warning', 'error', 'silent'], 'info'), 'LOG_LEVEL', '--log-level'),
     synonyms: { trace: 'debug', notset: 'debug', warn: 'warning', critical: 'error', fatal: 'error', off: 'silent' },
     doc: 'Minimum severity of messages on stderr.',
   },
   callTimeoutSeconds: {
-    ...setting('Operation', between(1, 86_400), 'CALL_TIMEOUT_SECONDS'),
-    flag: 'call-timeout',
+    ...setting('Operation', between(1, 86_400), 'CALL_TIMEOUT_SECONDS', '--call-timeout'),
     doc: 'Time limit per model call in seconds, including retries. Unset: 300, longer for reasoning and local models.',
   },
   maxConcurrentCalls: {
@@ -110,8 +107,7 @@ export const telemetryOptions = {
     doc: 'Headers for traces only. Added to OTEL_EXPORTER_OTLP_HEADERS and override it.',
   },
   otelServiceName: {
-    ...operator('Telemetry', text, 'OTEL_SERVICE_NAME'),
-    default: 'polylogue',
+    ...operator('Telemetry', textOr('polylogue'), 'OTEL_SERVICE_NAME'),
     doc: 'The name under which traces are sent.',
   },
   otelResourceAttributes: {

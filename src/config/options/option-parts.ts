@@ -8,6 +8,9 @@ export const path = { type: 'path' } as const;
 export const paths = { type: 'paths' } as const;
 export const url = { type: 'url' } as const;
 
+/** A text that is this one until somebody sets another. */
+export const textOr = (value: string) => ({ type: 'string', default: value }) as const;
+
 export const onOrOff = (value: boolean) => ({ type: 'boolean', default: value }) as const;
 
 export const number = (value: number, min: number, max: number) =>
@@ -20,15 +23,18 @@ export const between = (min: number, max: number) => ({ type: 'number', min, max
 export const oneOf = <const Word extends string>(choices: readonly Word[], word: NoInfer<Word>) =>
   ({ type: 'string', choices, default: word }) as const;
 
-/** How an option begins: its heading, what it takes, and its names in the environment, the canonical one first. */
-export const setting = <const Of extends Kind>(group: string, kind: Of, ...env: [string, ...string[]]) => ({
-  env,
-  group,
-  ...kind,
-});
+/**
+ * How an option begins: its heading, what it takes, and its names. Those in the environment come first, the canonical one before the
+ * others; one that begins with `--` is its flag.
+ */
+export const setting = <const Of extends Kind>(group: string, kind: Of, ...names: [string, ...string[]]) => {
+  const [flag] = names.filter(name => name.startsWith('--'));
+  const env = names.filter(name => name !== flag);
+  return { env, group, ...kind, ...(flag !== undefined && { flag: flag.slice(2) }) };
+};
 
 /** One that a trusted project's own `.env` may not set. */
-export const operator = <const Of extends Kind>(group: string, kind: Of, ...env: [string, ...string[]]) => ({
-  ...setting(group, kind, ...env),
+export const operator = <const Of extends Kind>(group: string, kind: Of, ...names: [string, ...string[]]) => ({
+  ...setting(group, kind, ...names),
   operatorOnly: true,
 });

@@ -1,11 +1,10 @@
 import type { OptionSpec } from '../../core/option.ts';
-import { between, list, number, onOrOff, operator, path, setting, text } from './option-parts.ts';
+import { between, list, number, onOrOff, operator, path, setting, text, textOr } from './option-parts.ts';
 
 /** `polylogue serve`: where it listens, to whom, and how much it takes. */
 export const serverOptions = {
   serveHost: {
-    ...operator('Daemon', text, 'POLYLOGUE_HOST', 'EXAI_WS_HOST'),
-    default: '127.0.0.1',
+    ...operator('Daemon', textOr('127.0.0.1'), 'POLYLOGUE_HOST', 'EXAI_WS_HOST'),
     doc: 'The address that `polylogue serve` listens on; one that other machines reach needs a token.',
   },
   servePort: {
