@@ -169,10 +169,8 @@ export interface ComposedAgent extends AgentRunner {
   localTools: LocalToolsOf;
 }
 
-type AgentServices = Omit<EngineServices, 'agent'>;
-
 /** Settings → what lets models work. All of it is loaded with the first run. */
-function composeAgent(parts: EngineParts, services: AgentServices): ComposedAgent {
+function composeAgent(parts: EngineParts, services: Omit<EngineServices, 'agent'>): ComposedAgent {
   let opened: Promise<ComposedAgent> | undefined;
   const open = () => {
     opened ??= openRunner(parts, { ...services, agent });

@@ -236,8 +236,6 @@ export const workflowProgress = z.object({
 
 export type WorkflowProgress = z.infer<typeof workflowProgress>;
 
-export type Stance = 'for' | 'against' | 'neutral';
-
 /** Several models judge one proposal, each by itself; then their verdicts are brought together. */
 export interface PanelMode {
   kind: 'panel';
@@ -246,7 +244,7 @@ export interface PanelMode {
   /** What each model is told to do, after the proposal. */
   role: string;
   /** Added to the role: the side a model takes, and where it must leave it. A caller's own words come on top. */
-  stances: Readonly<Record<Stance, string>>;
+  stances: Readonly<Record<'for' | 'against' | 'neutral', string>>;
   /** What a model is told when it sees the verdicts of the others. */
   review: string;
   /** What the model is told that brings the verdicts together; its answer is asked for as a JSON object. */
@@ -260,18 +258,6 @@ export interface DiagnoseMode {
   effort: Effort;
   /** What the model is told to do, before the form of its answer. */
   role: string;
-}
-
-/** No model: the handler does the work. */
-export interface ActionMode<Args> {
-  kind: 'action';
-  run(args: Args, context: ActionContext): Promise<JsonObject>;
-}
-
-/** Returns the reply of another call unchanged. */
-export interface PassThroughMode<Args> {
-  kind: 'passThrough';
-  run(args: Args, context: ActionContext): Promise<JobReply & { kept?: KeptReply }>;
 }
 
 /** Another vendor's agent with a command line works on the request; the tool's fields are those of `clink`. */
@@ -300,8 +286,10 @@ export type ToolMode<Args = Record<string, unknown>> =
   | PanelMode
   | FanoutMode
   | DiagnoseMode
-  | ActionMode<Args>
-  | PassThroughMode<Args>
+  /** No model: the handler does the work. */
+  | { kind: 'action'; run(args: Args, context: ActionContext): Promise<JsonObject> }
+  /** Returns the reply of another call unchanged. */
+  | { kind: 'passThrough'; run(args: Args, context: ActionContext): Promise<JobReply & { kept?: KeptReply }> }
   | ExternalCliMode
   | AliasMode
   | AgentMode;

@@ -11,8 +11,6 @@ interface Known {
   forms: readonly string[];
 }
 
-export type RememberedSecrets = ReturnType<typeof createRememberedSecrets>;
-
 /** Secrets of which the newest are kept. */
 const maxSecrets = 256;
 

@@ -6,7 +6,7 @@ import { isUuid } from '../core/ids.ts';
 import { isRecord } from '../core/json.ts';
 import type { Mask, Masked, MaskedPlace, Random } from '../core/ports.ts';
 import { findKeyLines, findPrivateKeys } from './private-keys.ts';
-import { createRememberedSecrets, placesOf, type RememberedSecrets } from './remembered-secrets.ts';
+import { createRememberedSecrets, placesOf } from './remembered-secrets.ts';
 import { assignmentFinders, findContexts } from './secret-contexts.ts';
 import { base64Runs, findTokens, joinSpans, type Span } from './secret-tokens.ts';
 
@@ -127,7 +127,7 @@ export function createMask({ secret, keys }: MaskParts) {
   const plain = [own, (text: string) => knownKeys(text), findTokens, findKeys, findContexts];
   const known = withReadable(plain);
   const all = withReadable([...plain, ...assignmentFinders]);
-  let remembered: RememberedSecrets | undefined;
+  let remembered: ReturnType<typeof createRememberedSecrets> | undefined;
   const placeholder = (kind: string, value: string, scope: string): string => {
     const hash = createHmac('sha256', secret).update(`${scope}\0${value}`).digest('hex').slice(0, 8);
     return `[masked:${kind}:${hash}]`;

@@ -17,20 +17,13 @@ import type { Fetch } from './shared/http.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatModel, chatOptions, responsesOptions } from './shared/openai-dialect.ts';
 
-export interface AzureAddress {
-  /** Chat Completions instead of Responses. */
-  chat: boolean;
-  /** What the packages put their paths behind. */
-  baseUrl(deployment: string): string;
-  query: Readonly<Record<string, string>>;
-}
-
 /** From this version on there are Responses; ISO dates compare as texts. */
 const firstResponses = '2025-03-01';
 
 /**
  * Where deployments are asked. The undated interface has them in the body; dated versions have one address a deployment for
  * chat and one for all for Responses. The endpoint may be given with `/openai` or `/openai/v1` behind it, as portals show it.
+ * `chat`: Chat Completions instead of Responses; `baseUrl`: what the packages put their paths behind.
  */
 export function azureAddress({
   endpoint,
@@ -40,12 +33,12 @@ export function azureAddress({
   endpoint: string;
   apiVersion?: string;
   apiStyle?: string;
-}): AzureAddress {
+}) {
   const root = checkedBaseUrl(endpoint, 'AZURE_OPENAI_ENDPOINT').replace(/\/openai(\/v1)?$/, '');
   const version = apiVersion.trim().toLowerCase();
   if (/^(v1|preview|latest)$/.test(version)) {
     const query: Record<string, string> = version === 'v1' ? {} : { 'api-version': version };
-    return { chat: apiStyle === 'chat', baseUrl: () => `${root}/openai/v1`, query };
+    return { chat: apiStyle === 'chat', baseUrl: (_deployment: string) => `${root}/openai/v1`, query };
   }
   if (!/^\d{4}-\d{2}-\d{2}(-preview)?$/.test(version)) {
     throw configError('AZURE_OPENAI_API_VERSION is no version of the interface.', {
@@ -55,7 +48,7 @@ export function azureAddress({
   const chat = apiStyle === undefined ? version < firstResponses : apiStyle === 'chat';
   return {
     chat,
-    baseUrl: deployment => `${root}/openai${chat ? `/deployments/${encodeURIComponent(deployment)}` : ''}`,
+    baseUrl: (deployment: string) => `${root}/openai${chat ? `/deployments/${encodeURIComponent(deployment)}` : ''}`,
     query: { 'api-version': version },
   };
 }

@@ -6,14 +6,6 @@ export type ProcessState = 'running' | 'gone' | 'unknown';
 /** Processes as the others on their machine can recognise them. */
 export type ProcessMarks = ReturnType<typeof processMarks>;
 
-interface ProcessStat {
-  pid: string;
-  /** One letter: `Z` and `X` are processes that ended and are merely not collected yet. */
-  state: string;
-  /** Ticks since the boot: tells a process from a later one with the same number. */
-  started: string;
-}
-
 /**
  * Reads the system's own account of its processes. A number alone proves nothing: it is given out again, and means another
  * process in another container; so the boot, the numbering's own id, the user and the time of the start belong to a mark.
@@ -69,7 +61,11 @@ function placeOf(folder: string): string | undefined {
   }
 }
 
-function processStat(folder: string, pid: string): ProcessStat | undefined {
+/**
+ * `state`: one letter; `Z` and `X` are processes that ended and are merely not collected yet. `started`: ticks since the boot, which
+ * tell a process from a later one with the same number.
+ */
+function processStat(folder: string, pid: string) {
   try {
     const text = readFileSync(`${folder}/${pid}/stat`, 'utf8');
     // The name stands in brackets and may hold anything; the last bracket ends it.

@@ -16,16 +16,11 @@ export interface ProgramSearch {
   platform?: string;
 }
 
-/** A program that may be started. */
-export interface FoundProgram {
-  /** Absolute path. */
-  file: string;
-  /** The `PATH` that it is given: what it starts is looked for in the same folders. */
-  path: string;
-}
-
-/** The program that a name means, or an error that says where it was looked for. */
-export async function programNamed(name: string, search: ProgramSearch): Promise<FoundProgram> {
+/**
+ * The absolute path of the program that a name means, and the `PATH` that it is given: what it starts is looked for in the same folders.
+ * Throws an error that says where it was looked for.
+ */
+export async function programNamed(name: string, search: ProgramSearch) {
   const [file, folders] = await Promise.all([findProgram(name, search), programFolders(search)]);
   if (file !== undefined) return { file, path: folders.join(pathDelimiter(search)) };
   throw configError(

@@ -12,8 +12,6 @@ import { type SendEvent, streamEvents } from './stream.ts';
 
 type Name = keyof PolylogueEvents;
 
-type Listeners = { [Key in Name]: Set<(event: PolylogueEvents[Key]) => void> };
-
 /** Hands events to who listens. A listener that throws or rejects harms nobody: what it throws is handed to `onFailure`. */
 export interface Emitter {
   /** Answers what ends the listening. */
@@ -24,7 +22,7 @@ export interface Emitter {
 }
 
 export function createEmitter(onFailure: (error: unknown) => void): Emitter {
-  const listeners: Listeners = {
+  const listeners: { [Key in Name]: Set<(event: PolylogueEvents[Key]) => void> } = {
     request: new Set(),
     response: new Set(),
     tool_call: new Set(),

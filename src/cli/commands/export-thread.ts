@@ -7,7 +7,6 @@ import { type CommandContext, defineCommand, flag, isOn, textFlag } from '../com
 import { attemptWithProduct } from '../command/open-product.ts';
 
 const formats = ['jsonl', 'md', 'html'] as const;
-type Format = (typeof formats)[number];
 
 export const exportThread = defineCommand({
   name: 'export',
@@ -49,7 +48,7 @@ export const exportThread = defineCommand({
 });
 
 /** As it was asked for, else by the ending of the file. */
-function formatOf({ flags }: CommandContext, file: string | undefined): Format {
+function formatOf({ flags }: CommandContext, file: string | undefined): (typeof formats)[number] {
   const wanted = textFlag(flags, 'format') ?? file?.split('.').at(-1);
   return formats.find(format => format === wanted) ?? 'jsonl';
 }

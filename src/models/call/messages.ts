@@ -2,7 +2,6 @@ import type {
   LanguageModelV4FilePart,
   LanguageModelV4FunctionTool,
   LanguageModelV4Message,
-  LanguageModelV4Prompt,
   LanguageModelV4StreamPart,
   LanguageModelV4TextPart,
   LanguageModelV4ToolResultPart,
@@ -125,24 +124,14 @@ const maxMarks = 4;
 /** Vendors with marks refuse longer system blocks. */
 const maxSystemBlockLength = 120_000;
 
-export interface BuiltPrompt {
-  prompt: LanguageModelV4Prompt;
-  /** What was left out, one sentence each. */
-  warnings: string[];
-}
-
 /**
  * The messages in the vendor's order and roles. System messages in front stay what they are; later ones are system messages
  * only where the model takes them there, else user text. The tail comes last. Messages of one role that follow each other
  * become one, because many chat templates insist on alternation; their texts stay separate parts, so that the beginning of
  * a growing conversation stays the same; where the wire takes strings, a message of texts alone is one string. Calls of tools are told as texts unless the question has tools.
+ * `warnings`: what was left out, one sentence each.
  */
-export function toPrompt(
-  given: readonly Message[],
-  connection: Connection,
-  model: ModelInfo,
-  callsTools = false,
-): BuiltPrompt {
+export function toPrompt(given: readonly Message[], connection: Connection, model: ModelInfo, callsTools = false) {
   // Vendors refuse calls in a conversation without tools; what came of them is still of use.
   const messages = callsTools ? given : given.map(withoutCalls);
   const warnings = new Set<string>();

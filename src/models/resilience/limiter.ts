@@ -127,8 +127,6 @@ export interface Load {
   waiting: number;
 }
 
-export type Limiter = ReturnType<typeof createLimiter>;
-
 interface Waiting {
   provider: string;
   grant(): void;

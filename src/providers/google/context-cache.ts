@@ -122,7 +122,7 @@ const patienceMs = 20_000;
 const maxRemembered = 2_000;
 
 export interface GoogleCachesOptions {
-  vendor: CachedContents;
+  vendor: ReturnType<typeof cachedContents>;
   state: SharedState;
   clock: Clock;
 }
@@ -274,9 +274,6 @@ export interface GooglePrefix {
   contents: readonly unknown[];
 }
 
-/** The `cachedContents` of the Gemini interface. Each method throws when the vendor refuses or does not answer. */
-export type CachedContents = ReturnType<typeof cachedContents>;
-
 /** A name goes into an address, and came from outside. */
 const namePattern = /^cachedContents\/[\w-]{1,200}$/;
 
@@ -289,6 +286,7 @@ function keptIn(cache: unknown): number | undefined {
   return ms > 0 ? ms : undefined;
 }
 
+/** The `cachedContents` of the Gemini interface. Each method throws when the vendor refuses or does not answer. */
 export function cachedContents({ baseUrl, headers }: { baseUrl: string; headers: Readonly<Record<string, string>> }) {
   async function send(method: string, path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
     const response = await vendorFetch(`${baseUrl}/${path}`, {

@@ -129,8 +129,6 @@ export function serveResources(server: Server, resources: HostResources, project
 }
 
 /** Changes, told to a client for as long as it wants to hear of any. */
-export type Updates = ReturnType<typeof updatesOf>;
-
 export function updatesOf(server: Server, resources: HostResources, owner: string) {
   let stop = new AbortController();
   let watching: Promise<void> | undefined;
@@ -162,7 +160,7 @@ export function updatesOf(server: Server, resources: HostResources, owner: strin
 }
 
 /** The way in which 2025 clients ask for changes. */
-export function serveSubscriptions(server: Server, updates: Updates): void {
+export function serveSubscriptions(server: Server, updates: ReturnType<typeof updatesOf>): void {
   const wanted = new Set<string>();
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }) => {
     if (wanted.size < maxWatched) wanted.add(uri);

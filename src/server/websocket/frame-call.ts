@@ -20,8 +20,6 @@ export interface FrameCallOptions {
 }
 
 /** One request_id while it runs. */
-export type FrameCall = ReturnType<typeof openFrameCall>;
-
 export function openFrameCall(options: FrameCallOptions) {
   const { requestId, frame: asked, work, clock, rules, send } = options;
   const { name } = asked;
@@ -174,15 +172,13 @@ function latencyOf(times: { receivedAt: number; heldAt: number | undefined; ende
   };
 }
 
-/** Milliseconds that a call may run, by what it is expected to be. */
-type Ceilings = Readonly<Record<CallKind, number>>;
-
 export interface WorkOptions {
   host: ToolHost;
   gate: Gate;
   /** Whose share of the server's places it takes. */
   client: string;
-  ceilings: Ceilings;
+  /** Milliseconds that a call may run, by what it is expected to be. */
+  ceilings: Readonly<Record<CallKind, number>>;
   /** Never rejects. */
   kindOf(request: ToolRequest): Promise<CallKind>;
   clock: Pick<Clock, 'monotonic'>;

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Clock, Random } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
 import type { Gate } from '../access/admission.ts';
-import { type FrameCall, openFrameCall, SharedCall, type WorkOptions } from './frame-call.ts';
+import { openFrameCall, SharedCall, type WorkOptions } from './frame-call.ts';
 import { createKeptResults, type ResultStore, sameCall, toolNameOf } from './kept-results.ts';
 import { type CallFrame, type FrameRules, ownError, type ResultFrame, type ServerFrame } from './protocol.ts';
 
@@ -31,7 +31,7 @@ export interface Link {
 
 interface Entry {
   same: string;
-  call: FrameCall;
+  call: ReturnType<typeof openFrameCall>;
   /** The connection on which it was last asked for. */
   link: Link | undefined;
 }

@@ -190,14 +190,8 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
   };
 }
 
-interface SeenRow {
-  row: SpendRow | undefined;
-  version: string;
-  /** Rows of a day are shown in the order in which they came. */
-  order: number;
-}
-
-async function seenRow(client: RedisClient, place: string, key: string): Promise<SeenRow> {
+/** Rows of a day are shown in the order in which they came. */
+async function seenRow(client: RedisClient, place: string, key: string) {
   const name = `${place}:row:${key}`;
   const [body, version = '0', order] = textsOf(await client.send(name, ['HMGET', name, 'body', 'v', 'place']));
   // A sum that is damaged can't be gone on with: what is known counts from here.

@@ -23,8 +23,6 @@ export const pruneStep = 50;
 
 export type SqliteWrites = ReturnType<typeof sqliteWrites>;
 
-type Prune = AtOnce<'prune'>['prune'];
-
 /** The changes of the contract. Each one expects to run inside a transaction of its caller. */
 export function sqliteWrites(db: DatabaseSync) {
   const rows = sqliteRows(db);
@@ -102,7 +100,7 @@ export function sqliteWrites(db: DatabaseSync) {
 }
 
 /** Removes at most about `pruneStep` threads and answers how many; fewer than that: nothing is left to remove. */
-function pruner(db: DatabaseSync, rows: SqliteRows, prepare: (now: number) => void): Prune {
+function pruner(db: DatabaseSync, rows: SqliteRows, prepare: (now: number) => void): AtOnce<'prune'>['prune'] {
   const erase = threadEraser(db);
   const expired = db.prepare(
     `SELECT t.n, h.body, h.seal FROM threads t LEFT JOIN ${headJoin} WHERE ${ended}

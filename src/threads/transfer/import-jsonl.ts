@@ -77,7 +77,7 @@ interface Survey {
   missing: number;
   sum: string;
   /** Knows how texts were renamed. */
-  masks: RecordMask;
+  masks: ReturnType<typeof createRecordMask>;
 }
 
 /** Until its last change a thread says that it is not whole, and lives no longer than this. */
@@ -272,13 +272,13 @@ interface KnownTexts {
   pictures: Set<Sha256>;
 }
 
-/** Masks what a file brings in, as everything is that comes into the store. What was masked before stays as it is. */
-type RecordMask = ReturnType<typeof createRecordMask>;
-
 /** What stands in a turn for a text that its file does not bring: the hash of no text that anybody stores. */
 const lostText = (of: Sha256): Sha256 => sha256(hash('sha256', `lost ${of}`));
 
-/** Turns come before the texts they refer to: a second reading is given what the first one found out of them. */
+/**
+ * Masks what a file brings in, as everything is that comes into the store; what was masked before stays as it is. Turns come before
+ * the texts they refer to: a second reading is given what the first one found out of them.
+ */
 function createRecordMask(mask: Mask, scope: string, { renamed, pictures }: KnownTexts) {
   const found: Record<string, number> = {};
 

@@ -1,6 +1,6 @@
 import type { Call, CallKind, Outline } from '../outline/outline.ts';
 import type { Meaning, UnresolvedReason } from './resolve-calls.ts';
-import { createResolver, type Resolver } from './resolve-calls.ts';
+import { createResolver } from './resolve-calls.ts';
 import type { SourceSet } from './symbols.ts';
 import { createSymbolIndex, type Declared, type SymbolIndex } from './symbols.ts';
 
@@ -54,7 +54,7 @@ const maxNamesakes = 5;
 interface Build {
   sources: SourceSet;
   index: SymbolIndex;
-  resolver: Resolver;
+  resolver: ReturnType<typeof createResolver>;
   nodes: Map<Declared | Outline, GraphNode>;
   edges: Map<string, GraphEdge>;
   openEnds: UnresolvedCall[];

@@ -137,8 +137,6 @@ function reachable(start: Declared, next: (type: Declared) => readonly Declared[
   return [...found];
 }
 
-export type Resolver = ReturnType<typeof createResolver>;
-
 /** Values that lead from one to the next are followed this far; circles end here too. */
 const deepest = 12;
 

@@ -1,13 +1,6 @@
 import { languageOf } from '../outline/outline.ts';
 import type { CallGraph, EdgeKind, GraphEdge, GraphNode, ModuleEdge, UnresolvedCall } from './call-graph.ts';
 
-export interface FoundTargets {
-  /** What the description names. */
-  targets: GraphNode[];
-  /** Symbols with similar names, where it names none. */
-  near: string[];
-}
-
 /** Words of any description: a function of that name has to be written as code to be meant. */
 const ordinary = new Set(
   'a an and are as at by can do does for from get how in into is it its method of on or function class the this that to trace use uses used when where which who why with'.split(
@@ -24,8 +17,9 @@ const maxNear = 8;
 /**
  * The symbols that a description in prose names. Words that look like code (`a.b`, `camelCase`, `snake_case`, `in ticks`,
  * `called()`) are what is meant; where there are none, plain words are. A path in the description chooses among namesakes.
+ * `near`: names like those, where it names none.
  */
-export function findTargets(graph: CallGraph, description: string, hints: readonly string[]): FoundTargets {
+export function findTargets(graph: CallGraph, description: string, hints: readonly string[]) {
   const symbols = graph.nodes.filter(node => node.declared);
   const words = (
     description.match(/`[^`\s]+`|[\p{L}_$][\p{L}\p{N}_$]*(?:(?:\.|::|#|->)[\p{L}_$][\p{L}\p{N}_$]*)*(?:\(\))?/gu) ?? []

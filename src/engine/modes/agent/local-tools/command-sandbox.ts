@@ -38,11 +38,6 @@ export interface SandboxedCommand {
   isAsked: boolean;
 }
 
-interface PreparedCommand extends Pick<SandboxedCommand, 'argv' | 'env'> {
-  /** To be called when it has ended: removes what it may not leave behind, and answers a sentence for each of these. */
-  end(): Promise<string[]>;
-}
-
 /** Runs commands where they change the project and nothing else. */
 export type CommandSandbox = ReturnType<typeof createCommandSandbox>;
 
@@ -87,10 +82,11 @@ export function createCommandSandbox(options: CommandSandboxOptions) {
       if ('why' in found) return `none: ${found.why}`;
       return platform === 'darwin' ? 'sandbox-exec' : 'bubblewrap';
     },
-    async prepare(command: SandboxedCommand): Promise<PreparedCommand> {
+    /** `end` is called when it has ended: removes what it may not leave behind, and answers a sentence for each of these. */
+    async prepare(command: SandboxedCommand) {
       const { argv, env, project } = command;
       const found = await available(project);
-      if ('why' in found) return { argv, env, end: async () => [] };
+      if ('why' in found) return { argv, env, end: async (): Promise<string[]> => [] };
       const watched = await protectedPlaces(project, command.isAsked);
       const cache = join(options.kept, 'caches', project.replace(/[^\w.-]+/g, '_').slice(-150));
       await mkdir(cache, { recursive: true, mode: 0o700 });
@@ -101,8 +97,9 @@ export function createCommandSandbox(options: CommandSandboxOptions) {
       const fixed = watched.filter(place => !isIts(place));
       const places = { ...(await placesOf(options, command, fixed)), cache, temporary };
       const args = isMac ? ['-p', macProfile(options, command, places)] : bubblewrapArgs(options, command, places);
+      const wrapped: SandboxedCommand['argv'] = [found.file, ...args, ...(isMac ? [] : ['--']), ...argv];
       return {
-        argv: [found.file, ...args, ...(isMac ? [] : ['--']), ...argv],
+        argv: wrapped,
         env: { ...env, TMPDIR: temporary, TEMP: temporary, TMP: temporary },
         async end() {
           if (isMac) await rm(temporary, { recursive: true, force: true });

@@ -132,23 +132,11 @@ export interface ProcessRun extends Pick<TreeRun, 'clock' | 'cwd' | 'env' | 'sig
   mark: string;
 }
 
-export interface ProcessOutput {
-  /** Undefined when it was ended from outside. */
-  exitCode: number | undefined;
-  /** What it wrote to both of its outputs, as it came. */
-  output: string;
-  /** It took longer than it had, and was ended with all that it started. */
-  late: boolean;
-}
-
-/** Runs a program, all of which ends with the time limit or the signal. */
-export async function runProcess({
-  argv: [file, ...args],
-  timeMs,
-  maxBytes,
-  mark,
-  ...run
-}: ProcessRun): Promise<ProcessOutput> {
+/**
+ * Runs a program, all of which ends with the time limit or the signal. Answers its exit code, undefined when it was ended from outside;
+ * what it wrote to both of its outputs, as it came; and whether it took longer than it had (`late`).
+ */
+export async function runProcess({ argv: [file, ...args], timeMs, maxBytes, mark, ...run }: ProcessRun) {
   throwIfAborted(run.signal);
   const kept = createKept(maxBytes);
   const time = new AbortController();
