@@ -11,7 +11,7 @@ import { overlay } from '../models/catalogue/overlay.ts';
 import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
 import type { DocumentLibrary, VendorEmbedder, WebSearcher } from '../models/vendor-services.ts';
 import { namedEmbedder } from '../providers/embeddings.ts';
-import { cliProvider, createCliRegistry, type ExternalClis } from '../providers/external-cli/cli-registry.ts';
+import { cliProvider, createCliRegistry } from '../providers/external-cli/cli-registry.ts';
 import { configuredClis } from '../providers/external-cli/configured-clis.ts';
 import { type CliRunner, cliProviderId } from '../providers/external-cli/contract.ts';
 import { providers } from '../providers/index.gen.ts';
@@ -107,7 +107,7 @@ export interface CliContext extends Pick<ProcessEnvironment, 'homeDir' | 'platfo
 }
 
 /** Settings and the operator's files → other vendors' agents. What is wrong with the files is told as warnings. */
-export function composeExternalClis({ values: { app }, home }: AppConfig, context: CliContext): ExternalClis {
+export function composeExternalClis({ values: { app }, home }: AppConfig, context: CliContext) {
   const places = [
     // Where PAL had them: whoever comes from there keeps them.
     { path: join(context.homeDir, '.pal', 'cli_clients') },

@@ -177,11 +177,6 @@ export interface ResourceListing {
 /** Addresses of one form; `{name}` stands for a part that is filled in. */
 export type ResourceTemplate = Omit<ResourceListing, 'uri'> & { uriTemplate: string };
 
-export interface ResourceText {
-  mimeType: string;
-  text: string;
-}
-
 /** Commands of the tools that are offered. */
 export interface HostPrompts {
   /** In a fixed order. */
@@ -195,7 +190,7 @@ export interface HostResources {
   templates(): readonly ResourceTemplate[];
   list(principal: Principal): Promise<ResourceListing[]>;
   /** Undefined when there is nothing at that address. */
-  read(uri: string, principal: Principal): Promise<ResourceText | undefined>;
+  read(uri: string, principal: Principal): Promise<{ mimeType: string; text: string } | undefined>;
   /**
    * Calls `listener` with the address of each thread or job of this owner that changes, by whichever process, until `signal`
    * is aborted. Resolves once nothing is missed any more; never rejects.

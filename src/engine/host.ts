@@ -15,7 +15,6 @@ import type {
   Principal,
   ResourceListing,
   ResourceTemplate,
-  ResourceText,
   ToolHost,
   ToolReply,
   ToolRequest,
@@ -186,7 +185,7 @@ export function createResources(parts: ResourceParts): HostResources {
   };
 }
 
-async function readPath(parts: ResourceParts, path: string, principal: Principal): Promise<ResourceText | undefined> {
+async function readPath(parts: ResourceParts, path: string, principal: Principal) {
   const [kind, id = '', part, seq, ...more] = path.split('/');
   if (more.length > 0) return undefined;
   if (path === 'models') return document(await modelRows(parts.models));
@@ -198,7 +197,7 @@ async function readPath(parts: ResourceParts, path: string, principal: Principal
   return turn && { mimeType: 'text/markdown', text: turn.content };
 }
 
-const document = (value: object): ResourceText => ({ mimeType: json, text: JSON.stringify(value) });
+const document = (value: object) => ({ mimeType: json, text: JSON.stringify(value) });
 
 async function modelRows({ providers, defaultModel }: ModelActions) {
   const rows = (await providers())

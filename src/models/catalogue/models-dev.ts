@@ -208,14 +208,6 @@ export interface RefreshParts {
   url: string;
 }
 
-/** What a refresh brought. */
-export interface Refreshed {
-  /** False: the source has nothing newer than what was there. */
-  changed: boolean;
-  models: number;
-  providers: readonly string[];
-}
-
 /** The body stays as the source told it: a later release of ours may read more of it. */
 const keptSchema = z.object({ version: z.literal(1), at: z.number(), etag: z.string().optional(), body: z.unknown() });
 
@@ -236,7 +228,7 @@ export async function keptFacts(
 }
 
 /** Fetches the facts and keeps them. Throws an `AppError`; what was kept before then stays. */
-export async function refreshFacts({ kept, clock, url }: RefreshParts, signal: AbortSignal): Promise<Refreshed> {
+export async function refreshFacts({ kept, clock, url }: RefreshParts, signal: AbortSignal) {
   if (!kept) {
     throw configError('Nothing may be written, so that no facts can be kept.', {
       next: 'Start it without --private and with a store on disk.',
@@ -281,7 +273,8 @@ async function fetched(url: string, etag: string | undefined, signal: AbortSigna
   }
 }
 
-function summary(facts: FactsByProvider, changed: boolean): Refreshed {
+/** What a refresh brought. `changed`: the source has something newer than what was there. */
+function summary(facts: FactsByProvider, changed: boolean) {
   const rows = Object.values(facts);
   return { changed, models: rows.reduce((sum, list) => sum + list.length, 0), providers: Object.keys(facts) };
 }

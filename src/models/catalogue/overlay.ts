@@ -84,17 +84,12 @@ type Entry = z.infer<typeof entrySchema>;
 
 const knownKeys = new Set(Object.keys(entrySchema.shape));
 
-export interface Overlaid {
-  models: ModelInfo[];
-  /** One sentence for each entry that was left out or not understood whole. */
-  warnings: string[];
-}
-
 /**
  * Lays the operator's own entries over the models of one provider: members that an entry has replace ours, unknown names
  * are added, an alias moves to the entry that claims it. `file` is the parsed file, `{ models: […] }` or the list alone.
+ * `warnings`: one sentence for each entry that was left out or not understood whole.
  */
-export function overlay(models: readonly ModelInfo[], provider: string, file: unknown): Overlaid {
+export function overlay(models: readonly ModelInfo[], provider: string, file: unknown) {
   const warnings: string[] = [];
   const list = z.union([
     z.object({ models: z.array(z.unknown()) }).transform(({ models }) => models),
@@ -225,11 +220,7 @@ export interface ModelsFile {
 }
 
 /** Lays the operator's files over the models, in order; later ones win. */
-export function overlayFiles(
-  models: readonly ModelInfo[],
-  files: readonly ModelsFile[],
-  providers: readonly string[],
-): Overlaid {
+export function overlayFiles(models: readonly ModelInfo[], files: readonly ModelsFile[], providers: readonly string[]) {
   const warnings: string[] = [];
   let laid = [...models];
   for (const [provider, list] of files.flatMap(listsOf)) {

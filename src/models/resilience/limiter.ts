@@ -120,13 +120,6 @@ export interface Entry {
   totalMs: number;
 }
 
-/** How much is going on at one moment. */
-export interface Load {
-  /** By provider; those at which nothing runs are left out. */
-  running: ReadonlyMap<string, number>;
-  waiting: number;
-}
-
 interface Waiting {
   provider: string;
   grant(): void;
@@ -149,7 +142,8 @@ class Places {
     this.#clock = clock;
   }
 
-  load(): Load {
+  /** How much is going on at one moment, by provider; those at which nothing runs are left out. */
+  load() {
     return { running: new Map([...this.#running].filter(([, count]) => count > 0)), waiting: this.#waiting };
   }
 

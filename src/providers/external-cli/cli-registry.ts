@@ -45,14 +45,8 @@ export interface CliRegistry {
   rolePrompt(cli: Pick<ConfiguredCli, 'roles'>, role: string): Promise<{ prompt: string; warnings: string[] }>;
 }
 
-export interface ExternalClis {
-  cliRegistry: CliRegistry;
-  /** The same CLIs as models: `cli:name`. */
-  cliRunner: CliRunner;
-}
-
-/** The CLIs of this machine. Nothing is looked for, read or loaded before one of them is asked. */
-export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredCli[]): ExternalClis {
+/** The CLIs of this machine, and the same as models: `cli:name`. Nothing is looked for, read or loaded before one of them is asked. */
+export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredCli[]) {
   const running = new Set<Promise<unknown>>();
   const closing = new AbortController();
   const names = clis.map(({ name }) => name);
@@ -97,7 +91,8 @@ export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredC
       await Promise.allSettled(running);
     },
   };
-  return { cliRegistry: { names, mayWrite: parts.mayWrite, find, rolePrompt }, cliRunner };
+  const cliRegistry: CliRegistry = { names, mayWrite: parts.mayWrite, find, rolePrompt };
+  return { cliRegistry, cliRunner };
 }
 
 /** To look for all CLIs in all folders of PATH is a tenth of a small call: a CLI that was installed just now is found this much later. */

@@ -35,13 +35,6 @@ export function moonshotEndpoint({ apiKey = '', baseUrl, trace }: ProviderSettin
 /** One of the tools that Moonshot runs for whoever asks, beside a chat in which they are functions like any other. */
 export type MoonshotFormula = ReturnType<typeof createMoonshotFormula>;
 
-export interface FormulaResult {
-  /** For the model alone: sealed for most tools, and to be handed on as it is. A failure is told in words. */
-  text: string;
-  /** It was done, or may have been, and is charged. */
-  done: boolean;
-}
-
 const toolMs = 30_000;
 const maxReasonLength = 300;
 const toolName = /^[a-zA-Z_][\w-]{0,63}$/;
@@ -87,7 +80,11 @@ function toolsOf(declared: unknown): LanguageModelV4FunctionTool[] {
   });
 }
 
-function resultOf({ status, context, error }: Record<string, unknown>): FormulaResult {
+/**
+ * `text` is for the model alone: sealed for most tools, and to be handed on as it is; a failure is told in words. `done`: it was done,
+ * or may have been, and is charged.
+ */
+function resultOf({ status, context, error }: Record<string, unknown>) {
   const { output, encrypted_output: sealed } = recordIn(context);
   const text = [output, sealed].find(each => typeof each === 'string' && each !== '');
   if (status === 'succeeded' && typeof text === 'string') return { text, done: true };
@@ -95,6 +92,6 @@ function resultOf({ status, context, error }: Record<string, unknown>): FormulaR
   return failed(typeof reason === 'string' ? reason : `it ended as ${String(status)}`);
 }
 
-function failed(reason: string): FormulaResult {
+function failed(reason: string) {
   return { text: `Error: the tool failed: ${safeCut(reason, maxReasonLength)}`, done: false };
 }

@@ -85,22 +85,15 @@ export interface OpenOptions extends RepairOptions {
   thorough: boolean;
 }
 
-export interface OpenFile {
-  db: DatabaseSync;
-  /** Tells whether the path still leads to the file that is open. */
-  inode: number;
-  /** The file was damaged and has been replaced by what was intact of it. */
-  repaired: boolean;
-}
-
 /** The file's inode, or undefined when there is none. Looks at the path only: opening the file would drop SQLite's locks. */
 export const inodeOf = (file: string): number | undefined => statSync(file, { throwIfNoEntry: false })?.ino;
 
 /**
  * Opens the file for writing: creates, migrates, checks and, where it is damaged, replaces it. All of it under a lock, so
- * that several programs that start at once see each step whole.
+ * that several programs that start at once see each step whole. `inode` tells whether the path still leads to the file that is open;
+ * `repaired`: the file was damaged and has been replaced by what was intact of it.
  */
-export function sqliteOpen(options: OpenOptions): OpenFile {
+export function sqliteOpen(options: OpenOptions) {
   const { file } = options;
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const lock = takeLock(`${file}.lock`);
@@ -156,7 +149,7 @@ function createPrivate(path: string): void {
 }
 
 /** Undefined when the file was damaged; it has then been replaced. */
-function open(options: OpenOptions, thorough: boolean): OpenFile | undefined {
+function open(options: OpenOptions, thorough: boolean) {
   const { file, maxBytes, connect } = options;
   createPrivate(file);
   if (statSync(file).size === 0 && logReader(file).frames > 0) {

@@ -3,7 +3,7 @@ import { inputError, storageError, throwIfAborted } from '../../core/errors.ts';
 import { type Sha256, sha256, type ThreadId, threadId } from '../../core/ids.ts';
 import { mapTexts } from '../../core/json.ts';
 import type { Clock, Mask, Random } from '../../core/ports.ts';
-import type { StoredTurn, ThreadHead } from '../../core/thread.ts';
+import type { StoredTurn } from '../../core/thread.ts';
 import type { Store, ThreadChange } from '../../storage/store.ts';
 import type { ThreadScope, Threads } from '../threads.ts';
 import { mapCitations } from '../transcript.ts';
@@ -56,16 +56,6 @@ export interface ImportOptions {
   signal: AbortSignal;
   /** Told of records as they are read, and again as they are written. */
   onProgress?: (stage: 'checking' | 'writing', records: number) => void;
-}
-
-export interface Imported {
-  thread: ThreadHead;
-  turns: number;
-  blobs: number;
-  /** Texts that turns refer to and that are in no line. */
-  missing: number;
-  /** Secrets that were still in the file: kind → how many. */
-  masked: Readonly<Record<string, number>>;
 }
 
 /** A file that was read to its end and is whole. */
@@ -191,9 +181,10 @@ const aheadMs = 86_400_000;
 
 /**
  * Reads an exported thread into the store: all of it, or nothing. Throws INVALID_INPUT_FORMAT for what is broken, newer than this
- * program, or there already.
+ * program, or there already. `missing`: texts that turns refer to and that are in no line; `masked`: secrets that were still in the file,
+ * kind → how many.
  */
-export async function importJsonl(parts: ImportParts, options: ImportOptions): Promise<Imported> {
+export async function importJsonl(parts: ImportParts, options: ImportOptions) {
   const survey = await surveyed(parts, options);
   const { id, turns, blobs, missing } = survey;
   const { exclusively, store } = parts.threads;
