@@ -43,12 +43,7 @@ export const readinessOf = async (url: string): Promise<Readiness> =>
 export const createProduct = async (config: AppConfig, environment: ProcessEnvironment): Promise<Product> =>
   productBehind(await composeFront(config, environment), config, environment);
 
-async function productBehind(
-  front: Front,
-  config: AppConfig,
-  environment: ProcessEnvironment,
-  isCalled = false,
-): Promise<Product> {
+async function productBehind(front: Front, config: AppConfig, environment: ProcessEnvironment, isCalled = false) {
   const { composeProduct } = await import('./compose-product.ts');
   return composeProduct(config, environment, front, isCalled);
 }

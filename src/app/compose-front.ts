@@ -13,10 +13,8 @@ import { type AppConfig, providerSetup } from './settings.ts';
 import { type OpenableStorePlace, placeOf } from './stores.ts';
 
 /** The folders that may be read, as settings, host and working directory tell. */
-export const rootsOf = (
-  { values: { app } }: AppConfig,
-  { cwd, homeDir: home }: { cwd: string; homeDir: string },
-): Promise<Roots> => defaultRoots({ explicit: app.roots ?? [], projectRoot: app.claudeProjectDir, cwd, home });
+export const rootsOf = ({ values: { app } }: AppConfig, { cwd, homeDir: home }: { cwd: string; homeDir: string }) =>
+  defaultRoots({ explicit: app.roots ?? [], projectRoot: app.claudeProjectDir, cwd, home });
 
 /** Whether roots that a client lists say more of his project than what is known: nobody else named it. */
 export function followsClientRoots({ values: { app } }: AppConfig, { roots }: Roots): boolean {

@@ -53,10 +53,7 @@ function tablesWith(extensions: Extensions): typeof tables {
  * Settings, with the modules loaded that POLYLOGUE_EXTENSIONS names: they bring settings of their own. `given` are extensions
  * that the program has at hand.
  */
-export async function loadAppConfig(
-  sources: Omit<ConfigSources<typeof tables>, 'tables'>,
-  given: Extensions = {},
-): Promise<{ config: AppConfig; extensions: Extensions }> {
+export async function loadAppConfig(sources: Omit<ConfigSources<typeof tables>, 'tables'>, given: Extensions = {}) {
   const { extensions: namesOption, home: homeOption, forceEnvOverride } = tables.app;
   // Read by itself: the other settings may be words that only an extension knows.
   const first = loadConfig({

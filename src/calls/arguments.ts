@@ -108,11 +108,7 @@ function fillStep(rest: Record<string, unknown>, texts: ReadonlyMap<string, stri
  * A caller's arguments as the tool wants them. Forgiving where hosts add and models slip (nulls, empty strings, lists and
  * numbers as text, a lone string for a list, older names), strict where a slip would change the meaning (a misspelt name).
  */
-export function parseArguments(
-  tool: ToolDefinition,
-  schema: ToolSchema,
-  raw: Record<string, unknown>,
-): { args: Record<string, unknown>; warnings: string[] } {
+export function parseArguments(tool: ToolDefinition, schema: ToolSchema, raw: Record<string, unknown>) {
   const isField = (name: string) => Object.hasOwn(schema.properties, name);
   const zeros = zerosForNothing(tool, raw);
   const given = Object.entries(raw).filter(

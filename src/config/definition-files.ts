@@ -65,11 +65,7 @@ export async function readModelFiles(values: Readonly<Record<string, unknown>>, 
 const isYaml = (path: string) => /\.ya?ml$/i.test(path);
 
 /** What a file holds, or why it can't be used: the product works without it. */
-function readDocument(
-  path: string,
-  readFile: ReadFile,
-  yaml?: typeof import('js-yaml'),
-): { document: unknown } | { problem: string } {
+function readDocument(path: string, readFile: ReadFile, yaml?: typeof import('js-yaml')) {
   try {
     const text = readFile(path);
     if (text === undefined) return { problem: 'it does not exist' };

@@ -83,7 +83,7 @@ export async function mapMessage(message: Message, text: (text: string) => Promi
   };
 }
 
-const mapArgs = async <Call extends { args: JsonObject }>(
-  call: Call,
-  text: (text: string) => Promise<string>,
-): Promise<Call> => ({ ...call, args: await mapTexts(call.args, text) });
+const mapArgs = async <Call extends { args: JsonObject }>(call: Call, text: (text: string) => Promise<string>) => ({
+  ...call,
+  args: await mapTexts(call.args, text),
+});

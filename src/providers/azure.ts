@@ -60,11 +60,7 @@ const assumed = { window: 128_000, maxOutput: 16_384, score: 5 };
  * The deployments that the operator names, `name=model` by comma: what is `known` of OpenAI's model, under the
  * deployment's name. Those in `reasoning` think, whatever is known of them. A name that stands twice counts once.
  */
-export function deploymentModels(
-  list: string | undefined,
-  reasoning: string | undefined,
-  known: readonly ModelInfo[],
-): ModelInfo[] {
+export function deploymentModels(list: string | undefined, reasoning: string | undefined, known: readonly ModelInfo[]) {
   const thinkers = new Set(entriesOf(reasoning));
   const models = new Map<string, ModelInfo>();
   for (const [name, model] of [...namedDeployments(list), ...namedDeployments(reasoning)]) {

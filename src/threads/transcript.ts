@@ -235,10 +235,7 @@ export function covers(inPrompt: PromptFile, wanted: LineRange | undefined): boo
 }
 
 /** Citations whose words `text` has replaced, as masking does. */
-export function mapCitations(
-  citations: readonly Citation[],
-  text: (words: string) => Promise<string>,
-): Promise<Citation[]> {
+export function mapCitations(citations: readonly Citation[], text: (words: string) => Promise<string>) {
   const mapped = citations.map(async citation => ({
     ...citation,
     title: await text(citation.title),

@@ -238,10 +238,7 @@ const maxImages = 5;
 const maxImageBytes = 20 * 1024 * 1024;
 
 /** Reads the images that the caller named. Throws LIMIT for more than vendors take in one message. */
-export async function collectImages(
-  services: CallServices,
-  { plan, request, signal }: RoutedCall,
-): Promise<CollectedImages> {
+export async function collectImages(services: CallServices, { plan, request, signal }: RoutedCall) {
   const named = plan.images ?? [];
   if (named.length > maxImages) {
     throw limitError('files', `${named.length} images were named; one call takes at most ${maxImages}.`, {

@@ -21,11 +21,8 @@ import type { CallServices } from './services.ts';
  * of them, so that neither provider, store, log nor reply sees one. Halves of surrogate pairs, which some vendors refuse and
  * no store keeps, are replaced on the way.
  */
-export const maskArguments = (
-  mask: Mask,
-  args: Record<string, unknown>,
-  scope: string,
-): Promise<Record<string, unknown>> => mapTexts(args, maskText(mask, scope));
+export const maskArguments = (mask: Mask, args: Record<string, unknown>, scope: string) =>
+  mapTexts(args, maskText(mask, scope));
 
 /** The same for a document of ours: an error may quote what was refused before it was masked, or what a vendor said. */
 export const maskDocument = (mask: Mask, document: JsonObject, scope: string): Promise<JsonObject> =>
@@ -64,10 +61,7 @@ export async function secretsOfThread(
  * secrets, which the thread must not keep.
  * Undefined where there are none, where any candidate is elsewhere, or where it would not fit any more.
  */
-export async function unmaskPrompt(
-  services: CallServices,
-  gathered: PreparedCall,
-): Promise<{ messages: Message[]; shown: SecretsByPlaceholder } | undefined> {
+export async function unmaskPrompt(services: CallServices, gathered: PreparedCall) {
   const { candidates, messages, thread } = gathered;
   if (!candidates.every(({ model }) => services.runsHere(model.provider))) return undefined;
   const wanted = placeholdersIn(messages.map(textOf).join('\n'));

@@ -23,11 +23,7 @@ const sizeOf = (data: Uint8Array) => Math.ceil(data.length / 3) * 4;
  * Leaves out what the vendor would refuse the request for: images of types that it does not take, those that are too large, and
  * the oldest ones where they are too many or too much together. The thread keeps them, and another model may see them.
  */
-export function fitImages(
-  messages: readonly Message[],
-  model: ModelInfo,
-  limits: ImageLimits = usualLimits,
-): { messages: readonly Message[]; warnings: string[] } {
+export function fitImages(messages: readonly Message[], model: ModelInfo, limits: ImageLimits = usualLimits) {
   const left = { ...limits, tooLarge: 0, tooMany: 0 };
   const refused: string[] = [];
   const keep = (part: Part): Part => {

@@ -90,10 +90,7 @@ const usualRoles = ['default', 'planner', 'codereviewer'];
 const usualWindow = 128_000;
 
 /** All CLIs there are. Files are laid over the built-in ones in their order; one that can't be used is left out with a warning. */
-export function configuredClis(
-  files: readonly CliFile[],
-  timeLimitMs: number,
-): { clis: ConfiguredCli[]; warnings: string[] } {
+export function configuredClis(files: readonly CliFile[], timeLimitMs: number) {
   const warnings: string[] = [];
   const found = new Map<string, ConfiguredCli>(
     clis.map(cli => [

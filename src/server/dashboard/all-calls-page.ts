@@ -77,10 +77,7 @@ interface Older {
 const maxRounds = 20;
 
 /** Exchanges of the threads behind a cursor, the newest first, but for those of calls that are kept. */
-async function older(
-  threads: ThreadsData,
-  asked: Older,
-): Promise<{ rows: CallRow[]; next: { before: string } | undefined }> {
+async function older(threads: ThreadsData, asked: Older) {
   const { url, kept, wanted, now, after, rounds = maxRounds } = asked;
   const text = (url.searchParams.get('q') ?? '').slice(0, maxFilterLength).trim();
   const query = { limit: threadsPerPage, ...cursorOf(after ?? url.searchParams.get('before')) };

@@ -3,10 +3,7 @@ import { isRecord, parsedJson, recordIn } from '../../core/json.ts';
 import { idAtEdges, lineSplitter, type RefusedMessage, readJson, refusedMessage } from '../mcp/lines.ts';
 
 /** The lines of a stream of UTF-8, without their ends, and what the sender of one that nobody takes is answered; empty ones are left out. */
-export async function* linesOf(
-  input: AsyncIterable<Buffer | string>,
-  maxBytes: number,
-): AsyncGenerator<string | { refused: RefusedMessage }> {
+export async function* linesOf(input: AsyncIterable<Buffer | string>, maxBytes: number) {
   const found: (string | { refused: RefusedMessage })[] = [];
   const split = lineSplitter(maxBytes, {
     onLine(line) {

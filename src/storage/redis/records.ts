@@ -27,10 +27,7 @@ const sealChars = 64;
 const together = 50;
 
 /** Like `Promise.all`, a few at a time. */
-export async function inBatches<Item, Result>(
-  items: readonly Item[],
-  run: (item: Item) => Promise<Result>,
-): Promise<Result[]> {
+export async function inBatches<Item, Result>(items: readonly Item[], run: (item: Item) => Promise<Result>) {
   const results: Result[] = [];
   for (let at = 0; at < items.length; at += together) {
     results.push(...(await Promise.all(items.slice(at, at + together).map(run))));

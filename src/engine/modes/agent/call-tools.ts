@@ -168,10 +168,7 @@ async function approvalOf(
   }
 }
 
-function check(
-  tool: AgentTool,
-  args: Record<string, unknown>,
-): { args: Record<string, unknown> } | { problem: string } {
+function check(tool: AgentTool, args: Record<string, unknown>) {
   try {
     return tool.check?.(args) ?? { args };
   } catch (error) {
