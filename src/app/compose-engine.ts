@@ -194,8 +194,7 @@ async function openRunner(
   const { readServerList } = await import('../engine/modes/agent/mcp-servers.ts');
   const { sandbox, mask, clock, emit, home } = services;
   const file = values.mcpServers;
-  const text = file === undefined ? '{"mcpServers": {}}' : (readIfPresent(file) ?? '');
-  const list = readServerList(text);
+  const list = readServerList(file === undefined ? '{"mcpServers": {}}' : (readIfPresent(file) ?? ''));
   if ('problem' in list) emit({ type: 'warning', where: 'agent', message: `${file} cannot be used: ${list.problem}.` });
   const call = createLender(services);
   const language = languageOf(values.locale);

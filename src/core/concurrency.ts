@@ -21,9 +21,8 @@ export async function inParallel<Item, Result>(
       }
     }
   }
-  const workers = Array.from({ length: Math.min(limit, items.length) }, work);
   // every worker is waited for, so that nothing goes on behind a call that has failed
-  const settled = await Promise.allSettled(workers);
+  const settled = await Promise.allSettled(Array.from({ length: Math.min(limit, items.length) }, work));
   for (const outcome of settled) if (outcome.status === 'rejected') throw outcome.reason;
   return results;
 }

@@ -107,10 +107,7 @@ export function errorCode(error: unknown): string | undefined {
 }
 
 /** The caller sent something wrong: `message` says what, `details` replace code `INVALID_INPUT_FORMAT` and class `validation`. */
-export function inputError(
-  message: string,
-  details: Partial<ErrorDetails> & { validationErrors?: FieldError[] } = {},
-): AppError {
+export function inputError(message: string, details: Partial<ErrorDetails> = {}): AppError {
   return new AppError('input', message, { code: 'INVALID_INPUT_FORMAT', class: 'validation', ...details });
 }
 

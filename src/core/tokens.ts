@@ -265,8 +265,7 @@ const [shortest, longest] = [64, 20_000];
 
 function scanned(text: string): number {
   if (text.length < shortest || text.length > longest) return piecesTokens(text);
-  const known = lately.get(text);
-  const tokens = known ?? piecesTokens(text);
+  const tokens = lately.get(text) ?? piecesTokens(text);
   // What was asked for last goes last.
   remember(lately, text, tokens, maxCached);
   return tokens;

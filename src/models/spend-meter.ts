@@ -179,9 +179,8 @@ export class SpendLimits {
     if (fixed === 0 && perToken === 0) return undefined;
     const { thread: threadLimit, day: dayLimit } = this.#limitsOf(payment);
     for (let tries = 1; ; tries++) {
-      const rooms = await this.#ledgerRooms(payment);
       // From here on nothing is waited for, so that other questions of this call reserve nothing in between.
-      const room = this.#tightestOf(payment, rooms);
+      const room = this.#tightestOf(payment, await this.#ledgerRooms(payment));
       const affordable = (usd: number) => (perToken === 0 ? max : Math.floor((usd - fixed) / perToken + 1e-6));
       const share = Math.min(...this.#ownRooms(payment).map(({ free }) => free / sharers));
       const maxOutputTokens = Math.min(max, affordable(room.free), Math.max(least, affordable(share)));

@@ -41,9 +41,8 @@ export function createWriteQueue<Item>({ name, write, maxWaiting, sizeOf, gather
     });
   const writeBatch = async (batch: readonly Item[]): Promise<void> => {
     try {
-      const written = await write(batch);
       // What had nothing to do has not shown that it works again.
-      if (written !== false) failing = false;
+      if ((await write(batch)) !== false) failing = false;
     } catch (error) {
       // Observing goes on without this batch: no call may fail because of it.
       if (!failing) onError(name, error);

@@ -33,8 +33,7 @@ export function createLiveCallsSink(
       call.about = about;
       return;
     }
-    const isLast = event.type === 'call.end';
-    if (isLast) call.endedAt = at;
+    if (event.type === 'call.end') call.endedAt = at;
     if (call.events.length >= limits.eventsOfCall) {
       call.omitted += 1;
       // The newest one tells what the call is at now, or how it ended.

@@ -75,8 +75,7 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
   return {
     get: async key => (await store.fact(key, clock.storeTime()))?.value,
     async list(prefix) {
-      const found = await store.facts(prefix, clock.storeTime());
-      return new Map([...found].map(([key, { value }]) => [key, value]));
+      return new Map([...(await store.facts(prefix, clock.storeTime()))].map(([key, { value }]) => [key, value]));
     },
     async change(key, ttlMs, change) {
       const leave = await queue.enter(key);

@@ -203,8 +203,7 @@ async function membersOf(family: ProcessFamily, seen: ReadonlyMap<number, string
 
 async function fromProc(mark: string): Promise<Process[]> {
   const names = (await readdir('/proc').catch(() => [])).filter(name => /^\d+$/.test(name));
-  const found = await Promise.all(names.map(name => processIn(name, `${mark}\0`)));
-  return found.filter(each => each !== undefined);
+  return (await Promise.all(names.map(name => processIn(name, `${mark}\0`)))).filter(each => each !== undefined);
 }
 
 /** Undefined for one that has ended, also where nobody has taken notice of it yet. */
@@ -230,8 +229,7 @@ async function processIn(name: string, mark: string): Promise<Process | undefine
 }
 
 async function fromPs(): Promise<Process[]> {
-  const fields = 'pid=,ppid=,pgid=,stat=,lstart=';
-  const listing = promisify(execFile)('/bin/ps', ['-A', '-o', fields], { timeout: forceMs });
+  const listing = promisify(execFile)('/bin/ps', ['-A', '-o', 'pid=,ppid=,pgid=,stat=,lstart='], { timeout: forceMs });
   const { stdout } = await listing.catch(() => ({ stdout: '' }));
   return stdout.split('\n').flatMap(line => {
     const [pid, parent, group, state = '', ...start] = line.trim().split(/\s+/);

@@ -142,8 +142,7 @@ async function firstRunnable(paths: readonly string[], windows: boolean): Promis
 
 async function isRunnable(path: string, windows: boolean): Promise<boolean> {
   try {
-    const stats = await stat(path);
-    if (!stats.isFile()) return false;
+    if (!(await stat(path)).isFile()) return false;
     if (!windows) await access(path, constants.X_OK);
     return true;
   } catch {

@@ -212,8 +212,7 @@ const folderReaders = (
 ): Pick<Sandbox, 'list' | 'readIn'> => ({
   list: (given, limit) =>
     inFolder(given, async (path, through) => {
-      const dir = await opendir(through, { bufferSize: 512 });
-      return { path, ...(await takeEntries(dir, limit)) };
+      return { path, ...(await takeEntries(await opendir(through, { bufferSize: 512 }), limit)) };
     }),
   readIn: (given, names, maxBytes) =>
     inFolder(given, async (folder, through): Promise<Map<string, ReadBytes | Skip> | Skip> => {

@@ -315,8 +315,7 @@ export async function measureFiles(
   options: MeasureOptions,
 ): Promise<MeasuredFile[]> {
   const found = await inParallel([...new Set(references)], maxConcurrent, input => measureOne(sandbox, input, options));
-  const byPath = new Map(found.flat().map(file => [file.path, file]));
-  return [...byPath.values()];
+  return [...new Map(found.flat().map(file => [file.path, file])).values()];
 }
 
 async function measureOne(sandbox: Sandbox, input: string, options: MeasureOptions): Promise<MeasuredFile[]> {

@@ -186,8 +186,7 @@ export function checkOptions(call: keyof typeof shapes, given: unknown, named?: 
 /** Of several forms, what is wrong with the last one, which is the object where there is one. */
 function meant(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue];
-  const inner = issue.errors.at(-1) ?? [];
-  return inner.flatMap(each => meant({ ...each, path: [...issue.path, ...each.path] }));
+  return (issue.errors.at(-1) ?? []).flatMap(each => meant({ ...each, path: [...issue.path, ...each.path] }));
 }
 
 /** The options that there are at a place. */

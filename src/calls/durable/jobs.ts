@@ -162,8 +162,7 @@ export class Jobs {
     const reply = { isError, document };
     const end = { reply, thread: threadIn(reply), updatedAt: now, expiresAt: now + lifeMs };
     try {
-      const ended = await this.#options.store.endJob(id, { ...end, status: isError ? 'failed' : 'done' });
-      if (ended) await this.#tell(id);
+      if (await this.#options.store.endJob(id, { ...end, status: isError ? 'failed' : 'done' })) await this.#tell(id);
     } catch (error) {
       // The thread has the answer, if the store took that; the job will read as interrupted.
       this.#warn(error);

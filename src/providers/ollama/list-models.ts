@@ -59,8 +59,7 @@ export function createOllamaList({ server, cap, cloud }: OllamaListing): (signal
   }
 
   return async signal => {
-    const body = await get(server, signal);
-    const rows = recordsIn(body.models);
+    const rows = recordsIn((await get(server, signal)).models);
     const models: LiveModel[] = [];
     for (let from = 0; from < rows.length; from += maxConcurrent) {
       const some = rows.slice(from, from + maxConcurrent).map(row => liveModel(row, signal));

@@ -54,8 +54,7 @@ export function duration(ms: number): string {
 /** A point in time, by how long ago it is, with the whole of it for who points at it. */
 export function ago(at: number, now: number): Markup {
   const ms = now - at;
-  const words = ms < 5_000 ? 'just now' : `${briefly(ms)} ago`;
-  return moment(at, words);
+  return moment(at, ms < 5_000 ? 'just now' : `${briefly(ms)} ago`);
 }
 
 /** The same for what is to come. */

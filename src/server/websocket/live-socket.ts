@@ -129,8 +129,7 @@ export function openLiveSocket(
     if (!isOpen) return;
     isOpen = false;
     const over = new Promise<void>(resolve => closed.push(resolve));
-    const stop = clock.after(closingMs, () => socket.terminate());
-    closed.push(stop);
+    closed.push(clock.after(closingMs, () => socket.terminate()));
     await Promise.race([outbox.drained(), over]);
     socket.close(code, reason);
     // The client's own close frame stands behind what was not read yet.

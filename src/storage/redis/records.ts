@@ -57,8 +57,7 @@ export function redisBlobs(client: RedisClient, keys: RedisKeys) {
 
   return {
     async read(hashes: readonly Sha256[]): Promise<Map<Sha256, string>> {
-      const found = await inBatches([...new Set(hashes)], read);
-      return new Map(found.filter(each => each !== undefined));
+      return new Map((await inBatches([...new Set(hashes)], read)).filter(each => each !== undefined));
     },
     /** Adds a user to texts, writing those that are new. Answers the hashes of all that are there then. */
     async refer(user: string, hashes: Iterable<Sha256>, texts: ReadonlyMap<Sha256, string>, lifeMs: number) {

@@ -63,8 +63,7 @@ function namedBy(symbols: readonly GraphNode[], word: string): GraphNode[] {
 /** Those in a file that the description names, if there are any; no more than can be traced. */
 function narrowed(targets: GraphNode[], description: string): GraphNode[] {
   const inNamed = targets.filter(({ outline }) => {
-    const file = outline.path.split('/').at(-1) ?? '';
-    return description.includes(file);
+    return description.includes(outline.path.split('/').at(-1) ?? '');
   });
   return (inNamed.length > 0 ? inNamed : targets).slice(0, maxTargets);
 }

@@ -173,8 +173,7 @@ async function well(run: Run, place: RepositoryPlace, args: readonly string[]): 
 
 /** Where the work on top of a ref began; the ref itself where histories share nothing. */
 async function commonCommit(run: Run, ref: string): Promise<string | undefined> {
-  const named = await run(['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`]);
-  const commit = hashIn(named);
+  const commit = hashIn(await run(['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`]));
   if (commit === undefined) return undefined;
   return hashIn(await run(['merge-base', commit, 'HEAD'])) ?? commit;
 }

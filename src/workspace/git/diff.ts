@@ -225,8 +225,7 @@ function pathOf(patch: string): string | undefined {
 /** `diff --git a/X b/X`: there is no other line with the name where only the mode changed or the content is binary. */
 function sameNameOf(header: string): string | undefined {
   const line = header.slice('diff --git '.length, header.indexOf('\n'));
-  const half = line.slice(line.length / 2 + 1);
-  return unquoted(half)?.slice(2);
+  return unquoted(line.slice(line.length / 2 + 1))?.slice(2);
 }
 
 const escapes: Readonly<Record<string, number>> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };

@@ -103,8 +103,7 @@ export class IndexStore {
 
   /** The text is the same, the time of the last change is not. */
   touch(path: string, size: number, mtimeMs: number): void {
-    const update = this.#db.prepare('UPDATE files SET size = ?, mtime = ? WHERE path = ?');
-    update.run(size, mtimeMs, this.#nameOf(path));
+    this.#db.prepare('UPDATE files SET size = ?, mtime = ? WHERE path = ?').run(size, mtimeMs, this.#nameOf(path));
     const file = this.#files.get(path);
     if (file) Object.assign(file, { size, mtimeMs });
   }

@@ -159,8 +159,7 @@ function toolOf(client: Client, server: ServerEntry, tool: ServerTool): AgentToo
     inputSchema: schemaOf(tool.inputSchema),
     effect: readOnly ? 'read' : 'run',
     async run(args, { signal }) {
-      const result = await client.callTool({ name: tool.name, arguments: args }, { signal, timeout: callMs });
-      return outputOf(result);
+      return outputOf(await client.callTool({ name: tool.name, arguments: args }, { signal, timeout: callMs }));
     },
   };
 }

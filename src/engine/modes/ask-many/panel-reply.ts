@@ -329,6 +329,5 @@ function wordsOf(value: unknown): string {
 }
 
 function listOf(value: unknown): string[] {
-  const items = Array.isArray(value) ? value : [value];
-  return items.map(wordsOf).filter(item => item !== '');
+  return (Array.isArray(value) ? value : [value]).map(wordsOf).filter(item => item !== '');
 }

@@ -89,8 +89,7 @@ const evidenceOf = (step: Step): string =>
 const union = (a: readonly string[] = [], b: readonly string[] = []): string[] => [...new Set([...a, ...b])];
 
 function unionBy(a: readonly Record<string, unknown>[] = [], b: readonly Record<string, unknown>[] = []) {
-  const byText = new Map([...a, ...b].map(issue => [JSON.stringify(issue), issue]));
-  return [...byText.values()];
+  return [...new Map([...a, ...b].map(issue => [JSON.stringify(issue), issue])).values()];
 }
 
 const fields = z.object({
