@@ -35,15 +35,10 @@ const pollMs = 1_000;
 /** The newest threads and jobs that are looked at: more than change between two looks. */
 const window = 200;
 
-interface Watched {
-  listeners: Set<ChangeListener>;
-  /** Path → a mark of its last change. Absent: not looked at yet. */
-  known?: ReadonlyMap<string, string>;
-}
-
 export function createChanges({ store, clock, emit }: { store: Store; clock: Clock; emit: Emit }) {
   const warn = warnFrom(emit, 'resources');
-  const owners = new Map<string, Watched>();
+  /** `known`: path → a mark of its last change; absent: not looked at yet. */
+  const owners = new Map<string, { listeners: Set<ChangeListener>; known?: ReadonlyMap<string, string> }>();
   let last = Promise.resolve();
   let mark: string | undefined;
   let waiting = false;

@@ -17,13 +17,6 @@ import type { Clock } from '../core/ports.ts';
 import { addUsage, noUsage, type Usage } from '../core/usage.ts';
 import { createOpenCalls, type Observation, type OpenCall, type Sink } from './event-bus.ts';
 
-/** When a file began, by its inode: a name may belong to another file by now. */
-interface FileStart {
-  inode: number;
-  /** Epoch milliseconds; undefined when its first line does not tell. */
-  at: number | undefined;
-}
-
 /** Undefined for a file that is not there. */
 export const fileStateOf = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false });
 
@@ -99,7 +92,11 @@ export function createRotatingLog(
   onRotated: () => Promise<void> = async () => undefined,
 ) {
   const file = join(folder, `${name}.jsonl`);
-  let begun: FileStart | undefined;
+  /**
+   * When the file began, by its inode: a name may belong to another file by now. `at` in epoch milliseconds; undefined when its first
+   * line does not tell.
+   */
+  let begun: { inode: number; at: number | undefined } | undefined;
   let held: { handle: number; inode: number } | undefined;
 
   /** Whether the file as it stands is to be rotated before a line of this time. */

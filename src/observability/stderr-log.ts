@@ -6,8 +6,6 @@ import type { Sink } from './event-bus.ts';
 const levels = ['debug', 'info', 'warning', 'error', 'silent'] as const;
 export type LogLevel = (typeof levels)[number];
 
-type Level = Exclude<LogLevel, 'silent'>;
-
 /** One readable line an event; below the level nothing is put into words. `write` is for stderr: stdout belongs to the protocol. */
 export function createStderr({ write, level }: { write(line: string): void; level: LogLevel }): Sink {
   const least = levels.indexOf(level);
@@ -27,7 +25,7 @@ export function createStderr({ write, level }: { write(line: string): void; leve
   };
 }
 
-function lineOf(event: AppEvent): readonly [Level, () => string] {
+function lineOf(event: AppEvent): readonly [Exclude<LogLevel, 'silent'>, () => string] {
   switch (event.type) {
     case 'call.start':
       return ['debug', () => `${event.tool}: called${event.client === undefined ? '' : ` by ${event.client}`}`];

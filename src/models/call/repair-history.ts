@@ -80,9 +80,7 @@ function warningsOf(
 /** `image/jpeg` is `JPEG`. */
 const kindOf = (mediaType: string): string => mediaType.replace(/^image\//, '').toUpperCase();
 
-type Assistant = Extract<LanguageModelV4Message, { role: 'assistant' }>;
-
-type AssistantPart = Assistant['content'][number];
+type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
 type Tool = Extract<LanguageModelV4Message, { role: 'tool' }>;
 

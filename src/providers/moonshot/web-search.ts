@@ -103,16 +103,11 @@ interface Means {
   /** Whether a call is charged for being made, whatever comes of it. */
   charged: boolean;
   isOwn(name: string): boolean;
-  /** What stands in the conversation for each call. */
-  answer(calls: readonly LanguageModelV4ToolCall[], limit: number): Promise<Searched>;
-}
-
-interface Searched {
-  texts: readonly string[];
-  /** Searches that are charged. */
-  done: number;
-  /** What the results take in the prompt. */
-  tokens: number;
+  /** What stands in the conversation for each call, how many searches are charged, and what the results take in the prompt. */
+  answer(
+    calls: readonly LanguageModelV4ToolCall[],
+    limit: number,
+  ): Promise<{ texts: readonly string[]; done: number; tokens: number }>;
 }
 
 const builtIn: Means = {

@@ -69,11 +69,9 @@ const maxTagLength = 1_000;
  */
 export const withThoughtsApart = (model: LanguageModelV4): LanguageModelV4 => transformedModel(model, thoughtsApart);
 
-/** `start`: nothing but white space so far. `thoughts`: inside of the tags. `gap`: the white space behind them. */
-type Place = 'start' | 'thoughts' | 'gap' | 'text';
-
 function thoughtsApart(): TransformStream<Part, Part> {
-  let place: Place = 'start';
+  /** `start`: nothing but white space so far. `thoughts`: inside of the tags. `gap`: the white space behind them. */
+  let place: 'start' | 'thoughts' | 'gap' | 'text' = 'start';
   /** Came, but may be half of a tag. */
   let held = '';
   let id = '0';

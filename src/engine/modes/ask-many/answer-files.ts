@@ -175,15 +175,11 @@ export function createAnswerWriter({ services, call }: FanoutRun, output: Output
     text: (name: string, extension: string, text: string) => write(fileName([name], extension), text),
     async response(response: TargetResponse): Promise<WrittenAnswer> {
       const { outcome } = response;
-      const facts = factsOf(response);
+      const isAnswer = outcome.status === 'success';
       const name = output.name ?? fileName(namesOf(response, output.stem), output.extension);
-      if (outcome.status === 'success') {
-        const file = await write(name, outcome.said);
-        if (file.path === undefined) return { facts: { ...facts, ...file.facts }, text: outcome.answer.text };
-        return { path: file.path, facts: { ...facts, ...file.facts } };
-      }
-      const file = await write(name, failureText(response, outcome.error));
-      return { path: file.path, facts: { ...facts, ...file.facts } };
+      const file = await write(name, isAnswer ? outcome.said : failureText(response, outcome.error));
+      const facts = { ...factsOf(response), ...file.facts };
+      return file.path === undefined && isAnswer ? { facts, text: outcome.answer.text } : { path: file.path, facts };
     },
   };
 }

@@ -135,15 +135,15 @@ function noAnswer(run: FanoutRun, responses: readonly TargetResponse[]): Reply {
   return failed(run, error, { result: { responses: responses.map(factsOf) } });
 }
 
-/** Where the whole of an entry's answer is kept: a turn of a thread, and where in it the answer begins. */
-interface Kept {
-  thread: string;
-  seq: number;
-  offset: number;
-}
-
-/** An entry with as much of its answer as is shown; a cut one has the cursor to read on, where the whole is kept. */
-function entryOf({ facts, text }: TargetEntry, shown: string, kept?: Kept): JsonObject {
+/**
+ * An entry with as much of its answer as is shown; a cut one has the cursor to read on, where the whole is `kept`: in a turn of a
+ * thread, from `offset` on.
+ */
+function entryOf(
+  { facts, text }: TargetEntry,
+  shown: string,
+  kept?: { thread: string; seq: number; offset: number },
+): JsonObject {
   if (text === undefined) return facts;
   const { model, requested, ...rest } = facts;
   const entry = { model, requested, response: shown, ...rest };

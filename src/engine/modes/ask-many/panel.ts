@@ -172,11 +172,11 @@ const isOver = ({ heard, models }: PanelProgress): boolean => heard.length >= mo
 function stepDocument({ step, stepNumber, findings }: StepCall, progress: PanelProgress, response: JsonObject) {
   const { heard, models } = progress;
   const last = isOver(progress);
-  const status = last
-    ? 'consensus_workflow_complete'
+  const [status, consensus_workflow_status] = last
+    ? ['consensus_workflow_complete', 'ready_for_synthesis']
     : stepNumber === 1
-      ? 'analysis_and_first_model_consulted'
-      : 'model_consulted';
+      ? ['analysis_and_first_model_consulted', 'initial_analysis_complete']
+      : ['model_consulted', 'consulting_models'];
   return {
     status,
     step_number: stepNumber,
@@ -189,11 +189,7 @@ function stepDocument({ step, stepNumber, findings }: StepCall, progress: PanelP
     agent_analysis: stepNumber === 1 ? { initial_analysis: step, findings } : undefined,
     ...(last && completion(progress)),
     accumulated_responses: heard.map(shortResponse),
-    consensus_workflow_status: last
-      ? 'ready_for_synthesis'
-      : stepNumber === 1
-        ? 'initial_analysis_complete'
-        : 'consulting_models',
+    consensus_workflow_status,
     next_steps: nextSteps(progress),
   };
 }
