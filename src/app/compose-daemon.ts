@@ -196,8 +196,6 @@ export interface DaemonParts extends DashboardSources {
 export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<DaemonService> {
   const { config, hosts, store, version, clock, random, emit, observed } = parts;
   const values = config.values.app;
-  // Not awaited: nobody has asked for a model yet.
-  void parts.models.lookAhead().catch(() => undefined);
   const bind = { host: settings.host ?? values.serveHost, port: settings.port ?? values.servePort };
   const warn = (message: string) => emit({ type: 'warning', where: 'daemon', message });
   const given = settings.token ?? values.token;
@@ -253,6 +251,8 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
     upgrades: [parts => openWebSockets({ ...parts, ...socketRules(values), perCaller, kindOf: hosts.own.kindOf })],
   });
   gaugeDaemon(observed.gauge, daemon);
+  // Not awaited: nobody has asked for a model yet.
+  void parts.models.lookAhead().catch(() => undefined);
   if (kept) settings.log?.(`the token that clients and the dashboard need is in ${kept.path}`);
   return daemon;
 }

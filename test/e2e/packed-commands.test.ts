@@ -85,6 +85,14 @@ async function session(args: string[], env: Record<string, string> = {}): Promis
   return started;
 }
 
+/** Answers every path with a page; resolves with its port. */
+async function startWebServer(): Promise<number> {
+  const page = createServer((_request, response) => void response.setHeader('content-type', 'text/html').end('Hello'));
+  await once(page.listen(0, '127.0.0.1'), 'listening');
+  open.push(async () => page.close());
+  return (page.address() as AddressInfo).port;
+}
+
 it('"connect" finds the daemon of its data directory on whichever port', async () => {
   const { url, log } = await daemon();
   const { client, call, log: remarks } = await session(['connect']);
@@ -97,10 +105,7 @@ it('"connect" finds the daemon of its data directory on whichever port', async (
 });
 
 it('"status --port" asks the daemon on that port, of any data directory', async () => {
-  const page = createServer((_request, response) => void response.setHeader('content-type', 'text/html').end('Hello'));
-  await once(page.listen(0, '127.0.0.1'), 'listening');
-  open.push(async () => page.close());
-  const ports = { page: (page.address() as AddressInfo).port, nothing: await freePort() };
+  const ports = { page: await startWebServer(), nothing: await freePort() };
   const { url, pid } = await daemon();
   const { port } = new URL(url);
   const status = async (at: string | number, env?: Record<string, string>) => {
@@ -125,6 +130,16 @@ it('"status --port" asks the daemon on that port, of any data directory', async 
     [ports.page, `The program that answers at http://127.0.0.1:${ports.page} is not a Polylogue daemon.`],
   ] as const)
     expect(await status(at)).toEqual({ code: 1, text: expect.stringContaining(text), daemons: [] });
+});
+
+it('"serve" on a port that is taken says so, and asks no vendor for its models', async () => {
+  const port = `${await startWebServer()}`;
+  expect(await polylogue(['serve', '--port', port], { ...keys(), MODEL_LISTS: 'auto' })).toEqual({
+    code: 2,
+    out: '',
+    err: expect.stringMatching(/^polylogue: Cannot listen on [^\n]*\nRun "polylogue status" [^\n]*\n$/),
+  });
+  expect(vendor.requests).toEqual([]);
 });
 
 it('a read-only token reads the threads of its owner and changes none', async () => {
