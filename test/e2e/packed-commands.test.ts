@@ -241,8 +241,11 @@ it('"chat" holds a conversation on a terminal', async () => {
   expect(await type('/model gpt-5.2x\r', /\n> $/)).toMatch(/Unknown model "gpt-5\.2x"\.\nUse "gpt-5\.2"/);
   expect(await type('/model gpt-5.2\r', /\n> $/)).toContain('Model: gpt-5.2\n');
   expect(await type('/file b.ts\r', /\n> $/)).toContain(`There is no ${packed.path('b.ts')}.\n`);
+  expect(await type('/file /etc/passwd\r', /\n> $/)).toContain('With the next question: /etc/passwd\n');
+  expect(await type('What is it?\r', /\n> $/)).toContain('Name files inside the project');
+  expect(await type('/file\r', /\n> $/)).toContain('With the next question: no file\n');
   expect(await type('/file a.ts:1-1\r', /\n> $/)).toContain(`With the next question: ${packed.path('a.ts:1-1')}\n`);
-  await type('\u001b[A'.repeat(5), /What is alpha\?$/);
+  await type('\u001b[A'.repeat(8), /What is alpha\?$/);
   expect(await type(' And beta?\r', / USD\n> $/)).toMatch(/Beta is two\.\nopenai:gpt-5\.2, /);
   expect(await type('/cost\r', /\n> $/)).toMatch(/Questions: 2, 0\.\d+ USD\n/);
   await type('\u0004', /\n$/);

@@ -9,7 +9,7 @@ import { type OpenProduct, openProduct, showFailure } from '../command/open-prod
 import { missingPaths, showAnswerFacts, showCall } from '../command/run-tool.ts';
 
 const help = `/model [NAME]   Use this model from now on; without a name: the default again
-/file PATH      Send a file or directory with the next question
+/file [PATH]    Send a file or directory with the next question; without a path: none
 /cost           Show what this conversation cost
 /new            Start a new thread
 /quit           Leave (also Ctrl+D)
@@ -135,8 +135,9 @@ async function command(context: CommandContext, { product, signal }: OpenProduct
     case '/file': {
       const path = resolve(context.environment.cwd, value);
       const [missing] = missingPaths([path]);
-      if (value !== '' && !missing) talk.files.push(path);
-      return missing ?? `With the next question: ${talk.files.join(', ') || 'no file'}`;
+      if (missing) return missing;
+      talk.files = value === '' ? [] : [...talk.files, path];
+      return `With the next question: ${talk.files.join(', ') || 'no file'}`;
     }
     case '/cost': {
       const unpriced = talk.unpriced > 0 ? `, ${talk.unpriced} of them not priced` : '';

@@ -98,9 +98,7 @@ function showList(out: Output, found: readonly ExchangeRecord[], isOn: boolean):
   }
 }
 
-function timeOf(at: number): string {
-  return new Date(at).toISOString().slice(0, 19).replace('T', ' ');
-}
+const timeOf = (at: number): string => new Date(at).toISOString().slice(0, 19).replace('T', ' ');
 
 function documentOf(record: ExchangeRecord): JsonObject {
   const { at, reqId, exchange, tool, provider, model, outcome, elapsedMs, lines } = record;
