@@ -6,11 +6,10 @@ import type { Telemetry } from '../observability/observability.ts';
 
 /** Running parts → what a product tells of itself. */
 export function composeObservability(
-  telemetry: Telemetry,
+  { metrics, gauge, exchanges, logExchange, mask }: Telemetry,
   models: Pick<ModelService, 'load' | 'route' | 'ask'>,
   random: Random,
 ) {
-  const { metrics, gauge, exchanges, logExchange, mask } = telemetry;
   gauge('polylogue_questions_running', 'Questions to models that are under way.', ['provider'], () =>
     [...models.load().running].map(([provider, count]) => [[provider], count]),
   );

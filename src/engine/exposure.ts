@@ -251,8 +251,7 @@ export function createPrompts({ tools, unlisted }: Pick<ExposedTools, 'tools' | 
   };
 }
 
-function listingOf(tool: ToolDefinition): PromptListing {
-  const { name, title, description, mode, effects } = tool;
+function listingOf({ name, title, description, mode, effects }: ToolDefinition): PromptListing {
   const own = palNames[name] ?? name;
   if (!kindTraits[mode.kind].continues) return { name: own, title, description, arguments: [request] };
   const asks = effects.network ? [model] : [];

@@ -52,8 +52,7 @@ export function createServiceMeter(limits: SpendLimits): MeterService {
   };
 }
 
-function entryOf({ parts: { clock } }: SpendLimits, service: Service, free: boolean) {
-  const { payer, tool, provider, used, kind } = service;
+function entryOf({ parts: { clock } }: SpendLimits, { payer, tool, provider, used, kind }: Service, free: boolean) {
   return (amount: number, estimated: boolean): SpendEntry => {
     const { unpriced, ...known } = feeFor(provider, kind, used, amount);
     const fee: Fee = unpriced === undefined || free ? known : { ...known, unpriced };

@@ -143,8 +143,7 @@ function note(out: IncludedFiles, file: TextFile, form: 'unchanged' | 'changed')
   else skipForRoom(out, path, 'it changed, and the change does not fit');
 }
 
-function deleted(out: IncludedFiles, before: PromptFile): void {
-  const { path, size, mtimeMs, sha256: hash } = before;
+function deleted(out: IncludedFiles, { path, size, mtimeMs, sha256: hash }: PromptFile): void {
   out.records.push({ path, form: 'deleted', size, mtimeMs, lines: 0, sha256: hash });
   out.report.changed.push(printablePath(path));
 }

@@ -206,8 +206,7 @@ export function givesLastAnswer({ parts, question, failures }: CallContext): boo
 }
 
 /** A text of our own that says what happened and what can be done. It claims to be nothing else. */
-export function lastAnswer(run: CallContext): ModelAnswer {
-  const { parts, question, failures, attempts, started } = run;
+export function lastAnswer({ parts, question, failures, attempts, started }: CallContext): ModelAnswer {
   const waits = failures.flatMap(({ details }) => details.retryAfterSeconds ?? []);
   const when = waits.length > 0 ? `in ${Math.ceil(Math.min(...waits))} s` : 'in a while';
   const asked = failures.map(({ details }) => `- ${details.provider}:${details.model}: ${details.class}`);

@@ -253,12 +253,11 @@ async function askWithPass(run: CallContext, candidate: Candidate, pass: Breaker
 }
 
 function reportFailure(
-  run: CallContext,
+  { parts, question }: CallContext,
   last: AttemptContext,
   error: AppError,
   { pass, elapsedMs }: { pass: BreakerPermit; elapsedMs: number },
 ): void {
-  const { parts, question } = run;
   const limits = limitsOf(parts, question, last.candidate);
   const progressed = last.text !== '' || last.reasoningChars > 0;
   const fault = faultOf(error, { own: question.limits, limits, elapsedMs, progressed });

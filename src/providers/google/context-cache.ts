@@ -18,8 +18,7 @@ export interface Beginning {
   hash: string;
 }
 
-export function beginningOf(prompt: GooglePrefix): Beginning {
-  const { model, systemInstruction, contents } = prompt;
+export function beginningOf({ model, systemInstruction, contents }: GooglePrefix): Beginning {
   return { messages: contents.length, hash: hash('sha256', JSON.stringify([model, systemInstruction, contents])) };
 }
 

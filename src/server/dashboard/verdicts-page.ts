@@ -37,8 +37,7 @@ ${panels.length > 0 ? panels.map(panel => panelPart(data, thread, panel)) : html
   };
 }
 
-function panelPart({ stretches }: DashboardData, thread: Thread, panel: Panel): Markup {
-  const { seq, responses, summary } = panel;
+function panelPart({ stretches }: DashboardData, thread: Thread, { seq, responses, summary }: Panel): Markup {
   return html`<section id="panel-${seq}" aria-labelledby="panel-${seq}-name"><h2 id="panel-${seq}-name">${plural(responses.length, 'model')}, up to <a href="/threads/${thread.id}?from=${seq}#turn-${seq}">turn ${seq}</a> ${tally(responses)}</h2>
 ${summary !== '' && html`<div class="card summary">${said(stretches, summary)}</div>`}
 <div class="columns">${responses.map(heard => verdict(stretches, thread, heard))}</div></section>`;

@@ -155,9 +155,8 @@ async function bestTurn(client: RedisClient, keys: RedisKeys, stored: StoredHead
 /** Whether a thread is on the page that a list goes on with. */
 function isListedAfter(
   { id, updatedAt }: Pick<ThreadHead, 'id' | 'updatedAt'>,
-  page: Pick<ListQuery, 'before' | 'beforeId'>,
+  { before, beforeId }: Pick<ListQuery, 'before' | 'beforeId'>,
 ) {
-  const { before, beforeId } = page;
   return (
     before === undefined || updatedAt < before || (updatedAt === before && beforeId !== undefined && id < beforeId)
   );

@@ -180,11 +180,10 @@ function check(tool: AgentTool, args: Record<string, unknown>) {
 async function run(
   parts: AgentParts,
   input: AgentInput,
-  call: Pick<ToolCall, 'id' | 'name'> & { tool: AgentTool; args: Record<string, unknown> },
+  { id, name, tool, args }: Pick<ToolCall, 'id' | 'name'> & { tool: AgentTool; args: Record<string, unknown> },
   { number, limits, left }: Round,
   calls: number,
 ): Promise<CallOutcome> {
-  const { id, name, tool, args } = call;
   const brought = await outputOf(parts.clock, tool, args, { input, id, ms: tool.ms ?? limits.toolMs });
   const whole = await hidden(parts, input, safeCut(brought.text, maxRecordedLength));
   const share = Math.min(limits.outputChars, Math.max(leastShare, Math.floor(Math.min(roundChars, left) / calls)));

@@ -183,8 +183,7 @@ export async function replyWith(
   }));
 }
 
-async function keep(run: FanoutRun, entries: readonly TargetEntry[]) {
-  const { services, call, text, spent } = run;
+async function keep({ services, call, text, spent }: FanoutRun, entries: readonly TargetEntry[]) {
   const { threads } = services;
   const { content, offsets } = joined(entries);
   const { owner, root } = call.request.principal;

@@ -38,8 +38,7 @@ const textShare = 0.6;
  * Who is asked, in the order of the request: the named models, else the operator's DEFAULT_MODELS, else the default model or
  * one that is chosen (several of different vendors, where a decision follows). A name that leads nowhere keeps its slot.
  */
-export async function resolveTargets(run: FanoutRun, mode: FanoutMode): Promise<Target[]> {
-  const { services, call, text } = run;
+export async function resolveTargets({ services, call, text }: FanoutRun, mode: FanoutMode): Promise<Target[]> {
   const request = { category: mode.category, needs: {}, effort: call.common.effort };
   const named = namesIn(call.args[modelsField]);
   if (named.length > maxModels) {
@@ -145,11 +144,10 @@ const field = 'ceo_model';
 
 /** Who decides: the named model, else one that is not on the board, else the best of the board. Throws when it can't be asked. */
 export async function resolveDecider(
-  run: FanoutRun,
+  { services, call }: FanoutRun,
   { category }: FanoutMode,
   board: readonly Target[],
 ): Promise<Target> {
-  const { services, call } = run;
   const request = { category, needs: {}, effort: call.common.effort };
   const name = call.args[field];
   if (typeof name === 'string') {

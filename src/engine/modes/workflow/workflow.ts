@@ -46,8 +46,7 @@ function contributionOf(step: Step, sure: boolean, lines: readonly (string | fal
 const listed = (title: string, items: readonly string[]): string =>
   items.length === 0 ? '' : `${title}:\n${items.map(item => `- ${item}`).join('\n')}`;
 
-function issueText(issue: Record<string, unknown>): string {
-  const { severity, description, ...rest } = issue;
+function issueText({ severity, description, ...rest }: Record<string, unknown>): string {
   const more = Object.keys(rest).length > 0 ? ` ${JSON.stringify(rest)}` : '';
   return `[${String(severity ?? 'unrated').toUpperCase()}] ${textOf(description)}${more}`;
 }
@@ -271,8 +270,7 @@ function checkFirst(tool: string, mode: Definition, step: Step, args: Record<str
 }
 
 /** The state stays when a run is over: a step that comes after all finds what was gathered. */
-function local(stepCall: StepCall, ending: JsonObject): LocalTurn {
-  const { call, mode, facts, contribution, document } = stepCall;
+function local({ call, mode, facts, contribution, document }: StepCall, ending: JsonObject): LocalTurn {
   return {
     contribution,
     workflow: { tool: call.tool.name, state: jsonOf(facts.progress) },

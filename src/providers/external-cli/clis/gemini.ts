@@ -71,8 +71,7 @@ function read(event: Record<string, unknown>): CliEvent[] {
   }
 }
 
-function whole(document: Record<string, unknown>): CliEvent[] {
-  const { session_id: session, response, stats, error } = document;
+function whole({ session_id: session, response, stats, error }: Record<string, unknown>): CliEvent[] {
   if (response === undefined && error === undefined) return [];
   return [
     { type: 'session', id: textIn(session) },
