@@ -87,10 +87,9 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
   const values = narrowValues(config.values.app, permissions);
   const { roots } = permissions;
   const files = roots ? composeFilesWithin(config, shared.files, { ...shared.fileContext, roots }) : shared.files;
-  const { configured } = shared.services;
   // A CLI reads whatever its user may read, so callers with limited roots get none unless they are the only ones.
   const [askable, besides] = roots && !isAlone ? [withoutClis(shared.models)] : [shared.models, shared.besides];
-  const policy = { ...exposurePolicy(values), configured, besides };
+  const policy = { ...exposurePolicy(values), configured: shared.services.configured, besides };
   const all = [...tools, ...(shared.extraTools ?? [])];
   const exposed = narrowExposure(all, policy, permissions);
   // Those that need a provider's key, wherever that is set: whatever toolsets and profile are offered to clients.
@@ -98,11 +97,10 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
   const lent = keyed.filter(({ needs }) => needs !== undefined);
   const meter: Meter = composeMeter({ values, models: askable, store, clock, random, emit });
   const models = { ...askable, ask: meter.ask };
-  const { sandbox } = files;
   const product = {
     ...facts,
     catalogueVersion: '',
-    roots: sandbox.roots,
+    roots: files.sandbox.roots,
     tools: exposed.tools.map(({ name }) => name),
   };
   let sender: SendMessage | undefined;

@@ -168,10 +168,8 @@ export function createToolTable(
   exposed: Pick<ExposedTools, 'tools' | 'unlisted' | 'readOnlyRefused' | 'withheld'>,
   made?: KnownListings,
 ): ToolTable {
-  const tools = new Map<string, Known>();
-  for (const tool of [...exposed.tools, ...exposed.unlisted]) {
-    tools.set(tool.name, { tool, schema: schemaOf(tool, made?.get(tool)) });
-  }
+  const all = [...exposed.tools, ...exposed.unlisted];
+  const tools = new Map(all.map(tool => [tool.name, { tool, schema: schemaOf(tool, made?.get(tool)) }]));
 
   function lookUp(request: ToolRequest): Known & { request: ToolRequest } {
     if (exposed.readOnlyRefused.has(request.name))

@@ -138,7 +138,6 @@ export class SpendLimits {
    * others from being asked. Who was named is asked or refused; nobody else takes that place for its price.
    */
   async reserveFor(given: ModelQuestion, account: CallSpend): Promise<QuestionReservation> {
-    const { pricing } = this.parts;
     if (this.#isLedgerLimited()) await this.flush();
     const tokens = promptTokens(given.messages, []);
     const wanted: Payment = { payer: given.payer, account, auto: isAuto(given) };
@@ -146,7 +145,7 @@ export class SpendLimits {
     const question = limited ? await this.#allowed(given, wanted, tokens) : given;
     const { candidates, sharers } = question;
     const payment = { ...wanted, auto: isAuto(question) };
-    const costs = costsOf(pricing, question, candidates, tokens);
+    const costs = costsOf(this.parts.pricing, question, candidates, tokens);
     const unpriced = costs.find(cost => cost.unpriced)?.unpriced;
     if (unpriced && limited) throw refuseUnpriced(unpriced, (await this.#tightest(wanted)).name);
     if (unpriced) return { question, payment };

@@ -70,7 +70,6 @@ function lineOf(text: string): ExchangeLine | undefined {
   // Nothing where it is half a line: its writer died, or is at it.
   const line = parsedJson(text);
   if (!isRecord(line) || typeof line.exchange !== 'string') return undefined;
-  const { payload } = line;
   return {
     at: Date.parse(textIn(line.ts)) || 0,
     reqId: textIn(line.req_id),
@@ -80,7 +79,7 @@ function lineOf(text: string): ExchangeLine | undefined {
     tool: textIn(line.tool),
     provider: textIn(line.provider),
     model: textIn(line.model),
-    payload: recordIn(payload),
+    payload: recordIn(line.payload),
   };
 }
 

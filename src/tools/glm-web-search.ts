@@ -37,14 +37,13 @@ export const glmWebSearch = defineTool({
       const { search_engine: engine } = z.object({ search_engine: z.string().optional() }).parse(args);
       const { search_query: query, count = usualCount, search_recency_filter: recency } = args;
       const hits = await web.search({ query, count, recency, domain: args.search_domain_filter, engine });
-      const { provider } = web;
       const citations = hits.map(({ title, url, snippet, date, site }) => ({
         title,
         url,
         snippet,
         date,
         site,
-        provider,
+        provider: web.provider,
       }));
       return { status: 'success', query, results: citations.length, citations };
     },

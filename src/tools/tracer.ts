@@ -4,10 +4,9 @@ import { defineTool, type Evidence, type Step, type StepFacts, type TracedProjec
 import { inputError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 
-const { findings } = workflowFields;
 const fields = {
   ...stepFields,
-  findings,
+  findings: workflowFields.findings,
   trace_mode: z.enum(['precision', 'dependencies', 'ask']).describe('precision: call flow; ask: let the user choose'),
   target_description: z.string().min(1).describe('Function or class to trace'),
   relevant_files: z.array(z.string()).optional(),

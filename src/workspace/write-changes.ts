@@ -93,12 +93,11 @@ async function formerOf({ sandbox, approved, signal }: ChangeOptions, change: Fi
     await check();
     return { path, bytes: null, mode: 0o644 };
   }
-  const { mode } = opened.stats;
   const bytes = await readBytes(opened, path, { maxBytes: maxBytes, signal });
   if (!Buffer.isBuffer(bytes)) throw notThere(path, bytes.reason);
   if (change.before === null || (change.before && !change.before.equals(bytes))) throw changedMeanwhile(path);
   await check(bytes.toString('utf8'));
-  return { path: opened.path, bytes, mode: mode & 0o777 };
+  return { path: opened.path, bytes, mode: opened.stats.mode & 0o777 };
 }
 
 const changedMeanwhile = (path: string): Error =>

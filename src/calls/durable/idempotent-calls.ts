@@ -192,14 +192,13 @@ export class IdempotentCalls {
     { calls }: LoggedOperation,
     { fingerprint, request, executor }: Asked,
   ): Promise<EarlierCall | undefined> {
-    const { lease } = this.#options;
     const begun = [...this.#own.values()].filter(
       ({ key, work }) => key === fingerprint.key && work?.isEnding() === false,
     );
     const own = begun.flatMap(({ call }) => (calls.some(({ id }) => id === call.id) ? [] : [call]));
     const workOf = (id: string) => this.#own.get(id)?.work;
     const look = async (id: string) => (await this.#log.read(fingerprint.key)).calls.find(call => call.id === id);
-    const options = { ...executor, lease, workOf, look, request };
+    const options = { ...executor, lease: this.#options.lease, workOf, look, request };
     const all = [...calls, ...own];
     return all.length === 0 ? undefined : findEarlierCall(options, all, fingerprint);
   }

@@ -253,7 +253,6 @@ function survey(policy: RoutingPolicy, providers: readonly ConfiguredProvider[],
     async providers({ fresh = false } = {}) {
       const listings = await sources.listings(fresh);
       const roster = await sources.roster();
-      const { models } = roster;
       const refusalOf = createRestrictions(roster, policy);
       const mayBeAsked = (model: ModelInfo) => {
         const refusal = refusalOf(model);
@@ -266,7 +265,7 @@ function survey(policy: RoutingPolicy, providers: readonly ConfiguredProvider[],
         // Of what is advised against only those are sure to be there that have their end ahead.
         const isServed = ({ status, life, unlisted }: ModelInfo) =>
           !unlisted && (status === 'active' || (status !== 'retired' && life?.retired));
-        const own = models.filter(model => model.provider === id && isServed(model) && mayBeAsked(model));
+        const own = roster.models.filter(model => model.provider === id && isServed(model) && mayBeAsked(model));
         return {
           id,
           names,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withTimeout } from '../../core/concurrency.ts';
 import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { BreakerState } from '../../core/model.ts';
@@ -83,11 +84,8 @@ export class SharedBreakers {
       this.#refreshing = undefined;
     });
     const first = this.#refreshed === Number.NEGATIVE_INFINITY;
-    try {
-      await this.#within(this.#refreshing, first ? firstPatienceMs : patienceMs);
-    } catch {
-      // It is still being read; the next call may have it.
-    }
+    // Where it is still being read then, the next call may have it.
+    await withTimeout(clock, first ? firstPatienceMs : patienceMs, this.#refreshing);
   }
 
   /** Of all that are not closed, as far as it is known. */

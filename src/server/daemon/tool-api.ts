@@ -72,8 +72,7 @@ const statusesOfClasses: Readonly<Record<string, number>> = {
 };
 
 function jsonOf({ isError, document }: ToolReply): Response {
-  const { error } = document;
-  const details = recordIn(error);
+  const details = recordIn(document.error);
   const ofClass =
     details.code === 'LIMIT' || details.code === 'INTERRUPTED' ? statusesOfClasses[String(details.class)] : undefined;
   const status = ofClass ?? statuses[String(details.code)] ?? 500;

@@ -109,8 +109,7 @@ export async function callPage(visit: Visit, call: WatchedCall): Promise<Page> {
 }
 
 export async function callPart(visit: Visit, call: WatchedCall): Promise<Markup> {
-  const { now } = visit;
-  const sum = factsOf(call, now);
+  const sum = factsOf(call, visit.now);
   return html`${facts([
     ['Outcome', outcomePill(sum)],
     call.about && ['Project', projectOf(call.about)],

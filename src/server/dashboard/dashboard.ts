@@ -126,7 +126,6 @@ const maxFollowers = { perCaller: () => 24, inAll: 200 };
  * of a token in the header, or the operator where there are no tokens. Behind the guards of Host, Origin and rate.
  */
 export function createDashboard(parts: DashboardParts): Route['handle'] {
-  const { onError } = parts;
   const signIn = createSignIn(parts);
   const login = createLogin(parts, signIn);
   const follow = createQuotas(maxFollowers);
@@ -167,7 +166,7 @@ export function createDashboard(parts: DashboardParts): Route['handle'] {
       return answer instanceof Response ? answer : pageAnswer(answer ?? notFoundPage, visit);
     } catch (error) {
       const page = problemOf(error);
-      if (!page) onError(asError(error));
+      if (!page) parts.onError(asError(error));
       return pageAnswer(page ?? broken, visit);
     }
   }
@@ -179,9 +178,8 @@ export function createDashboard(parts: DashboardParts): Route['handle'] {
   }
 
   function followFor(request: Request, known: Caller | undefined, visit: Visit): Asked['follow'] {
-    const { owner } = visit.caller;
     return (only, render) => {
-      const onEnd = follow(owner);
+      const onEnd = follow(visit.caller.owner);
       if (!onEnd) return pageAnswer(crowded, visit);
       return liveStream({
         clock: parts.clock,

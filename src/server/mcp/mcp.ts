@@ -245,12 +245,11 @@ export function serveConnection(transport: KeepingTransport, options: McpOptions
 }
 
 function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf }, era: Era): void {
-  const { projectOf } = options;
   const onlyTasks = new Set(options.host.list().flatMap(({ name, execution }) => (execution ? [name] : [])));
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const detach = era === 'modern' && knowsTasks(context) ? 'task' : 'job';
     if (detach !== 'task' && onlyTasks.has(params.name)) requireTasks(context);
-    const { host, principal } = await projectOf(context);
+    const { host, principal } = await options.projectOf(context);
     const request = {
       name: params.name,
       arguments: params.arguments ?? {},
