@@ -299,10 +299,7 @@ export function readControlStatus(text: string): { status: string; object: Recor
 }
 
 /** What such a request asks for, as keys of a reply: callers need not take its text apart. */
-export const wishIn = ({
-  files_needed: files,
-  mandatory_instructions: instructions,
-}: Record<string, unknown>): JsonObject => ({
-  ...(Array.isArray(files) && { files_needed: textsIn(files) }),
-  ...(typeof instructions === 'string' && { mandatory_instructions: instructions }),
+export const wishIn = ({ files_needed, mandatory_instructions }: Record<string, unknown>): JsonObject => ({
+  ...(Array.isArray(files_needed) && { files_needed: textsIn(files_needed) }),
+  ...(typeof mandatory_instructions === 'string' && { mandatory_instructions }),
 });

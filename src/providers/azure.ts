@@ -25,15 +25,7 @@ const firstResponses = '2025-03-01';
  * chat and one for all for Responses. The endpoint may be given with `/openai` or `/openai/v1` behind it, as portals show it.
  * `chat`: Chat Completions instead of Responses; `baseUrl`: what the packages put their paths behind.
  */
-export function azureAddress({
-  endpoint,
-  apiVersion = 'v1',
-  apiStyle,
-}: {
-  endpoint: string;
-  apiVersion?: string;
-  apiStyle?: string;
-}) {
+export function azureAddress(endpoint: string, apiVersion = 'v1', apiStyle?: string) {
   const root = checkedBaseUrl(endpoint, 'AZURE_OPENAI_ENDPOINT').replace(/\/openai(\/v1)?$/, '');
   const version = apiVersion.trim().toLowerCase();
   if (/^(v1|preview|latest)$/.test(version)) {
@@ -150,9 +142,9 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const models = new Map(namedDeployments(settings.deployments).toReversed());
   const modelOf = (deployment: string) => models.get(deployment) ?? deployment;
   const addresses = {
-    own: azureAddress({ endpoint, apiVersion, apiStyle }),
+    own: azureAddress(endpoint, apiVersion, apiStyle),
     // Responses there knows little of what other vendors' models take.
-    others: azureAddress({ endpoint, apiVersion, apiStyle: apiStyle ?? 'chat' }),
+    others: azureAddress(endpoint, apiVersion, apiStyle ?? 'chat'),
   };
   const addressOf = (deployment: string) => addresses[others.test(modelOf(deployment)) ? 'others' : 'own'];
   // Azure has its key in a header of its own, and the version behind the address.

@@ -145,7 +145,7 @@ export function compact(request: CompactionRequest): Compaction {
   const target = Math.max(0, Math.floor(historyBudget * cutTo));
   const summaryBudget = Math.floor(target * summaryShare);
   const kept = keepNewest(
-    exchangesOf(selection.turns),
+    [...Map.groupBy(selection.turns, ({ exchange }) => exchange).values()],
     target - summaryBudget,
     Math.max(2, Math.floor(maxTurns * cutTo)),
   );
@@ -155,16 +155,6 @@ export function compact(request: CompactionRequest): Compaction {
   const head = headOf(dropped, summaryBudget);
   const rest = dropped.length === 0 ? '' : extract(dropped, summaryBudget - estimateTokens(head));
   return { ...compaction, summary: head + rest };
-}
-
-function exchangesOf(turns: readonly StoredTurn[]): StoredTurn[][] {
-  const exchanges: StoredTurn[][] = [];
-  for (const turn of turns) {
-    const last = exchanges.at(-1);
-    if (last?.[0]?.exchange === turn.exchange) last.push(turn);
-    else exchanges.push([turn]);
-  }
-  return exchanges;
 }
 
 interface Kept {

@@ -80,23 +80,15 @@ export async function continueTruncated(
 }
 
 /** Returns the fields that every model call takes from its tool call. */
-export const questionBase = ({
-  reqId,
-  tool,
-  request,
-  common,
-  signal,
-  progress,
-  thread,
-}: ParsedCall & Partial<Pick<ThreadedCall, 'thread'>>) => ({
-  reqId,
-  tool: tool.name,
-  payer: { owner: request.principal.owner, ...(thread && { thread: thread.id }) },
+export const questionBase = ({ thread, ...call }: ParsedCall & Partial<Pick<ThreadedCall, 'thread'>>) => ({
+  reqId: call.reqId,
+  tool: call.tool.name,
+  payer: { owner: call.request.principal.owner, ...(thread && { thread: thread.id }) },
   ...(thread && { cacheKey: thread.id }),
-  root: request.principal.root,
-  temperature: common.temperature,
-  signal,
-  onProgress: (delta: string) => progress.streamed(delta),
+  root: call.request.principal.root,
+  temperature: call.common.temperature,
+  signal: call.signal,
+  onProgress: (delta: string) => call.progress.streamed(delta),
 });
 
 /** Stores what the caller contributed as a turn, without asking a model. Later calls on the thread read it. */

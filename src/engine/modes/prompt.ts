@@ -86,12 +86,7 @@ export async function documentSubject(
   const subject = { files: [...files], fileIds: [...fileIds], images: [] };
   if (!documents || (provider !== undefined && provider !== documents.provider)) {
     const images = files.filter(path => pictures.test(path));
-    return {
-      ...subject,
-      files: files.filter(path => !images.includes(path)),
-      images,
-      ...(provider !== undefined && { provider }),
-    };
+    return { ...subject, files: files.filter(path => !images.includes(path)), images, provider };
   }
   const wanted = provider !== undefined || fileIds.length > 0 || files.some(path => documents.reads(path));
   const long = !wanted && isLongContext((await bytesOf(files, call, services)) / bytesPerToken);

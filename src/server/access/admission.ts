@@ -104,14 +104,7 @@ function refused(tool: string, error: AppError): ToolReply {
     content: next === null ? error.message : `${error.message} ${next}`,
     content_type: 'text',
     tool_name: tool,
-    error: {
-      code,
-      class: kind,
-      message: error.message,
-      next,
-      retryable,
-      ...(retryAfterSeconds !== undefined && { retry_after_s: retryAfterSeconds }),
-    },
+    error: { code, class: kind, message: error.message, next, retryable, retry_after_s: retryAfterSeconds },
   };
   return { isError: true, document, text: JSON.stringify(document) };
 }

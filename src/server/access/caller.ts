@@ -41,12 +41,7 @@ export const refusalFor = (
 /** A refusal as every endpoint writes it, with the headers that go along. */
 export function refusalResponse(refusal: Refusal): Response {
   const { status, message, next, retryAfterSeconds } = refusal;
-  const error = {
-    class: refusal.class,
-    message,
-    next,
-    ...(retryAfterSeconds !== undefined && { retry_after_s: retryAfterSeconds }),
-  };
+  const error = { class: refusal.class, message, next, retry_after_s: retryAfterSeconds };
   const headers: Record<string, string> = {
     ...(status === 401 && { 'WWW-Authenticate': 'Bearer realm="polylogue"' }),
     ...(retryAfterSeconds !== undefined && { 'Retry-After': String(retryAfterSeconds) }),

@@ -131,24 +131,9 @@ export function exchangesOf({ id, owner, workspace, turns, parent }: Thread): (W
 }
 
 /** What an answer says of itself that was stored without its attempts. */
-function attemptIn({
-  modelProvider: provider,
-  modelName: model,
-  modelMetadata,
-  timestamp: at,
-}: StoredTurn): AttemptRecord[] {
-  const { usage, costUsd, latencyMs: elapsedMs = 0 } = modelMetadata ?? {};
+function attemptIn(turn: StoredTurn): AttemptRecord[] {
+  const { modelProvider: provider, modelName: model, timestamp: at } = turn;
+  const { usage, costUsd, latencyMs: elapsedMs = 0 } = turn.modelMetadata ?? {};
   if (provider === undefined || model === undefined) return [];
-  return [
-    {
-      provider,
-      model,
-      outcome: 'ok',
-      next: 'none',
-      at,
-      elapsedMs,
-      ...(usage && { usage }),
-      ...(costUsd !== undefined && { costUsd }),
-    },
-  ];
+  return [{ provider, model, outcome: 'ok', next: 'none', at, elapsedMs, usage, costUsd }];
 }

@@ -101,25 +101,21 @@ function themeForm(visit: Visit): Markup {
 }
 
 /** Asks for the token. */
-export function loginPage({
-  csrf,
-  back,
-  wrong,
-  wait,
-}: {
+export function loginPage(login: {
   csrf: string;
   back: string;
   wrong: boolean;
   /** Seconds until another try is of use. */
   wait: number | undefined;
 }): Page {
+  const { wait, wrong } = login;
   const often = wait !== undefined && ` Too many wrong ones came; wait ${wait} s.`;
   return {
     title: 'Sign in',
     status: wait !== undefined ? 429 : wrong ? 401 : 200,
     body: html`<div class="card login"><h1>Polylogue</h1><p class="soft">Sign in with your token to see your calls and threads.</p>
 ${wrong && html`<div class="notice bad" role="alert"><p>Invalid token.${often}</p></div>`}
-<form method="post" action="/login"><input type="hidden" name="csrf" value="${csrf}"><input type="hidden" name="back" value="${back}">
+<form method="post" action="/login"><input type="hidden" name="csrf" value="${login.csrf}"><input type="hidden" name="back" value="${login.back}">
 <label class="above" for="token">Token</label><input id="token" type="password" name="token" required autofocus autocomplete="current-password" spellcheck="false">
 <button class="main">Sign in</button></form>
 <p class="soft small">It is POLYLOGUE_TOKEN of the server, or one that its operator gave you, or the one in the file that "polylogue status" names on its machine. A cookie keeps you signed in until you sign out, close the browser, or the token is replaced; it does not hold the token.</p></div>`,
