@@ -1,5 +1,5 @@
-import { readdir } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { readdir, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { expandHome, isIn, realOf, upwards } from './paths.ts';
 
 export interface RootSources {
@@ -24,7 +24,7 @@ export interface Roots {
  * Which directories a server may read when it starts: what the operator set, else the host's project, else the git top
  * level of the working directory (or that of another version control), else the next folder around it that declares a project, else the
  * next one with a build file. `/`, a home directory, what lies above one and the kernel's folders are only ever roots by the operator's
- * word.
+ * word; a mark in one of them hides no other.
  */
 export async function defaultRoots({ explicit, projectRoot, cwd, home }: RootSources): Promise<Roots> {
   const set = explicit.filter(root => root.trim() !== '').map(root => resolve(cwd, expandHome(root, home)));
@@ -34,16 +34,16 @@ export async function defaultRoots({ explicit, projectRoot, cwd, home }: RootSou
     const root = resolve(cwd, expandHome(projectRoot, home));
     return (await isTooWide(root, home)) ? refused(root) : { roots: [root], reason: 'given by the host' };
   }
-  const top = await folderAround(cwd, /^\.git$/);
-  if (top && !(await isTooWide(top, home)))
-    return { roots: [top], reason: 'git top level of the working directory', isGuess: true };
-  const project =
-    (await folderAround(cwd, /^\.(?:hg|svn|jj)$/)) ??
-    (await folderAround(cwd, manifest)) ??
-    (await folderAround(cwd, buildFile));
-  if (project && !sharedFolders.test(project) && !(await isTooWide(project, home)))
-    return { roots: [project], reason: 'the project file of the working directory', isGuess: true };
-  if (top ?? project) return refused(top ?? project ?? cwd);
+  let tooWide: string | undefined;
+  for (const { name, shared, reason } of marks) {
+    for (const at of upwards(await realOf(resolve(cwd)))) {
+      if (!(await holds(at, name))) continue;
+      const isTaken = (shared || !sharedFolders.test(at)) && !(await isTooWide(at, home));
+      if (isTaken) return { roots: [at], reason: `the ${reason} of the working directory`, isGuess: true };
+      tooWide ??= at;
+    }
+  }
+  if (tooWide !== undefined) return refused(tooWide);
   return {
     roots: [],
     reason: `${cwd} is in no git repository and has no project file (package.json, pyproject.toml …); set POLYLOGUE_ROOTS to the directories to read.`,
@@ -69,6 +69,14 @@ const buildFile = anyOf(
   String.raw`[^.].*\.(?:opam|xcodeproj|tf)`,
 );
 
+/** What makes the next folder around a project, the surest first; `shared`: in a folder for everybody's files too. */
+const marks = [
+  { name: /^\.git$/, shared: true, reason: 'git top level' },
+  { name: /^\.(?:hg|svn|jj)$/, shared: false, reason: 'project file' },
+  { name: manifest, shared: false, reason: 'project file' },
+  { name: buildFile, shared: false, reason: 'project file' },
+];
+
 /** Anybody's file there, or the system's, makes no project of what others keep there. */
 const sharedFolders =
   /^(\/private)?\/(tmp|var|var\/tmp|etc|usr|usr\/local|opt|srv|data|mnt|media|dev|dev\/shm|bin|sbin|lib|run)$|^[a-z]:\\(windows|temp)$/i;
@@ -90,11 +98,15 @@ export async function isTooWide(root: string, home: string): Promise<boolean> {
   return home !== '' && isIn(await realOf(home), real);
 }
 
-/** The next directory, from here upwards, that holds one of these. `.git` is a folder or (in a work tree of its own) a file. */
-async function folderAround(cwd: string, name: RegExp): Promise<string | undefined> {
-  for (const at of upwards(await realOf(resolve(cwd)))) {
-    // One that can't be listed is no top level we could read from.
-    if ((await readdir(at).catch(() => [])).some(each => name.test(each))) return at;
+/** Marks that are, or may be, folders; all others are files. */
+const markFolders = /^\.(?:git|hg|svn|jj)$|.\.xcodeproj$/;
+
+/** Whether a directory holds one of these. `.git` is a folder or (in a work tree of its own) a file. */
+async function holds(folder: string, name: RegExp): Promise<boolean> {
+  // One that can't be listed is no top level we could read from.
+  for (const each of (await readdir(folder).catch(() => [])).filter(each => name.test(each))) {
+    const found = await stat(join(folder, each)).catch(() => undefined);
+    if (found?.isFile() || (found?.isDirectory() && markFolders.test(each))) return true;
   }
-  return undefined;
+  return false;
 }

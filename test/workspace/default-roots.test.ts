@@ -76,6 +76,20 @@ describe('defaultRoots', () => {
     expect(await rootsAt('homes/u/app')).toEqual([join(home, 'app')]);
   });
 
+  it.each([
+    ['homes/u/package.json', 'homes/u/app/Makefile', 'app'],
+    ['homes/u/.hg/store', 'homes/u/app/package.json', 'app'],
+    ['homes/u/.git/HEAD', 'homes/u/app/.svn/entries', 'app'],
+    ['homes/u/app/a/package.json/x.ts', 'homes/u/app/go.mod', 'app'],
+    ['homes/u/app/a/WORKSPACE/x.ts', 'homes/u/app/App.xcodeproj/project.pbxproj', 'app'],
+    ['homes/u/app/package.json/x.ts', 'homes/u/app/a/.keep', undefined],
+  ])('is not kept from a project by %s: there is %s', async (stray, file, found) => {
+    const root = tempTree({ [stray]: '', [file]: '', 'homes/u/app/a/b.ts': '' });
+    const home = join(root, 'homes/u');
+    const { roots } = await defaultRoots({ explicit: [], cwd: join(home, 'app/a'), home });
+    expect(roots).toEqual(found === undefined ? [] : [join(home, found)]);
+  });
+
   it('has no root outside a repository, and says what to set', async () => {
     const found = await defaultRoots({ explicit: [], cwd: tempTree(), home: '/home/u' });
     expect(found.roots).toEqual([]);

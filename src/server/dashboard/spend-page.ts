@@ -99,14 +99,15 @@ async function dearest({ own, now }: Visit, rows: readonly SpendRow[], days: num
   return best;
 }
 
-/** What this month costs if it goes on as it began. */
+/** What this month costs if it goes on as it began; of less than a day nothing follows. */
 async function forecast({ own, now }: Visit): Promise<[string, Child]> {
   const first = `${dayOf(now).slice(0, 8)}01`;
   const { costUsd } = spendTotal(await own.spend(first));
   const [year = 0, month = 1] = first.split('-').map(Number);
   const whole = Date.UTC(year, month) - Date.parse(first);
-  const passed = Math.max(dayMs / 24, now - Date.parse(first));
-  return ['This month', html`${dollars(costUsd)} so far, about ${dollars((costUsd * whole) / passed)} at its end`];
+  const passed = now - Date.parse(first);
+  const end = passed >= dayMs && `, about ${dollars((costUsd * whole) / passed)} at its end`;
+  return ['This month', html`${dollars(costUsd)} so far${end}`];
 }
 
 const kindNames = {

@@ -399,7 +399,7 @@ describe('spend', () => {
 
   it('says what the month will have cost, what caches saved, and which calls were the dearest', async () => {
     const page = await read('/spend');
-    expect(page).toMatch(/This month \$0\.\d+ so far, about \$0\.\d+ at its end/);
+    expect(page).toMatch(/This month \$0\.\d+ so far/);
     expect(page).toMatch(/Caches (saved \$0\.0\d+|cost \$0\.0\d+ more than they saved) Model calls/);
     const usage = { input: 1e6, output: 5, reasoning: 0, cacheRead: 1e6, cacheWrite: 0 };
     expect(savedByCaches(usage, { in: 2, out: 8, cacheRead: 0.5 })).toBeCloseTo(1.5);
@@ -437,6 +437,20 @@ describe('spend', () => {
     const own = { spend: async () => [{ ...row, unpriced: 0, costUsd: -1, usage }] };
     const visit = { url: new URL('http://localhost/spend.csv'), own, now: 0 } as unknown as Visit;
     expect(await (await spendCsv(visit)).text()).toContain(`2026-01-01,'+1,'-2,"'=cmd(""x"")",`);
+  });
+
+  it.each([
+    ['2026-11-01T01:00Z', /This month \$1\.00 so far Caches/],
+    ['2026-11-01T23:59Z', /This month \$1\.00 so far Caches/],
+    ['2026-11-02T00:00Z', /This month \$1\.00 so far, about \$30\.00 at its end/],
+    ['2026-11-16T00:00Z', /This month \$1\.00 so far, about \$2\.00 at its end/],
+  ])('forecasts the month once it has a whole day: at %s', async (time, shown) => {
+    const usage = { input: 1, output: 1, reasoning: 0, cacheRead: 0, cacheWrite: 0 };
+    const row = { day: '2026-11-01', owner: 'local', tool: 'chat', provider: 'openai', model: 'gpt-5', calls: 1 };
+    const spend = async () => [{ ...row, unpriced: 0, costUsd: 1, usage }];
+    const own = { spend, saved: async () => 0, calls: { list: () => [] } };
+    const visit = { url: new URL('http://localhost/spend'), own, now: Date.parse(time) } as unknown as Visit;
+    expect(readable(htmlText((await spendPage(visit)).body))).toMatch(shown);
   });
 
   it.each([
