@@ -60,11 +60,7 @@ export function createQueue() {
 export async function orAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const forget = onAbort(signal, () => reject(signal.reason));
-  try {
-    return await Promise.race([aborted, promise]);
-  } finally {
-    forget();
-  }
+  return Promise.race([aborted, promise]).finally(forget);
 }
 
 /** Calls the listener once the signal is aborted, at once where it was before; answers what takes it away again. */
@@ -82,11 +78,7 @@ export async function withTimeout<Result>(
 ): Promise<Result | undefined> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
   const stop = clock.after(ms, () => resolve(undefined));
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    stop();
-  }
+  return Promise.race([work, late]).finally(stop);
 }
 
 /** The same, or until the signal is aborted, for work whose waiting keeps the process alive. Absent work: sleeps. */

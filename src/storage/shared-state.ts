@@ -79,11 +79,7 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
     },
     async change(key, ttlMs, change) {
       const leave = await queue.enter(key);
-      try {
-        return await changed(key, ttlMs, change);
-      } finally {
-        leave();
-      }
+      return changed(key, ttlMs, change).finally(leave);
     },
   };
 }

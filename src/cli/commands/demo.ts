@@ -145,11 +145,7 @@ export const demo = defineCommand({
   ],
   async run(context) {
     const place = await mkdtemp(join(tmpdir(), 'polylogue-demo-'));
-    try {
-      return await inPlace(context, place);
-    } finally {
-      await rm(place, { recursive: true, force: true });
-    }
+    return inPlace(context, place).finally(() => rm(place, { recursive: true, force: true }));
   },
 });
 

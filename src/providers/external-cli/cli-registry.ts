@@ -80,11 +80,7 @@ export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredC
       const signal = AbortSignal.any([question.signal, closing.signal]);
       const answer = askCli(parts, find(question.name), { ...question, signal });
       running.add(answer);
-      try {
-        return await answer;
-      } finally {
-        running.delete(answer);
-      }
+      return answer.finally(() => running.delete(answer));
     },
     async close() {
       closing.abort(cancelledError('The server is closing.'));

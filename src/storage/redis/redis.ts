@@ -87,11 +87,7 @@ function connectionGate(client: RedisClient) {
       if (closing) throw closedStore();
       const running = run();
       open.add(running);
-      try {
-        return await running;
-      } finally {
-        open.delete(running);
-      }
+      return running.finally(() => open.delete(running));
     },
     close() {
       closing ??= finish();
@@ -125,11 +121,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
   const inTurn = <Result>(id: string, run: () => Promise<Result>): Promise<Result> =>
     pass(async () => {
       const leave = await queue.enter(id);
-      try {
-        return await run();
-      } finally {
-        leave();
-      }
+      return run().finally(leave);
     });
 
   return {

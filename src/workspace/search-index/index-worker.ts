@@ -56,10 +56,7 @@ function dropFile(path: string): void {
 }
 
 /** SQLite says that this is no database, or a broken one. */
-function isDamage(error: unknown): boolean {
-  const code = codeOf(error);
-  return code === 11 || code === 26;
-}
+const isDamage = (error: unknown): boolean => [11, 26].includes(codeOf(error) ?? 0);
 
 /** The number that SQLite gives to what went wrong; undefined for what SQLite did not say. */
 function codeOf(error: unknown): number | undefined {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { orAbort } from '../../core/concurrency.ts';
+import { orAbort, withTimeout } from '../../core/concurrency.ts';
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import type { Clock, Embedder, Mask, Masked } from '../../core/ports.ts';
@@ -121,14 +121,7 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
   /** Undefined: it goes on in the background, for whoever asks next. */
   async function lookFor(waitMs: number, signal: AbortSignal): Promise<IndexResults['look'] | undefined> {
     next ??= look(false);
-    const { promise: over, resolve } = Promise.withResolvers<undefined>();
-    const stopWaiting = clock.after(waitMs, () => resolve(undefined));
-    try {
-      return await orAbort(Promise.race([next, over]), signal);
-    } finally {
-      stopWaiting();
-      throwIfAborted(signal);
-    }
+    return orAbort(withTimeout(clock, waitMs, next), signal).finally(() => throwIfAborted(signal));
   }
 
   async function cut(question?: string): Promise<boolean> {
