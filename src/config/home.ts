@@ -2,6 +2,7 @@ import { lstatSync, mkdtempSync, rmdirSync, type Stats, statSync } from 'node:fs
 import { dirname, join, posix, win32 } from 'node:path';
 import { configError } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
+import { printablePath } from '../core/text.ts';
 import { options } from './options.ts';
 
 /** The machine as the loader sees it. */
@@ -22,6 +23,15 @@ export function absolutePath(path: string, folder: string, { homeDir, platform }
   const paths = pathsOf(platform);
   if (path === '~') return homeDir;
   return /^~[/\\]/.test(path) ? paths.join(homeDir, path.slice(2)) : paths.resolve(folder, path);
+}
+
+/** The project that a program names. Throws where it is no directory. */
+export function rootAt(path: string, environment: MachineEnvironment): string {
+  const root = absolutePath(path, environment.cwd, environment);
+  if (statSync(root, { throwIfNoEntry: false })?.isDirectory()) return root;
+  throw configError(`"root" is no directory: ${printablePath(root)}.`, {
+    next: 'Give the directory of the project; a relative path starts at the working directory.',
+  });
 }
 
 /** POLYLOGUE_HOME: by flag, by the environment, else `polylogue` in the platform's data directory. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { CallServices } from '../calls/ask/services.ts';
+import { orAbort } from '../core/concurrency.ts';
 import { inputError, limitError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import type { RequestId } from '../core/ids.ts';
@@ -42,7 +43,7 @@ async function readShown(services: CallServices, request: SendMessageRequest): P
   for (const input of request.files) await show(services, request, input, shown);
   if (typeof request.search === 'function') {
     const { message, signal, conversation: scope } = request;
-    for (const found of await request.search(message, { signal })) {
+    for (const found of await orAbort(Promise.resolve(request.search(message, { signal })), signal)) {
       const { source, text } = typeof found === 'string' ? { source: 'search', text: found } : found;
       const masked = await services.mask(`--- BEGIN FOUND: ${source} ---\n${text}\n--- END FOUND ---`, scope);
       shown.texts.push(masked.text);
@@ -285,9 +286,18 @@ async function candidatesFor(
       next: 'Name a model that can (listModels says which), or send without tools.',
       validationErrors: [{ field: 'model', error: 'it calls no tools' }],
     });
-  const roomy = able.filter(({ model }) => tokens * tokenFactor(model.id) <= model.window * sentShare);
-  if (roomy.length === 0) throw tooLong(tokens, able[0]);
-  return roomy;
+  const sent = ({ model }: Candidate) => Math.ceil(tokens * tokenFactor(model.id));
+  const room = ({ model }: Candidate) => Math.floor(model.window * sentShare);
+  const roomy = able.filter(candidate => sent(candidate) <= room(candidate));
+  const [first] = able;
+  if (roomy.length > 0 || !first) return roomy;
+  throw limitError(
+    'tokens',
+    `What is to be sent has about ${sent(first)} tokens; ${first.model.id} takes ${room(first)}.`,
+    {
+      next: 'Send less: fewer files, lines of them (file.ts:10-80), or a shorter text. Or choose a model with a larger context window.',
+    },
+  );
 }
 
 async function layerText(
@@ -307,11 +317,4 @@ function emitFiles({ emit }: CallServices, reqId: RequestId, shown: { paths: str
   if (shown.paths.length + shown.skipped.length === 0) return;
   const skipped = shown.skipped.map(({ path, code }) => ({ path, code }));
   emit({ type: 'files.read', reqId, tool: toolName, embedded: shown.paths, skipped });
-}
-
-function tooLong(tokens: number, candidate: Candidate | undefined): Error {
-  const window = candidate ? `; ${candidate.model.id} takes ${candidate.model.window}` : '';
-  return limitError('tokens', `What is to be sent has about ${tokens} tokens${window}.`, {
-    next: 'Name fewer files or lines of them (file.ts:10-80), or choose a model with a larger context window.',
-  });
 }

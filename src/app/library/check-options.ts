@@ -51,6 +51,15 @@ const message = z.looseObject({
       z.looseObject({ type: z.literal('image'), mediaType: z.string(), data: z.instanceof(Uint8Array) }),
     ]),
   ),
+  said: z
+    .array(
+      z.discriminatedUnion('type', [
+        z.looseObject({ type: z.enum(['text', 'thought']), text: z.string() }),
+        z.looseObject({ type: z.literal('call'), id: z.string(), name: z.string(), args: z.looseObject({}) }),
+      ]),
+    )
+    .optional(),
+  results: z.array(z.looseObject({ id: z.string(), name: z.string(), text: z.string() })).optional(),
 });
 
 const defaults = {

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import { asError } from '../../core/errors.ts';
+import { createQueue } from '../../core/concurrency.ts';
+import { asError, inputError } from '../../core/errors.ts';
 import { textIn, textsIn } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import { addUsage, noUsage, type Usage } from '../../core/usage.ts';
@@ -8,7 +9,7 @@ import type { AgentEvent } from '../../engine/modes/agent/agent.ts';
 import type { AgentTool } from '../../engine/modes/agent/local-tools/agent-tool.ts';
 import { checkAnswer, checkOptions } from './check-options.ts';
 import type { PolylogueEvents, Retrieve, SendDefaults, SendRequest, SendResult, SystemLayers } from './options.ts';
-import { type SendEvent, streamEvents } from './stream.ts';
+import { type SendEvent, soundSignal, streamEvents, type Watch } from './stream.ts';
 
 type Name = keyof PolylogueEvents;
 
@@ -98,12 +99,7 @@ export interface SendParts {
 }
 
 /** Sends one request; `conversation` is the same for all that belong together. `own`: what a conversation was given for it. */
-export type SendIn = (
-  conversation: string,
-  request: SendRequest,
-  onEvent?: (event: AgentEvent) => void,
-  own?: unknown,
-) => Promise<SendResult>;
+export type SendIn = (conversation: string, request: SendRequest, watch?: Watch, own?: unknown) => Promise<SendResult>;
 
 const owner = 'local';
 
@@ -118,12 +114,18 @@ const defaultBase = [
 const patching = new Set(['apply_patch', 'write_file']);
 
 export function createSend(parts: SendParts, defaults: () => SendDefaults): SendIn {
-  return async (conversation, given, onEvent, own) => {
+  return async (conversation, given, watch, own) => {
     try {
       if (own !== undefined) checkOptions('conversation.send', own);
       checkOptions('send', given);
       const request = withDefaults(defaults(), given);
       const { onChunk, stream = true, params = {} } = request;
+      const onToolCall = request.onToolCall ?? watch?.onToolCall;
+      const heard = stream && onChunk;
+      const onText = (text: string) => {
+        watch?.onText(text);
+        if (heard) parts.emitter.notify(heard, text);
+      };
       const result = await parts.converse({
         owner,
         root: resolve(parts.root, request.baseDir ?? '.'),
@@ -135,21 +137,18 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
         files: request.files ?? [],
         search: typeof request.rag === 'object' ? searchOf(request.rag) : (request.rag ?? false),
         history: request.history ?? [],
-        tools: [
-          ...(request.tools ?? []).filter(tool => typeof tool !== 'string'),
-          ...(request.onQuestion ? [questionTool(request.onQuestion)] : []),
-        ],
+        tools: toolsOf(request),
         localTools: (request.tools ?? []).filter(tool => typeof tool === 'string'),
         temperature: params.temperature,
         topP: params.topP,
         maxOutputTokens: params.maxTokens,
         maxCostUsd: params.maxCostUsd,
         limits: limitsOf(params),
-        onToolCall: request.onToolCall && (async call => checkAnswer.onToolCall(await request.onToolCall?.(call))),
-        ...(stream && onChunk && { onText: (text: string) => parts.emitter.notify(onChunk, text) }),
+        onToolCall: onToolCall && (async call => checkAnswer.onToolCall(await onToolCall(call))),
+        ...((heard || watch) && { onText }),
         onEvent(event) {
           forward(parts.emitter, conversation, request, event);
-          onEvent?.(event);
+          watch?.onEvent(event);
         },
         signal: request.signal ?? new AbortController().signal,
       });
@@ -188,6 +187,18 @@ function layersOf(system: SystemLayers = {}, settings: SendParts['system']): Sys
     ...(marker === undefined ? [] : [{ file: marker }]),
     ...(system.custom === undefined ? [] : [{ text: system.custom }]),
   ];
+}
+
+function toolsOf({ tools = [], onQuestion }: SendDefaults): AgentTool[] {
+  const own = tools.filter(tool => typeof tool !== 'string');
+  if (!onQuestion) return own;
+  const question = questionTool(onQuestion);
+  if (own.some(({ name }) => name === question.name))
+    throw inputError(`With onQuestion no tool of yours can have the name "${question.name}".`, {
+      next: 'Give the tool another name, or leave onQuestion out.',
+      validationErrors: [{ field: 'tools', error: 'two of them have the same name' }],
+    });
+  return [...own, question];
 }
 
 /** How a model asks the program that asked it. */
@@ -253,28 +264,24 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
   let turns: readonly Message[] = history;
   let usage = noUsage;
   let age = 0;
-  let last: Promise<unknown> = Promise.resolve();
+  const queue = createQueue();
 
-  async function next(
-    request: string | Omit<SendRequest, 'history'>,
-    onEvent?: (event: AgentEvent) => void,
-  ): Promise<SendResult> {
-    const began = age;
-    const own = typeof request === 'string' ? { message: request } : request;
-    const result = await send(id, { ...withDefaults(defaults, own), history: turns }, onEvent, own);
-    if (began === age) {
-      turns = [...turns, ...result.turns];
-      usage = addUsage(usage, result.usage);
+  async function inTurn(own: Omit<SendRequest, 'history'>, watch?: Watch): Promise<SendResult> {
+    const leave = await queue.enter(id, soundSignal(own));
+    try {
+      const began = age;
+      const result = await send(id, { ...withDefaults(defaults, own), history: turns }, watch, own);
+      if (began === age) {
+        turns = [...turns, ...result.turns];
+        usage = addUsage(usage, result.usage);
+      }
+      return result;
+    } finally {
+      leave();
     }
-    return result;
   }
-
-  const inTurn: typeof next = (request, onEvent) => {
-    const answer = last.then(() => next(request, onEvent));
-    // The next request does not depend on how this one ends.
-    last = answer.catch(() => undefined);
-    return answer;
-  };
+  const requestOf = (given: string | Omit<SendRequest, 'history'>) =>
+    typeof given === 'string' ? { message: given } : given;
   return {
     get id() {
       return id;
@@ -285,17 +292,13 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
     get usage() {
       return usage;
     },
-    send: request => inTurn(request),
-    stream(request) {
-      const wanted = typeof request === 'string' ? { message: request } : request;
-      return streamEvents(heard => inTurn(heard.request, heard.onEvent), wanted);
-    },
+    send: request => inTurn(requestOf(request)),
+    stream: request => streamEvents(inTurn, requestOf(request)),
     reset() {
       age++;
       id = uuid();
       turns = [];
       usage = noUsage;
-      last = Promise.resolve();
     },
   };
 }

@@ -1,6 +1,8 @@
+import { absolutePath, rootAt } from '../../config/home.ts';
 import { readIfPresent } from '../../config/settings-files.ts';
+import { createQueue } from '../../core/concurrency.ts';
 import { cancelledError, configError } from '../../core/errors.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import type { JsonObject } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import type { ExchangeFilter, ExchangeNote, ExchangeRecord } from '../../core/ports.ts';
@@ -39,7 +41,7 @@ import {
   type Summary,
   summarizeFile,
 } from './shorten.ts';
-import { type SendEvent, streamEvents } from './stream.ts';
+import { type SendEvent, streamEvents, withSignal } from './stream.ts';
 
 /** A model that may be asked. */
 export interface ListedModel
@@ -133,8 +135,13 @@ export async function createPolylogue(options: PolylogueOptions = {}): Promise<P
   checkNode(process.versions.node);
   checkOptions('createPolylogue', options);
   const environment = { ...systemEnvironment(), writeError: (line: string) => options.log?.(line.trimEnd()) };
-  const cwd = options.root ?? environment.cwd;
-  const env = { ...(options.env ?? process.env), ...placesOf(options), ...options.settings };
+  const { home, root } = options;
+  const cwd = root === undefined ? environment.cwd : rootAt(root, environment);
+  const places = {
+    ...(home !== undefined && { POLYLOGUE_HOME: absolutePath(home, environment.cwd, environment) }),
+    ...(root !== undefined && { PROJECT_ROOT: cwd }),
+  };
+  const env = { ...(options.env ?? process.env), ...places, ...options.settings };
   const { homeDir, platform } = environment;
   const sources = { env, argvFlags: {}, homeDir, platform, cwd, readFile: readIfPresent };
   const { config, extensions } = await loadAppConfig(sources, options);
@@ -155,10 +162,6 @@ function checkNode(version: string): void {
   });
 }
 
-function placesOf({ home, root }: PolylogueOptions): Record<string, string> {
-  return { ...(home !== undefined && { POLYLOGUE_HOME: home }), ...(root !== undefined && { PROJECT_ROOT: root }) };
-}
-
 function composePolylogue(product: Product, config: AppConfig, uuid: () => string): Polylogue {
   const { systemPrompt, systemPromptFile, projectContext: projectMarker } = config.values.app;
   let defaults: SendDefaults = {};
@@ -175,10 +178,7 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
   const plainSend = createSend(parts, () => defaults);
   const send: typeof plainSend = async (conversation, request, ...more) => {
     if (over.signal.aborted) throw closed();
-    // What is no request, or no signal, is refused there.
-    const own = isRecord(request) ? request.signal : undefined;
-    const isSound = isRecord(request) && (own === undefined || own instanceof AbortSignal);
-    return plainSend(conversation, isSound ? { ...request, signal: joined(over.signal, own) } : request, ...more);
+    return plainSend(conversation, withSignal(request, over.signal), ...more);
   };
   const callTool = async (name: string, args: Record<string, unknown>, options: CallToolOptions = {}) => {
     const principal = { owner: 'local', root: product.root, client: 'library' };
@@ -201,7 +201,7 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
   };
   return {
     send: request => send(uuid(), request),
-    stream: request => streamEvents(heard => send(uuid(), heard.request, heard.onEvent), request),
+    stream: request => streamEvents((own, watch) => send(uuid(), own, watch), request),
     languageModel(name, options = {}) {
       check('languageModel', options, { name });
       return createLanguageModel(product, over.signal, name, options);
@@ -248,18 +248,20 @@ function createLanguageModel(
   { thread: wanted }: LanguageModelOptions,
 ): LanguageModel {
   let thread = wanted;
-  let last: Promise<unknown> = Promise.resolve();
-  return servedModel(name ?? 'auto', question => {
+  const queue = createQueue();
+  return servedModel(name ?? 'auto', async question => {
     const request = { ...question, name, root, signal: joined(over, question.signal) };
     const { continuationId } = question;
     if (continuationId !== undefined || thread === undefined) return complete({ ...request, thread: continuationId });
     const onThread = (id: string) => {
       thread = id;
     };
-    const answer = last.then(() => complete({ ...request, thread, onThread }));
-    // The next question does not depend on how this one ends.
-    last = answer.catch(() => undefined);
-    return answer;
+    const leave = await queue.enter('', request.signal);
+    try {
+      return await complete({ ...request, thread, onThread });
+    } finally {
+      leave();
+    }
   });
 }
 

@@ -1,3 +1,4 @@
+import { isRecord } from '../../core/json.ts';
 import type { AgentEvent, AgentToolCall, GateVerdict, PendingCall } from '../../engine/modes/agent/agent.ts';
 import type { SendRequest, SendResult } from './options.ts';
 
@@ -16,12 +17,20 @@ export type SendEvent =
   /** What `send` resolves with. */
   | { type: 'done'; result: SendResult };
 
+/** Hears of one message beside the hooks of its request. */
+export interface Watch {
+  onEvent(event: AgentEvent): void;
+  onText(text: string): void;
+  /** Decides where neither the request nor its defaults do. */
+  onToolCall(call: PendingCall): GateVerdict | Promise<GateVerdict>;
+}
+
 /**
  * Sends a request when the first event is asked for, and yields what happens. Throws what `send` rejects with; whoever ends the
  * iteration early ends the request.
  */
 export async function* streamEvents(
-  send: (heard: { request: SendRequest; onEvent(event: AgentEvent): void }) => Promise<SendResult>,
+  send: (request: SendRequest, watch: Watch) => Promise<SendResult>,
   request: SendRequest,
 ): AsyncGenerator<SendEvent, void, void> {
   const events: SendEvent[] = [];
@@ -31,26 +40,21 @@ export async function* streamEvents(
     events.push(event);
     wake();
   };
-  const ask = (call: PendingCall) =>
-    call.tool.effect === 'read' && call.approval.asked === undefined
-      ? { action: 'allow' as const }
-      : new Promise<GateVerdict>(answer => push({ type: 'approval', call, answer }));
-  const onEvent = (event: AgentEvent) => {
-    if (event.type === 'tool_call') push(event);
-    if (event.type === 'tool_result') push({ type: 'tool_result', round: event.round, call: event.call });
-    if (event.type === 'response') push({ type: 'usage', round: event.round, ...event.usage });
+  const watch: Watch = {
+    onToolCall: call =>
+      call.tool.effect === 'read' && call.approval.asked === undefined
+        ? { action: 'allow' }
+        : new Promise(answer => push({ type: 'approval', call, answer })),
+    onEvent(event) {
+      if (event.type === 'tool_call') push(event);
+      if (event.type === 'tool_result') push({ type: 'tool_result', round: event.round, call: event.call });
+      if (event.type === 'response') push({ type: 'usage', round: event.round, ...event.usage });
+    },
+    onText: text => push({ type: 'text', text }),
   };
-  const onChunk = (text: string) => {
-    push({ type: 'text', text });
-    request?.onChunk?.(text);
-  };
-  // A program without types may have given nothing at all.
-  const own = request?.signal;
-  const signal = own instanceof AbortSignal ? AbortSignal.any([own, left.signal]) : (own ?? left.signal);
-  const hooks = { onChunk, onToolCall: request?.onToolCall ?? ask, stream: true, signal };
   let failed: { error: unknown } | undefined;
   let isOver = false;
-  const sent = send({ request: { ...request, ...hooks }, onEvent }).then(
+  const sent = send(withSignal(request, left.signal), watch).then(
     result => push({ type: 'done', result }),
     error => {
       failed = { error };
@@ -78,3 +82,14 @@ export async function* streamEvents(
     await over;
   }
 }
+
+/** A request that ends with `over` too. What is no request, or has no signal for one, is refused where it is sent. */
+export function withSignal(request: SendRequest, over: AbortSignal): SendRequest {
+  const own = soundSignal(request);
+  const isSound = isRecord(request) && (own ?? request.signal) === own;
+  return isSound ? { ...request, signal: own ? AbortSignal.any([over, own]) : over } : request;
+}
+
+/** A program without types may have given anything. */
+export const soundSignal = (request: unknown): AbortSignal | undefined =>
+  isRecord(request) && request.signal instanceof AbortSignal ? request.signal : undefined;

@@ -30,6 +30,28 @@ describe('a conversation', () => {
     expect(rig.asked()).not.toContain('two');
   });
 
+  it('gives a request up that waits, and keeps the order of the others', async () => {
+    const { createConversation, languageModel } = await rig.open();
+    const conversation = createConversation();
+    rig.vendor().script({ answer: 'First.', delayMs: 1_500 }, { answer: 'Third.' });
+    const first = conversation.send('one');
+    await expect.poll(() => rig.vendor().requests.length).toBe(1);
+    const second = conversation.send({ message: 'two', signal: AbortSignal.timeout(50) });
+    const third = conversation.send('three');
+    await expect(second).rejects.toThrow();
+    expect(rig.vendor().requests).toHaveLength(1);
+    expect([(await first).text, (await third).text]).toEqual(['First.', 'Third.']);
+    expect(rig.asked()).toMatch(/one[\s\S]*First\.[\s\S]*three/);
+    rig.vendor().script({ answer: 'First.', delayMs: 1_500 });
+    const model = languageModel('gpt-5-mini', { thread: true });
+    const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'one' }] }];
+    const asked = model.doGenerate({ prompt });
+    await expect.poll(() => rig.vendor().requests.length).toBe(3);
+    await expect(model.doGenerate({ prompt, abortSignal: AbortSignal.timeout(50) })).rejects.toThrow();
+    expect(rig.vendor().requests).toHaveLength(3);
+    await asked;
+  });
+
   it('is forgotten also by a request that was under way', async () => {
     const { createConversation } = await rig.open();
     const conversation = createConversation();

@@ -160,7 +160,8 @@ async function approvalOf(
   args: Record<string, unknown>,
 ): Promise<string | Approval> {
   try {
-    return (await tool.approval?.(args, { callId, signal })) ?? everyCall(tool.name);
+    const covered = Promise.resolve(tool.approval?.(args, { callId, signal }));
+    return (await orAbort(covered, signal)) ?? everyCall(tool.name);
   } catch (error) {
     throwIfAborted(signal);
     // The model is told what is wrong with its call.
