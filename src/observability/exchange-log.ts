@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withTimeout } from '../core/concurrency.ts';
+import { errorCode } from '../core/errors.ts';
 import { recordIn } from '../core/json.ts';
 import type { Clock, ExchangeNote } from '../core/ports.ts';
 import { createWriteQueue } from './event-bus.ts';
-import { createRotatingLog, fileStateOf, firstRecordTime, isCode, type LogRecord } from './file-logs.ts';
+import { createRotatingLog, fileStateOf, firstRecordTime, type LogRecord } from './file-logs.ts';
 import type { SecretMask } from './secret-masking.ts';
 
 /** Stands in a record where a long text or bytes stood. */
@@ -70,7 +71,7 @@ async function touch(path: string, at: number): Promise<boolean> {
     return true;
   } catch (error) {
     // Another process may have removed it.
-    if (isCode(error, 'ENOENT')) return false;
+    if (errorCode(error) === 'ENOENT') return false;
     throw error;
   }
 }
@@ -80,14 +81,14 @@ async function writeOnce(folder: string, name: string, part: string | Uint8Array
   const put = () => writeFile(path, part, { flag: 'wx', mode: 0o600 });
   try {
     await put().catch(async error => {
-      if (!isCode(error, 'ENOENT')) throw error;
+      if (errorCode(error) !== 'ENOENT') throw error;
       await mkdir(folder, { recursive: true, mode: 0o700 });
       await put();
     });
     return true;
   } catch (error) {
     // Half a file under the name of the whole would be taken for it.
-    if (!isCode(error, 'EEXIST')) {
+    if (errorCode(error) !== 'EEXIST') {
       await rm(path, { force: true });
       throw error;
     }
@@ -110,7 +111,7 @@ async function listed(folder: string): Promise<{ name: string; bytes: number; at
       if (state) found.push({ name, bytes: state.size, at: state.mtimeMs });
     }
   } catch (error) {
-    if (!isCode(error, 'ENOENT')) throw error;
+    if (errorCode(error) !== 'ENOENT') throw error;
   }
   return found;
 }

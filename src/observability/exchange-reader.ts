@@ -1,8 +1,8 @@
 import { readFile, rm } from 'node:fs/promises';
+import { errorCode } from '../core/errors.ts';
 import { isRecord, numberIn, parsedJson, recordIn, textIn } from '../core/json.ts';
 import type { ExchangeFilter, ExchangeLine, ExchangeReader, ExchangeRecord } from '../core/ports.ts';
 import { exchangeLogPaths, partPath } from './exchange-log.ts';
-import { isCode } from './file-logs.ts';
 
 /** More files than a log of the largest size has; the first that is missing ends it. */
 const maxFiles = 1_000;
@@ -61,7 +61,7 @@ async function textOf(file: string): Promise<string | undefined> {
   try {
     return await readFile(file, 'utf8');
   } catch (error) {
-    if (isCode(error, 'ENOENT')) return undefined;
+    if (errorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
 }
@@ -125,7 +125,7 @@ async function partOf(path: string, bytes: number): Promise<unknown> {
     const content = await readFile(path);
     return path.endsWith('.txt') ? content.toString('utf8') : new Uint8Array(content);
   } catch (error) {
-    if (!isCode(error, 'ENOENT')) throw error;
+    if (errorCode(error) !== 'ENOENT') throw error;
     return { missing: `${bytes} bytes that are no longer kept` };
   }
 }

@@ -11,7 +11,7 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { ErrorCode } from '../core/errors.ts';
+import { type ErrorCode, errorCode } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
 import type { Clock } from '../core/ports.ts';
 import { addUsage, noUsage, type Usage } from '../core/usage.ts';
@@ -46,7 +46,7 @@ function take(lock: string, file: string): boolean {
     closeSync(openSync(lock, 'wx', 0o600));
     return true;
   } catch (error) {
-    if (!isCode(error, 'EEXIST')) throw error;
+    if (errorCode(error) !== 'EEXIST') throw error;
     // The lines that came in since tell how long the lock has been there: its holder died.
     const [written, locked] = [fileStateOf(file), fileStateOf(lock)];
     if ((written?.mtimeMs ?? 0) - (locked?.mtimeMs ?? 0) > staleLockMs) rmSync(lock, { force: true });
@@ -57,8 +57,6 @@ function take(lock: string, file: string): boolean {
 function renameIfPresent(from: string, to: string): void {
   if (fileStateOf(from)) renameSync(from, to);
 }
-
-export const isCode = (error: unknown, code: string): boolean => isRecord(error) && error.code === code;
 
 export interface LogRules {
   /** The directory of the logs; made with the first line, for its owner alone. */
@@ -170,7 +168,7 @@ export function firstRecordTime(file: string): number | undefined {
     const at = Date.parse(ts);
     return Number.isNaN(at) ? undefined : at;
   } catch (error) {
-    if (isCode(error, 'ENOENT')) return undefined;
+    if (errorCode(error) === 'ENOENT') return undefined;
     throw error;
   } finally {
     if (handle !== undefined) closeSync(handle);

@@ -1,3 +1,4 @@
+import { onAbort } from '../core/concurrency.ts';
 import type { Recent, RecentEvent, WatchedCall, WatchedCalls } from '../core/ports.ts';
 import type { Observation, Sink } from './event-bus.ts';
 
@@ -94,14 +95,10 @@ export function createLiveCallsSink(
         if (signal.aborted) return;
         const own = listeners.get(owner) ?? new Set();
         listeners.set(owner, own.add(listener));
-        signal.addEventListener(
-          'abort',
-          () => {
-            own.delete(listener);
-            if (own.size === 0 && listeners.get(owner) === own) listeners.delete(owner);
-          },
-          { once: true },
-        );
+        onAbort(signal, () => {
+          own.delete(listener);
+          if (own.size === 0 && listeners.get(owner) === own) listeners.delete(owner);
+        });
       },
     },
   };

@@ -227,12 +227,8 @@ function builder({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
     const tokens = tokensOf(prompt);
     if (tokens < Math.max(leastTokens(model), refused.get(key) ?? 0)) return undefined;
     try {
-      const { keptMs = ttlMs, ...made } = await withDeadline(
-        clock,
-        patienceMs,
-        both => vendor.create(prompt, ttlMs / 1_000, both),
-        signal,
-      );
+      const create = (both: AbortSignal) => vendor.create(prompt, ttlMs / 1_000, both);
+      const { keptMs = ttlMs, ...made } = await withDeadline(clock, patienceMs, create, signal);
       const created = clock.storeTime();
       const facts = { ...beginningOf(prompt), files: filesOf(prompt), created, expires: created + keptMs };
       await records.keep({ provider, model, thread, ...made, ...facts });

@@ -305,12 +305,8 @@ export function createReadiness(
 
   async function look(): Promise<string | undefined> {
     try {
-      const isThere = await withTimeout(
-        clock,
-        storeMs,
-        lookAtStore().then(() => true),
-      );
-      return isThere ? undefined : 'The store does not answer.';
+      const looking = lookAtStore().then(() => true);
+      return (await withTimeout(clock, storeMs, looking)) ? undefined : 'The store does not answer.';
     } catch (error) {
       return isAppError(error) ? error.message : 'The store failed.';
     }
