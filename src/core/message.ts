@@ -66,11 +66,17 @@ export function textOf(message: Message): string {
   return [text, ...(said ?? []), ...(message.results?.map(result => result.text) ?? [])].join('');
 }
 
+/** With another text; what its vendor signed was the one that it had. */
+export function withText<Item extends { text?: string; vendor?: VendorFacts }>(item: Item, text: string): Item {
+  const unsigned = Object.entries(item.vendor ?? {}).filter(([, facts]) => Object.keys(facts).length === 0);
+  return text === item.text ? item : { ...item, text, ...(item.vendor && { vendor: Object.fromEntries(unsigned) }) };
+}
+
 /** The message with another text in the place of each of its own; names and ids stay. */
 export async function mapMessage(message: Message, text: (text: string) => Promise<string>): Promise<Message> {
   const { parts, said, results } = message;
   const mapped = async <Item extends { type: string; text?: string }>(item: Item): Promise<Item> =>
-    item.text === undefined ? item : { ...item, text: await text(item.text) };
+    item.text === undefined ? item : withText(item, await text(item.text));
   return {
     ...message,
     parts: await Promise.all(parts.map(part => mapped(part))),

@@ -4,7 +4,7 @@ import { createMaskedStream, maskAnswer } from '../calls/ask/redaction.ts';
 import type { CallServices } from '../calls/ask/services.ts';
 import { titleOf } from '../calls/ask/with-thread.ts';
 import type { RequestId } from '../core/ids.ts';
-import { type Message, mapMessage, type Part, type SaidPart, textOf } from '../core/message.ts';
+import { type Message, mapMessage, type Part, type SaidPart, textOf, withText } from '../core/message.ts';
 import type { Candidates, ModelInfo } from '../core/model.ts';
 import type { StoredTurn, Thread } from '../core/thread.ts';
 import { estimateTokens } from '../core/tokens.ts';
@@ -124,7 +124,7 @@ async function askMasked(
   if (!answer.said) return shown;
   // The program runs the calls, with what the model wrote.
   const said = answer.said.map(async (part): Promise<SaidPart> => {
-    return part.type === 'text' ? { ...part, text: (await mask(part.text, scope, 'model')).text } : part;
+    return part.type === 'call' ? part : withText(part, (await mask(part.text, scope, 'model')).text);
   });
   return { ...shown, said: await Promise.all(said) };
 }

@@ -282,17 +282,17 @@ async function askVendor(run: CallContext, candidate: Candidate): Promise<Attemp
   try {
     const { call, warnings } = callOf(question, candidate, connection, parts.searches?.(model) ?? false);
     const languageModel = connection.languageModel(model);
+    const signer = signerOf(languageModel);
+    const { echoesThoughts = false } = connection;
     const input = {
       model: languageModel,
       provider: model.provider,
-      call: { ...call, prompt: repairHistory(call.prompt, signerOf(languageModel)) },
+      call: { ...call, prompt: repairHistory(call.prompt, signer, echoesThoughts && model.reasoning) },
       clocks,
       onText: question.onText,
       onProgress: question.onProgress,
       usesIn: connection.usesIn,
-      ...(question.tools && {
-        saying: createReplyAccumulator(signerOf(languageModel), connection.echoesThoughts ?? false),
-      }),
+      ...(question.tools && { saying: createReplyAccumulator(signer, echoesThoughts) }),
     };
     const logOutcome = logRequest(run, candidate, call);
     const outcome = await attempt(input);

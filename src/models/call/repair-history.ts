@@ -194,10 +194,10 @@ const goOn = 'Go on.';
  * A history that every vendor takes, whatever happened to it: nothing blank, users and assistants in turns, each call
  * with its one result right after it, reasoning only where the vendor that is asked signed it itself (as
  * `signer`, the name under which its package keeps such things). A sound history comes back as it is, and a prefix of a
- * history is mended to a prefix, but for its end.
+ * history is mended to a prefix, but for its end. `echo`: the vendor refuses calls without the thoughts that led to them.
  */
-export function repairHistory(prompt: LanguageModelV4Prompt, signer: string): LanguageModelV4Prompt {
-  const readable = prompt.map(message => withoutUnreadable(message, signer));
+export function repairHistory(prompt: LanguageModelV4Prompt, signer: string, echo = false): LanguageModelV4Prompt {
+  const readable = prompt.map(message => withoutUnreadable(message, signer, echo));
   const joined: LanguageModelV4Message[] = [];
   for (const message of pairToolCalls(readable, signer)) {
     if (message.role === 'assistant' && !joined.some(({ role }) => role === 'user' || role === 'tool')) {
@@ -215,8 +215,11 @@ export const signerOf = ({ provider }: { provider: string }): string => provider
 
 const saying = (text: string): LanguageModelV4Message => ({ role: 'user', content: [{ type: 'text', text }] });
 
+/** Stands before calls of another model, or of a program that keeps no thoughts. */
+const unknownThought: AssistantPart = { type: 'reasoning', text: '(not kept)' };
+
 /** Blank texts are refused, and so is what another vendor signed. */
-function withoutUnreadable(message: LanguageModelV4Message, signer: string): LanguageModelV4Message {
+function withoutUnreadable(message: LanguageModelV4Message, signer: string, echo: boolean): LanguageModelV4Message {
   switch (message.role) {
     case 'system':
     case 'tool':
@@ -227,6 +230,8 @@ function withoutUnreadable(message: LanguageModelV4Message, signer: string): Lan
     }
     case 'assistant': {
       const content = message.content.flatMap(part => readablePart(part, signer));
+      const calls = content.some(({ type }) => type === 'tool-call');
+      if (echo && calls && !content.some(({ type }) => type === 'reasoning')) content.unshift(unknownThought);
       return same(content, message.content) ? message : { ...message, content };
     }
   }

@@ -5,11 +5,12 @@ import type {
   LanguageModelV4Content,
   LanguageModelV4GenerateResult,
   LanguageModelV4Prompt,
+  LanguageModelV4Reasoning,
   LanguageModelV4StreamPart,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { isRecord, type JsonObject, jsonOf } from '../../core/json.ts';
-import type { Message, Part, SaidPart, ToolResult } from '../../core/message.ts';
+import { isRecord, type JsonObject, jsonOf, recordIn } from '../../core/json.ts';
+import type { Message, Part, SaidPart, ToolResult, VendorFacts } from '../../core/message.ts';
 import type { ModelAnswer, ModelQuestion, ToolSpec } from '../ask-model.ts';
 
 /** A question of a program that speaks to models by the AI SDK. */
@@ -66,8 +67,13 @@ const streamOf = (ask: (onText: (delta: string) => void) => Promise<ServedAnswer
         const answer = await ask(onText);
         const { content, usage, finishReason, providerMetadata } = resultOf(answer, []);
         if (!begun && answer.text !== '') onText(answer.text);
-        if (begun) controller.enqueue({ type: 'text-end', id });
-        for (const part of content) if (part.type === 'tool-call') controller.enqueue(part);
+        const text = content.find(part => part.type === 'text');
+        if (begun) controller.enqueue({ type: 'text-end', id, providerMetadata: text?.providerMetadata });
+        for (const [at, part] of content.entries()) {
+          if (part.type === 'tool-call') controller.enqueue(part);
+          else if (part.type === 'reasoning')
+            for (const piece of thoughtParts(part, `thought ${at}`)) controller.enqueue(piece);
+        }
         controller.enqueue({ type: 'finish', usage, finishReason, providerMetadata });
       } catch (error) {
         controller.enqueue({ type: 'error', error });
@@ -75,6 +81,15 @@ const streamOf = (ask: (onText: (delta: string) => void) => Promise<ServedAnswer
       controller.close();
     },
   });
+
+const thoughtParts = (
+  { text, providerMetadata }: LanguageModelV4Reasoning,
+  id: string,
+): LanguageModelV4StreamPart[] => [
+  { type: 'reasoning-start', id },
+  { type: 'reasoning-delta', id, delta: text },
+  { type: 'reasoning-end', id, providerMetadata },
+];
 
 function questionOf(options: LanguageModelV4CallOptions): { question: ServedQuestion; warnings: SharedV4Warning[] } {
   const { prompt, tools = [], toolChoice, maxOutputTokens, temperature, topP, abortSignal } = options;
@@ -105,7 +120,7 @@ const messagesOf = (prompt: LanguageModelV4Prompt): Message[] =>
     const { role } = message;
     if (role === 'system') return { role, section: 'preamble', parts: [{ type: 'text', text: message.content }] };
     if (role === 'user') return { role, section: 'turn', parts: message.content.flatMap(partOf) };
-    if (role === 'assistant') return { role, section: 'turn', parts: [], said: message.content.flatMap(saidOf) };
+    if (role === 'assistant') return { role, section: 'turn', parts: [], said: saidIn(message.content) };
     return { role: 'user', section: 'turn', parts: [], results: message.content.flatMap(toolResultOf) };
   });
 
@@ -123,8 +138,21 @@ function partOf(part: ContentOf<'user'>): Part[] {
   return [{ type: 'image', mediaType, data: typeof bytes === 'string' ? Buffer.from(bytes, 'base64') : bytes }];
 }
 
+/** An answer as its vendor gave it: a stream tells thoughts and calls behind the text. */
+const saidIn = (content: ContentOf<'assistant'>[]): SaidPart[] =>
+  content
+    .map((part, index) => {
+      const { at = index, vendor } = recordIn(part.providerOptions?.polylogue);
+      return { at: Number(at), said: saidOf(part).map(said => ({ ...said, ...(isFacts(vendor) && { vendor }) })) };
+    })
+    .sort((a, b) => a.at - b.at)
+    .flatMap(({ said }) => said);
+
+const isFacts = (value: unknown): value is VendorFacts => isRecord(value) && Object.values(value).every(isRecord);
+
 function saidOf(part: ContentOf<'assistant'>): SaidPart[] {
   if (part.type === 'text') return [{ type: 'text', text: part.text }];
+  if (part.type === 'reasoning') return [{ type: 'thought', text: part.text }];
   if (part.type !== 'tool-call') return [];
   return [{ type: 'call', id: part.toolCallId, name: part.toolName, args: jsonObject(part.input) }];
 }
@@ -150,12 +178,15 @@ const finishes = {
 function resultOf(answer: ServedAnswer, warnings: SharedV4Warning[]): LanguageModelV4GenerateResult {
   const { usage, finish, candidate, costUsd, continuationId } = answer;
   const { said = [{ type: 'text' as const, text: answer.text }] } = answer;
-  const content = said.flatMap((part): LanguageModelV4Content[] => {
-    if (part.type === 'text') return part.text === '' ? [] : [{ type: 'text', text: part.text }];
-    if (part.type === 'thought') return [];
-    return [
-      { type: 'tool-call', toolCallId: part.id, toolName: part.name, input: part.broken ?? JSON.stringify(part.args) },
-    ];
+  const content = said.flatMap((part, at): LanguageModelV4Content[] => {
+    const { type, vendor } = part;
+    const providerMetadata = { polylogue: { at, ...(vendor && { vendor }) } };
+    if (type === 'call') {
+      const { id: toolCallId, name: toolName, broken, args } = part;
+      return [{ type: 'tool-call', toolCallId, toolName, input: broken ?? JSON.stringify(args), providerMetadata }];
+    }
+    if (type === 'thought') return [{ type: 'reasoning', text: part.text, providerMetadata }];
+    return part.text === '' ? [] : [{ type, text: part.text, providerMetadata }];
   });
   const { input, output, reasoning, cacheRead, cacheWrite } = usage;
   const facts: JSONObject = {
