@@ -367,7 +367,7 @@ export async function tryProvider(
   try {
     const { listed, remark } = await models.ping(id, AbortSignal.any([signal, silent.signal]));
     const found =
-      listed === undefined ? 'ready; it has no list of models to ask for' : `answered with ${listed} models`;
+      typeof listed === 'number' ? `answered with ${listed} models` : 'ready; it has no list of models to ask for';
     return `${found}, after ${Math.round(clock.monotonic() - startedAt)} ms${remark === undefined ? '' : `; ${remark}`}`;
   } catch (error) {
     if (!isAppError(error)) throw error;

@@ -179,7 +179,7 @@ export interface Connection {
   /** What is worth a word about its address, for a diagnosis; may ask there. Absent or undefined: nothing. */
   remark?(signal: AbortSignal): Promise<string | undefined>;
   /** The vendor's live list. Absent where there is none. */
-  list?(signal: AbortSignal): Promise<LiveModel[]>;
+  list?(signal: AbortSignal): Promise<LiveModel[] | undefined>;
   /** What the vendor counts as the input tokens of a call, which it does not answer. Absent where it counts for nobody. */
   countTokens?(model: ModelInfo, call: LanguageModelV4CallOptions): Promise<number>;
   /** What is left to be spent there. Absent where the vendor does not tell. Throws an `AppError`. */

@@ -332,7 +332,7 @@ export function providerSuite(provider: ProviderCase): void {
           await vendor.close();
           vendor = await provider.start({ models: [{ id: provider.model.id }, { id: 'other:tag', window: 50_000 }] });
           const list = await (await connected()).list!(new AbortController().signal);
-          expect(list.map(({ id }) => id)).toEqual([provider.model.id, 'other:tag']);
+          expect(list!.map(({ id }) => id)).toEqual([provider.model.id, 'other:tag']);
           expect(vendor.violations).toEqual([]);
         });
       }

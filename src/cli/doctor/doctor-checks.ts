@@ -100,18 +100,22 @@ async function checkProviders(service: Models): Promise<Finding[]> {
   return names === '' ? found : [...found, { state: 'note', what: 'not configured', text: names }];
 }
 
-/** How servers answer that serve models and do not list them. */
-const withoutList = new Set([404, 405, 501]);
-
 async function ping(service: Models, { id, title, env, models }: Provider): Promise<Finding> {
   const what = title;
   const signal = AbortSignal.timeout(patienceMs);
   try {
     const { listed, remark } = await orAbort(service.ping(id, signal), signal);
     const ready = listed === undefined ? 'ready (has no model list)' : `reachable, ${listed} models listed`;
-    const answer = remark === undefined ? ready : `${ready}; ${remark}`;
+    // Many compatible servers answer questions and have no list of models.
+    const isUnlisted = listed === 'none';
+    const answer = [isUnlisted ? 'it answers, but has no list of models' : ready, remark].filter(Boolean).join('; ');
+    const usable = `${models.length} ${isUnlisted ? 'known here' : 'usable'}`;
     const left = await balance(service, id, signal);
-    if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${models.length} usable${left}` };
+    if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${usable}${left}` };
+    if (isUnlisted) {
+      const next = 'Name its models in config.json, or a default in CUSTOM_MODEL_NAME.';
+      return { state: 'warn', what, text: `${answer}; ${usable}`, next };
+    }
     // Where no key was given nobody counts on it.
     if (env.length === 0) return { state: 'note', what, text: 'no model allowed by these settings' };
     return {
@@ -126,12 +130,6 @@ async function ping(service: Models, { id, title, env, models }: Provider): Prom
       return { state: 'fail', what, text, next: 'Check the network, HTTPS_PROXY, and the base URL if you set one.' };
     }
     if (!isAppError(error)) throw error;
-    // Many compatible servers answer questions and have no list of models.
-    if (withoutList.has(error.details.status ?? 0)) {
-      const text = `it answers, but has no list of models; ${models.length} known here`;
-      if (models.length > 0) return { state: 'ok', what, text };
-      return { state: 'warn', what, text, next: 'Name its models in config.json, or a default in CUSTOM_MODEL_NAME.' };
-    }
     return { state: 'fail', what, text: error.message, next: nextAfter(error.details.class, env) };
   }
 }

@@ -1,5 +1,5 @@
 import { orAbort } from '../../core/concurrency.ts';
-import { throwIfAborted } from '../../core/errors.ts';
+import { isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, LogExchange, Random, SharedState } from '../../core/ports.ts';
@@ -18,7 +18,7 @@ import {
   type ModelSources,
   type SourceOptions,
 } from '../catalogue/model-sources.ts';
-import type { Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { upstreamOf } from '../resilience/breaker.ts';
 import { createResilience, type Resilience } from '../resilience/policy.ts';
 import { explainRoute } from '../routing/explain.ts';
@@ -187,13 +187,13 @@ export function createModelService(options: ModelServiceOptions) {
       return { ...resolution, candidates: [bounded(first), ...others.map(bounded)], searches: searches(first.model) };
     },
     /**
-     * Asks a provider for its list of models: `listed` is how many it has, undefined when it has no list; `remark` is what is
-     * worth a word about its address. Throws an `AppError`, or the signal's reason.
+     * Asks a provider for its list of models: `listed` is how many it has, `none` where it answers without a list, undefined where
+     * there is nothing to ask; `remark` is what is worth a word about its address. Throws an `AppError`, or the signal's reason.
      */
     async ping(providerId: string, signal: AbortSignal) {
       const { list, remark } = await connection(providerId);
-      const listed = (await list?.(signal))?.length;
-      if (listed !== undefined) await resilience.keyWorks(providerId);
+      const listed = list && (await listedBy(list(signal)));
+      if (typeof listed === 'number') await resilience.keyWorks(providerId);
       return { listed, remark: await remark?.(signal) };
     },
     /** What the account at a provider has left; undefined where the vendor does not tell. Throws like `ping`. */
@@ -219,6 +219,18 @@ export function createModelService(options: ModelServiceOptions) {
     },
     ...survey(options.policy, providers, sources),
   };
+}
+
+/** How servers answer that serve models and do not list them. */
+const withoutList = new Set([404, 405, 501]);
+
+async function listedBy(list: Promise<LiveModel[] | undefined>): Promise<number | 'none'> {
+  try {
+    return (await list)?.length ?? 'none';
+  } catch (error) {
+    if (isAppError(error) && withoutList.has(error.details.status ?? 0)) return 'none';
+    throw error;
+  }
 }
 
 async function warm({ rosterAlone }: ModelSources, policy: RoutingPolicy, connection: Connections): Promise<void> {

@@ -107,11 +107,11 @@ async function ask(parts: ListingParts, definition: ProviderDefinition, state: S
   try {
     const { list } = await connection(definition.id);
     const signal = AbortSignal.timeout(patienceMs);
-    const models = list ? await orAbort(list(signal), signal) : [];
+    const models = list && (await orAbort(list(signal), signal));
     const at = clock.storeTime();
-    state.listing = { models: models.slice(0, maxModels).flatMap(sound), at, complete: list !== undefined };
+    state.listing = { models: (models ?? []).slice(0, maxModels).flatMap(sound), at, complete: models !== undefined };
     state.triedAt = at;
-    if (list && !definition.listDecides) await keep(parts, definition, state.listing);
+    if (models && !definition.listDecides) await keep(parts, definition, state.listing);
   } catch (error) {
     const failure = isAppError(error) ? error.message : String(error);
     emit({

@@ -1,3 +1,4 @@
+import { isAppError } from '../../core/errors.ts';
 import { isRecord, parsedJson, recordsIn } from '../../core/json.ts';
 import type { LiveModel } from '../../models/provider.ts';
 import { toModelError } from '../../models/resilience/errors.ts';
@@ -30,7 +31,7 @@ export async function liveList(source: LiveListSource, signal: AbortSignal): Pro
   return [...models.values()];
 }
 
-/** One page of a listing, whatever its form: the object that `GET {baseUrl}/models` answers. Throws like `liveList`. */
+/** One page of a listing, whatever its form: the object that `GET {baseUrl}/models` answers, or a bare list as its `data`. Throws like `liveList`. */
 export async function listPage(
   { provider, baseUrl, headers, fetch = vendorFetch }: LiveListSource,
   query: string,
@@ -40,6 +41,7 @@ export async function listPage(
     const response = await fetch(`${baseUrl}/models${query}`, { headers: { ...headers }, signal });
     const text = await response.text();
     const body = parsedJson(text);
+    if (response.ok && Array.isArray(body)) return { data: body };
     if (response.ok && isRecord(body)) return body;
     throw Object.assign(new Error('no list of models'), { statusCode: response.status, responseBody: text });
   } catch (error) {
@@ -65,11 +67,15 @@ function modelOf(row: Record<string, unknown>): LiveModel[] {
 
 /**
  * The models of a server of one's own. vLLM and most others tell the window in the listing itself; LM Studio tells it in a
- * listing beside the dialect's, which is asked for only where the first says nothing. Throws like `liveList`.
+ * listing beside the dialect's, which is asked for only where the first says nothing. Undefined: it answered, and with no list.
+ * Throws like `liveList`.
  */
-export async function serverList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
-  const models = await liveList(source, signal);
-  if (models.length === 0 || models.some(({ window }) => window !== undefined)) return models;
+export async function serverList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[] | undefined> {
+  const models = await liveList(source, signal).catch(error => {
+    if (isAppError(error) && String(error.details.status).startsWith('2')) return undefined;
+    throw error;
+  });
+  if (!models || models.length === 0 || models.some(({ window }) => window !== undefined)) return models;
   const listed = await lmStudioModels(source, signal);
   return models.flatMap(model => {
     const more = listed.get(model.id);

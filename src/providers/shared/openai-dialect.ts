@@ -10,7 +10,7 @@ import {
   type ProviderDocs,
 } from '../../models/provider.ts';
 import { addressRemark, versionedFetch } from './http.ts';
-import { liveList } from './list-models.ts';
+import { liveList, type serverList } from './list-models.ts';
 import { answerFetch } from './non-streaming.ts';
 import { adjustedModel } from './stream-transforms.ts';
 
@@ -104,7 +104,7 @@ export interface ChatServer {
   /** Sent with every request. */
   headers?: Readonly<Record<string, string>>;
   /** Absent: `GET {baseUrl}/models` in OpenAI's form. */
-  list?: typeof liveList;
+  list?: typeof serverList;
 }
 
 /** The name under which the package looks for options; one of plain letters, whatever the provider is called. */

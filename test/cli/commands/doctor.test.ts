@@ -163,6 +163,21 @@ describe('polylogue doctor', () => {
     });
   });
 
+  it.each([
+    ['a bare list', 200, [{ id: 'm1', max_model_len: 9000 }], 'ok', 'reachable, 1 models listed; 1 usable'],
+    ['nothing', 200, '', 'ok', 'it answers, but has no list of models; 1 known here'],
+    ['no content', 204, '', 'ok', 'it answers, but has no list of models; 1 known here'],
+    ['a page', 200, '<html>Hello</html>', 'ok', 'it answers, but has no list of models; 1 known here'],
+    ['no such path', 404, {}, 'ok', 'it answers, but has no list of models; 1 known here'],
+    ['a failure', 503, '', 'fail', 'custom answered 503'],
+  ])('takes a server that answers %s for its models as what it is', async (_, status, body, state, text) => {
+    const vendor = await startOpenAi();
+    vendor.byDefault({ fault: 'status', status, body, on: 'models' });
+    const { find } = await doctor({ CUSTOM_API_URL: vendor.url, CUSTOM_MODEL_NAME: 'm1', CUSTOM_API_KEY: 'test-key' });
+    await vendor.close();
+    expect(find('A custom endpoint')).toMatchObject({ state, text: expect.stringContaining(text) });
+  });
+
   it('says what to do without any key', async () => {
     const { code, find } = await doctor({});
     expect(code).toBe(1);

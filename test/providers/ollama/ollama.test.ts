@@ -150,7 +150,7 @@ describe('ollama', () => {
       // Only the names: what the models are was asked before.
       expect(vendor.requests.length).toBe(asked + 1);
       const wide = await ollama.connect({ host: vendor.url, numCtx: '65536', cloudModels: 'true' });
-      expect((await wide.list!(never())).map(({ id, window }) => [id, window])).toEqual([
+      expect((await wide.list!(never()))!.map(({ id, window }) => [id, window])).toEqual([
         ['llama3.2', 65_536],
         ['tiny:1b', 8_192],
         ['old:7b', 4_096],
