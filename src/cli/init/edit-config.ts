@@ -24,23 +24,22 @@ function setJson(text: string, path: readonly string[], value: Json, force: bool
   for (const [at, name] of path.entries()) {
     const { property, value: found } = memberOf(object, name) ?? {};
     const inner = path.slice(at + 1);
-    if (!property || !found) {
-      const nested = inner.reduceRight<Json>((within, key) => ({ [key]: within }), value);
-      return start + withMember(base, object, name, nested);
-    }
-    if (inner.length > 0) {
-      if (found.type !== 'object') throw uneditable(`"${name}" is not an object`);
-      object = found;
-    } else if (force && !isDeepStrictEqual(getNodeValue(found), value))
-      return start + splice(base, found, jsonText(value, base, indentAt(base, property.offset)));
+    const nested = inner.reduceRight<Json>((within, key) => ({ [key]: within }), value);
+    if (!property || !found) return start + withMember(base, object, name, nested);
+    const isLast = inner.length === 0;
+    // Hosts take what is null for absent.
+    if (isLast ? force && !isDeepStrictEqual(getNodeValue(found), value) : found.type === 'null')
+      return start + splice(base, found, jsonText(nested, base, indentAt(base, property.offset)));
+    if (!isLast && found.type !== 'object') throw uneditable(`"${name}" is not an object`);
+    object = found;
   }
   return text;
 }
 
-/** A byte order mark, and what follows it: an empty object where that is nothing. */
+/** A byte order mark, and what follows it: an empty object where that is nothing or null. */
 function contentOf(text: string): [start: string, content: string] {
   const [start, content] = withoutMark(text);
-  return [start, content.trim() === '' ? '{\n}\n' : content];
+  return [start, /^(null)?$/.test(content.trim()) ? '{\n}\n' : content];
 }
 
 /** The value at `key.name`, where there is one. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { editJson, readJson } from '../../../src/cli/init/edit-config.ts';
+import { editJson, readJson, withEntry } from '../../../src/cli/init/edit-config.ts';
+import { hosts } from '../../../src/cli/init/hosts.ts';
 
 const path = ['mcpServers', 'polylogue'] as const;
 const entry = { command: 'node', args: ['main.js'] };
@@ -64,6 +65,15 @@ describe('editing a JSON entry', () => {
   it('begins a file', () => {
     expect(JSON.parse(editJson('', path, entry))).toEqual({ mcpServers: { polylogue: entry } });
   });
+
+  it.each(['null', '{ "mcpServers": null }', '{\n  "mcpServers": { "polylogue": null }\n}\n'])(
+    'takes what is null in %j for absent',
+    text => {
+      expect(JSON.parse(editJson(text, path, entry))).toEqual({ mcpServers: { polylogue: entry } });
+      const hosted = withEntry(hosts.find(({ key }) => key === 'mcpServers')!, text, 'polylogue', entry, []);
+      expect(JSON.parse(hosted)).toEqual({ mcpServers: { polylogue: entry } });
+    },
+  );
 
   it('changes nothing where there is nothing to take out', () => {
     expect(editJson('{ "a": 1 }', path, undefined)).toBe('{ "a": 1 }');
