@@ -67,7 +67,7 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
       db.exec('COMMIT');
       return result;
     } catch (error) {
-      db.exec('ROLLBACK');
+      if (db.isTransaction) db.exec('ROLLBACK');
       throw error;
     }
   }

@@ -291,7 +291,8 @@ export class IndexStore {
       change();
       this.#db.exec('COMMIT');
     } catch (error) {
-      this.#db.exec('ROLLBACK');
+      // SQLite has ended it already where the disk failed.
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
       this.#version = undefined;
       throw error;
     }

@@ -87,7 +87,8 @@ function withTables(db: DatabaseSync): DatabaseSync {
     db.exec('COMMIT');
     return db;
   } catch (error) {
-    db.exec('ROLLBACK');
+    // SQLite has ended it already where the disk failed.
+    if (db.isTransaction) db.exec('ROLLBACK');
     throw error;
   }
 }

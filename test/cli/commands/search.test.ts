@@ -1,7 +1,8 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
-import { runProgram } from '../run-program.ts';
+import { main, runProgram } from '../run-program.ts';
 
 let project: TempProject;
 
@@ -86,6 +87,17 @@ describe('polylogue search', () => {
     const { out } = await run('search', 'trapDoor');
     expect(out).toContain('trapDoor = "\\u{1b}]0;owned');
     expect(out).not.toContain('\u001b');
+  });
+
+  it('says what the disk refused when the index cannot grow', () => {
+    // In units of 1,024 bytes; a write beyond it fails instead of ending the process.
+    const limited = ['-c', 'trap "" XFSZ; ulimit -f 40; exec "$@"', 'bash'];
+    const { stderr } = spawnSync('bash', [...limited, process.execPath, main, 'search', 'pelican', '--offline'], {
+      cwd: project.root,
+      env: { HOME: project.root, PROJECT_ROOT: project.root, POLYLOGUE_HOME: project.path('.limited') },
+      encoding: 'utf8',
+    });
+    expect(stderr).toContain('polylogue: The search index cannot be used: disk I/O error. (STORAGE)');
   });
 
   it('says so when it finds nothing, and refuses to look for nothing', async () => {
