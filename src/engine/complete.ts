@@ -4,7 +4,15 @@ import { createMaskedStream, maskAnswer } from '../calls/ask/redaction.ts';
 import type { CallServices } from '../calls/ask/services.ts';
 import { titleOf } from '../calls/ask/with-thread.ts';
 import type { RequestId } from '../core/ids.ts';
-import { type Message, mapMessage, type Part, type SaidPart, textOf, withText } from '../core/message.ts';
+import {
+  type Message,
+  mapMessage,
+  type Part,
+  type SaidPart,
+  type ToolResult,
+  textOf,
+  withText,
+} from '../core/message.ts';
 import type { Candidates, ModelInfo } from '../core/model.ts';
 import type { StoredTurn, Thread } from '../core/thread.ts';
 import { estimateTokens } from '../core/tokens.ts';
@@ -13,7 +21,7 @@ import type { ServedAnswer, ServedQuestion } from '../models/call/served-model.t
 import { windowClass } from '../threads/compaction.ts';
 import { blobsOf, renderTurns, type Selection, selectTurns } from '../threads/transcript.ts';
 import { type ObservingServices, observedCall } from './engine.ts';
-import { messagesOf, trimConversation } from './modes/agent/conversation-window.ts';
+import { type Conversation, messagesOf, trimConversation } from './modes/agent/conversation-window.ts';
 
 /** A question of a program of the AI SDK. */
 export interface CompleteRequest extends ServedQuestion {
@@ -44,9 +52,9 @@ export function complete(services: CompleteServices, request: CompleteRequest): 
   const about = { ...place, tool: tool.name, text: messages.slice(-1).map(textOf).join('') };
   return observedCall(services, about, async reqId => {
     if (reference === undefined) {
-      const masked = await maskedMessages(services, request, reqId);
-      const candidates = await candidatesFor(services, request, masked);
-      return askMasked(services, request, reqId, { reqId, candidates, messages: masked });
+      const messages = await maskedMessages(services, request, reqId);
+      const candidates = await candidatesFor(services, request, messages);
+      return askMasked(services, request, reqId, { reqId, candidates, messages });
     }
     if (reference === true) return inThread(services, request, reqId, threads.start(place, tool.name));
     const found = await threads.findHead(reference, place);
@@ -79,19 +87,12 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
   const exchange: Exchange = {};
   const pending = await openExchange(services, exchange, { thread, turn, sent: 0 }, {});
   request.onThread?.(thread.id);
-  const history = [...before, ...own.flatMap(({ messages }) => messages), ...after, ...question.messages.slice(0, -1)];
-  const messagesFor = (model: ModelInfo) => {
-    const task: Message = question.messages.at(-1) ?? { role: 'user', section: 'turn', parts: [] };
-    const whole = { preamble, mark: '', history, task, exchanges: [] };
-    const room = { answer: request.maxOutputTokens ?? usualOutput, truncLimit: 0 };
-    return messagesOf(trimConversation(whole, model, room).conversation, 0);
-  };
+  const messages = [...preamble, ...before, ...own.flatMap(group => group.messages), ...after, ...question.messages];
   try {
     const answer = await askMasked(services, request, thread.id, {
       reqId,
       candidates,
-      messages: messagesFor(candidates[0].model),
-      promptFor: async ({ model }) => ({ messages: messagesFor(model) }),
+      messages,
       payer: { owner, thread: thread.id },
       cacheKey: thread.id,
     });
@@ -108,18 +109,37 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
   }
 }
 
-/** Asks within the limits on cost. What models write is masked: at once where it streams. */
+/**
+ * Asks within the limits on cost, each model with what it holds of the messages. What models write is masked: at once where it
+ * streams.
+ */
 async function askMasked(
   { askModel, mask }: CompleteServices,
   { tools, toolChoice, maxOutputTokens = usualOutput, temperature, topP, program, signal, onText }: CompleteRequest,
   scope: string,
-  about: Pick<ModelQuestion, 'reqId' | 'candidates' | 'messages' | 'promptFor' | 'payer' | 'cacheKey'>,
+  about: Pick<ModelQuestion, 'reqId' | 'messages' | 'payer' | 'cacheKey'> & { candidates: Candidates },
 ): Promise<ModelAnswer> {
   const stream = onText && createMaskedStream(mask, scope, onText);
   const choice = { ...(tools.length > 0 && { tools }), ...(toolChoice && { toolChoice }) };
   const own = { maxOutputTokens, temperature, topP, program, signal, onText: stream?.push };
-  const answer = await askModel({ tool: tool.name, payer: { owner }, ...own, ...choice, ...about });
+  const whole = conversationOf(about.messages);
+  let left = 0;
+  const messagesFor = (model: ModelInfo) => {
+    // What fits is sent, unless it is Polylogue that keeps the conversation.
+    const rules = about.cacheKey === undefined ? { ...model, provider: 'any' } : model;
+    const room = { answer: maxOutputTokens, truncLimit: Number.POSITIVE_INFINITY };
+    const { conversation, entries } = trimConversation(whole, rules, room);
+    left = entries;
+    return messagesOf(conversation, room.truncLimit);
+  };
+  const answer = await askModel({
+    ...{ tool: tool.name, payer: { owner }, ...own, ...choice, ...about },
+    messages: messagesFor(about.candidates[0].model),
+    promptFor: async ({ model }) => ({ messages: messagesFor(model) }),
+  });
   await stream?.end();
+  if (left > 0)
+    answer.warnings.push(`The oldest messages were left out: all of them are too long for ${answer.model.id}.`);
   const shown = await maskAnswer(mask, scope, answer);
   if (!answer.said) return shown;
   // The program runs the calls, with what the model wrote.
@@ -127,6 +147,21 @@ async function askMasked(
     return part.type === 'call' ? part : withText(part, (await mask(part.text, scope, 'model')).text);
   });
   return { ...shown, said: await Promise.all(said) };
+}
+
+/** The newest message of the user's is the task, which stays; what came after it are rounds, as a loop of calls makes them. */
+function conversationOf(messages: readonly Message[]): Conversation {
+  const first = messages.findIndex(({ role }) => role !== 'system');
+  const rest = first < 0 ? [] : messages.slice(first);
+  const asked = rest.findLastIndex(({ role, results }) => role !== 'assistant' && !results);
+  const exchanges: { said: readonly SaidPart[]; results: ToolResult[] }[] = [];
+  for (const { said, parts, results } of rest.slice(asked + 1)) {
+    if (results) exchanges.at(-1)?.results.push(...results);
+    else exchanges.push({ said: said ?? parts.filter(part => part.type === 'text'), results: [] });
+  }
+  const task: Message = rest[asked] ?? { role: 'user', section: 'turn', parts: [] };
+  const preamble = messages.slice(0, messages.length - rest.length);
+  return { preamble, mark: '', history: rest.slice(0, Math.max(0, asked)), task, exchanges };
 }
 
 async function candidatesFor(

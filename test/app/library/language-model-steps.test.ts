@@ -5,6 +5,7 @@ import type { RecordedRequest } from '../../support/vendors/fake-vendor.ts';
 import { startAnthropic } from '../../support/vendors/start-anthropic.ts';
 import { startDeepSeek } from '../../support/vendors/start-deepseek.ts';
 import { startGoogle } from '../../support/vendors/start-google.ts';
+import { startGroq } from '../../support/vendors/start-groq.ts';
 import { startMoonshot } from '../../support/vendors/start-moonshot.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 import { libraryRig } from './library-rig.ts';
@@ -15,14 +16,18 @@ const starts = {
   anthropic: startAnthropic,
   deepseek: startDeepSeek,
   google: startGoogle,
+  groq: startGroq,
   moonshot: startMoonshot,
   openai: startOpenAi,
 };
 
-const weather = tool({
-  inputSchema: jsonSchema<object>({ type: 'object', properties: { city: { type: 'string' } } }),
-  execute: async () => ({ celsius: 20 }),
-});
+const weatherThat = (tells: () => unknown) =>
+  tool({
+    inputSchema: jsonSchema<object>({ type: 'object', properties: { city: { type: 'string' } } }),
+    execute: async () => tells(),
+  });
+
+const weather = weatherThat(() => ({ celsius: 20 }));
 
 const steps = { tools: { weather }, stopWhen: stepCountIs(3), maxRetries: 0 };
 
@@ -90,6 +95,48 @@ describe('what a model thought before it called a tool of a program', () => {
       expect(text).toBe('It is not.');
       expect(all[0]?.reasoningText).toMatch(/^Is it \[masked:.*\]\?$/);
       expect(JSON.stringify(all) + JSON.stringify(vendor.requests.at(-1)?.body)).not.toContain('a1B2');
+    } finally {
+      await vendor.close();
+    }
+  });
+});
+
+describe('what is too long for a model', () => {
+  const groq = 'openai/gpt-oss-120b';
+
+  it.each([
+    ['groq', 'thread', groq, 131_072],
+    ['groq', 'all that the program sends', groq, 131_072],
+    ['anthropic', 'all that the program sends', 'claude-haiku-4-5', 200_000],
+  ] as const)('loses its oldest turns, and rounds of one question (%s, %s)', async (provider, kept, id, window) => {
+    const vendor = await starts[provider]({ models: [{ id, window }] });
+    try {
+      const { languageModel } = await rig.open({ settings: vendorEnv({ [provider]: vendor.url }) });
+      const model = languageModel(`${provider}:${id}`, kept === 'thread' ? { thread: true } : {});
+      const words = (at: number) => `number ${at} ${'ago '.repeat(20_000)}`;
+      vendor.byDefault({ answer: 'Noted.' });
+      const history = Array.from({ length: 24 }, (_, at): ModelMessage => {
+        return at % 2 ? { role: 'assistant', content: 'Noted.' } : { role: 'user', content: words(at) };
+      });
+      const system = 'Be brief.';
+      const question: ModelMessage = { role: 'user', content: 'And now?' };
+      const { text, warnings } = await generateText({ model, system, messages: [...history, question], maxRetries: 0 });
+      expect([text, warnings?.length]).toEqual(['Noted.', 1]);
+      const sent = JSON.stringify(vendor.requests.at(-1)?.messages);
+      expect(sent).toMatch(/Be brief[\s\S]*number 22 [\s\S]*And now\?/);
+      expect(sent).not.toContain('number 0 ');
+      let round = 0;
+      vendor.byDefault({
+        calls: () => (round++ < 12 ? [{ name: 'weather', args: { city: `${round}` } }] : []),
+        answer: () => (round > 12 ? 'Done.' : ''),
+      });
+      const work = { tools: { weather: weatherThat(() => words(round)) }, stopWhen: stepCountIs(20), maxRetries: 0 };
+      const done = await generateText({ model, prompt: 'What is it to be?', ...work });
+      expect([done.text, done.steps.length]).toEqual(['Done.', 13]);
+      const last = JSON.stringify(vendor.requests.at(-1)?.messages);
+      expect(last).toMatch(/What is it to be\?[\s\S]*number 11 [\s\S]*number 12 /);
+      expect(last).not.toContain('number 1 ');
+      expect(vendor.violations).toEqual([]);
     } finally {
       await vendor.close();
     }
