@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isRecord } from '../core/json.ts';
 import type { EndpointSettings } from '../core/option.ts';
-import { isPlaceholder } from './layers.ts';
+import { isPlaceholder } from '../core/text.ts';
 
 /** What reading the entries takes. */
 export interface EndpointSources {

@@ -1,5 +1,6 @@
 import { isRecord } from '../core/json.ts';
 import type { OptionSpec } from '../core/option.ts';
+import { isPlaceholder } from '../core/text.ts';
 
 /** Where a value was set, the weakest place first. */
 export type Origin = 'config.json' | 'home .env' | 'project .env' | 'environment' | 'flag';
@@ -85,13 +86,4 @@ function setValue(raw: unknown, name: string, origin: Origin, warn: Warn): Found
   if (!isPlaceholder(text)) return text === '' ? undefined : { raw: text, name };
   warn(`Ignored ${name} (${origin}): it still contains a placeholder.`);
   return undefined;
-}
-
-/** What sample files have in place of a value (`your_openai_api_key_here`), and a reference that a host left as it was. */
-export function isPlaceholder(text: string): boolean {
-  if (text.length > 100) return false;
-  return (
-    /^<?your[-_ ].*[-_ ]here>?$/i.test(text) ||
-    /^\$(?:\{(?:env:)?[a-z_]\w*(?::-)?\}|[A-Z_]+_(?:KEY|TOKEN))$/i.test(text)
-  );
 }

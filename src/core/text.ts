@@ -185,3 +185,16 @@ export function decoded(text: string): string {
     return text;
   }
 }
+
+/**
+ * What sample files have in place of a value (`your_openai_api_key_here`, `sk-…`), and a reference that a host left as it was.
+ */
+export function isPlaceholder(value: string): boolean {
+  const text = value.trim();
+  if (text.length > 100) return false;
+  return (
+    /^<?your[-_ ].*here>?$/i.test(text) ||
+    /^[\w-]{0,12}(?:…|\.{3})$/.test(text) ||
+    /^\$(?:\{(?:env:)?[a-z_]\w*(?::-)?\}|[A-Z_]+_(?:KEY|TOKEN))$/i.test(text)
+  );
+}

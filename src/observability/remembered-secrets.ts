@@ -108,16 +108,22 @@ function condense(text: string): { condensed: string; placeOf(at: number): numbe
   return { condensed: parts.join(''), placeOf };
 }
 
-/** A secret in the forms that programs give it, condensed. */
-function formsOf(value: string): string[] {
+/** A secret as base64, by the place in which it stands among other bytes. */
+export function base64Forms(value: string): string[] {
   const bytes = Buffer.from(value);
-  const base64 = [0, 1, 2].map(before => {
+  return [0, 1, 2].map(before => {
     // The first and the last characters depend on what stands around the secret.
     const code = Buffer.concat([Buffer.alloc(before), bytes])
       .toString('base64')
       .replace(/=+$/, '');
     return code.slice(Math.ceil((before * 8) / 6), (before + bytes.length) % 3 === 0 ? undefined : -1);
   });
+}
+
+/** A secret in the forms that programs give it, condensed. */
+function formsOf(value: string): string[] {
+  const bytes = Buffer.from(value);
+  const base64 = base64Forms(value);
   const half = Math.ceil(value.length / 2);
   const halves = value.length >= 2 * leastPart ? [value.slice(0, half), value.slice(half)] : [];
   // Where each character is a number, signs may be left out as escaped ones are.

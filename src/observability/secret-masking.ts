@@ -6,7 +6,7 @@ import { isUuid } from '../core/ids.ts';
 import { isRecord } from '../core/json.ts';
 import type { Mask, Masked, MaskedPlace, Random } from '../core/ports.ts';
 import { findKeyLines, findPrivateKeys } from './private-keys.ts';
-import { createRememberedSecrets, placesOf } from './remembered-secrets.ts';
+import { base64Forms, createRememberedSecrets, placesOf } from './remembered-secrets.ts';
 import { assignmentFinders, findContexts } from './secret-contexts.ts';
 import { base64Runs, findTokens, joinSpans, type Span } from './secret-tokens.ts';
 
@@ -314,9 +314,14 @@ function characterOf([, percent, decimal, hex, name, unicode, slash]: RegExpExec
   return name === undefined ? (slash ?? '') : (named.get(name) ?? '');
 }
 
-/** Looks for the keys themselves, and for how they stand in an address or within JSON. */
+/** Looks for the keys themselves, and for how they stand in an address, within JSON, in base64 and as bytes. */
 function keyFinder(keys: readonly string[]): Finder {
-  const forms = keys.flatMap(key => [key, encodeURIComponent(key.toWellFormed()), JSON.stringify(key).slice(1, -1)]);
+  const forms = keys.flatMap(key => {
+    const [hex, base64] = [Buffer.from(key).toString('hex'), base64Forms(key)];
+    const inUrls = base64.map(form => form.replaceAll('+', '-').replaceAll('/', '_'));
+    const escaped = [encodeURIComponent(key.toWellFormed()), JSON.stringify(key).slice(1, -1)];
+    return [key, ...escaped, ...base64, ...inUrls, hex, hex.toUpperCase()];
+  });
   const needles = [...new Set(forms)];
   return text =>
     needles.flatMap(needle =>

@@ -14,6 +14,8 @@ export interface ThreadScope {
 
 const maxIdLength = 36;
 
+const minuteMs = 60_000;
+
 /** Forks of forks are followed this far back. */
 const maxAncestors = 20;
 
@@ -21,8 +23,12 @@ const maxAncestors = 20;
 export async function idFor(store: Store, reference: string, place: ThreadScope, now: number): Promise<ThreadId> {
   if (isThreadId(reference)) return reference;
   if (reference === 'last') {
-    const [head] = await store.list({ ...place, limit: 1, now });
-    if (head) return head.id;
+    // One that was used while the clock was ahead is newer than no other. Clocks of machines differ a little.
+    const newest = { ...place, limit: 1, now };
+    const [head] = await store.list({ ...newest, before: now + minuteMs });
+    const [ahead] = head ? [] : await store.list(newest);
+    const found = head ?? ahead;
+    if (found) return found.id;
     throw new AppError('input', '"last" matches nothing: this project has no threads yet.', {
       code: 'THREAD_NOT_FOUND',
       class: 'validation',

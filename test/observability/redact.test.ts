@@ -251,6 +251,15 @@ describe("the operator's own keys", () => {
     }
   });
 
+  it.each([0, 1, 2, 3, 4])('are masked in base64 and as bytes, behind %s others', before => {
+    const bytes = Buffer.concat([Buffer.from('~'.repeat(before)), Buffer.from(`${own}?`)]);
+    const forms = ['base64', 'base64url', 'hex'] as const;
+    for (const text of [...forms.map(form => bytes.toString(form)), bytes.toString('hex').toUpperCase()])
+      expect(ownMask.maskSync(`It is ${text}.`, 't').text, text).toMatch(
+        /^It is .{0,12}\[masked:own_key:.{8}\].{0,4}\.$/,
+      );
+  });
+
   it('do not mask ordinary words that someone gave as a key', () => {
     const text = 'lm-studio runs, a key is not needed, x1';
     expect(ownMask.maskSync(text, 't').text).toBe(text);

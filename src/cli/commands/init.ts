@@ -155,11 +155,15 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
   const { config, env, flags, launch, out, environment: machine } = context;
   const environment = serverEnvironment({ config, env, copied: listFlag(flags, 'env'), refers: host.refers });
   const { values, references, args } = environment;
-  const started = [launch.program, ...(isOn(flags, 'bridge') ? ['connect'] : []), ...args];
+  // npm clears what it keeps for npx, and keeps it at one version.
+  const [command, ...program] = /[\\/]_npx[\\/]/.test(launch.program)
+    ? ['npx', '-y', 'polylogue']
+    : [launch.node, launch.program];
+  const started = [...program, ...(isOn(flags, 'bridge') ? ['connect'] : []), ...args];
   // The server keeps within the limit that the entry gives a call, unless the operator said otherwise.
   const patience = host.patienceSeconds && { CALL_PATIENCE_SECONDS: String(host.patienceSeconds) };
   const all = { ...patience, ...values };
-  const entry = host.entry({ command: launch.node, args: started, values: all, references });
+  const entry = host.entry({ command, args: started, values: all, references });
   const text = withEntry(host, file.text ?? '', name, entry, Object.keys(values));
   const dry = isOn(flags, 'dry-run');
   const unchanged = text === file.text;

@@ -1,10 +1,7 @@
 import { AppError, asError, configError, isAppError } from '../../core/errors.ts';
-import { didYouMean } from '../../core/text.ts';
+import { didYouMean, isPlaceholder } from '../../core/text.ts';
 import type { ConnectContext, Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { withoutKeys } from '../resilience/errors.ts';
-
-/** Whether a value is what example files put where a key belongs: `your_openai_api_key_here` and the like. */
-export const isPlaceholder = (value: string): boolean => /^<?your[\s_-].*here>?$/i.test(value.trim());
 
 /** A provider with its usable settings and what follows from them. Settings are read once, so this is computed once. */
 export interface ConfiguredProvider {
@@ -64,6 +61,7 @@ export function createConnections(
     const own = Object.hasOwn(settingsById, providerId) ? settingsById[providerId] : undefined;
     const settings = usableSettings(own ?? {});
     if (!definition.configured(settings)) throw unconfigured(definition, settings);
+    checkKeys(definition, settings);
     const connecting = connect(definition, settings, context);
     open.set(providerId, connecting);
     connecting.catch(() => open.delete(providerId));
@@ -100,6 +98,16 @@ async function connect(
       cause: error,
     });
   }
+}
+
+/** Headers carry no other characters. */
+function checkKeys({ options, title, id }: ProviderDefinition, settings: ProviderSettings): void {
+  const odd = Object.keys(options).find(name => options[name]?.secret && /[^ -ÿ]/.test(settings[name] ?? ''));
+  if (odd === undefined) return;
+  throw configError(
+    `${options[odd]?.env[0] ?? odd} holds a character that no key of ${title} has, such as a curly quote.`,
+    { provider: id, next: 'Copy the key once more from the vendor, without quotes, and restart.' },
+  );
 }
 
 function unconfigured(definition: ProviderDefinition, settings: ProviderSettings): AppError {

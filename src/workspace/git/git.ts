@@ -48,8 +48,10 @@ export function createGitHistory(options: GitOptions) {
     /** A commit's message and patches, without those of secret files. */
     async show({ ref, ...request }: HistoryRequest & { ref: string }): Promise<string> {
       const args = ['show', ...plain, header, '--find-renames', '-m', '--first-parent', '--patch'];
-      const [place, { stdout, complete }] = await run(request, [...args, checkRef(ref), '--']);
-      const [, around] = await run(request, [...args, allLines, checkRef(ref), '--']);
+      // A blob or a tree would be shown as it is, whatever file it is of.
+      const commit = `${checkRef(ref)}^{commit}`;
+      const [place, { stdout, complete }] = await run(request, [...args, commit, '--']);
+      const [, around] = await run(request, [...args, allLines, commit, '--']);
       const wholes = splitPatches(around.stdout, around.complete);
       const at = stdout.search(/^diff --git /m);
       const message = at === -1 ? stdout : stdout.slice(0, at);

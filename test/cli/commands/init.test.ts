@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { cp, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -20,6 +20,19 @@ const secret = 'sk-not-to-be-written-unasked';
 
 const run = (args: string[], env: Record<string, string> = {}) =>
   runProgram(['init', ...args], { cwd: home, env: { OPENAI_API_KEY: secret, ...env } });
+
+it('names npx where npx runs it, whose files npm clears', async () => {
+  const folder = join(home, '.npm/_npx/a27a/node_modules/polylogue/dist');
+  await cp(dirname(main), folder, { recursive: true });
+  const child = spawn(process.execPath, [join(folder, 'main.js'), 'init', '--client', 'cursor'], {
+    env: { HOME: home },
+    cwd: home,
+    stdio: 'ignore',
+  });
+  expect(await once(child, 'exit')).toEqual([0, null]);
+  const { mcpServers } = JSON.parse(await readFile(join(home, '.cursor/mcp.json'), 'utf8'));
+  expect(mcpServers.polylogue).toMatchObject({ command: 'npx', args: ['-y', 'polylogue'] });
+});
 
 interface HostFacts {
   client: string;

@@ -1,10 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  createConnections,
-  isPlaceholder,
-  keyNames,
-  usableSettings,
-} from '../../../src/models/catalogue/connections.ts';
+import { isPlaceholder } from '../../../src/core/text.ts';
+import { createConnections, keyNames, usableSettings } from '../../../src/models/catalogue/connections.ts';
 import { type Connection, defineProvider } from '../../../src/models/provider.ts';
 import { custom } from '../../../src/providers/custom.ts';
 import { openai } from '../../../src/providers/openai.ts';
@@ -97,6 +93,18 @@ describe('connections', () => {
     }
   });
 
+  it.each(['“sk-live-1234”', 'sk-live\u2014', 'sk\nlive'])(
+    'refuses the key %j, which no header carries, by its variable',
+    async apiKey => {
+      const error = await createConnections([openai], { openai: { apiKey } })('openai').catch(thrown => thrown);
+      expect(error).toMatchObject({
+        kind: 'config',
+        message: expect.stringContaining('OPENAI_API_KEY holds a character'),
+      });
+      expect(error.message + error.details.next).not.toContain('live');
+    },
+  );
+
   it('knows the variable of each key', () => {
     expect(keyNames([openai, custom])('openai')).toBe('OPENAI_API_KEY');
     expect(keyNames([openai])('nobody')).toBeUndefined();
@@ -104,7 +112,7 @@ describe('connections', () => {
 });
 
 describe('placeholders', () => {
-  it.each(['your_openai_api_key_here', 'your-key-here', 'YOUR KEY HERE', '<your_key_here>'])(
+  it.each(['your_openai_api_key_here', 'your-key-here', 'YOUR KEY HERE', '<your_key_here>', 'sk-…', 'AIza...', '…'])(
     '%s counts as unset',
     value => {
       expect(isPlaceholder(value)).toBe(true);
@@ -112,7 +120,7 @@ describe('placeholders', () => {
     },
   );
 
-  it.each(['sk-live', 'yours', 'here', 'my_key_here'])('%s does not', value => {
+  it.each(['sk-live', 'yours', 'here', 'my_key_here', 'Answer briefly…', 'sk-a.b'])('%s does not', value => {
     expect(isPlaceholder(value)).toBe(false);
   });
 

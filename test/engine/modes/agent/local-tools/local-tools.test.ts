@@ -167,6 +167,8 @@ describe('hands that look', () => {
     expect(show.text).toContain('.env: left out');
     const usual = await createLocalTools(partsOf({ commands: undefined }));
     expect((await use('run_command', { argv: ['git', 'show', 'HEAD'] }, usual)).text).toBe(show.text);
+    for (const id of [git('rev-parse', 'HEAD:.env').trim(), git('rev-parse', 'HEAD^{tree}').trim()])
+      await expect(use('git_show', { ref: id })).rejects.toMatchObject({ kind: 'input' });
     const filler = 'OTHER=word\n'.repeat(30);
     await project.write('.env', `TOKEN=abc123\n${filler}`);
     git('commit', '-qm', 'Longer.', '.env');
