@@ -8,7 +8,7 @@ const parts = {
   power: 'a power loss after every write of a store; --rounds: steps of the store (default: 120)',
   damage: 'files of a store damaged at random; --rounds: files (default: 600)',
   floods: '100 clients of a daemon with a small heap, while others flood it; --rounds: calls of each (default: 3)',
-  soak: 'mixed load on a daemon; --minutes: how long (default: 60)',
+  soak: 'mixed load on a daemon; --minutes: how long, of which 20 warm up (default: 80)',
 } as const;
 
 export type PartName = keyof typeof parts;
@@ -31,7 +31,7 @@ ${Object.entries(parts)
 Options:
   --rounds N   how much of each part (default: see the parts)
   --seed S     seed of all that is random (default: 1); the same seed makes the same cases
-  --minutes M  length of the soak (default: 60)
+  --minutes M  length of the soak, of which 20 warm up (default: 80)
   --help       show this help
 
 Examples:
@@ -57,7 +57,7 @@ export function readArguments(argv: readonly string[]): TortureArguments {
     parts: chosen.length > 0 ? chosen : usual,
     options: {
       seed: numberOf('seed', values.seed ?? '1', 0),
-      minutes: numberOf('minutes', values.minutes ?? '60', 1),
+      minutes: numberOf('minutes', values.minutes ?? '80', 1),
       ...(values.rounds !== undefined && { rounds: numberOf('rounds', values.rounds, 1) }),
     },
   };

@@ -13,11 +13,11 @@ describe('the command line of the torture', () => {
   it('runs all but the soak unless parts are named, each once', () => {
     expect(readArguments([])).toEqual({
       parts: ['kills', 'calls', 'power', 'damage', 'floods'],
-      options: { seed: 1, minutes: 60 },
+      options: { seed: 1, minutes: 80 },
     });
     expect(readArguments(['power', 'kills', 'power', '--rounds', '7', '--seed', '3'])).toEqual({
       parts: ['power', 'kills'],
-      options: { seed: 3, minutes: 60, rounds: 7 },
+      options: { seed: 3, minutes: 80, rounds: 7 },
     });
   });
 

@@ -55,7 +55,7 @@ export const limits = {
 } as const;
 
 /** Minutes in which caches fill and code is compiled; they are not judged. */
-export const warmUpMinutes = 10;
+export const warmUpMinutes = 20;
 /** Fewer minutes after the warm-up tell nothing of an hour. */
 const judgedMinutes = 20;
 
