@@ -4,35 +4,17 @@ import type { SpendLedger } from '../core/spend-ledger.ts';
 import type { AttemptRecord } from '../core/thread.ts';
 import { dayOf, feesUsd, noUsage, type SpendEntry } from '../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from './ask-model.ts';
-import {
-  type Bill,
-  type BudgetHeadroom,
-  bill,
-  type CallLimit,
-  type CostEstimate,
-  callLimit,
-  costsOf,
-  isInterrupted,
-  leastOutput,
-  mostOutput,
-  type Pricing,
-  promptTokens,
-  refuseCost,
-  refuseRetry,
-  refuseUnpriced,
-  type SpendCaps,
-  withKnownPrices,
-} from './budget.ts';
+import * as budget from './budget.ts';
 
 /** The money of one call of a tool. */
 export interface CallSpend {
-  limit?: CallLimit;
+  limit?: budget.CallLimit;
   /** Spent, or reserved for questions under way. */
   used: number;
   /** The part of `used` for models that nobody named. */
   autoUsed: number;
   /** What vendors billed so far; absent: nothing. */
-  billed?: Bill;
+  billed?: budget.Bill;
   /** At models, in their order. */
   attempts: AttemptRecord[];
   /** Gets what the call may have cost by the end of a question, before that is asked. */
@@ -49,7 +31,7 @@ export interface Payment {
 }
 
 /** What something may cost at the worst. */
-export interface CostRequest extends Pick<CostEstimate, 'fixed' | 'perToken'> {
+export interface CostRequest extends Pick<budget.CostEstimate, 'fixed' | 'perToken'> {
   /** How many questions of the same call, this one included, still want a part; absent: this one alone. */
   sharers?: number | undefined;
   /** Tokens of an answer that are wanted, and without which it is of no use. */
@@ -62,7 +44,7 @@ export interface Reservation {
   usd: number;
   /** The most that the answer may come to; `limited`: what makes that less than was asked for. */
   maxOutputTokens: number;
-  limited?: BudgetHeadroom['name'];
+  limited?: budget.BudgetHeadroom['name'];
   /** US dollars that the limits leave beside it, for attempts that fail. */
   spare: number;
   /** Its number in the ledger; absent: it stands in the account of the call alone. */
@@ -78,8 +60,8 @@ export interface QuestionReservation {
 
 export interface SpendLimitParts {
   ledger: SpendLedger;
-  caps: SpendCaps;
-  pricing: Pricing;
+  caps: budget.SpendCaps;
+  pricing: budget.Pricing;
   clock: Clock;
   random: Random;
   emit: Emit;
@@ -108,12 +90,12 @@ export class SpendLimits {
 
   /** The money of a call that wants to spend no more than `maxCostUsd`; anything but a number: no limit of its own. */
   account(maxCostUsd?: unknown): CallSpend {
-    const limit = callLimit(this.parts.caps.perRequest, maxCostUsd);
+    const limit = budget.callLimit(this.parts.caps.perRequest, maxCostUsd);
     return { used: 0, autoUsed: 0, attempts: [], ...(limit && { limit }) };
   }
 
   /** What the tightest limit leaves; infinite: there is none. What earlier calls did not need is free by then. */
-  async left(payment: Payment): Promise<BudgetHeadroom> {
+  async left(payment: Payment): Promise<budget.BudgetHeadroom> {
     if (this.#isLedgerLimited()) await this.flush();
     return this.#tightest(payment);
   }
@@ -139,31 +121,31 @@ export class SpendLimits {
    */
   async reserveFor(given: ModelQuestion, account: CallSpend): Promise<QuestionReservation> {
     if (this.#isLedgerLimited()) await this.flush();
-    const tokens = promptTokens(given.messages, []);
+    const tokens = budget.promptTokens(given.messages, []);
     const wanted: Payment = { payer: given.payer, account, auto: isAuto(given) };
     const limited = this.isLimited(wanted);
     const question = limited ? await this.#allowed(given, wanted, tokens) : given;
     const { candidates, sharers } = question;
     const payment = { ...wanted, auto: isAuto(question) };
-    const costs = costsOf(this.parts.pricing, question, candidates, tokens);
+    const costs = budget.costsOf(this.parts.pricing, question, candidates, tokens);
     const unpriced = costs.find(cost => cost.unpriced)?.unpriced;
-    if (unpriced && limited) throw refuseUnpriced(unpriced, (await this.#tightest(wanted)).name);
+    if (unpriced && limited) throw budget.refuseUnpriced(unpriced, (await this.#tightest(wanted)).name);
     if (unpriced) return { question, payment };
     const fixed = Math.max(...costs.map(cost => cost.fixed));
     const perToken = Math.max(...costs.map(cost => cost.perToken));
-    const max = mostOutput(question, candidates);
-    const least = leastOutput(question, candidates);
+    const max = budget.mostOutput(question, candidates);
+    const least = budget.leastOutput(question, candidates);
     return { question, payment, held: await this.reserve(payment, { sharers, fixed, perToken, max, least }) };
   }
 
   async #allowed(given: ModelQuestion, payment: Payment, tokens: number): Promise<ModelQuestion> {
     const { pricing } = this.parts;
-    const candidates = withKnownPrices(given.candidates, pricing);
+    const candidates = budget.withKnownPrices(given.candidates, pricing);
     const { free } = await this.#tightest(payment);
-    const costs = costsOf(pricing, given, candidates, tokens);
+    const costs = budget.costsOf(pricing, given, candidates, tokens);
     const kept = candidates.filter((candidate, index) => {
       const { fixed, perToken, unpriced } = costs[index] ?? { fixed: Infinity, perToken: 0 };
-      return !unpriced && fixed + leastOutput(given, [candidate]) * perToken <= free + rounding;
+      return !unpriced && fixed + budget.leastOutput(given, [candidate]) * perToken <= free + rounding;
     });
     const [first] = candidates;
     const mayChange = first !== undefined && kept.length > 0 && (first.auto || kept.includes(first));
@@ -184,7 +166,7 @@ export class SpendLimits {
       const share = Math.min(...this.#ownRooms(payment).map(({ free }) => free / sharers));
       const maxOutputTokens = Math.min(max, affordable(room.free), Math.max(least, affordable(share)));
       if (maxOutputTokens < least || fixed > room.free + rounding || tries > maxTries) {
-        throw refuseCost(fixed + least * perToken, room, clock.now());
+        throw budget.refuseCost(fixed + least * perToken, room, clock.now());
       }
       const usd = fixed + maxOutputTokens * perToken;
       this.charge(payment, usd);
@@ -237,7 +219,7 @@ export class SpendLimits {
   }
 
   /** What the call's own limits leave. */
-  #ownRooms({ account: { limit, used, autoUsed }, auto }: Payment): BudgetHeadroom[] {
+  #ownRooms({ account: { limit, used, autoUsed }, auto }: Payment): budget.BudgetHeadroom[] {
     const usd = auto ? this.parts.caps.perAutoCall : undefined;
     return [
       ...(limit ? [{ ...limit, free: limit.usd - used }] : []),
@@ -246,7 +228,7 @@ export class SpendLimits {
   }
 
   /** What is left of the limits that the ledger keeps. */
-  async #ledgerRooms(payment: Payment): Promise<BudgetHeadroom[]> {
+  async #ledgerRooms(payment: Payment): Promise<budget.BudgetHeadroom[]> {
     const { ledger, clock } = this.parts;
     const { thread, day } = this.#limitsOf(payment);
     if (!payment.payer || (thread === undefined && day === undefined)) return [];
@@ -259,12 +241,12 @@ export class SpendLimits {
     ];
   }
 
-  async #tightest(payment: Payment): Promise<BudgetHeadroom> {
+  async #tightest(payment: Payment): Promise<budget.BudgetHeadroom> {
     return this.#tightestOf(payment, await this.#ledgerRooms(payment));
   }
 
-  #tightestOf(payment: Payment, rooms: readonly BudgetHeadroom[]): BudgetHeadroom {
-    const none: BudgetHeadroom = { name: 'AUTO_COST_LIMIT', usd: Infinity, free: Infinity };
+  #tightestOf(payment: Payment, rooms: readonly budget.BudgetHeadroom[]): budget.BudgetHeadroom {
+    const none: budget.BudgetHeadroom = { name: 'AUTO_COST_LIMIT', usd: Infinity, free: Infinity };
     return [none, ...rooms, ...this.#ownRooms(payment)].reduce((a, b) => (b.free <= a.free ? b : a));
   }
 }
@@ -302,13 +284,13 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
     const onWaste = (waste: Waste) => {
       question.onWaste?.(waste);
       const costUsd = costOf(waste);
-      bill(payment.account, waste.usage, costUsd);
+      budget.bill(payment.account, waste.usage, costUsd);
       record(question, { ...waste, costUsd });
       if (!costUsd) return;
       limits.charge(payment, costUsd);
       wasted += costUsd;
       // What was reserved is enough for one attempt; the limits may have no more.
-      if (held && limits.isPassed(payment, held, wasted)) stop.abort(refuseRetry(waste));
+      if (held && limits.isPassed(payment, held, wasted)) stop.abort(budget.refuseRetry(waste));
     };
     const onAttempt = (attempt: AttemptRecord) => {
       payment.account.attempts.push(attempt);
@@ -326,12 +308,12 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
     const { question, payment, held } = reserved;
     const answer = await ask(watched(reserved)).catch(error => {
       // A vendor may go on charging for what was given up on: it counts as reserved.
-      if (held && !isInterrupted(error)) limits.release(payment, held);
+      if (held && !budget.isInterrupted(error)) limits.release(payment, held);
       throw error;
     });
     const costUsd = costOf(answer);
     if (held) limits.charge(payment, (costUsd ?? feesUsd(answer.usage.fees)) - held.usd);
-    bill(payment.account, answer.usage, costUsd);
+    budget.bill(payment.account, answer.usage, costUsd);
     const ms = answer.attempts.findLast(({ outcome }) => outcome === 'ok')?.elapsedMs;
     record(question, { ...answer, costUsd, ...(ms !== undefined && { attempt: { isFailed: false, ms } }) }, held?.id);
     // The usual limit leaves room for any usual answer: it is only worth a word where it cut one.

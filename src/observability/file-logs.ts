@@ -1,15 +1,4 @@
-import {
-  appendFileSync,
-  closeSync,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type ErrorCode, errorCode } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
@@ -18,7 +7,7 @@ import { addUsage, noUsage, type Usage } from '../core/usage.ts';
 import { createOpenCalls, type Observation, type OpenCall, type Sink } from './event-bus.ts';
 
 /** Undefined for a file that is not there. */
-export const fileStateOf = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false });
+export const fileStateOf = (path: string): fs.Stats | undefined => fs.statSync(path, { throwIfNoEntry: false });
 
 /**
  * Moves `file` to `file.1`, the older ones one on, and drops what is over `keep`. One process does it at a time; whoever
@@ -32,10 +21,10 @@ function rotateFile(file: string, keep: number, isFull: () => boolean): boolean 
     if (!isFull()) return false;
     for (let index = keep - 1; index >= 1; index--) renameIfPresent(`${file}.${index}`, `${file}.${index + 1}`);
     if (keep > 0) renameIfPresent(file, `${file}.1`);
-    else rmSync(file, { force: true });
+    else fs.rmSync(file, { force: true });
     return true;
   } finally {
-    rmSync(lock, { force: true });
+    fs.rmSync(lock, { force: true });
   }
 }
 
@@ -43,19 +32,19 @@ const staleLockMs = 60_000;
 
 function take(lock: string, file: string): boolean {
   try {
-    closeSync(openSync(lock, 'wx', 0o600));
+    fs.closeSync(fs.openSync(lock, 'wx', 0o600));
     return true;
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error;
     // The lines that came in since tell how long the lock has been there: its holder died.
     const [written, locked] = [fileStateOf(file), fileStateOf(lock)];
-    if ((written?.mtimeMs ?? 0) - (locked?.mtimeMs ?? 0) > staleLockMs) rmSync(lock, { force: true });
+    if ((written?.mtimeMs ?? 0) - (locked?.mtimeMs ?? 0) > staleLockMs) fs.rmSync(lock, { force: true });
     return false;
   }
 }
 
 function renameIfPresent(from: string, to: string): void {
-  if (fileStateOf(from)) renameSync(from, to);
+  if (fileStateOf(from)) fs.renameSync(from, to);
 }
 
 export interface LogRules {
@@ -106,7 +95,7 @@ export function createRotatingLog(
   };
 
   const close = (): void => {
-    if (held) closeSync(held.handle);
+    if (held) fs.closeSync(held.handle);
     held = undefined;
   };
 
@@ -132,7 +121,7 @@ export function createRotatingLog(
       // Another process may have rotated the file that is open.
       if (held?.inode !== found?.ino) close();
       held ??= openForLines(file);
-      appendFileSync(held.handle, records.map(lineOf).join(''));
+      fs.appendFileSync(held.handle, records.map(lineOf).join(''));
       return true;
     },
     /** Lets go of the file; the next line opens it again. */
@@ -141,9 +130,9 @@ export function createRotatingLog(
 }
 
 function openForLines(file: string): { handle: number; inode: number } {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const handle = openSync(file, 'a', 0o600);
-  return { handle, inode: fstatSync(handle).ino };
+  fs.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const handle = fs.openSync(file, 'a', 0o600);
+  return { handle, inode: fs.fstatSync(handle).ino };
 }
 
 const lineOf = ({ at, fields, asIs }: LogRecord): string =>
@@ -162,16 +151,16 @@ function snakeCased(record: object): Record<string, unknown> {
 export function firstRecordTime(file: string): number | undefined {
   let handle: number | undefined;
   try {
-    handle = openSync(file, 'r');
+    handle = fs.openSync(file, 'r');
     const start = Buffer.alloc(64);
-    const [, ts = ''] = /^\{"ts":"([^"]+)"/.exec(start.toString('utf8', 0, readSync(handle, start))) ?? [];
+    const [, ts = ''] = /^\{"ts":"([^"]+)"/.exec(start.toString('utf8', 0, fs.readSync(handle, start))) ?? [];
     const at = Date.parse(ts);
     return Number.isNaN(at) ? undefined : at;
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined;
     throw error;
   } finally {
-    if (handle !== undefined) closeSync(handle);
+    if (handle !== undefined) fs.closeSync(handle);
   }
 }
 

@@ -1,15 +1,4 @@
-import {
-  closeSync,
-  constants,
-  type Dir,
-  type Dirent,
-  existsSync,
-  fstatSync,
-  openSync,
-  readSync,
-  realpathSync,
-  type Stats,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { type FileHandle, lstat, open, opendir, readlink, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { configError, errorCode, securityError } from '../core/errors.ts';
@@ -45,7 +34,7 @@ export interface Located {
 export interface Opened {
   handle: FileHandle;
   path: string;
-  stats: Stats;
+  stats: fs.Stats;
 }
 
 export interface Entry {
@@ -89,8 +78,8 @@ export interface Sandbox {
   assertWithin(path: string): Promise<string>;
 }
 
-const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
-const listFlags = readFlags | constants.O_DIRECTORY;
+const readFlags = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK | fs.constants.O_NOCTTY;
+const listFlags = readFlags | fs.constants.O_DIRECTORY;
 /** What opening says when a path that was there a moment ago now is a link, a file for a directory, or gone. */
 const swapCodes: readonly string[] = ['ELOOP', 'ENOENT', 'ENOTDIR'];
 const deletedMark = ' (deleted)';
@@ -108,7 +97,7 @@ const kernelFolders = ['/proc', '/sys', '/dev'];
 export function createSandbox(options: SandboxOptions): Sandbox {
   const { roots, allowSecrets, own = [], descriptors = '/proc/self/fd' } = options;
   const realRoots = roots.flatMap(realRoot);
-  const hasLinks = existsSync(descriptors);
+  const hasLinks = fs.existsSync(descriptors);
 
   /** `given` is what was asked for, `real` what it leads to: a file that is secret by either name is secret. */
   function judge(given: string, real: string, isFile: boolean): Skip | undefined {
@@ -224,7 +213,7 @@ const folderReaders = (
     }),
 });
 
-function locatedAs(path: string, stats: Stats): Located {
+function locatedAs(path: string, stats: fs.Stats): Located {
   const { mtimeMs, ctimeMs } = stats;
   const isFile = stats.isFile();
   return { path, kind: isFile ? 'file' : 'directory', size: isFile ? stats.size : 0, mtimeMs, ctimeMs };
@@ -234,15 +223,15 @@ function locatedAs(path: string, stats: Stats): Located {
 function readRegular(path: string, through: string, maxBytes: number): ReadBytes | Skip {
   let opened: number | undefined;
   try {
-    const file = openSync(through, readFlags);
+    const file = fs.openSync(through, readFlags);
     opened = file;
-    const stats = fstatSync(file);
+    const stats = fs.fstatSync(file);
     if (!stats.isFile()) return notRegular(path, stats);
     if (stats.size > maxBytes) return tooLarge(path, stats.size, maxBytes);
     let bytes = Buffer.allocUnsafe(stats.size + 1);
     let length = 0;
     for (;;) {
-      const count = readSync(file, bytes, length, bytes.length - length, null);
+      const count = fs.readSync(file, bytes, length, bytes.length - length, null);
       length += count;
       if (length > maxBytes) return tooLarge(path, length, maxBytes);
       if (count === 0) return { bytes: bytes.subarray(0, length), mtimeMs: stats.mtimeMs };
@@ -252,7 +241,7 @@ function readRegular(path: string, through: string, maxBytes: number): ReadBytes
   } catch (error) {
     return skipFor(path, error);
   } finally {
-    if (opened !== undefined) closeSync(opened);
+    if (opened !== undefined) fs.closeSync(opened);
   }
 }
 
@@ -261,7 +250,7 @@ function realRoot(root: string): string[] {
     throw configError(`The root "${root}" is no absolute path.`, { next: 'Write every root in full, from / on.' });
   }
   try {
-    return [realpathSync.native(root)];
+    return [fs.realpathSync.native(root)];
   } catch {
     // a root that is not there must not close the others
     return [];
@@ -291,7 +280,7 @@ async function persistently<Result extends object>(path: string, attempt: () => 
   return skip(path, 'unreadable', 'It keeps changing. Retry when writing has finished.');
 }
 
-function notRegular(path: string, stats: Stats): Skip {
+function notRegular(path: string, stats: fs.Stats): Skip {
   const kinds: [boolean, string][] = [
     [stats.isFIFO(), 'a named pipe'],
     [stats.isSocket(), 'a socket'],
@@ -314,14 +303,14 @@ function judgeOwn(own: readonly string[]): Sandbox['isOwn'] {
 function deepestReal(path: string): string {
   for (const at of upwards(resolve(path))) {
     try {
-      return join(realpathSync.native(at), relative(at, resolve(path)));
+      return join(fs.realpathSync.native(at), relative(at, resolve(path)));
     } catch {}
   }
   return resolve(path);
 }
 
 /** Where an open descriptor leads, as the system tells. A file that was replaced while it was open is still the one at its path. */
-async function linkedPath(handle: FileHandle, stats: Stats, descriptors: string): Promise<string> {
+async function linkedPath(handle: FileHandle, stats: fs.Stats, descriptors: string): Promise<string> {
   const path = await readlink(`${descriptors}/${handle.fd}`);
   return stats.nlink === 0 && path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path;
 }
@@ -330,7 +319,7 @@ async function linkedPath(handle: FileHandle, stats: Stats, descriptors: string)
  * The same for systems that do not tell: the path still leads to the very file that is open, and no folder on the way has
  * changed since before it was opened. Undefined: something moved.
  */
-async function watchedPath(roots: readonly string[], path: string, stats: Stats, way: string) {
+async function watchedPath(roots: readonly string[], path: string, stats: fs.Stats, way: string) {
   const now = await lstat(path);
   const same = now.dev === stats.dev && now.ino === stats.ino;
   return same && (await wayTo(roots, path)) === way ? path : undefined;
@@ -348,7 +337,7 @@ async function wayTo(roots: readonly string[], path: string): Promise<string | u
   return steps.join();
 }
 
-async function takeEntries(dir: Dir, limit: number): Promise<{ entries: Entry[]; complete: boolean }> {
+async function takeEntries(dir: fs.Dir, limit: number): Promise<{ entries: Entry[]; complete: boolean }> {
   const entries: Entry[] = [];
   let complete = true;
   for await (const dirent of dir) {
@@ -362,7 +351,7 @@ async function takeEntries(dir: Dir, limit: number): Promise<{ entries: Entry[];
   return { entries, complete };
 }
 
-function kindOf(dirent: Dirent): Entry['kind'] {
+function kindOf(dirent: fs.Dirent): Entry['kind'] {
   if (dirent.isFile()) return 'file';
   if (dirent.isDirectory()) return 'directory';
   return dirent.isSymbolicLink() ? 'link' : 'other';

@@ -1,14 +1,4 @@
-import {
-  chmodSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { asError, configError, inputError, isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
@@ -26,22 +16,22 @@ export interface ConfigFile {
 
 export const openConfigFile = (path: string): ConfigFile =>
   translated(path, () => {
-    const stats = statSync(path, { throwIfNoEntry: false });
+    const stats = fs.statSync(path, { throwIfNoEntry: false });
     if (!stats) return { path, text: undefined };
     if (!stats.isFile()) throw new Error('it is not a regular file');
-    const real = realpathSync(path);
-    return { path: real, text: readFileSync(real, 'utf8') };
+    const real = fs.realpathSync(path);
+    return { path: real, text: fs.readFileSync(real, 'utf8') };
   });
 
 /** The texts of the backups beside a file, the newest first. */
 export const backupsOf = ({ path }: ConfigFile): string[] =>
   translated(path, () => {
     const folder = dirname(path);
-    const names = readdirSync(folder).filter(name => name.startsWith(`${basename(path)}.bak-`));
+    const names = fs.readdirSync(folder).filter(name => name.startsWith(`${basename(path)}.bak-`));
     return names
       .toSorted()
       .reverse()
-      .map(name => readFileSync(join(folder, name), 'utf8'));
+      .map(name => fs.readFileSync(join(folder, name), 'utf8'));
   });
 
 /** Replaces a file in one step, undefined removes it; answers where the old one was kept, if it is to be. */
@@ -54,15 +44,15 @@ export const replaceConfigFile = (
   translated(file.path, () => {
     const backup = file.text === undefined || !keeps ? undefined : keep(file.path, file.text, now);
     if (text === undefined) {
-      rmSync(file.path, { force: true });
+      fs.rmSync(file.path, { force: true });
       return backup;
     }
-    mkdirSync(dirname(file.path), { recursive: true });
+    fs.mkdirSync(dirname(file.path), { recursive: true });
     const draft = `${file.path}.new`;
     const mode = modeOf(file.path);
-    writeFileSync(draft, text, { mode });
-    chmodSync(draft, mode);
-    renameSync(draft, file.path);
+    fs.writeFileSync(draft, text, { mode });
+    fs.chmodSync(draft, mode);
+    fs.renameSync(draft, file.path);
     return backup;
   });
 
@@ -70,13 +60,13 @@ function keep(path: string, text: string, now: number): string {
   const stamp = new Date(now).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 19);
   const backup = `${path}.bak-${stamp}`;
   const mode = modeOf(path);
-  writeFileSync(backup, text, { mode });
-  chmodSync(backup, mode);
+  fs.writeFileSync(backup, text, { mode });
+  fs.chmodSync(backup, mode);
   return backup;
 }
 
 /** As it was; a new file may come to hold keys and is for its owner alone. */
-const modeOf = (path: string): number => (statSync(path, { throwIfNoEntry: false })?.mode ?? 0o600) & 0o777;
+const modeOf = (path: string): number => (fs.statSync(path, { throwIfNoEntry: false })?.mode ?? 0o600) & 0o777;
 
 function translated<Result>(path: string, work: () => Result): Result {
   try {

@@ -17,21 +17,7 @@ import {
   weighPrices,
 } from './eligible-models.ts';
 import { type ResolvedEffort, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
-import {
-  atAggregator,
-  malformedNameError,
-  nothingAllowedError,
-  noVisionError,
-  type Passed,
-  passedOnReason,
-  passThrough,
-  refusedError,
-  unconfiguredError,
-  unknownModelError,
-  unknownProviderError,
-  unknownProviderPrefix,
-  unknownSuffixError,
-} from './refusals.ts';
+import * as refusals from './refusals.ts';
 import { type ModelRequirements, requirementsOf } from './requirements.ts';
 import {
   averagePrice,
@@ -92,11 +78,11 @@ export function resolveIn(eligible: EligibleModels, policy: RoutingPolicy): Reso
 }
 
 function resolveName(eligible: EligibleModels, name: string, reason: string): Resolution {
-  if (name.length > maxNameLength) throw malformedNameError(`is longer than ${maxNameLength} characters`);
+  if (name.length > maxNameLength) throw refusals.malformedNameError(`is longer than ${maxNameLength} characters`);
   const wanted = autoAsk(name);
   if (wanted) return resolveAuto(eligible, name, wanted.effort ?? eligible.request.effort);
   const missing = missingProvider(eligible, name);
-  if (missing !== undefined) throw unknownProviderError(eligible, missing);
+  if (missing !== undefined) throw refusals.unknownProviderError(eligible, missing);
   const meaning = eligible.meanings.get(name) ?? findMatch(eligible, name);
   if (eligible.meanings.size >= rememberedNames) eligible.meanings.clear();
   eligible.meanings.set(name, meaning);
@@ -108,7 +94,7 @@ function autoAsk(name: string): { effort?: Effort } | undefined {
   const split = splitSuffix(name);
   if (name.toLowerCase() === automatic) return {};
   if (split?.base.toLowerCase() !== automatic) return undefined;
-  if (split.ask?.effort === undefined) throw unknownSuffixError(split.base, split.suffix);
+  if (split.ask?.effort === undefined) throw refusals.unknownSuffixError(split.base, split.suffix);
   return { effort: split.ask.effort };
 }
 
@@ -127,7 +113,7 @@ function findMatch(eligible: EligibleModels, name: string): Meaning {
     ...(scope && { scope }),
     servers: usable,
   });
-  if (rest === '') throw malformedNameError(`lacks a model after "${name}"`);
+  if (rest === '') throw refusals.malformedNameError(`lacks a model after "${name}"`);
   let known: Match | undefined;
   for (const reading of interpretationsOf(eligible, rest, scope)) {
     known ??= reading;
@@ -137,7 +123,7 @@ function findMatch(eligible: EligibleModels, name: string): Meaning {
   if (known) return meaning(known);
   const split = splitSuffix(rest);
   if ((!scope || !mayServeMore(scope)) && isUnknownSuffix(eligible, split, scope)) {
-    throw unknownSuffixError(split.base, split.suffix);
+    throw refusals.unknownSuffixError(split.base, split.suffix);
   }
   // What an open-ended provider is asked for by its own name may well exist: no guessing.
   const guessed = scope && mayServeMore(scope) ? undefined : guess(eligible, rest, scope);
@@ -165,11 +151,11 @@ function resolveMatch(
   reason: string,
 ): Resolution {
   if (!first) {
-    const model = scope ? undefined : atAggregator(eligible, rows);
+    const model = scope ? undefined : refusals.atAggregator(eligible, rows);
     if (model) return passOn(eligible, name, { model, suffix, warning: '' });
     throw scope && rows.some(model => eligible.refusal(model) === 'no_key')
-      ? unconfiguredError(eligible, name, scope.id, rows)
-      : refusedError(eligible, name, rows);
+      ? refusals.unconfiguredError(eligible, name, scope.id, rows)
+      : refusals.refusedError(eligible, name, rows);
   }
   const settle = (model: ModelInfo) => settleFor(eligible, model, suffix);
   const settled = settle(first);
@@ -191,20 +177,20 @@ function resolveMatch(
 
 function resolveUnknown(eligible: EligibleModels, name: string): Resolution {
   const { scope, rest } = splitProvider(eligible, name);
-  if (scope && !scope.configured) throw unconfiguredError(eligible, name, scope.id);
-  const passed = passThrough(eligible, rest, scope);
-  if (passed && eligible.refusal(passed.model)) throw refusedError(eligible, name, [passed.model]);
+  if (scope && !scope.configured) throw refusals.unconfiguredError(eligible, name, scope.id);
+  const passed = refusals.passThrough(eligible, rest, scope);
+  if (passed && eligible.refusal(passed.model)) throw refusals.refusedError(eligible, name, [passed.model]);
   if (passed) return passOn(eligible, name, passed);
-  const unheard = unknownProviderPrefix(eligible, name);
-  if (!scope && unheard !== undefined) throw unknownProviderError(eligible, unheard);
-  if (eligible.open.length === 0) throw nothingAllowedError(eligible);
-  throw unknownModelError(eligible, rest, scope?.id);
+  const unheard = refusals.unknownProviderPrefix(eligible, name);
+  if (!scope && unheard !== undefined) throw refusals.unknownProviderError(eligible, unheard);
+  if (eligible.open.length === 0) throw refusals.nothingAllowedError(eligible);
+  throw refusals.unknownModelError(eligible, rest, scope?.id);
 }
 
-function passOn(eligible: EligibleModels, requested: string, { model, suffix, warning }: Passed): Resolution {
+function passOn(eligible: EligibleModels, requested: string, { model, suffix, warning }: refusals.Passed): Resolution {
   const settled = settleFor(eligible, model, suffix);
   const warnings = [warning, settled.warning ?? '', ...unmetNeeds(eligible, model)].filter(Boolean);
-  return { candidates: [candidate(model, settled, passedOnReason)], requested, warnings };
+  return { candidates: [candidate(model, settled, refusals.passedOnReason)], requested, warnings };
 }
 
 /** Other models that may answer for a named one, where the caller allows it. */
@@ -228,14 +214,14 @@ const decentScores = 6;
 
 function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort | undefined): Resolution {
   const { open, request } = eligible;
-  if (open.length === 0) throw nothingAllowedError(eligible);
+  if (open.length === 0) throw refusals.nothingAllowedError(eligible);
   const { vision, window = 0, search } = request.plan?.needs ?? request.needs;
   const seeing = vision ? open.filter(model => model.input.includes('image')) : open;
-  if (seeing.length === 0) throw noVisionError(eligible);
+  if (seeing.length === 0) throw refusals.noVisionError(eligible);
   const offers = seeing.map(model => offerOf(eligible, model, effort));
   const isWide = ({ model, holds }: Offer) => model.window >= window && holds >= 1;
   const wanted = wantedProvider(request, offers, isWide);
-  if (wanted.length === 0) throw nothingAllowedError(eligible);
+  if (wanted.length === 0) throw refusals.nothingAllowedError(eligible);
   const able = payable(wanted);
   const best = Math.max(...able.filter(isCurrent).map(({ model }) => model.score));
   const decent = able.filter(({ model }) => model.score >= best - decentScores);
@@ -250,7 +236,7 @@ function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort
   const others = payable(offers);
   const alike = searching.length > 0 ? others.filter(({ model }) => eligible.searches(model)) : others;
   const [first, ...following] = choose(eligible, pool, alike);
-  if (!first) throw nothingAllowedError(eligible);
+  if (!first) throw refusals.nothingAllowedError(eligible);
   const asked = (offer: Offer) => autoCandidate(offer, autoReason(offer, request));
   const fallbacks =
     request.allowFallback === false ? following.filter(({ model }) => sameModel(first.model, model)) : following;

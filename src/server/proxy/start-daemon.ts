@@ -1,16 +1,6 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  closeSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { request as plainRequest } from 'node:http';
 import { request as secureRequest } from 'node:https';
 import { dirname } from 'node:path';
@@ -23,7 +13,7 @@ export function createKeptToken(path: string) {
   /** Undefined where no daemon was started yet. */
   function read(): string | undefined {
     try {
-      return readFileSync(path, 'utf8').trim() || undefined;
+      return fs.readFileSync(path, 'utf8').trim() || undefined;
     } catch (error) {
       if (errorCode(error) === 'ENOENT') return undefined;
       throw unusableFile(path, 'read', error);
@@ -37,8 +27,8 @@ export function createKeptToken(path: string) {
       const kept = read();
       try {
         if (kept === undefined) {
-          mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-          writeFileSync(path, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
+          fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+          fs.writeFileSync(path, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
         }
       } catch (error) {
         // Another process was faster: its token is as good.
@@ -46,7 +36,7 @@ export function createKeptToken(path: string) {
       }
       try {
         // Whatever the umask, or a copy, made of it.
-        if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
+        if ((fs.statSync(path).mode & 0o077) !== 0) fs.chmodSync(path, 0o600);
       } catch (error) {
         throw unusableFile(path, 'kept from other users', error);
       }
@@ -54,8 +44,8 @@ export function createKeptToken(path: string) {
     },
     replace(token: string): void {
       const draft = `${path}.${process.pid}`;
-      writeFileSync(draft, `${token}\n`, { mode: 0o600 });
-      renameSync(draft, path);
+      fs.writeFileSync(draft, `${token}\n`, { mode: 0o600 });
+      fs.renameSync(draft, path);
     },
   };
 }
@@ -89,9 +79,9 @@ const maxLogged = 4_194_304;
 
 /** Starts a program that outlives this one. */
 export function startDaemon({ command, args, cwd, env, log }: DaemonCommand): StartedDaemon {
-  mkdirSync(dirname(log), { recursive: true, mode: 0o700 });
-  const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
-  const output = openSync(log, size > maxLogged ? 'w' : 'a', 0o600);
+  fs.mkdirSync(dirname(log), { recursive: true, mode: 0o700 });
+  const size = fs.statSync(log, { throwIfNoEntry: false })?.size ?? 0;
+  const output = fs.openSync(log, size > maxLogged ? 'w' : 'a', 0o600);
   let failure: string | undefined;
   let hasEnded = false;
   const child = spawn(command, args, {
@@ -101,7 +91,7 @@ export function startDaemon({ command, args, cwd, env, log }: DaemonCommand): St
     stdio: ['ignore', output, output],
     windowsHide: true,
   });
-  closeSync(output);
+  fs.closeSync(output);
   child.once('error', error => {
     failure = error.message;
   });
@@ -114,7 +104,7 @@ export function startDaemon({ command, args, cwd, env, log }: DaemonCommand): St
 
 function lastLines(path: string): string {
   try {
-    return readFileSync(path, 'utf8').trimEnd().split('\n').slice(-3).join(' ').slice(-500);
+    return fs.readFileSync(path, 'utf8').trimEnd().split('\n').slice(-3).join(' ').slice(-500);
   } catch {
     // Somebody cleared it away; that it ended is news enough.
     return '';
@@ -213,15 +203,15 @@ const maxStartMs = 60_000;
  * take a lock that was left behind at the same moment, the second daemon finds its port taken and ends.
  */
 export function takeStartLock(path: string, pid: number, now: number): (() => void) | undefined {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   for (const isLast of [false, true]) {
     try {
-      writeFileSync(path, String(pid), { flag: 'wx', mode: 0o600 });
-      return () => rmSync(path, { force: true });
+      fs.writeFileSync(path, String(pid), { flag: 'wx', mode: 0o600 });
+      return () => fs.rmSync(path, { force: true });
     } catch (error) {
       if (errorCode(error) !== 'EEXIST') throw error;
       if (isLast || !isLeft(path, now)) return undefined;
-      rmSync(path, { force: true });
+      fs.rmSync(path, { force: true });
     }
   }
   return undefined;
@@ -229,8 +219,8 @@ export function takeStartLock(path: string, pid: number, now: number): (() => vo
 
 function isLeft(path: string, now: number): boolean {
   try {
-    if (now - statSync(path).mtimeMs > maxStartMs) return true;
-    const holder = Number(readFileSync(path, 'utf8'));
+    if (now - fs.statSync(path).mtimeMs > maxStartMs) return true;
+    const holder = Number(fs.readFileSync(path, 'utf8'));
     // Between its making and its first byte it belongs to somebody all the same.
     return holder > 0 && !isRunning(holder);
   } catch (error) {
