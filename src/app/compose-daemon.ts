@@ -73,7 +73,8 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
           find: reqId => found(calls.find(owner, reqId)),
           subscribe: (listener, signal) => calls.subscribe(owner, listener, signal),
         },
-        ...(mayApprove(sources, caller) && { runs: composeRuns(sources, caller) }),
+        // A run shows what its thread holds.
+        ...(mayRead && mayApprove(sources, caller) && { runs: composeRuns(sources, caller) }),
         providers: () => providersOf(sources),
         ...(!isReadOnly(sources, caller) && { tryProvider: (id, signal) => tryProvider(sources, id, signal) }),
         caches: () => ownCaches(sources, owner),

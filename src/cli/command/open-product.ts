@@ -2,7 +2,7 @@ import { createProduct } from '../../app/app.ts';
 import type { Product } from '../../app/compose-product.ts';
 import { type AppConfig, withValues } from '../../app/settings.ts';
 import { cancelledError, isAppError } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { recordIn, textIn } from '../../core/json.ts';
 import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import type { CommandContext } from './command.ts';
 import { failureDocument, tellFailure } from './output.ts';
@@ -57,10 +57,19 @@ function ofCommand(config: AppConfig, toolset: string | undefined): AppConfig {
   });
 }
 
+/** What to do about a tool's error: its own advice speaks to an agent, here a person gives flags. `file`: what names a file. */
+function adviceOf({ class: kind, data, next }: Record<string, unknown>, file: string): string {
+  if (kind === 'confirmation') return 'Repeat the command with --yes to delete it.';
+  if (recordIn(data).prompt_size !== undefined)
+    return `Save the text as a file of the project, and send it with ${file}.`;
+  return textIn(next).replaceAll('continuation_id', '--continue').replaceAll('absolute_file_paths', file);
+}
+
 /** Tells why a tool's call failed and what to do next; answers the exit code. */
-export function showFailure({ out, environment }: CommandContext, { document }: ToolReply): number {
-  tellFailure(out, environment.writeError, document);
-  const code = isRecord(document.error) ? document.error.code : undefined;
+export function showFailure({ out, environment }: CommandContext, { document }: ToolReply, file = '--file'): number {
+  const error = recordIn(document.error);
+  tellFailure(out, environment.writeError, { ...document, error: { ...error, next: adviceOf(error, file) } });
+  const { code } = error;
   return code === 'INVALID_INPUT_FORMAT' || code === 'MISSING_PARAMETER' ? 2 : 1;
 }
 

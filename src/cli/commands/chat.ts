@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
-import { cancelledError } from '../../core/errors.ts';
+import { cancelledError, inputError, isAppError } from '../../core/errors.ts';
 import { recordIn, recordsIn } from '../../core/json.ts';
 import { didYouMean } from '../../core/text.ts';
 import { usdText } from '../../core/usage.ts';
@@ -11,9 +11,10 @@ import { missingPaths, showAnswerFacts, showCall } from '../command/run-tool.ts'
 const help = `/model [NAME]   Use this model from now on; without a name: the default again
 /file [PATH]    Send a file or directory with the next question; without a path: none
 /cost           Show what this conversation cost
-/new            Start a new thread
+/new            Start a new thread, without the files named for the next question
 /quit           Leave (also Ctrl+D)
-A line that ends with \\ continues in the next line. Ctrl+C cancels the running question.`;
+A line that ends with \\ continues in the next line. Ctrl+C cancels the running question.
+Files that cannot be sent are dropped with their question. In piped input, a command that fails ends the conversation.`;
 
 const words = ['/model', '/file', '/cost', '/new', '/help', '/quit'];
 
@@ -41,7 +42,7 @@ interface Conversation {
 }
 
 async function converse(context: CommandContext, open: OpenProduct): Promise<number> {
-  const { flags, out } = context;
+  const { flags, out, environment } = context;
   const talk: Conversation = {
     thread: textFlag(flags, 'continue'),
     model: textFlag(flags, 'model'),
@@ -66,21 +67,20 @@ async function converse(context: CommandContext, open: OpenProduct): Promise<num
     isClosed = true;
   });
   terminal.prompt();
-  let pending = '';
-  for await (const line of terminal) {
-    pending += line;
-    if (pending.endsWith('\\')) {
-      pending = `${pending.slice(0, -1)}\n`;
-      continue;
-    }
-    const text = pending.trim();
-    pending = '';
-    if (text === '/quit') break;
+  for await (const text of inputs(terminal, isTerminal)) {
+    if (text === '/quit' || open.signal.aborted) break;
     running = new AbortController();
-    if (text.startsWith('/')) out.line(await command(context, open, talk, text));
-    else if (text !== '') await ask(context, open, talk, text, AbortSignal.any([running.signal, open.signal]));
+    try {
+      if (text.startsWith('/')) out.line(await command(context, open, talk, text));
+      else if (text !== '') await ask(context, open, talk, text, AbortSignal.any([running.signal, open.signal]));
+    } catch (error) {
+      if (!isAppError(error)) throw error;
+      environment.writeError(`${[error.message, error.details.next].filter(Boolean).join('\n')}\n`);
+      talk.failed = true;
+      // Without a person, what follows would be asked in another way than it was meant.
+      if (!isTerminal) break;
+    }
     running = undefined;
-    if (open.signal.aborted) break;
     if (!isClosed) terminal.prompt();
   }
   // Without it the shell would go on in the line of the prompt.
@@ -88,6 +88,23 @@ async function converse(context: CommandContext, open: OpenProduct): Promise<num
   terminal.close();
   return talk.failed && !isTerminal ? 1 : 0;
 }
+
+/** What was written, with lines that continue as one. On a terminal, what is unfinished at the end was given up. */
+async function* inputs(lines: AsyncIterable<string>, isTerminal: boolean) {
+  let text = '';
+  for await (const line of lines) {
+    text += line;
+    if (line.endsWith('\\')) text = `${text.slice(0, -1)}\n`;
+    else {
+      yield text.trim();
+      text = '';
+    }
+  }
+  if (!isTerminal) yield text.trim();
+}
+
+/** Classes of failures that may be those of the files. */
+const ofFiles = new Set(['files', 'size', 'tokens', 'security']);
 
 /** The questions of a thread, newest first, for the arrow keys; none of a thread that cannot be read. */
 async function questionsOf(thread: string, { call }: OpenProduct): Promise<string[]> {
@@ -110,7 +127,13 @@ async function ask(
   if (typeof id === 'string') talk.thread = id;
   if (reply.isError) {
     talk.failed = true;
-    showFailure(context, reply);
+    showFailure(context, reply, '/file');
+    if (files.length === 0) return;
+    const { status, error } = reply.document;
+    if (status !== 'resend_prompt' && ofFiles.has(String(recordIn(error).class))) talk.files = [];
+    const [word, way] =
+      talk.files.length > 0 ? ['with', '"/file" sends none'] : ['without', '"/file PATH" sends others'];
+    context.environment.writeError(`The next question goes ${word} ${files.join(', ')}; ${way}.\n`);
     return;
   }
   const { cost_usd: usd } = recordIn(reply.document.metadata);
@@ -128,14 +151,14 @@ async function command(context: CommandContext, { product, signal }: OpenProduct
     case '/model': {
       const question = { tool: 'chat', prompt: '', files: [], images: 0, askModel: false, model: value };
       const { failure } = value === '' ? {} : await product.explainRoute(question, signal);
-      if (failure) return [failure.message, failure.next].filter(Boolean).join('\n');
+      if (failure) throw inputError(failure.message, { next: failure.next });
       talk.model = value || undefined;
       return `Model: ${talk.model ?? 'the default'}`;
     }
     case '/file': {
       const path = resolve(context.environment.cwd, value);
       const [missing] = missingPaths([path]);
-      if (missing) return missing;
+      if (missing !== undefined) throw inputError(missing);
       talk.files = value === '' ? [] : [...talk.files, path];
       return `With the next question: ${talk.files.join(', ') || 'no file'}`;
     }
@@ -145,10 +168,11 @@ async function command(context: CommandContext, { product, signal }: OpenProduct
     }
     case '/new':
       talk.thread = undefined;
+      talk.files = [];
       return 'The next question starts a new thread.';
     case '/help':
       return help;
     default:
-      return `Unknown command "${word}". ${didYouMean(word, words)}/help shows the commands.`;
+      throw inputError(`Unknown command "${word}". ${didYouMean(word, words)}/help shows the commands.`);
   }
 }

@@ -1,5 +1,5 @@
 import { inputError } from '../../core/errors.ts';
-import { isRecord, type JsonObject, recordsIn } from '../../core/json.ts';
+import { type JsonObject, recordsIn } from '../../core/json.ts';
 import { type CommandContext, defineCommand, flag, isOn, noneOf, numberFlag, textFlag } from '../command/command.ts';
 import { openProduct, showFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
@@ -39,7 +39,7 @@ export const threads = defineCommand({
     const args = argumentsOf(context);
     return openProduct(context, async ({ call }) => {
       const reply = await call('threads', args);
-      if (reply.isError) return showFailure(context, withFlagNames(reply));
+      if (reply.isError) return showFailure(context, reply);
       const { out } = context;
       out.document(reply.document);
       show(out, String(args.action), reply.document);
@@ -92,14 +92,6 @@ function argumentsOf({ args, flags }: CommandContext): Record<string, unknown> {
     turn: numberFlag(flags, 'turn', { min: 1 }),
     confirm: isOn(flags, 'yes') || undefined,
   };
-}
-
-/** The tool's own advice speaks to an agent; a person at a terminal confirms by a flag. */
-function withFlagNames<Reply extends { isError: boolean; document: JsonObject }>(reply: Reply): Reply {
-  const { error } = reply.document;
-  if (!isRecord(error) || error.class !== 'confirmation') return reply;
-  const document = { ...reply.document, error: { ...error, next: 'Repeat the command with --yes to delete it.' } };
-  return { ...reply, document: JSON.parse(JSON.stringify(document)) };
 }
 
 function show(out: Output, action: string, document: JsonObject): void {

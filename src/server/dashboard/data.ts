@@ -19,7 +19,7 @@ export interface OwnData {
   calls: CallsData;
   /** Absent: this caller may not use threads. */
   threads?: ThreadsData;
-  /** Absent: the caller may not use the tool `agent`. */
+  /** Absent: the caller may not use the tool `agent`, may not use threads, or may only read. */
   runs?: RunsData;
   providers(): Promise<ProviderView[]>;
   /** Asks a provider for its list of models now, and says in words what came of it; throws an `AppError`. Absent: the caller may only read. */

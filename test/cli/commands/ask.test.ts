@@ -54,6 +54,26 @@ describe('polylogue ask', () => {
     expect(asked()[0]).toContain('From the pipe?');
   });
 
+  it.each([
+    [
+      'too much in a pipe',
+      [],
+      'word '.repeat(20_000),
+      'Save the text as a file of the project, and send it with --file.\n',
+    ],
+    [
+      'no thread',
+      ['--continue', '00000000-0000-4000-8000-000000000000'],
+      'Hm?',
+      /omit --continue to start a new thread/i,
+    ],
+  ])('says by which flag to do otherwise: %s', async (_, args, input, next) => {
+    const { code, err } = await ask(args, { input });
+    expect(code).not.toBe(0);
+    expect(err).toMatch(next);
+    expect(err).not.toMatch(/absolute_file_paths|continuation_id/);
+  });
+
   it('adds what is piped in to the question', async () => {
     await ask(['Review this'], { input: '+ added line\n' });
     expect(asked()[0]).toContain('Review this\n\n+ added line');

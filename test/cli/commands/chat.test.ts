@@ -19,14 +19,18 @@ afterEach(async () => {
   await project.dispose();
 });
 
-function chat(lines: readonly string[], ...args: string[]) {
+function chat(lines: readonly string[] | string, ...args: string[]) {
   const env = {
     ...vendorEnv({ openai: vendor.url }),
     DEFAULT_MODEL: 'gpt-5-mini',
     PROJECT_ROOT: project.root,
     POLYLOGUE_HOME: project.path('.home'),
   };
-  return runProgram(['chat', ...args], { cwd: project.root, env, input: `${lines.join('\n')}\n` });
+  return runProgram(['chat', ...args], {
+    cwd: project.root,
+    env,
+    input: typeof lines === 'string' ? lines : `${lines.join('\n')}\n`,
+  });
 }
 
 const asked = () => vendor.requests.filter(({ dialect }) => dialect !== 'models');
@@ -62,18 +66,41 @@ describe('polylogue chat', () => {
     expect(third?.canonical).not.toContain('Alpha');
   });
 
+  it.each(['/fiel a.ts', '/model nope', '/file nope.ts'])(
+    'asks nothing behind %s, which fails, in a script',
+    async line => {
+      const { code, err } = await chat(['First?', line, 'Not asked']);
+      expect(code).toBe(1);
+      expect(err).toMatch(
+        /Unknown command "\/fiel"\. Did you mean "\/file"\?|Unknown model "nope"|There is no .*nope\.ts/,
+      );
+      expect(asked()).toHaveLength(1);
+    },
+  );
+
+  it('asks what is not finished when the input ends', async () => {
+    expect((await chat('What is \\\nalpha?\\')).code).toBe(0);
+    expect(asked()[0]?.canonical).toMatch(/What is \\?n?\s*alpha\?/);
+  });
+
+  it('drops files that cannot be sent, keeps those of another failure, and none in a new thread', async () => {
+    await project.write('big.txt', 'word '.repeat(2_000_000));
+    const big = await chat(['/file big.txt', 'What is in it?', 'And without?']);
+    expect(big.code).toBe(1);
+    expect(big.err).toMatch(/\(LIMIT\)[\s\S]*The next question goes without .*big\.txt; "\/file PATH" sends others\./);
+    expect(asked()).toHaveLength(1);
+    vendor.script({ fault: 'status', status: 400 }, { answer: 'One.' });
+    const kept = await chat(['/file a.ts', 'What is in it?', 'Again?', '/file a.ts', '/new', 'Empty?']);
+    expect(kept.err).toMatch(/The next question goes with .*a\.ts; "\/file" sends none\./);
+    expect(asked().map(({ canonical }) => canonical.includes('const one = 1;'))).toEqual([false, true, true, false]);
+  });
+
   it('goes on with the last thread, and says what is wrong without ending', async () => {
     await chat(['What is alpha?']);
     vendor.script({ fault: 'status', status: 401 }, { answer: 'Beta is two.' });
-    const { code, out, err } = await chat(
-      ['/fiel a.ts', 'Once?', 'And beta?', '/quit', 'Not asked'],
-      '--continue',
-      'last',
-    );
+    const { code, err } = await chat(['Once?', 'And beta?', '/quit', 'Not asked'], '--continue', 'last');
     expect(code).toBe(1);
-    expect(out).toContain('Unknown command "/fiel". Did you mean "/file"?');
     expect(err).toMatch(/401[\s\S]*OPENAI_API_KEY/);
-    expect(out).toContain('/help shows the commands.');
     expect(asked().at(-1)?.canonical).toContain('What is alpha?');
     expect(asked().at(-1)?.canonical).not.toContain('Not asked');
   });

@@ -15,12 +15,13 @@ import { startAnthropic } from '../../support/vendors/start-anthropic.ts';
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const hostile = '<img src=x onerror="window.ran = 1">';
-const tokens = ['alice', 'reader', 'denied', 'mallory'].map(name => ({
+const tokens = ['alice', 'reader', 'denied', 'threadless', 'mallory'].map(name => ({
   name,
   token: `${name}-token-0123456789`,
   owner: name === 'mallory' ? name : 'alice',
   ...(name === 'reader' && { read_only: true }),
   ...(name === 'denied' && { deny: ['agent'] }),
+  ...(name === 'threadless' && { deny: ['threads'] }),
 }));
 const as = (name: string) => dashboardClient(daemon.url, { token: `${name}-token-0123456789` });
 
@@ -173,6 +174,7 @@ it('nobody answers who could not have the agent work: another owner, a reader, w
     ['mallory', 409],
     ['reader', 403],
     ['denied', 403],
+    ['threadless', 403],
   ] as const) {
     expect((await as(name).get(path)).status, name).toBe(status);
     expect((await as(name).post(path, fields)).status, name).toBe(status);
