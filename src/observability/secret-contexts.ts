@@ -48,7 +48,7 @@ export const findContexts = createFinder([
   ['webhook', 'hooks.slack|discord|outlook|webhook.office', /(?:\bhooks\.slack\.com\/(?:services|workflows|triggers)|\bdiscord(?:app)?\.com\/api\/webhooks|\boutlook\.office\.com\/webhook|(?<=\.)webhook\.office\.com\/webhookb2)\/([\w/@-]{20,})/],
   // Random values behind what names a secret and a sign.
   ['secret', keyWords, new RegExp(`${name}(?:${quote})?\\s{0,40}(?:=>|:=|[:=])\\s{0,40}${wrapper}${quote}([^"'\`\\s\\\\{}<>()$[\\]]{16,512})(?=\\\\{0,3}["'\`])`, 'i'), looksIssued],
-  ['secret', keyWords, /(?:[_-](?:KEY|[Kk]ey|TOKEN|[Tt]oken|SECRET|[Ss]ecret)|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)\\{0,3}["']?[ \t]{0,3}[:=][ \t]{0,3}\\{0,3}["']?([\w+/.~!@%^*-]{16,}={0,2})/, looksIssued],
+  ['secret', keyWords, /(?:(?<=[_-])(?:KEY|[Kk]ey|TOKEN|[Tt]oken|SECRET|[Ss]ecret)|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)\\{0,3}["']?[ \t]{0,3}[:=][ \t]{0,3}\\{0,3}["']?([\w+/.~!@%^*-]{16,}={0,2})/, looksIssued],
   ['secret', keyWords, new RegExp(`${name}[ \\t]{0,40}[:=][ \\t]{0,40}([\\w+/.~!@%^*-]{20,512}={0,2})(?=[\\s#;,}&\\\\"']|$)`, 'i'), value => looksIssued(value) && !isReference(value)],
 ], 2);
 

@@ -1,6 +1,13 @@
 import { expect, it } from 'vitest';
 import { createMask } from '../../src/observability/secret-masking.ts';
-import { joinSpans } from '../../src/observability/secret-tokens.ts';
+import {
+  base64Runs,
+  changeRate,
+  isMixedCase,
+  joinSpans,
+  looksMixed,
+  looksRandom,
+} from '../../src/observability/secret-tokens.ts';
 import { secretShapes } from '../support/secret-shapes.ts';
 
 const mask = createMask({ secret: 'pepper', keys: [] });
@@ -68,6 +75,42 @@ const b64 = (text: string) => Buffer.from(text).toString('base64');
 const pemOf = (kind: string) => b64(`-----BEGIN ${kind}-----\n${w(60)}\n`);
 const spaced = 'words '.repeat(50);
 
+/** Sixteen characters, of eight kinds each as often: three bits a character. */
+const eight = 'a1b2c3d4a1b2c3d4';
+
+it.each<[string, (text: string) => boolean, string, string]>([
+  ['16 characters', looksRandom, 'a1B2c3D4e5F6g7H8', 'a1B2c3D4e5F6g7H'],
+  ['4 letters', looksRandom, 'a1b2c3d456789012', 'a1b2c34567890123'],
+  ['2 digits', looksRandom, 'aBcDeFgHiJkLmN12', 'aBcDeFgHiJkLmNo1'],
+  ['3 bits a character', looksRandom, eight, 'a1b2c3d4a1b2c3d1'],
+  ['3 changes in ten', looksRandom, 'abcd12efgh34ijkl56mno', 'abcd12efgh34ijkl56mnop'],
+  ['what begins so', looksRandom, w(40), `${'a'.repeat(512)}${w(120).repeat(9)}`],
+  ['no UUID', looksRandom, '0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f', '0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0'],
+  ['16 mixed characters', looksMixed, 'aBcDeFgHiJkLmNoP', 'aBcDeFgHiJkLmNo'],
+  ['3 bits a mixed character', looksMixed, eight, 'a1b2c3d4a1b2c3d1'],
+  ['a quarter of changes', looksMixed, 'abcdEfghIjklmnopq', 'abcdEfghIjklmnopqr'],
+  ['letters of both kinds and digits', isMixedCase, 'aA1', 'aA'],
+  ['capitals', isMixedCase, 'aA1', 'a1'],
+  ['small letters', isMixedCase, 'aA1', 'A1'],
+])('tells what a machine chose by %s', (_, judge, chosen, other) => {
+  expect([judge(chosen), judge(other)]).toEqual([true, false]);
+});
+
+it.each(['a0', 'a9', 'aA', 'aZ', 'A0', 'Z9'])('counts the change in %s', text => {
+  expect([changeRate(text), changeRate(text + text.at(-1))]).toEqual([1, 0.5]);
+});
+
+it.each<[string, string, [number, number][]]>([
+  ['48 characters', w(48), [[0, 48]]],
+  ['48 behind 47 others', `${' '.repeat(47)}${w(48)}`, [[47, 95]]],
+  ['47 characters', `${w(47)} ${w(47)} `, []],
+  ['130 characters that are filled up', `${w(130)}== and`, [[0, 132]]],
+  ['131 characters', w(131), []],
+  ['letters of one kind', `${'a1'.repeat(30)} ${w(20)}`, []],
+])('finds the stretches of base64 in %s', (_, text, runs) => {
+  expect(base64Runs(text).map(({ start, end }) => [start, end])).toEqual(runs);
+});
+
 /** What is masked stands as `«kind:secret»`, and nothing else is. */
 const forms: readonly string[] = [
   // Formats.
@@ -78,6 +121,8 @@ const forms: readonly string[] = [
   `«password_hash:$2b$12$${w(53)}» «service_token:EAAA${w(60)}» «service_token:LTAI${w(20)}» «airtable_token:pat${w(14)}.${h(64)}»`,
   `«azure_secret:abc8Q~${w(34)}» «mail_key:${h(32)}-us12» «service_token:1/1234567890123456:${h(32)}» «newrelic_key:${h(36)}FFNRAL»`,
   ` «vault_token:s.${w(24)}» «telegram_token:123456789:AA${w(33)}» «jwt:eyJ${w(20)}.eyJ${w(20)}.${w(10)}»`,
+  `«service_token:pat.${w(22)}.${h(24)}.${w(20)}» «service_token:dG9rOm${w(40)}» «service_token:prod:app-name-12|${w(40)}»`,
+  `«discord_token:M${w(23)}.${w(6)}.${w(27)}» «vault_token:hvs.abcdefghijklmnopqrst1» «vault_token:hvs.aBcDeFgHiJkLmNoPqRsT»`,
   `LTAI${'a'.repeat(20)} pat${w(14)} 1//0${'a'.repeat(38)} SK${'0'.repeat(32)}`,
   `«aws_session_token:IQoJb3JpZ2lu${w(60)}» «service_token:access_token$production$q7zt9kx2bv4lm8np$${h(32)}» «service_token:sl.${w(60)}»`,
   '«aws_access_key:AKIAABCDEFABCDEFABCD» AKIAABCDEABCDEABCDEA',
@@ -105,11 +150,14 @@ const forms: readonly string[] = [
   `_password=«npm_token:hunter22» _auth=process.env.AUTH1 _auth=lettersonly npmAuthToken: "«npm_token:lettersonly»"`,
   `authtoken «api_key:${w(32)}» client("«api_key:${w(32)}»") AccountKey=«azure_key:${w(50)}==» hooks.slack.com/services/«webhook:T0/B0/${w(24)}»`,
   `DD_API_KEY: «secret:${w(24)}» then`,
+  `MY_KEY=«secret:${w(40)}» then`,
   'tool -token «password:hunter22» -x',
   `\\n«api_key:sk-${h(32)}»`,
   `X-Api-Key: «api_key:${w(32)}» Authorization: SSWS «authorization:${w(24)}»`,
   'db.host:5432:shop:app:«password:hunter22»',
   'tool -pass «password:hunter22» -x',
+  'sshpass -p «password:hunter22» ssh host',
+  'openssl rsa -passin pass:«password:hunter22»',
   'ConvertTo-SecureString "«password:hunter22»" -AsPlainText',
   'requirepass «password:ab12»\n',
   'password = "«password:Sommer!»", password: "Sommer!"',
@@ -124,6 +172,8 @@ const forms: readonly string[] = [
   'var password = @"«password:horse battery»";',
   'Server=db;Password=«password:p@ss word!»;Encrypt=true Server=db;Pwd=«password:ab12»;Encrypt=true',
   'password "«password:hunter22»"\n',
+  `${'x'.repeat(59)}.password=«password:hunterab»\n`,
+  `${'x'.repeat(60)}.password=hunterab\n`,
   'He typed the password "hunter22" twice',
   'password "hunter22" was typed',
   'variable "db_password" {\n  default = "«password:hunterab»"\n}',
@@ -138,16 +188,22 @@ const forms: readonly string[] = [
   'password=hunterab\n',
   'spring.datasource.password: hunterab\nspring.datasource.password=«password:hunterab»\n',
   '+DB_PASSWORD=«password:hunter22» psql -h db',
+  // What stands around them is looked for near them, in a long text too.
+  `user: me\npassword=«password:hunterab»\n${spaced}`,
+  `He typed the password "hunter22"\n${spaced}`,
   // Secrets of a cluster: in their own document, up to its end.
   `kind: ConfigMap\ndata:\n  a: letters\n---\nkind: Secret\nstringData:\n  first: «secret:letters»\n  second: «secret:more-letters»\n---\ndata:\n  a: letters\n`,
   `stringData:\n  first: «secret:letters»\nkind: Secret\n`,
   `${spaced}\n---\nstringData:\n  first: «secret:letters»\n  second: «secret:other»\nkind: Secret\n`,
+  'kind: Secret\nstringData:\n  first: [masked:secret:0a1b2c3d]\n',
   // What is read otherwise than it stands.
   'password%3D«password:hunter22»',
   '%70%61%73%73%77%6f%72%64%3d«password:%68unter22»',
   'p%61ssw%6frd%3d«password:hunter22»',
   'the pasx\bsword="«password:hunter22»"',
   '\bpassword%3D«password:hunter22»',
+  'password%3D«password:hunter22» then %41',
+  `token%3D«secret:${w(24)}»`,
   `${spaced.repeat(4)}password%3D«password:hunter22» ${spaced}`,
   `password="\x1b]0;${'title '.repeat(200)}\x07«password:hunter22»"`,
 ];
@@ -199,6 +255,12 @@ const bodies: readonly [string, string][] = [
   ['a line of 63', block(1, 63)],
   ['lines of 50 and 52', `${block(1, 50)}\n${block(1, 52)}`],
   ['lines with an empty one between', `«${rows(4, 64).join('\n\n')}»\n`],
+  ['two lines of 50 with one between', `«${rows(2, 50).join('\n\n')}»`],
+  ['two lines of 50 with two between', rows(2, 50).join('\n\n\n')],
+  ['two lines of 50 that are 330 apart', `«${rows(2, 50).join(`${' '.repeat(329)}\n`)}»`],
+  ['two lines of 50 that are 331 apart', rows(2, 50).join(`${' '.repeat(330)}\n`)],
+  ['a plus in quotes', `"+${block(1, 64)}"`],
+  ['lines behind words', `${spaced}\n«${block(3, 64)}»\n`],
   ['a certificate far behind it', `«${block(3, 64)}»\n\n${spaced.repeat(2)}\n-----BEGIN CERTIFICATE-----\n${spaced}`],
   ['two lines of 50', `«${block(2, 50)}»`],
   ['added lines', `+«${rows(3, 64).join('\n+')}»\nend.`],
@@ -218,12 +280,14 @@ const bodies: readonly [string, string][] = [
     'lines with something before',
     rows(3, 64)
       .map(row => `sum of a is ${row}`)
+      .concat(spaced, spaced)
       .join('\n'),
   ],
   ['260 lines', `«${block(260, 64)}»`],
   ['261 lines', block(261, 64)],
   ['a certificate', `-----BEGIN CERTIFICATE-----\n${block(3, 64)}\n${spaced.repeat(4)}`],
   ['the end of a certificate', `${block(3, 64)}\n-----END CERTIFICATE-----`],
+  ['the end of a certificate behind words', `${spaced}\n${block(3, 64)}\n-----END CERTIFICATE-----`],
   ['a key of another form', `---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n«${block(3, 64)}»\n`],
   ['a picture', `iVBORw0KGgo${w(53)}\n${block(3, 64)}`],
   ['a certificate without its marks', `${der(48, 130, 3, 4, 48)}\n${block(3, 64)}`],
