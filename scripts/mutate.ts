@@ -1,4 +1,5 @@
 /** Changes critical modules in one place at a time, and fails when their tests notice fewer than 90% of the changes. */
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -41,18 +42,16 @@ if (unknown !== undefined || !(sample > 0)) {
   process.exit(2);
 }
 
-/** Picks mutants by a seed, so that a sample can be tried again. */
-function pick<Item>(items: readonly Item[]): Item[] {
-  let state = Number(values.seed) >>> 0;
-  const random = () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state;
-  };
-  return items
-    .map(item => ({ item, rank: random() }))
-    .toSorted((a, b) => a.rank - b.rank)
+/** Picks mutants by a seed and by what each changes, so that a sample stays the same while other code changes. */
+function pick(mutants: readonly PlacedMutant[]): PlacedMutant[] {
+  return mutants
+    .map(mutant => ({
+      mutant,
+      rank: hash('sha256', [values.seed, mutant.file, mutant.text, mutant.change].join('\n')),
+    }))
+    .toSorted((a, b) => (a.rank < b.rank ? -1 : 1))
     .slice(0, sample)
-    .map(({ item }) => item);
+    .map(({ mutant }) => mutant);
 }
 
 /** Survivors of an earlier run, to be tried alone. */

@@ -81,6 +81,6 @@ export const mutatedModules: Readonly<Record<string, MutatedModule>> = {
       'src/storage/redis',
       'cluster-client connection facts failure jobs keys records redis script spend thread-index threads',
     ),
-    tests: ['test/storage/redis/{redis,redis-cluster,redis-faults,redis-sharing}.test.ts'],
+    tests: ['test/storage/redis/*.test.ts'],
   },
 };

@@ -658,6 +658,9 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
         expect((await store.jobs(query)).map(job => job.id)).toEqual(jobs.map(job => job.id).reverse());
         expect((await store.jobs({ ...query, limit: 1 })).map(job => job.id)).toEqual([jobs[2]!.id]);
         expect(await store.jobs({ ...query, owner: 'ann' })).toHaveLength(1);
+        // More than a store looks at in one step.
+        await Promise.all(Array.from({ length: 60 }, () => store.createJob(jobOf({ owner: 'bob' }))));
+        expect(await store.jobs({ ...query, owner: 'bob', limit: 100 })).toHaveLength(60);
       });
 
       it('are gone when they expired, and when their thread was removed', async () => {

@@ -107,6 +107,8 @@ it.each<[string, string, string[], string?]>([
   ['of a line of 12', 'port-8080xyz', ['port-8080xyz'], 'port-8080xyz\nand more'],
   ['of a line of 11', 'port-8080xy', [], 'port-8080xy\nand more'],
   ['of a line that tells nothing', 'a'.repeat(12), [], `${'a'.repeat(12)}\nand more`],
+  ['of six letters and digits as numbers', '61 31 62 32 63 33', ['61 31 62 32 63 33'], '#a!1?b*2-c3'],
+  ['with a letter of two bytes', 'p\\u03a3ss-9x', ['p\\u03a3ss-9x'], 'pΣss-9x'],
   ['of three digits among signs', 'id 495051, v 49.50.51, order 616263', [], '#?!*12-3'],
   ['with numbers without a semicolon', 'p&#39w&#38d&#34x9Q7z', ['p&#39w&#38d&#34x9Q7z'], `p'w&d"x9Q7z`],
   ['that tells nothing', '1234567', [], '1234567'],

@@ -79,7 +79,6 @@ function redisTopology(options: RedisLinkOptions) {
     /** A node may be gone for good, and another have its slots: asks the others, unless it did so just now. */
     mapAgain(except: string): void {
       if (slots.size === 0 || clock.monotonic() - mappedAt < mapEveryMs) return;
-      mappedAt = clock.monotonic();
       for (const node of new Set([...slots.values(), address])) {
         // Whoever answers last: they agree, or the next command is redirected.
         if (node !== except) map(node).catch(() => undefined);

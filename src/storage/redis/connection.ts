@@ -59,7 +59,6 @@ export async function openSession(options: RedisSessionOptions): Promise<RedisSe
     socket: { connectTimeout: handshakeMs, reconnectStrategy: false, ...tls },
   });
   client.on('error', end);
-  client.on('end', () => end(new Error('the connection was closed')));
   ended.catch(() => client.destroy());
   const tooLong = clock.after(handshakeMs, () => end(new Error(noAnswer)));
   try {

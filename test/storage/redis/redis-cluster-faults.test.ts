@@ -90,6 +90,20 @@ describe('slots of a cluster', () => {
 });
 
 describe('one node of a cluster that is silent', () => {
+  it('is asked again what it is part of, where it was the first', async () => {
+    for (const node of cluster.nodes) await store.create(headOf({ id: idOn(node) }));
+    const late = redisStore(cluster.url, { prefix, patienceMs: 500 });
+    const list = () => late.list({ owner: 'local', limit: 9, now: start });
+    cluster.nodes[0]!.signal('SIGSTOP');
+    try {
+      await expect(list()).rejects.toMatchObject({ kind: 'storage' });
+    } finally {
+      cluster.nodes[0]!.signal('SIGCONT');
+    }
+    await expect.poll(() => late.list({ owner: 'local', limit: 9, now: start }).catch(() => [])).toHaveLength(3);
+    await late.close();
+  });
+
   it('stops its own threads alone, in time, and they go on when it wakes', async () => {
     const quick = redisStore(cluster.url, { prefix, patienceMs: 1_000, onWarning: text => warnings.push(text) });
     const [first, , last] = cluster.nodes;

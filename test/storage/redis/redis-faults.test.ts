@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ThreadId } from '../../../src/core/ids.ts';
+import type { Clock } from '../../../src/core/ports.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { changeOf, headOf, jobOf, newThreadId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
+import { realClock } from '../../support/clock.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { redisStore } from '../../support/redis-store.ts';
 import { startProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
@@ -48,6 +50,17 @@ async function refusedInTime(run: () => Promise<unknown>, kind = 'unavailable', 
   const waited = waitedTime();
   await expect(run()).rejects.toMatchObject(refused(kind));
   expect(waited()).toBeLessThan(within + slackMs);
+}
+
+/** A clock that notes for how long it is asked to wait. */
+function noting(fixed: Partial<Clock> = {}) {
+  const asked: number[] = [];
+  const real = realClock();
+  const after: Clock['after'] = (ms, run) => {
+    asked.push(ms);
+    return real.after(ms, run);
+  };
+  return { asked, clock: { ...real, ...fixed, after } };
 }
 
 async function eventually<Result>(run: () => Promise<Result>): Promise<Result> {
@@ -100,6 +113,12 @@ describe('a Redis that is not there', () => {
     await refusedInTime(() => store.create(headOf()));
     for (let n = 0; n < 20; n++) await refusedInTime(() => store.lease('a', 'b', 1_000, start), 'unavailable', 0);
     expect(warnings).toHaveLength(1);
+    const { asked, clock } = noting();
+    const other = redisStore(server.url, { prefix, patienceMs, clock });
+    await expect(other.head(newThreadId(), start)).rejects.toMatchObject(refused('unavailable'));
+    // It is looked for less and less often.
+    await expect.poll(() => asked.some(ms => ms > 20 && ms < 2_000)).toBe(true);
+    await other.close();
     await server.start();
     const head = headOf();
     await eventually(() => store.create(head));
@@ -190,6 +209,38 @@ describe('a Redis that is slow to connect', () => {
   });
 });
 
+describe('a connection', () => {
+  it('has longer for what is long, and for what comes behind that', async () => {
+    await open();
+    const { asked, clock } = noting({ monotonic: () => 0 });
+    const own = redisStore(server.url, { prefix, patienceMs: patientMs, clock });
+    const fact = { version: 0, expiresAt: start + 1e6, now: start };
+    await own.swapFact({ ...fact, key: 'long', value: { text: 'x'.repeat(1_000_000) } });
+    // Four fifths of the time, then it looks once more: 20 bytes are a microsecond.
+    expect(Math.max(...asked) / 0.8 - patientMs).toBeCloseTo(50, -1);
+    const { id } = await threadWith(own, ['a']);
+    await own.read(id, start);
+    asked.length = 0;
+    await Promise.all([own.read(id, start), own.head(id, start)]);
+    expect(asked.filter(ms => ms / 0.8 >= 8 * patientMs)).toHaveLength(2);
+    await own.close();
+  });
+
+  it('is none any more once the store is closed, which waits for what is under way', async () => {
+    await open([], patientMs);
+    await store.create(headOf());
+    const writing = store.create(headOf());
+    await store.close();
+    await writing;
+    // The one that asks.
+    const clients = async () =>
+      String(await server.command('CLIENT', 'LIST'))
+        .trim()
+        .split('\n').length;
+    await expect.poll(clients).toBe(1);
+  });
+});
+
 describe('a Redis that is silent', () => {
   it('is given up in time, and gone on with when it wakes', async () => {
     await open();
@@ -241,7 +292,8 @@ describe('a Redis that is silent', () => {
     const near = redisStore(server.url, { prefix });
     const { id } = await threadWith(near, ['a']);
     await near.close();
-    const quick = redisStore(proxy.url, { prefix, patienceMs: 50 });
+    const { asked, clock } = noting();
+    const quick = redisStore(proxy.url, { prefix, patienceMs: 50, clock });
     await eventually(() => quick.head(id, start));
     const before = proxy.connections;
     proxy.hangs = true;
@@ -251,6 +303,7 @@ describe('a Redis that is silent', () => {
     proxy.left = Number.POSITIVE_INFINITY;
     expect((await eventually(() => quick.head(id, start))).state).toBe('live');
     expect(proxy.connections).toBeGreaterThan(before);
+    expect(asked).toContain(12 * 50);
     await quick.close();
   });
 });
@@ -375,5 +428,17 @@ describe('a Redis that takes no writes', () => {
     const right = redisStore(`redis://:right-word@127.0.0.1:${server.port}`);
     expect((await right.head(newThreadId(), start)).state).toBe('unknown');
     await right.close();
+  });
+
+  it('because its user may not is told with what to let that user do', async () => {
+    await open([], patientMs);
+    await server.command('ACL', 'SETUSER', 'half', 'on', '>word', '~*', '+ping', '+info', '+select');
+    const half = redisStore(server.url.replace('redis://', 'redis://half:word@'));
+    const next = expect.stringContaining('let that user run scripts');
+    await expect(half.head(newThreadId(), start)).rejects.toMatchObject({
+      ...refused('unavailable'),
+      details: { next },
+    });
+    await half.close();
   });
 });

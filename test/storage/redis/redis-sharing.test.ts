@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { systemEnvironment } from '../../../src/app/system-environment.ts';
+import { storageError } from '../../../src/core/errors.ts';
 import { threadId } from '../../../src/core/ids.ts';
-import { redisKeys } from '../../../src/storage/redis/keys.ts';
+import { processMarks } from '../../../src/storage/process-mark.ts';
+import { type RedisClient, redisClient } from '../../../src/storage/redis/cluster-client.ts';
+import { ownerHash, redisKeys } from '../../../src/storage/redis/keys.ts';
+import { redisBlobs } from '../../../src/storage/redis/records.ts';
+import { redisIndex } from '../../../src/storage/redis/thread-index.ts';
+import { commitThread } from '../../../src/storage/redis/thread-scripts.ts';
+import { redisThreads } from '../../../src/storage/redis/threads.ts';
 import { createStoredState } from '../../../src/storage/shared-state.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { sharedStateSuite } from '../../contracts/shared-state-suite.ts';
@@ -103,6 +111,21 @@ describe('two clients of one Redis', () => {
   });
 });
 
+it('names what it keeps in the same way in every release, or what an earlier one wrote would be gone', () => {
+  const keys = redisKeys('p:');
+  const { workspace, ...lists } = keys.owner(ownerHash('local'));
+  const owner = 'p:{owner:25bf8e1a2393f1108d37029b3df55932}';
+  expect([...keys.thread('t').all, ...Object.values(lists), workspace('/w')]).toEqual([
+    ...['p:{t}', 'p:{t}:turns', 'p:{t}:exchanges', 'p:{t}:summaries', 'p:{t}:workflows', 'p:{t}:blobs', 'p:{t}:words'],
+    ...['p:{t}:forks', `${owner}:threads`, `${owner}:ends`, `${owner}:gone`, `${owner}:jobs`],
+    `${owner}:in:d1bb8ca354673cd575d31d952490058c`,
+  ]);
+  expect([...keys.blob('s'), keys.job('j'), keys.lease('t'), keys.spend('o'), keys.hold('h')]).toEqual([
+    ...['p:{blob:s}', 'p:{blob:s}:users', 'p:{job:j}', 'p:{t}:lease', 'p:{owner:o}:spend', 'p:{hold:h}'],
+  ]);
+  expect([keys.owners, keys.fact, keys.mark]).toEqual(['p:{owners}', 'p:{fact}', 'p:{mark}']);
+});
+
 describe('the server', () => {
   const ttl = async (key: string) => Number(await server.command('PTTL', key));
 
@@ -116,6 +139,7 @@ describe('the server', () => {
     expect(await ttl(turns)).toBeGreaterThan(hour);
     expect(await ttl(turns)).toBeLessThanOrEqual(7 * day + hour);
     expect(await ttl(head)).toBeGreaterThan(89 * day);
+    expect(await ttl(head)).toBeLessThan(91 * day);
     const all = await server.command('KEYS', `${prefix}*`);
     const without = [];
     for (const key of Array.isArray(all) ? all.map(String) : []) if ((await ttl(key)) === -1) without.push(key);
@@ -153,6 +177,64 @@ describe('the server', () => {
     for (const { id } of [over, alive]) await server.command('DEL', redisKeys(prefix).thread(id).all[1]!);
     expect(await one.read(over.id, 0)).toEqual({ state: 'expired', expiredAt: now - hour });
     await expect(one.read(alive.id, 0)).rejects.toMatchObject({ details: { class: 'corrupt' } });
+  });
+
+  it('names the turn that is gone', async () => {
+    const { id } = await threadWith(one, ['a', 'b', 'c']);
+    await server.command('RPOP', redisKeys(prefix).thread(id).all[1]!);
+    await expect(one.read(id, start)).rejects.toThrow('turn 3 is damaged');
+  });
+
+  it('goes by what heads say where its lists say something else, and puts those right', async () => {
+    const older = await threadWith(one, ['apple'], { updatedAt: start, expiresAt: start + hour });
+    const newer = await threadWith(one, ['apple'], { updatedAt: start + 1, expiresAt: start + hour });
+    const { ends, threads } = redisKeys(prefix).owner(ownerHash('local'));
+    await server.command('ZADD', ends, '5', newer.id);
+    await server.command('ZADD', threads, '1', newer.id);
+    const query = { owner: 'local', limit: 5, now: start };
+    const unused = { owner: 'local', since: start };
+    const hits = await one.search({ ...query, text: 'apple' });
+    for (const found of [await one.list(query), hits.map(({ thread }) => thread)])
+      expect(found.map(({ id }) => id)).toEqual([newer.id, older.id]);
+    expect(await one.prunable(start, unused)).toMatchObject({ threads: 0 });
+    expect(await server.command('ZSCORE', ends, newer.id)).toBe(5);
+    expect(await one.prune(start, unused)).toBe(0);
+    expect(await server.command('ZSCORE', ends, newer.id)).toBe(newer.expiresAt);
+  });
+
+  it('forgets a text with the last thread that refers to it, however often that did', async () => {
+    const blob = { sha256: hashOf('twice'), text: 'twice' };
+    const { id } = await threadWith(one, ['a']);
+    for (const seq of [1, 1]) await one.commit(id, changeOf(seq, { blobs: [blob] }));
+    await one.remove(id, start);
+    expect(await server.command('EXISTS', redisKeys(prefix).blob(blob.sha256)[0])).toBe(0);
+  });
+
+  it.each([
+    ['storage_full', 0],
+    ['unavailable', 1],
+  ] as const)('keeps the texts of a change that ended as %s, unless it was surely not made: %s', async (kind, kept) => {
+    const { id } = await threadWith(one, ['a']);
+    const { clock, random } = systemEnvironment();
+    const parts = { url: server.url, patienceMs: 5_000, clock, random, marks: processMarks() };
+    const real = redisClient({ ...parts, onWarning: () => undefined });
+    const client: RedisClient = {
+      ...real,
+      run: (script, ...rest) =>
+        script === commitThread ? Promise.reject(storageError(kind, 'no', {})) : real.run(script, ...rest),
+    };
+    const keys = redisKeys(prefix);
+    const threads = redisThreads(
+      { ...parts, client, keys },
+      redisBlobs(real, keys),
+      redisIndex(real, keys, () => {}),
+    );
+    const blob = { sha256: hashOf(kind), text: kind };
+    await expect(threads.commit(id, changeOf(1, { blobs: [blob] }))).rejects.toMatchObject({
+      details: { class: kind },
+    });
+    expect(await server.command('EXISTS', keys.blob(blob.sha256)[0])).toBe(kept);
+    real.close();
   });
 
   it('never serves a turn that was changed behind our back', async () => {
