@@ -5,6 +5,7 @@ import { dayOf, dollars, spendTotal } from '../../core/usage.ts';
 import { span } from './chart.ts';
 import type { RunReply } from './data.ts';
 import {
+  ago,
   amount,
   type Child,
   clockTime,
@@ -324,10 +325,18 @@ export function callTable(label: string, calls: readonly CallRow[]): Markup {
 }
 
 /** Runs that wait, on the page that shows what goes on. */
-async function waitingPart({ own }: Visit): Promise<Child> {
+async function waitingPart({ own, now }: Visit): Promise<Child> {
   const runs = (await own.runs?.list()) ?? [];
   if (runs.length === 0) return undefined;
-  return html`<section aria-labelledby="waiting"><h2 id="waiting">Waits for you</h2><div class="stack">${runs.map(({ id, thread, call }) => html`<article class="card call"><p class="tight">The agent wants to use <code>${line(call, 80)}</code> in <a href="/threads/${thread}">its thread</a>.</p><a class="button" href="/runs/${id}">Look and decide</a></article>`)}</div></section>`;
+  const cards = await Promise.all(
+    runs.map(async ({ id, thread, call, exchange, since }) => {
+      const found = await own.threads?.read(thread).catch(() => undefined);
+      const text = found?.turns.find(turn => turn.exchange === exchange)?.content ?? '';
+      const about = { text, workspace: found?.workspace ?? '', thread };
+      return html`<article class="card call"><div><p class="tight">The agent wants to use <code>${line(call, 80)}</code>; asked ${ago(since, now)}.</p><p>${aboutCell(about, 200)}</p></div><a class="button" href="/runs/${id}">Look and decide</a></article>`;
+    }),
+  );
+  return html`<section aria-labelledby="waiting"><h2 id="waiting">Waits for you</h2><div class="stack">${cards}</div></section>`;
 }
 
 /** The question of a run, with what it wants to do, and a button for each answer. */

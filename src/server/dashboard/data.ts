@@ -34,7 +34,8 @@ export interface OwnData {
 
 /** The owner's runs of the agent that wait for an answer, in any process on the store. */
 export interface RunsData {
-  list(): Promise<readonly { id: string; thread: ThreadId; call: string }[]>;
+  /** `call`: what it wants to do; `exchange`: of its task in the thread; `since`: epoch milliseconds. */
+  list(): Promise<readonly { id: string; thread: ThreadId; call: string; exchange: string; since: number }[]>;
   /** Has the question shown once more, as a call of the tool `agent` with the run's id does. */
   question(id: string, signal: AbortSignal): Promise<RunReply>;
   /** Answers the question that was shown, once; the run goes on, whether or not it is waited for. */

@@ -239,7 +239,7 @@ const data: DashboardData = {
       change: { fork: async () => thread, remove: async () => undefined },
     },
     runs: {
-      list: async () => [{ id: run, thread: id, call: bad }],
+      list: async () => [{ id: run, thread: id, call: bad, exchange: 'e1', since: 0 }],
       question: async () => asked,
       answer: async () => asked,
     },

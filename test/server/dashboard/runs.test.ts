@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { basename } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ToolReply } from '../../../src/core/tool-host.ts';
@@ -60,9 +61,9 @@ const writing = (path: string, content: string) => ({ calls: [{ name: 'write_fil
 const read = (path: string) => readFile(project.path(path), 'utf8');
 
 /** A run of Alice's agent that comes to its first question; the address where it is answered. */
-async function waitingRun(): Promise<string> {
+async function waitingRun(task = 'Write it.'): Promise<string> {
   const principal = { owner: 'alice', root: project.root };
-  const args = { task: 'Write it.', model: 'anthropic:claude-sonnet-4-5' };
+  const args = { task, model: 'anthropic:claude-sonnet-4-5' };
   const request = { name: 'agent', arguments: args, principal, answers: new Map() };
   const reply: ToolReply = await polylogue.product.host.call(request, new AbortController().signal);
   return `/runs/${String(reply.document.run_id)}`;
@@ -183,5 +184,13 @@ it('nobody answers who could not have the agent work: another owner, a reader, w
   expect((await alice.post(path, fields, { csrf: 'forged' })).status).toBe(403);
   expect((await alice.post(path, fields, { headers: { origin: 'http://evil.test' } })).status).toBe(403);
   expect(await read('b.txt')).toBe('before\n');
-  expect(readable(await alice.page('/'))).toContain('The agent wants to use write_file in its thread');
+  vendor.script(writing('b.txt', 'after\n'));
+  await waitingRun('Mend the roof.');
+  const live = readable(await alice.page('/'));
+  for (const task of ['Write it.', 'Mend the roof.'])
+    expect(live).toMatch(
+      new RegExp(
+        `The agent wants to use write_file\\s*; asked (?:just now|\\d+ s ago)\\s*\\. ${task} ?${basename(project.root)} · thread`,
+      ),
+    );
 });

@@ -62,6 +62,10 @@ export interface WaitingRun {
   /** Of the question that it asked last, and of the call that this was about. */
   key: string;
   call: string;
+  /** Of its task in the thread. */
+  exchange: string;
+  /** Epoch milliseconds by the store's time of its question. */
+  since: number;
 }
 
 const patienceMs = 600_000;
@@ -156,7 +160,7 @@ export class WaitingRuns {
     { question, call }: OpenQuestion,
     servers: OpenServers,
   ): Promise<void> {
-    const { state } = this.#parts;
+    const { state, clock } = this.#parts;
     if ((await listWaiting(state, run.owner)).length >= maxWaiting) {
       throw limitError('over_capacity', `${maxWaiting} runs wait for an answer already.`, {
         next: 'Answer one of them, or wait until they end by themselves.',
@@ -170,7 +174,11 @@ export class WaitingRuns {
     if (!(await this.#holdsSecrets(body, run.thread))) {
       await state.change(bodyPrefix + run.id, patienceMs, () => ({ body, seal: hashOf(body) }));
     }
-    const head: WaitingRun = { ...run, state: 'waiting', key: question.key, call };
+    const { exchange } = stored.call.turn;
+    const head: WaitingRun = {
+      ...run,
+      ...{ state: 'waiting', key: question.key, call, exchange, since: clock.storeTime() },
+    };
     await this.#change(run.id, patienceMs, () => head);
     this.#here.set(run.id, { key: head.key, body, servers, stopTimer: () => {} });
     this.#expireIn(head, patienceMs);
