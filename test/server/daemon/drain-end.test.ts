@@ -230,6 +230,8 @@ describe('calls that still run at the end of a drain', () => {
       expect(documentIn(told).error).toMatchObject(ended);
     }
     vendor.byDefault({ answer: 'Wood.' });
+    // On a busy machine the vendor reads what was given up later than that was told.
+    await expect.poll(() => vendor.openSockets(), { timeout: 30_000 }).toBe(0);
     const before = vendor.requests.length;
     const next = await daemon.product.openDaemon({ port: 0 });
     restarted = () => next.close();
