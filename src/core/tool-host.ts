@@ -95,8 +95,8 @@ export interface ToolRequest {
   onText?: (delta: string) => void;
   /** Given by a transport that tells which replies arrived (`ToolReply.delivered`). */
   session?: CallSession;
-  /** Called once the call's thread is known and nobody else works on it, before anything is stored. */
-  onThread?: (thread: { id: ThreadId; seq: number }) => void;
+  /** Called once the call's thread is known and nobody else works on it, before anything is stored; `text`: what it is about, where its arguments do not say. */
+  onThread?: (thread: { id: ThreadId; seq: number; text?: string }) => void;
   /**
    * What becomes of a call that takes long; absent: the caller waits for as long as it takes. `job`: past the client's
    * patience it goes on by itself, and the reply is how to come back for it. `task`: the same, almost at once.

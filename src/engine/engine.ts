@@ -210,7 +210,8 @@ function observed(emit: Emit, call: { reqId: string; tool: string; text: string 
   return {
     ...request,
     onThread(thread) {
-      emit({ ...about, thread: thread.id, seq: thread.seq });
+      const { id, seq, text = call.text } = thread;
+      emit({ ...about, text: safeCut(text, aboutChars), thread: id, seq });
       request.onThread?.(thread);
     },
   };

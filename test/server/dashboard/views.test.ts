@@ -77,6 +77,8 @@ describe('calls', () => {
       ['Which HTTP status fits a lost lease?', /✕ failed \(\w+ ?\w*, openai\)/],
     ] as const)
       expect(await text(rowOf(question)), question).toMatch(outcome);
+    // The call that brings the answer of the user is about the same task.
+    expect(await page.locator('tbody tr', { hasText: 'Give row 7 its name.' }).count()).toBe(2);
   });
 
   it('are a call to act with the command to run, where no provider is set up', async () => {

@@ -208,7 +208,8 @@ async function work(parts: WorkParts, run: Run, call: ThreadedCall, services: Ca
       const { turn } = stored.call;
       services.attempts(call.reqId).push(...stored.stopped.attempts);
       exchange.pending = await restoreRun(services.threads, { thread: call.thread, turn, sent: stored.sent });
-      call.request.onThread?.({ id: found.thread, seq: exchange.pending.turn.seq - 1 });
+      const { seq, content: text } = exchange.pending.turn;
+      call.request.onThread?.({ id: found.thread, seq: seq - 1, text });
       // The limit on the cost of one call holds for the run as a whole.
       const limit = callLimit(parts.perRequest, run.maxCostUsd);
       if (limit) parts.meter.begin(call.reqId, Math.max(0, limit.usd - run.spentUsd));
