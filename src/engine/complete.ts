@@ -115,13 +115,23 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
  */
 async function askMasked(
   { askModel, mask }: CompleteServices,
-  { tools, toolChoice, maxOutputTokens = usualOutput, temperature, topP, program, signal, onText }: CompleteRequest,
+  {
+    tools,
+    toolChoice,
+    maxOutputTokens = usualOutput,
+    temperature,
+    topP,
+    program,
+    signal,
+    onText,
+    onStart,
+  }: CompleteRequest,
   scope: string,
   about: Pick<ModelQuestion, 'reqId' | 'messages' | 'payer' | 'cacheKey'> & { candidates: Candidates },
 ): Promise<ModelAnswer> {
   const stream = onText && createMaskedStream(mask, scope, onText);
   const choice = { ...(tools.length > 0 && { tools }), ...(toolChoice && { toolChoice }) };
-  const own = { maxOutputTokens, temperature, topP, program, signal, onText: stream?.push };
+  const own = { maxOutputTokens, temperature, topP, program, signal, onText: stream?.push, onStart };
   const whole = conversationOf(about.messages);
   let left = 0;
   const messagesFor = (model: ModelInfo) => {

@@ -82,6 +82,8 @@ export interface ModelQuestion {
   signal: AbortSignal;
   /** Gets the text as it arrives. Once it was called, nobody is asked again: what was passed on can't be taken back. */
   onText?: (delta: string) => void;
+  /** Told right before the first text what is known to be wrong with the question. */
+  onStart?: (warnings: readonly string[]) => void;
   /** Told of an attempt that failed and was charged for all the same, at once; the answer's own usage is in the answer. */
   onWaste?: (waste: Waste) => void;
   /** Told of each attempt once it is over. */

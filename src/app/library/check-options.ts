@@ -110,6 +110,7 @@ const shapes = {
     name: z.string().min(1).optional(),
     thread: z.union([z.literal(true), z.string().min(1)]).optional(),
   }),
+  'providerOptions.polylogue': z.strictObject({ continuation_id: z.string().min(1).optional() }),
   listModels: z.strictObject({ fresh: flag }),
   summarizeFile: z.strictObject({ ...shorten, path: z.string() }),
   compressDiscussion: z.strictObject({ ...shorten, discussion: z.union([z.string(), z.array(message)]) }),

@@ -1,8 +1,8 @@
 import { absolutePath, rootAt } from '../../config/home.ts';
 import { readIfPresent } from '../../config/settings-files.ts';
 import { createQueue } from '../../core/concurrency.ts';
-import { cancelledError, configError } from '../../core/errors.ts';
-import type { JsonObject } from '../../core/json.ts';
+import { cancelledError, configError, throwIfAborted } from '../../core/errors.ts';
+import { type JsonObject, textIn } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import type { ExchangeFilter, ExchangeNote, ExchangeRecord } from '../../core/ports.ts';
@@ -250,17 +250,23 @@ function createLanguageModel(
   let thread = wanted;
   const queue = createQueue();
   return servedModel(name ?? 'auto', async question => {
-    const request = { ...question, name, root, signal: joined(over, question.signal) };
-    const { continuationId } = question;
-    if (continuationId !== undefined || thread === undefined) return complete({ ...request, thread: continuationId });
-    const onThread = (id: string) => {
-      thread = id;
-    };
-    const leave = await queue.enter('', request.signal);
+    let leave: (() => void) | undefined;
     try {
+      throwIfAborted(over);
+      checkOptions('providerOptions.polylogue', question.options);
+      const request = { ...question, name, root, signal: joined(over, question.signal) };
+      const id = textIn(question.options.continuation_id) || undefined;
+      if (id !== undefined || thread === undefined) return await complete({ ...request, thread: id });
+      const onThread = (begun: string) => {
+        thread = begun;
+      };
+      leave = await queue.enter('', request.signal);
       return await complete({ ...request, thread, onThread });
+    } catch (error) {
+      throwIfAborted(over);
+      throw error;
     } finally {
-      leave();
+      leave?.();
     }
   });
 }

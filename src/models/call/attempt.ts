@@ -74,6 +74,7 @@ export interface AttemptInput {
   call: Omit<LanguageModelV4CallOptions, 'abortSignal'>;
   clocks: AttemptTimeouts;
   onText?: (delta: string) => void;
+  onStart?: ((warnings: readonly string[]) => void) | undefined;
   /** Told of text and reasoning as they come; for progress alone. */
   onProgress?: (delta: string) => void;
   /** Collects what was said with the calls of tools in it. Absent: the text alone counts. */
@@ -182,6 +183,7 @@ function takeText(delta: string, input: AttemptInput, outcome: AttemptOutcome): 
     input.onText(delta);
   } else if (outcome.text.trim() !== '') {
     outcome.passedOn = true;
+    input.onStart?.(outcome.warnings);
     input.onText(outcome.text);
   }
 }

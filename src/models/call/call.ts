@@ -290,6 +290,7 @@ async function askVendor(run: CallContext, candidate: Candidate): Promise<Attemp
       call: { ...call, prompt: repairHistory(call.prompt, signer, echoesThoughts && model.reasoning) },
       clocks,
       onText: question.onText,
+      onStart: (told: readonly string[]) => question.onStart?.([...warnings, ...told]),
       onProgress: question.onProgress,
       usesIn: connection.usesIn,
       ...(question.tools && { saying: createReplyAccumulator(signer, echoesThoughts) }),

@@ -3,10 +3,13 @@ import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
   LanguageModelV4Content,
+  LanguageModelV4FilePart,
   LanguageModelV4GenerateResult,
   LanguageModelV4Prompt,
-  LanguageModelV4Reasoning,
   LanguageModelV4StreamPart,
+  LanguageModelV4ToolResultOutput,
+  LanguageModelV4ToolResultPart,
+  SharedV4FileDataData,
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { isRecord, type JsonObject, jsonOf, recordIn } from '../../core/json.ts';
@@ -14,18 +17,15 @@ import type { Message, Part, SaidPart, ToolResult, VendorFacts } from '../../cor
 import type { ModelAnswer, ModelQuestion, ToolSpec } from '../ask-model.ts';
 
 /** A question of a program that speaks to models by the AI SDK. */
-export interface ServedQuestion {
+export interface ServedQuestion
+  extends Partial<
+      Pick<ModelQuestion, 'toolChoice' | 'maxOutputTokens' | 'temperature' | 'topP' | 'onText' | 'onStart'>
+    >,
+    Required<Pick<ModelQuestion, 'program' | 'signal'>> {
   messages: Message[];
   tools: ToolSpec[];
-  toolChoice?: 'none';
-  maxOutputTokens?: number;
-  temperature?: number;
-  topP?: number;
-  program: NonNullable<ModelQuestion['program']>;
-  /** The thread that the program names with this one (`providerOptions.polylogue.continuation_id`). */
-  continuationId?: string;
-  signal: AbortSignal;
-  onText?(delta: string): void;
+  /** Polylogue's own options of this question (`providerOptions.polylogue`), as the program gave them. */
+  options: JSONObject;
 }
 
 /** An answer, and the thread that it is stored in. */
@@ -33,78 +33,115 @@ export interface ServedAnswer extends ModelAnswer {
   continuationId?: string;
 }
 
+type Ask = (question: ServedQuestion) => Promise<ServedAnswer>;
+
 /** Polylogue's routing, fallbacks and limits as a model of the AI SDK: `ask` chooses who answers. */
-export const servedModel = (
-  modelId: string,
-  ask: (question: ServedQuestion) => Promise<ServedAnswer>,
-): LanguageModelV4 => ({
+export const servedModel = (modelId: string, ask: Ask): LanguageModelV4 => ({
   specificationVersion: 'v4',
   provider: 'polylogue',
   modelId,
   supportedUrls: {},
   async doGenerate(options) {
     const { question, warnings } = questionOf(options);
-    return resultOf(await ask(question), warnings);
+    try {
+      return resultOf(await ask(question), warnings);
+    } catch (error) {
+      // Programs know the end that they wanted by their own reason.
+      options.abortSignal?.throwIfAborted();
+      throw error;
+    }
   },
   async doStream(options) {
+    options.abortSignal?.throwIfAborted();
     const { question, warnings } = questionOf(options);
-    return { stream: streamOf(onText => ask({ ...question, onText }), warnings) };
+    return { stream: streamOf(ask, question, warnings) };
   },
 });
 
-const streamOf = (ask: (onText: (delta: string) => void) => Promise<ServedAnswer>, warnings: SharedV4Warning[]) =>
-  new ReadableStream<LanguageModelV4StreamPart>({
+/** Warnings come with the first text, as far as they are known then; all of them are in the metadata of the end. */
+function streamOf(ask: Ask, question: ServedQuestion, warnings: Left[]) {
+  const gone = new AbortController();
+  const signal = AbortSignal.any([question.signal, gone.signal]);
+  return new ReadableStream<LanguageModelV4StreamPart>({
     async start(controller) {
+      const tell = (...parts: LanguageModelV4StreamPart[]) => {
+        if (!gone.signal.aborted) for (const part of parts) controller.enqueue(part);
+      };
       const id = 'text';
+      let known: SharedV4Warning[] = warnings;
       let begun = false;
       const onText = (delta: string) => {
-        if (!begun) controller.enqueue({ type: 'text-start', id });
+        if (!begun) tell({ type: 'stream-start', warnings: known }, { type: 'text-start', id });
         begun = true;
-        controller.enqueue({ type: 'text-delta', id, delta });
+        tell({ type: 'text-delta', id, delta });
       };
-      controller.enqueue({ type: 'stream-start', warnings });
+      const onStart = (messages: readonly string[]) => {
+        known = [...warnings, ...messages.map(asWarning)];
+      };
       try {
-        const answer = await ask(onText);
-        const { content, usage, finishReason, providerMetadata } = resultOf(answer, []);
+        const answer = await ask({ ...question, signal, onText, onStart });
+        const { content, warnings: all, ...end } = resultOf(answer, warnings);
+        known = all;
         if (!begun && answer.text !== '') onText(answer.text);
-        const text = content.find(part => part.type === 'text');
-        if (begun) controller.enqueue({ type: 'text-end', id, providerMetadata: text?.providerMetadata });
-        for (const [at, part] of content.entries()) {
-          if (part.type === 'tool-call') controller.enqueue(part);
-          else if (part.type === 'reasoning')
-            for (const piece of thoughtParts(part, `thought ${at}`)) controller.enqueue(piece);
-        }
-        controller.enqueue({ type: 'finish', usage, finishReason, providerMetadata });
+        if (!begun) tell({ type: 'stream-start', warnings: known });
+        else
+          tell({
+            type: 'text-end',
+            id,
+            providerMetadata: content.find(({ type }) => type === 'text')?.providerMetadata,
+          });
+        for (const [at, part] of content.entries()) if (part.type !== 'text') tell(...piecesOf(part, `${at}`));
+        tell({ type: 'finish', ...end });
       } catch (error) {
-        controller.enqueue({ type: 'error', error });
+        if (question.signal.aborted) return controller.error(question.signal.reason);
+        if (!begun) tell({ type: 'stream-start', warnings: known });
+        tell({ type: 'error', error });
       }
-      controller.close();
+      if (!gone.signal.aborted) controller.close();
     },
+    cancel: reason => gone.abort(reason),
   });
+}
 
-const thoughtParts = (
-  { text, providerMetadata }: LanguageModelV4Reasoning,
-  id: string,
-): LanguageModelV4StreamPart[] => [
-  { type: 'reasoning-start', id },
-  { type: 'reasoning-delta', id, delta: text },
-  { type: 'reasoning-end', id, providerMetadata },
-];
+const asWarning = (message: string) => ({ type: 'other' as const, message });
 
-function questionOf(options: LanguageModelV4CallOptions): { question: ServedQuestion; warnings: SharedV4Warning[] } {
-  const { prompt, tools = [], toolChoice, maxOutputTokens, temperature, topP, abortSignal } = options;
-  const { responseFormat, stopSequences, seed } = options;
-  const warnings: SharedV4Warning[] = [];
-  const left = (feature: string, isThere: boolean) => {
-    if (isThere) warnings.push({ type: 'unsupported', feature });
-  };
+function piecesOf(part: Exclude<LanguageModelV4Content, { type: 'text' }>, id: string): LanguageModelV4StreamPart[] {
+  if (part.type !== 'reasoning') return [part];
+  const { text: delta, providerMetadata } = part;
+  return [
+    { type: 'reasoning-start', id },
+    { type: 'reasoning-delta', id, delta },
+    { type: 'reasoning-end', id, providerMetadata },
+  ];
+}
+
+/** What Polylogue does not pass on. */
+type Left = Required<Extract<SharedV4Warning, { type: 'unsupported' }>>;
+
+function questionOf(options: LanguageModelV4CallOptions): { question: ServedQuestion; warnings: Left[] } {
+  const { prompt, tools = [], toolChoice, maxOutputTokens, temperature, topP, abortSignal, ...others } = options;
+  const { responseFormat, stopSequences, seed, providerOptions = {}, ...rest } = others;
+  const { includeRawChunks, headers = {}, reasoning, ...unknown } = rest;
+  const { polylogue = {}, ...ofProviders } = providerOptions;
   const own = tools.flatMap(tool => (tool.type === 'function' ? [tool] : []));
-  left('tools of providers', own.length < tools.length);
-  left('toolChoice', toolChoice?.type === 'required' || toolChoice?.type === 'tool');
-  const { continuation_id: continuationId } = options.providerOptions?.polylogue ?? {};
+  const left = new Set<string>();
+  const messages = messagesOf(prompt, left);
+  const unused = {
+    ...unknown,
+    includeRawChunks,
+    reasoning: reasoning !== 'provider-default' && reasoning,
+    // The SDK itself names its version there.
+    headers: Object.keys(headers).some(name => name.toLowerCase() !== 'user-agent'),
+    toolChoice: toolChoice?.type === 'required' || toolChoice?.type === 'tool',
+    'tools of providers': own.length < tools.length,
+    'strict tools': own.some(({ strict }) => strict),
+    'examples of tools': own.some(({ inputExamples }) => inputExamples),
+    ...Object.fromEntries(Object.keys(ofProviders).map(name => [`providerOptions.${name}`, true])),
+  };
+  for (const [feature, value] of Object.entries(unused)) if (value !== undefined && value !== false) left.add(feature);
   const question = {
-    ...(typeof continuationId === 'string' && { continuationId }),
-    messages: messagesOf(prompt),
+    options: polylogue,
+    messages,
     tools: own.map(({ name, description = '', inputSchema }) => {
       return { name, description, inputSchema: { ...jsonObject(inputSchema), type: 'object' as const } };
     }),
@@ -112,16 +149,18 @@ function questionOf(options: LanguageModelV4CallOptions): { question: ServedQues
     program: { responseFormat, stopSequences, seed },
     ...{ maxOutputTokens, temperature, topP, signal: abortSignal ?? new AbortController().signal },
   };
-  return { question, warnings };
+  const details = 'Polylogue left it out.';
+  return { question, warnings: [...left].map(feature => ({ type: 'unsupported', feature, details })) };
 }
 
-const messagesOf = (prompt: LanguageModelV4Prompt): Message[] =>
+const messagesOf = (prompt: LanguageModelV4Prompt, left: Set<string>): Message[] =>
   prompt.map((message): Message => {
     const { role } = message;
     if (role === 'system') return { role, section: 'preamble', parts: [{ type: 'text', text: message.content }] };
-    if (role === 'user') return { role, section: 'turn', parts: message.content.flatMap(partOf) };
-    if (role === 'assistant') return { role, section: 'turn', parts: [], said: saidIn(message.content) };
-    return { role: 'user', section: 'turn', parts: [], results: message.content.flatMap(toolResultOf) };
+    if (role === 'user') return { role, section: 'turn', parts: message.content.map(part => partOf(part, left)) };
+    if (role === 'assistant') return { role, section: 'turn', parts: [], said: saidIn(message.content, left) };
+    const results = message.content.flatMap(part => (part.type === 'tool-result' ? [toolResultOf(part, left)] : []));
+    return { role: 'user', section: 'turn', parts: [], results };
   });
 
 type ContentOf<Role> = Extract<
@@ -129,40 +168,63 @@ type ContentOf<Role> = Extract<
   { role: Role; content: readonly unknown[] }
 >['content'][number];
 
-function partOf(part: ContentOf<'user'>): Part[] {
-  if (part.type === 'text') return [{ type: 'text', text: part.text }];
+function partOf(part: ContentOf<'user'>, left: Set<string>): Part {
+  if (part.type === 'text') return { type: 'text', text: part.text };
   const { data, mediaType } = part;
-  const bytes = data.type === 'data' ? data.data : undefined;
-  if (bytes === undefined || !mediaType.startsWith('image/'))
-    return [{ type: 'text', text: `[A file (${mediaType}) was left out.]` }];
-  return [{ type: 'image', mediaType, data: typeof bytes === 'string' ? Buffer.from(bytes, 'base64') : bytes }];
+  if (data.type === 'data' && mediaType.startsWith('image/')) return { type: 'image', mediaType, data: bytesOf(data) };
+  return { type: 'text', text: textOfFile(part, left) };
+}
+
+const bytesOf = ({ data }: SharedV4FileDataData): Uint8Array =>
+  typeof data === 'string' ? Buffer.from(data, 'base64') : data;
+
+/** A file where only text can stand. */
+function textOfFile(
+  { data, mediaType }: Pick<LanguageModelV4FilePart, 'data' | 'mediaType'>,
+  left: Set<string>,
+): string {
+  if (data.type === 'text') return data.text;
+  if (data.type === 'data' && mediaType.startsWith('text/')) return Buffer.from(bytesOf(data)).toString();
+  left.add(`file ${mediaType}`);
+  return `[A file (${mediaType}) was left out.]`;
 }
 
 /** An answer as its vendor gave it: a stream tells thoughts and calls behind the text. */
-const saidIn = (content: ContentOf<'assistant'>[]): SaidPart[] =>
+const saidIn = (content: ContentOf<'assistant'>[], left: Set<string>): SaidPart[] =>
   content
     .map((part, index) => {
       const { at = index, vendor } = recordIn(part.providerOptions?.polylogue);
-      return { at: Number(at), said: saidOf(part).map(said => ({ ...said, ...(isFacts(vendor) && { vendor }) })) };
+      const said = saidOf(part, left).map(each => ({ ...each, ...(isFacts(vendor) && { vendor }) }));
+      return { at: Number(at), said };
     })
     .sort((a, b) => a.at - b.at)
     .flatMap(({ said }) => said);
 
 const isFacts = (value: unknown): value is VendorFacts => isRecord(value) && Object.values(value).every(isRecord);
 
-function saidOf(part: ContentOf<'assistant'>): SaidPart[] {
+function saidOf(part: ContentOf<'assistant'>, left: Set<string>): SaidPart[] {
   if (part.type === 'text') return [{ type: 'text', text: part.text }];
-  if (part.type === 'reasoning') return [{ type: 'thought', text: part.text }];
-  if (part.type !== 'tool-call') return [];
-  return [{ type: 'call', id: part.toolCallId, name: part.toolName, args: jsonObject(part.input) }];
+  if (part.type === 'file') return [{ type: 'text', text: textOfFile(part, left) }];
+  if (part.type === 'tool-call')
+    return [{ type: 'call', id: part.toolCallId, name: part.toolName, args: jsonObject(part.input) }];
+  if (part.type === 'reasoning' && part.providerOptions?.polylogue) return [{ type: 'thought', text: part.text }];
+  left.add(`${part.type} of another provider`);
+  return [];
 }
 
-function toolResultOf(part: ContentOf<'tool'>): ToolResult[] {
-  if (part.type !== 'tool-result') return [];
-  const { output, toolCallId: id, toolName: name } = part;
-  const value = 'value' in output ? output.value : (output.reason ?? 'It was not allowed.');
+function toolResultOf({ output, ...part }: LanguageModelV4ToolResultPart, left: Set<string>): ToolResult {
   const failed = output.type.startsWith('error') || output.type === 'execution-denied';
-  return [{ id, name, text: typeof value === 'string' ? value : JSON.stringify(value), ...(failed && { failed }) }];
+  return { id: part.toolCallId, name: part.toolName, text: textOfOutput(output, left), ...(failed && { failed }) };
+}
+
+function textOfOutput(output: LanguageModelV4ToolResultOutput, left: Set<string>): string {
+  if (output.type === 'execution-denied') return output.reason ?? 'It was not allowed.';
+  if (output.type !== 'content') return typeof output.value === 'string' ? output.value : JSON.stringify(output.value);
+  const texts = output.value.map(item => {
+    if (item.type === 'custom') left.add('custom content of tool results');
+    return item.type === 'text' ? item.text : item.type === 'file' ? textOfFile(item, left) : '';
+  });
+  return texts.join('\n');
 }
 
 const jsonObject = (value: unknown): JsonObject => (isRecord(value) ? jsonOf(value) : {});
@@ -175,7 +237,7 @@ const finishes = {
   other: 'other',
 } as const;
 
-function resultOf(answer: ServedAnswer, warnings: SharedV4Warning[]): LanguageModelV4GenerateResult {
+function resultOf(answer: ServedAnswer, left: Left[]): LanguageModelV4GenerateResult {
   const { usage, finish, candidate, costUsd, continuationId } = answer;
   const { said = [{ type: 'text' as const, text: answer.text }] } = answer;
   const content = said.flatMap((part, at): LanguageModelV4Content[] => {
@@ -193,6 +255,7 @@ function resultOf(answer: ServedAnswer, warnings: SharedV4Warning[]): LanguageMo
     model: `${candidate.model.provider}:${candidate.model.id}`,
     ...(costUsd !== undefined && { costUsd }),
     ...(continuationId !== undefined && { continuation_id: continuationId }),
+    warnings: [...left.map(({ feature, details }) => `${feature}: ${details}`), ...answer.warnings],
   };
   return {
     content,
@@ -201,7 +264,7 @@ function resultOf(answer: ServedAnswer, warnings: SharedV4Warning[]): LanguageMo
       inputTokens: { total: input, noCache: Math.max(0, input - cacheRead - cacheWrite), cacheRead, cacheWrite },
       outputTokens: { total: output, text: Math.max(0, output - (reasoning ?? 0)), reasoning },
     },
-    warnings: [...warnings, ...answer.warnings.map(message => ({ type: 'other' as const, message }))],
+    warnings: [...left, ...answer.warnings.map(asWarning)],
     providerMetadata: { polylogue: facts },
   };
 }

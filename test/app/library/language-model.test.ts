@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type LanguageModelOptions, type Polylogue, z } from '../../../src/index.ts';
 import { vendorEnv } from '../../support/product.ts';
 import { startAnthropic } from '../../support/vendors/start-anthropic.ts';
+import { waitUntil } from '../../support/wait-until.ts';
 import { libraryRig } from './library-rig.ts';
 
 const rig = libraryRig();
@@ -222,5 +223,153 @@ describe('what a program of the AI SDK wants beside the words', () => {
       ['begin', undefined],
       ['end', 'success'],
     ]);
+  });
+});
+
+const png = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
+  'base64',
+);
+
+const file = (mediaType: string, data: string | Buffer) => ({
+  type: 'file' as const,
+  mediaType,
+  data: Buffer.from(data),
+});
+
+/** A picture of a tool. */
+const shot: ModelMessage[] = [
+  user('Look.'),
+  { role: 'assistant', content: [{ type: 'tool-call', toolCallId: 'a', toolName: 'shot', input: {} }] },
+  {
+    role: 'tool',
+    content: [
+      {
+        ...{ type: 'tool-result', toolCallId: 'a', toolName: 'shot' },
+        output: {
+          type: 'content',
+          value: [
+            { type: 'text', text: 'The page.' },
+            { type: 'file', mediaType: 'image/png', data: { type: 'data', data: png.toString('base64') } },
+          ],
+        },
+      },
+    ],
+  },
+];
+
+const handle = () => {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: (reason?: unknown) => controller.abort(reason) };
+};
+
+type Question = Omit<Parameters<typeof generateText>[0], 'model' | 'prompt'>;
+
+describe('what is left out of a question', () => {
+  const tools = { shot: tool({ inputSchema: z.object({}), strict: true, inputExamples: [{ input: {} }] }) };
+
+  it.each<[string[], Partial<Question>]>([
+    [['seed is not supported'], { seed: 7 }],
+    [['topK', 'presencePenalty', 'frequencyPenalty'], { topK: 3, presencePenalty: 0.5, frequencyPenalty: 0.5 }],
+    [['headers', 'reasoning'], { headers: { 'X-Mine': '1' }, reasoning: 'high' }],
+    [['providerOptions.openai'], { providerOptions: { openai: { user: 'me' } } }],
+    [['file application/pdf'], { messages: [{ role: 'user', content: [file('application/pdf', '%PDF-1.7')] }] }],
+    [[], { messages: [{ role: 'user', content: [file('text/csv', 'a;b'), { type: 'image', image: png }] }] }],
+    [
+      ['reasoning of another'],
+      { messages: [user('Go.'), { role: 'assistant', content: [{ type: 'reasoning', text: 'Hm.' }] }] },
+    ],
+    [['file image/png', 'toolChoice', 'strict', 'examples'], { messages: shot, tools, toolChoice: 'required' }],
+  ])('is told, of an answer and of a stream: %j', async (told, given) => {
+    const { languageModel } = await rig.open();
+    rig.vendor().byDefault({ answer: 'Noted.', calls: given.tools ? [{ name: 'shot', args: {} }] : [] });
+    const question = { model: languageModel('gpt-5-mini'), messages: [user('Go.')], maxRetries: 0, ...given };
+    const generated = await generateText(question);
+    expect(rig.asked()).not.toContain(png.toString('base64').slice(0, 40));
+    if (given.tools) expect(rig.asked()).toMatch(/The page\.[\s\S]*A file \(image\/png\) was left out/);
+    const streamed = streamText(question);
+    await streamed.text;
+    for (const warnings of [
+      (generated.warnings ?? []).map(each => JSON.stringify(each)),
+      ((await streamed.warnings) ?? []).map(each => JSON.stringify(each)),
+      generated.providerMetadata?.polylogue?.warnings,
+      (await streamed.providerMetadata)?.polylogue?.warnings,
+    ]) {
+      expect(warnings).toHaveLength(told.length);
+      for (const one of told) expect(warnings).toContainEqual(expect.stringContaining(one));
+    }
+  });
+
+  it('is told at the end of a stream where it was not known before', async () => {
+    const { languageModel } = await rig.open();
+    rig.vendor().byDefault({ fault: 'cut_mid_stream', answer: 'Half of an answer that breaks off. '.repeat(8) });
+    const { text, providerMetadata } = streamText({ model: languageModel('gpt-5-mini'), prompt: 'Go.', maxRetries: 0 });
+    expect(await text).toContain('Half of an answer');
+    expect(JSON.stringify((await providerMetadata)?.polylogue?.warnings)).toContain('The answer broke off');
+  });
+
+  it.each([
+    [{ continuationId: 'x' }, /continuationId: unknown option \(did you mean "continuation_id"/],
+    [{ continuation_id: 7 }, /continuation_id: .*expected string/],
+    [{ continuation_id: null }, /continuation_id: .*expected string/],
+  ])('is nothing of providerOptions.polylogue: %j is refused', async (polylogue, why) => {
+    const { languageModel } = await rig.open();
+    const asked = generateText({
+      ...{ model: languageModel('gpt-5-mini'), prompt: 'Who?', maxRetries: 0 },
+      providerOptions: { polylogue },
+    });
+    await expect(asked).rejects.toThrow(why);
+    expect(rig.vendor().requests).toEqual([]);
+  });
+});
+
+describe('an end before the answer', () => {
+  it('is told as the program knows it, and ends the request of the vendor', async () => {
+    const { languageModel } = await rig.open();
+    rig.vendor().byDefault({ answer: 'slow '.repeat(50), chunkDelayMs: 200, chunks: 40 });
+    const last = () => rig.vendor().requests.at(-1);
+    for (const thread of [undefined, true] as const) {
+      const model = languageModel('gpt-5-mini', thread && { thread });
+      for (const reason of [undefined, new Error('Enough.')]) {
+        const { signal, abort } = handle();
+        const before = rig.vendor().requests.length;
+        const answer = generateText({ model, prompt: 'Go.', abortSignal: signal, maxRetries: 0 });
+        const failed = expect(answer).rejects.toMatchObject(reason ?? { name: 'AbortError' });
+        await waitUntil('it was asked', () => rig.vendor().requests.length > before);
+        abort(reason);
+        await failed;
+        await last()?.aborted;
+      }
+      if (typeof model === 'string' || model.specificationVersion !== 'v4')
+        throw new Error('It is of another version.');
+      const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Go.' }] }];
+      await expect(model.doStream({ prompt, abortSignal: AbortSignal.abort() })).rejects.toThrow(/aborted/);
+      const { signal, abort } = handle();
+      const aborted = (await model.doStream({ prompt, abortSignal: signal })).stream.getReader();
+      expect((await aborted.read()).value?.type).toBe('stream-start');
+      abort();
+      const rest = (async () => {
+        while (!(await aborted.read()).done);
+      })();
+      await expect(rest).rejects.toMatchObject({ name: 'AbortError' });
+      await last()?.aborted;
+      const reader = (await model.doStream({ prompt })).stream.getReader();
+      expect((await reader.read()).value?.type).toBe('stream-start');
+      await reader.cancel();
+      await last()?.aborted;
+      expect(last()?.wasAborted()).toBe(true);
+    }
+  });
+
+  it.each([undefined, true] as const)('by cleanup() says so (thread: %s)', async thread => {
+    const { languageModel, cleanup } = await rig.open();
+    const model = languageModel('gpt-5-mini', thread && { thread });
+    rig.vendor().byDefault({ answer: 'slow '.repeat(50), chunkDelayMs: 200, chunks: 40 });
+    const under = expect(generateText({ model, prompt: 'Go.', maxRetries: 0 })).rejects.toThrow(/closed by cleanup/);
+    await waitUntil('it was asked', () => rig.vendor().requests.length > 0);
+    await cleanup();
+    await under;
+    const after = generateText({ model, prompt: 'Go.', maxRetries: 0 });
+    await expect(after).rejects.toThrow('This Polylogue was closed by cleanup()');
   });
 });
