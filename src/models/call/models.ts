@@ -69,7 +69,7 @@ export interface ModelServiceOptions {
   /** By provider id; blanks and placeholders count as unset. */
   settings: Readonly<Record<string, ProviderSettings>>;
   policy: RoutingPolicy;
-  /** The most a call may take, in milliseconds; absent: 300,000. */
+  /** The most a call may take, in milliseconds; absent: 300,000, longer for reasoning and local models. */
   totalMs?: number;
   /** The most tokens that a model is given to think. */
   maxThinkingTokens: number;
@@ -137,7 +137,6 @@ export function createModelService(options: ModelServiceOptions) {
     return found?.definition.searches?.(model, found.settings) ?? false;
   };
   const keyName = keyNames(definitions);
-  const totalMs = options.totalMs ?? limits.totalMs;
   const resilience = resilienceOf(options, providers, isLocal);
   const ailing = (model: ModelInfo) => resilience.blocked(model) !== undefined;
   return {
@@ -163,7 +162,7 @@ export function createModelService(options: ModelServiceOptions) {
       emit,
       isLocal,
       searches,
-      limits: { ...limits, totalMs },
+      limits: options.totalMs === undefined ? limits : { ...limits, totalMs: options.totalMs, exact: true },
       limitsOf: model => definitions.find(({ id }) => id === model.provider)?.limits?.(model),
       keyName,
       resilience,

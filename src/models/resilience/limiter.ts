@@ -14,9 +14,9 @@ const minCharsPerIdle = 16;
 /** What the end of the stream may take once the answer is finished. */
 const settleMs = 1000;
 
-/** The limits of one call to one kind of model; what the caller set itself is not widened. */
+/** The limits of one call to one kind of model; what the operator or the caller set is not widened. */
 export function limitsFor(
-  configured: CallLimits,
+  configured: CallLimits & { exact?: boolean },
   model: { reasoning: boolean; local: boolean },
   own: Partial<CallLimits> = {},
 ): CallLimits {
@@ -24,7 +24,7 @@ export function limitsFor(
   return {
     firstByteMs: own.firstByteMs ?? configured.firstByteMs * factor,
     idleMs: own.idleMs ?? configured.idleMs * factor,
-    totalMs: own.totalMs ?? configured.totalMs * factor,
+    totalMs: own.totalMs ?? configured.totalMs * (configured.exact ? 1 : factor),
   };
 }
 

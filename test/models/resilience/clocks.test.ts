@@ -117,5 +117,6 @@ describe('limitsFor', () => {
       totalMs: 5,
       idleMs: 600_000,
     });
+    expect(limitsFor({ ...limits, exact: true }, { reasoning: true, local: true }).totalMs).toBe(limits.totalMs);
   });
 });
