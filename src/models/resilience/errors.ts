@@ -78,7 +78,8 @@ const maxBodyLength = 10_000;
  */
 export function toModelError(error: unknown, origin: FailureOrigin): AppError {
   const { provider, model, attempt } = origin;
-  if (isAppError(error)) return located(error, origin);
+  const ours = innermost(error);
+  if (ours) return located(ours, origin);
   const vendor = readVendorError(error, provider);
   const wait = retryAfterSeconds({ headers: vendor.headers, body: vendor.body, now: origin.now });
   const verdict = classify(vendor, wait !== undefined);
@@ -98,6 +99,12 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
     cause: originalOf(vendor),
     ...(verdict.elsewhere && { data: { elsewhere: true } }),
   });
+}
+
+/** Our own error below what packages and fetch wrapped it in. */
+function innermost(error: unknown, depth = 0): AppError | undefined {
+  const below = error instanceof Error && depth < 8 ? innermost(error.cause, depth + 1) : undefined;
+  return below ?? (isAppError(error) ? error : undefined);
 }
 
 /** What the vendor said, under the names that the AI SDK has for it. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../src/core/errors.ts';
 import { readVendorError } from '../../../src/models/resilience/classify-error.ts';
-import { toModelError, withoutKeys } from '../../../src/models/resilience/errors.ts';
+import { badUpstream, toModelError, withoutKeys } from '../../../src/models/resilience/errors.ts';
 import { apiError } from '../scripted-model.ts';
 
 const origin = { provider: 'openai', model: 'gpt-x', attempt: 2, now: Date.parse('2030-01-01T00:00:00Z') };
@@ -15,6 +15,15 @@ const openAi = (message: string, code: string | null = null, type = 'invalid_req
 const claude = (type: string, message: string) => ({ type: 'error', error: { type, message }, request_id: 'req_1' });
 
 describe('toModelError', () => {
+  it('tells our own limit, whatever packages wrapped it in', () => {
+    const limit = badUpstream('The answer did not end after 5 bytes.', false);
+    const wrapped = apiError(200);
+    Object.assign(wrapped, { cause: new TypeError('terminated', { cause: limit }) });
+    const { message, details } = toModelError(wrapped, origin);
+    expect(message).toBe(limit.message);
+    expect(details).toMatchObject({ class: 'bad_upstream', retryable: false, provider: 'openai', model: 'gpt-x' });
+  });
+
   it.each([
     [
       'OpenAI quota',
