@@ -3,7 +3,7 @@ import { AppError, configError } from '../../core/errors.ts';
 import { type Effort, efforts, type InputKind, type ModelInfo, type Price } from '../../core/model.ts';
 import type { Clock, KeptTexts } from '../../core/ports.ts';
 import { checkedBaseUrl, plainModel } from '../provider.ts';
-import { bounded } from '../resilience/bounded-body.ts';
+import { boundedFetch } from '../resilience/bounded-body.ts';
 import { badUpstream, toModelError } from '../resilience/errors.ts';
 import { isChatId } from '../routing/names.ts';
 
@@ -253,7 +253,7 @@ async function fetched(url: string, etag: string | undefined, signal: AbortSigna
   const origin = { provider: 'models.dev', model: 'its list of models', now: 0 };
   try {
     const headers = { accept: 'application/json', ...(etag === undefined ? {} : { 'if-none-match': etag }) };
-    const response = bounded(await fetch(address, { headers, signal }));
+    const response = await boundedFetch(address, { headers, signal });
     if (response.status === 304 && etag !== undefined) {
       await response.body?.cancel();
       return 'unchanged';

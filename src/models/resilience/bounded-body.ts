@@ -1,8 +1,74 @@
 import { setImmediate } from 'node:timers/promises';
+import { isRecord } from '../../core/json.ts';
 import { badUpstream } from './errors.ts';
 
 /** The most bytes of a body: an extracted book fits. A token of a stream may have an event of its own; an error begins with its cause. */
 const most = { body: 64 * 1024 * 1024, stream: 256 * 1024 * 1024, error: 1024 * 1024 };
+
+/**
+ * Where Node's fetch keeps what carries its requests: the proxy that was configured, else direct connections. Newer versions
+ * put it under the first name.
+ */
+const dispatcherNames = [Symbol.for('undici.globalDispatcher.2'), Symbol.for('undici.globalDispatcher.1')] as const;
+
+/** What Node's fetch gives a dispatcher to tell it of an answer. */
+interface Handler {
+  onHeaders?(status: number, headers: readonly unknown[], resume: () => void, ...more: unknown[]): unknown;
+  /** False: no more for now. Absent since Node 26, whose parser bears an end in such a pause. */
+  onData?(bytes: Uint8Array): unknown;
+}
+
+type Dispatch = (options: object, handler: Handler) => boolean;
+
+const isDispatcher = (value: unknown): value is { dispatch: Dispatch } =>
+  isRecord(value) && typeof value.dispatch === 'function';
+
+const currentDispatcher = () =>
+  dispatcherNames.map((name): unknown => Reflect.get(globalThis, name)).find(isDispatcher);
+
+/**
+ * Node 22 and 24 end the process where a connection ends while its answer has to wait, unless it was to stay open (nodejs/undici#5360).
+ * So only an answer waits that says that it does. What comes of others unasked is kept, up to the most that a body may have.
+ */
+function unpaused(handler: Handler): Handler {
+  if (!handler.onData) return handler;
+  let [waits, ahead] = [false, 0];
+  return {
+    ...handler,
+    onHeaders(status, headers, resume, ...more) {
+      const [connection, ...length] = ['connection', 'transfer-encoding', 'content-length'].map(name =>
+        headers.filter((_, index) => index % 2 === 1 && `${headers[index - 1]}`.toLowerCase() === name).join(),
+      );
+      waits = /^keep-alive$/i.test(`${connection}`) && /^(?:chunked,|,\d+)$/i.test(`${length}`);
+      const read = () => {
+        ahead = 0;
+        resume();
+      };
+      return handler.onHeaders?.call(this, status, headers, read, ...more);
+    },
+    onData(bytes) {
+      const takesMore = handler.onData?.call(this, bytes) !== false;
+      if (takesMore || waits) return takesMore;
+      ahead += bytes.length;
+      if (ahead > most.body) throw badUpstream(`${ahead} bytes of the answer came before they could be read.`, false);
+      return true;
+    },
+  };
+}
+
+/**
+ * Node's fetch, whose answer is `bounded`. Node gives up on an answer without headers after 300 s and on one that rests for as long;
+ * here the caller's signal decides, once it is connected: models that think and machines at home take longer. A proxy counts
+ * whenever it was set up.
+ */
+export const boundedFetch: typeof fetch = async (input, init) => {
+  // Only the first use of fetch makes the dispatcher; without one there is nothing to be patient with.
+  if (!currentDispatcher()) void new Response();
+  const carrier = currentDispatcher();
+  const dispatch: Dispatch = (options, handler) =>
+    carrier?.dispatch({ ...options, headersTimeout: 0, bodyTimeout: 0 }, unpaused(handler)) ?? true;
+  return bounded(await fetch(input, Object.assign({ ...init }, carrier && { dispatcher: { dispatch } })));
+};
 
 /** Handed on at once. */
 const pieceBytes = 16_384;
@@ -30,7 +96,7 @@ type ReadBytes = (bytes: Buffer, isLast: boolean) => Buffer;
  * The answer with a body that is read no faster than it is used and in turns with all others; pieces and events that came
  * together are one. A body that is longer than any real one ends as bad upstream, a long error is cut, and the connection is closed.
  */
-export function bounded(response: Response): Response {
+function bounded(response: Response): Response {
   const { body, ok, status, statusText } = response;
   if (!body) return response;
   const headers = new Headers(response.headers);

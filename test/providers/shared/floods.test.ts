@@ -69,6 +69,8 @@ describe('what never ends', () => {
     ['a JSON document', json, Buffer.alloc(65_536, ' '), 64],
     ['events without text', sse, Buffer.from('data: {"n":1}\n\n'.repeat(5_000)), 8],
     ['a body without a type', {}, Buffer.alloc(65_536, 'x'), 64],
+    ['comments that can’t be made to wait', { ...sse, connection: 'close' }, comments, 136],
+    ['a document that can’t be made to wait', { ...json, connection: 'close' }, Buffer.alloc(65_536, ' '), 128],
   ])('%s end as bad upstream, and the connection with them', async (_, headers, piece, megabytes) => {
     const { url, closed } = await endless(200, headers, piece);
     const failure: unknown = await read(url).catch(error => error);

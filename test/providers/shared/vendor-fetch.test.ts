@@ -68,7 +68,9 @@ describe('vendorFetch', () => {
     expect(await Promise.all(patient)).toEqual(['first last', 'first last']);
     expect(refused).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }]);
     expect(seen).toHaveLength(4);
-    expect(seen[0]).toMatchObject({ headersTimeout: 0, bodyTimeout: 0 });
+    expect(seen.filter(options => 'bodyTimeout' in options)).toMatchObject(
+      Array(2).fill({ headersTimeout: 0, bodyTimeout: 0 }),
+    );
   });
 
   it('ends when its caller gives up', async () => {

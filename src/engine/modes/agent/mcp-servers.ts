@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asError } from '../../../core/errors.ts';
 import { type JsonObject, jsonOf, parsedJson, recordIn } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
-import { bounded } from '../../../models/resilience/bounded-body.ts';
+import { boundedFetch } from '../../../models/resilience/bounded-body.ts';
 import { type ChildEnv, programNamed, variablesFor } from '../../../workspace/programs.ts';
 import type { Sandbox } from '../../../workspace/sandbox.ts';
 import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
@@ -133,7 +133,7 @@ async function transportOf({ childEnv, root, sandbox }: ServersParts, server: Se
     const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
     return new StreamableHTTPClientTransport(new URL(server.url), {
       requestInit: { headers: server.headers },
-      fetch: async (url, init) => bounded(await fetch(url, init)),
+      fetch: boundedFetch,
     });
   }
   const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
