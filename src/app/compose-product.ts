@@ -81,7 +81,7 @@ export async function composeProduct(
     complete: hosts.own.complete,
     /** What commands of an agent run in: the name of a sandbox, or `none: ` and why; rejects where one is required. */
     commandSandbox: async () => (await composeCommandSandbox(config, environment, roots)).describe(root),
-    /** What a server behind the store says of itself; absent where there is none. */
+    /** Opens the store as a call would, and says what there is to know of it; absent where nothing is kept. */
     inspectStore: store.inspect,
     /** How far this machine's clock is ahead of the time by which what is stored expires, in milliseconds. */
     clockAhead: () => clock.now() - clock.storeTime(),

@@ -119,9 +119,9 @@ export interface FactSwap {
   unhurried?: boolean;
 }
 
-/** What a server behind a store says of itself. Holds no credentials. */
+/** What a store says of itself, or the server behind it. Holds no credentials. */
 export interface StoreInspection {
-  /** Which one it is, e.g. `Redis 7.0.15 at localhost:6379, a single server`. */
+  /** Which one it is, or what can be done with it, e.g. `Redis 7.0.15 at localhost:6379, a single server`. */
   text: string;
   /** What should be otherwise, with what to do: a sentence or two each. */
   warnings: string[];
@@ -207,7 +207,7 @@ export interface Store {
   /** Begins to open what the first use would open: that may take long while other work goes on. The first use reports what failed. */
   open?(): void;
 
-  /** What an operator should know of a server behind the store; absent where there is none. Rejects when it can't be reached. */
+  /** Opens the store as a call would, and says what an operator should know of it; rejects with what a call would fail with. */
   inspect?(): Promise<StoreInspection>;
 
   /**

@@ -1,6 +1,7 @@
 import { chmod, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { asNobody } from '../support/as-nobody.ts';
 import { type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
@@ -39,18 +40,6 @@ async function start() {
     },
     read: (name: string) => readFile(join(logs, `${name}.jsonl`), 'utf8'),
   };
-}
-
-/** A user other than root can be kept out of a folder; root can't. */
-async function asNobody(work: () => Promise<void>): Promise<void> {
-  const { geteuid, seteuid } = process;
-  if (geteuid?.() !== 0 || !seteuid) return work();
-  seteuid(65_534);
-  try {
-    await work();
-  } finally {
-    seteuid(0);
-  }
 }
 
 describe('a sink that fails', () => {

@@ -204,7 +204,7 @@ async function looked(what: string, look: () => Promise<Finding[]>): Promise<Fin
   }
 }
 
-/** Asks the server in which threads live, where there is one. */
+/** Opens the file or asks the server in which threads live. */
 async function checkStore(inspect: Product['inspectStore']): Promise<Finding[]> {
   const what = 'store';
   return looked(what, async () => {

@@ -101,7 +101,7 @@ export function sqliteFailure(error: unknown, file: string): AppError {
       });
     case code.readOnly:
     case code.cantOpen:
-      return storageError('unavailable', `Cannot open the thread database ${file} for writing: ${raw}.`, {
+      return storageError('unavailable', `Cannot open ${file} for writing: ${raw}.`, {
         ...details,
         next: 'Grant this user write access to the file and its directory, or set POLYLOGUE_HOME to another directory.',
       });
@@ -122,9 +122,9 @@ const failedIo = (doing: string, file: string, raw: string, details: Extra): App
   });
 
 const unavailable = (file: string, raw: string, details: Extra): AppError =>
-  storageError('unavailable', `The threads in ${file} cannot be reached: ${raw}.`, {
+  storageError('unavailable', `${file} cannot be used: ${raw}.`, {
     ...details,
-    next: 'Check the disk and its permissions, then try again.',
+    next: 'Check what is at that path, the disk and its permissions, then try again.',
   });
 
 function fileSystemFailure(error: unknown, raw: string, file: string, details: Extra): AppError {

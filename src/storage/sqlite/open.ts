@@ -1,9 +1,9 @@
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, lstatSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { asError } from '../../core/errors.ts';
+import { asError, errorCode, storageError } from '../../core/errors.ts';
 import { openRecord, threadOf } from '../records.ts';
-import { isDamage, isFailedRead, sqliteCode } from './failure.ts';
+import { isDamage, isFailedRead, sqliteCode, sqliteFailure } from './failure.ts';
 import { logReader } from './pages.ts';
 import { isOurs, sqliteSalvage } from './salvage.ts';
 import { durableTables, sqliteSchema } from './schema.ts';
@@ -85,8 +85,17 @@ export interface OpenOptions extends RepairOptions {
   thorough: boolean;
 }
 
-/** The file's inode, or undefined when there is none. Looks at the path only: opening the file would drop SQLite's locks. */
-export const inodeOf = (file: string): number | undefined => statSync(file, { throwIfNoEntry: false })?.ino;
+/** What the path leads to; undefined: nothing that can be reached. Looks at the path only: opening the file would drop SQLite's locks. */
+function statOf(path: string) {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+/** The file's inode, or undefined when there is none. */
+export const inodeOf = (file: string): number | undefined => statOf(file)?.ino;
 
 /**
  * Opens the file for writing: creates, migrates, checks and, where it is damaged, replaces it. All of it under a lock, so
@@ -125,26 +134,40 @@ function readAgain<Result>(run: () => Result): Result {
   return run();
 }
 
-/** Released by the system when the process dies, unlike a file that only exists. */
+/** Released by the system when the process dies, unlike a file that only exists. What fails names the file of the lock. */
 function takeLock(path: string): DatabaseSync {
-  createPrivate(path);
-  const lock = openDatabase(path, { timeout: lockWaitMs });
+  let lock: DatabaseSync | undefined;
   try {
-    lock.exec('BEGIN EXCLUSIVE');
+    createPrivate(path);
+    lock = openDatabase(path, { timeout: lockWaitMs });
+    try {
+      lock.exec('BEGIN EXCLUSIVE');
+    } catch (error) {
+      if (!isDamage(error) || !lstatSync(path).isFile()) throw error;
+      // It is to hold nothing. Emptied in its place it remains the same lock to all who have it open; one that is empty by now is
+      // left alone, because another thread of this process may have it.
+      if (statSync(path).size > 0) writeFileSync(path, '');
+      lock.exec('BEGIN EXCLUSIVE');
+    }
     return lock;
   } catch (error) {
-    lock.close();
-    throw error;
+    lock?.close();
+    throw sqliteFailure(error, path);
   }
 }
 
 function createPrivate(path: string): void {
   try {
-    closeSync(openSync(path, 'wx', 0o600));
+    writeFileSync(path, '', { flag: 'wx', mode: 0o600 });
   } catch (error) {
-    if (!statSync(path, { throwIfNoEntry: false })?.isFile()) throw error;
+    if (errorCode(error) !== 'EEXIST') throw error;
+    const found = statOf(path);
+    if (!found?.isFile()) {
+      const next = 'Move away what is in its place, or set POLYLOGUE_HOME to another directory.';
+      throw storageError('unavailable', `${path} is not a file.`, { cause: error, next });
+    }
     // It is there already, perhaps from a time when others could read it.
-    if ((statSync(path).mode & 0o077) !== 0 && process.platform !== 'win32') chmodSync(path, 0o600);
+    if ((found.mode & 0o077) !== 0 && process.platform !== 'win32') chmodSync(path, 0o600);
   }
 }
 

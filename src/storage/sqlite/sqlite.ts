@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { scheduler } from 'node:timers/promises';
 import { isAppError, storageError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -137,6 +139,15 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
     },
 
     open: () => void reader.read(() => undefined).catch(() => undefined),
+
+    async inspect() {
+      // A look at a place where nothing is yet leaves nothing there.
+      if (!existsSync(dirname(file))) return { text: 'nothing is stored yet', warnings: [] };
+      const now = clock.now();
+      await writing({ op: 'lease', args: ['inspection', 'inspection', 0, now] });
+      await indexed(['threads'], reads => reads.list({ owner: 'local', limit: 1, now }));
+      return { text: `threads can be read and written in ${file}`, warnings: [] };
+    },
 
     async repair() {
       if (closing) throw closedStore();

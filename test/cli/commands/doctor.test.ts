@@ -1,6 +1,8 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import { threadWith } from '../../contracts/store-fixtures.ts';
@@ -36,6 +38,19 @@ async function doctor(env: Record<string, string>, args: string[] = []) {
   const findings: Finding[] = JSON.parse(run.out).findings;
   return { ...run, findings, find: (what: string) => findings.find(finding => finding.what === what) };
 }
+
+/** Makes a database with a thread of this title, or an empty one, and changes it. */
+const withTable = (title: string, sql: string) => async (home: string) => {
+  const file = join(home, 'threads.sqlite');
+  if (title !== '') {
+    const store = createSqliteStore({ file, clock: realClock(), onWarning: message => expect.fail(message) });
+    await threadWith(store, [title]);
+    await store.close();
+  }
+  const db = new DatabaseSync(file);
+  db.exec(`CREATE TABLE later (n INTEGER); ${sql}`);
+  db.close();
+};
 
 describe('polylogue doctor', () => {
   it('finds all in order with a key that works, and shows no key', async () => {
@@ -96,6 +111,35 @@ describe('polylogue doctor', () => {
       env: { PROJECT_ROOT: project.root, ...env },
     });
     expect(again.out).toContain('is intact, with every record in it.');
+  });
+
+  const inTheWay: [string, (home: string) => unknown, string, RegExp, RegExp][] = [
+    ['a directory', home => mkdirSync(join(home, 'threads.sqlite')), 'store', /threads\.sqlite is not a file/, /Move/],
+    ['a loop', home => symlinkSync('threads.sqlite', join(home, 'threads.sqlite')), 'store', /is not a file/, /Move/],
+    ['a lock', home => mkdirSync(join(home, 'threads.sqlite.lock')), 'store', /\.lock is not a file/, /Move/],
+    ['another program', withTable('', 'PRAGMA user_version = 3'), 'store', /belongs to another program/, /separate/],
+    ['a newer version', withTable('the new', 'PRAGMA user_version = 99'), 'store', /newer version/, /Update/],
+  ];
+  it.each(inTheWay)('fails where no thread can be opened: %s', async (_, obstruct, what, text, next) => {
+    const home = join(project.root, 'data');
+    mkdirSync(home);
+    await obstruct(home);
+    const { code, find } = await doctor({ POLYLOGUE_HOME: home }, ['--offline']);
+    expect([code, find(what)]).toEqual([
+      1,
+      { state: 'fail', what, text: expect.stringMatching(text), next: expect.stringMatching(next) },
+    ]);
+  });
+
+  it('passes where the lock was damaged, and says that threads can be stored', async () => {
+    const home = join(project.root, 'data');
+    mkdirSync(home);
+    writeFileSync(join(home, 'threads.sqlite.lock'), randomBytes(500));
+    const { code, find } = await doctor({ POLYLOGUE_HOME: home }, ['--offline']);
+    expect([code, find('store')?.text]).toEqual([
+      0,
+      `threads can be read and written in ${join(home, 'threads.sqlite')}`,
+    ]);
   });
 
   it('shows what commands of an agent run in, and fails where a sandbox is required and missing', async () => {

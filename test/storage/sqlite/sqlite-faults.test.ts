@@ -42,7 +42,8 @@ describe('a SQLite file on a disk that fails', () => {
       breakDisk(place.file, fault);
       const waited = waitedTime();
       const refused = { kind: 'storage', details: { code: 'STORAGE', class: kind, next: expect.any(String) } };
-      const tries = [append(id, 3), store.create(headOf()), store.lease('x', 'me', 1_000, start)];
+      const others = [store.lease('x', 'me', 1_000, start), store.inspect!()];
+      const tries = [append(id, 3), store.create(headOf()), ...others];
       for (const attempt of tries) await expect(attempt).rejects.toMatchObject(refused);
       expect(waited()).toBeLessThan(1_000);
       expect((await liveThread(store, id)).turns).toHaveLength(2);

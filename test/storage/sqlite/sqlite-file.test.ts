@@ -1,5 +1,16 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -15,7 +26,9 @@ import {
   threadWith,
   turnOf,
 } from '../../contracts/store-fixtures.ts';
+import { asNobody } from '../../support/as-nobody.ts';
 import { realClock } from '../../support/clock.ts';
+import { startSqliteProcess } from '../../support/sqlite-process.ts';
 import { activeThreads, liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
 
 describe('the SQLite store', () => {
@@ -201,11 +214,57 @@ describe('the SQLite store', () => {
     await store.close();
   });
 
-  it('refuses a directory in place of its file, and leaves its mode alone', async () => {
-    mkdirSync(place.file, { mode: 0o755 });
-    await expect(place.open().create(headOf())).rejects.toMatchObject({ details: { class: 'unavailable' } });
-    expect(statSync(place.file).mode & 0o777).toBe(0o755);
-  });
+  const obstacles: [string, (path: string) => void, string][] = [
+    ['a directory', path => mkdirSync(path, { mode: 0o755 }), 'is not a file'],
+    ['a link to itself', path => symlinkSync(path, path), 'is not a file'],
+    ['a link to nothing', path => symlinkSync(`${path}.gone`, path), 'is not a file'],
+    ['a file of another user', path => writeFileSync(path, '', { mode: 0o600 }), 'unable to open database file'],
+  ];
+  it.each(obstacles.flatMap(row => ['', '.lock'].map(suffix => [...row, suffix] as const)))(
+    'names what %s is in the way of, whoever uses it, and leaves it alone',
+    async (_, obstruct, said, suffix) => {
+      const path = place.file + suffix;
+      obstruct(path);
+      const { mode } = lstatSync(path);
+      chmodSync(place.directory, 0o777);
+      const store = place.open();
+      const uses = [
+        () => store.inspect!(),
+        () => store.create(headOf()),
+        () => store.list({ owner: 'local', limit: 1, now: start }),
+      ];
+      await asNobody(async () => {
+        for (const use of uses)
+          await expect(use()).rejects.toMatchObject({
+            message: expect.stringMatching(new RegExp(` ?${path}[: ].*${said}`)),
+            details: { code: 'STORAGE', class: 'unavailable', next: expect.stringContaining('POLYLOGUE_HOME') },
+          });
+      });
+      expect(lstatSync(path).mode).toBe(mode);
+      rmSync(path, { recursive: true });
+      const ready = `threads can be read and written in ${place.file}`;
+      expect(await store.inspect!()).toEqual({ text: ready, warnings: [] });
+    },
+  );
+
+  it.each([
+    ['bytes of another program', randomBytes(500)],
+    ['zeros', Buffer.alloc(8192)],
+    ['the beginning of a database', 'SQLite format 3\0'],
+  ])(
+    'opens for many processes at once where its lock holds %s, and takes the threads for no worse',
+    async (_, bytes) => {
+      const { id } = await threadWith(place.open(), ['a', 'b']);
+      writeFileSync(`${place.file}.lock`, bytes);
+      const readers = Array.from({ length: 4 }, () => startSqliteProcess('read', place.file, id));
+      for (const { ended, lines } of readers) {
+        expect(await ended).toEqual({ code: 0, errors: '' });
+        expect(lines()).toEqual(['2 true']);
+      }
+      expect(await place.open().repair!()).toMatchObject({ isReplaced: false });
+      expect([place.warnings, statSync(`${place.file}.lock`).size]).toEqual([[], 0]);
+    },
+  );
 
   it('answers reads that are under way when it closes, or says that it closed', async () => {
     const store = place.open();
