@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
-import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { asError, configError, errorCode } from '../core/errors.ts';
 import type { AppEvent } from '../core/events.ts';
 import { isUuid } from '../core/ids.ts';
-import { isRecord } from '../core/json.ts';
 import type { Mask, Masked, MaskedPlace, Random } from '../core/ports.ts';
 import { findKeyLines, findPrivateKeys } from './private-keys.ts';
 import { base64Forms, createRememberedSecrets, placesOf } from './remembered-secrets.ts';
@@ -337,23 +337,35 @@ export function maskKey(home: string | undefined, random: Random): string {
   const fresh = `${random.uuid()}${random.uuid()}`;
   if (home === undefined) return fresh;
   const file = join(home, 'mask.key');
+  const kept = keptKey(file);
+  if (kept !== undefined) return kept;
   const draft = `${file}.${random.uuid()}`;
   try {
     mkdirSync(home, { recursive: true, mode: 0o700 });
-    writeFileSync(draft, fresh, { mode: 0o600 });
-  } catch {
-    // Nothing can be written there. The store says so to the caller; masking goes on with a key of this process.
-    return fresh;
-  }
-  try {
-    // Linked into place whole: another process reads all of the key or none.
+    // On the disk before it has its name, and linked whole: other processes, also after a power loss, read all of it or none.
+    writeFileSync(draft, fresh, { mode: 0o600, flush: true });
     linkSync(draft, file);
-    return fresh;
   } catch (error) {
-    // Another process or an earlier one made it.
-    if (isRecord(error) && error.code === 'EEXIST') return readFileSync(file, 'utf8');
-    throw error;
+    if (errorCode(error) === 'EEXIST') return keptKey(file) ?? fresh;
+    // Nothing can be written there. The store says so to the caller; masking goes on with a key of this process.
   } finally {
-    rmSync(draft, { force: true });
+    if (existsSync(draft)) rmSync(draft);
   }
+  return fresh;
+}
+
+/** The key that is there; undefined where none is. One that could be guessed is none. */
+function keptKey(file: string): string | undefined {
+  let problem = 'it is damaged';
+  try {
+    const key = readFileSync(file, 'utf8');
+    if (/^[\x20-\x7e]{32,}\s*$/.test(key)) return key;
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    problem = asError(error).message;
+  }
+  throw configError(`The key by which secrets are masked cannot be used, ${file}: ${problem}.`, {
+    next: `Let this user read it, or run "mv '${file}' '${file}.old'" and try again: a new key is made, and secrets get new placeholders.`,
+  });
 }

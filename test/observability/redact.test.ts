@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createMask, maskKey } from '../../src/observability/secret-masking.ts';
@@ -326,8 +326,24 @@ describe('the key of the placeholders', () => {
       expect(key).toHaveLength(72);
       expect(maskKey(none, random)).not.toBe(key);
     }
-    await mkdir(home.path('other/mask.key'), { recursive: true });
-    expect(() => maskKey(home.path('other'), random)).toThrow('EISDIR');
+    const other = home.path('other/mask.key');
+    await mkdir(other, { recursive: true });
+    const refused = (why: string) => {
+      expect(() => maskKey(home.path('other'), random)).toThrow(
+        expect.objectContaining({
+          message: expect.stringContaining(`${other}: ${why}`),
+          details: expect.objectContaining({ code: 'CONFIG', next: expect.stringContaining(`mv '${other}'`) }),
+        }),
+      );
+    };
+    refused('EISDIR');
+    await rm(other, { recursive: true });
+    for (const weak of ['', 'short', '\0'.repeat(72)]) {
+      await writeFile(other, weak);
+      refused('it is damaged');
+    }
+    await rm(other);
+    expect(maskKey(home.path('other'), random)).toHaveLength(72);
     await home.dispose();
   });
 });
