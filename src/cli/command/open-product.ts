@@ -44,8 +44,15 @@ export async function openProduct<Result>(
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
     await product.close();
+    // Where nobody asked for a log, what was lost or ignored is told all the same.
+    const untold = product.warned.filter(
+      ({ where }) => isQuiet(config) && (where === 'store' || where === 'configuration'),
+    );
+    for (const { message } of untold) environment.writeError(`polylogue: ${message}\n`);
   }
 }
+
+const isQuiet = ({ sourceOf }: AppConfig): boolean => sourceOf('app', 'logLevel') === 'default';
 
 /** As a command uses it, whatever MCP clients are offered; tools that the operator disabled stay so. */
 function ofCommand(config: AppConfig, toolset: string | undefined): AppConfig {
@@ -53,7 +60,7 @@ function ofCommand(config: AppConfig, toolset: string | undefined): AppConfig {
   return withValues(config, {
     ...(toolset !== undefined && { toolsets: [...toolsets, toolset] }),
     // A command tells its own errors; the log is there for who asked for it.
-    ...(config.sourceOf('app', 'logLevel') === 'default' && { logLevel: 'silent' }),
+    ...(isQuiet(config) && { logLevel: 'silent' }),
   });
 }
 

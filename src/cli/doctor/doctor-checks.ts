@@ -214,6 +214,18 @@ async function checkStore(inspect: Product['inspectStore']): Promise<Finding[]> 
   });
 }
 
+/** Damaged files of threads, which are replaced and never deleted. */
+async function checkSetAside({ config: { home } }: CommandContext): Promise<Finding[]> {
+  const names = await readdir(home).catch(() => []);
+  const next = 'If threads are missing, restore a backup of them; then delete the file.';
+  return names
+    .filter(name => /\.corrupt-(?!.*-(?:wal|shm|journal)$)/.test(name))
+    .map(name => ({
+      ...warning('set aside', `${join(home, name)} was damaged, and replaced by what was intact`),
+      next,
+    }));
+}
+
 /** Where the clock of this machine was moved, or differs from that of the machine with the store. */
 function checkClock({ clockAhead }: Product): Finding[] {
   const hours = clockAhead() / 3_600_000;
@@ -345,6 +357,7 @@ export const checks: readonly Check[] = [
   (_, { inspectStore }) => checkStore(inspectStore),
   (_, product) => checkClock(product),
   ({ flags }, product) => (isOn(flags, 'repair') ? repairStore(product.repairStore) : []),
+  checkSetAside,
   (_, product) => checkRoots(product),
   checkSettings,
   checkDaemons,

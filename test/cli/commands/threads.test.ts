@@ -25,6 +25,26 @@ beforeAll(async () => {
 afterAll(() => project.dispose());
 
 describe('polylogue threads', () => {
+  it('says on stderr what was set aside and which setting was ignored, and doctor lists the damaged file', async () => {
+    const place = await tempProject({ 'home/threads.sqlite': 'x'.repeat(100_000), 'home/.env': 'OFFLNE=on\n' });
+    const options = { cwd: place.root, env: { PROJECT_ROOT: place.root, POLYLOGUE_HOME: place.path('home') } };
+    const { code, out, err } = await runProgram(['threads', '--json'], options);
+    expect([code, JSON.parse(out).status]).toEqual([0, 'success']);
+    expect(err).toMatch(/^polylogue: The file of the threads was damaged .* set aside as .*\.corrupt-/m);
+    expect(err).toMatch(/^polylogue: "OFFLNE" .* was ignored; did you mean POLYLOGUE_OFFLINE\?/m);
+    const { findings } = JSON.parse((await runProgram(['doctor', '--json', '--offline'], options)).out);
+    const aside = findings.filter(({ what }: { what: string }) => what === 'set aside');
+    expect(aside).toEqual([
+      {
+        state: 'warn',
+        what: 'set aside',
+        text: expect.stringContaining('.corrupt-'),
+        next: expect.stringContaining('delete'),
+      },
+    ]);
+    await place.dispose();
+  });
+
   it('lists those of the project, the newest first', async () => {
     const { code, out } = await run('threads');
     expect(code).toBe(0);
