@@ -140,13 +140,13 @@ function formsOf(value: string): string[] {
     .filter(form => form.length >= leastForm);
 }
 
-/** Letters beyond ASCII as numbers: of their UTF-16 units, of their code points, of their bytes. */
+/** Letters beyond ASCII as numbers, without the zeros before them: of their UTF-16 units, of their code points, of their bytes. */
 function escapedForms(value: string): string[] {
   const beyond = /[^\0-\x7f]/gu;
   if (!beyond.test(value)) return [];
   const point = (letter: string) => letter.codePointAt(0) ?? 0;
   return [
-    value.replace(/[^\0-\x7f]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
+    value.replace(/[^\0-\x7f]/g, unit => `\\u${unit.charCodeAt(0).toString(16)}`),
     value.replace(beyond, letter => `\\u{${point(letter).toString(16)}}`),
     value.replace(beyond, letter => `&#${point(letter)};`),
     value.replace(beyond, letter => [...Buffer.from(letter)].map(byte => `\\${byte.toString(8)}`).join('')),

@@ -218,10 +218,9 @@ export function redisClient({ onWarning, ...options }: RedisClientOptions) {
     /** Runs a script. `bulk` for answers of any length. */
     run: (script: RedisScript, keys: readonly string[], args: readonly string[], bulk?: 'bulk') =>
       bulk ? afterShort(keys[0] ?? '', () => run(script, keys, args, true)) : run(script, keys, args, false),
-    /** Asks each server that holds keys. */
+    /** Asks each server that holds keys, as far as `isCluster` found them. */
     async everywhere(args: readonly string[]): Promise<unknown[]> {
       try {
-        await topology.discover();
         const deadline = clock.monotonic() + patienceMs;
         return await Promise.all(topology.nodes().map(node => topology.linkTo(node).ask({ args, deadline })));
       } catch (error) {

@@ -80,6 +80,12 @@ describe('slots of a cluster', () => {
     expect(alone.state).toBe('live');
     for (const node of [to, from, cluster.nodes[2]!]) await node.command('CLUSTER', 'SETSLOT', number, 'NODE', toId);
     expect(await during).toBe(1);
+    // It is remembered: the old server is asked once more.
+    const moved = async () => /errorstat_MOVED:count=(\d+)/.exec(String(await from.command('INFO', 'errorstats')))?.[1];
+    await store.head(id, start);
+    const before = await moved();
+    await store.head(id, start);
+    expect(await moved()).toBe(before);
     expect(await store.commit(id, changeOf(1, { turns: [turnOf(2)] }))).toBe(2);
     expect(await seqs(id)).toEqual([1, 2]);
     expect(warnings).toEqual([]);
@@ -89,7 +95,43 @@ describe('slots of a cluster', () => {
   });
 });
 
+it('is described with all of its servers, and with what one of them alone has wrong', async () => {
+  const set = (node: RedisServer, name: string, value: string) => node.command('CONFIG', 'SET', name, value);
+  for (const node of cluster.nodes) await set(node, 'appendonly', 'yes');
+  for (const node of cluster.nodes) await set(node, 'appendfsync', 'always');
+  const inspect = () => redisStore(cluster.url, { prefix }).inspect!();
+  expect(await inspect()).toMatchObject({ text: expect.stringContaining('a cluster of 3 primaries'), warnings: [] });
+  await set(cluster.nodes[1]!, 'appendfsync', 'everysec');
+  expect((await inspect()).warnings).toEqual([expect.stringContaining('REDIS_DURABILITY=always')]);
+  await set(cluster.nodes[1]!, 'appendonly', 'no');
+  expect((await inspect()).warnings).toEqual([expect.stringContaining('appendonly yes')]);
+});
+
 describe('one node of a cluster that is silent', () => {
+  it('is asked no more for what others have by now', async () => {
+    const [first, second, last] = cluster.nodes;
+    const quick = redisStore(cluster.url, { prefix, patienceMs: 1_000 });
+    const id = idOn(last!);
+    expect((await quick.head(id, start)).state).toBe('unknown');
+    const [secondId, lastId] = await Promise.all([nodeId(second!), nodeId(last!)]);
+    const give = (to: string) =>
+      Promise.all([first!, second!].map(node => node.command('CLUSTER', 'SETSLOT', String(slot(id)), 'NODE', to)));
+    last!.signal('SIGSTOP');
+    try {
+      await give(secondId);
+      const state = () =>
+        quick.head(id, start).then(
+          found => found.state,
+          () => 'refused',
+        );
+      await expect.poll(state, { timeout: 15_000 }).toBe('unknown');
+      await give(lastId);
+    } finally {
+      last!.signal('SIGCONT');
+    }
+    await quick.close();
+  });
+
   it('is asked again what it is part of, where it was the first', async () => {
     for (const node of cluster.nodes) await store.create(headOf({ id: idOn(node) }));
     const late = redisStore(cluster.url, { prefix, patienceMs: 500 });

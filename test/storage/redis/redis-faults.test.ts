@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemEnvironment } from '../../../src/app/system-environment.ts';
 import type { ThreadId } from '../../../src/core/ids.ts';
 import type { Clock } from '../../../src/core/ports.ts';
+import { redisClient } from '../../../src/storage/redis/cluster-client.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { changeOf, headOf, jobOf, newThreadId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
 import { realClock } from '../../support/clock.ts';
@@ -117,7 +119,7 @@ describe('a Redis that is not there', () => {
     const other = redisStore(server.url, { prefix, patienceMs, clock });
     await expect(other.head(newThreadId(), start)).rejects.toMatchObject(refused('unavailable'));
     // It is looked for less and less often.
-    await expect.poll(() => asked.some(ms => ms > 20 && ms < 2_000)).toBe(true);
+    await expect.poll(() => asked.some(ms => ms > 200 && ms < 2_000)).toBe(true);
     await other.close();
     await server.start();
     const head = headOf();
@@ -209,6 +211,12 @@ describe('a Redis that is slow to connect', () => {
   });
 });
 
+/** That of the question included. */
+const clients = async () =>
+  String(await server.command('CLIENT', 'LIST'))
+    .trim()
+    .split('\n').length;
+
 describe('a connection', () => {
   it('has longer for what is long, and for what comes behind that', async () => {
     await open();
@@ -224,6 +232,29 @@ describe('a connection', () => {
     await Promise.all([own.read(id, start), own.head(id, start)]);
     expect(asked.filter(ms => ms / 0.8 >= 8 * patientMs)).toHaveLength(2);
     await own.close();
+  });
+
+  it('that breaks is made anew within the time of a command, however long it stood', async () => {
+    await open();
+    let ahead = 0;
+    const real = realClock();
+    const clock = { ...real, monotonic: () => real.monotonic() + ahead };
+    const own = redisStore(proxy.url, { prefix, patienceMs: patientMs, clock });
+    const { id } = await threadWith(own, ['a']);
+    ahead = 60_000;
+    proxy.left = 0;
+    expect((await own.head(id, start)).state).toBe('live');
+    await own.close();
+  });
+
+  it('that is still being made when all is closed is closed too', async () => {
+    await open();
+    const options = { url: server.url, patienceMs, clock: realClock(), random: systemEnvironment().random };
+    const client = redisClient({ ...options, onWarning: () => undefined });
+    const asked = client.send('k', ['GET', 'k']);
+    client.close();
+    await expect(asked).rejects.toThrow('the store is closed');
+    await expect.poll(clients).toBe(1);
   });
 
   it('is none any more once the store is closed, which waits for what is under way', async () => {

@@ -7,6 +7,7 @@ import { processMarks } from '../../../src/storage/process-mark.ts';
 import { type RedisClient, redisClient } from '../../../src/storage/redis/cluster-client.ts';
 import { ownerHash, redisKeys } from '../../../src/storage/redis/keys.ts';
 import { redisBlobs } from '../../../src/storage/redis/records.ts';
+import { putSpend, redisSpend } from '../../../src/storage/redis/spend.ts';
 import { redisIndex } from '../../../src/storage/redis/thread-index.ts';
 import { commitThread } from '../../../src/storage/redis/thread-scripts.ts';
 import { redisThreads } from '../../../src/storage/redis/threads.ts';
@@ -19,6 +20,7 @@ import {
   headOf,
   hour,
   jobOf,
+  newExchangeId,
   newThreadId,
   start,
   threadWith,
@@ -144,6 +146,8 @@ describe('the server', () => {
     const without = [];
     for (const key of Array.isArray(all) ? all.map(String) : []) if ((await ttl(key)) === -1) without.push(key);
     expect(without.sort()).toEqual([keys.mark, keys.owners].sort());
+    await one.swapFact({ key: 'k', version: 0, value: { n: 1 }, expiresAt: start + hour, now: start });
+    expect(await ttl(`${keys.fact}:k`)).toBeLessThan(2 * hour);
   });
 
   it('keeps the texts of a thread that is used again and again', async () => {
@@ -177,6 +181,43 @@ describe('the server', () => {
     for (const { id } of [over, alive]) await server.command('DEL', redisKeys(prefix).thread(id).all[1]!);
     expect(await one.read(over.id, 0)).toEqual({ state: 'expired', expiredAt: now - hour });
     await expect(one.read(alive.id, 0)).rejects.toMatchObject({ details: { class: 'corrupt' } });
+  });
+
+  it('gives a row of the ledger up that others change again and again', async () => {
+    const { clock, random } = systemEnvironment();
+    const parts = { url: server.url, patienceMs: 5_000, clock, random, marks: processMarks() };
+    const real = redisClient({ ...parts, onWarning: () => undefined });
+    const run: RedisClient['run'] = async (script, ...rest) => (script === putSpend ? 0 : real.run(script, ...rest));
+    const find = async () => ({ state: 'unknown' }) as const;
+    const spend = redisSpend({ ...parts, client: { ...real, run }, keys: redisKeys(prefix) }, { find });
+    const usage = { input: 1, output: 1, reasoning: 0, cacheRead: 0, cacheWrite: 0 };
+    const entry = { owner: 'local', at: start, tool: 'chat', provider: 'openai', model: 'm', usage, costUsd: 1 };
+    await expect(spend.add(entry)).rejects.toMatchObject({ kind: 'storage' });
+    real.close();
+  });
+
+  it('knows the time', async () => {
+    expect(Math.abs((await one.time!()) - Date.now())).toBeLessThan(60_000);
+  });
+
+  it('frees with a prune what was put aside for longer than it lasts', async () => {
+    const hold = { owner: 'local', day: '2026-01-31', id: 'h', usd: 1, now: start, expiresAt: start + 5 };
+    expect(await one.spend.hold(hold)).toBe(true);
+    await one.spend.add(undefined, 'other');
+    await server.command('SADD', redisKeys(prefix).owners, ownerHash('local'));
+    await one.prune(start + 5);
+    expect(await server.command('HLEN', `${redisKeys(prefix).spend(ownerHash('local'))}:holds`)).toBe(0);
+  });
+
+  it('finds words in the turns of a fork', async () => {
+    const parent = await threadWith(one, ['a', 'b']);
+    const exchange = newExchangeId();
+    const child = headOf({ parent: { thread: parent.id, seq: 2 }, seq: 2 });
+    await one.create(child);
+    const turns = [turnOf(3, { content: 'cherry', exchange })];
+    await one.commit(child.id, changeOf(2, { turns, exchange: { id: exchange, status: 'done' } }));
+    const hits = await one.search({ owner: 'local', text: 'cherry', limit: 5, now: start });
+    expect(hits).toMatchObject([{ thread: { id: child.id }, seq: 3 }]);
   });
 
   it('names the turn that is gone', async () => {
@@ -272,6 +313,9 @@ describe('the server', () => {
     const inspection = await one.inspect!();
     expect(inspection.text).toMatch(/^Redis 7\.\d+\.\d+ at 127\.0\.0\.1:\d+, a single server$/);
     expect(inspection.warnings).toEqual([]);
+    await server.command('REPLICAOF', '127.0.0.1', '1');
+    expect((await one.inspect!()).warnings).toEqual([expect.stringContaining('REDIS_URL name the primary')]);
+    await server.command('REPLICAOF', 'NO', 'ONE');
     await server.command('CONFIG', 'SET', 'appendfsync', 'everysec');
     expect((await one.inspect!()).warnings).toEqual([expect.stringContaining('REDIS_DURABILITY=always')]);
     await server.command('CONFIG', 'SET', 'appendfsync', 'always');

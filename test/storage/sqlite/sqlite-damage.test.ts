@@ -283,7 +283,7 @@ describe('a damaged SQLite file', () => {
     expect(place.warnings).toHaveLength(1);
   });
 
-  it.each(['PRAGMA user_version = 3', 'PRAGMA user_version = 1'])(
+  it.each(['PRAGMA user_version = 3', 'PRAGMA user_version = 1', 'PRAGMA user_version'])(
     'whose tables are not those of its version gives up every thread: %s',
     async sql => {
       const threads = await fill(3);
@@ -374,13 +374,17 @@ describe('a damaged SQLite file', () => {
     rmSync(place.file);
     const alone = place.open();
     const byTurns = await threadWith(alone, ['a', 'b']);
+    const compaction = { window: 1000, upToSeq: 2, summary: 'All of it.', trims: [], createdAt: start };
+    await alone.commit(byTurns.id, changeOf(2, { compaction }));
     const other = await threadWith(alone, ['c']);
     await alone.close();
     for (const kind of ['origin', 'head']) breakRecords(`{"kind":"${kind}"`, byTurns.id);
     const bytes = readFileSync(place.file);
     writeFileSync(place.file, bytes.fill(0, 0, 100));
     const found = place.open();
-    const { owner, workspace, turns } = await liveThread(found, byTurns.id);
+    const { owner, workspace, turns, compactions, ...times } = await liveThread(found, byTurns.id);
+    expect(compactions).toEqual([compaction]);
+    expect(times.expiresAt - times.updatedAt).toBeGreaterThanOrEqual(720 * 3_600_000);
     expect({ owner, workspace, texts: turns.slice(0, 2).map(({ content }) => content) }).toEqual({
       owner: other.owner,
       workspace: other.workspace,
@@ -537,28 +541,31 @@ describe('a damaged SQLite file', () => {
     expect(readdirSync(place.directory).filter(name => name.endsWith('Z-wal'))).toHaveLength(1);
   });
 
-  it('keeps all of a thread but the turn that is lost, in whose place stands that it is, and names it', async () => {
-    const threads = await fill(3);
-    const [id, thread] = [...threads][2]!;
-    const bytes = readFileSync(place.file);
-    const at = bytes.indexOf('thread 2 turn 3');
-    bytes.write('THREAD', at);
-    bytes.fill(0, 0, 100);
-    writeFileSync(place.file, bytes);
-    const store = place.open();
-    const kept = await liveThread(store, id);
-    const lost = kept.turns[3]!;
-    expect(kept.turns).toEqual(thread.turns.with(3, lost));
-    expect(lost).toMatchObject({
-      seq: 4,
-      role: 'assistant',
-      toolName: damagedTool,
-      exchange: thread.turns[3]!.exchange,
-    });
-    expect(lost.content).toMatch(/^\[Turn 4 of this thread was damaged .* kept as threads\.sqlite\.corrupt-/);
-    expect(place.warnings[0]).toContain(`${id} without turn 4`);
-    expect(await store.commit(id, changeOf(kept.seq, { turns: [turnOf(kept.seq + 1)] }))).toBe(kept.seq + 1);
-  });
+  it.each([
+    [2, 'user'],
+    [3, 'assistant'],
+  ])(
+    'keeps all of a thread but turn %i that is lost, in whose place stands that it is, and names it',
+    async (n, role) => {
+      const threads = await fill(3);
+      const [id, thread] = [...threads][2]!;
+      const bytes = readFileSync(place.file);
+      const at = bytes.indexOf(`thread 2 turn ${n}`);
+      bytes.write('THREAD', at);
+      bytes.fill(0, 0, 100);
+      writeFileSync(place.file, bytes);
+      const store = place.open();
+      const kept = await liveThread(store, id);
+      const lost = kept.turns[n]!;
+      expect(kept.turns).toEqual(thread.turns.with(n, lost));
+      expect(lost).toMatchObject({ seq: n + 1, role, toolName: damagedTool, exchange: thread.turns[n]!.exchange });
+      expect(lost.content).toMatch(/^\[Turn [34] of this thread was damaged .* kept as threads\.sqlite\.corrupt-/);
+      // A step of it may rest on what is lost.
+      expect(kept.workflows).toEqual({});
+      expect(place.warnings[0]).toContain(`${id} without turn ${n + 1}`);
+      expect(await store.commit(id, changeOf(kept.seq, { turns: [turnOf(kept.seq + 1)] }))).toBe(kept.seq + 1);
+    },
+  );
 
   it('serves a thread with a turn that only its checksum shows to be damaged, and says which', async () => {
     const threads = await fill(3);
