@@ -34,7 +34,9 @@ export function composeObservability(
   };
   // What models were asked and answered, as far as it was kept; undefined where nothing is kept on disk. Without `append` the log is
   // off (COMMS_LOG), and can only be read.
-  return { metrics, gauge, replay: exchanges && { ...exchanges, send, append: logExchange } };
+  const replay = exchanges && { ...exchanges, send, append: logExchange };
+  // Masking rejects where its key cannot be used.
+  return { metrics, gauge, replay, tryMask: () => mask('A text.', 'warm') };
 }
 
 /** What the daemon's endpoints know. */

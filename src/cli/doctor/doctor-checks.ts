@@ -214,6 +214,13 @@ async function checkStore(inspect: Product['inspectStore']): Promise<Finding[]> 
   });
 }
 
+/** Masks as a call does; a data folder that is not there yet gets no key by a look. */
+const checkMask = ({ config }: CommandContext, { tryMask }: Product) =>
+  looked('masking', async () => {
+    if (existsSync(config.home)) await tryMask();
+    return [];
+  });
+
 /** Damaged files of threads, which are replaced and never deleted. */
 async function checkSetAside({ config: { home } }: CommandContext): Promise<Finding[]> {
   const names = await readdir(home).catch(() => []);
@@ -357,6 +364,7 @@ export const checks: readonly Check[] = [
   (_, { inspectStore }) => checkStore(inspectStore),
   (_, product) => checkClock(product),
   ({ flags }, product) => (isOn(flags, 'repair') ? repairStore(product.repairStore) : []),
+  checkMask,
   checkSetAside,
   (_, product) => checkRoots(product),
   checkSettings,

@@ -117,6 +117,7 @@ describe('polylogue doctor', () => {
     ['a directory', home => mkdirSync(join(home, 'threads.sqlite')), 'store', /threads\.sqlite is not a file/, /Move/],
     ['a loop', home => symlinkSync('threads.sqlite', join(home, 'threads.sqlite')), 'store', /is not a file/, /Move/],
     ['a lock', home => mkdirSync(join(home, 'threads.sqlite.lock')), 'store', /\.lock is not a file/, /Move/],
+    ['a key', home => mkdirSync(join(home, 'mask.key')), 'masking', /mask\.key: EISDIR/, /mv /],
     ['another program', withTable('', 'PRAGMA user_version = 3'), 'store', /belongs to another program/, /separate/],
     ['a newer version', withTable('the new', 'PRAGMA user_version = 99'), 'store', /newer version/, /Update/],
   ];
