@@ -10,13 +10,8 @@ import type { Permissions, ToolListing } from '../core/tool-host.ts';
 import type { CompleteRequest } from '../engine/complete.ts';
 import type { SendMessage } from '../engine/conversation.ts';
 import { createEngine } from '../engine/engine.ts';
-import {
-  catalogueVersion,
-  createPrompts,
-  createToolTable,
-  type KnownListings,
-  narrowExposure,
-} from '../engine/exposure.ts';
+import type { KnownListings } from '../engine/exposure.ts';
+import { catalogueVersion, createPrompts, createToolTable, narrowExposure } from '../engine/exposure.ts';
 import { createHost } from '../engine/host.ts';
 import { instructionsFor } from '../engine/offer.ts';
 import type { ModelService } from '../models/call/models.ts';

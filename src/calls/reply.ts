@@ -3,16 +3,8 @@ import { type AppError, bugError, type ErrorCode, type ErrorKind, isAppError } f
 import { isRecord, type Json, type JsonObject, jsonOf, textsIn } from '../core/json.ts';
 import type { AttemptRecord, Thread, ThreadTotals } from '../core/thread.ts';
 import type { KeptReply, UserQuestion } from '../core/tool-host.ts';
-import {
-  type Fee,
-  type FeeKind,
-  type Fees,
-  feeKinds,
-  feeUnits,
-  knownUsd,
-  roundedUsd,
-  type Usage,
-} from '../core/usage.ts';
+import type { Fee, FeeKind, Fees, Usage } from '../core/usage.ts';
+import { feeKinds, feeUnits, knownUsd, roundedUsd } from '../core/usage.ts';
 import type { Bill } from '../models/budget.ts';
 import type { AnsweredCall, FileReport, ParsedCall, SummaryCost } from './call-record.ts';
 

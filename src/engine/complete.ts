@@ -4,15 +4,8 @@ import { createMaskedStream, maskAnswer } from '../calls/ask/redaction.ts';
 import type { CallServices } from '../calls/ask/services.ts';
 import { titleOf } from '../calls/ask/with-thread.ts';
 import type { RequestId } from '../core/ids.ts';
-import {
-  type Message,
-  mapMessage,
-  type Part,
-  type SaidPart,
-  type ToolResult,
-  textOf,
-  withText,
-} from '../core/message.ts';
+import type { Message, Part, SaidPart, ToolResult } from '../core/message.ts';
+import { mapMessage, textOf, withText } from '../core/message.ts';
 import type { Candidates, ModelInfo } from '../core/model.ts';
 import type { StoredTurn, Thread } from '../core/thread.ts';
 import { estimateTokens } from '../core/tokens.ts';

@@ -1,16 +1,7 @@
 import { isRecord, recordsIn } from '../core/json.ts';
 import type { InputKind, ModelInfo } from '../core/model.ts';
-import {
-  addressSetting,
-  type Connection,
-  checkedBaseUrl,
-  defineProvider,
-  isLocalUrl,
-  keySetting,
-  type LiveModel,
-  type ProviderSettings,
-  setting,
-} from '../models/provider.ts';
+import type { Connection, LiveModel, ProviderSettings } from '../models/provider.ts';
+import { addressSetting, checkedBaseUrl, defineProvider, isLocalUrl, keySetting, setting } from '../models/provider.ts';
 import { type LiveListSource, listPage } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatUsage, effortOption } from './shared/openai-dialect.ts';

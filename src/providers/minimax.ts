@@ -1,11 +1,6 @@
 import type { JSONObject, LanguageModelV4 } from '@ai-sdk/provider';
-import {
-  type CallParams,
-  type Connection,
-  closestEffort,
-  keyedProvider,
-  type VendorAccess,
-} from '../models/provider.ts';
+import type { CallParams, Connection, VendorAccess } from '../models/provider.ts';
+import { closestEffort, keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { adjustedModel, withThoughtsApart } from './shared/stream-transforms.ts';

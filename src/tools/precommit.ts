@@ -1,13 +1,7 @@
 import { z } from 'zod';
 import { inSteps, reviewConcerns, severityFilter, severityScale, wordsOf, workflowFields } from '../calls/fields.ts';
-import {
-  type ChangedFile,
-  defineTool,
-  type Evidence,
-  type EvidencePiece,
-  type RepositoryChanges,
-  type WorkflowProgress,
-} from '../calls/tool.ts';
+import type { ChangedFile, Evidence, EvidencePiece, RepositoryChanges, WorkflowProgress } from '../calls/tool.ts';
+import { defineTool } from '../calls/tool.ts';
 import { type JsonObject, jsonOf } from '../core/json.ts';
 import { printablePath } from '../core/text.ts';
 

@@ -3,15 +3,8 @@ import { setImmediate } from 'node:timers/promises';
 import { inParallel } from '../core/concurrency.ts';
 import { throwIfAborted } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
-import {
-  chainAbove,
-  chainWeight,
-  enterDirectory,
-  type IgnoreChain,
-  type IgnoreContext,
-  isIgnored,
-  isSameChain,
-} from './ignore-rules.ts';
+import type { IgnoreChain, IgnoreContext } from './ignore-rules.ts';
+import { chainAbove, chainWeight, enterDirectory, isIgnored, isSameChain } from './ignore-rules.ts';
 import { isSkip, parsePathReference, skip } from './paths.ts';
 import { locateReference } from './read-file.ts';
 import type { Entry, Listing, Sandbox } from './sandbox.ts';

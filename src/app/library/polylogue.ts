@@ -15,32 +15,13 @@ import { type AppConfig, createProduct, loadAppConfig, type Product } from '../a
 import { withValues } from '../settings.ts';
 import { systemEnvironment, useProxy } from '../system-environment.ts';
 import { checkOptions, checkSettings } from './check-options.ts';
-import {
-  type Conversation,
-  type ConversationOptions,
-  createConversation,
-  createEmitter,
-  createSend,
-  createTally,
-  type Emitter,
-  type TokenStats,
-} from './conversation.ts';
-import {
-  analysisIn,
-  type ErrorAnalysis,
-  type ErrorRequest,
-  errorIn,
-  type GeneratedPatch,
-  patchIn,
-} from './diagnose.ts';
+import type { Conversation, ConversationOptions, Emitter, TokenStats } from './conversation.ts';
+import { createConversation, createEmitter, createSend, createTally } from './conversation.ts';
+import type { ErrorAnalysis, ErrorRequest, GeneratedPatch } from './diagnose.ts';
+import { analysisIn, errorIn, patchIn } from './diagnose.ts';
 import type { PolylogueOptions, SendDefaults, SendRequest, SendResult } from './options.ts';
-import {
-  type CompressedDiscussion,
-  compressDiscussion,
-  type ShortenOptions,
-  type Summary,
-  summarizeFile,
-} from './shorten.ts';
+import type { CompressedDiscussion, ShortenOptions, Summary } from './shorten.ts';
+import { compressDiscussion, summarizeFile } from './shorten.ts';
 import { type SendEvent, streamEvents, withSignal } from './stream.ts';
 
 /** A model that may be asked. */

@@ -10,17 +10,8 @@ import { slashedFrom } from '../../workspace/paths.ts';
 import { classifyFile, classRank } from '../../workspace/walk.ts';
 import { questionWords } from '../../workspace/words.ts';
 import type { FoundSymbol } from '../../workspace/workers/run-job.ts';
-import {
-  costOf,
-  countMasked,
-  type FileInclusion,
-  type IncludedFiles,
-  type MaskedText,
-  masked,
-  recordOf,
-  skipForRoom,
-  take,
-} from './included-files.ts';
+import type { FileInclusion, IncludedFiles, MaskedText } from './included-files.ts';
+import { costOf, countMasked, masked, recordOf, skipForRoom, take } from './included-files.ts';
 import { type RangeRoom, relevantRanges } from './relevant-ranges.ts';
 import type { FoundFile } from './search-files.ts';
 import { mostThatFit } from './shorten-files.ts';

@@ -5,14 +5,8 @@ import { type Message, tailHeading } from '../../core/message.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
 import type { Compaction, ImageRecord, Thread, Turn } from '../../core/thread.ts';
 import { estimateTokens, imageTokens, tokensPerMessage } from '../../core/tokens.ts';
-import {
-  type Budget,
-  compact,
-  exceedsHistoryBudget,
-  planBudget,
-  selectionTokens,
-  windowClass,
-} from '../../threads/compaction.ts';
+import type { Budget } from '../../threads/compaction.ts';
+import { compact, exceedsHistoryBudget, planBudget, selectionTokens, windowClass } from '../../threads/compaction.ts';
 import {
   type Blobs,
   blobsOf,
@@ -34,16 +28,8 @@ import { fileError } from '../call-limits.ts';
 import type { FileReport, RoutedCall } from '../call-record.ts';
 import type { EvidencePiece } from '../tool.ts';
 import { fitNewFiles } from './fit-files.ts';
-import {
-  costOf,
-  countMasked,
-  type FileInclusion,
-  type IncludedFiles,
-  masked,
-  recordOf,
-  skipForRoom,
-  take,
-} from './included-files.ts';
+import type { FileInclusion, IncludedFiles } from './included-files.ts';
+import { costOf, countMasked, masked, recordOf, skipForRoom, take } from './included-files.ts';
 import type { FoundFile } from './search-files.ts';
 import type { CallServices } from './services.ts';
 import { mostThatFit } from './shorten-files.ts';

@@ -7,12 +7,8 @@ import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import type { ModelAnswer } from '../../models/ask-model.ts';
 import { scopesOf } from '../../threads/threads.ts';
 import { mapCitations } from '../../threads/transcript.ts';
-import {
-  findSecrets,
-  placeholdersIn,
-  restoreSecrets,
-  type SecretsByPlaceholder,
-} from '../../workspace/restore-secrets.ts';
+import type { SecretsByPlaceholder } from '../../workspace/restore-secrets.ts';
+import { findSecrets, placeholdersIn, restoreSecrets } from '../../workspace/restore-secrets.ts';
 import type { PreparedCall } from '../call-record.ts';
 import type { CallServices } from './services.ts';
 

@@ -16,14 +16,8 @@ import { truncateAnswer } from '../format-reply.ts';
 import { continuationOffer, errorReply, successReply } from '../reply.ts';
 import type { Jobs } from './jobs.ts';
 import type { Execution } from './long-calls.ts';
-import {
-  type CallFingerprint,
-  type CallOperation,
-  type CallWorld,
-  isForgotten,
-  type OperationLog,
-  replayedReply,
-} from './operation-log.ts';
+import type { CallFingerprint, CallOperation, CallWorld, OperationLog } from './operation-log.ts';
+import { isForgotten, replayedReply } from './operation-log.ts';
 import type { ProcessLease } from './process-lease.ts';
 
 /** What came of an earlier call in its thread, where everything is still as it left it. */

@@ -6,14 +6,8 @@ import { warnFrom } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import { errorReply } from '../reply.ts';
-import {
-  awaitElsewhere,
-  type EarlierCall,
-  findEarlierCall,
-  outcomeOf,
-  recoveredReply,
-  wantedFreshMs,
-} from './earlier-call.ts';
+import type { EarlierCall } from './earlier-call.ts';
+import { awaitElsewhere, findEarlierCall, outcomeOf, recoveredReply, wantedFreshMs } from './earlier-call.ts';
 import type { Jobs, JobsOptions } from './jobs.ts';
 import { aBreath, abortOnDisconnect, type DetachOptions, detachLong, Execution } from './long-calls.ts';
 import {

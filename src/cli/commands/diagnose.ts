@@ -1,15 +1,8 @@
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, recordsIn, textIn, textsIn } from '../../core/json.ts';
 import type { ToolReply, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
-import {
-  type CommandContext,
-  continueFlag,
-  defineCommand,
-  flag,
-  isOn,
-  modelFlag,
-  textFlag,
-} from '../command/command.ts';
+import type { CommandContext } from '../command/command.ts';
+import { continueFlag, defineCommand, flag, isOn, modelFlag, textFlag } from '../command/command.ts';
 import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
 import { pathsFlag, showWarnings } from '../command/run-tool.ts';
 import { askLine } from './agent.ts';

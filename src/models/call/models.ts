@@ -5,19 +5,10 @@ import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, LogExchange, Random, SharedState } from '../../core/ports.ts';
 import type { CallLimits } from '../ask-model.ts';
 import { capabilitiesOf, settingFor, unknownNames } from '../catalogue/capabilities.ts';
-import {
-  type ConfiguredProvider,
-  type Connections,
-  configureProviders,
-  createConnections,
-  keyNames,
-} from '../catalogue/connections.ts';
-import {
-  createModelSources,
-  type ListingState,
-  type ModelSources,
-  type SourceOptions,
-} from '../catalogue/model-sources.ts';
+import type { ConfiguredProvider, Connections } from '../catalogue/connections.ts';
+import { configureProviders, createConnections, keyNames } from '../catalogue/connections.ts';
+import type { ListingState, ModelSources, SourceOptions } from '../catalogue/model-sources.ts';
+import { createModelSources } from '../catalogue/model-sources.ts';
 import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { upstreamOf } from '../resilience/breaker.ts';
 import { createResilience, type Resilience } from '../resilience/policy.ts';

@@ -1,15 +1,8 @@
 import type { ModelInfo, ProviderCapabilities } from '../../core/model.ts';
 import type { ProviderDefinition } from '../provider.ts';
 import { correctName, nearestNames } from '../routing/eligible-models.ts';
-import {
-  mayServeMore,
-  names,
-  type Roster,
-  type RosterProvider,
-  type RoutingPolicy,
-  readEntry,
-  settingOf,
-} from '../routing/roster.ts';
+import type { Roster, RosterProvider, RoutingPolicy } from '../routing/roster.ts';
+import { mayServeMore, names, readEntry, settingOf } from '../routing/roster.ts';
 import type { ConfiguredProvider } from './connections.ts';
 
 export function capabilitiesOf(

@@ -1,11 +1,6 @@
 import type { ModelInfo } from '../../core/model.ts';
-import {
-  type LiveModel,
-  type ProviderDefinition,
-  type ProviderSettings,
-  plainModel,
-  usualWindow,
-} from '../provider.ts';
+import type { LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { plainModel, usualWindow } from '../provider.ts';
 import { isChatId, makerOf, sameModel, undatedKey } from '../routing/names.ts';
 import type { Roster } from '../routing/roster.ts';
 import { priorityOf } from '../routing/roster.ts';

@@ -18,21 +18,8 @@ import {
   splitSuffix,
   undatedKey,
 } from './names.ts';
-import {
-  averagePrice,
-  type Category,
-  createRestrictions,
-  isOffline,
-  isQuick,
-  type ModelRequest,
-  priorityOf,
-  type Refusal,
-  type Restrictions,
-  type Roster,
-  type RosterProvider,
-  type RoutingPolicy,
-  rankModels,
-} from './roster.ts';
+import type { Category, ModelRequest, Refusal, Restrictions, Roster, RosterProvider, RoutingPolicy } from './roster.ts';
+import { averagePrice, createRestrictions, isOffline, isQuick, priorityOf, rankModels } from './roster.ts';
 
 /** Dollars a million tokens, for comparing; infinite where a vendor names no price. */
 export type CostOf = (model: ModelInfo) => number;

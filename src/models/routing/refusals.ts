@@ -4,16 +4,8 @@ import { didYouMean } from '../../core/text.ts';
 import { plainModel } from '../provider.ts';
 import { type EligibleModels, interpretationsOf, nearestNames } from './eligible-models.ts';
 import { knownSuffixes, makerSlugs, type Suffixed, sameModel, splitSuffix } from './names.ts';
-import {
-  isOffline,
-  isRestriction,
-  mayServeMore,
-  prefixOf,
-  priorityOf,
-  type Restriction,
-  type RosterProvider,
-  settingOf,
-} from './roster.ts';
+import type { Restriction, RosterProvider } from './roster.ts';
+import { isOffline, isRestriction, mayServeMore, prefixOf, priorityOf, settingOf } from './roster.ts';
 
 const suggestions = 3;
 

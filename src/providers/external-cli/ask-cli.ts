@@ -8,15 +8,8 @@ import type { CliDefinition, CliEvent } from './clis/cli.ts';
 import { type CliOutput, readOutput } from './command/output.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
 import { type CliRequest, type CliResponse, markName } from './contract.ts';
-import {
-  asksForLogin,
-  type CliExit,
-  cliEnvironment,
-  failureOf,
-  maxLoginLength,
-  notInstalled,
-  runCli,
-} from './run-cli.ts';
+import type { CliExit } from './run-cli.ts';
+import { asksForLogin, cliEnvironment, failureOf, maxLoginLength, notInstalled, runCli } from './run-cli.ts';
 
 /** Arguments of a configuration without those that let a CLI do more than read. */
 export function narrowed(args: readonly string[], widening: readonly string[]) {

@@ -12,14 +12,8 @@ import { tailHeading } from '../../core/message.ts';
 import { noUsage, type Usage } from '../../core/usage.ts';
 import { type CallParams, type ConnectContext, type Connection, notTaken } from '../../models/provider.ts';
 import { usageBy } from './clis/cli.ts';
-import {
-  type CliRequest,
-  type CliResponse,
-  type CliRunner,
-  cliProviderId,
-  sessionLost,
-  splitCliId,
-} from './contract.ts';
+import type { CliRequest, CliResponse, CliRunner } from './contract.ts';
+import { cliProviderId, sessionLost, splitCliId } from './contract.ts';
 
 /** One text of a prompt, in its order. */
 interface PromptPart {

@@ -9,14 +9,8 @@ import type {
 import { isRecord, numberIn, recordIn, recordsIn, textsIn } from '../../core/json.ts';
 import type { Effort, ModelInfo } from '../../core/model.ts';
 import { passedUse, type UsesIn, use, usePart } from '../../models/fees.ts';
-import {
-  budgetFor,
-  type CallParams,
-  closestEffort,
-  keyedProvider,
-  type LiveModel,
-  setting,
-} from '../../models/provider.ts';
+import type { CallParams, LiveModel } from '../../models/provider.ts';
+import { budgetFor, closestEffort, keyedProvider, setting } from '../../models/provider.ts';
 import { type Fetch, postJson, reportedCount, requestBody } from '../shared/http.ts';
 import { type LiveListSource, listPage } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';

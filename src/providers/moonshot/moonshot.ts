@@ -2,13 +2,8 @@ import type { JSONObject, LanguageModelV4Usage } from '@ai-sdk/provider';
 import { isRecord, recordIn } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { passedUse } from '../../models/fees.ts';
-import {
-  type CallParams,
-  closestEffort,
-  keyedProvider,
-  type ProviderSettings,
-  setting,
-} from '../../models/provider.ts';
+import type { CallParams, ProviderSettings } from '../../models/provider.ts';
+import { closestEffort, keyedProvider, setting } from '../../models/provider.ts';
 import { type Fetch, postJson, reportedCount, requestBody } from '../shared/http.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';

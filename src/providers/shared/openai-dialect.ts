@@ -1,14 +1,8 @@
 import type { JSONObject, LanguageModelV4, LanguageModelV4Usage } from '@ai-sdk/provider';
 import type { ModelInfo } from '../../core/model.ts';
 import type { OptionSpec } from '../../core/option.ts';
-import {
-  type CallParams,
-  type Connection,
-  closestEffort,
-  keyedProvider,
-  type ProviderDefinition,
-  type ProviderDocs,
-} from '../../models/provider.ts';
+import type { CallParams, Connection, ProviderDefinition, ProviderDocs } from '../../models/provider.ts';
+import { closestEffort, keyedProvider } from '../../models/provider.ts';
 import { addressRemark, versionedFetch } from './http.ts';
 import { liveList, type serverList } from './list-models.ts';
 import { answerFetch } from './non-streaming.ts';

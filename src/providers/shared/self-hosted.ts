@@ -1,15 +1,8 @@
 import type { ModelInfo } from '../../core/model.ts';
 import type { EndpointSettings } from '../../core/option.ts';
 import type { overlay } from '../../models/catalogue/overlay.ts';
-import {
-  type Connection,
-  checkedBaseUrl,
-  isLocalUrl,
-  type ProviderDefinition,
-  type ProviderSettings,
-  plainModel,
-  usualWindow,
-} from '../../models/provider.ts';
+import type { Connection, ProviderDefinition, ProviderSettings } from '../../models/provider.ts';
+import { checkedBaseUrl, isLocalUrl, plainModel, usualWindow } from '../../models/provider.ts';
 import { serverList } from './list-models.ts';
 import { connectChatServer } from './openai-dialect.ts';
 

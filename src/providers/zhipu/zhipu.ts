@@ -3,14 +3,8 @@ import { type JsonObject, recordIn, recordsIn } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { safeCut } from '../../core/text.ts';
 import { passedUse, usePart } from '../../models/fees.ts';
-import {
-  type CallParams,
-  checkedBaseUrl,
-  closestEffort,
-  keyedProvider,
-  type ProviderSettings,
-  setting,
-} from '../../models/provider.ts';
+import type { CallParams, ProviderSettings } from '../../models/provider.ts';
+import { checkedBaseUrl, closestEffort, keyedProvider, setting } from '../../models/provider.ts';
 import type { SearchHit, WebSearcher } from '../../models/vendor-services.ts';
 import { type VendorEndpoint, vendorJson } from '../shared/http.ts';
 import { liveList } from '../shared/list-models.ts';

@@ -4,15 +4,8 @@ import { asError, configError, isAppError, securityError } from '../../core/erro
 import type { Clock } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, operator } from '../access/caller.ts';
-import {
-  createTokens,
-  readTokens,
-  repeated,
-  type TokenChange,
-  type TokenEntry,
-  type Tokens,
-  withToken,
-} from '../access/tokens.ts';
+import type { TokenChange, TokenEntry, Tokens } from '../access/tokens.ts';
+import { createTokens, readTokens, repeated, withToken } from '../access/tokens.ts';
 import type { CallerProduct, RouteServices } from '../http/routes.ts';
 import { replaceFile } from './health-file.ts';
 

@@ -4,22 +4,8 @@ import type { StoredTurn } from '../../core/thread.ts';
 import { dayOf, dollars, spendTotal } from '../../core/usage.ts';
 import { span } from './chart.ts';
 import type { RunReply } from './data.ts';
-import {
-  ago,
-  amount,
-  type Child,
-  clockTime,
-  duration,
-  empty,
-  facts,
-  html,
-  line,
-  type Markup,
-  type Mood,
-  pill,
-  plural,
-  table,
-} from './html.ts';
+import type { Child, Markup, Mood } from './html.ts';
+import { ago, amount, clockTime, duration, empty, facts, html, line, pill, plural, table } from './html.ts';
 import { form, noProvider, type Page, type Visit } from './page.ts';
 import { stateWords } from './providers-page.ts';
 import { lastPart } from './thread-page.ts';

@@ -3,23 +3,8 @@ import type { Health } from '../../core/model.ts';
 import { dayOf, dollars, type SpendRow, spendTotal, sumTries, type Tries } from '../../core/usage.ts';
 import { barChart } from './chart.ts';
 import type { CacheView, ProviderView } from './data.ts';
-import {
-  ago,
-  ahead,
-  amount,
-  type Child,
-  clockTime,
-  duration,
-  empty,
-  facts,
-  html,
-  line,
-  type Markup,
-  type Mood,
-  pill,
-  plural,
-  table,
-} from './html.ts';
+import type { Child, Markup, Mood } from './html.ts';
+import { ago, ahead, amount, clockTime, duration, empty, facts, html, line, pill, plural, table } from './html.ts';
 import { form, noProvider, type Page, type Visit } from './page.ts';
 
 const spendDays = 30;

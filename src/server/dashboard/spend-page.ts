@@ -1,14 +1,6 @@
 import { isThreadId } from '../../core/ids.ts';
-import {
-  dayOf,
-  dollars,
-  kindWords,
-  type SpendKey,
-  type SpendRow,
-  spendBy,
-  spendByKind,
-  spendTotal,
-} from '../../core/usage.ts';
+import type { SpendKey, SpendRow } from '../../core/usage.ts';
+import { dayOf, dollars, kindWords, spendBy, spendByKind, spendTotal } from '../../core/usage.ts';
 import { exchangesOf } from './all-calls-page.ts';
 import { type CallRow, callTable, rowOf } from './calls-page.ts';
 import { barChart, share } from './chart.ts';

@@ -1,13 +1,7 @@
 import type { FileView } from '../../core/file.ts';
 import { isThreadId, type ThreadId } from '../../core/ids.ts';
-import {
-  endsExchange,
-  exportForms,
-  type ModelMetadata,
-  type StoredTurn,
-  type Thread,
-  type ThreadHead,
-} from '../../core/thread.ts';
+import type { ModelMetadata, StoredTurn, Thread, ThreadHead } from '../../core/thread.ts';
+import { endsExchange, exportForms } from '../../core/thread.ts';
 import { dollars } from '../../core/usage.ts';
 import type { ThreadsData } from './data.ts';
 import {

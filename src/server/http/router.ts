@@ -7,15 +7,8 @@ import type { Gate } from '../access/admission.ts';
 import { type Caller, type Refusal, refusalFor, refusalResponse } from '../access/caller.ts';
 import { readJson } from '../mcp/lines.ts';
 import { addressOf, bringsBody, readBody, toRequest } from './requests.ts';
-import {
-  type Exchange,
-  type GuardedRequest,
-  heldUntilWritten,
-  type Route,
-  type RoutedRequest,
-  type RouteServices,
-  type UpgradeHandler,
-} from './routes.ts';
+import type { Exchange, GuardedRequest, Route, RoutedRequest, RouteServices, UpgradeHandler } from './routes.ts';
+import { heldUntilWritten } from './routes.ts';
 
 /** Lets a page that may call read the answer; a response where its browser only asks first whether it may. */
 type Cors = (incoming: IncomingMessage, outgoing: ServerResponse) => Response | undefined;

@@ -1,11 +1,5 @@
-import {
-  type EventStore,
-  type JSONRPCMessage,
-  type McpServer,
-  type RequestId,
-  type Server,
-  WebStandardStreamableHTTPServerTransport,
-} from '@modelcontextprotocol/server';
+import type { EventStore, JSONRPCMessage, McpServer, RequestId, Server } from '@modelcontextprotocol/server';
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createIdleSessions, type SessionRules } from '../access/idle-sessions.ts';

@@ -1,9 +1,5 @@
-import {
-  type JSONRPCMessage,
-  type RequestId,
-  SUBSCRIPTION_ID_META_KEY,
-  type Transport,
-} from '@modelcontextprotocol/server';
+import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/server';
+import { SUBSCRIPTION_ID_META_KEY } from '@modelcontextprotocol/server';
 import { onAbort } from '../../core/concurrency.ts';
 import { isRecord } from '../../core/json.ts';
 import { arrivedMethod } from './lines.ts';

@@ -10,15 +10,8 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { isRecord } from '../../core/json.ts';
 import type { HostResources, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import { followRoots, type ListedRoots, type ProjectOf, promptFor } from './clients.ts';
-import {
-  type Connection,
-  cancelOf,
-  type KeepingTransport,
-  type Listening,
-  listeningOn,
-  type WatchedConnection,
-  watchConnection,
-} from './connection.ts';
+import type { Connection, KeepingTransport, Listening, WatchedConnection } from './connection.ts';
+import { cancelOf, listeningOn, watchConnection } from './connection.ts';
 import { capabilities, serverInfo } from './early-answers.ts';
 import { callerTrace, readMessages } from './messages.ts';
 import { resultOf } from './results.ts';

@@ -4,16 +4,8 @@ import { asError } from '../../core/errors.ts';
 import { recordIn } from '../../core/json.ts';
 import type { KeepingTransport } from './connection.ts';
 import type { AnswerEarly } from './early-answers.ts';
-import {
-  batchVersion,
-  idAtEdges,
-  lineSplitter,
-  probeReader,
-  type RefusedMessage,
-  readJson,
-  refusedMessage,
-  type stillRunning,
-} from './lines.ts';
+import type { RefusedMessage, stillRunning } from './lines.ts';
+import { batchVersion, idAtEdges, lineSplitter, probeReader, readJson, refusedMessage } from './lines.ts';
 import type { McpOptions, ServedConnection } from './mcp.ts';
 import type { readMessages } from './messages.ts';
 

@@ -1,17 +1,8 @@
 import { asError, isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { arrivedMethod, batchVersion } from '../mcp/lines.ts';
-import {
-  failureAnswer,
-  isId,
-  lineOf,
-  type MessageId,
-  membersOf,
-  notification,
-  refusalOf,
-  type Seen,
-  seen,
-} from './messages.ts';
+import type { MessageId, Seen } from './messages.ts';
+import { failureAnswer, isId, lineOf, membersOf, notification, refusalOf, seen } from './messages.ts';
 import type { Link, Loss, OpenLink } from './websocket-link.ts';
 
 /** A request that a new connection is told again although the client has its answer. */

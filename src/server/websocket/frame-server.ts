@@ -8,18 +8,8 @@ import { readJson } from '../mcp/lines.ts';
 import type { WorkOptions } from './frame-call.ts';
 import type { ResultStore } from './kept-results.ts';
 import type { LiveSocket } from './live-socket.ts';
-import {
-  type ClientFrame,
-  clientFrame,
-  closeCodes,
-  type FrameRules,
-  type HelloFrame,
-  issueIn,
-  ops,
-  type RefusedText,
-  refusedFrame,
-  type ServerFrame,
-} from './protocol.ts';
+import type { ClientFrame, FrameRules, HelloFrame, RefusedText, ServerFrame } from './protocol.ts';
+import { clientFrame, closeCodes, issueIn, ops, refusedFrame } from './protocol.ts';
 import { FrameSession, type Link } from './session.ts';
 
 export interface FrameServerOptions extends RouteServices, Pick<WorkOptions, 'ceilings' | 'kindOf'> {

@@ -1,19 +1,8 @@
 import { isAppError, storageError } from '../../core/errors.ts';
 import type { Sha256, ThreadId } from '../../core/ids.ts';
 import type { ThreadHead } from '../../core/thread.ts';
-import {
-  damagedText,
-  type GoneLookup,
-  goneAs,
-  type HeadState,
-  type Origin,
-  openRecord,
-  type RecordOf,
-  type StoredRecord,
-  sealBlob,
-  sealRecord,
-  wholeHead,
-} from '../records.ts';
+import type { GoneLookup, HeadState, Origin, RecordOf, StoredRecord } from '../records.ts';
+import { damagedText, goneAs, openRecord, sealBlob, sealRecord, wholeHead } from '../records.ts';
 import type { RedisClient } from './cluster-client.ts';
 import type { RedisKeys } from './keys.ts';
 import { textsOf } from './script.ts';

@@ -5,15 +5,8 @@ import { matchWords, queryWords } from '../search-words.ts';
 import type { ListQuery, SearchHit, SearchQuery } from '../store.ts';
 import type { RedisClient } from './cluster-client.ts';
 import { ownerHash, type RedisKeys } from './keys.ts';
-import {
-  type FoundHead,
-  findHead,
-  inBatches,
-  publicHead,
-  type StoredHead,
-  unlessDamaged,
-  unpackRecord,
-} from './records.ts';
+import type { FoundHead, StoredHead } from './records.ts';
+import { findHead, inBatches, publicHead, unlessDamaged, unpackRecord } from './records.ts';
 import { allTextsOf, frees, raiseLife, writes } from './script.ts';
 import { searchThread } from './thread-scripts.ts';
 

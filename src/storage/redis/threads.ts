@@ -1,14 +1,8 @@
 import { isAppError } from '../../core/errors.ts';
 import type { ExchangeId, Sha256, ThreadId } from '../../core/ids.ts';
 import type { Clock, Random } from '../../core/ports.ts';
-import {
-  blobsOfTurns,
-  type ExchangeStatus,
-  type StoredTurn,
-  type Thread,
-  type ThreadHead,
-  type WorkflowState,
-} from '../../core/thread.ts';
+import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } from '../../core/thread.ts';
+import { blobsOfTurns } from '../../core/thread.ts';
 import { markedHolder, type ProcessMarks } from '../process-mark.ts';
 import {
   changedHead,
@@ -23,16 +17,8 @@ import { foldWords } from '../search-words.ts';
 import type { Lookup, ThreadChange } from '../store.ts';
 import type { RedisClient } from './cluster-client.ts';
 import type { RedisKeys } from './keys.ts';
-import {
-  damaged,
-  findHead,
-  foundHead,
-  packRecord,
-  publicHead,
-  type RedisBlobs,
-  type StoredHead,
-  unpackRecord,
-} from './records.ts';
+import type { RedisBlobs, StoredHead } from './records.ts';
+import { damaged, findHead, foundHead, packRecord, publicHead, unpackRecord } from './records.ts';
 import { allTextsOf, pairsOf, partsOf, textsOf } from './script.ts';
 import type { RedisIndex } from './thread-index.ts';
 import { buryThread, commitThread, createThread, keepThread, readThread, setTexts } from './thread-scripts.ts';

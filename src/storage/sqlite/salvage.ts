@@ -3,17 +3,8 @@ import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { type ExchangeId, exchangeId, isThreadId, type JobId, type ThreadId, threadId } from '../../core/ids.ts';
 import { blobsOfTurns, damagedTool, type ExchangeStatus, type Turn } from '../../core/thread.ts';
-import {
-  type HeadState,
-  keyOf,
-  type Origin,
-  openRecord,
-  type RecordOf,
-  type StoredRecord,
-  sealBlob,
-  splitHead,
-  threadOf,
-} from '../records.ts';
+import type { HeadState, Origin, RecordOf, StoredRecord } from '../records.ts';
+import { keyOf, openRecord, sealBlob, splitHead, threadOf } from '../records.ts';
 import { type SealedRow, sqlitePages } from './pages.ts';
 import { sqliteSpend } from './spend.ts';
 import { type SqliteRows, sqliteJobs, sqliteRows, threadNumber } from './tables.ts';

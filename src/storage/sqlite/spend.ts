@@ -1,12 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
-import {
-  type SpendHold,
-  type SpendQuery,
-  type SpendScope,
-  type SpendUsed,
-  spendDays,
-  spendThreadDays,
-} from '../../core/spend-ledger.ts';
+import type { SpendHold, SpendQuery, SpendScope, SpendUsed } from '../../core/spend-ledger.ts';
+import { spendDays, spendThreadDays } from '../../core/spend-ledger.ts';
 import type { SpendEntry, SpendRow } from '../../core/usage.ts';
 import { daysBefore, fits, keyOf, rowOf, sealRecord, sumOf, withoutThread } from '../records.ts';
 import { type Row, recordOf } from './tables.ts';

@@ -6,18 +6,8 @@ import type { ThreadId } from '../../core/ids.ts';
 import type { Job } from '../../core/job.ts';
 import type { WorkflowState } from '../../core/thread.ts';
 import { markedHolder, processMarks, stateOfHolder } from '../process-mark.ts';
-import {
-  damagedJob,
-  endedJob,
-  factValue,
-  type HeadState,
-  openRecord,
-  type RecordOf,
-  refuseExistingJob,
-  type StoredRecord,
-  sealBlob,
-  sealRecord,
-} from '../records.ts';
+import type { HeadState, RecordOf, StoredRecord } from '../records.ts';
+import { damagedJob, endedJob, factValue, openRecord, refuseExistingJob, sealBlob, sealRecord } from '../records.ts';
 import type { AtOnce } from '../store.ts';
 
 /** Loads SQLite with the first database: where Node has none, `createPolylogue` is to be reached, which says so. */

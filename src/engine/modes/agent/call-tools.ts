@@ -4,15 +4,8 @@ import { isRecord } from '../../../core/json.ts';
 import type { ToolCall, ToolResult } from '../../../core/message.ts';
 import type { Clock } from '../../../core/ports.ts';
 import { cutMiddle, safeCut } from '../../../core/text.ts';
-import {
-  type AgentInput,
-  type AgentLimits,
-  type AgentParts,
-  type AgentToolCall,
-  headed,
-  hintHeading,
-  stripForgedMarks,
-} from './agent.ts';
+import type { AgentInput, AgentLimits, AgentParts, AgentToolCall } from './agent.ts';
+import { headed, hintHeading, stripForgedMarks } from './agent.ts';
 import { type AgentTool, type Approval, everyCall, type ToolOutput } from './local-tools/agent-tool.ts';
 
 /** What is kept of a result for the record of the run. */

@@ -7,25 +7,11 @@ import { addUsage, noUsage } from '../../../core/usage.ts';
 import { type ModelAnswer, pausedTurn } from '../../../models/ask-model.ts';
 import { thinksInAnswer } from '../../../models/budget.ts';
 import { said } from '../../../threads/transcript.ts';
-import {
-  type AgentInput,
-  type AgentLimits,
-  type AgentParts,
-  type AgentResult,
-  type AgentStop,
-  type AgentToolCall,
-  agentLimits,
-  noticeOf,
-  stripForgedMarks,
-} from './agent.ts';
+import type { AgentInput, AgentLimits, AgentParts, AgentResult, AgentStop, AgentToolCall } from './agent.ts';
+import { agentLimits, noticeOf, stripForgedMarks } from './agent.ts';
 import { callTools, type RoundOutcomes } from './call-tools.ts';
-import {
-  type Conversation,
-  type Exchange,
-  messagesOf,
-  messagesOfRound,
-  trimConversation,
-} from './conversation-window.ts';
+import type { Conversation, Exchange } from './conversation-window.ts';
+import { messagesOf, messagesOfRound, trimConversation } from './conversation-window.ts';
 
 /** What the run adds to a conversation that goes on after it. */
 const turnsOf = ({ context, task, exchanges }: Conversation, truncLimit: number, last: Message): Message[] => [

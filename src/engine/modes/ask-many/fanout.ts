@@ -15,14 +15,8 @@ import { noUsage } from '../../../core/usage.ts';
 import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
 import { readTextFile } from '../../../workspace/read-file.ts';
 import type { Mode, ModeServices } from '../mode.ts';
-import {
-  type AnswerWriter,
-  assertSeparateOutputs,
-  createAnswerWriter,
-  planOutput,
-  prepareOutput,
-  type WrittenAnswer,
-} from './answer-files.ts';
+import type { AnswerWriter, WrittenAnswer } from './answer-files.ts';
+import { assertSeparateOutputs, createAnswerWriter, planOutput, prepareOutput } from './answer-files.ts';
 import { errorOfAll, factsOf, metadataOf, type Target, type TargetEntry, type TargetResponse } from './ask-many.ts';
 import { askTargets, decide, decisionPrompt, type FanoutRun, resolveDecider, resolveTargets } from './targets.ts';
 

@@ -14,14 +14,8 @@ import { covers, promptFiles, said, selectTurns, turnTokens } from '../../../thr
 import type { ModeServices } from '../mode.ts';
 import { askEach, type ManyRun, outcomeOf, type ReadyQuestion, type TargetOutcome } from './ask-many.ts';
 import type { Panelist, PanelistRequest, PanelProgress } from './panelists.ts';
-import {
-  anonymousVerdicts,
-  complaintOf,
-  type Labelled,
-  type PanelistResponse,
-  sideBySide,
-  verdictOf,
-} from './verdicts.ts';
+import type { Labelled, PanelistResponse } from './verdicts.ts';
+import { anonymousVerdicts, complaintOf, sideBySide, verdictOf } from './verdicts.ts';
 
 /** One panel: its questions belong to a thread. */
 export interface PanelRun extends ManyRun {

@@ -1,14 +1,8 @@
 import { openExchange, reportFiles, type StoredAnswer, storeAnswer } from '../../../calls/ask/ask.ts';
 import type { PreparedCall } from '../../../calls/call-record.ts';
 import { fitTexts } from '../../../calls/format-reply.ts';
-import {
-  continuationOffer,
-  fileFacts,
-  objectIn,
-  type Reply,
-  readControlStatus,
-  successReply,
-} from '../../../calls/reply.ts';
+import type { Reply } from '../../../calls/reply.ts';
+import { continuationOffer, fileFacts, objectIn, readControlStatus, successReply } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
@@ -20,16 +14,8 @@ import { said } from '../../../threads/transcript.ts';
 import { costOf, metadataOf, nameOf, type TargetOutcome } from './ask-many.ts';
 import { type PanelRun, readyQuestion, storedTurn } from './panel-prompts.ts';
 import { type Panelist, panelistName } from './panelists.ts';
-import {
-  anonymousVerdicts,
-  complaintOf,
-  type PanelistResponse,
-  panelistRecord,
-  responseOf,
-  sideBySide,
-  type Tally,
-  verdictOf,
-} from './verdicts.ts';
+import type { PanelistResponse, Tally } from './verdicts.ts';
+import { anonymousVerdicts, complaintOf, panelistRecord, responseOf, sideBySide, verdictOf } from './verdicts.ts';
 
 /** Makes the question durable before anybody is paid to answer it. */
 export async function storePanelQuestion(

@@ -11,14 +11,8 @@ import { noUsage } from '../../../core/usage.ts';
 import type { Mode } from '../mode.ts';
 import { askEach, errorOfAll, modelName, nameOf } from './ask-many.ts';
 import { type PanelRun, readyPanelist, reviseVerdicts, withPrompt } from './panel-prompts.ts';
-import {
-  type PanelResult,
-  panelMetadata,
-  panelReply,
-  storePanelAnswer,
-  storePanelQuestion,
-  synthesize,
-} from './panel-reply.ts';
+import type { PanelResult } from './panel-reply.ts';
+import { panelMetadata, panelReply, storePanelAnswer, storePanelQuestion, synthesize } from './panel-reply.ts';
 import {
   choosePanel,
   chooseSynthesizer,
@@ -35,15 +29,8 @@ import {
   type StepCall,
   validatePanelists,
 } from './panelists.ts';
-import {
-  complaintOf,
-  factsOf,
-  type PanelistResponse,
-  panelistRecord,
-  responseOf,
-  tallyOf,
-  verdictOf,
-} from './verdicts.ts';
+import type { PanelistResponse } from './verdicts.ts';
+import { complaintOf, factsOf, panelistRecord, responseOf, tallyOf, verdictOf } from './verdicts.ts';
 
 /** One step: the next model of the agenda is asked. That it fails is its answer; the caller goes on with the next one. */
 async function panelStep(run: PanelRun, mode: PanelMode, sent: StepCall): Promise<Reply> {

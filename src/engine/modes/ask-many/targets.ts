@@ -11,17 +11,8 @@ import { findProvider, type ModelRequest } from '../../../models/routing/roster.
 import { planBudget } from '../../../threads/compaction.ts';
 import { said } from '../../../threads/transcript.ts';
 import type { ModeServices } from '../mode.ts';
-import {
-  askEach,
-  type ManyRun,
-  modelName,
-  nameOf,
-  outcomeOf,
-  resolveTarget,
-  type Target,
-  type TargetOutcome,
-  type TargetResponse,
-} from './ask-many.ts';
+import type { ManyRun, Target, TargetOutcome, TargetResponse } from './ask-many.ts';
+import { askEach, modelName, nameOf, outcomeOf, resolveTarget } from './ask-many.ts';
 import { choosePanel, chooseSynthesizer } from './panelists.ts';
 
 const modelsField = 'models_prefixed_by_provider';
