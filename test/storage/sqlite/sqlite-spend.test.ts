@@ -46,6 +46,12 @@ describe('the ledger of a SQLite file', () => {
     }
   });
 
+  it('refuses what cannot be handed to the thread that writes, and goes on', async () => {
+    const store = place.open();
+    await expect(store.spend.hold({ ...holdOf('a'), id: (() => 'a') as never })).rejects.toBeDefined();
+    expect(await store.spend.hold(holdOf('b'))).toBe(true);
+  });
+
   it('is saved from a damaged file, each sum at its latest', async () => {
     const store = place.open();
     for (let n = 0; n < 40; n++) await store.spend.add({ ...entry, model: `m${n % 4}` });
