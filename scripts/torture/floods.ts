@@ -73,8 +73,10 @@ export async function floods({ rounds = 3 }: PartOptions): Promise<Table> {
   }, 250);
   await Promise.all(
     Array.from({ length: clients }, async (_, number) => {
-      const client = await persistently(() => connect(daemon.url, number), sum, over.signal);
-      for (let round = 0; client && round < rounds; round += 1) await callUntilAnswered(client, sum, over.signal);
+      const connected = () => persistently(() => connect(daemon.url, number), sum, over.signal);
+      let client = await connected();
+      for (let round = 0; client && round < rounds; round += 1)
+        client = await callUntilAnswered(client, connected, sum, over.signal);
       await client?.close().catch(() => {});
     }),
   );
@@ -113,9 +115,8 @@ async function persistently<Found>(
     try {
       return await work();
     } catch (error) {
-      const isBusy = error instanceof SdkHttpError ? error.status === 503 : /busy|over_capacity/.test(String(error));
-      if (!isBusy) sum.problems.add(`connecting: ${error}`);
-      if (!isBusy) return undefined;
+      if (!isRefusal(error)) sum.problems.add(`connecting: ${error}`);
+      if (!isRefusal(error)) return undefined;
       sum.shed += 1;
       await wait(5_000, undefined, { signal }).catch(() => {});
     }
@@ -123,22 +124,38 @@ async function persistently<Found>(
   return undefined;
 }
 
-async function callUntilAnswered(client: DoorClient, sum: Sum, signal: AbortSignal): Promise<void> {
+/** A client whose connection was closed, as the server does where there is no room, connects again. The result: the client as it is then. */
+async function callUntilAnswered(
+  client: DoorClient,
+  connected: () => Promise<DoorClient | undefined>,
+  sum: Sum,
+  signal: AbortSignal,
+): Promise<DoorClient | undefined> {
   const began = performance.now();
-  const answered = async (): Promise<boolean> => {
+  let current: DoorClient | undefined = client;
+  while (current && !signal.aborted) {
     const prompt = `${crypto.randomUUID()}: ${'why '.repeat(4_000)}`;
-    const reply: Document | undefined = await persistently(() => client.call('chat', { prompt }), sum, signal);
-    if (reply === undefined || !reply.isError) return reply !== undefined;
-    const { error = {} } = reply;
-    if (error.class !== 'over_capacity' || error.retryable !== true || !(error.retry_after_s > 0))
-      sum.problems.add(`a call: ${JSON.stringify(reply).slice(0, 300)}`);
+    const reply: Document = await current.call('chat', { prompt }).catch(error => ({ isError: true, thrown: error }));
+    if (!reply.isError) {
+      sum.waits.push(performance.now() - began);
+      return current;
+    }
+    const { thrown, error = {} } = reply;
+    const isBusy = thrown ? isRefusal(thrown) : error.class === 'over_capacity' && error.retryable === true;
+    if (!isBusy || !(thrown || error.retry_after_s > 0)) {
+      sum.problems.add(`a call: ${thrown ?? JSON.stringify(reply).slice(0, 300)}`);
+      return undefined;
+    }
     sum.shed += 1;
     await wait((error.retry_after_s ?? 5) * 1_000, undefined, { signal }).catch(() => {});
-    return false;
-  };
-  while (!signal.aborted && !(await answered()));
-  sum.waits.push(performance.now() - began);
+    if (thrown) current = await connected();
+  }
+  return current;
 }
+
+/** Whether the server said that there is no room, by the status or by the code with which it closed. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof SdkHttpError ? error.status === 503 : /busy|over_capacity|closed with 1013/.test(String(error));
 
 /** Sends one body after the other to the tools, each in a few seconds unless it is refused before. */
 async function floodBodies(url: string, sum: Sum, signal: AbortSignal): Promise<void> {

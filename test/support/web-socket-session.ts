@@ -14,11 +14,17 @@ export interface WebSocketSession {
 export async function connectWebSocket(url: string, era: Era): Promise<WebSocketSession> {
   const mode = era === 'modern' ? { pin: eraVersions.modern } : era;
   const client = new Client({ name: 'polylogue-test', version: '1.0.0' }, { versionNegotiation: { mode } });
-  await client.connect(webSocketTransport(url));
+  const transport = webSocketTransport(url);
+  /** What the official client reports as closed, with the code and the reason that the server gave. */
+  const withEnding = (error: unknown): never => {
+    throw transport.ending ? new Error(`The connection was closed with ${transport.ending}.`, { cause: error }) : error;
+  };
+  await client.connect(transport).catch(withEnding);
   return {
     client,
     async call(name, args = {}, options = {}) {
-      return documentOf(await client.callTool({ name, arguments: args }, { timeout: 110_000, ...options }));
+      const params = { name, arguments: args };
+      return documentOf(await client.callTool(params, { timeout: 110_000, ...options }).catch(withEnding));
     },
     close: () => client.close(),
   };
