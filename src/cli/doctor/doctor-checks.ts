@@ -97,6 +97,15 @@ async function checkProviders(service: Models): Promise<Finding[]> {
     ];
   }
   const found = [...(await Promise.all(configured.map(provider => ping(service, provider)))), ...named];
+  // Where one fails, that is said already.
+  const isNoneUsable = named.length === 0 && configured.every(({ models }) => models.length === 0);
+  if (isNoneUsable && found.every(({ state }) => state !== 'fail'))
+    found.push({
+      state: 'fail',
+      what: 'models',
+      text: 'no provider has a model that may be used',
+      next: 'Follow the advice above, or set a key of another provider.',
+    });
   return names === '' ? found : [...found, { state: 'note', what: 'not configured', text: names }];
 }
 

@@ -19,6 +19,7 @@ export function memoryAlone(): Capacity {
 
 export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
   const end = new AbortController();
+  const ended: AbortSignal = end.signal;
   const overdue = new AbortController();
   let shut = false;
   let held = 0;
@@ -40,7 +41,7 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
     hold,
     reserveInput: capacity.reserveInput,
     /** Aborted when the calls that still run are ended, with the error for their callers. */
-    ended: end.signal,
+    ended,
     isShut: () => shut,
     /** Calls that run, that wait for their turn, and that may run at the same time. */
     load: () => ({ running: capacity.running(), waiting: capacity.waiting(), max: capacity.max() }),

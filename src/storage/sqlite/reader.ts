@@ -135,18 +135,39 @@ function headLister(db: DatabaseSync, onSkip: (thread: string) => void): (query:
     );
   const ofOwner = prepare('t.owner = ?');
   const ofWorkspace = prepare('t.owner = ? AND t.workspace = ?');
+  // What came in since: nothing, but where the index can't be written. A head without a thread in the index is joined all the same.
+  const sinceIndexed = db.prepare(
+    `SELECT h.n, h.body, h.seal, o.body AS origin_body, o.seal AS origin_seal
+     FROM (SELECT max(n) AS n, thread FROM records
+       WHERE n > (SELECT upto FROM indexed WHERE name = 'threads') AND kind = 'head' GROUP BY thread) t
+     JOIN records h ON h.n = t.n LEFT JOIN records o ON o.n = (SELECT min(n) FROM records WHERE thread = t.thread)`,
+  );
   return ({ owner, workspace, limit, before = Number.MAX_SAFE_INTEGER, beforeId = '', now }) => {
     const place = workspace === undefined ? [owner] : [owner, workspace];
     const statement = workspace === undefined ? ofOwner : ofWorkspace;
+    if (limit < 1) return [];
+    const newer = new Map<string, ThreadHead>();
+    for (const row of sinceIndexed.all()) {
+      const state = recordOf(row, 'head')?.head;
+      const head = state && headOf({ ...row, id: state.id });
+      if (head) newer.set(head.id, head);
+    }
     const found: ThreadHead[] = [];
-    if (limit < 1) return found;
     for (const row of statement.iterate(...place, before, before, beforeId, now)) {
+      if (newer.has(String(row.id))) continue;
       const head = headOf(row);
       if (head?.owner === owner) found.push(head);
       else onSkip(String(row.id));
       if (found.length >= limit) break;
     }
-    return found;
+    if (newer.size === 0) return found;
+    const isWanted = (head: ThreadHead) =>
+      head.owner === owner &&
+      (workspace === undefined || head.workspace === workspace) &&
+      (head.updatedAt < before || (head.updatedAt === before && head.id < beforeId)) &&
+      head.expiresAt > now;
+    const isLater = (a: ThreadHead, b: ThreadHead) => b.updatedAt - a.updatedAt || (a.id < b.id ? 1 : -1);
+    return [...found, ...[...newer.values()].filter(isWanted)].sort(isLater).slice(0, limit);
   };
 }
 

@@ -93,7 +93,7 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
 
   /**
    * A read that goes by indexes, once they know all that was written until now. Where they can't be written, on a full disk or
-   * behind a lock, they are read as they are: what came last may be missing then.
+   * behind a lock, they are read as they are: a search may miss what came last then.
    */
   const indexed: SqliteAccess['indexed'] = async (names, run) => {
     for (let isFirst = true; ; isFirst = false) {
@@ -118,7 +118,11 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
       lags = outcome === true;
       if (typeof outcome === 'boolean') continue;
       if (!isAppError(outcome) || outcome.kind !== 'storage' || outcome.details.class === 'corrupt') throw outcome;
-      onWarning(`The index of ${name} is not up to date, so that the newest may be missing: ${outcome.message}`);
+      // A list looks through what came in since; a search finds by its index alone.
+      if (name === 'words')
+        onWarning(
+          `The index of words is not up to date, so that a search may miss the newest turns: ${outcome.message}`,
+        );
     }
   }
 

@@ -14,8 +14,10 @@ import {
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { threadId } from '../../../src/core/ids.ts';
+import { sqliteReads } from '../../../src/storage/sqlite/reader.ts';
 import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
-import type { Store } from '../../../src/storage/store.ts';
+import type { ListQuery, Store } from '../../../src/storage/store.ts';
 import {
   changeOf,
   hashOf,
@@ -70,7 +72,7 @@ describe('the SQLite store', () => {
     await expect.poll(activeThreads).toBe(before);
   });
 
-  it('is read while another process keeps its lock, lists what it knows and says that more may be missing', async () => {
+  it('is read while another process keeps its lock, lists all, and says that a search may miss the newest', async () => {
     const store = place.open();
     const { id } = await threadWith(store, ['a', 'b']);
     expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(1);
@@ -88,13 +90,42 @@ describe('the SQLite store', () => {
     // A store that does nothing else, and some whose writers wait, one of which reads for the first time.
     const second = place.open();
     for (const each of [second, third, store]) expect((await liveThread(each, id)).turns).toHaveLength(2);
-    expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(1);
-    expect(place.warnings).toEqual([expect.stringMatching(/index of threads is not up to date/)]);
+    expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(2);
+    expect(place.warnings).toEqual([]);
+    expect(await store.search({ text: 'c', owner: 'local', limit: 9, now: start })).toEqual([]);
+    expect(place.warnings).toEqual([expect.stringMatching(/index of words is not up to date.* may miss/)]);
     expect(isChanged).toBe(false);
     other.exec('ROLLBACK');
     other.close();
     await Promise.all([change, waiting]);
     expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(3);
+  });
+
+  it('lists what came in since the index was written, in its place and once', async () => {
+    const store = place.open();
+    const { id: old } = await threadWith(store, ['a', 'b']);
+    const { id: third } = await threadWith(store, ['a']);
+    await store.list({ owner: 'local', limit: 9, now: start });
+    const { id: newest } = await threadWith(store, ['c'], { updatedAt: start + 1 });
+    await store.create(headOf({ owner: 'bob', updatedAt: start + 1 }));
+    const { id: elsewhere } = await threadWith(store, [], { workspace: '/other', updatedAt: start + 2 });
+    await store.create(headOf({ expiresAt: start }));
+    await store.commit(old, changeOf(2, { turns: [turnOf(3)] }));
+    await store.close();
+    const db = new DatabaseSync(place.file, { readOnly: true });
+    const reads = sqliteReads(db, thread => expect.fail(thread));
+    const listed = (query: Partial<ListQuery>) =>
+      reads.list({ owner: 'local', limit: 9, now: start, ...query }).map(head => head.id);
+    const last = threadId('ffffffff-ffff-4fff-bfff-ffffffffffff');
+    expect(reads.lags('threads')).toBe(true);
+    expect(listed({})).toEqual([old, elsewhere, newest, third]);
+    expect(listed({ limit: 2 })).toEqual([old, elsewhere]);
+    expect(listed({ limit: 0 })).toEqual([]);
+    expect(listed({ workspace: '/other' })).toEqual([elsewhere]);
+    expect(listed({ before: start + 2 })).toEqual([newest, third]);
+    expect(listed({ before: start + 2, beforeId: last })).toEqual([elsewhere, newest, third]);
+    expect(listed({ before: start + 2, beforeId: elsewhere })).toEqual([newest, third]);
+    db.close();
   });
 
   it('opens beside other work what its first use would open, and is closed meanwhile', async () => {

@@ -13,8 +13,6 @@ import { answerGit } from './read-tools.ts';
 const maxBytes = 400_000;
 /** A form shows a command whole, or it is not run. */
 const maxShownLength = 8_000;
-/** What a system takes as a path. */
-const maxPathLength = 4_096;
 /** A command that names more is not looked through. */
 const maxPlaces = 1_000;
 /** What toolchains need to find their way. */
@@ -104,9 +102,8 @@ function ownTarget(parts: LocalToolServices, argv: readonly string[], cwd: strin
   const folder = pathIn(parts, cwd);
   const named = argv.flatMap(word => [word, word.slice(word.indexOf('=') + 1), word.replace(/^--?[a-z]/i, '')]);
   const places = new Set(['.', ...named, ...named.flatMap(word => word.split(/[,:;]/))]);
-  const likely = [...places].filter(place => place !== '' && place.length <= maxPathLength);
-  if (likely.length > maxPlaces) throw tooMuch(`${maxPlaces} things`);
-  return likely.find(place => isOwn(parts, resolve(folder, place)));
+  if (places.size > maxPlaces) throw tooMuch(`${maxPlaces} things`);
+  return [...places].find(place => isOwn(parts, resolve(folder, place)));
 }
 
 const isOwn = ({ sandbox }: LocalToolServices, path: string): boolean => !path.includes('\0') && sandbox.isOwn(path);

@@ -250,6 +250,19 @@ describe('the sandbox of commands', () => {
     expect(mounts.indexOf('§/project/own')).toBeGreaterThan(mounts.lastIndexOf('--ro-bind'));
   });
 
+  it('keeps what toolchains make of each project apart, under a name that any disk takes', async () => {
+    const name = 'a b'.repeat(60);
+    const place = await tempProject({ [`${name}/x`]: '', 'other/x': '' });
+    const kept = place.path('kept');
+    for (const folder of [name, 'other', 'other']) {
+      const at = await realpath(place.path(folder));
+      await sandboxOf({ kept }).prepare({ argv: ['/bin/true'], project: at, cwd: at, env: {}, isAsked: false });
+    }
+    const other = (await realpath(place.path('other'))).replaceAll('/', '_');
+    expect((await readdir(join(kept, 'caches'))).sort()).toEqual([other, 'a_b'.repeat(50)].sort());
+    await place.dispose();
+  });
+
   it('runs nothing without one where it is required', async () => {
     const sandbox = sandboxOf(without);
     await expect(sandbox.describe(project.root)).rejects.toMatchObject({ kind: 'config' });
@@ -440,6 +453,23 @@ describe('what makes other programs run things', () => {
     ];
     expect((await runIn({ at: root, isAsked: true }, 'node', ...install)).exitCode).toBe(0);
     for (const path of ['package.json', 'node_modules/.bin/tool']) expect(await textOf(path)).toBe('installed');
+  });
+
+  it('leaves what test runners keep between packages, unless there are packages with it', async () => {
+    const make = (path: string) => `fs.mkdirSync('${path}', { recursive: true })`;
+    const paths = ['one/node_modules/.cache', 'two/node_modules/.vite', 'two/node_modules/.tmp', 'three/node_modules'];
+    const mixed = ['four/node_modules/.cache', 'four/node_modules/tool'];
+    const script = `const fs = require('fs'); ${[...paths, ...mixed].map(make).join('; ')}`;
+    const { removed } = await runIn({ at: root }, 'node', '-e', script);
+    expect(removed).toEqual([expect.stringMatching(/^four\/node_modules was removed/)]);
+    expect([...paths, ...mixed].map(path => existsSync(own.path(path)))).toEqual([
+      true,
+      true,
+      true,
+      true,
+      false,
+      false,
+    ]);
   });
 
   it('stays where an approved git makes a repository, and not where git is told to run things', async () => {

@@ -306,7 +306,8 @@ describe('a command', () => {
     const [tool] = (await createLocalTools(partsOf({ sandbox }))).filter(({ name }) => name === 'run_command');
     const approval = (args: object) =>
       tool!.approval!({ ...args }, { callId: 'c', signal: new AbortController().signal });
-    for (const word of ['own', 'src/../own/x', '--out=own/x', '-oown/x', 'src:own', 'a,own;b'])
+    const long = `${'./'.repeat(1_990)}own`;
+    for (const word of ['own', 'src/../own/x', '--out=own/x', '-oown/x', 'src:own', 'a,own;b', long])
       await expect(approval({ argv: ['cat', word] }), word).rejects.toMatchObject({ kind: 'security' });
     await expect(approval({ argv: ['cat', 'x'], cwd: 'own' })).rejects.toMatchObject({ kind: 'security' });
     await expect(approval({ argv: ['cat', 'own\0'] })).resolves.toMatchObject({ asked: expect.any(String) });
@@ -324,8 +325,8 @@ describe('a command', () => {
     const prepared: string[] = [];
     const commandSandbox: LocalToolServices['commandSandbox'] = {
       describe: async () => 'none',
-      prepare: async ({ argv, env, project: of, cwd }) => {
-        prepared.push(`${cwd} of ${of}`);
+      prepare: async ({ argv, env, project: of, cwd, isAsked }) => {
+        prepared.push(`${cwd} of ${of}${isAsked ? ', asked' : ''}`);
         return { argv, env, end: async () => ['It was removed.'] };
       },
     };
@@ -339,7 +340,13 @@ describe('a command', () => {
     for (const cwd of ['src', other.path('a')]) {
       expect((await use('run_command', { argv: ['true'], cwd }, own)).text).toBe('Exit code: 0\nIt was removed.\n');
     }
-    expect(prepared).toEqual([`${project.path('src')} of ${project.root}`, `${other.path('a')} of ${other.root}`]);
+    // The operator allows this one, so that nobody is asked.
+    expect((await use('run_command', { argv: ['node', 'env.mjs'] }, own)).text).toContain('Exit code: 0');
+    expect(prepared).toEqual([
+      `${project.path('src')} of ${project.root}, asked`,
+      `${other.path('a')} of ${other.root}, asked`,
+      `${project.root} of ${project.root}`,
+    ]);
     await other.dispose();
   });
 
