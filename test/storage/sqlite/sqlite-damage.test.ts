@@ -7,6 +7,7 @@ import { type ThreadId, threadId } from '../../../src/core/ids.ts';
 import { damagedTool, type Thread } from '../../../src/core/thread.ts';
 import { sealRecord } from '../../../src/storage/records.ts';
 import { logReader } from '../../../src/storage/sqlite/pages.ts';
+import { sqliteReads } from '../../../src/storage/sqlite/reader.ts';
 import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import {
@@ -15,6 +16,7 @@ import {
   headOf,
   jobOf,
   newExchangeId,
+  newThreadId,
   start,
   threadWith,
   turnOf,
@@ -278,9 +280,40 @@ describe('a damaged SQLite file', () => {
     expect(await store.repair?.()).toEqual(replaced);
     now += 1;
     expect(await store.repair?.()).toEqual(intact);
+    // Another time only what was lost then is told of; a text that no turn has any more is not kept.
+    const [first] = threads.keys();
+    const other = new DatabaseSync(place.file);
+    other.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    other.close();
+    writeFileSync(
+      place.file,
+      readFileSync(place.file, 'latin1').replaceAll('Turn number 3.', '#urn number 3.'),
+      'latin1',
+    );
+    now += 60_000;
+    const again = await store.repair?.();
+    expect(again).toEqual({ isReplaced: true, text: expect.stringContaining(`${first} without turn 3`) });
+    expect(again?.text).not.toContain(id);
+    const db = new DatabaseSync(place.file, { readOnly: true });
+    expect(db.prepare('SELECT sha FROM blobs').all()).toEqual([{ sha: hashOf('blob 1') }]);
+    db.close();
     await store.close();
     await expect(store.repair?.()).rejects.toMatchObject({ message: expect.stringContaining('closed') });
-    expect(place.warnings).toHaveLength(1);
+    expect(place.warnings).toHaveLength(2);
+  });
+
+  it('tells that the index of its records leads nowhere, instead of knowing nothing of a thread', async () => {
+    const [id] = (await fill(1)).keys();
+    const db = new DatabaseSync(place.file, { defensive: false });
+    // The index of another table in the place of its own, which no quick check finds.
+    db.exec(`CREATE TABLE other (thread INTEGER); CREATE INDEX others ON other (thread); PRAGMA writable_schema = ON;
+      UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'others') WHERE name = 'records_by_thread'`);
+    db.close();
+    const read = new DatabaseSync(place.file, { readOnly: true });
+    const reads = sqliteReads(read, thread => expect.fail(thread));
+    expect(() => reads.head(id!, start)).toThrow(/the index of its records/);
+    expect(reads.head(newThreadId(), start)).toEqual({ state: 'unknown' });
+    read.close();
   });
 
   it.each(['PRAGMA user_version = 3', 'PRAGMA user_version = 1', 'PRAGMA user_version'])(
@@ -365,26 +398,29 @@ describe('a damaged SQLite file', () => {
     const store = place.open();
     const [ann, bob] = ['ann', 'bob'];
     const byHead = await threadWith(store, ['a', 'b'], { owner: ann, title: 'By its head' });
+    const compaction = { window: 1000, upToSeq: 2, summary: 'All of it.', trims: [], createdAt: start };
+    await store.commit(byHead.id, changeOf(2, { compaction }));
     await threadWith(store, ['c'], { owner: bob });
     await store.close();
     breakRecords('{"kind":"origin"', byHead.id);
     const again = place.open();
-    expect(await liveThread(again, byHead.id)).toMatchObject({ owner: ann, title: 'By its head', seq: 2 });
+    const compactions = [compaction];
+    expect(await liveThread(again, byHead.id)).toMatchObject({ owner: ann, title: 'By its head', seq: 2, compactions });
     await again.close();
     rmSync(place.file);
     const alone = place.open();
     const byTurns = await threadWith(alone, ['a', 'b']);
-    const compaction = { window: 1000, upToSeq: 2, summary: 'All of it.', trims: [], createdAt: start };
     await alone.commit(byTurns.id, changeOf(2, { compaction }));
-    const other = await threadWith(alone, ['c']);
+    // Its life is short; a thread without its own record lives as long as threads do by default.
+    const other = await threadWith(alone, ['c'], { expiresAt: start + 3_600_000 });
     await alone.close();
     for (const kind of ['origin', 'head']) breakRecords(`{"kind":"${kind}"`, byTurns.id);
     const bytes = readFileSync(place.file);
     writeFileSync(place.file, bytes.fill(0, 0, 100));
     const found = place.open();
-    const { owner, workspace, turns, compactions, ...times } = await liveThread(found, byTurns.id);
-    expect(compactions).toEqual([compaction]);
-    expect(times.expiresAt - times.updatedAt).toBeGreaterThanOrEqual(720 * 3_600_000);
+    const { owner, workspace, turns, ...rest } = await liveThread(found, byTurns.id);
+    expect(rest.compactions).toEqual(compactions);
+    expect(rest.expiresAt - rest.updatedAt).toBeGreaterThanOrEqual(720 * 3_600_000);
     expect({ owner, workspace, texts: turns.slice(0, 2).map(({ content }) => content) }).toEqual({
       owner: other.owner,
       workspace: other.workspace,
@@ -417,6 +453,7 @@ describe('a damaged SQLite file', () => {
       const [asked, said] = turns.slice(2, 4);
       expect([asked?.toolName, said?.toolName]).toEqual([damagedTool, damagedTool]);
       expect([asked?.role, said?.role, said?.exchange]).toEqual(['user', 'assistant', asked?.exchange]);
+      expect(asked?.status).toBe('done');
     }
     const [told = ''] = place.warnings;
     expect(told).toMatch(/22 were kept in part: .* without turn 3, 4; .* without turn 3, 4; …\.$/);

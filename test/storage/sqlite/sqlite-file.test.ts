@@ -292,6 +292,8 @@ describe('the SQLite store', () => {
         expect(await ended).toEqual({ code: 0, errors: '' });
         expect(lines()).toEqual(['2 true']);
       }
+      // Here too.
+      writeFileSync(`${place.file}.lock`, bytes);
       expect(await place.open().repair!()).toMatchObject({ isReplaced: false });
       expect([place.warnings, statSync(`${place.file}.lock`).size]).toEqual([[], 0]);
     },
