@@ -40,21 +40,24 @@ describe('the judge of a soak', () => {
   it('finds nothing where nothing grows but in the warm-up', () => {
     const { rows, failed } = judge(hour(at => (at < warmUpMinutes ? { heapMb: 30 + at, rssMb: 100 + at * 10 } : {})));
     expect(failed).toEqual([]);
-    expect(rows.map(row => row.at(-1))).toEqual(['held', 'held', 'held', 'held', 'held']);
+    expect(rows.map(row => row.at(-1))).toEqual(Array.from({ length: 6 }, () => 'held'));
   });
 
   it.each<[what: string, change: (at: number) => Partial<Minute>]>([
     ['live heap', at => ({ heapMb: 50 * (1 + (0.03 * at) / 60) })],
     ['resident memory', at => ({ rssMb: 200 * (1 + (0.03 * at) / 60) })],
-    ['p99 of a chat / yardstick', at => ({ p99: 100 + at })],
+    ['p99 of a chat', at => ({ p99: 100 + at })],
     ['descriptors, last quarter − first', at => ({ descriptors: 40 + Math.floor(at / 5) })],
     ['database, largest, MB', at => ({ databaseMb: 10 + at * 3 })],
   ])('finds what grows: %s', (what, change) => {
-    expect(judge(hour(change)).failed).toEqual([expect.stringContaining(`${what}: `)]);
+    const { failed } = judge(hour(change));
+    expect(failed).not.toEqual([]);
+    expect(failed.filter(line => !line.startsWith(what))).toEqual([]);
   });
 
-  it('takes a slower machine for no slower server', () => {
+  it('takes a machine that becomes slower or faster for no slower server', () => {
     expect(judge(hour(at => ({ p99: 100 + at * 5, yardstick: 10 + at / 2 }))).failed).toEqual([]);
+    expect(judge(hour(at => ({ yardstick: 10 - at / 12 }))).failed).toEqual([]);
   });
 
   it('does not judge a short run', () => {

@@ -71,16 +71,19 @@ export function judge(all: readonly Minute[]): Verdict {
   const of = (value: (minute: Minute) => number) => minutes.map(value);
   const heap = slopeOf(of(({ heapMb }) => heapMb));
   const rss = slopeOf(of(({ rssMb }) => rssMb));
-  const latency = slopeOf(of(({ p99, yardstick }) => p99 / yardstick));
+  // Other work makes the machine slower, and its end makes it faster: a server that slows down shows in both figures.
+  const time = slopeOf(of(({ p99 }) => p99));
+  const quotient = slopeOf(of(({ p99, yardstick }) => p99 / yardstick));
   const quarter = Math.max(1, Math.floor(minutes.length / 4));
   const descriptors = of(minute => minute.descriptors);
   const opened = median(descriptors.slice(-quarter)) - median(descriptors.slice(0, quarter));
   const database = Math.max(0, ...of(({ databaseMb }) => databaseMb));
-  const isSlower = latency.low > 0 && latency.perHour > limits.latency;
+  const isSlower = [time, quotient].every(({ low, perHour }) => low > 0 && perHour > limits.latency);
   const lines: [what: string, shown: string, limit: string, isCrossed: boolean][] = [
     ['live heap', slopeText(heap), `≤ ${limits.memory} %/h`, heap.perHour > limits.memory],
     ['resident memory', slopeText(rss), `≤ ${limits.memory} %/h`, rss.perHour > limits.memory],
-    ['p99 of a chat / yardstick', slopeText(latency), `0 or ≤ ${limits.latency} %/h`, isSlower],
+    ['p99 of a chat', slopeText(time), `0 or ≤ ${limits.latency} %/h`, isSlower],
+    ['p99 of a chat / yardstick', slopeText(quotient), 'or this', isSlower],
     ['descriptors, last quarter − first', figure(opened, 1), `≤ ${limits.descriptors}`, opened > limits.descriptors],
     ['database, largest, MB', figure(database, 1), `≤ ${limits.databaseMb}`, database > limits.databaseMb],
   ];
