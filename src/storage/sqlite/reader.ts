@@ -166,8 +166,8 @@ function headLister(db: DatabaseSync, onSkip: (thread: string) => void): (query:
       (workspace === undefined || head.workspace === workspace) &&
       (head.updatedAt < before || (head.updatedAt === before && head.id < beforeId)) &&
       head.expiresAt > now;
-    const isLater = (a: ThreadHead, b: ThreadHead) => b.updatedAt - a.updatedAt || (a.id < b.id ? 1 : -1);
-    return [...found, ...[...newer.values()].filter(isWanted)].sort(isLater).slice(0, limit);
+    const newestFirst = (a: ThreadHead, b: ThreadHead) => b.updatedAt - a.updatedAt || (a.id < b.id ? 1 : -1);
+    return [...found, ...[...newer.values()].filter(isWanted)].sort(newestFirst).slice(0, limit);
   };
 }
 

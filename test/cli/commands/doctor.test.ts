@@ -223,6 +223,17 @@ describe('polylogue doctor', () => {
     expect(find('A custom endpoint')).toMatchObject({ state, text: expect.stringContaining(text) });
   });
 
+  it('ends with 1 where no provider has a model that may be used', async () => {
+    const vendor = await startOpenAi();
+    const denied = await doctor({ ...vendorEnv({ openai: vendor.url }), OPENAI_ALLOWED_MODELS: 'nothing' });
+    const allowed = await doctor(vendorEnv({ openai: vendor.url }));
+    await vendor.close();
+    expect(denied.code).toBe(1);
+    expect(denied.find('OpenAI')?.text).toMatch(/no model is allowed$/);
+    expect(denied.find('models')).toMatchObject({ state: 'fail', text: 'no provider has a model that may be used' });
+    expect([allowed.code, allowed.find('models')]).toEqual([0, undefined]);
+  });
+
   it('says what to do without any key', async () => {
     const { code, find } = await doctor({});
     expect(code).toBe(1);

@@ -103,6 +103,7 @@ describe('the SQLite store', () => {
 
   it('lists what came in since the index was written, in its place and once', async () => {
     const store = place.open();
+    expect(store.kind).toBe('sqlite');
     const { id: old } = await threadWith(store, ['a', 'b']);
     const { id: third } = await threadWith(store, ['a']);
     await store.list({ owner: 'local', limit: 9, now: start });
