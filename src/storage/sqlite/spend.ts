@@ -8,6 +8,14 @@ import { type Row, recordOf } from './tables.ts';
 /** How many rows one transaction of a prune looks at, so that nobody waits long behind it. */
 const step = 500;
 
+/** One after the other, as the index has them: the rows before a day are found without a look at those since. */
+const owners = `
+  WITH RECURSIVE owners (owner) AS (
+    SELECT min(owner) FROM spend
+    UNION ALL SELECT (SELECT min(owner) FROM spend WHERE owner > o.owner) FROM owners o WHERE o.owner IS NOT NULL
+  )`;
+const before = 'FROM owners o CROSS JOIN spend s ON s.owner = o.owner AND s.day <';
+
 /** Changes of the ledger. Each one expects to run inside a transaction of its caller. */
 export function sqliteSpend(db: DatabaseSync) {
   const find = db.prepare('SELECT n, body, seal FROM spend WHERE owner = ? AND day = ? AND thread = ? AND key = ?');
@@ -20,9 +28,9 @@ export function sqliteSpend(db: DatabaseSync) {
   );
   const free = db.prepare('DELETE FROM spend_holds WHERE id = ?');
   const lapsed = db.prepare('DELETE FROM spend_holds WHERE expires_at <= ?');
-  const old = db.prepare('DELETE FROM spend WHERE day < ?');
+  const old = db.prepare(`${owners} DELETE FROM spend WHERE n IN (SELECT s.n ${before} ?)`);
   const orphans = db.prepare(
-    `SELECT n, body, seal FROM spend s WHERE thread <> '' AND day < ?
+    `${owners} SELECT s.n, body, seal ${before} ? AND thread <> ''
      AND NOT EXISTS (SELECT 1 FROM threads t WHERE t.id = s.thread) LIMIT ${step}`,
   );
   const drop = db.prepare('DELETE FROM spend WHERE n = ?');

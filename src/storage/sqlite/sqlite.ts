@@ -45,6 +45,8 @@ export function sqliteMethods({ read, indexed, write }: SqliteAccess) {
     commit: (id, change) => count({ op: 'commit', args: [id, change] }),
     remove: (id, now) => yes({ op: 'remove', args: [id, now] }),
     async prune(now, unused) {
+      // In steps of its own, so that the first step of the prune does not hold the lock for all that came in since.
+      await indexed(['threads'], () => undefined);
       let total = 0;
       for (;;) {
         const gone = await count({ op: 'prune', args: [now, unused] });
