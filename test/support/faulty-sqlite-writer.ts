@@ -38,6 +38,7 @@ class FaultyDatabase extends DatabaseSync {
     if (sql === 'COMMIT' && fault === 'end') process.exit(3);
     if (sql === 'PRAGMA journal_mode = WAL' && fault === 'full start') this.#fail('full');
     if (sql === 'SAVEPOINT request' && fault === 'spill') this.#fail('spill');
+    if (sql.includes('wal_checkpoint(TRUNCATE)') && fault === 'at close') this.#fail('eio');
     super.exec(sql);
   }
 

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, symlinkSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { expect, it } from 'vitest';
 import { inputError } from '../../../src/core/errors.ts';
@@ -53,6 +53,15 @@ it('asks the disk itself whether a failed write was for want of room, and leaves
   for (let round = 0; round < 20; round++)
     expect(outcome(by(778), project.path('threads.sqlite'))).toBe('storage unavailable');
   expect(readdirSync('/proc/self/fd').length).toBeLessThan(opened + 10);
+  expect(readdirSync(project.root)).toEqual(['threads.sqlite']);
+  await project.dispose();
+});
+
+it('finds by that a disk without room', async () => {
+  const project = await tempProject({ 'threads.sqlite': 'x' });
+  const file = project.path('threads.sqlite');
+  symlinkSync('/dev/full', `${file}.probe-${process.pid}`);
+  expect(outcome(by(778), file)).toBe('storage storage_full');
   expect(readdirSync(project.root)).toEqual(['threads.sqlite']);
   await project.dispose();
 });

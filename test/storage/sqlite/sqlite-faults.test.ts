@@ -133,6 +133,14 @@ describe('a SQLite file on a disk that fails', () => {
     expect(place.warnings).toEqual([]);
   });
 
+  it('says what it could not do when it was closed, and has lost nothing', async () => {
+    const { id } = await threadWith(store, ['a', 'b']);
+    breakDisk(place.file, 'at close');
+    await store.close();
+    expect(place.warnings).toEqual([expect.stringMatching(/disk I\/O error/)]);
+    expect((await liveThread(place.open(), id)).turns).toHaveLength(2);
+  });
+
   it('answers a change once it is durable, not when all that were asked for are', async () => {
     await threadWith(store, ['a']);
     breakDisk(place.file, 'slow');

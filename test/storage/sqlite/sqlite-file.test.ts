@@ -2,10 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   lstatSync,
   mkdirSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -15,6 +17,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { threadId } from '../../../src/core/ids.ts';
+import type { JsonObject } from '../../../src/core/json.ts';
 import { sqliteReads } from '../../../src/storage/sqlite/reader.ts';
 import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import type { ListQuery, Store } from '../../../src/storage/store.ts';
@@ -376,6 +379,42 @@ describe('the SQLite store', () => {
       expect(ask(`SELECT count(*) FROM ${table}`), table).toBe(0);
     }
     expect(ask(`SELECT count(*) FROM turn_words WHERE turn_words MATCH 'secret OR turn'`)).toBe(0);
+  });
+
+  it('refuses a change that cannot be copied to its writer, and makes those that were asked for with it', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a']);
+    const state = { call: () => undefined } as unknown as JsonObject;
+    const tries = [
+      store.create(headOf()),
+      store.commit(id, changeOf(1, { workflow: { tool: 'debug', state } })),
+      store.create(headOf()),
+    ];
+    const statuses = (await Promise.allSettled(tries)).map(({ status }) => status);
+    expect(statuses).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  });
+
+  it('writes what may wait for others at the latest when it is closed', async () => {
+    const store = place.open();
+    const leased = store.lease('x', 'me', hour, start, true);
+    await store.close();
+    expect(ask(`SELECT count(*) FROM leases`)).toBe(1);
+    expect(await leased).toBe(true);
+  });
+
+  it('has another mark once the file is another one, however few changes both have seen', async () => {
+    const store = place.open();
+    await threadWith(store, ['a']);
+    await store.mark();
+    await store.close();
+    const reading = place.open();
+    const before = await reading.mark();
+    copyFileSync(place.file, `${place.file}.copy`);
+    for (const name of ['-wal', '-shm']) rmSync(`${place.file}${name}`, { force: true });
+    renameSync(`${place.file}.copy`, place.file);
+    const after = await reading.mark();
+    expect(after).not.toBe(before);
+    expect(await reading.mark()).toBe(after);
   });
 
   it('lets an idle process end by itself, and a busy one finish first', async () => {
