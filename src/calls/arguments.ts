@@ -1,6 +1,6 @@
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
-import { type FieldError, inputError } from '../core/errors.ts';
+import { type AppError, type FieldError, inputError, securityError } from '../core/errors.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
 import type { Property, ToolSchema } from './argument-schema.ts';
 import { stepFields } from './fields.ts';
@@ -133,9 +133,18 @@ export function parseArguments(tool: ToolDefinition, schema: ToolSchema, raw: Re
     }
   }
   const result = schema.parser.safeParse(input);
+  if (!result.success && tool.writingFields && z.object(tool.writingFields).safeParse(input).success)
+    throw readOnlyError(`This call of ${tool.name}`);
   if (!result.success) throw invalid(tool, result.error, { input, raw }, schema);
   return { args: result.data, warnings };
 }
+
+/** Of a call, or of a tool, that only a server takes which may write. */
+export const readOnlyError = (what: string): AppError =>
+  securityError(`${what} changes files or threads, and this server, or the token of this client, is read-only.`, {
+    class: 'read_only',
+    next: 'Continue without it, or ask the operator for a token that may write, or to turn off POLYLOGUE_READ_ONLY.',
+  });
 
 const isNothing = (value: unknown): boolean => value === null || value === undefined || value === '';
 

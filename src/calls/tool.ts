@@ -343,6 +343,8 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   writesBy?: readonly string[];
   /** The fields of a tool with a part that only reads, as a read-only server offers it: their values allow nothing else. */
   readingFields?: z.ZodRawShape;
+  /** Where `fields` are those: the ones of the whole tool, so that a call that would write is told why it may not. */
+  writingFields?: z.ZodRawShape;
   /** Accepted, but not advertised. */
   accepts?: z.ZodRawShape;
   /** Older names of fields → theirs. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { schemaOf, type ToolSchema } from '../calls/argument-schema.ts';
-import { nearestNames } from '../calls/arguments.ts';
+import { nearestNames, readOnlyError } from '../calls/arguments.ts';
 import { workflowFields } from '../calls/fields.ts';
 import { aliasOf, defineTool, kindTraits, type ToolDefinition, workflowOf } from '../calls/tool.ts';
-import { AppError, inputError, securityError } from '../core/errors.ts';
+import { AppError, inputError } from '../core/errors.ts';
 import { safeCut } from '../core/text.ts';
 import type { HostPrompts, Permissions, PromptListing, ToolListing, ToolRequest } from '../core/tool-host.ts';
 import { alwaysOn, type ExposurePolicy, isLean, selectTools, unknownToolsets, type Withheld } from './offer.ts';
@@ -75,7 +75,14 @@ export function withoutWrites(tool: ToolDefinition): ToolDefinition[] {
   const { effects, writesBy, fields, readingFields } = tool;
   if (!effects.writes && !effects.destroys) return [tool];
   if (readingFields)
-    return [{ ...tool, fields: readingFields, effects: { ...effects, writes: false, destroys: false } }];
+    return [
+      {
+        ...tool,
+        fields: readingFields,
+        writingFields: fields,
+        effects: { ...effects, writes: false, destroys: false },
+      },
+    ];
   if (!writesBy || effects.destroys) return [];
   const kept = Object.fromEntries(Object.entries(fields).filter(([name]) => !writesBy.includes(name)));
   return [{ ...tool, fields: kept, effects: { ...effects, writes: false } }];
@@ -172,11 +179,7 @@ export function createToolTable(
   const tools = new Map(all.map(tool => [tool.name, { tool, schema: schemaOf(tool, made?.get(tool)) }]));
 
   function lookUp(request: ToolRequest): Known & { request: ToolRequest } {
-    if (exposed.readOnlyRefused.has(request.name))
-      throw securityError(`${request.name} changes files or threads, and this server is read-only.`, {
-        class: 'read_only',
-        next: 'Continue without it, or ask the operator to turn off POLYLOGUE_READ_ONLY.',
-      });
+    if (exposed.readOnlyRefused.has(request.name)) throw readOnlyError(request.name);
     const found = tools.get(request.name);
     const withheld = exposed.withheld.get(request.name);
     if (!found && withheld)

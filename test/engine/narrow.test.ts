@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { parseArguments } from '../../src/calls/arguments.ts';
 import { z } from 'zod';
-import { narrowExposure } from '../../src/engine/exposure.ts';
+import { createToolTable, narrowExposure } from '../../src/engine/exposure.ts';
 import type { ExposurePolicy } from '../../src/engine/offer.ts';
 import { tools } from '../../src/tools/index.gen.ts';
 
@@ -51,6 +52,20 @@ describe('narrow', () => {
     const { effects, fields } = listed.find(tool => tool.name === name)!;
     expect(effects).toMatchObject({ writes: false, destroys: false });
     expect(z.toJSONSchema(z.object(fields)).properties?.[field]).toMatchObject({ enum: values });
+  });
+
+  it('says of a call that only a writing server takes why it is refused', () => {
+    const table = createToolTable(narrowExposure(tools, { ...standard, profile: 'full' }, { readOnly: true }));
+    const principal = { owner: 'local', root: '/' };
+    const call = (given: Record<string, unknown>) => {
+      const { tool, schema } = table.lookUp({ name: 'threads', arguments: given, principal });
+      return () => parseArguments(tool, schema, given);
+    };
+    expect(call({ action: 'delete', continuation_id: 'last', confirm: true })).toThrow(/client, is read-only/);
+    expect(call({ action: 'read', continuation_id: 'last' })).not.toThrow();
+    expect(call({ action: 'burn' })).toThrow(/action/);
+    expect(call({ action: 'burn' })).not.toThrow(/read-only/);
+    expect(() => table.lookUp({ name: 'import_thread', arguments: {}, principal })).toThrow(/client, is read-only/);
   });
 
   it('leads from the one tool of a lean profile to nothing that is refused', () => {
