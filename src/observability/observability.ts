@@ -74,7 +74,7 @@ export async function createTelemetry(options: TelemetryOptions) {
     /** Absent: nobody wants to know what is said to models. */
     ...(exchangeSinks.length > 0 && { logExchange: toAll(exchangeSinks, onSinkError) }),
     /** What was said to models, by whichever process on this home. Absent: nothing is kept on disk. */
-    ...(folder !== undefined && { exchanges: lazyReader(folder) }),
+    ...(folder !== undefined && { exchanges: lazyReader(folder, log?.flush) }),
     /** What the calls of this process did lately. */
     recent: live.recent,
     calls: live.calls,
@@ -108,9 +108,12 @@ const fileSinks = (...[rules, clock]: Parameters<typeof createAudit>): Sink[] =>
   createAudit(rules, clock),
 ];
 
-/** Loaded with its first use: few processes ever read what was said. */
-function lazyReader(folder: string): ExchangeReader {
-  const reader = async () => (await import('./exchange-reader.ts')).createExchangeReader(folder);
+/** Loaded with its first use: few processes ever read what was said. What this process was told of is in the files first. */
+function lazyReader(folder: string, flush: () => Promise<void> = async () => undefined): ExchangeReader {
+  const reader = async () => {
+    await flush();
+    return (await import('./exchange-reader.ts')).createExchangeReader(folder);
+  };
   return {
     list: async filter => (await reader()).list(filter),
     find: async exchange => (await reader()).find(exchange),

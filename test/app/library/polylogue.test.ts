@@ -83,7 +83,7 @@ describe('a Polylogue of a program', () => {
   it('reads and clears what was said to models, where that is kept', async () => {
     const { send, commsLog } = await rig.open({ settings: { COMMS_LOG: 'on' } });
     await send({ message: 'for the record' });
-    await expect.poll(async () => (await commsLog.read()).length).toBe(1);
+    expect(await commsLog.read()).toHaveLength(1);
     expect((await commsLog.read({ tool: 'send' }))[0]).toMatchObject({ provider: 'openai', tool: 'send' });
     await commsLog.clear();
     expect(await commsLog.read()).toEqual([]);
