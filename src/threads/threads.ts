@@ -119,7 +119,7 @@ const notFound = (id: ThreadId, why = ''): AppError =>
   new AppError('input', `Unknown thread ${id}.${why}`, {
     code: 'THREAD_NOT_FOUND',
     class: 'validation',
-    next: 'Call "threads" to list this project\'s threads, use "last", or omit continuation_id to start a new thread.',
+    next: 'List this project\'s threads with "threads", use "last", or omit continuation_id to start a new thread.',
   });
 
 /** How often, in milliseconds, a store is tried that failed, how many times, and how many answers wait for it at most. */

@@ -1,6 +1,6 @@
 import type { ModelInfo, ProviderCapabilities } from '../../core/model.ts';
 import type { ProviderDefinition } from '../provider.ts';
-import { correctName, nearestNames } from '../routing/eligible-models.ts';
+import { correctName, nearestModels } from '../routing/eligible-models.ts';
 import type { Roster, RosterProvider, RoutingPolicy } from '../routing/roster.ts';
 import { mayServeMore, names, readEntry, settingOf } from '../routing/roster.ts';
 import type { ConfiguredProvider } from './connections.ts';
@@ -81,7 +81,7 @@ function unknownName(roster: Roster, name: string, provider: string | undefined)
   if (models.some(model => names(entry, model))) return undefined;
   const candidates = models.length > 0 ? models : roster.models;
   if (!roster.providers.some(each => isMeant(each) && isOpen(each, provider ?? entry.provider))) {
-    const [near] = nearestNames(entry.name, candidates, 1);
+    const [near] = nearestModels(entry.name, candidates, 1);
     return { name, ...(near !== undefined && { near }) };
   }
   // Nothing is asked by it: what a model costs does not matter.

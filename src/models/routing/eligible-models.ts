@@ -114,7 +114,7 @@ const namesByPriority = (names: readonly Name[]): Name[] =>
   names.toSorted((a, b) => priorityOf(a.model.provider) - priorityOf(b.model.provider));
 
 /** The ids nearest to a text, best first, each model once. For suggestions only: nothing is chosen by it. */
-export function nearestNames(text: string, models: readonly ModelInfo[], count: number): string[] {
+export function nearestModels(text: string, models: readonly ModelInfo[], count: number): string[] {
   const typed = nameKey(text);
   const words = new Set(nameWords(text));
   const gap = (name: string) => {

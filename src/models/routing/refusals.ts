@@ -2,7 +2,7 @@ import { AppError, configError, inputError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { didYouMean } from '../../core/text.ts';
 import { plainModel } from '../provider.ts';
-import { type EligibleModels, interpretationsOf, nearestNames } from './eligible-models.ts';
+import { type EligibleModels, interpretationsOf, nearestModels } from './eligible-models.ts';
 import { knownSuffixes, makerSlugs, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import type { Restriction, RosterProvider } from './roster.ts';
 import { isOffline, isRestriction, mayServeMore, prefixOf, priorityOf, settingOf } from './roster.ts';
@@ -32,7 +32,7 @@ const notFound = (message: string, kind: string, next: string, data: Record<stri
 /** Nothing known has this name. Names the three nearest that would work. */
 export function unknownModelError(eligible: EligibleModels, name: string, provider?: string): AppError {
   const pool = eligible.open.filter(model => provider === undefined || model.provider === provider);
-  const nearest = nearestNames(name, pool.length > 0 ? pool : eligible.open, suggestions);
+  const nearest = nearestModels(name, pool.length > 0 ? pool : eligible.open, suggestions);
   const next =
     nearest.length > 0
       ? `Use ${oneOf(nearest)}, or "auto".`
@@ -84,7 +84,7 @@ function retiredError(eligible: EligibleModels, name: string, model: ModelInfo):
   const { provider, id, life } = model;
   const heir = heirOf(eligible, model);
   const open = eligible.open.filter(other => other === heir || other.status === 'active');
-  const others = heir && open.includes(heir) ? [heir.id] : nearestNames(id, open, suggestions);
+  const others = heir && open.includes(heir) ? [heir.id] : nearestModels(id, open, suggestions);
   const replaced = heir ? `; "${heir.id}" takes its place` : '';
   return notFound(
     `"${name}" was retired by ${provider} on ${life?.retired}${replaced}.`,
