@@ -207,6 +207,9 @@ export interface Store {
   /** Begins to open what the first use would open: that may take long while other work goes on. The first use reports what failed. */
   open?(): void;
 
+  /** Makes ready what the first use takes long to make, and opens nothing: a process that is never asked leaves no trace. */
+  warm?(): void;
+
   /** Opens the store as a call would, and says what an operator should know of it; rejects with what a call would fail with. */
   inspect?(): Promise<StoreInspection>;
 

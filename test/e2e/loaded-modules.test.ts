@@ -1,3 +1,4 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -65,7 +66,8 @@ async function start() {
     return { names: namesOf(files), bytes: sizes.reduce((sum, { size }) => sum + size, 0) };
   };
   const requests = () => open.vendors.reduce((sum, vendor) => sum + vendor.requests.length, 0);
-  return { session, loaded, first, requests };
+  const database = () => project.path('home/threads.sqlite');
+  return { session, loaded, first, requests, database };
 }
 
 /** Most of it are settings and the providers that they belong to, the table of secrets, and what is told of the tools. */
@@ -74,8 +76,11 @@ const mostBytes = 271_000;
 const isVendors = (name: string) =>
   /^(ai-sdk|openrouter|ai\b|undici|redis)/.test(name) && !/^ai-sdk-provider(-utils)?\.js$/.test(name);
 
+const threadsOf = (pid: number): string[] =>
+  readdirSync(`/proc/${pid}/task`).map(id => readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim());
+
 it("lists tools from little, loads the rest while the client is idle, and each vendor's package with its first use", async () => {
-  const { session, loaded, first: startOf, requests } = await start();
+  const { session, loaded, first: startOf, requests, database } = await start();
   await session.client.listTools();
   const { names: atStart, bytes } = await startOf();
   // Not of the machine's speed, but of what speed depends on: something heavy that is needed by calls alone goes behind import().
@@ -87,6 +92,9 @@ it("lists tools from little, loads the rest while the client is idle, and each v
 
   // Nothing but time passes: the product is there, and what asks the model that would be chosen.
   await expect.poll(loaded, { timeout: 15_000 }).toContain('compose-product.js');
+  // The writer's thread runs, and has not opened anything.
+  await expect.poll(() => threadsOf(session.pid), { timeout: 15_000 }).toContain('WorkerThread');
+  expect(existsSync(database())).toBe(false);
   await expect.poll(async () => (await loaded()).filter(isVendors).length, { timeout: 15_000 }).toBeGreaterThan(0);
   expect(requests()).toBe(0);
 

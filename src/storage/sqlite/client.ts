@@ -153,6 +153,11 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
 
   return {
     send,
+    /** Starts the thread, which does nothing before the first request. */
+    warm(): void {
+      worker ??= start();
+      if (waiting.size === 0) worker.unref();
+    },
     /** True once something succeeded: then the file is there and ready. */
     opened: () => opened,
     /** Waits for what was sent, and ends the thread. */

@@ -144,6 +144,7 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
       return reader.mark();
     },
 
+    warm: writer.warm,
     open: () => void reader.read(() => undefined).catch(() => undefined),
 
     async inspect() {

@@ -62,6 +62,17 @@ describe('the SQLite store', () => {
     expect(readdirSync(place.directory)).toEqual([]);
   });
 
+  it('is made ready without a trace, and works', async () => {
+    const [unused, store] = [place.open(), place.open()];
+    for (const each of [unused, store]) each.warm?.();
+    await unused.close();
+    await expect(unused.list({ owner: 'local', limit: 9, now: start })).rejects.toThrow('closed');
+    expect(readdirSync(place.directory)).toEqual([]);
+    const { id } = await threadWith(store, ['a']);
+    store.warm?.();
+    expect((await liveThread(store, id)).turns).toHaveLength(1);
+  });
+
   it('keeps no process alive while it has nothing to do', async () => {
     const store = place.open();
     await threadWith(store, ['a']);
@@ -423,7 +434,9 @@ describe('the SQLite store', () => {
       const { createSqliteStore } = await import('${root}src/storage/sqlite/sqlite.ts');
       const { realClock } = await import('${root}test/support/clock.ts');
       const { headOf } = await import('${root}test/contracts/store-fixtures.ts');
-      const store = createSqliteStore({ file: process.argv[1], clock: realClock(), onWarning: console.error });
+      const open = file => createSqliteStore({ file, clock: realClock(), onWarning: console.error });
+      open(process.argv[1] + '-unused').warm();
+      const store = open(process.argv[1]);
       await store.create(headOf());
       store.create(headOf()).then(() => console.log('durable'));`;
     const ran = spawnSync(process.execPath, ['--input-type=module', '-e', script, place.file], { timeout: 20_000 });
@@ -432,6 +445,7 @@ describe('the SQLite store', () => {
       out: 'durable\n',
       err: '',
     });
+    expect(existsSync(`${place.file}-unused`)).toBe(false);
     expect(await place.open().list({ owner: 'local', limit: 9, now: start })).toHaveLength(2);
   });
 
