@@ -10,7 +10,7 @@ export interface PipedClient {
   write(bytes: string | Uint8Array): void;
   send(message: Document): void;
   /** Sends a request and waits for the message that answers it. */
-  ask(method: string, params?: object, id?: string | number): Promise<Document>;
+  ask(method: string, params?: object | null, id?: string | number): Promise<Document>;
   /** Resolves with the first message that fits and was not returned yet. */
   next(fits: (message: Document) => boolean): Promise<Document>;
   /** Begins as a 2025 client. */

@@ -15,6 +15,7 @@ import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts'
 import { heldUntilWritten, mcpOptionsOf } from '../http/routes.ts';
 import type { Connection } from '../mcp/connection.ts';
 import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
+import { withoutNulls } from '../mcp/messages.ts';
 import { createResultStore } from '../websocket/kept-results.ts';
 import { maxLogged, openSession, type ServerOf, type Sessions } from './sessions.ts';
 
@@ -107,8 +108,10 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
   });
 
   return {
-    async handle(guarded: GuardedRequest): Promise<Exchange> {
-      const { request, body } = guarded;
+    async handle(sent: GuardedRequest): Promise<Exchange> {
+      const body = Array.isArray(sent.body) ? sent.body.map(withoutNulls) : withoutNulls(sent.body);
+      const { request } = sent;
+      const guarded = { ...sent, body };
       return (await isLegacyRequest(request, body)) ? inSession(guarded) : stateless(guarded);
     },
     async close() {

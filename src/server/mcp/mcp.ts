@@ -17,6 +17,7 @@ import { callerTrace, readMessages } from './messages.ts';
 import { resultOf } from './results.ts';
 import {
   answersIn,
+  askUser,
   canBeAsked,
   createdTask,
   inputRequired,
@@ -29,9 +30,10 @@ import {
 /** `legacy`: 2025 clients, which say who they are when they connect. `modern`: 2026 ones, which say so with each request. */
 export type Era = 'legacy' | 'modern';
 
-const internalError = -32_603;
-
 const invalidParams = -32_602;
+
+/** With these the protocol's own library answers what does not fit a schema. */
+const schemaErrors = [-32_603, invalidParams];
 
 const maxIssues = 3;
 
@@ -44,7 +46,7 @@ export function withInvalidParams(server: Server): Server {
   server.connect = transport => {
     const send = transport.send.bind(transport);
     transport.send = (message, options) => {
-      if (!('error' in message) || message.error.code !== internalError) return send(message, options);
+      if (!('error' in message) || !schemaErrors.includes(message.error.code)) return send(message, options);
       const found = issuesIn(message.error.message);
       const error = { code: invalidParams, message: `Invalid params: ${found}` };
       return send(found ? { ...message, error } : message, options);
@@ -56,9 +58,10 @@ export function withInvalidParams(server: Server): Server {
 
 /** What a schema found, in words: `params.clientInfo: expected object, …`. */
 function issuesIn(text: string): string | undefined {
-  if (!text.startsWith('[')) return undefined;
+  const [, list] = /^(?:Invalid [\w/]+ request: )?(\[.*)$/s.exec(text) ?? [];
+  if (list === undefined) return undefined;
   try {
-    const issues: unknown = JSON.parse(text);
+    const issues: unknown = JSON.parse(list);
     if (!Array.isArray(issues)) return undefined;
     const texts = issues.slice(0, maxIssues).flatMap(issue => {
       if (!isRecord(issue) || !Array.isArray(issue.path) || typeof issue.message !== 'string') return [];
@@ -237,6 +240,9 @@ export function serveConnection(transport: KeepingTransport, options: McpOptions
   return { close: () => handle.close() };
 }
 
+/** More often a call of a 2025 client does not come back with questions. */
+const maxRounds = 10;
+
 function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf }, era: Era): void {
   const onlyTasks = new Set(options.host.list().flatMap(({ name, execution }) => (execution ? [name] : [])));
   server.setRequestHandler('tools/call', async ({ params }, context) => {
@@ -254,8 +260,12 @@ function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf
       paged: true,
       ...callerTrace(context.mcpReq._meta, context.http?.req?.headers),
     } as const;
-    const reply = await hostCall(host, request, context, options);
-    if (reply.questions) return inputRequired(reply.questions);
+    let reply = await hostCall(host, request, context, options);
+    if (reply.questions && era === 'modern') return inputRequired(reply.questions);
+    for (let round = 0; reply.questions && round < maxRounds; round++) {
+      const answers = await askUser(server, context, reply.questions);
+      reply = await hostCall(host, { ...request, answers }, context, options);
+    }
     if (reply.job && detach === 'task') return createdTask(reply.job);
     const { client, owner } = request.principal;
     return resultOf(reply, {

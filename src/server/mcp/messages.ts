@@ -23,13 +23,24 @@ function judged(values: readonly unknown[]): ReadMessages {
   const found: ReadMessages = { read: [], refused: [] };
   for (const value of values) {
     try {
-      found.read.push(parseJSONRPCMessage(value));
+      found.read.push(parseJSONRPCMessage(withoutNulls(value)));
     } catch {
+      // A notification has no answer, however wrong it is.
+      if (isRecord(value) && typeof value.method === 'string' && !('id' in value)) continue;
       // What the schema says of it quotes all of it.
       found.refused.push(refusedMessage(idOfRequest(value), -32_600, 'This is no JSON-RPC message of MCP.'));
     }
   }
   return found;
+}
+
+/** As the schema has it: clients in some languages write null for what they leave out. */
+export function withoutNulls(value: unknown): unknown {
+  if (!isRecord(value) || !('params' in value)) return value;
+  const { params, ...rest } = value;
+  if (params === null) return rest;
+  const given = isRecord(params) ? Object.entries(params).filter(([, each]) => each !== null) : [];
+  return isRecord(params) ? { ...rest, params: Object.fromEntries(given) } : value;
 }
 
 /** What is no request has an id of ours, or none. */

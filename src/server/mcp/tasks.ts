@@ -41,6 +41,28 @@ export function inputRequired(questions: readonly UserQuestion[]) {
   return { resultType: 'input_required' as const, content: [], inputRequests: elicitations(questions) };
 }
 
+/** So long a user of a 2025 client has for a form. */
+const formMs = 600_000;
+
+/**
+ * The answers of a 2025 client's user. A form that the client could not show, or that came back as what is no answer, or too
+ * late, was put aside: the call says how to go on.
+ */
+export async function askUser(
+  server: Server,
+  { mcpReq: { id, signal } }: ServerContext,
+  questions: readonly UserQuestion[],
+): Promise<Map<string, UserAnswer>> {
+  const options = { relatedRequestId: id, signal, timeout: formMs, resetTimeoutOnProgress: true, onprogress: () => {} };
+  const answers = Object.entries(elicitations(questions)).map(async ([key, form]) => {
+    const given = server.request(form, options).catch((error: unknown) => {
+      if (signal.aborted) throw error;
+    });
+    return [key, await given] as const;
+  });
+  return answersIn(Object.fromEntries(await Promise.all(answers)));
+}
+
 /** The answers that a client sent. What is none counts as a question that was put aside. */
 export const answersIn = (responses: unknown): Map<string, UserAnswer> =>
   new Map(Object.entries(recordIn(responses)).map(([key, answer]) => [key, answerOf(answer)]));

@@ -95,11 +95,17 @@ async function client(at: TestDaemon) {
     'mcp-session-id': opened.headers.get('mcp-session-id') ?? '',
     'mcp-protocol-version': '2025-11-25',
   };
-  await post({ method: 'notifications/initialized' }, session);
+  // Null for what is left out, as clients in some languages write it.
+  const noted = await post({ method: 'notifications/initialized', params: null }, session);
+  if (noted.status !== 202) throw new Error(`a notification was answered with ${noted.status}`);
   return {
     chat: (args: object) =>
       readStream(signal =>
-        post({ id: ++ids, method: 'tools/call', params: { name: 'chat', arguments: args } }, session, signal),
+        post(
+          { id: ++ids, method: 'tools/call', params: { name: 'chat', arguments: args, _meta: null } },
+          session,
+          signal,
+        ),
       ),
     resume: (lastEvent: string) =>
       readStream(signal =>

@@ -76,6 +76,27 @@ describe('what is no message on standard input', () => {
   });
 });
 
+describe('null for what is left out', () => {
+  it('is taken as that, in requests and notifications', async () => {
+    const piped = await begun();
+    piped.write('{"jsonrpc":"2.0","method":"notifications/roots/list_changed","params":null}\n');
+    expect(await piped.ask('tools/list', null)).toMatchObject({ result: { tools: expect.any(Array) } });
+    const call = await piped.ask('tools/call', { name: 'version', arguments: null, _meta: null });
+    expect(call).toMatchObject({ result: { isError: false } });
+    expect([piped.errors, piped.heard.filter(({ id }) => id === null)]).toEqual([[], []]);
+  });
+});
+
+describe('a call that does not fit its schema', () => {
+  it('is told in words, and a notification is not answered at all', async () => {
+    const piped = await begun();
+    piped.write('{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}\n');
+    const { error } = await piped.ask('tools/call', { name: 'version', arguments: ['all'] });
+    expect(error).toEqual({ code: -32_602, message: expect.stringMatching(/^Invalid params: params.arguments: \w/) });
+    expect(piped.heard.filter(({ id }) => id === null)).toEqual([]);
+  });
+});
+
 describe('a message that is too long', () => {
   const text = 'x'.repeat(maxBytes);
   const call = { method: 'tools/call', params: { name: 'chat', arguments: { prompt: text } } };

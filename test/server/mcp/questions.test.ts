@@ -1,4 +1,9 @@
-import { Client, InMemoryTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import {
+  Client,
+  type ElicitResult,
+  InMemoryTransport,
+  StreamableHTTPClientTransport,
+} from '@modelcontextprotocol/client';
 import { describe, expect, it } from 'vitest';
 import type { ToolHost } from '../../../src/core/tool-host.ts';
 import { createMcpServer } from '../../../src/server/mcp/mcp.ts';
@@ -29,7 +34,7 @@ function askingHost(): { host: ToolHost; done: string[] } {
   return { host, done };
 }
 
-type Answer = { action: 'accept' | 'decline' | 'cancel'; content?: Record<string, boolean> };
+type Answer = { action: 'accept' | 'decline' | 'cancel' | 'nonsense'; content?: Record<string, boolean> } | 'fails';
 
 /** A client that answers so, or one whose user cannot be asked. */
 function clientOf(era: keyof typeof eraVersions, answer: Answer | undefined, asked: string[]): Client {
@@ -39,7 +44,8 @@ function clientOf(era: keyof typeof eraVersions, answer: Answer | undefined, ask
   if (answer) {
     client.setRequestHandler('elicitation/create', ({ params }) => {
       asked.push(params.message);
-      return answer;
+      if (answer === 'fails') throw new Error('Elicitation is not available in this mode');
+      return answer as ElicitResult;
     });
   }
   return client;
@@ -83,4 +89,10 @@ describe.each(['legacy', 'modern'] as const)('a tool that asks first, over the %
   it('knows where there is no user to ask', async () => {
     expect(await erase(era)).toEqual({ text: 'not asked', asked: [], done: ['not asked'] });
   });
+});
+
+it('takes a form that a client of 2025 cannot show, and an answer that is none, for one that was put aside', async () => {
+  for (const answer of ['fails', { action: 'nonsense' }] as const) {
+    expect(await erase('legacy', answer)).toEqual({ text: 'cancel false', asked: ['Sure?'], done: ['cancel false'] });
+  }
 });
