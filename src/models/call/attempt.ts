@@ -169,6 +169,8 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
       outcome.finish = finishOf(part.finishReason);
       takeProviderMetadata(part.providerMetadata?.[input.provider], input.provider, outcome);
       input.clocks.settle();
+      if (!outcome.finish && rawOf(part.finishReason))
+        throw badUpstream(`The model did not complete the answer (${rawOf(part.finishReason)}).`);
       return;
     default:
       return;
@@ -328,9 +330,13 @@ const ends: Readonly<Record<string, ModelAnswer['finish']['kind'] | 'broken'>> =
   abort: 'broken',
 };
 
+/** The vendor's own word; undefined for a blank one. */
+const rawOf = ({ raw = '' }: LanguageModelV4FinishReason): string | undefined =>
+  safeCut(raw.trim(), maxFinishReasonLength) || undefined;
+
 /** Undefined for an end that is none: broken off at the vendor, or without a reason. */
-function finishOf({ unified, raw: reason }: LanguageModelV4FinishReason): ModelAnswer['finish'] | undefined {
-  const raw = reason === undefined ? undefined : safeCut(reason, maxFinishReasonLength);
+function finishOf(reason: LanguageModelV4FinishReason): ModelAnswer['finish'] | undefined {
+  const [unified, raw] = [reason.unified, rawOf(reason)];
   const own = raw !== undefined && Object.hasOwn(ends, raw) ? ends[raw] : undefined;
   if (own) return own === 'broken' ? undefined : { kind: own, raw };
   switch (unified) {

@@ -170,16 +170,11 @@ function inTurns(
   );
 }
 
-const stopped = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}`;
-
 /** No event is longer; nor is what keeps a connection alive between two of them. */
 const maxEventBytes = 8 * 1024 * 1024;
 
 /** Far more than a long answer has of them; each takes a package's time. */
 const maxEventsWithoutText = 250_000;
-
-/** Events that no package uses, and that a schema would compare with all kinds that there are. */
-const unused = /"type": ?"response\.(?:content_part\.(?:added|done)|output_text\.done)"/;
 
 /** In any dialect, an event that tells a piece of a text: what is before the piece, the piece, and what is behind it. */
 const piece =
@@ -197,27 +192,19 @@ const beside =
 const framings = { events: [/\r?\n\r?\n/, '\n\n'], lines: [/\r?\n/, '\n'] } as const;
 
 /**
- * The same events, with a `stop` before the `[DONE]` of a chat that has told no reason, without comments, and with pieces of one
- * text that came together as one: time goes by events. Holds back nothing but the event under way.
+ * The same events, without comments, and with pieces of one text that came together as one: time goes by events. Holds back nothing
+ * but the event under way.
  */
 function joinedEvents(framing: keyof typeof framings): ReadBytes {
   const [end, glue] = framings[framing];
-  let [held, tail, silent, bare, chats, ended]: [string[], string, number, number, boolean, boolean] = [
-    [],
-    '',
-    0,
-    0,
-    false,
-    false,
-  ];
+  let [held, tail, silent, bare]: [string[], string, number, number] = [[], '', 0, 0];
 
   function join(given: readonly string[]): string[] {
     const events: string[] = [];
     let [last, said]: [string | undefined, string] = [undefined, ''];
     for (const event of given) {
       const isShort = event.length <= 2_000;
-      if (!/^[^:\s]/m.test(event) || (isShort && unused.test(event))) continue;
-      if (chats && !ended && /^data:\s*\[DONE\]/m.test(event)) ended = events.push(stopped) > 0;
+      if (!/^[^:\s]/m.test(event)) continue;
       const [, before, words = '', behind] = (isShort && piece.exec(event)) || [];
       if (words === '' && ++bare > maxEventsWithoutText)
         throw badUpstream(`The answer has more than ${maxEventsWithoutText} events without text.`, false);
@@ -241,8 +228,6 @@ function joinedEvents(framing: keyof typeof framings): ReadBytes {
     if (silent > maxEventBytes) throw badUpstream(`No event came in ${silent} bytes of the answer.`, false);
     if (!isLast && !end.test(near)) return Buffer.alloc(0);
     const all = held.join('');
-    chats ||= all.includes('"choices"');
-    ended ||= /"finish_reason"\s*:\s*"/.test(all);
     const given = all.split(end);
     const rest = given.pop() ?? '';
     held = [rest];

@@ -99,7 +99,8 @@ function statusOf(error: Record<string, unknown>): number | undefined {
 function errorObjects(body: unknown): Record<string, unknown>[] {
   const first = Array.isArray(body) ? body[0] : body;
   if (!isRecord(first)) return [];
-  const inner = [recordIn(first.response).error, recordIn(first.error).innererror];
+  const { innererror, error } = recordIn(first.error);
+  const inner = [recordIn(first.response).error, innererror, error, first.message, recordsIn(first.errors)[0]];
   return [first.error, ...inner, first.base_resp, first].filter(isRecord);
 }
 
@@ -109,11 +110,11 @@ function wordsOf(error: Record<string, unknown>): string[] {
   return [error.code, error.type, error.status, ...reasons].filter(word => typeof word === 'string');
 }
 
-function messageOf(body: unknown): string | undefined {
+export function messageOf(body: unknown): string | undefined {
   if (typeof body === 'string') return body;
   for (const error of errorObjects(body)) {
-    const { message, error: name, detail, status_msg: status } = error;
-    const said = firstText(message, name, detail, status, validationOf(detail));
+    const { message, error: name, detail, status_msg: status, msg, error_msg, title } = error;
+    const said = firstText(message, name, detail, status, validationOf(detail), msg, error_msg, title);
     if (said !== undefined) return said;
   }
   return undefined;

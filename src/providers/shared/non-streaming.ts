@@ -1,71 +1,61 @@
 import { isRecord, parsedJson, recordsIn } from '../../core/json.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { type Fetch, vendorFetch } from './http.ts';
-
-type Body = Record<string, unknown>;
-type Event = Body;
+import { type Body, createLenientEvents, failureIn, reasonIn } from './lenient-events.ts';
 
 /**
- * fetch for the vendors' packages. Servers that don't stream answer with one JSON document all the same: a whole answer
- * becomes the events of the stream that was asked for, and an error under a 200 gets the status that it should have had.
+ * fetch for the vendors' packages, whose schemas its events fit. Servers that don't stream answer with one JSON document all the same: a
+ * whole answer becomes the events of the stream that was asked for, and an error under a 200 gets the status that it should have had.
  */
 export const answerFetch: Fetch = async (input, init) => {
   const response = await vendorFetch(input, init);
-  const type = response.headers.get('content-type') ?? '';
-  if (!response.ok || init?.method !== 'POST') return response;
+  const { headers, body } = response;
+  const type = headers.get('content-type') ?? '';
+  if (!response.ok || init?.method !== 'POST' || !body) return response;
   if (/^text\/html\b/i.test(type)) {
-    await response.body?.cancel();
+    await body.cancel();
     const next = "Check the provider's base URL and any proxy in between, or choose another model.";
     throw badUpstream(`The answer was no stream of events, but a page (${type.slice(0, 60)}).`, true, next);
   }
-  if (!/^application\/json\b/i.test(type)) return response;
-  const { headers } = response;
-  const text = await response.text();
-  const body = parsedJson(text);
-  const status = isRecord(body) ? failureStatus(body) : undefined;
-  const events = status === undefined ? eventsOf(body) : undefined;
-  if (!events) return new Response(status === undefined ? text : said(body, text), { status, headers });
-  headers.set('content-type', 'text/event-stream');
-  return new Response(events.map(event => `data: ${JSON.stringify(event)}\n\n`).join(''), { headers });
+  const { isDocument, pieces } = await begun(body.getReader(), type);
+  if (!isDocument) return new Response(pieces, { headers });
+  const text = await new Response(pieces).text();
+  const document = parsedJson(text);
+  const error = isRecord(document) ? failureIn(document) : undefined;
+  if (error) return new Response(JSON.stringify({ type: 'error', error }), { status: failureStatus(error), headers });
+  const events = eventsOf(document)?.map(event => `data: ${JSON.stringify(event)}\n\n`);
+  if (events) headers.set('content-type', 'text/event-stream');
+  return new Response(events ? createLenientEvents().fitted(events.join('')) : text, { headers });
 };
 
-/** MiniMax's numbers for what went wrong, as statuses; it sends them under a 200. */
-const numbered: Readonly<Record<string, number>> = {
-  1001: 408,
-  1002: 429,
-  1004: 401,
-  1008: 402,
-  1026: 400,
-  1027: 400,
-  1039: 429,
-  1041: 429,
-  2013: 400,
-  2045: 429,
-  2049: 401,
-  2056: 429,
-};
-
-/** MiniMax's error in the shape that all others have. */
-function said(body: unknown, text: string): string {
-  const baseResponse = isRecord(body) && isRecord(body.base_resp) ? body.base_resp : undefined;
-  return baseResponse
-    ? JSON.stringify({ error: { message: baseResponse.status_msg, code: String(baseResponse.status_code) } })
-    : text;
+/** A body from its first piece on, which shows a JSON document whatever type it was sent with. Streams become what packages take. */
+async function begun(reader: ReadableStreamDefaultReader<Uint8Array>, type: string) {
+  let next = await reader.read();
+  const isDocument = /^application\/json\b/i.test(type) || /^\s*[[{]/.test(new TextDecoder().decode(next.value));
+  const isStream = !isDocument && /event-stream/i.test(type);
+  const [decoder, lenient] = [new TextDecoder(), createLenientEvents()];
+  const over = { done: true, value: undefined } as const;
+  // A connection may break once the answer is whole.
+  const read = () => reader.read().catch(error => (lenient.isWhole() ? over : Promise.reject(error)));
+  async function pull(controller: ReadableStreamDefaultController<Uint8Array>) {
+    for (let size = 0; size === 0; next = await read()) {
+      if (next.done) return controller.close();
+      const bytes = isStream ? Buffer.from(lenient.fitted(decoder.decode(next.value, { stream: true }))) : next.value;
+      size = bytes.length;
+      if (size > 0) controller.enqueue(bytes);
+    }
+  }
+  const pieces = new ReadableStream({ pull, cancel: reason => reader.cancel(reason) }, { highWaterMark: 0 });
+  return { isDocument, pieces };
 }
 
-/** Undefined where nothing went wrong. */
-function failureStatus(body: Body): number | undefined {
-  const code = isRecord(body.base_resp) ? Number(body.base_resp.status_code ?? 0) : 0;
-  if (code !== 0) return numbered[code] ?? 500;
-  const bare = [body.message, body.detail, body.msg].some(said => typeof said === 'string') && !eventsOf(body);
-  const error = body.error || (bare && body);
-  if (!error) return undefined;
-  const status = isRecord(error) ? Number(error.status_code ?? error.code) : Number.NaN;
+function failureStatus({ status_code, code }: Body): number {
+  const status = Number(status_code ?? code);
   return Number.isInteger(status) && status >= 400 && status <= 599 ? status : 500;
 }
 
 /** Undefined for what is no answer in one piece of any interface that is spoken here. */
-function eventsOf(body: unknown): Event[] | undefined {
+function eventsOf(body: unknown): Body[] | undefined {
   // Gemini sends a list of its pieces to who does not ask for events.
   if (Array.isArray(body)) return body.length > 0 && body.every(isCandidates) ? body : undefined;
   if (!isRecord(body)) return undefined;
@@ -75,15 +65,15 @@ function eventsOf(body: unknown): Event[] | undefined {
   return isCandidates(body) ? [body] : undefined;
 }
 
-const isCandidates = (value: unknown): value is Event => isRecord(value) && Array.isArray(value.candidates);
+const isCandidates = (value: unknown): value is Body => isRecord(value) && Array.isArray(value.candidates);
 
-function chatChunk(body: Body, choices: readonly unknown[]): Event {
+function chatChunk(body: Body, choices: readonly unknown[]): Body {
   const chunks = choices.filter(isRecord).map(({ message, ...choice }, index) => ({
     index,
     ...choice,
     delta: isRecord(message) ? { ...message, ...indexed(message.tool_calls) } : message,
     // What came in one piece is whole.
-    finish_reason: choice.finish_reason ?? 'stop',
+    finish_reason: reasonIn(choice.finish_reason) ?? 'stop',
   }));
   // Groq's streams tell the usage in a place of their own.
   const x_groq = isRecord(body.x_groq) ? { ...body.x_groq, usage: body.usage } : undefined;
@@ -94,7 +84,7 @@ function chatChunk(body: Body, choices: readonly unknown[]): Event {
 const indexed = (calls: unknown): Body =>
   Array.isArray(calls) ? { tool_calls: calls.filter(isRecord).map((call, index) => ({ index, ...call })) } : {};
 
-function responseEvents(body: Body, output: readonly unknown[]): Event[] {
+function responseEvents(body: Body, output: readonly unknown[]): Body[] {
   return [
     { type: 'response.created', response: { ...body, status: 'in_progress', output: [] } },
     ...recordsIn(output).flatMap(itemEvents),
@@ -102,7 +92,7 @@ function responseEvents(body: Body, output: readonly unknown[]): Event[] {
   ];
 }
 
-function itemEvents(item: Body, output_index: number): Event[] {
+function itemEvents(item: Body, output_index: number): Body[] {
   const place = { item_id: item.id, output_index };
   const called = typeof item.arguments === 'string';
   return [
@@ -126,7 +116,7 @@ function itemEvents(item: Body, output_index: number): Event[] {
   ];
 }
 
-function partEvents({ type, text, refusal, annotations }: Body, place: Body): Event[] {
+function partEvents({ type, text, refusal, annotations }: Body, place: Body): Body[] {
   if (type === 'refusal') return [{ type: 'response.refusal.delta', ...place, delta: refusal }];
   return [
     { type: 'response.output_text.delta', ...place, delta: text },
@@ -139,7 +129,7 @@ function partEvents({ type, text, refusal, annotations }: Body, place: Body): Ev
   ];
 }
 
-function messageEvents({ content: _, ...body }: Body, blocks: readonly unknown[]): Event[] {
+function messageEvents({ content: _, ...body }: Body, blocks: readonly unknown[]): Body[] {
   const { stop_reason, stop_sequence = null, usage } = body;
   return [
     { type: 'message_start', message: { ...body, content: [], stop_reason: null } },
@@ -173,7 +163,7 @@ function calledWith({ input }: Body): { empty: Body; deltas: Body[] } {
   return { empty: { input: {} }, deltas: [{ type: 'input_json_delta', partial_json: JSON.stringify(input ?? {}) }] };
 }
 
-function blockEvents(block: Body, index: number): Event[] {
+function blockEvents(block: Body, index: number): Body[] {
   const { empty, deltas } = pieces[String(block.type)]?.(block) ?? { empty: {}, deltas: [] };
   return [
     { type: 'content_block_start', index, content_block: { ...block, ...empty } },

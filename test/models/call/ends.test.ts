@@ -60,7 +60,7 @@ describe('the end of an answer', () => {
     expect(calls).toHaveLength(1);
   });
 
-  it.each([['error'], ['network_error'], ['insufficient_system_resource'], ['abort'], [undefined]])(
+  it.each([['error'], ['network_error'], ['insufficient_system_resource'], ['abort'], [''], [undefined]])(
     'is none where the vendor broke off: %s',
     async raw => {
       const { answer } = asked([

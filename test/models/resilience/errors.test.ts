@@ -287,6 +287,13 @@ describe('toModelError', () => {
     ['a bare JSON string', apiError(400, '"just words"'), 'just words'],
     ['plain text', apiError(503, 'upstream down'), 'upstream down'],
     ['an error that is a string', apiError(400, { error: 'model is loading' }), 'model is loading'],
+    ['a list of errors', apiError(422, { errors: [{ message: 'x is wrong', code: 'X' }] }), 'x is wrong'],
+    ['a message with details', apiError(400, { message: { detail: [{ msg: 'y is missing' }] } }), 'y is missing'],
+    ['an error in an error', apiError(500, { error: { error: { message: 'deep below' } } }), 'deep below'],
+    ['msg', apiError(400, { code: 10003, msg: 'no such app' }), 'no such app'],
+    ['error_msg', apiError(400, { error_code: 17, error_msg: 'daily limit' }), 'daily limit'],
+    ['a title', apiError(400, { type: 'about:blank', title: 'It failed', status: 400 }), 'It failed'],
+    ['a detail before its title', apiError(400, { title: 'It failed', detail: 'because of z' }), 'because of z'],
     ['an empty body', apiError(500, ''), 'from the SDK'],
   ])('reads %s', (_name, error, said) => {
     expect(toModelError(error, origin).message).toMatch(new RegExp(`: ${said}$`));

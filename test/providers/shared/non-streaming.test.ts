@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { answerFetch } from '../../../src/providers/shared/non-streaming.ts';
 
@@ -12,8 +13,16 @@ afterEach(() => {
   }
 });
 
-async function answered(body: string, method = 'POST', type = 'application/json; charset=utf-8') {
-  const server = createServer((_request, response) => void response.writeHead(200, { 'content-type': type }).end(body));
+/** The body comes in one piece, or in several with a rest between them. */
+async function answered(body: string | string[], method = 'POST', type = 'application/json; charset=utf-8') {
+  const server = createServer(async (_request, response) => {
+    response.writeHead(200, { 'content-type': type });
+    for (const piece of [body].flat()) {
+      response.write(piece);
+      if (piece !== body) await setTimeout(20);
+    }
+    response.end();
+  });
   servers.push(server);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const address = server.address();
@@ -47,11 +56,19 @@ describe('answerFetch', () => {
   it('touches neither streams nor what was not asked of a model', async () => {
     const whole = '{"choices":[{"message":{"content":"x"}}]}';
     expect((await answered(whole, 'GET')).text).toBe(whole);
-    expect((await answered(whole, 'POST', 'text/event-stream')).text).toBe(whole);
-    expect(await answered(whole)).toMatchObject({
-      type: 'text/event-stream',
-      text: expect.stringMatching(/^data: \{/),
-    });
+    const stream = 'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n';
+    for (const type of ['text/event-stream', 'text/plain'])
+      expect((await answered(stream, 'POST', type)).text).toBe(stream);
+    for (const type of ['application/json', 'text/event-stream', 'text/plain'])
+      expect(await answered(whole, 'POST', type)).toMatchObject({
+        type: 'text/event-stream',
+        text: expect.stringMatching(/^data: \{/),
+      });
+  });
+
+  it('waits for a document behind white space that keeps the connection alive', async () => {
+    const whole = '{"choices":[{"message":{"content":"x"}}]}';
+    expect(await answered(['\n  ', whole])).toMatchObject({ text: expect.stringMatching(/^data: \{/) });
   });
 
   it('makes events of any choices, however odd', async () => {

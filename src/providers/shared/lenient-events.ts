@@ -1,0 +1,138 @@
+import { isRecord, parsedJson, recordIn, recordsIn, textIn } from '../../core/json.ts';
+import { messageOf } from '../../models/resilience/classify-error.ts';
+
+export type Body = Record<string, unknown>;
+
+/**
+ * The types that the schemas of the vendors' packages know, by the field that has the typed object. In the packages of Anthropic and xAI any
+ * other type fails the whole answer, and vendors add types within a version. Events that no package uses are left out as well.
+ */
+const known = {
+  event:
+    /^(?:error|(?:message|content_block)_(?:start|delta|stop)|response\.(?:created|in_progress|completed|incomplete|failed|done|output_item\.(?:added|done)|output_text\.(?:delta|annotation\.added)|reasoning_summary_part\.(?:added|done)|(?:refusal|reasoning_text|reasoning_summary_text|function_call_arguments|custom_tool_call_input|code_interpreter_call_code)\.(?:delta|done)))$/,
+  content_block:
+    /^(?:text|thinking|redacted_thinking|compaction|fallback|(?:server_|mcp_)?tool_use|(?:mcp|advisor|tool_search|web_fetch|web_search|(?:bash_|text_editor_)?code_execution)_tool_result)$/,
+  delta: /^(?:text|thinking|signature|input_json|citations|compaction)_delta$/,
+  citation: /^(?:web_search_result|search_result|page|char|content_block)_location$/,
+  item: /^(?:message|reasoning|(?:function|custom_tool|mcp|web_search|x_search|file_search|image_generation|code_interpreter|code_execution|view_image|view_x_video)_call)$/,
+};
+
+/** True where there is no type as well. */
+function isKnown(holder: unknown, field: Exclude<keyof typeof known, 'event'>): boolean {
+  const { type } = recordIn(recordIn(holder)[field]);
+  return typeof type !== 'string' || known[field].test(type);
+}
+
+/** MiniMax's numbers for what went wrong, by the status that others have for it; it sends them under a 200. */
+const codes = {
+  400: [1026, 1027, 2013],
+  401: [1004, 2049],
+  402: [1008],
+  408: [1001],
+  429: [1002, 1039, 1041, 2045, 2056],
+};
+
+/** The error in a body or an event, in the shape that all packages read; undefined where nothing went wrong. */
+export function failureIn(body: Body): Body | undefined {
+  const { status_code: number = 0, status_msg: said } = recordIn(body.base_resp);
+  const [status = 500] = Object.entries(codes).find(([, its]) => its.includes(Number(number))) ?? [];
+  if (Number(number) !== 0) return { type: `${number}`, message: textIn(said), code: Number(status) };
+  const isBare = [body.message, body.detail, body.msg, body.error_msg].some(text => typeof text === 'string');
+  const error = body.error || recordIn(body.x_groq).error || (isBare && !('choices' in body) && body);
+  if (!error || (isRecord(error) && !Object.values(error).some(Boolean))) return undefined;
+  return { ...recordIn(error), type: textIn(recordIn(error).type) || 'error', message: messageOf({ error }) ?? '' };
+}
+
+/** The reason for which a choice ended; undefined where it did not, for which some servers write a blank. */
+export const reasonIn = (reason: unknown): string | undefined =>
+  /^(?:null)?$/.test(textIn(reason).trim()) ? undefined : textIn(reason);
+
+type Changes = Readonly<Record<string, (value: unknown) => unknown>>;
+
+const inRecord = (changes: Changes) => (value: unknown) =>
+  isRecord(value)
+    ? { ...value, ...Object.fromEntries(Object.entries(changes).map(([name, change]) => [name, change(value[name])])) }
+    : value;
+
+const inRecords = (changes: Changes) => (value: unknown) =>
+  Array.isArray(value) ? recordsIn(value).map(inRecord(changes)) : value;
+
+/** Numbers that came as texts, at any depth. */
+function numeric(value: unknown): unknown {
+  if (isRecord(value)) return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, numeric(each)]));
+  return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+}
+
+/** A chunk of OpenAI's chat as the packages' schemas have it, where servers write it otherwise. */
+const chatChunk = inRecord({
+  // An empty one, which packages take for a failure.
+  error: () => undefined,
+  created: numeric,
+  usage: numeric,
+  x_groq: inRecord({ usage: numeric }),
+  choices: choices =>
+    inRecords({
+      index: (index = 0) => index,
+      finish_reason: reason => (typeof reason === 'string' ? (reasonIn(reason) ?? null) : reason),
+      delta: inRecord({
+        role: role => (role === 'assistant' ? role : undefined),
+        tool_calls: inRecords({
+          function: inRecord({ arguments: args => (isRecord(args) ? JSON.stringify(args) : args) }),
+        }),
+      }),
+    })(choices ?? []),
+});
+
+/**
+ * Makes the events of one answer what the schemas of the vendors' packages take: drops types that they do not know, fixes chunks of a
+ * chat, and makes an error beside other fields an event.
+ */
+export function createLenientEvents() {
+  // Typed are Anthropic's events, and those of OpenAI's Responses. The reason is the last one for which a chat ended.
+  let [dialect, reason]: ['typed' | 'chat' | undefined, string | undefined] = [undefined, undefined];
+  const isWhole = () => /^(?:stop|length|tool_calls|content_filter)$/.test(reason ?? '');
+  const unknownBlocks = new Set<unknown>();
+
+  function typedEvent(event: Body): Body | undefined {
+    const { index, delta, response } = event;
+    if (!isKnown(event, 'content_block')) unknownBlocks.add(index);
+    const isUsed = isKnown(event, 'delta') && isKnown(delta, 'citation') && isKnown(event, 'item');
+    if (!isUsed || (index !== undefined && unknownBlocks.has(index))) return undefined;
+    const output = recordsIn(recordIn(response).output).filter(item => isKnown({ item }, 'item'));
+    return isRecord(response) ? { ...event, response: { ...response, output } } : event;
+  }
+
+  /** Undefined: dropped. An error that follows the end of a whole answer is dropped too. */
+  function fittedEvent(event: Body): unknown {
+    const type = 'choices' in event ? '' : textIn(event.type);
+    const isOfDialect = known.event.test(type);
+    const isAnswer = isOfDialect || (type !== '' && dialect === 'typed' && !event.error);
+    const error = isAnswer && !('base_resp' in event) ? undefined : failureIn(event);
+    if (error) return isWhole() ? undefined : { type: 'error', error };
+    if (isOfDialect && type !== 'error') dialect = 'typed';
+    if ('choices' in event || event.object === 'chat.completion.chunk') dialect = 'chat';
+    if (type !== '' || dialect === 'typed') return isOfDialect ? typedEvent(event) : undefined;
+    for (const { finish_reason } of recordsIn(event.choices)) reason = reasonIn(finish_reason) ?? reason;
+    return dialect === 'chat' ? chatChunk(event) : event;
+  }
+
+  /** An event as it came, or as it should have come; a chat that told no reason gets one before its `[DONE]`. */
+  function fittedText(text: string): string[] {
+    const data = Array.from(text.matchAll(/^data:([^\r\n]*)/gm), ([, line]) => line).join('\n');
+    if (data.trim() === '[DONE]') return dialect === 'chat' && !reason ? [stopped, text] : [text];
+    const event = parsedJson(data);
+    if (!isRecord(event)) return isWhole() ? [] : [text];
+    const json = JSON.stringify(fittedEvent(event));
+    return json === JSON.stringify(event) ? [text] : json ? [`data: ${json}`] : [];
+  }
+
+  /** The same for a text of events, all of them whole but for the last of a stream that was cut. */
+  const fitted = (events: string) =>
+    Array.from(events.split(/\r\n\r\n|\n\n|\r\r/), event => (event === '' ? [event] : fittedText(event)))
+      .flat()
+      .join('\n\n');
+
+  return { isWhole, fitted };
+}
+
+const stopped = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}`;

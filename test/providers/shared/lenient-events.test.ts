@@ -1,0 +1,316 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ModelQuestion } from '../../../src/models/ask-model.ts';
+import { type ProviderDefinition, plainModel } from '../../../src/models/provider.ts';
+import { anthropic } from '../../../src/providers/anthropic.ts';
+import { azure } from '../../../src/providers/azure.ts';
+import { custom } from '../../../src/providers/custom.ts';
+import { deepseek } from '../../../src/providers/deepseek.ts';
+import { dial } from '../../../src/providers/dial.ts';
+import { google } from '../../../src/providers/google/google.ts';
+import { groq } from '../../../src/providers/groq.ts';
+import { minimax } from '../../../src/providers/minimax.ts';
+import { moonshot } from '../../../src/providers/moonshot/moonshot.ts';
+import { openai } from '../../../src/providers/openai.ts';
+import { openrouter } from '../../../src/providers/openrouter.ts';
+import { createLenientEvents } from '../../../src/providers/shared/lenient-events.ts';
+import { xai } from '../../../src/providers/xai.ts';
+import { zhipu } from '../../../src/providers/zhipu/zhipu.ts';
+import { askProvider } from '../../contracts/ask-provider.ts';
+
+const servers: Server[] = [];
+
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+interface Served {
+  type?: string;
+  /** Breaks the connection after the body. */
+  cut?: true;
+  path?: string;
+  settings?: Record<string, string>;
+  question?: Partial<ModelQuestion>;
+}
+
+/** Asks one provider whose vendor answers every request with the body; the answer or error, and how often it was asked. */
+async function served(definition: ProviderDefinition, body: string, more: Served = {}) {
+  let requests = 0;
+  const server = createServer((request, response) => {
+    requests++;
+    request.resume();
+    request.once('end', () => {
+      response.writeHead(200, { 'content-type': more.type ?? 'text/event-stream' });
+      if (more.cut) response.write(body, () => setImmediate(() => response.destroy()));
+      else response.end(body);
+    });
+  });
+  servers.push(server);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const address = server.address();
+  if (typeof address !== 'object' || !address) throw new Error('no port');
+  const url = `http://127.0.0.1:${address.port}${more.path ?? '/v1'}`;
+  const settings = { apiKey: 'k', baseUrl: url, apiUrl: url, host: url, endpoint: url, ...more.settings };
+  const facts = { provider: definition.id, id: 'm', window: 100_000, maxOutput: 8_000, score: 5, tools: true };
+  const asked = askProvider(definition, settings, plainModel(facts), more.question);
+  const [outcome] = await Promise.allSettled([asked]);
+  return {
+    requests,
+    answer: outcome.status === 'fulfilled' ? outcome.value : undefined,
+    error: outcome.status === 'rejected' ? outcome.reason : undefined,
+  };
+}
+
+const sse = (...events: (object | string)[]) =>
+  events.map(event => `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`).join('');
+
+const chunk = (delta: object, finish_reason: string | null = null, more: object = {}) => ({
+  id: 'c',
+  object: 'chat.completion.chunk',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, delta, finish_reason }],
+  ...more,
+});
+
+const hello = chunk({ role: 'assistant', content: 'Hello' });
+const stop = chunk({}, 'stop');
+const done = '[DONE]';
+const whole = { requests: 1, answer: { text: 'Hello', partial: false, finish: { kind: 'stop' } } };
+
+describe('types that a package does not know', () => {
+  const start = {
+    type: 'message_start',
+    message: {
+      id: 'm',
+      type: 'message',
+      role: 'assistant',
+      model: 'm',
+      content: [],
+      usage: { input_tokens: 5, output_tokens: 1 },
+    },
+  };
+  const block = (index: number, content_block: object, ...deltas: object[]) => [
+    { type: 'content_block_start', index, content_block },
+    ...deltas.map(delta => ({ type: 'content_block_delta', index, delta })),
+    { type: 'content_block_stop', index },
+  ];
+  const said = (index: number, ...more: object[]) =>
+    block(index, { type: 'text', text: '' }, ...more, { type: 'text_delta', text: 'Hello' });
+  const end = [
+    { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 3 } },
+    { type: 'message_stop' },
+  ];
+  const novel = { type: 'new_thing', x: 1 };
+  const messages: [string, object[]][] = [
+    ['a first event', [novel, start, ...said(0), ...end]],
+    ['an event', [start, { type: 'ping' }, novel, { x: 1 }, ...said(0), novel, ...end]],
+    [
+      'a block, with its text',
+      [start, ...block(0, { type: 'new_block' }, { type: 'text_delta', text: 'No. ' }), ...said(1), ...end],
+    ],
+    ['a delta', [start, ...said(0, { type: 'new_delta', y: 1 }), ...end]],
+    ['a citation', [start, ...said(0, { type: 'citations_delta', citation: { type: 'new_location' } }), ...end]],
+  ];
+  it.each(messages)('%s is dropped from Anthropic messages', async (_name, events) => {
+    expect(await served(anthropic, sse(...events))).toMatchObject(whole);
+    expect(await served(minimax, sse(...events), { path: '/anthropic/v1' })).toMatchObject(whole);
+  });
+
+  const response = (status: string, output: object[] = []) => ({
+    id: 'r',
+    object: 'response',
+    created_at: 1,
+    status,
+    model: 'm',
+    output,
+    usage: { input_tokens: 5, output_tokens: 5, total_tokens: 10 },
+  });
+  const created = { type: 'response.created', response: response('in_progress') };
+  const item = { type: 'message', id: 'i', role: 'assistant', status: 'in_progress', content: [] };
+  const text = [
+    { type: 'response.output_item.added', output_index: 1, item },
+    { type: 'response.output_text.delta', item_id: 'i', output_index: 1, content_index: 0, delta: 'Hello' },
+    { type: 'response.output_item.done', output_index: 1, item: { ...item, status: 'completed' } },
+  ];
+  const call = { type: 'new_call', id: 'n', status: 'completed' };
+  const responses: [string, object[]][] = [
+    ['a first event', [{ type: 'keepalive' }, created, ...text]],
+    ['events', [created, { type: 'keepalive', sequence_number: 3 }, { type: 'response.new.delta' }, { x: 1 }, ...text]],
+    [
+      'an item',
+      [
+        created,
+        { type: 'response.output_item.added', output_index: 0, item: call },
+        { type: 'response.output_item.done', output_index: 0, item: call },
+        ...text,
+      ],
+    ],
+  ];
+  it.each(responses)('%s of that kind is dropped from Responses', async (_name, events) => {
+    const body = sse(...events, { type: 'response.completed', response: response('completed', [call]) });
+    expect(await served(xai, body)).toMatchObject(whole);
+    expect(await served(openai, body)).toMatchObject(whole);
+  });
+
+  const typed: [string, RegExp, (type: string) => object][] = [
+    [
+      'anthropic',
+      /literal\("((?:\w+_)?thinking|compaction|(?:mcp_|server_)?tool_use|\w+_tool_result)"\)/g,
+      type => ({ type: 'content_block_start', index: 0, content_block: { type } }),
+    ],
+    [
+      'anthropic',
+      /literal\("((?!message|content)\w+_delta)"\)/g,
+      type => ({ type: 'content_block_delta', index: 0, delta: { type } }),
+    ],
+    [
+      'anthropic',
+      /literal\("(\w+_location)"\)/g,
+      type => ({ type: 'content_block_delta', index: 0, delta: { type: 'citations_delta', citation: { type } } }),
+    ],
+    ['xai', /literal\("(\w+_call)"\)/g, type => ({ type: 'response.output_item.added', item: { type } })],
+  ];
+  it.each(typed)('are none of those that are in its source: %s, %s', async (name, literal, event) => {
+    const source = await readFile(new URL(import.meta.resolve(`@ai-sdk/${name}`)), 'utf8');
+    const types = new Set(Array.from(source.matchAll(literal), ([, type]) => type ?? ''));
+    const texts = sse(...[...types].map(event));
+    expect(types.size).toBeGreaterThan(3);
+    expect(createLenientEvents().fitted(texts)).toBe(texts);
+  });
+
+  it('an event is dropped from a chat, and an error without a known type is not', async () => {
+    expect(await served(custom, sse({ type: 'ping' }, hello, { type: 'ping' }, stop, done))).toMatchObject(whole);
+    const error = { object: 'error', type: 'BadRequestError', message: 'The prompt is bad.', code: 400 };
+    expect(await served(custom, sse(error, done))).toMatchObject({
+      requests: 1,
+      error: { message: expect.stringContaining('The prompt is bad.'), details: { class: 'bad_request' } },
+    });
+  });
+});
+
+describe('chunks of a chat', () => {
+  const usage = { prompt_tokens: 12, completion_tokens: 5, total_tokens: 17 };
+  const { choices: _, ...bare } = chunk({}, null, { usage, x_groq: { usage } });
+  const chatServers: [string, ProviderDefinition, Served][] = [
+    ...[custom, moonshot, zhipu, deepseek, groq, openrouter, dial].map(
+      (definition): [string, ProviderDefinition, Served] => [definition.id, definition, {}],
+    ),
+    ['azure', azure, { settings: { apiStyle: 'chat' } }],
+    ['openai', openai, { settings: { apiStyle: 'chat' } }],
+  ];
+  it.each(chatServers)('of %s may lack choices, and tell numbers as texts', async (_name, definition, more) => {
+    const texts = { prompt_tokens: '12', completion_tokens: '5', total_tokens: '17' };
+    const ends = [bare, { ...bare, choices: null }, { ...bare, choices: [], usage: texts, x_groq: { usage: texts } }];
+    for (const last of ends) {
+      const found = await served(definition, sse(hello, stop, last, done), more);
+      expect(found).toMatchObject(whole);
+      expect(found.answer).toMatchObject({ usage: { input: 12, output: 5 }, warnings: [] });
+    }
+  });
+
+  const tools: ModelQuestion['tools'] = [{ name: 'look', description: 'Looks.', inputSchema: { type: 'object' } }];
+  const calling = {
+    index: 0,
+    id: 'x',
+    type: 'function',
+    function: { name: 'look', arguments: { a: { role: 'é中' } } },
+  };
+  it.each([
+    ['a stream', sse(chunk({ role: 'assistant', tool_calls: [calling] }), chunk({}, 'tool_calls'), done), {}],
+    [
+      'a document',
+      JSON.stringify({
+        choices: [{ message: { role: 'assistant', tool_calls: [calling] }, finish_reason: 'tool_calls' }],
+      }),
+      { type: 'application/json' },
+    ],
+  ])('of %s may tell arguments as an object', async (_name, body, more) => {
+    for (const definition of [custom, groq, deepseek]) {
+      const found = await served(definition, body, { ...more, question: { tools } });
+      expect(found).toMatchObject({ requests: 1, answer: { finish: { kind: 'tool_calls' } } });
+      expect(found.answer?.said).toMatchObject([{ type: 'call', name: 'look', args: { a: { role: 'é中' } } }]);
+    }
+  });
+
+  it.each([
+    ['an error', sse(hello, stop, { error: { message: 'too late' } }, done), {}],
+    ['an event that is no JSON', sse(hello, stop, '{"id":', done), {}],
+    ['a connection that breaks', sse(hello, stop), { cut: true as const }],
+  ])('are a whole answer where %s follows a reason', async (_name, body, more) => {
+    for (const definition of [custom, groq, openrouter])
+      expect(await served(definition, body, more)).toMatchObject(whole);
+  });
+
+  it('keep an error behind a reason that is an error itself', async () => {
+    const body = sse(hello, chunk({}, 'error'), { error: { message: 'The machine stopped.' } }, done);
+    const { answer } = await served(custom, body);
+    expect(answer).toMatchObject({
+      partial: true,
+      warnings: expect.arrayContaining([expect.stringContaining('The machine stopped.')]),
+    });
+  });
+
+  const blanks = ['', ' ', 'null'].map(blank => [JSON.stringify(blank), chunk({ content: 'Hello' }, blank)] as const);
+  it.each(blanks)('with %s for a reason have not ended', async (_name, half) => {
+    for (const more of [{}, { cut: true as const }]) {
+      const found = await served(custom, sse(half), more);
+      expect(found.answer).toMatchObject({ text: 'Hello', partial: true, finish: { raw: 'interrupted' } });
+    }
+    expect(await served(custom, sse(half, done))).toMatchObject(whole);
+  });
+});
+
+describe('an error inside of a chunk', () => {
+  const empty = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [] };
+  const long = chunk({ role: 'assistant', content: 'This is a fine text that goes on. '.repeat(6) });
+  const base = (status_code: number, status_msg: string) => ({ ...empty, base_resp: { status_code, status_msg } });
+  const cases: [string, ProviderDefinition, object, string, string][] = [
+    ['of Groq', groq, { ...empty, x_groq: { id: 'r', error: 'over capacity' } }, 'over capacity', 'bad_upstream'],
+    ['beside a choice', groq, chunk({}, null, { x_groq: { error: 'over capacity' } }), 'over capacity', 'bad_upstream'],
+    ['of MiniMax, a filter', minimax, base(1027, 'output new_sensitive'), 'output new_sensitive', 'content_filter'],
+    ['of MiniMax, a limit', minimax, base(1002, 'too fast'), 'too fast', 'rate_limit'],
+    ['as a text', custom, { ...empty, error: 'connection reset' }, 'connection reset', 'bad_upstream'],
+    ['with a code', openai, { ...chunk({}), error: { message: 'Slow down', code: 429 } }, 'Slow down', 'rate_limit'],
+  ];
+  it.each(cases)('%s is told, with and without a text before it', async (_name, definition, event, reason, kind) => {
+    const settings = { apiStyle: 'chat' };
+    const { answer } = await served(definition, sse(long, event, done), { settings });
+    const told = expect.arrayContaining([expect.stringContaining(reason)]);
+    expect(answer).toMatchObject({ partial: true, finish: { raw: 'interrupted' }, warnings: told });
+    const { error } = await served(definition, sse(event, done), { settings });
+    expect(error).toMatchObject({ message: expect.stringContaining(reason), details: { class: kind } });
+  });
+
+  it.each([{}, null, ''])('is none where it is %j', async error => {
+    const quiet = chunk({ content: 'Hello' }, null, { error, x_groq: { error }, base_resp: { status_code: 0 } });
+    expect(await served(custom, sse(quiet, stop, done))).toMatchObject(whole);
+  });
+});
+
+describe('a JSON document', () => {
+  const answer = JSON.stringify({ choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] }, null, 2);
+  const limit = JSON.stringify({ error: { message: 'Only three a day.', code: 429 } });
+  it.each(['text/event-stream', 'text/plain; charset=utf-8', 'application/octet-stream'])(
+    'is read as what it is under the type %s',
+    async type => {
+      expect(await served(custom, answer, { type })).toMatchObject(whole);
+      const { error } = await served(custom, limit, { type });
+      expect(error).toMatchObject({
+        message: expect.stringContaining('Only three a day.'),
+        details: { class: 'rate_limit' },
+      });
+    },
+  );
+});
+
+it('tells the reason of Gemini for an answer that it did not complete', async () => {
+  const event = { candidates: [{ content: {}, finishReason: 'MALFORMED_FUNCTION_CALL', index: 0 }] };
+  const { error } = await served(google, sse(event), { path: '/v1beta' });
+  expect(error).toMatchObject({ message: 'The model did not complete the answer (MALFORMED_FUNCTION_CALL).' });
+});
