@@ -27,7 +27,7 @@ export interface Message {
   results?: readonly ToolResult[];
 }
 
-/** What only the vendor that said it understands, by the name under which its package keeps it: signatures, sealed thoughts. */
+/** What only the vendor that said it understands, by the id of its provider: signatures, sealed thoughts. */
 export type VendorFacts = Readonly<Record<string, JsonObject>>;
 
 /** A piece of what a model said. */

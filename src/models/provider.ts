@@ -174,8 +174,13 @@ export interface Connection {
   imageLimits?(model: ModelInfo): ImageLimits;
   /** `system` where the vendor wants the text of documents as system messages; absent: as the user's. */
   documentRole?: 'system';
-  /** The vendor wants thoughts that it did not sign back with the calls that they led to. Absent: it wants none. */
-  echoesThoughts?: true;
+  /**
+   * Whether thoughts that the vendor did not sign go back to it with the calls that they led to: `required` where it refuses
+   * calls without thoughts. Absent: they do not.
+   */
+  echoesThoughts?: 'wanted' | 'required';
+  /** Under which its package keeps signatures and ids in the metadata of parts. Absent: its models' provider, up to a dot. */
+  signer?: string;
   /** What is worth a word about its address, for a diagnosis; may ask there. Absent or undefined: nothing. */
   remark?(signal: AbortSignal): Promise<string | undefined>;
   /** The vendor's live list. Absent where there is none. */

@@ -23,14 +23,16 @@ const firstResponses = '2025-03-01';
 /**
  * Where deployments are asked. The undated interface has them in the body; dated versions have one address a deployment for
  * chat and one for all for Responses. The endpoint may be given with `/openai` or `/openai/v1` behind it, as portals show it.
- * `chat`: Chat Completions instead of Responses; `baseUrl`: what the packages put their paths behind.
+ * `chat`: Chat Completions instead of Responses; `storeless`: its Chat Completions take `store` and `prompt_cache_key`, as dated
+ * versions do not; `baseUrl`: what the packages put their paths behind.
  */
 export function azureAddress(endpoint: string, apiVersion = 'v1', apiStyle?: string) {
   const root = checkedBaseUrl(endpoint, 'AZURE_OPENAI_ENDPOINT').replace(/\/openai(\/v1)?$/, '');
   const version = apiVersion.trim().toLowerCase();
   if (/^(v1|preview|latest)$/.test(version)) {
     const query: Record<string, string> = version === 'v1' ? {} : { 'api-version': version };
-    return { chat: apiStyle === 'chat', baseUrl: (_deployment: string) => `${root}/openai/v1`, query };
+    const baseUrl = (_deployment: string) => `${root}/openai/v1`;
+    return { chat: apiStyle === 'chat', storeless: true, baseUrl, query };
   }
   if (!/^\d{4}-\d{2}-\d{2}(-preview)?$/.test(version)) {
     throw configError('AZURE_OPENAI_API_VERSION is no version of the interface.', {
@@ -40,6 +42,7 @@ export function azureAddress(endpoint: string, apiVersion = 'v1', apiStyle?: str
   const chat = apiStyle === undefined ? version < firstResponses : apiStyle === 'chat';
   return {
     chat,
+    storeless: false,
     baseUrl: (deployment: string) => `${root}/openai${chat ? `/deployments/${encodeURIComponent(deployment)}` : ''}`,
     query: { 'api-version': version },
   };
@@ -163,9 +166,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
       const vendor = createOpenAI({ apiKey, baseURL: baseUrl(id), fetch });
       return chat ? chatModel(vendor.chat(id), modelOf(id), model) : vendor.responses(id);
     },
-    providerOptions: params => ({
-      openai: optionsFor(params, modelOf(params.model.id), addressOf(params.model.id).chat),
-    }),
+    providerOptions: params => ({ openai: optionsFor(params, modelOf(params.model.id), addressOf(params.model.id)) }),
     sendsStrings: ({ id }) => addressOf(id).chat,
     tailRole: () => 'system',
     // No list: the interface names the models of the region, never the deployments.
@@ -177,8 +178,8 @@ const others =
   /^(?:deepseek|mi(?:ni)?stral|codestral|(?:meta-)?llama|phi|grok|kimi|cohere|command|qwen|jamba|jais|mai|minimax|glm|gpt-oss)/i;
 
 /** Other vendors' models refuse what is OpenAI's alone: the key of the cache, and to store nothing. */
-function optionsFor(params: CallParams, model: string, chat: boolean): JSONObject {
-  if (!others.test(model)) return chat ? chatOptions(params) : responsesOptions(params);
+function optionsFor(params: CallParams, model: string, address: ReturnType<typeof azureAddress>): JSONObject {
+  if (!others.test(model)) return address.chat ? chatOptions(params, address.storeless) : responsesOptions(params);
   const effort = closestEffort(params.effort, params.model.efforts);
   return { systemMessageMode: 'system', ...(effort !== undefined && effort !== 'none' && { reasoningEffort: effort }) };
 }

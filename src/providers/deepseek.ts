@@ -27,7 +27,7 @@ export const deepseek = keyedProvider({
       providerOptions: params => ({ deepseek: thinkingOptions(params) }),
       sendsStrings: () => true,
       tailRole: () => 'user',
-      echoesThoughts: true,
+      echoesThoughts: 'required',
       list: signal => liveList({ provider: 'deepseek', baseUrl, headers: bearer }, signal),
     };
   },

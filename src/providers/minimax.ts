@@ -3,7 +3,7 @@ import type { CallParams, Connection, VendorAccess } from '../models/provider.ts
 import { closestEffort, keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { adjustedModel, withThoughtsApart } from './shared/stream-transforms.ts';
+import { adjustedModel, withThoughtsApart, withThoughtsInText } from './shared/stream-transforms.ts';
 
 const apiVersion = '2023-06-01';
 /** The vendor takes temperatures above 0 and up to 1. */
@@ -38,8 +38,9 @@ async function likeAnthropic({ apiKey, baseUrl, bearer }: VendorAccess): Promise
   // One of its regions takes the key in the one header alone, another in the other.
   const vendor = createMiniMax({ apiKey, baseURL: baseUrl, headers: bearer, fetch: answerFetch });
   const listHeaders = { ...bearer, 'x-api-key': apiKey, 'anthropic-version': apiVersion };
-  // Its model is the one of Anthropic's package and reads its options.
+  // Its model is the one of Anthropic's package, reads its options and signs as it does.
   return {
+    signer: 'anthropic',
     languageModel: ({ id }) => temperate(vendor.chat(id)),
     providerOptions: params => ({ anthropic: thinkingOptions(params, 'effort') }),
     cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
@@ -60,8 +61,9 @@ async function likeOpenAi({ apiKey, baseUrl, bearer }: VendorAccess): Promise<Co
     transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, max_completion_tokens: max_tokens }),
   });
   return {
-    // There the thoughts stand in front of the answer, in tags.
-    languageModel: ({ id }) => withThoughtsApart(temperate(vendor.chatModel(id))),
+    // There the thoughts stand in front of the answer, in tags, and are wanted back in the same place.
+    languageModel: ({ id }) => withThoughtsApart(withThoughtsInText(temperate(vendor.chatModel(id)))),
+    echoesThoughts: 'wanted',
     providerOptions: params => ({ minimax: thinkingOptions(params, 'reasoningEffort') }),
     sendsStrings: () => true,
     tailRole: () => 'user',

@@ -3,9 +3,8 @@ import { isRecord } from '../core/json.ts';
 import type { ModelInfo } from '../core/model.ts';
 import { type UsesIn, use } from '../models/fees.ts';
 import { type CallParams, keyedProvider, setting } from '../models/provider.ts';
-import { readVendorError } from '../models/resilience/classify-error.ts';
 import { badUpstream } from '../models/resilience/errors.ts';
-import { addressRemark, noSuchPath, vendorFetch, versionedFetch } from './shared/http.ts';
+import { addressRemark, isPathMissing, lacksPath, vendorFetch, versionedFetch } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatModel, chatOptions, responsesOptions } from './shared/openai-dialect.ts';
@@ -37,7 +36,8 @@ export const openAiSearchOptions = ({ webSearch }: CallParams): JSONObject =>
 export const withEffortForSearch = (params: CallParams): CallParams =>
   params.webSearch && params.effort === 'minimal' ? { ...params, effort: 'low' } : params;
 
-const ownBaseUrl = 'https://api.openai.com/v1';
+/** OpenAI's own address, also that of a region: it has Responses, and its chat takes what other servers refuse. */
+const isOwn = (baseUrl: string): boolean => /(?:^|\.)api\.openai\.com$/.test(new URL(baseUrl).hostname);
 
 const noResponses = 'the address has no /responses, so /chat/completions is used';
 
@@ -58,7 +58,7 @@ export const openai = keyedProvider({
     ['OPENAI_BASE_URL'],
     'Base address of a server that speaks like OpenAI, with or without its version path; unset: OpenAI itself.',
   ],
-  baseUrl: ownBaseUrl,
+  baseUrl: 'https://api.openai.com/v1',
   options: {
     apiStyle: setting(
       ['OPENAI_API_STYLE'],
@@ -71,7 +71,8 @@ export const openai = keyedProvider({
     const address = versionedFetch(baseUrl, answerFetch);
     const vendor = createOpenAI({ apiKey, baseURL: baseUrl, fetch: address.fetch });
     let chat = settings.apiStyle === 'chat';
-    const mayLack = settings.apiStyle === undefined && baseUrl !== ownBaseUrl;
+    const own = isOwn(baseUrl);
+    const mayLack = settings.apiStyle === undefined && !own;
     const responses = (id: string) => (mayLack ? watched(vendor.responses(id)) : vendor.responses(id));
     const watched = (model: LanguageModelV4) =>
       changedModel(model, {
@@ -79,8 +80,7 @@ export const openai = keyedProvider({
           try {
             return await model.doStream(options);
           } catch (error) {
-            const { status, words } = readVendorError(error);
-            if (!noSuchPath.includes(status) || words.includes('model')) throw error;
+            if (!isPathMissing(error)) throw error;
             chat = true;
             throw badUpstream(noResponses);
           }
@@ -90,7 +90,7 @@ export const openai = keyedProvider({
       languageModel: model => (chat ? chatModel(vendor.chat(model.id), model.id, model) : responses(model.id)),
       providerOptions: params => ({
         openai: chat
-          ? chatOptions(params)
+          ? chatOptions(params, own)
           : { ...responsesOptions(withEffortForSearch(params)), ...openAiSearchOptions(params) },
       }),
       vendorTools: params => (chat ? [] : openAiSearchTools(params)),
@@ -98,14 +98,14 @@ export const openai = keyedProvider({
       // Chat templates of other servers often refuse instructions after the conversation.
       imageLimits: () => ({ max: 500, bytes: 20_000_000, allBytes: 48_000_000 }),
       sendsStrings: () => chat,
-      tailRole: () => (chat && baseUrl !== ownBaseUrl ? 'user' : 'system'),
+      tailRole: () => (chat && !own ? 'user' : 'system'),
       list: signal => liveList({ provider: 'openai', baseUrl, headers: bearer, fetch: address.fetch }, signal),
       async remark(signal) {
         const url = `${address.baseUrl()}/responses`;
         const headers = { ...bearer, 'content-type': 'application/json' };
         const asked = mayLack ? await vendorFetch(url, { method: 'POST', headers, body: '{}', signal }) : undefined;
+        chat ||= asked !== undefined && (await lacksPath(asked));
         await asked?.body?.cancel();
-        chat ||= asked !== undefined && noSuchPath.includes(asked.status);
         const used = addressRemark('OPENAI_BASE_URL', baseUrl, address.baseUrl());
         return [used, mayLack && chat ? noResponses : undefined].filter(Boolean).join('; ') || undefined;
       },

@@ -147,6 +147,30 @@ describe('azure', () => {
   });
 
   it.each([
+    [{ apiStyle: 'chat' }, { store: false, prompt_cache_key: 'thread-1' }],
+    [
+      { apiStyle: 'chat', apiVersion: 'preview' },
+      { store: false, prompt_cache_key: 'thread-1' },
+    ],
+    [{ apiVersion: '2024-10-21' }, {}],
+    [{ apiVersion: '2025-04-01-preview', apiStyle: 'chat' }, {}],
+  ])(
+    'asks chat to store nothing, and with a key of the cache, where its version knows them: %j',
+    async (more, told) => {
+      const vendor = await start();
+      try {
+        const settings = { apiKey: 'test-key', endpoint: vendor.url, deployments, ...more };
+        await askProvider(azure, settings, prod!, { cacheKey: 'thread-1' });
+        const { store, prompt_cache_key } = Object(vendor.requests[0]?.body);
+        expect({ store, prompt_cache_key }).toEqual(told);
+        expect(vendor.violations).toEqual([]);
+      } finally {
+        await vendor.close();
+      }
+    },
+  );
+
+  it.each([
     ['gpt-5.6-terra', 'none'],
     ['gpt-5.1', 'high'],
   ])('in chat style gives %s functions with the effort %s', async (model, effort) => {

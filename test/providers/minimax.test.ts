@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import type { Message } from '../../src/core/message.ts';
 import { minimax } from '../../src/providers/minimax.ts';
-import { askProvider } from '../contracts/ask-provider.ts';
+import { askProvider, providerAsker } from '../contracts/ask-provider.ts';
 import { providerSuite } from '../contracts/provider-suite.ts';
 import { catalogueModel } from '../models/catalogue-model.ts';
+import { say } from '../models/scripted-model.ts';
 import { startMinimax } from '../support/vendors/start-minimax.ts';
 import { startMinimaxChat } from '../support/vendors/start-minimax-chat.ts';
 
@@ -100,6 +102,66 @@ describe('minimax', () => {
       } finally {
         await vendor.close();
       }
+    }
+  });
+
+  it('gets its thoughts back with the calls that they led to, as it wrote them', async () => {
+    const thinking = { type: 'thinking', thinking: 'Where?', signature: expect.any(String) };
+    const cases = [
+      [startMinimax, [thinking, { type: 'text', text: 'I look.' }, { type: 'tool_use', name: 'look' }]],
+      [startMinimaxChat, '<think>\nWhere?\n</think>\n\nI look.'],
+    ] as const;
+    const tools = [{ name: 'look', description: 'Looks.', inputSchema: { type: 'object' as const } }];
+    for (const [start, content] of cases) {
+      const vendor = await start();
+      try {
+        const calls = [{ name: 'look', args: {} }];
+        vendor.script({ answer: 'I look.', calls, reasoning: 'Where?' }, { answer: 'There.' });
+        const ask = await providerAsker(minimax, { apiKey: 'test-key', baseUrl: vendor.url });
+        const { said = [] } = await ask(m3, { tools, effort: 'high' });
+        const results = said.flatMap(part =>
+          part.type === 'call' ? [{ id: part.id, name: part.name, text: 'There.' }] : [],
+        );
+        const messages: Message[] = [
+          say('user', 'Where is it?'),
+          { role: 'assistant', section: 'turn', parts: [], said },
+          { role: 'user', section: 'turn', parts: [], results },
+        ];
+        await ask(m3, { tools, effort: 'high', messages });
+        expect(vendor.requests[1]?.body).toMatchObject({ messages: [{}, { role: 'assistant', content }, {}] });
+        expect(vendor.violations).toEqual([]);
+      } finally {
+        await vendor.close();
+      }
+    }
+  });
+
+  it('is shown no thought that Anthropic signed, though both packages keep signatures under one name', async () => {
+    const vendor = await startMinimax();
+    try {
+      const signed = { anthropic: { signature: 'of Claude' } };
+      const call = { type: 'call', id: 'c1', name: 'look', args: {} } as const;
+      const said = [{ type: 'thought', text: 'Where?', vendor: signed }, call] as const;
+      const tools = [{ name: 'look', description: 'Looks.', inputSchema: { type: 'object' as const } }];
+      vendor.script({ calls: [{ name: 'look', args: {} }], reasoning: 'Here?' });
+      const answer = await askProvider(minimax, { apiKey: 'test-key', baseUrl: vendor.url }, m3, {
+        effort: 'high',
+        tools,
+        messages: [
+          say('user', 'Where is it?'),
+          { role: 'assistant', section: 'turn', parts: [], said },
+          { role: 'user', section: 'turn', parts: [], results: [{ id: 'c1', name: 'look', text: 'There.' }] },
+        ],
+      });
+      const [, asked] = Object(vendor.requests[0]?.body).messages;
+      expect(asked.content).toMatchObject([{ type: 'tool_use', name: 'look' }]);
+      expect(answer.said?.[0]).toEqual({
+        type: 'thought',
+        text: 'Here?',
+        vendor: { minimax: { signature: expect.any(String) } },
+      });
+    } finally {
+      await vendor.close();
     }
   });
 

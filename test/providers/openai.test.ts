@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ModelInfo } from '../../src/core/model.ts';
 import { openai } from '../../src/providers/openai.ts';
+import { providerAsker } from '../contracts/ask-provider.ts';
 import { providerSuite } from '../contracts/provider-suite.ts';
 import { modelInfo } from '../models/scripted-model.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
@@ -63,8 +64,6 @@ providerSuite({
   path: '/v1/chat/completions',
   headers: { authorization: 'Bearer test-key' },
   body: {
-    store: false,
-    prompt_cache_key: 'thread-1',
     max_completion_tokens: 2000,
     reasoning_effort: 'none',
     stream_options: { include_usage: true },
@@ -104,6 +103,20 @@ describe('openai', () => {
     expect((await connect({ apiStyle: 'chat', baseUrl: 'http://127.0.0.1:1/v1' })).tailRole(gpt)).toBe('user');
   });
 
+  it.each([
+    ['https://api.openai.com/v1', true],
+    ['https://api.openai.com', true],
+    ['https://eu.api.openai.com/v1', true],
+    ['https://generativelanguage.googleapis.com/v1beta/openai', false],
+    ['https://api.openai.com.example.com/v1', false],
+    ['http://127.0.0.1:8000/v1', false],
+  ])('asks the chat of %s with a key of the cache, and to store nothing: %s', async (baseUrl, told) => {
+    const { providerOptions } = await connect({ apiStyle: 'chat', baseUrl });
+    const { openai: sent } = providerOptions({ model: gpt, effort: 'high', maxOutputTokens: 1, cacheKey: 'thread-1' });
+    const own = told ? { store: false, promptCacheKey: 'thread-1' } : {};
+    expect(sent).toEqual({ ...own, reasoningEffort: 'high', forceReasoning: true, systemMessageMode: 'system' });
+  });
+
   it('treats a model as reasoning when the catalogue says so, whatever the package knows', async () => {
     expect(await options({ ...gpt, id: 'a-new-name' })).toMatchObject({
       forceReasoning: true,
@@ -111,6 +124,21 @@ describe('openai', () => {
     });
     expect(await options(modelInfo({ id: 'gpt-4o' }))).not.toHaveProperty('forceReasoning');
     expect(await options(modelInfo({ id: 'gpt-4o' }))).not.toHaveProperty('reasoningEffort');
+  });
+
+  it('keeps asking for responses after a name that the server does not know, with or without the version path', async () => {
+    const vendor = await startOpenAi({ models: [{ id: 'good' }] });
+    try {
+      for (const baseUrl of [vendor.url, vendor.url.replace(/\/v1$/, '')]) {
+        vendor.requests.length = 0;
+        const ask = await providerAsker(openai, { apiKey: 'test-key', baseUrl });
+        await expect(ask(modelInfo({ provider: 'openai', id: 'typo' }))).rejects.toThrow('`typo` does not exist');
+        await ask(modelInfo({ provider: 'openai', id: 'good' }));
+        expect(vendor.requests.map(({ path }) => path)).toEqual(['/v1/responses', '/v1/responses']);
+      }
+    } finally {
+      await vendor.close();
+    }
   });
 
   it('never sends the effort max through chat', async () => {

@@ -21,9 +21,9 @@ type Start = (options: FakeVendorOptions) => Promise<FakeVendor>;
 /** Providers that serve what their operator put there. */
 const arranged: Readonly<Record<string, { start: Start; model: string; env: Record<string, string> }>> = {
   azure: {
-    start: options => startAzure({ prod: 'gpt-4.1' }, options),
+    start: options => startAzure({ prod: 'gpt-5.1' }, options),
     model: 'prod',
-    env: { AZURE_OPENAI_DEPLOYMENTS: 'prod=gpt-4.1' },
+    env: { AZURE_OPENAI_DEPLOYMENTS: 'prod=gpt-5.1' },
   },
 };
 

@@ -282,18 +282,19 @@ async function askVendor(run: CallContext, candidate: Candidate): Promise<Attemp
   try {
     const { call, warnings } = callOf(question, candidate, connection, parts.searches?.(model) ?? false);
     const languageModel = connection.languageModel(model);
-    const signer = signerOf(languageModel);
-    const { echoesThoughts = false } = connection;
+    const signer = signerOf(languageModel, connection);
+    const { echoesThoughts } = connection;
+    const echo = echoesThoughts === 'required' && model.reasoning;
     const input = {
       model: languageModel,
       provider: model.provider,
-      call: { ...call, prompt: repairHistory(call.prompt, signer, echoesThoughts && model.reasoning) },
+      call: { ...call, prompt: repairHistory(call.prompt, signer, { echo, owner: model.provider }) },
       clocks,
       onText: question.onText,
       onStart: (told: readonly string[]) => question.onStart?.([...warnings, ...told]),
       onProgress: question.onProgress,
       usesIn: connection.usesIn,
-      ...(question.tools && { saying: createReplyAccumulator(signer, echoesThoughts) }),
+      ...(question.tools && { saying: createReplyAccumulator(signer, model.provider, echoesThoughts !== undefined) }),
     };
     const logOutcome = logRequest(run, candidate, call);
     const outcome = await attempt(input);

@@ -20,15 +20,22 @@ export type ReplyAccumulator = ReturnType<typeof createReplyAccumulator>;
 
 type Block = { type: 'text' | 'thought'; text: string; vendor?: VendorFacts };
 
-/** `echo` marks thoughts that their vendor does not sign and wants to see again all the same as its own. */
-export function createReplyAccumulator(signer: string, echo: boolean) {
+/**
+ * What the package keeps as `signer`, which packages of several vendors do, is kept as `owner`: the id of the provider. `echo`
+ * marks thoughts that their vendor does not sign and wants to see again all the same as its own.
+ */
+export function createReplyAccumulator(signer: string, owner: string, echo: boolean) {
+  const factsOf = (metadata: SharedV4ProviderMetadata = {}): { vendor?: VendorFacts } => {
+    const entries = Object.entries(metadata).map(([name, facts]) => [name === signer ? owner : name, facts]);
+    return entries.length === 0 ? {} : { vendor: JSON.parse(JSON.stringify(Object.fromEntries(entries))) };
+  };
   const said: (Block | ({ type: 'call'; vendor?: VendorFacts } & ToolCall))[] = [];
   const open = new Map<string, Block>();
   const begin = (type: Block['type'], id: string, metadata: SharedV4ProviderMetadata | undefined) => {
     const block: Block = { type, text: '' };
     open.set(`${type} ${id}`, block);
     said.push(block);
-    learn(block, metadata);
+    learn(block, factsOf(metadata).vendor);
     return block;
   };
   const add = (
@@ -37,7 +44,7 @@ export function createReplyAccumulator(signer: string, echo: boolean) {
   ) => {
     const block = open.get(`${type} ${part.id}`) ?? begin(type, part.id, undefined);
     block.text += part.delta ?? '';
-    learn(block, part.providerMetadata);
+    learn(block, factsOf(part.providerMetadata).vendor);
   };
   return {
     take(part: LanguageModelV4StreamPart) {
@@ -55,36 +62,29 @@ export function createReplyAccumulator(signer: string, echo: boolean) {
         case 'tool-call': {
           if (part.providerExecuted) return;
           const call = { id: freeId(part.toolCallId, said), name: part.toolName, ...argumentsOf(part.input) };
-          return void said.push({ type: 'call', ...call, ...withFacts(part.providerMetadata) });
+          return void said.push({ type: 'call', ...call, ...factsOf(part.providerMetadata) });
         }
         default:
           return;
       }
     },
-    parts: () => said.flatMap((part): SaidPart[] => partsOf(part, signer, echo)),
+    parts: () => said.flatMap((part): SaidPart[] => partsOf(part, owner, echo)),
     /** How many calls of tools are among them. */
     calls: () => said.filter(({ type }) => type === 'call').length,
   };
 }
 
 /** What is blank and bears no signature says nothing. */
-function partsOf(part: SaidPart, signer: string, echo: boolean): SaidPart[] {
+function partsOf(part: SaidPart, owner: string, echo: boolean): SaidPart[] {
   if (part.type === 'call') return [part];
   if (part.text.trim() === '' && part.vendor === undefined) return [];
-  return [part.type === 'thought' && echo ? { ...part, vendor: part.vendor ?? { [signer]: {} } } : part];
+  return [part.type === 'thought' && echo ? { ...part, vendor: part.vendor ?? { [owner]: {} } } : part];
 }
 
-function learn(block: Block, metadata: SharedV4ProviderMetadata | undefined): void {
-  const facts = withFacts(metadata).vendor;
+function learn(block: Block, facts: VendorFacts | undefined): void {
   if (!facts) return;
   const names = [...Object.keys(block.vendor ?? {}), ...Object.keys(facts)];
   block.vendor = Object.fromEntries(names.map(name => [name, { ...block.vendor?.[name], ...facts[name] }]));
-}
-
-function withFacts(metadata: SharedV4ProviderMetadata | undefined): { vendor?: VendorFacts } {
-  if (!metadata || Object.keys(metadata).length === 0) return {};
-  const vendor: VendorFacts = JSON.parse(JSON.stringify(metadata));
-  return { vendor };
 }
 
 /** Vendors answer a call by its id; a server that gives none, or the same one twice, gets ids of ours. */

@@ -3,7 +3,6 @@ import type {
   LanguageModelV4Prompt,
   LanguageModelV4ToolCallPart,
   LanguageModelV4ToolResultPart,
-  SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import { isRecord } from '../../core/json.ts';
 import type { Message, Part } from '../../core/message.ts';
@@ -194,10 +193,15 @@ const goOn = 'Go on.';
  * A history that every vendor takes, whatever happened to it: nothing blank, users and assistants in turns, each call
  * with its one result right after it, reasoning only where the vendor that is asked signed it itself (as
  * `signer`, the name under which its package keeps such things). A sound history comes back as it is, and a prefix of a
- * history is mended to a prefix, but for its end. `echo`: the vendor refuses calls without the thoughts that led to them.
+ * history is mended to a prefix, but for its end. `echo`: the vendor refuses calls without the thoughts that led to them. `owner`:
+ * the provider that is asked, under whose id such things are in `prompt`.
  */
-export function repairHistory(prompt: LanguageModelV4Prompt, signer: string, echo = false): LanguageModelV4Prompt {
-  const readable = prompt.map(message => withoutUnreadable(message, signer, echo));
+export function repairHistory(
+  prompt: LanguageModelV4Prompt,
+  signer: string,
+  { echo = false, owner = signer }: { echo?: boolean; owner?: string } = {},
+): LanguageModelV4Prompt {
+  const readable = prompt.map(message => withoutUnreadable(message, { signer, owner, echo }));
   const joined: LanguageModelV4Message[] = [];
   for (const message of pairToolCalls(readable, signer)) {
     if (message.role === 'assistant' && !joined.some(({ role }) => role === 'user' || role === 'tool')) {
@@ -211,15 +215,22 @@ export function repairHistory(prompt: LanguageModelV4Prompt, signer: string, ech
 }
 
 /** The name under which a package of the SDK keeps what only its vendor understands: `google` of `google.generative-ai`. */
-export const signerOf = ({ provider }: { provider: string }): string => provider.split('.')[0] ?? provider;
+export const signerOf = ({ provider }: { provider: string }, { signer }: { signer?: string } = {}): string =>
+  signer ?? provider.split('.')[0] ?? provider;
 
 const saying = (text: string): LanguageModelV4Message => ({ role: 'user', content: [{ type: 'text', text }] });
 
 /** Stands before calls of another model, or of a program that keeps no thoughts. */
 const unknownThought: AssistantPart = { type: 'reasoning', text: '(not kept)' };
 
+interface Reader {
+  signer: string;
+  owner: string;
+  echo: boolean;
+}
+
 /** Blank texts are refused, and so is what another vendor signed. */
-function withoutUnreadable(message: LanguageModelV4Message, signer: string, echo: boolean): LanguageModelV4Message {
+function withoutUnreadable(message: LanguageModelV4Message, reader: Reader): LanguageModelV4Message {
   switch (message.role) {
     case 'system':
     case 'tool':
@@ -229,17 +240,19 @@ function withoutUnreadable(message: LanguageModelV4Message, signer: string, echo
       return content.length === message.content.length ? message : { ...message, content };
     }
     case 'assistant': {
-      const content = message.content.flatMap(part => readablePart(part, signer));
+      const content = message.content.flatMap(part => readablePart(part, reader));
       const calls = content.some(({ type }) => type === 'tool-call');
-      if (echo && calls && !content.some(({ type }) => type === 'reasoning')) content.unshift(unknownThought);
+      if (reader.echo && calls && !content.some(({ type }) => type === 'reasoning')) content.unshift(unknownThought);
       return same(content, message.content) ? message : { ...message, content };
     }
   }
 }
 
-function readablePart(part: AssistantPart, signer: string): AssistantPart[] {
-  const { providerOptions } = part;
-  const own = providerOptions?.[signer];
+function readablePart(given: AssistantPart, { signer, owner }: Reader): AssistantPart[] {
+  const { providerOptions } = given;
+  const own = providerOptions?.[owner];
+  const renamed = own !== undefined && owner !== signer;
+  const part = renamed ? { ...given, providerOptions: { ...providerOptions, [signer]: own } } : given;
   switch (part.type) {
     case 'text':
       return part.text.trim() === '' ? [] : [part];
@@ -248,14 +261,11 @@ function readablePart(part: AssistantPart, signer: string): AssistantPart[] {
     case 'custom':
       return own === undefined ? [] : [part];
     case 'tool-call':
-      return [isForeign(providerOptions, signer) ? { ...part, providerOptions: undefined } : part];
+      return [providerOptions && own === undefined ? { ...part, providerOptions: undefined } : part];
     default:
       return [part];
   }
 }
-
-const isForeign = (options: SharedV4ProviderOptions | undefined, signer: string): boolean =>
-  options !== undefined && options[signer] === undefined;
 
 /** Neighbours of one role become one message; their parts stay apart. */
 function append(prompt: LanguageModelV4Message[], message: LanguageModelV4Message): void {

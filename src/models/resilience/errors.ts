@@ -1,27 +1,26 @@
 import { AppError, isAppError } from '../../core/errors.ts';
-import { recordIn, recordsIn, textIn } from '../../core/json.ts';
+import { isRecord, recordIn, recordsIn, textIn } from '../../core/json.ts';
 import { cutMiddle } from '../../core/text.ts';
 import { classify, type FailureClass, faultOfVendor, readVendorError, type VendorError } from './classify-error.ts';
 
 /** Nobody waits longer; keeps nonsense from a header out of sums and replies. */
 const maxRetryAfterSeconds = 7 * 24 * 3600;
 
-export interface RetryAfterSource {
-  /** Response headers, names in lower case. */
-  headers: Readonly<Record<string, string>>;
-  /** The parsed body of the error. */
-  body: unknown;
-  /** Epoch milliseconds, for answers that name a date. */
-  now: number;
-}
+/** `now`: epoch milliseconds, for answers that name a moment. */
+export type RetryAfterSource = Pick<VendorError, 'headers'> & Partial<VendorError> & { now: number };
 
 /** Seconds that the vendor asks to wait, from whichever place it uses. Undefined when it says nothing usable. */
-export function retryAfterSeconds({ headers, body, now }: RetryAfterSource): number | undefined {
-  const milliseconds = asNumber(headers['retry-after-ms']);
+export function retryAfterSeconds({ status, headers, message = '', body, now }: RetryAfterSource): number | undefined {
+  const error = errorIn(body);
+  const all = { ...headersIn(error.metadata), ...headers };
+  const milliseconds = asNumber(all['retry-after-ms']);
   return usable(
     milliseconds === undefined ? undefined : milliseconds / 1000,
-    fromHeader(headers['retry-after'], now),
-    fromRetryInfo(body),
+    secondsUntil(all['retry-after'], now),
+    fromRetryInfo(error.details),
+    // Refusals of another kind may quote such words.
+    status === undefined || status === 429 || status >= 500 ? duration(waitInWords.exec(message)?.[1]) : undefined,
+    status === 429 ? fromResets(all, now) : undefined,
   );
 }
 
@@ -30,28 +29,67 @@ function usable(...found: (number | undefined)[]): number | undefined {
   return seconds === undefined ? undefined : Math.min(seconds, maxRetryAfterSeconds);
 }
 
+/** The error in a body, or the body where it is the error itself. */
+function errorIn(body: unknown): Record<string, unknown> {
+  const whole = recordIn(Array.isArray(body) ? body[0] : body);
+  return isRecord(whole.error) ? whole.error : whole;
+}
+
+/** OpenRouter has the headers of whoever refused in the body, as those of its own answer may be sent by then. */
+function headersIn(metadata: unknown): Record<string, string> {
+  const entries = Object.entries(recordIn(recordIn(metadata).headers));
+  return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), String(value)]));
+}
+
 const asNumber = (text: string | undefined): number | undefined =>
   text !== undefined && /^\s*-?\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
 
-function fromHeader(text: string | undefined, now: number): number | undefined {
-  const seconds = asNumber(text);
-  if (seconds !== undefined) return seconds;
+/** One or several amounts with their units: `6m0s`, `12ms`, `20 seconds`. */
+const amounts = String.raw`(?:\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s|sec(?:ond)?s?|m|min(?:ute)?s?|h|hours?|d|days?)(?![a-z])\s*)+`;
+
+const durationPattern = new RegExp(`^\\s*${amounts}$`, 'i');
+
+const waitInWords = new RegExp(`\\b(?:try again|retry) (?:in|after) (${amounts})`, 'i');
+
+const unitSeconds: Readonly<Record<string, number>> = { ms: 0.001, mil: 0.001, s: 1, m: 60, h: 3_600, d: 86_400 };
+
+/** Seconds of an amount with units; undefined for what is none. */
+function duration(text = ''): number | undefined {
+  if (!durationPattern.test(text)) return undefined;
+  const parts = [...text.toLowerCase().matchAll(/(\d+(?:\.\d+)?)\s*(ms|mil|[smhd])/g)];
+  return parts.reduce((sum, [, amount, unit = '']) => sum + Number(amount) * (unitSeconds[unit] ?? 0), 0);
+}
+
+/** Seconds until what a header names: a number of them, a duration, a date, or a moment in seconds or milliseconds of the epoch. */
+function secondsUntil(text: string | undefined, now: number): number | undefined {
+  const number = asNumber(text);
+  if (number !== undefined && number < 1e9) return number;
+  if (number !== undefined) return Math.max(0, ((number < 1e11 ? number * 1000 : number) - now) / 1000);
+  const seconds = duration(text);
   // Date.parse takes many odd texts; an HTTP date always names a weekday or a month.
-  if (text === undefined || !/[a-z]{3}/i.test(text)) return undefined;
+  if (seconds !== undefined || text === undefined || !/[a-z]{3}|^\d{4}-\d\d-\d\dT/i.test(text)) return seconds;
   const at = Date.parse(text);
   return Number.isNaN(at) ? undefined : Math.max(0, (at - now) / 1000);
 }
 
+/**
+ * When a limit that is used up is whole again, by headers such as `x-ratelimit-reset-requests`: one of which something remains is
+ * no reason to wait. Where no header tells what remains, the first of them.
+ */
+function fromResets(headers: RetryAfterSource['headers'], now: number): number | undefined {
+  const waits = (remaining: number | undefined) =>
+    Object.entries(headers)
+      .filter(([name]) => /rate-?limit.*reset/.test(name))
+      .filter(([name]) => asNumber(headers[name.replace('reset', 'remaining')]) === remaining)
+      .flatMap(([, text]) => secondsUntil(text, now) ?? [])
+      .toSorted((a, b) => a - b);
+  return waits(0).at(-1) ?? waits(undefined)[0];
+}
+
 /** Google puts `{ '@type': '…RetryInfo', retryDelay: '12.5s' }` among the details of the error. */
-function fromRetryInfo(body: unknown): number | undefined {
-  const { details } = recordIn(recordIn(Array.isArray(body) ? body[0] : body).error);
+function fromRetryInfo(details: unknown): number | undefined {
   const infos = recordsIn(details).filter(detail => String(detail['@type']).endsWith('RetryInfo'));
-  return asNumber(
-    infos
-      .map(({ retryDelay }) => textIn(retryDelay))
-      .find(delay => delay.endsWith('s'))
-      ?.slice(0, -1),
-  );
+  return infos.map(({ retryDelay }) => duration(textIn(retryDelay))).find(seconds => seconds !== undefined);
 }
 
 /** Whose failure it was. */
@@ -81,7 +119,7 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
   const ours = innermost(error);
   if (ours) return located(ours, origin);
   const vendor = readVendorError(error, provider);
-  const wait = retryAfterSeconds({ headers: vendor.headers, body: vendor.body, now: origin.now });
+  const wait = retryAfterSeconds({ ...vendor, now: origin.now });
   const verdict = classify(vendor, wait !== undefined);
   const answered = vendor.status === undefined ? 'failed' : `answered ${vendor.status}`;
   const said = withoutKeys(cutMiddle(vendor.message.replace(/\s+/g, ' '), maxMessageLength * 4));

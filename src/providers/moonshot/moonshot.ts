@@ -87,7 +87,7 @@ export const moonshot = keyedProvider({
       sendsStrings: () => true,
       tailRole: () => 'user',
       documentRole: 'system',
-      echoesThoughts: true,
+      echoesThoughts: 'required',
       list: signal => liveList(endpoint, signal),
       async countTokens({ id }, call) {
         const { model, messages } = await requestBody(fetch => speaking(fetch).chatModel(id), call);

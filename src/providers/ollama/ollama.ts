@@ -108,7 +108,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     // The window that the prompt was made for: a smaller one would cut it, a larger one takes memory for nothing.
     providerOptions: params => ({ ollama: { num_ctx: params.model.window, ...thinkOption(params) } }),
     tailRole: () => 'user',
-    echoesThoughts: true,
+    echoesThoughts: 'wanted',
     list: createOllamaList({ server, cap: capOf(settings), cloud }),
   };
 }

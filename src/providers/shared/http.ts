@@ -1,6 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
-import { isRecord, type JsonObject, parsedJson } from '../../core/json.ts';
+import { isRecord, type JsonObject, parsedJson, recordIn, textIn } from '../../core/json.ts';
+import { readVendorError } from '../../models/resilience/classify-error.ts';
 import { badUpstream, toModelError } from '../../models/resilience/errors.ts';
 
 /** The one way in which providers speak HTTP. */
@@ -21,7 +22,29 @@ export const vendorFetch: Fetch = async (input, init) => {
 };
 
 /** Statuses of a path that a server does not have. */
-export const noSuchPath: readonly (number | undefined)[] = [404, 405, 501];
+const noSuchPath: readonly (number | undefined)[] = [404, 405, 501];
+
+/**
+ * Whether a failure says that the server does not have the path. Many answer with the same status to a model that they do not
+ * have; then they mention it, and the path is there.
+ */
+export function isPathMissing(error: unknown): boolean {
+  const { status, words, message } = readVendorError(error);
+  // Pages have words of all kinds, and a path may be named.
+  const isPage = /^\s*</.test(textIn(recordIn(error).responseBody));
+  const mentionsModel = /\bmodel|模型/i.test(`${words} ${message.replace(/\/\S*/g, '')}`);
+  return noSuchPath.includes(status) && (isPage || !mentionsModel);
+}
+
+/** The same of an answer, whose body can still be read. */
+export async function lacksPath(response: Response): Promise<boolean> {
+  if (!noSuchPath.includes(response.status)) return false;
+  const responseBody = await response
+    .clone()
+    .text()
+    .catch(() => '');
+  return isPathMissing(Object.assign(new Error(), { statusCode: response.status, responseBody }));
+}
 
 /**
  * fetch for an address that other programs write without its version path (`ANTHROPIC_BASE_URL` of Claude Code): what is not
@@ -37,12 +60,12 @@ export function versionedFetch(baseUrl: string, fetch: Fetch): { fetch: Fetch; b
     async fetch(input, init) {
       if (found !== undefined) return fetch(below(found, input), init);
       const response = await fetch(input, init);
-      if (!noSuchPath.includes(response.status)) {
+      if (!(await lacksPath(response))) {
         found = baseUrl;
         return response;
       }
       const other = await fetch(below(versioned, input), init);
-      if (noSuchPath.includes(other.status)) {
+      if (await lacksPath(other)) {
         await other.body?.cancel();
         return response;
       }

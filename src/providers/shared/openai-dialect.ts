@@ -46,17 +46,19 @@ export function chatUsage(usage: ReportedUsage | null | undefined): LanguageMode
 
 /** What OpenAI's Responses interface is told for these parameters, in the words of the AI SDK's package. */
 export const responsesOptions = (params: CallParams): JSONObject => ({
-  ...sharedOptions(params),
+  ...storelessOptions(params),
+  ...thinkingMark(params),
   systemMessageMode: 'developer',
   // Summaries of reasoning are refused to organisations that did not verify themselves, and nobody reads them here.
   reasoningSummary: null,
 });
 
-/** The same for Chat Completions. */
-export function chatOptions(params: CallParams): JSONObject {
+/** The same for Chat Completions. `storeless`: the server knows `store` and `prompt_cache_key`, which others refuse. */
+export function chatOptions(params: CallParams, storeless: boolean): JSONObject {
   const known = params.model.efforts.filter(effort => effort !== 'max');
+  const options = storeless ? storelessOptions(params, known) : effortOption(params, known);
   // `system` is what every server knows; OpenAI reads it as its developer role.
-  return { ...sharedOptions(params, known), systemMessageMode: 'system' };
+  return { ...options, ...thinkingMark(params), systemMessageMode: 'system' };
 }
 
 /** From these on OpenAI's models think by themselves, and refuse calls of functions in Chat Completions while they do. */
@@ -81,11 +83,8 @@ export const storelessOptions = ({ model, effort, cacheKey }: CallParams, known 
   ...effortOption({ model, effort }, known),
 });
 
-const sharedOptions = (params: CallParams, known?: ModelInfo['efforts']): JSONObject => ({
-  ...storelessOptions(params, known),
-  // The package guesses from the id; the catalogue knows.
-  ...(params.model.reasoning ? { forceReasoning: true } : {}),
-});
+/** The package guesses from the id; the catalogue knows. */
+const thinkingMark = ({ model }: CallParams): JSONObject => (model.reasoning ? { forceReasoning: true } : {});
 
 /** A server that speaks OpenAI's chat dialect. */
 export interface ChatServer {

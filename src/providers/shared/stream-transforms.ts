@@ -1,4 +1,9 @@
-import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Message,
+  LanguageModelV4StreamPart,
+} from '@ai-sdk/provider';
 
 type Part = LanguageModelV4StreamPart;
 
@@ -68,6 +73,18 @@ const maxTagLength = 1_000;
  * reasoning. Later tags are text: an answer may speak of them.
  */
 export const withThoughtsApart = (model: LanguageModelV4): LanguageModelV4 => transformedModel(model, thoughtsApart);
+
+/** The same model, told its earlier thoughts as it wrote them: in tags, in front of its text and its calls. */
+export const withThoughtsInText = (model: LanguageModelV4): LanguageModelV4 =>
+  adjustedModel(model, options => ({ ...options, prompt: options.prompt.map(thoughtsInText) }));
+
+function thoughtsInText(message: LanguageModelV4Message): LanguageModelV4Message {
+  if (message.role !== 'assistant') return message;
+  const thoughts = message.content.flatMap(part => (part.type === 'reasoning' ? [part.text] : []));
+  const rest = message.content.filter(({ type }) => type !== 'reasoning');
+  const texts = thoughts.map(text => ({ type: 'text' as const, text: `${opening}${text}${closing}\n\n` }));
+  return { ...message, content: [...texts, ...rest] };
+}
 
 function thoughtsApart(): TransformStream<Part, Part> {
   /** `start`: nothing but white space so far. `thoughts`: inside of the tags. `gap`: the white space behind them. */

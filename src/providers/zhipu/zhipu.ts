@@ -91,6 +91,7 @@ export const zhipu = keyedProvider({
       usesIn: passedUse,
       sendsStrings: () => true,
       tailRole: () => 'user',
+      echoesThoughts: 'wanted',
       list: signal => liveList(endpoint, signal),
     };
   },

@@ -15,6 +15,27 @@ const openAi = (message: string, code: string | null = null, type = 'invalid_req
 const claude = (type: string, message: string) => ({ type: 'error', error: { type, message }, request_id: 'req_1' });
 
 describe('toModelError', () => {
+  it.each([
+    ['moonshot', { error: { type: 'rate_limit_reached_error', message: 'please try again after 20 seconds' } }, {}, 20],
+    ['openai', openAi('Limit 3, Used 3.', 'rate_limit_exceeded'), { 'X-RateLimit-Reset-Requests': '20s' }, 20],
+    [
+      'openrouter',
+      {
+        error: {
+          code: 429,
+          message: 'Rate limit exceeded: free-models-per-day',
+          metadata: { headers: { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': `${origin.now + 3_600_000}` } },
+        },
+      },
+      {},
+      3600,
+    ],
+  ])('tells the wait that %s asks for, and advises it', (provider, body, headers, seconds) => {
+    const { details } = toModelError(apiError(429, body, headers), { ...origin, provider });
+    expect(details).toMatchObject({ class: 'rate_limit', retryable: true, retryAfterSeconds: seconds });
+    expect(details.next).toContain(`Retry in ${seconds} s`);
+  });
+
   it('tells our own limit, whatever packages wrapped it in', () => {
     const limit = badUpstream('The answer did not end after 5 bytes.', false);
     const wrapped = apiError(200);

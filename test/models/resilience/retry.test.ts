@@ -53,6 +53,78 @@ describe('retryAfterSeconds', () => {
     expect(from(headers)).toBe(seconds);
   });
 
+  it.each([
+    ['a duration', { 'retry-after': '1m30s' }, 90],
+    ['a moment of the epoch', { 'retry-after': `${now / 1000 + 7}` }, 7],
+    ['an ISO date', { 'retry-after': '2033-11-06T08:49:37Z' }, 7],
+    ['seconds until a limit is whole again', { 'x-ratelimit-reset': '30', 'x-ratelimit-remaining': '0' }, 30],
+    ['milliseconds of the epoch', { 'x-ratelimit-reset': `${now + 30_000}`, 'x-ratelimit-remaining': '0' }, 30],
+    [
+      'the limit that is used up',
+      {
+        'x-ratelimit-reset-requests': '20s',
+        'x-ratelimit-remaining-requests': '0',
+        'x-ratelimit-reset-tokens': '6m0s',
+        'x-ratelimit-remaining-tokens': '100',
+      },
+      20,
+    ],
+    [
+      'the last of those that are used up',
+      {
+        'anthropic-ratelimit-requests-reset': '2033-11-06T08:49:31Z',
+        'anthropic-ratelimit-requests-remaining': '0',
+        'anthropic-ratelimit-tokens-reset': '2033-11-06T08:49:40Z',
+        'anthropic-ratelimit-tokens-remaining': '0',
+      },
+      10,
+    ],
+    [
+      'the first, where nobody tells what remains',
+      { 'x-ratelimit-reset-a': '6m', 'x-ratelimit-reset-b': '12ms' },
+      0.012,
+    ],
+    ['retry-after before a reset', { 'retry-after': '2', 'x-ratelimit-reset': '30', 'x-ratelimit-remaining': '0' }, 2],
+    ['nothing of a limit with something left', { 'x-ratelimit-reset': '30', 'x-ratelimit-remaining': '4' }, undefined],
+    ['nothing of a reset that is none', { 'x-ratelimit-reset': 'soon', 'x-ratelimit-remaining': '0' }, undefined],
+  ] as [string, Record<string, string>, number | undefined][])('reads %s of a 429', (_name, headers, seconds) => {
+    expect(retryAfterSeconds({ status: 429, headers, now })).toBe(seconds);
+  });
+
+  it('takes a limit that is used up for no reason to wait where another failure was told', () => {
+    const headers = { 'x-ratelimit-reset': '30', 'x-ratelimit-remaining': '0' };
+    for (const status of [400, 500, undefined]) expect(retryAfterSeconds({ status, headers, now })).toBeUndefined();
+  });
+
+  it('reads the headers that OpenRouter has in the body', () => {
+    const told = (headers: object) => ({ error: { code: 429, message: 'x', metadata: { headers } } });
+    const reset = { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': `${now + 5 * 3_600_000}` };
+    expect(retryAfterSeconds({ status: 429, headers: {}, body: told(reset), now })).toBe(18_000);
+    expect(retryAfterSeconds({ status: 429, headers: {}, body: told({ 'Retry-After': 17 }), now })).toBe(17);
+    const { error } = told({ 'Retry-After': '17' });
+    expect(retryAfterSeconds({ status: 429, headers: { 'retry-after': '3' }, body: error, now })).toBe(3);
+    expect(retryAfterSeconds({ status: 429, headers: {}, body: error, now })).toBe(17);
+  });
+
+  it.each([
+    ['Limit 3, Used 3. Please try again in 20s.', 429, 20],
+    ['Please try again in 7m23.5s. Visit the page.', undefined, 443.5],
+    ['please try again after 20 seconds', 429, 20],
+    ['Please retry after 1 minute.', 503, 60],
+    ['Try again in 250 milliseconds', 429, 0.25],
+    ['Try again in 1 h 2 min', 429, 3_720],
+    ['Please try again later.', 429, undefined],
+    ['Try again in 5 models', 429, undefined],
+    ['The field says "try again in 20s".', 400, undefined],
+  ])('reads what "%s" of a %s tells', (message, status, seconds) => {
+    expect(retryAfterSeconds({ status, message, headers: {}, now })).toBe(seconds);
+  });
+
+  it('believes the words, which tell when one more request fits, before the reset, which tells when all do', () => {
+    const headers = { 'x-ratelimit-reset-requests': '14h', 'x-ratelimit-remaining-requests': '0' };
+    expect(retryAfterSeconds({ status: 429, message: 'Please try again in 7m12s.', headers, now })).toBe(432);
+  });
+
   it('reads the delay in the body of Google, also inside of a list', () => {
     expect(from({}, retryInfo('12.5s'))).toBe(12.5);
     expect(from({}, [retryInfo('3s')])).toBe(3);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { vendorFetch } from '../../../src/providers/shared/http.ts';
+import { type Fetch, isPathMissing, vendorFetch, versionedFetch } from '../../../src/providers/shared/http.ts';
 
 const names = [Symbol.for('undici.globalDispatcher.1'), Symbol.for('undici.globalDispatcher.2')];
 /** Node's own limits have a step of a second. */
@@ -78,5 +78,74 @@ describe('vendorFetch', () => {
     const asked = vendorFetch(`${url}/late`, { signal: given.signal });
     given.abort(new Error('enough'));
     await expect(asked).rejects.toThrow('enough');
+  });
+});
+
+describe('versionedFetch', () => {
+  const noPath = { detail: 'Not Found' };
+  const noModel = { error: { message: "The model 'typo' does not exist", code: 'model_not_found' } };
+  /** A server that answers with these bodies of a 404 by path, and `ok` to all other paths. */
+  function serverWith(missing: Record<string, unknown>) {
+    const asked: string[] = [];
+    const answer: Fetch = async input => {
+      const path = String(input).slice('http://host'.length);
+      asked.push(path);
+      const body = missing[path];
+      return body === undefined ? new Response('ok') : Response.json(body, { status: 404 });
+    };
+    return { asked, ...versionedFetch('http://host', answer) };
+  }
+
+  it('gives the refusal of a model where the path is there, and keeps that place', async () => {
+    const { asked, fetch: ask, baseUrl } = serverWith({ '/chat': noPath, '/v1/chat': noModel });
+    expect(await (await ask('http://host/chat')).json()).toEqual(noModel);
+    expect(baseUrl()).toBe('http://host/v1');
+    expect(await (await ask('http://host/models')).text()).toBe('ok');
+    expect(asked).toEqual(['/chat', '/v1/chat', '/v1/models']);
+  });
+
+  it('looks nowhere else where the model is refused as the address was written', async () => {
+    const { asked, fetch: ask, baseUrl } = serverWith({ '/chat': noModel });
+    expect(await (await ask('http://host/chat')).json()).toEqual(noModel);
+    expect([asked, baseUrl()]).toEqual([['/chat'], 'http://host']);
+  });
+
+  it('gives the first refusal where neither path is there, and keeps none', async () => {
+    const { asked, fetch: ask } = serverWith({ '/chat': noPath, '/v1/chat': { detail: 'Nowhere' } });
+    expect(await (await ask('http://host/chat')).json()).toEqual(noPath);
+    expect(await (await ask('http://host/models')).text()).toBe('ok');
+    expect(asked).toEqual(['/chat', '/v1/chat', '/models']);
+  });
+});
+
+describe('isPathMissing', () => {
+  const error = (statusCode: number, body: unknown) => {
+    const responseBody = typeof body === 'string' ? body : JSON.stringify(body);
+    return Object.assign(new Error('refused'), { statusCode, responseBody });
+  };
+
+  it.each([
+    { object: 'error', message: 'The model `typo` does not exist.', type: 'NotFoundError', code: 404 },
+    { error: { message: 'Not found', type: 'invalid_request_error', code: 'model_not_found' } },
+    { error: "model 'typo' not found" },
+    { detail: 'Model typo is not loaded' },
+    { error: { code: '1211', message: '模型不存在' } },
+    [{ error: { code: 404, message: 'models/typo is not found', status: 'NOT_FOUND' } }],
+    'unknown model typo',
+  ])('is not so where a model is missing: %j', body => {
+    expect(isPathMissing(error(404, body))).toBe(false);
+  });
+
+  it.each([
+    { detail: 'Not Found' },
+    { error: { message: 'Invalid URL (POST /v1/responses)', type: 'invalid_request_error', code: null } },
+    { statusCode: 404, message: 'Cannot POST /models/v1/responses' },
+    '404 page not found',
+    '<html><title>The models of Example</title></html>',
+    '',
+  ])('is so where the server has no such path: %j', body => {
+    expect(isPathMissing(error(404, body))).toBe(true);
+    expect(isPathMissing(error(405, body))).toBe(true);
+    expect(isPathMissing(error(400, body))).toBe(false);
   });
 });

@@ -35,7 +35,7 @@ function refusal(status: number, message?: string, code?: string): Refusal {
   return { status, message: said, body: { error: { code: code ?? known, message: said } } };
 }
 
-/** Models of other vendors, which know nothing of what is OpenAI's alone. */
+/** Models of other vendors, and the chat of dated versions, know nothing of what is OpenAI's alone. */
 const isOthers = (model: string) => !/^(?:gpt-\d|o\d)/.test(model);
 const ownFields = ['prompt_cache_key', 'prompt_cache_retention', 'store', 'include', 'thinking'];
 
@@ -81,7 +81,8 @@ export function startAzure(deployments: Deployments, options: FakeVendorOptions 
       const model = deployments[named(body, address)];
       if (model === undefined) return refusal(404);
       const told = { ...body, model };
-      const foreign = isOthers(model) && ownFields.find(field => body[field] !== undefined);
+      const foreign =
+        (isOthers(model) || address.deployment !== undefined) && ownFields.find(field => body[field] !== undefined);
       if (foreign)
         return refusal(400, `Unrecognized request argument supplied: ${foreign}`, 'unrecognized_request_argument');
       if (isOthers(model) && dialect === 'responses' && body.reasoning !== undefined)

@@ -66,8 +66,13 @@ export function startMinimax(options: FakeVendorOptions = {}): Promise<FakeVendo
       return {
         read,
         written: short + long,
-        // Thoughts are counted as output and not told apart.
-        wire: reply => messagesWire(body, { ...reply, usage: { ...reply.usage, reasoning: 0 } }, { short, long }),
+        // It thinks unless it is told not to. Thoughts are counted as output and not told apart.
+        wire: reply =>
+          messagesWire(
+            { thinking: { type: 'adaptive' }, ...body },
+            { ...reply, usage: { ...reply.usage, reasoning: 0 } },
+            { short, long },
+          ),
       };
     },
     listing: models => ({

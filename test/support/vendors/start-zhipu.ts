@@ -76,6 +76,7 @@ export async function startZhipu(options: FakeVendorOptions = {}): Promise<FakeZ
     check,
     plainTexts: true,
     thoughtsField: () => 'reasoning_content',
+    takesThoughts: true,
     finish: finish => (finish === 'content_filter' ? 'sensitive' : finish),
     usage: ({ input, output, reasoning, cacheRead }) => ({
       prompt_tokens: input,

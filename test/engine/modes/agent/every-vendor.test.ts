@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RunningVendor, startEveryVendor } from '../../../support/every-vendor.ts';
 import { type TestProduct, testProduct } from '../../../support/product.ts';
 import { type TempProject, tempProject } from '../../../support/temp-project.ts';
+import { geminiSignature } from '../../../support/vendors/check-tools.ts';
 import type { FakeVendor } from '../../../support/vendors/fake-vendor.ts';
 
 /** Servers of one's own are asked for lists that not all of them have. */
@@ -50,5 +51,24 @@ describe("every vendor, deployments and servers of one's own among them", () => 
     }
     expect(worked).toHaveLength(vendors.length);
     expect(worked.length).toBeGreaterThanOrEqual(14);
+  });
+
+  /** What is behind them is not known to take thoughts, and some servers refuse a message that has any. */
+  const wantNone = ['custom', 'dial', 'groq'];
+
+  it('gets the thoughts of a round back with the next one, or is listed as wanting none', async () => {
+    const thought = 'The file comes first.';
+    const forms = [thought, Buffer.from(thought).toString('base64'), geminiSignature('read_file')];
+    const without: string[] = [];
+    for (const { id, fake, model } of vendors) {
+      const read = { name: 'read_file', args: { path: 'a.txt' } };
+      fake.script({ calls: [read], reasoning: thought }, { answer: 'Read.' });
+      const task = { task: 'Read it.', model: `${id}:${model}`, thinking_mode: 'high' };
+      expect(await product.call('agent', task), id).toMatchObject({ content: 'Read.' });
+      const sent = JSON.stringify(fake.requests.at(-1)?.body);
+      if (!forms.some(form => sent.includes(form))) without.push(id);
+      expect(refused(fake), id).toEqual([]);
+    }
+    expect(without.toSorted()).toEqual(wantNone);
   });
 });
