@@ -95,8 +95,7 @@ export async function composeProduct(
     /** Loads what the first call needs, in slices between which others have their turn. What goes wrong is told by that call. */
     warm: () =>
       inSlices([
-        async () => store.warm?.(),
-        () => fetch('data:,').then(reply => reply.text()),
+        () => Promise.all([store.warm?.(), fetch('data:,').then(reply => reply.text())]),
         async () => void estimateTokens('A text of some words.'),
         () => mask('A text.', 'warm'),
         models.warm,

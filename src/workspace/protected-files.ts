@@ -1,5 +1,7 @@
-import { readdir, readlink } from 'node:fs/promises';
+import type { Dirent } from 'node:fs';
+import { chmod, readdir, readlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { errorCode } from '../core/errors.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
 import { isIn, leadsAway, nameTest, readNames, realOf } from './paths.ts';
 import type { Sandbox } from './sandbox.ts';
@@ -22,22 +24,22 @@ const protectedFiles: readonly ProtectedGroup[] = [
   {
     title: 'settings of an editor',
     patterns:
-      '.vscode/ .vscode-insiders/ .idea/ .run/ .fleet/ .zed/ .nova/ .vs/ .settings/ .theia/ *.code-workspace *.sublime-project .devcontainer/ .devcontainer.json devcontainer.json .gitpod.yml .gitpod.dockerfile .exrc .vimrc .nvimrc .nvim.lua .lvimrc .vim/ .nvim/ .helix/ .dir-locals.el .dir-locals-2.el',
+      '.vscode/ .vscode-insiders/ .idea/ .run/ .fleet/ .zed/ .nova/ .vs/ .settings/ .theia/ *.code-workspace *.sublime-project .devcontainer/ .devcontainer.json devcontainer.json .gitpod.yml .gitpod.dockerfile .exrc .vimrc .nvimrc .nvim.lua .lvimrc .vim/ .nvim/ .helix/ .lazy.lua .dir-locals.el .dir-locals-2.el .idx/ .replit .codesandbox/',
   },
   {
     title: 'settings or instructions of a coding agent',
     patterns:
-      '.mcp.json mcp.json mcp_config.json .mcp/ claude_desktop_config.json .claude/ .claude-plugin/ .claude.json .codex/ .gemini/ .cursor/ .windsurf/ .codeium/ .continue/ .cline/ .clinerules/ .roo/ .roomodes .roorules .kilocode/ .kiro/ .trae/ .aider* .amazonq/ .opencode/ opencode.json opencode.jsonc .qwen/ .junie/ .goose/ .goosehints .crush.json crush.json .crush/ .factory/ .augment/ .agents/ .agent/ .amp/ .zencoder/ .polylogue/ .cursorrules .windsurfrules agents.md agent.md agents.override.md .rules .continuerc.json .copilot/ copilot-instructions.md .openhands/ .devin/ .warp/ claude.md claude.local.md gemini.md qwen.md warp.md skill.md',
+      '.mcp.json mcp.json mcp_config.json .mcp/ claude_desktop_config.json .claude/ .claude-plugin/ .claude.json .codex/ .gemini/ .cursor/ .windsurf/ .codeium/ .continue/ .cline/ .clinerules/ .roo/ .roomodes .roorules .kilocode/ .kiro/ .trae/ .aider* .amazonq/ .opencode/ opencode.json opencode.jsonc .qwen/ .junie/ .goose/ .goosehints .crush.json crush.json .crush/ crush.md .grok/ .augment-guidelines .factory/ .augment/ .agents/ .agent/ .amp/ .zencoder/ .polylogue/ .cursorrules .windsurfrules agents.md agent.md agents.override.md .rules .continuerc.json .copilot/ copilot-instructions.md .openhands/ .devin/ .warp/ claude.md claude.local.md gemini.md qwen.md warp.md skill.md',
   },
   {
-    title: 'hooks or settings of git',
+    title: 'hooks or settings of version control',
     patterns:
-      '.git/ .gitmodules .gitconfig .githooks/ .git-hooks/ .husky/ .huskyrc* .lefthook/ lefthook.* .lefthook.* lefthook-local.* .lefthook-local.* .pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml .overcommit.yml captainhook.json .simple-git-hooks.* simple-git-hooks.* .lintstagedrc* lint-staged.config.* head',
+      '.git/ .hg/ .hgrc .jj/ .sl/ .bzr/ .svn/ .gitmodules .gitconfig .githooks/ .git-hooks/ .husky/ .huskyrc* .lefthook/ lefthook.* .lefthook.* lefthook-local.* .lefthook-local.* .pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml .overcommit.yml captainhook.json .simple-git-hooks.* simple-git-hooks.* .lintstagedrc* lint-staged.config.* prek.toml hk.pkl head',
   },
   {
     title: 'settings of continuous integration or deployment',
     patterns:
-      '.github/ .gitlab/ .gitlab-ci.yml .gitlab-ci.yaml *.gitlab-ci.yml .circleci/ .travis.yml appveyor.yml .appveyor.yml azure-pipelines* .azure-pipelines/ .azuredevops/ bitbucket-pipelines.yml jenkinsfile jenkinsfile.* *.jenkinsfile .jenkins/ .drone.* .woodpecker/ .woodpecker.* .buildkite/ .teamcity/ .forgejo/ .gitea/ .cirrus.* buildspec.yml buildspec.yaml cloudbuild.yaml cloudbuild.yml cloudbuild.json .semaphore/ .ci/ codemagic.yaml .builds/ .build.yml wercker.yml .tekton/ .codebuild/ netlify.toml vercel.json .platform.app.yaml renovate.json renovate.json5 .renovaterc* .readthedocs.yml .readthedocs.yaml .zuul.yaml .zuul.d/ .harness/ amplify.yml render.yaml railway.json railway.toml .ebextensions/',
+      '.github/ .gitlab/ .gitlab-ci.yml .gitlab-ci.yaml *.gitlab-ci.yml .circleci/ .travis.yml appveyor.yml .appveyor.yml azure-pipelines* .azure-pipelines/ .azuredevops/ bitbucket-pipelines.yml jenkinsfile jenkinsfile.* *.jenkinsfile .jenkins/ .drone.* .woodpecker/ .woodpecker.* .buildkite/ .teamcity/ .forgejo/ .gitea/ .cirrus.* buildspec.yml buildspec.yaml cloudbuild.yaml cloudbuild.yml cloudbuild.json .semaphore/ .ci/ codemagic.yaml .builds/ .build.yml wercker.yml .tekton/ .codebuild/ netlify.toml vercel.json .platform.app.yaml renovate.json renovate.json5 .renovaterc* .readthedocs.yml .readthedocs.yaml .zuul.yaml .zuul.d/ .harness/ amplify.yml render.yaml railway.json railway.toml .ebextensions/ bitrise.yml .screwdriver.yaml',
   },
   {
     title: 'what a package manager runs or installs',
@@ -54,7 +56,7 @@ const protectedFiles: readonly ProtectedGroup[] = [
   {
     title: 'what a shell, debugger or console runs automatically',
     patterns:
-      '.envrc .direnv/ .tool-versions mise.toml .mise.toml mise.local.toml .mise/ .config/mise/ .autoenv .autoenv.zsh .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv .zprofile .zlogin .zlogout .config/fish/ .inputrc .curlrc .wgetrc .ssh/ .docker/ .gdbinit .lldbinit .rprofile .irbrc .pryrc .ghci .ocamlinit .pdbrc .sqliterc .psqlrc .tmux.conf .screenrc',
+      '.envrc .direnv/ .tool-versions mise.toml .mise.toml mise.local.toml .mise.local.toml .mise/ mise/config.toml .config/mise/ .autoenv .autoenv.zsh .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv .zprofile .zlogin .zlogout .config/fish/ .inputrc .curlrc .wgetrc .ssh/ .docker/ .gdbinit .lldbinit .rprofile .irbrc .pryrc .ghci .ocamlinit .pdbrc .sqliterc .psqlrc .tmux.conf .screenrc',
   },
 ];
 
@@ -94,9 +96,6 @@ function patternOf(relativePath: string, isThereAsFolder = false): Pattern | und
   return undefined;
 }
 
-/** More folders are not looked through for each command; the nearest are. */
-const maxFolders = 50_000;
-
 /** What git keeps in its folder that names no program, file of settings, or other folder. */
 const dataOfGit =
   /^(?:objects|refs|logs|index|packed-refs|shallow|lost-found|rr-cache|gc\.\w+|HEAD|[A-Z]+_[A-Z_]+|.+\.lock)$/;
@@ -120,14 +119,13 @@ export async function protectedPlaces(project: string, isAsked: boolean): Promis
   const open = [''];
   for (const folder of open) {
     const isGit = /(?:^|[\\/])\.git$/.test(folder);
-    const entries = await readdir(join(project, folder), { withFileTypes: true }).catch(() => []);
-    for (const entry of entries) {
+    for (const entry of await entriesOf(join(project, folder))) {
       const path = join(folder, entry.name);
       const isFolder = entry.isDirectory();
       const pattern = isGit ? undefined : patternOf(path, isFolder);
       const isWritten = pattern?.written === 'always' || (isAsked && pattern?.written === 'asked');
       const isOpen = isFolder && !isGit && (!pattern || entry.name === '.git');
-      if (isOpen && open.length < maxFolders) open.push(path);
+      if (isOpen) open.push(path);
       const isData = dataOfGit.test(entry.name) || (isAsked && workOfGit.test(entry.name));
       if (isOpen || isWritten || (isGit ? isData : !pattern)) continue;
       const link = entry.isSymbolicLink() ? await readlink(join(project, path)).catch(() => '') : undefined;
@@ -135,6 +133,25 @@ export async function protectedPlaces(project: string, isAsked: boolean): Promis
     }
   }
   return found;
+}
+
+/**
+ * A folder of this user's that may not be read is opened for its user: a command of the same user could do that, too, and what is in
+ * it must not go unseen. One that is another user's can't be changed by a command either.
+ */
+async function entriesOf(folder: string): Promise<Dirent[]> {
+  const read = () => readdir(folder, { withFileTypes: true });
+  try {
+    return await read();
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return [];
+    if (errorCode(error) !== 'EACCES') throw error;
+    const isOpened = await chmod(folder, 0o700).then(
+      () => true,
+      () => false,
+    );
+    return isOpened ? read() : [];
+  }
 }
 
 /** What a text would make of a file; undefined: it is not there before, or not any more. */

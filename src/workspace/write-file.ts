@@ -20,8 +20,11 @@ export function checkTarget(sandbox: Pick<Sandbox, 'isOwn'>, path: string, separ
 /** Of a path: a device, or at its end a stream behind a colon or what may be the short name of another file (`PACKAG~1.JSO`). */
 const ambiguous = new RegExp(`${devices.source}|[^\\\\/]:[^\\\\/]+$|~\\d+(?:\\.[^.\\\\/]{0,3})?$`, 'i');
 
+const versionControl = ['.git', '.hg', '.jj', '.sl', '.bzr', '.svn'];
+
 function forbidden(sandbox: Pick<Sandbox, 'isOwn'>, path: string): string | undefined {
-  if (readNames(path).some(names => names.includes('.git'))) return 'inside a .git directory';
+  const found = readNames(path).flatMap(names => versionControl.filter(each => names.includes(each)));
+  if (found.length > 0) return `inside a ${found[0]} directory`;
   if (isSecretFile(path)) return 'on the list of secret files';
   return sandbox.isOwn(path) ? 'inside the data directory of Polylogue (POLYLOGUE_HOME)' : undefined;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseArguments } from '../../src/calls/arguments.ts';
 import { z } from 'zod';
+import { parseArguments } from '../../src/calls/arguments.ts';
 import { createToolTable, narrowExposure } from '../../src/engine/exposure.ts';
 import type { ExposurePolicy } from '../../src/engine/offer.ts';
 import { tools } from '../../src/tools/index.gen.ts';

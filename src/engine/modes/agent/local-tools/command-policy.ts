@@ -25,7 +25,11 @@ export type WordKind =
   /** A branch, tag or commit. */
   | 'ref'
   /** Anything that is no option. */
-  | 'text';
+  | 'text'
+  /** The same for a program to which `@name` is a file of arguments. */
+  | 'expression'
+  /** A file or folder of the project that is there. */
+  | 'there';
 
 /** A command that may be run unasked, with all that may follow its first words. What is not listed is not allowed. */
 export interface CommandForm {
@@ -46,6 +50,8 @@ export interface CommandForm {
   finds?: readonly string[];
   /** Those at which it ends its search by what they hold: one above the project may be used instead. */
   mayFind?: readonly string[];
+  /** Those that it uses from above, whatever it found below. */
+  findsAbove?: readonly string[];
 }
 
 type FormParts = Omit<CommandForm, 'words'>;
@@ -80,10 +86,10 @@ const tsc: FormParts = {
 const pytest: FormParts = {
   options:
     /^(?:-[qvxsl]|-vv|-qq|-r[aA]|--(?:lf|ff|exitfirst|quiet|verbose|last-failed|failed-first|collect-only|no-header|maxfail=\d+|durations=\d+|tb=(?:auto|long|short|line|native|no)))$/,
-  values: { '-k': 'text', '-m': 'text' },
+  values: { '-k': 'expression', '-m': 'expression' },
   operands: 'test',
-  finds: ['pytest.ini', '.pytest.ini'],
-  mayFind: ['pyproject.toml', 'tox.ini', 'setup.cfg'],
+  finds: ['pytest.ini', '.pytest.ini', 'pytest.toml', '.pytest.toml'],
+  mayFind: ['pyproject.toml', 'tox.ini', 'setup.cfg', 'setup.py', 'conftest.py'],
 };
 
 const go: FormParts = {
@@ -91,6 +97,7 @@ const go: FormParts = {
   values: { '-run': 'text', '-bench': 'text', '-count': 'number' },
   operands: 'package',
   finds: ['go.mod', 'go.work'],
+  findsAbove: ['go.work'],
 };
 
 const cargo: FormParts = {
@@ -100,6 +107,7 @@ const cargo: FormParts = {
   operands: 'name',
   rest: { options: /^--(?:nocapture|exact|ignored|include-ignored|test-threads=\d+)$/, operands: 'name' },
   finds: ['Cargo.toml'],
+  findsAbove: ['Cargo.toml', 'rust-toolchain', 'rust-toolchain.toml', '.cargo/config', '.cargo/config.toml'],
 };
 
 /** What tests, checks and shows a project in the usual ways. The git tools answer for git: without secret files, starting nothing. */
@@ -172,6 +180,7 @@ const patterns = {
   number: /^\d{1,9}$/,
   ref: /^[A-Za-z0-9][\w./-]*(?:[~^]\d*)*$/,
   text: /^[^-]/,
+  expression: /^[^-@]/,
 } as const;
 
 /**
@@ -204,7 +213,10 @@ function formOfEntry(entry: string): CommandForm {
     const [program, ...others] = wordsOf(form.words);
     return program === words[0] && others.every(word => words.includes(word));
   });
-  return { operands: 'path', ...nearest, words: words.join(' ') };
+  if (nearest) return { ...nearest, words: words.join(' ') };
+  // The name of a program that has known forms means these: what else it can do is behind its other words.
+  const isKnown = words.length === 1 && knownForms.some(form => wordsOf(form.words)[0] === words[0]);
+  return { words: words.join(' '), ...(!isKnown && { operands: 'there' }) };
 }
 
 const wordsOf = (entry: string): string[] => entry.trim().split(/\s+/);
@@ -253,6 +265,8 @@ async function isKind(kind: WordKind, word: string, call: CommandCall): Promise<
   switch (kind) {
     case 'path':
       return isInProject(word, call);
+    case 'there':
+      return (await isInProject(word, call)) && isThere(word, call);
     case 'test':
       return isInProject(word.split('::', 1)[0] ?? '', call);
     case 'package':
@@ -293,18 +307,22 @@ async function isThere(word: string, call: CommandCall): Promise<boolean> {
 
 /** A program that looks upwards for its configuration may find another project's. */
 async function foundElsewhere(
-  { finds, mayFind = [], values }: CommandForm,
+  { finds, mayFind = [], findsAbove = [], values }: CommandForm,
   given: readonly string[],
   call: CommandCall,
 ) {
   const isNamed = given.some(word => values?.[word] === 'tsconfig');
   if (!finds || isNamed) return undefined;
-  for (let at = call.cwd; isIn(at, call.project); at = dirname(at)) {
-    for (const name of finds) if (await isThere(join(at, name), call)) return undefined;
+  let isFound = false;
+  for (let at = call.cwd; isIn(at, call.project) && !isFound; at = dirname(at)) {
+    for (const name of finds) isFound ||= await isThere(join(at, name), call);
     if (dirname(at) === at) return undefined;
   }
+  const names = isFound ? findsAbove : [...finds, ...mayFind, ...findsAbove];
   for (let at = dirname(call.project); ; at = dirname(at)) {
-    const found = [...finds, ...mayFind].find(name => existsSync(join(at, name)));
+    // The user's own settings, where the packages of all projects are kept.
+    const isHome = existsSync(join(at, '.cargo/registry'));
+    const found = names.find(name => existsSync(join(at, name)) && !(isHome && name.startsWith('.cargo/')));
     if (found !== undefined) return `it would use ${join(at, found)}, outside of the project`;
     if (dirname(at) === at) return undefined;
   }

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
+import { chmod, cp, lstat, mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { configError } from '../../../../core/errors.ts';
+import { configError, errorCode } from '../../../../core/errors.ts';
 import { isIn, realOf } from '../../../../workspace/paths.ts';
 import { type ChildEnv, findProgram, programFolders } from '../../../../workspace/programs.ts';
 import { type ProtectedPlace, protectedPlaces } from '../../../../workspace/protected-files.ts';
@@ -145,6 +145,8 @@ interface Places {
   visible: string[];
   /** In the project, and only read. */
   fixed: string[];
+  /** In the project, with protected files in them: not renamed, so that nothing protected is moved away with its folder. */
+  around: string[];
   /** In these, and empty: what programs write between their packages and need no more afterwards. */
   scratch: string[];
   /** Lasts from command to command. */
@@ -165,6 +167,8 @@ async function placesOf(
   const visible = [...toolchains.map(name => join(home, name)), ...folders, ...used.map(path => prefixOf(path, home))];
   const real = await Promise.all(places.map(({ path }) => realOf(join(project, path))));
   const fixed = real.filter(path => isIn(path, project) && existsSync(path));
+  const links = places.flatMap(({ path, link }) => (link === undefined ? [] : [join(project, path)]));
+  const around = [...new Set([...fixed, ...links].flatMap(path => foldersBetween(project, path)))].sort();
   const packages = fixed.filter(path => basename(path) === 'node_modules');
   const scratch = packages.flatMap(folder => scratchFolders.map(name => join(folder, name)));
   for (const folder of scratch) await mkdir(folder, { recursive: true });
@@ -172,6 +176,7 @@ async function placesOf(
     hidden: [...hidden, await realOf(own)].filter(folder => existsSync(folder)),
     visible: [...new Set(visible)].filter(path => isHidden(path) && !hidden.includes(path) && existsSync(path)),
     fixed,
+    around,
     scratch,
   };
 }
@@ -191,9 +196,7 @@ const isolation = [
 ] as const;
 
 function bubblewrapArgs({ network, home }: CommandSandboxOptions, { project, cwd }: SandboxedCommand, places: Places) {
-  const { hidden, visible, fixed, scratch, cache } = places;
-  // A folder that something is mounted on can't be renamed, so that nothing protected is moved away with its folder.
-  const around = fixed.flatMap(path => foldersBetween(project, path));
+  const { hidden, visible, fixed, around, scratch, cache } = places;
   return [
     ...isolation,
     ...(network ? [] : ['--unshare-net']),
@@ -204,7 +207,8 @@ function bubblewrapArgs({ network, home }: CommandSandboxOptions, { project, cwd
     ...(network ? ['--ro-bind-try', '/run/systemd/resolve', '/run/systemd/resolve'] : []),
     ...['--bind', cache, join(home, '.cache')],
     ...['--bind', project, project],
-    ...[...new Set(around)].sort().flatMap(path => ['--bind', path, path]),
+    // What something is mounted on can't be renamed.
+    ...around.flatMap(path => ['--bind', path, path]),
     ...fixed.flatMap(path => ['--ro-bind', path, path]),
     ...scratch.flatMap(path => ['--tmpfs', path]),
     ...hidden.filter(folder => isIn(folder, project)).flatMap(folder => ['--tmpfs', folder]),
@@ -218,7 +222,7 @@ function foldersBetween(project: string, path: string): string[] {
 }
 
 function macProfile({ network }: CommandSandboxOptions, { project }: SandboxedCommand, places: Places): string {
-  const { hidden, visible, fixed, scratch, cache, temporary } = places;
+  const { hidden, visible, fixed, around, scratch, cache, temporary } = places;
   const folders = (paths: readonly string[]) => paths.map(path => `(subpath ${JSON.stringify(path)})`).join(' ');
   const outer = hidden.filter(folder => !isIn(folder, project));
   const inner = hidden.filter(folder => isIn(folder, project));
@@ -235,17 +239,16 @@ function macProfile({ network }: CommandSandboxOptions, { project }: SandboxedCo
     `(allow file-write* ${folders([project, cache, temporary])})`,
     ...without('file-write*', fixed),
     ...(scratch.length > 0 ? [`(allow file-write* ${folders(scratch)})`] : []),
-    ...fixed
-      .flatMap(path => foldersBetween(project, path))
-      .map(path => `(deny file-write-unlink (literal ${JSON.stringify(path)}))`),
+    ...around.map(path => `(deny file-write-unlink (literal ${JSON.stringify(path)}))`),
     ...without('file-read* file-write*', inner),
   ].join('\n');
 }
 
 /** Git itself, approved as it is shown, which makes and sets up repositories: with words that start nothing else. */
-function makesRepository({ argv: [file, what = '', ...others], isAsked }: SandboxedCommand): boolean {
+function makesRepository({ argv: [file, what = '', ...others], isAsked, project }: SandboxedCommand): boolean {
   const plain = /^(?:[^-].*|-q|--quiet|--bare|-b|--(?:initial-branch|branch|depth)=[\w./-]+|--single-branch)$/;
-  return isAsked && basename(file) === 'git' && /^(?:init|clone)$/.test(what) && others.every(word => plain.test(word));
+  const isGit = basename(file) === 'git' && !isIn(file, project);
+  return isAsked && isGit && /^(?:init|clone)$/.test(what) && others.every(word => plain.test(word));
 }
 
 /** Takes away protected files that were not there before, and puts back links: nothing can be mounted on either. */
@@ -260,15 +263,42 @@ async function removeMade({ project, isAsked }: SandboxedCommand, before: readon
     // An empty folder, such as git makes with a new repository, starts nothing.
     const entries = link === undefined ? await readdir(place).catch(() => [path]) : [path];
     if (!old && entries.every(name => scratchFolders.some(each => each === name))) continue;
-    await mkdir(kept, { recursive: true, mode: 0o700 });
-    const target = join(await mkdtemp(join(kept, 'command-')), basename(path));
-    await cp(place, target, { recursive: true, verbatimSymlinks: true });
-    await rm(place, { recursive: true, force: true });
-    told.push(
-      `${path} was removed: a command may not make files that make other programs run things. It was moved to ${target}.`,
-    );
+    const why = 'a command may not make files that make other programs run things.';
+    try {
+      const target = await putAway(place, kept);
+      const where = target === undefined ? 'It could not be kept.' : `It was moved to ${target}.`;
+      told.push(`${path} was removed: ${why} ${where}`);
+    } catch (error) {
+      told.push(`${path} has to be removed: ${why} That failed: ${errorCode(error)}.`);
+    }
   }
-  for (const { path, link } of before)
-    if (link !== undefined) await symlink(link, join(project, path)).catch(() => undefined);
+  for (const { path, link } of before) {
+    const place = join(project, path);
+    // Its folder may be a link by now, to where nothing is to be made.
+    if (link !== undefined && (await realOf(dirname(place))) === dirname(place))
+      await symlink(link, place).catch(() => undefined);
+  }
   return told;
+}
+
+/** Moves a file or folder of whatever kind to where it starts nothing, and answers where; removes it where it can't be kept. */
+async function putAway(place: string, kept: string): Promise<string | undefined> {
+  // A folder that its user may not write to can't be moved.
+  if ((await lstat(place)).isDirectory()) await chmod(place, 0o700);
+  try {
+    await mkdir(kept, { recursive: true, mode: 0o700 });
+    const target = join(await mkdtemp(join(kept, 'command-')), basename(place));
+    // On another disk it is copied; what is no file, such as a pipe, is not.
+    const filter = async (path: string) => {
+      const found = await lstat(path);
+      return found.isFile() || found.isDirectory() || found.isSymbolicLink();
+    };
+    await rename(place, target).catch(() => cp(place, target, { recursive: true, verbatimSymlinks: true, filter }));
+    return existsSync(target) ? target : undefined;
+  } catch {
+    // What can't be read, or for which there is no room.
+    return undefined;
+  } finally {
+    await rm(place, { recursive: true, force: true });
+  }
 }

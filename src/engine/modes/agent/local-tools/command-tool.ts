@@ -67,6 +67,8 @@ export function commandTool(parts: LocalToolServices): AgentTool {
           PATH: path,
         },
       });
+      // Also of a command that was cancelled, or did not begin.
+      let removed: string[] = [];
       const { exitCode, output, late } = await runProcess({
         clock: parts.clock,
         argv: prepared.argv,
@@ -77,8 +79,9 @@ export function commandTool(parts: LocalToolServices): AgentTool {
         signal,
         mark: `${parts.reqId}-${callId.replace(/[^\w-]/g, '_')}-${++count}`,
         platform: process.platform,
+      }).finally(async () => {
+        removed = await prepared.end();
       });
-      const removed = await prepared.end();
       const end = late
         ? `It took longer than ${Math.round(parts.commandMs / 1_000)} s and was ended.`
         : `Exit code: ${exitCode ?? 'none, it was ended'}`;

@@ -1,4 +1,4 @@
-import { realpath, symlink } from 'node:fs/promises';
+import { realpath, rm, symlink } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { judgeCommand } from '../../../../../src/engine/modes/agent/local-tools/command-policy.ts';
 import { createSandbox } from '../../../../../src/workspace/sandbox.ts';
@@ -130,6 +130,11 @@ describe('the gate of commands', () => {
     ['pytest', 'pyproject.toml'],
     ['pytest', 'tox.ini'],
     ['pytest', 'setup.cfg'],
+    ['pytest', 'setup.py'],
+    ['pytest', 'conftest.py'],
+    ['pytest', 'pytest.toml'],
+    ['cargo test', '.cargo/config.toml'],
+    ['cargo test', 'rust-toolchain.toml'],
     ['go test ./...', 'go.mod'],
     ['go test ./...', 'go.work'],
     ['cargo test', 'Cargo.toml'],
@@ -143,6 +148,48 @@ describe('the gate of commands', () => {
       unknown: `it would use ${await realpath(top.path(file))}, outside of the project`,
     });
     await top.dispose();
+  });
+
+  it.each([
+    ['go test ./...', 'go.mod', 'go.work'],
+    ['cargo test', 'Cargo.toml', '.cargo/config.toml'],
+  ])(
+    'asks before %s where there is %s, and %s above the project, which counts all the same',
+    async (line, own, above) => {
+      const top = await tempProject({ [above]: '', [`project/${own}`]: '', 'project/a.go': '' });
+      const root = await realpath(top.path('project'));
+      const sandbox = createSandbox({ roots: [root], allowSecrets: false });
+      const judged = () => judgeCommand({ argv: line.split(' '), cwd: root, project: root, sandbox });
+      expect(await judged()).toMatchObject({ unknown: expect.stringContaining(above) });
+      await rm(top.path(above));
+      expect(await judged()).toMatchObject({ form: expect.any(String) });
+      // The user's own settings are used everywhere.
+      await top.write('.cargo/config.toml', '');
+      await top.write('.cargo/registry/x', '');
+      expect(await judged()).toMatchObject({ form: expect.any(String) });
+      await top.dispose();
+    },
+  );
+
+  it('takes no file of arguments for a value', async () => {
+    for (const option of ['-k', '-m'])
+      expect(await judge(['pytest', option, '@args.txt'])).toMatchObject({ unknown: expect.any(String) });
+  });
+
+  it('takes the name of a program for its known forms, and of another for what follows it in the project', async () => {
+    for (const line of [
+      'npm install evil',
+      'npm exec evil',
+      'npm publish',
+      'git push',
+      'cargo install evil',
+      'pip install x',
+    ])
+      expect(await judge(line.split(' '), ['npm', 'git', 'cargo', 'pip']), line).toMatchObject({
+        unknown: expect.any(String),
+      });
+    expect(await judge(['mytool', 'src'], ['mytool'])).toMatchObject({ form: 'mytool' });
+    expect(await judge(['mytool', 'install'], ['mytool'])).toMatchObject({ unknown: expect.any(String) });
   });
 
   it('takes an entry with blanks around it, and none whose last word is missing', async () => {

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, readdir, readFile, readlink, realpath, symlink } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, readlink, realpath, rename, rm, symlink } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   type CommandSandboxOptions,
   createCommandSandbox,
@@ -319,6 +319,55 @@ describe('a command in the sandbox', () => {
     expect(existsSync(project.path('.git/hooks/pre-commit'))).toBe(false);
     expect(await readFile(project.path('.git/config'), 'utf8')).toBe(before);
     expect(await readFile(project.path('ordinary.txt'), 'utf8')).toBe('made');
+  });
+});
+
+describe('what a command makes so that it is not taken away', () => {
+  let victim: TempProject;
+  beforeEach(async () => {
+    victim = await tempProject({ 'tools/git': '#!/bin/sh\necho evil > .mcp.json\n', Makefile: '' });
+    await chmod(victim.path('tools/git'), 0o755);
+  });
+  afterEach(() => victim.dispose());
+
+  it.each([
+    ['on the same disk', undefined],
+    ['on another one', '/dev/shm'],
+  ])('is taken away: no file, nor readable, where it is kept %s', async (_where, disk) => {
+    const kept = disk && (await mkdtemp(join(disk, 'polylogue-kept-')));
+    const lines = [
+      'mkdir .vscode .zed && echo evil > .vscode/tasks.json && mkfifo .vscode/pipe .rules',
+      'mkdir .git && echo evil > .git/config && echo evil > .zed/tasks.json && chmod 0 .zed && chmod 311 .',
+    ];
+    const at = await realpath(victim.root);
+    const { removed } = await runIn({ at, ...(kept && { kept }) }, 'sh', '-c', lines.join(' && '));
+    const left = (await readdir(victim.root, { recursive: true })).sort();
+    expect(left).toEqual(['.git', 'Makefile', 'tools', 'tools/git']);
+    expect(removed.map(text => text.split(' ', 1)[0]).sort()).toEqual(['.git/config', '.rules', '.vscode', '.zed']);
+    if (kept) await rm(kept, { recursive: true });
+  });
+
+  it('is taken away where a program of the project is called as git is', async () => {
+    const at = await realpath(victim.root);
+    const { removed } = await runIn({ at, isAsked: true }, victim.path('tools/git'), 'init');
+    expect([existsSync(victim.path('.mcp.json')), removed]).toEqual([false, [expect.stringMatching(/^.mcp.json was/)]]);
+  });
+
+  it('does not make a link outside of the project by the one that is put back', async () => {
+    const root = await realpath(victim.root);
+    await victim.write('sub/a', '');
+    await symlink('../Makefile', victim.path('sub/.zshenv'));
+    const swap = `mv sub gone; rm gone/.zshenv sub/.zshenv; rm -r sub; ln -s ${outside.root} sub`;
+    await runIn({ at: root }, 'sh', '-c', swap);
+    expect(await readlink(victim.path('sub/.zshenv'))).toBe('../Makefile');
+    // The same by other means than a command's.
+    const env = { PATH: process.env.PATH ?? '' };
+    const command = { argv: ['/bin/true'], project: root, cwd: root, env, isAsked: false } as const;
+    const prepared = await sandboxOf().prepare({ ...command, argv: ['/bin/true'] });
+    await rename(victim.path('sub'), victim.path('gone'));
+    await symlink(outside.root, victim.path('sub'));
+    await prepared.end();
+    expect(existsSync(outside.path('.zshenv'))).toBe(false);
   });
 });
 

@@ -319,6 +319,21 @@ describe('a command', () => {
     await expect(approval({ argv: ['cat', things(1_001)] })).rejects.toThrow('1000 things');
   });
 
+  it('is cleaned up after also where it was cancelled', async () => {
+    let ended = 0;
+    const commandSandbox: LocalToolServices['commandSandbox'] = {
+      describe: async () => 'none',
+      prepare: async ({ argv, env }) => ({ argv, env, end: async () => [`${++ended}`] }),
+    };
+    const own = await createLocalTools(partsOf({ commandSandbox }));
+    const tool = own.find(({ name }) => name === 'run_command')!;
+    const signal = AbortSignal.timeout(300);
+    await expect(tool.run({ argv: ['sleep', '60'] }, { callId: '1', signal })).rejects.toMatchObject({
+      name: 'AppError',
+    });
+    expect(ended).toBe(1);
+  });
+
   it('is shown so that no other looks like it, and is of the project that its folder lies in', async () => {
     const other = await tempProject({ 'a/x': '' });
     const sandbox = createSandbox({ roots: [project.root, other.root], allowSecrets: false });
