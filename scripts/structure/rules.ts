@@ -304,5 +304,5 @@ export const rules: StructureRules = {
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
   budgets: { files: 457, lines: 78_150 },
-  traceBudget: { chat: { files: 96, folders: 20, functions: 875 }, debug: { files: 101, folders: 21, functions: 950 } },
+  traceBudget: { chat: { files: 96, folders: 20, functions: 880 }, debug: { files: 101, folders: 21, functions: 950 } },
 };

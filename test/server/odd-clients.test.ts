@@ -105,7 +105,6 @@ describe('an odd client on standard input', () => {
     ['no object', 'junk'],
     ['a list', [1]],
     ['with a token that is none', { progressToken: { a: 1 } }],
-    ['null', null],
   ])('is told that its _meta can’t be: %s', async (_what, _meta) => {
     await start();
     await client.begin();

@@ -186,7 +186,7 @@ describe('what a token allows', () => {
     his.call('1', 'consensus', { prompt: 'Good?' });
     his.call('2', 'threads', { action: 'delete', continuation_id: 'last', confirm: true });
     expect(codeOf(await his.result('1'))).toBe('TOOL_NOT_FOUND');
-    expect(await his.result('2')).toMatchObject({ error: { detail: { code: 'INVALID_INPUT_FORMAT' } } });
+    expect(await his.result('2')).toMatchObject({ error: { detail: { code: 'SECURITY' } } });
   });
 
   it('holds for the project that a hello declares', async () => {
