@@ -413,6 +413,16 @@ describe('the SQLite store', () => {
     expect(await leased).toBe(true);
   });
 
+  it('is opened as it is where it is too large to be checked as a whole', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a', 'long '.repeat(1_500_000)]);
+    await store.close();
+    expect(statSync(place.file).size).toBeGreaterThan(5 * 1024 * 1024);
+    const { turns } = await liveThread(place.open(), id);
+    expect([turns.length, place.warnings]).toEqual([2, []]);
+    expect(readdirSync(place.directory).filter(name => name.includes('.corrupt'))).toEqual([]);
+  });
+
   it('has another mark once the file is another one, however few changes both have seen', async () => {
     const store = place.open();
     await threadWith(store, ['a']);
