@@ -35,24 +35,25 @@ type Row = readonly [kind: string, words: string, pattern: RegExp, accept?: (sec
  * words takes ten times as long.
  */
 export function createScan<Entry>(words: readonly (readonly [word: string, entry: Entry])[]) {
-  const slots: { codes: readonly number[]; entry: Entry }[][] = Array.from({ length: 0x8000 });
+  const slots = new Map<number, { codes: readonly number[]; entry: Entry }[]>();
+  // Most of a text is passed over by this table alone, which a processor keeps near.
+  const isPossible = new Uint8Array(0x8000);
   for (const [word, entry] of words) {
     const codes = [...word].map(character => character.charCodeAt(0) | 0x20);
     const [a = 0, b = 0, c] = codes;
     const thirds = c === undefined ? Array.from({ length: 96 }, (_, at) => at + 32) : [c];
     for (const slot of new Set(thirds.map(third => slotOf(a, b, third)))) {
-      slots[slot] = [...(slots[slot] ?? []), { codes, entry }];
+      slots.set(slot, [...(slots.get(slot) ?? []), { codes, entry }]);
+      isPossible[slot] = 1;
     }
   }
-  // Most of a text is passed over by this table alone, which a processor keeps near.
-  const isPossible = Uint8Array.from(slots, slot => (slot ? 1 : 0));
   return (text: string, visit: (at: number, entry: Entry) => void): void => {
     let [a, b] = [text.charCodeAt(0) | 0x20, text.charCodeAt(1) | 0x20];
     for (let at = 2; at < text.length; at++) {
       const c = text.charCodeAt(at) | 0x20;
       const slot = slotOf(a, b, c);
       if (isPossible[slot] === 1) {
-        for (const { codes, entry } of slots[slot] ?? []) if (standsAt(text, at - 2, codes)) visit(at - 2, entry);
+        for (const { codes, entry } of slots.get(slot) ?? []) if (standsAt(text, at - 2, codes)) visit(at - 2, entry);
       }
       a = b;
       b = c;
