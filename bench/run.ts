@@ -4,6 +4,7 @@ import { consensus } from './consensus.ts';
 import { daemon } from './daemon.ts';
 import { floodsOf } from './floods.ts';
 import { floor } from './floor.ts';
+import { gateways } from './gateways.ts';
 import { masking } from './masking.ts';
 import { openBenchFolder } from './measure/bench-folder.ts';
 import { printable } from './measure/table.ts';
@@ -32,6 +33,7 @@ const parts = {
   daemon,
   streams,
   floods: floodsOf,
+  gateways,
   builds,
 };
 

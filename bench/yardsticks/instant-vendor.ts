@@ -1,6 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
-/** The least that counts as a vendor: it reads the request, waits, and streams one short answer in OpenAI's Responses format. */
+/**
+ * The least that counts as a vendor: it reads the request, waits, and streams one short answer in OpenAI's Responses format, or in that
+ * of its chat completions.
+ */
 export interface InstantVendor {
   /** Base address with the version path. */
   url: string;
@@ -23,13 +26,17 @@ export async function openInstantVendor({
   pieces,
   onArrival,
 }: InstantVendorOptions): Promise<InstantVendor> {
-  const body = Buffer.from(answerEvents().join(''));
-  const send = (response: ServerResponse) => (pieces ? answerSlowly(response, pieces) : answer(response, body));
+  const bodies = new Map([
+    ['/v1/responses', Buffer.from(answerEvents().join(''))],
+    ['/v1/chat/completions', Buffer.from(chatEvents().join(''))],
+  ]);
   const server = createServer((request, response) => {
-    if (request.method !== 'POST' || request.url !== '/v1/responses') {
+    const body = bodies.get(request.url ?? '');
+    if (request.method !== 'POST' || !body) {
       response.writeHead(404).end();
       return;
     }
+    const send = (response: ServerResponse) => (pieces ? answerSlowly(response, pieces) : answer(response, body));
     whenRead(request, delayOf !== undefined, text => {
       onArrival?.();
       const waitMs = delayOf?.(text) ?? delayMs;
@@ -79,7 +86,20 @@ function answerSlowly(response: ServerResponse, { count, everyMs }: { count: num
   response.once('close', () => clearInterval(timer));
 }
 
-function answerEvents(deltas = ['A short answer, as quick as it can be given.']): string[] {
+const shortAnswer = 'A short answer, as quick as it can be given.';
+
+function chatEvents(): string[] {
+  const chunk = { id: 'chatcmpl_1', object: 'chat.completion.chunk', created: 1, model: 'gpt-5' };
+  const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
+  const events = [
+    { ...chunk, choices: [{ index: 0, delta: { role: 'assistant', content: shortAnswer }, finish_reason: null }] },
+    { ...chunk, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] },
+    { ...chunk, choices: [], usage },
+  ];
+  return [...events.map(event => JSON.stringify(event)), '[DONE]'].map(data => `data: ${data}\n\n`);
+}
+
+function answerEvents(deltas = [shortAnswer]): string[] {
   const text = deltas.join('');
   const part = { type: 'output_text', text, annotations: [] };
   const place = { item_id: 'msg_1', output_index: 0, content_index: 0 };
