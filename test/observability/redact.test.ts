@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -260,6 +261,14 @@ describe("the operator's own keys", () => {
       );
   });
 
+  it('are masked in the base64 of addresses', () => {
+    const key = 'Own>>>Key???9';
+    expect(btoa(key)).toMatch(/[+].*[/]/);
+    const text = `It is ${Buffer.from(key).toString('base64url')}.`;
+    const { found } = createMask({ secret: 'pepper', keys: [key] }).maskSync(text, 't');
+    expect(found).toEqual({ own_key: 1 });
+  });
+
   it('do not mask ordinary words that someone gave as a key', () => {
     const text = 'lm-studio runs, a key is not needed, x1';
     expect(ownMask.maskSync(text, 't').text).toBe(text);
@@ -309,6 +318,19 @@ describe('secrets that come up while the process runs', () => {
 
 describe('the key of the placeholders', () => {
   const random = seededRandom(1);
+
+  it('is that of the process which made it first, where two make one at once', async () => {
+    const { root: home, path } = await tempProject({});
+    const theirs = 'the key of the other process, which was a little faster';
+    let made = 0;
+    // The third one names the draft, after a look at the file.
+    const uuid = () => {
+      if (++made === 3) writeFileSync(path('mask.key'), theirs);
+      return random.uuid();
+    };
+    expect(maskKey(home, { ...random, uuid })).toBe(theirs);
+    expect(await readdir(home)).toEqual(['mask.key']);
+  });
 
   it('is made once, for this user alone, and is one of the process where it cannot be kept', async () => {
     const home = await tempProject({ 'a file': '' });

@@ -53,6 +53,10 @@ it.each([
   expect(mask.maskSync(shape?.text ?? '', 'thread').found).toEqual({ [kind]: 1 });
 });
 
+it.each(['password', 'Password', 'PASSWORD'])('names a random value behind %s a secret', name => {
+  expect(mask.maskSync(`${name}: ${w(24)}\n`, 'thread').found).toEqual({ secret: 1 });
+});
+
 it.each([
   'key: sk-learn-preprocessing-standard-scaler is used.',
   'AKIA0000000000000000',

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createMaskedStream } from '../../../src/calls/ask/redaction.ts';
+import type { Mask } from '../../../src/core/ports.ts';
 import { createMask } from '../../../src/observability/secret-masking.ts';
 import { canaries } from '../../support/canaries.ts';
 import { ownTime } from '../../support/own-time.ts';
@@ -29,6 +30,16 @@ describe('an answer that is passed on as it arrives', () => {
       'Five ',
       'six',
     ]);
+  });
+
+  it('shows the placeholder of a secret that turned out to have begun in what is out', async () => {
+    const secret = 'two three end';
+    const found: Mask = async text => {
+      const start = text.indexOf(secret);
+      const place = { kind: 'secret', start, end: start + secret.length, placeholder: '[masked]' };
+      return { text: text.replace(secret, place.placeholder), found: {}, places: start < 0 ? [] : [place] };
+    };
+    expect(await streamed(['one two ', 'three end'], found)).toEqual(['one two ', 'three ', '[masked]']);
   });
 
   it('shows no secret, wherever it is cut, and in the end is what masking all of it gives', async () => {
