@@ -51,12 +51,13 @@ export function createLiveCallsSink(
 
   const isTooMuch = () => followed.size > limits.calls || size > limits.characters;
 
+  /** The oldest that ended first. Calls that never said that they ended must not fill the memory either. */
   function forget(): void {
-    // Calls that never said that they ended must not fill the memory either.
-    const ended = [...followed.values()].filter(call => call.endedAt !== undefined);
-    for (const call of isTooMuch() ? [...ended, ...followed.values()] : []) {
-      if (!isTooMuch()) return;
-      if (followed.delete(call.reqId)) size -= call.size;
+    for (const alsoRunning of [false, true]) {
+      for (const call of followed.values()) {
+        if (!isTooMuch()) return;
+        if ((alsoRunning || call.endedAt !== undefined) && followed.delete(call.reqId)) size -= call.size;
+      }
     }
   }
 

@@ -168,7 +168,7 @@ async function placesOf(
   const real = await Promise.all(places.map(({ path }) => realOf(join(project, path))));
   const fixed = real.filter(path => isIn(path, project) && existsSync(path));
   const links = places.flatMap(({ path, link }) => (link === undefined ? [] : [join(project, path)]));
-  const around = [...new Set([...fixed, ...links].flatMap(path => foldersBetween(project, path)))].sort();
+  const around = [...new Set([...fixed, ...links].flatMap(path => foldersBetween(project, path)))];
   const packages = fixed.filter(path => basename(path) === 'node_modules');
   const scratch = packages.flatMap(folder => scratchFolders.map(name => join(folder, name)));
   for (const folder of scratch) await mkdir(folder, { recursive: true });

@@ -177,6 +177,7 @@ describe('the gate of commands', () => {
   });
 
   it('takes the name of a program for its known forms, and of another for what follows it in the project', async () => {
+    await project.write('publish', '');
     for (const line of [
       'npm install evil',
       'npm exec evil',
@@ -188,6 +189,7 @@ describe('the gate of commands', () => {
       expect(await judge(line.split(' '), ['npm', 'git', 'cargo', 'pip']), line).toMatchObject({
         unknown: expect.any(String),
       });
+    await rm(project.path('publish'));
     expect(await judge(['mytool', 'src'], ['mytool'])).toMatchObject({ form: 'mytool' });
     expect(await judge(['mytool', 'install'], ['mytool'])).toMatchObject({ unknown: expect.any(String) });
   });

@@ -344,6 +344,8 @@ describe('what a command makes so that it is not taken away', () => {
     const left = (await readdir(victim.root, { recursive: true })).sort();
     expect(left).toEqual(['.git', 'Makefile', 'tools', 'tools/git']);
     expect(removed.map(text => text.split(' ', 1)[0]).sort()).toEqual(['.git/config', '.rules', '.vscode', '.zed']);
+    const [moved = ''] = removed.flatMap(text => / moved to (.*\.vscode)\.$/.exec(text)?.slice(1) ?? []);
+    expect(await readFile(join(moved, 'tasks.json'), 'utf8')).toBe('evil\n');
     if (kept) await rm(kept, { recursive: true });
   });
 
