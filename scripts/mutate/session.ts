@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -56,6 +56,9 @@ const measureMs = 240_000;
 export async function runMutants({ root, code, tests, mutants, size, onOutcome }: Session): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'mutate-'));
   const plan = join(folder, 'plan.json');
+  // A mutant of what removes files may remove folders around those that are meant.
+  const ofTests = join(folder, 'some', 'folders', 'deep');
+  mkdirSync(ofTests, { recursive: true });
   const sources = Object.fromEntries([...code].map(([path, text]) => [pathToFileURL(path).href, text]));
   process.env.MUTATION_PLAN = plan;
   const vitest = await createVitest(
@@ -79,7 +82,7 @@ export async function runMutants({ root, code, tests, mutants, size, onOutcome }
       testTimeout: 60_000,
       hookTimeout: 60_000,
       expect: { poll: { timeout: 15_000, interval: 20 } },
-      env: { NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache'), MUTATION_PLAN: plan },
+      env: { NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache'), MUTATION_PLAN: plan, TMPDIR: ofTests },
     },
     {
       plugins: [
