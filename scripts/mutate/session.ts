@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -59,6 +59,9 @@ export async function runMutants({ root, code, tests, mutants, size, onOutcome }
   // A mutant of what removes files may remove folders around those that are meant.
   const ofTests = join(folder, 'some', 'folders', 'deep');
   mkdirSync(ofTests, { recursive: true });
+  // Some of them act as another user.
+  chmodSync(folder, 0o755);
+  chmodSync(ofTests, 0o1777);
   const sources = Object.fromEntries([...code].map(([path, text]) => [pathToFileURL(path).href, text]));
   process.env.MUTATION_PLAN = plan;
   const vitest = await createVitest(
