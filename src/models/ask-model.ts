@@ -93,12 +93,7 @@ export interface ModelQuestion {
 }
 
 /** What an attempt cost that brought no answer. */
-export interface Waste {
-  model: ModelInfo;
-  usage: Usage;
-  /** US dollars; absent: the model has no known price. */
-  costUsd?: number;
-}
+export type Waste = Pick<ModelAnswer, 'model' | 'usage' | 'costUsd'>;
 
 export interface ModelAnswer {
   text: string;
@@ -107,6 +102,7 @@ export interface ModelAnswer {
   model: ModelInfo;
   candidate: Candidate;
   usage: Usage;
+  /** US dollars; absent: the model has no known price. */
   costUsd?: number;
   finish: { kind: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other'; raw?: string };
   /** True when the stream broke after text had arrived: `text` is what came. */

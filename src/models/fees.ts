@@ -4,7 +4,7 @@ import type { ModelInfo } from '../core/model.ts';
 import { addFees, type Fee, type FeeKind, type Fees } from '../core/usage.ts';
 import type { WebSearch } from './ask-model.ts';
 
-/** A price that a vendor's documents name for something beside tokens. */
+/** A price that a vendor's documents name for something beside tokens; above the rows is the page that says so. */
 interface FeePrice {
   provider: string;
   kind: FeeKind;
@@ -17,52 +17,45 @@ interface FeePrice {
   oncePerCall?: true;
   /** The most uses in one call where that is known without the limit on rounds. */
   max?: number;
-  /** The vendor's page that says so. */
-  source: string;
 }
-
-const googlePricing = 'https://ai.google.dev/gemini-api/docs/pricing';
-
-const openAiPricing = 'https://developers.openai.com/api/docs/pricing';
 
 /**
  * The first that fits counts. What the vendors give away (Google's first searches of a month) is not taken off: nobody but them
  * knows how much of it is left. Kimi reads and keeps files for nothing; OpenRouter's searches are in the cost that it tells.
  */
 const prices: readonly FeePrice[] = [
-  searchPrice('openai', 10, openAiPricing),
-  searchPrice('anthropic', 10, 'https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool'),
-  searchPrice('xai', 5, 'https://docs.x.ai/developers/pricing'),
-  // Up to the second generation a prompt that is grounded is charged, later each query.
-  searchPrice('google', 35, googlePricing, { of: /^gemini-[12]\b/, oncePerCall: true }),
-  searchPrice('google', 14, googlePricing),
-  ...pricesByModel('google', 'cache_storage', googlePricing, [
-    [/flash/, 1],
-    [/pro/, 4.5],
-  ]),
-  searchPrice('moonshot', 5, 'https://platform.kimi.ai/docs/pricing/tools'),
-  // The engines of BigModel are paid in yuan, at prices that change apart from these.
-  searchPrice('zhipu', 10, 'https://docs.z.ai/guides/overview/pricing', { of: /^search-prime$/, max: 1 }),
-  ...pricesByModel('openai', 'embedding', openAiPricing, [
+  // https://developers.openai.com/api/docs/pricing
+  searchPrice('openai', 10),
+  ...pricesByModel('openai', 'embedding', [
     [/^text-embedding-3-small$/, 0.02],
     [/^text-embedding-3-large$/, 0.13],
     [/^text-embedding-ada-002$/, 0.1],
   ]),
+  // https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool
+  searchPrice('anthropic', 10),
+  // https://docs.x.ai/developers/pricing
+  searchPrice('xai', 5),
+  // https://ai.google.dev/gemini-api/docs/pricing: up to the second generation a prompt that is grounded is charged, later each query.
+  searchPrice('google', 35, { of: /^gemini-[12]\b/, oncePerCall: true }),
+  searchPrice('google', 14),
+  ...pricesByModel('google', 'cache_storage', [
+    [/flash/, 1],
+    [/pro/, 4.5],
+  ]),
+  // https://platform.kimi.ai/docs/pricing/tools
+  searchPrice('moonshot', 5),
+  // https://docs.z.ai/guides/overview/pricing; the engines of BigModel are paid in yuan, at prices that change apart from these.
+  searchPrice('zhipu', 10, { of: /^search-prime$/, max: 1 }),
 ];
 
 /** `usd` for a thousand searches. */
-function searchPrice(provider: string, usd: number, source: string, more: Partial<FeePrice> = {}): FeePrice {
-  return { provider, kind: 'web_search', usd, per: 1_000, source, ...more };
+function searchPrice(provider: string, usd: number, more: Partial<FeePrice> = {}): FeePrice {
+  return { provider, kind: 'web_search', usd, per: 1_000, ...more };
 }
 
 /** US dollars for a million, by what is used. */
-function pricesByModel(
-  provider: string,
-  kind: FeeKind,
-  source: string,
-  rows: readonly (readonly [of: RegExp, usd: number])[],
-): FeePrice[] {
-  return rows.map(([of, usd]) => ({ provider, kind, of, usd, per: 1_000_000, source }));
+function pricesByModel(provider: string, kind: FeeKind, rows: readonly [of: RegExp, usd: number][]): FeePrice[] {
+  return rows.map(([of, usd]) => ({ provider, kind, of, usd, per: 1_000_000 }));
 }
 
 /** Something beside tokens that a vendor did. */
@@ -85,10 +78,10 @@ export function feeRate(provider: string, kind: FeeKind, used: string): number |
   return price && price.usd / price.per;
 }
 
-/** What the uses of one call come to. */
-export function feeFor(provider: string, kind: FeeKind, used: string, amount: number): Fee {
+/** What the uses of one call come to. `isCovered`: nothing more is paid for them, so that no price is missing. */
+export function feeFor(provider: string, kind: FeeKind, used: string, amount: number, isCovered: boolean): Fee {
   const price = priceOf(provider, kind, used);
-  if (!price) return { amount, usd: 0, unpriced: amount };
+  if (!price) return { amount, usd: 0, ...(!isCovered && { unpriced: amount }) };
   return { amount, usd: ((price.oncePerCall ? Math.min(1, amount) : amount) * price.usd) / price.per };
 }
 
@@ -99,10 +92,8 @@ export function feeFor(provider: string, kind: FeeKind, used: string, amount: nu
 export function searchBound({ provider, id }: ModelInfo, { maxRounds }: WebSearch): number {
   const own = priceOf(provider, 'web_search', id);
   const known = own ? [own] : prices.filter(row => row.provider === provider && row.kind === 'web_search');
-  return Math.max(
-    0,
-    ...known.map(({ usd, per, oncePerCall, max }) => ((oncePerCall ? 1 : (max ?? maxRounds)) * usd) / per),
-  );
+  const bounds = known.map(({ usd, per, oncePerCall, max }) => ((oncePerCall ? 1 : (max ?? maxRounds)) * usd) / per);
+  return Math.max(0, ...bounds);
 }
 
 /** What a part of a vendor's stream tells that was used beside tokens. */
@@ -146,13 +137,12 @@ export const countedSearches: UsesIn = part => {
  */
 export function feesOf({ provider, id }: ModelInfo, uses: readonly Use[], counted: boolean): Fees | undefined {
   // Together first: some are charged once, however often they came.
-  const sums = Map.groupBy(uses, ({ kind, of = id }) => `${kind} ${of}`);
   let fees: Fees | undefined;
-  for (const group of sums.values()) {
-    const [{ kind, of = id } = { kind: 'web_search' as const, of: id }] = group;
-    const amount = group.reduce((sum, each) => sum + each.amount, 0);
-    const { unpriced, ...fee } = feeFor(provider, kind, of, amount);
-    fees = addFees(fees, { [kind]: unpriced === undefined || counted ? fee : { ...fee, unpriced } });
+  for (const [kind, ofKind] of Map.groupBy(uses, use => use.kind)) {
+    for (const [used, group] of Map.groupBy(ofKind, ({ of = id }) => of)) {
+      const amount = group.reduce((sum, each) => sum + each.amount, 0);
+      fees = addFees(fees, { [kind]: feeFor(provider, kind, used, amount, counted) });
+    }
   }
   return fees;
 }

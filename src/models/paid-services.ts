@@ -1,7 +1,7 @@
 import { throwIfAborted } from '../core/errors.ts';
 import type { Embedder } from '../core/ports.ts';
 import { estimateTokens } from '../core/tokens.ts';
-import { type Fee, type FeeKind, noUsage, type SpendEntry } from '../core/usage.ts';
+import { type FeeKind, noUsage } from '../core/usage.ts';
 import type { ModelQuestion } from './ask-model.ts';
 import { mayBeBilled, refuseUnpricedService } from './budget.ts';
 import { feeFor, feeRate } from './fees.ts';
@@ -31,9 +31,9 @@ export type MeterService = <Result>(
 ) => Promise<Result>;
 
 export function createServiceMeter(limits: SpendLimits): MeterService {
-  const { pricing } = limits.parts;
+  const { pricing, clock } = limits.parts;
   return async (service, run) => {
-    const { provider, used, kind, max, payer } = service;
+    const { provider, used, kind, max, payer, tool } = service;
     const payment = { payer, account: limits.account(), auto: false };
     const free = pricing.isLocal(provider);
     const rate = feeRate(provider, kind, used) ?? (free || pricing.allowUnpriced ? 0 : undefined);
@@ -46,19 +46,12 @@ export function createServiceMeter(limits: SpendLimits): MeterService {
         isEstimate ||= estimated;
       });
     } finally {
-      const entry = amount > 0 ? entryOf(limits, service, free)(amount, isEstimate) : undefined;
-      await limits.record(entry, held?.id, false);
+      const fee = feeFor(provider, kind, used, amount, free);
+      const usage = { ...noUsage, fees: { [kind]: fee }, ...(isEstimate && { estimated: 1 }) };
+      const costUsd = fee.unpriced === undefined ? fee.usd : undefined;
+      const entry = { ...payer, at: clock.now(), tool, provider, model: used, usage, costUsd };
+      await limits.record(amount > 0 ? entry : undefined, held?.id, false);
     }
-  };
-}
-
-function entryOf({ parts: { clock } }: SpendLimits, { payer, tool, provider, used, kind }: Service, free: boolean) {
-  return (amount: number, estimated: boolean): SpendEntry => {
-    const { unpriced, ...known } = feeFor(provider, kind, used, amount);
-    const fee: Fee = unpriced === undefined || free ? known : { ...known, unpriced };
-    const usage = { ...noUsage, fees: { [kind]: fee }, ...(estimated && { estimated: 1 }) };
-    const cost = fee.unpriced === undefined ? { costUsd: fee.usd } : {};
-    return { ...payer, at: clock.now(), tool, provider, model: used, usage, ...cost };
   };
 }
 
@@ -93,18 +86,12 @@ const margin = 1.5;
 export function paidEmbedder(embedder: VendorEmbedder, tool: string, pay: MeterService): Embedder {
   const { model: name } = embedder;
   const at = name.indexOf(':');
+  const [provider, used] = [name.slice(0, at), name.slice(at + 1)];
   return {
     model: name,
     embed(texts, signal, payer = { owner: 'local' }) {
       const max = Math.ceil(margin * texts.reduce((sum, text) => sum + 1 + estimateTokens(text), 0));
-      const service = {
-        payer,
-        tool,
-        provider: name.slice(0, at),
-        used: name.slice(at + 1),
-        kind: 'embedding' as const,
-        max,
-      };
+      const service = { payer, tool, provider, used, kind: 'embedding', max } as const;
       return pay(service, report => embedder.embed(texts, signal, report));
     },
   };

@@ -7,7 +7,7 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { configError } from '../core/errors.ts';
-import { type Effort, efforts, type InputKind, type ModelInfo } from '../core/model.ts';
+import { type Effort, efforts, type ModelInfo } from '../core/model.ts';
 import type { OptionSpec } from '../core/option.ts';
 import type { Clock, SharedState } from '../core/ports.ts';
 import type { CallLimits, ModelQuestion, WebSearch } from './ask-model.ts';
@@ -20,9 +20,8 @@ import type { UsesIn } from './fees.ts';
 export function closestEffort(wanted: Effort | undefined, supported: readonly Effort[]): Effort | undefined {
   if (wanted === undefined || supported.includes(wanted)) return wanted;
   const at = efforts.indexOf(wanted);
-  const lower = efforts.slice(0, at).reverse();
-  const higher = efforts.slice(at + 1);
-  return [...lower, ...higher].find(effort => effort !== 'none' && supported.includes(effort));
+  const nearest = [...efforts.slice(0, at).reverse(), ...efforts.slice(at + 1)];
+  return nearest.find(effort => effort !== 'none' && supported.includes(effort));
 }
 
 /** How much of a thinking budget's range an effort uses. */
@@ -67,12 +66,6 @@ const privateNetworks = [
   ['fe80::', 10, 'ipv6'],
 ] as const;
 
-function isPrivate(address: string, family: 'ipv4' | 'ipv6'): boolean {
-  const ranges = new BlockList();
-  for (const [network, prefix, form] of privateNetworks) ranges.addSubnet(network, prefix, form);
-  return ranges.check(address, family);
-}
-
 /** Whether an address points at this machine or its own network: loopback, private ranges, and names without a public suffix. */
 export function isLocalUrl(value: string): boolean {
   const host = URL.parse(value.trim())
@@ -81,7 +74,11 @@ export function isLocalUrl(value: string): boolean {
   if (!host) return false;
   // Most are names, and are asked about at the start: what knows all forms of addresses takes its time to be made.
   const family = /^[\d.]+$|:/.test(host) ? isIP(host) : 0;
-  if (family !== 0) return isPrivate(host, family === 6 ? 'ipv6' : 'ipv4');
+  if (family !== 0) {
+    const ranges = new BlockList();
+    for (const [network, prefix, form] of privateNetworks) ranges.addSubnet(network, prefix, form);
+    return ranges.check(host, family === 6 ? 'ipv6' : 'ipv4');
+  }
   return !host.includes('.') || /\.(localhost|local|internal|lan|home\.arpa)$/.test(host);
 }
 
@@ -117,18 +114,8 @@ export interface CallParams {
   about?: Pick<ModelQuestion, 'reqId' | 'tool' | 'root' | 'cli'>;
 }
 
-/** A model as the vendor's own listing tells of it. */
-export interface LiveModel {
-  id: string;
-  /** Tokens, when the listing says so. */
-  window?: number;
-  /** What it reads, when the listing says so. */
-  input?: readonly InputKind[];
-  /** Whether it thinks before it answers, when the listing says so. */
-  reasoning?: boolean;
-  /** The efforts that it takes, when the listing says so. */
-  efforts?: readonly Effort[];
-}
+/** A model as the vendor's own listing tells of it; what the listing does not say is left out. */
+export type LiveModel = Pick<ModelInfo, 'id'> & Partial<Pick<ModelInfo, 'window' | 'input' | 'reasoning' | 'efforts'>>;
 
 /** Sizes as they travel, in base64. */
 export interface ImageLimits {
@@ -348,23 +335,13 @@ export interface ShownFile {
   lines: number;
 }
 
-interface Marker {
-  pattern: RegExp;
-  form: ShownFile['form'];
-  /** The line that ends what is shown; absent for markers that stand alone. */
-  end?: (path: string) => string;
-}
-
-const endOfFile = (path: string) => `--- END FILE: ${path} ---`;
-const endOfDocument = (path: string) => `--- END DOCUMENT: ${path} ---`;
-const markers: readonly Marker[] = [
-  { pattern: /^--- BEGIN FILE: (.+) \(lines \d+-\d+ of \d+\) ---$/, form: 'range', end: endOfFile },
-  { pattern: /^--- BEGIN FILE: (.+) \(\d+ lines?\) ---$/, form: 'full', end: endOfFile },
-  { pattern: /^--- BEGIN DOCUMENT: (.+) \(lines \d+-\d+ of \d+\) ---$/, form: 'range', end: endOfDocument },
-  { pattern: /^--- BEGIN DOCUMENT: (.+) \(\d+ lines?\) ---$/, form: 'full', end: endOfDocument },
-  { pattern: /^--- BEGIN DIFF: (.+) ---$/, form: 'diff', end: (path: string) => `--- END DIFF: ${path} ---` },
-  { pattern: /^--- FILE DELETED: (.+) ---$/, form: 'deleted' },
-  { pattern: /^--- FILE UNCHANGED: (.+) ---$/, form: 'unchanged' },
+/** `end` is what stands before the path in the line that ends what is shown; markers without it stand alone. */
+const markers: readonly { form: ShownFile['form']; pattern: RegExp }[] = [
+  { form: 'range', pattern: /^--- BEGIN (?<end>FILE|DOCUMENT): (?<path>.+) \(lines \d+-\d+ of \d+\) ---$/ },
+  { form: 'full', pattern: /^--- BEGIN (?<end>FILE|DOCUMENT): (?<path>.+) \(\d+ lines?\) ---$/ },
+  { form: 'diff', pattern: /^--- BEGIN (?<end>DIFF): (?<path>.+) ---$/ },
+  { form: 'deleted', pattern: /^--- FILE DELETED: (?<path>.+) ---$/ },
+  { form: 'unchanged', pattern: /^--- FILE UNCHANGED: (?<path>.+) ---$/ },
 ];
 
 /** The files that a text shows, in order. Markers inside of a shown file belong to that file. */
@@ -372,23 +349,15 @@ export function shownFiles(text: string): ShownFile[] {
   const found: ShownFile[] = [];
   const lines = text.split('\n');
   for (let at = 0; at < lines.length; at++) {
-    const opened = openedBy(lines[at] ?? '');
-    if (!opened) continue;
-    const { path, form, end } = opened;
-    const close = end === undefined ? -1 : lines.indexOf(end, at + 1);
-    found.push({ path, form, lines: close < 0 ? 0 : close - at - 1 });
+    const line = lines[at] ?? '';
+    const marker = line.startsWith('--- ') && markers.find(({ pattern }) => pattern.test(line));
+    if (!marker) continue;
+    const { path = '', end } = marker.pattern.exec(line)?.groups ?? {};
+    const close = end === undefined ? -1 : lines.indexOf(`--- END ${end}: ${path} ---`, at + 1);
+    found.push({ path, form: marker.form, lines: close < 0 ? 0 : close - at - 1 });
     if (close >= 0) at = close;
   }
   return found;
-}
-
-function openedBy(line: string): { path: string; form: ShownFile['form']; end?: string } | undefined {
-  if (!line.startsWith('--- ')) return undefined;
-  for (const { pattern, form, end } of markers) {
-    const path = pattern.exec(line)?.[1];
-    if (path !== undefined) return { path, form, end: end?.(path) };
-  }
-  return undefined;
 }
 
 /** Warnings for what a program of the AI SDK set and a model of our own does not take. */

@@ -107,9 +107,7 @@ export interface UploadedDocument extends VendorFile {
 }
 
 /** A file of the account, and whether it came from here. */
-export interface KeptDocument extends VendorFile {
-  ours: boolean;
-}
+export type KeptDocument = VendorFile & { ours: boolean };
 
 /** Documents that a vendor reads for its models. All of it throws an `AppError`. */
 export interface DocumentLibrary {

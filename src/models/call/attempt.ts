@@ -57,16 +57,8 @@ const maxChars = 1_000_000;
 
 const maxCharsPerToken = 20;
 
-/** What a vendor tells beside the text is kept for good and goes into every reply: it has to stay small. */
-const maxCitations = 200;
-
-const maxUrlLength = 4_000;
-
-const maxTitleLength = 300;
-
-const maxSnippetLength = 500;
-
-const maxFinishReasonLength = 80;
+/** What a vendor tells beside the text is kept for good and goes into every reply: it has to stay small. Characters, but for `citations`. */
+const most = { citations: 200, url: 4_000, title: 300, snippet: 500, date: 80, finishReason: 80 };
 
 export interface AttemptInput {
   model: LanguageModelV4;
@@ -83,20 +75,15 @@ export interface AttemptInput {
   usesIn?: UsesIn;
 }
 
+/** What an attempt has brought before it asks. */
+export const none = () => ({ text: '', passedOn: false, reasoningChars: 0, callChars: 0, citations: [], warnings: [] });
+
 /**
  * Asks once and reads the stream to its end. Never throws for what the vendor or the clocks did: that is `failure`, and
  * what came before it stays. The connection is closed unless the answer came whole.
  */
 export async function attempt(input: AttemptInput): Promise<AttemptOutcome> {
-  const outcome: AttemptOutcome = {
-    text: '',
-    passedOn: false,
-    reasoningChars: 0,
-    callChars: 0,
-    uses: [],
-    citations: [],
-    warnings: [],
-  };
+  const outcome: AttemptOutcome = { ...none(), uses: [] };
   const { clocks } = input;
   const sent = !clocks.signal.aborted;
   try {
@@ -165,14 +152,11 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
       throw part.error;
     case 'finish':
       outcome.usage = usageOf(part.usage);
-      outcome.costUsd = costOf(part.providerMetadata?.[input.provider]);
       outcome.finish = finishOf(part.finishReason);
-      takeProviderMetadata(part.providerMetadata?.[input.provider], input.provider, outcome);
+      takeProviderMetadata(part.providerMetadata, input.provider, outcome);
       input.clocks.settle();
       if (!outcome.finish && rawOf(part.finishReason))
         throw badUpstream(`The model did not complete the answer (${rawOf(part.finishReason)}).`);
-      return;
-    default:
       return;
   }
 }
@@ -204,11 +188,9 @@ function takeDelta(type: string, said: string, input: AttemptInput, outcome: Att
 }
 
 /** Programs tell more than vendors do, and only at their end what they could not do. */
-function takeProviderMetadata(
-  metadata: SharedV4ProviderMetadata[string] | undefined,
-  provider: string,
-  outcome: AttemptOutcome,
-): void {
+function takeProviderMetadata(all: SharedV4ProviderMetadata | undefined, provider: string, outcome: AttemptOutcome) {
+  const metadata = all?.[provider];
+  outcome.costUsd = costOf(metadata);
   if (isRecord(metadata?.told)) outcome.providerMetadata = metadata.told;
   if (Array.isArray(metadata?.steps)) outcome.steps = metadata.steps.filter(isRecord);
   outcome.warnings.push(...textsIn(metadata?.warnings).map(warning => `${provider}: ${warning}`));
@@ -224,16 +206,16 @@ function takeCitation(
   outcome: AttemptOutcome,
 ): void {
   const { url, title } = source;
-  if (url.length > maxUrlLength || !/^https?:/i.test(url)) return;
+  if (url.length > most.url || !/^https?:/i.test(url)) return;
   const { snippet, date } = source.providerMetadata?.[provider] ?? {};
   const known = outcome.citations.find(citation => citation.url === url);
-  if (!known && outcome.citations.length >= maxCitations) return;
+  if (!known && outcome.citations.length >= most.citations) return;
   const citation = known ?? { title: url, url, provider };
   if (!known) outcome.citations.push(citation);
   // Some vendors put the number of the citation where its title belongs.
-  if (title && !/^\d+$/.test(title) && citation.title === url) citation.title = safeCut(title, maxTitleLength);
-  if (isText(snippet)) citation.snippet ??= safeCut(snippet, maxSnippetLength);
-  if (isText(date)) citation.date ??= safeCut(date, maxFinishReasonLength);
+  if (title && !/^\d+$/.test(title) && citation.title === url) citation.title = safeCut(title, most.title);
+  if (isText(snippet)) citation.snippet ??= safeCut(snippet, most.snippet);
+  if (isText(date)) citation.date ??= safeCut(date, most.date);
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
@@ -315,8 +297,21 @@ function costOf(metadata: SharedV4ProviderMetadata[string] | undefined): number 
   return typeof cost === 'number' && Number.isFinite(cost) && cost >= 0 ? cost : undefined;
 }
 
+type End = ModelAnswer['finish']['kind'] | 'broken';
+
+/** The words of the AI SDK for an end. */
+const unifiedEnds: Readonly<Record<LanguageModelV4FinishReason['unified'], End>> = {
+  stop: 'stop',
+  length: 'length',
+  'tool-calls': 'tool_calls',
+  'content-filter': 'content_filter',
+  other: 'other',
+  error: 'broken',
+  interrupted: 'broken',
+};
+
 /** Vendors' words for an end that their packages do not know, or take for another one. */
-const ends: Readonly<Record<string, ModelAnswer['finish']['kind'] | 'broken'>> = {
+const ends: Readonly<Record<string, End>> = {
   [fullWindow]: 'length',
   max_tokens: 'length',
   [pausedTurn]: 'other',
@@ -332,27 +327,14 @@ const ends: Readonly<Record<string, ModelAnswer['finish']['kind'] | 'broken'>> =
 
 /** The vendor's own word; undefined for a blank one. */
 const rawOf = ({ raw = '' }: LanguageModelV4FinishReason): string | undefined =>
-  safeCut(raw.trim(), maxFinishReasonLength) || undefined;
+  safeCut(raw.trim(), most.finishReason) || undefined;
 
 /** Undefined for an end that is none: broken off at the vendor, or without a reason. */
 function finishOf(reason: LanguageModelV4FinishReason): ModelAnswer['finish'] | undefined {
-  const [unified, raw] = [reason.unified, rawOf(reason)];
+  const raw = rawOf(reason);
   const own = raw !== undefined && Object.hasOwn(ends, raw) ? ends[raw] : undefined;
-  if (own) return own === 'broken' ? undefined : { kind: own, raw };
-  switch (unified) {
-    case 'stop':
-    case 'length':
-      return { kind: unified, raw };
-    case 'tool-calls':
-      return { kind: 'tool_calls', raw };
-    case 'content-filter':
-      return { kind: 'content_filter', raw };
-    case 'error':
-    case 'interrupted':
-      return undefined;
-    default:
-      return raw === undefined ? undefined : { kind: 'other', raw };
-  }
+  const kind = own ?? unifiedEnds[reason.unified] ?? 'other';
+  return kind === 'broken' || (kind === 'other' && raw === undefined) ? undefined : { kind, raw };
 }
 
 /** What is wrong with a stream that ended without an error. */

@@ -1,7 +1,7 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, bugError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import type { Clock, Emit, ExchangeNote, LogExchange, Random } from '../../core/ports.ts';
+import type { Clock, Emit, LogExchange, Random } from '../../core/ports.ts';
 import type { AttemptRecord, Citation } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import { costOf, type Fees, noUsage, type Usage } from '../../core/usage.ts';
@@ -129,9 +129,8 @@ function remarksOn({ kind, raw }: ModelAnswer['finish'], { model: { provider, id
 
 /** What the model quoted comes first; of the rest as much as a search was to bring. */
 function shownCitations(citations: readonly Citation[], { webSearch }: ModelQuestion): Citation[] {
-  const quoted = citations.filter(({ snippet }) => snippet !== undefined);
-  const others = citations.filter(({ snippet }) => snippet === undefined);
-  return [...quoted, ...others].slice(0, webSearch?.maxResults ?? citations.length);
+  const isPlain = ({ snippet }: Citation) => Number(snippet === undefined);
+  return citations.toSorted((a, b) => isPlain(a) - isPlain(b)).slice(0, webSearch?.maxResults);
 }
 
 /**
@@ -199,14 +198,13 @@ export const absentModel = plainModel({
 /** What the caller has to mend himself is told as the error that it is. */
 const callersOwn = new Set(['content_filter', 'context_length', 'bad_request', 'config', 'over_capacity']);
 
-/** The last link of the chain: only for `chat`, only where the operator wants it, and only when vendors are at fault. */
-export function givesLastAnswer({ parts, question, failures }: CallContext): boolean {
+/**
+ * The last link of the chain, a text of our own that says what happened and what can be done. It claims to be nothing else.
+ * Undefined but for `chat`, where the operator wants it and vendors are at fault.
+ */
+export function lastAnswer({ parts, question, failures, attempts, started }: CallContext): ModelAnswer | undefined {
   const vendors = failures.every(({ details }) => !callersOwn.has(details.class));
-  return parts.lastAnswer === true && question.tool === 'chat' && failures.length > 0 && vendors;
-}
-
-/** A text of our own that says what happened and what can be done. It claims to be nothing else. */
-export function lastAnswer({ parts, question, failures, attempts, started }: CallContext): ModelAnswer {
+  if (parts.lastAnswer !== true || question.tool !== 'chat' || failures.length === 0 || !vendors) return undefined;
   const waits = failures.flatMap(({ details }) => details.retryAfterSeconds ?? []);
   const when = waits.length > 0 ? `in ${Math.ceil(Math.min(...waits))} s` : 'in a while';
   const asked = failures.map(({ details }) => `- ${details.provider}:${details.model}: ${details.class}`);
@@ -231,21 +229,13 @@ export function lastAnswer({ parts, question, failures, attempts, started }: Cal
   };
 }
 
-export interface AttemptEnd {
-  outcome: AttemptRecord['outcome'] | 'cancelled';
-  elapsedMs: number;
-  /** Milliseconds until the retry. */
-  nextInMs?: number;
-  /** Who is asked instead. */
-  next?: Candidate;
-}
-
-/** Keeps one attempt for the reply and tells the observers of it. */
+/** Keeps one attempt for the reply and tells the observers of it. `next`: who is asked instead. */
 export function recordAttempt(
   run: CallContext,
   last: AttemptContext,
-  { outcome, elapsedMs, nextInMs, next }: AttemptEnd,
+  end: { outcome: AttemptRecord['outcome'] | 'cancelled'; elapsedMs: number; nextInMs?: number; next?: Candidate },
 ): void {
+  const { outcome, elapsedMs, nextInMs, next } = end;
   const { provider, id: model } = last.candidate.model;
   const cancelled = outcome === 'cancelled';
   const failureClass = cancelled ? 'cancelled' : last.error?.details.class;
@@ -280,13 +270,7 @@ export function logRequest(run: CallContext, { model, effort, thinkingBudget }: 
   if (!log) return undefined;
   const { reqId, tool, messages, webSearch, tools, toolChoice, topP, program } = run.question;
   const exchange = random.uuid().replaceAll('-', '').slice(0, 12);
-  const about: Pick<ExchangeNote, 'reqId' | 'exchange' | 'tool' | 'provider' | 'model'> = {
-    reqId,
-    exchange,
-    tool,
-    provider: model.provider,
-    model: model.id,
-  };
+  const about = { reqId, exchange, tool, provider: model.provider, model: model.id };
   const { maxOutputTokens, temperature, providerOptions } = call;
   const vendorTools = call.tools?.filter(each => each.type !== 'function');
   const wanted = { maxOutputTokens, temperature, topP, program, effort, thinkingBudget, webSearch, tools, toolChoice };
@@ -299,16 +283,12 @@ export function logRequest(run: CallContext, { model, effort, thinkingBudget }: 
     const cost = costUsd ?? (usage && costOf(usage, model.price));
     const came = { text, said, finish, usage, costUsd: cost, citations, warnings, reasoningChars };
     const kind = error ? 'error' : 'response';
+    const { code, class: failure, status, next, cause } = error?.details ?? {};
+    const failed = error && { error: { code, class: failure, message: error.message, status, next, cause } };
     const elapsedMs = clock.monotonic() - began;
     for (const step of outcome.steps ?? []) {
       log({ ...about, direction: 'in', kind: step.step === 'tool_use' ? 'tool_call' : 'tool_result', payload: step });
     }
-    log({ ...about, direction: 'in', kind, payload: { attempt, elapsedMs, ...loggedFailure(error), ...came } });
+    log({ ...about, direction: 'in', kind, payload: { attempt, elapsedMs, ...failed, ...came } });
   };
-}
-
-function loggedFailure(error: AppError | undefined): object {
-  if (!error) return {};
-  const { code, class: kind, status, next, cause } = error.details;
-  return { error: { code, class: kind, message: error.message, status, next, cause } };
 }

@@ -9,15 +9,12 @@ import { faultOf } from '../resilience/classify-error.ts';
 import { toModelError } from '../resilience/errors.ts';
 import { limitsFor, startTimeouts } from '../resilience/limiter.ts';
 import { maxAttempts, othersAfter, retryDelay } from '../resilience/policy.ts';
-import { attempt } from './attempt.ts';
+import { attempt, none } from './attempt.ts';
+import type { AskModelParts, AttemptContext, CallContext } from './call-context.ts';
 import {
-  type AskModelParts,
-  type AttemptContext,
   answerOf,
   billedUsage,
-  type CallContext,
   failureOf,
-  givesLastAnswer,
   isUseful,
   lastAnswer,
   logRequest,
@@ -46,15 +43,11 @@ const maxCalls = 256;
  */
 export function createAskModel(parts: AskModelParts): AskModel {
   const failing = new Map<string, Set<string>>();
-  const failingIn = (reqId: string) => {
-    const found = failing.get(reqId) ?? new Set<string>();
-    remember(failing, reqId, found, maxCalls);
-    return found;
-  };
   return async question => {
     throwIfAborted(question.signal);
     await parts.resilience?.refresh();
-    const failed = failingIn(question.reqId);
+    const failed = failing.get(question.reqId) ?? new Set();
+    remember(failing, question.reqId, failed, maxCalls);
     let left = soundFirst([...question.candidates], failed);
     const totalMs = Math.max(...left.map(candidate => limitsOf(parts, question, candidate).totalMs));
     const started = parts.clock.monotonic();
@@ -75,7 +68,8 @@ export function createAskModel(parts: AskModelParts): AskModel {
       throw error;
     }
     if (run.broken) return answerOf(run, run.broken);
-    if (givesLastAnswer(run)) return lastAnswer(run);
+    const last = lastAnswer(run);
+    if (last) return last;
     throw failureOf(run);
   };
 }
@@ -102,7 +96,7 @@ async function fitQuestion(run: CallContext, question: ModelQuestion, candidate:
     if (!isAppError(error) || error.kind === 'bug') throw error;
     const { provider, id: model } = candidate.model;
     const told = new AppError(error.kind, error.message, { ...error.details, provider, model });
-    const last = { ...nothing, candidate, error: told, skipped: true };
+    const last = { ...none(), candidate, error: told, skipped: true };
     recordAttempt(run, last, { outcome: 'skipped', elapsedMs: 0 });
     return last;
   }
@@ -147,15 +141,18 @@ async function askCandidate(run: CallContext, candidate: Candidate, left: Candid
     const most = attemptsAt(run, candidate, left);
     if (!saysNothing.has(last.error.details.class ?? '')) run.failed.add(provider);
     const others = soundFirst(othersLeft(run, last, left), run.failed);
-    const wait =
-      count < most ? retryWait(run, last, { error: last.error, count, othersLeft: others.length > 0 }) : undefined;
+    const wait = count < most ? retryWait(run, last, count, others.length > 0) : undefined;
     if (wait === undefined) {
       const [next] = others;
       recordAttempt(run, last, { outcome: last.skipped ? 'skipped' : 'failed', elapsedMs, next });
       return last;
     }
     recordAttempt(run, last, { outcome: 'retry', elapsedMs, nextInMs: wait });
-    await sleep(run, wait);
+    await parts.clock.sleep(wait, question.signal).catch(error => {
+      // Only the caller's signal ends the sleep; it is told as a cancelled call, whatever its reason was.
+      throwIfAborted(question.signal);
+      throw error;
+    });
   }
 }
 
@@ -168,15 +165,11 @@ function attemptsAt({ question, failed }: CallContext, { model }: Candidate, lef
 }
 
 /** Milliseconds until the same candidate is asked again; undefined when it is not. */
-function retryWait(
-  run: CallContext,
-  last: AttemptContext,
-  { error, count, othersLeft }: { error: AppError; count: number; othersLeft: boolean },
-): number | undefined {
+function retryWait(run: CallContext, last: AttemptContext, count: number, othersLeft: boolean): number | undefined {
   const { parts, started, totalMs } = run;
   const { clock, random, resilience } = parts;
-  const { retryAfterSeconds } = error.details;
-  if (count >= maxAttempts || !mayRetry(run, last, othersLeft)) return undefined;
+  const { retryAfterSeconds } = last.error?.details ?? {};
+  if (!mayRetry(run, last, othersLeft)) return undefined;
   const patience = Math.min(started + totalMs - clock.monotonic(), othersLeft ? patienceWithOthersLeftMs : patienceMs);
   const wait = retryDelay({ attempt: count, random, retryAfterSeconds, patienceMs: patience });
   if (wait === undefined || !resilience) return wait;
@@ -193,25 +186,13 @@ function mayRetry({ requestsLeft }: CallContext, last: AttemptContext, othersLef
   return !(othersLeft && (requestsLeft !== undefined || last.error.details.class === 'timeout'));
 }
 
-async function sleep(run: CallContext, ms: number): Promise<void> {
-  try {
-    await run.parts.clock.sleep(ms, run.question.signal);
-  } catch (error) {
-    // Only the caller's signal ends the sleep; it is told as a cancelled call, whatever its reason was.
-    throwIfAborted(run.question.signal);
-    throw error;
-  }
-}
-
-const nothing = { text: '', passedOn: false, reasoningChars: 0, callChars: 0, citations: [], warnings: [] };
-
 /** One attempt, if the breakers let it and once there is a place to run in. */
 async function tryOnce(run: CallContext, candidate: Candidate, first: boolean): Promise<AttemptContext> {
   const { parts, question, started, totalMs } = run;
   const { model } = candidate;
   const { resilience } = parts;
   if (!resilience) return askVendor(run, candidate);
-  const skip = (error: AppError): AttemptContext => ({ ...nothing, candidate, error, skipped: true });
+  const skip = (error: AppError): AttemptContext => ({ ...none(), candidate, error, skipped: true });
   const refused = resilience.blocked(model);
   if (refused) return skip(refused);
   const remainingMs = () => started + totalMs - parts.clock.monotonic();
@@ -247,17 +228,13 @@ async function askWithPass(run: CallContext, candidate: Candidate, pass: Breaker
   } finally {
     const elapsedMs = clock.monotonic() - began;
     if (!last || last.unasked || run.question.signal.aborted) pass.abandoned();
-    else if (!last.error) pass.succeeded(elapsedMs);
-    else reportFailure(run, last, last.error, { pass, elapsedMs });
+    else tellBreakers(run, last, pass, elapsedMs);
   }
 }
 
-function reportFailure(
-  { parts, question }: CallContext,
-  last: AttemptContext,
-  error: AppError,
-  { pass, elapsedMs }: { pass: BreakerPermit; elapsedMs: number },
-): void {
+function tellBreakers({ parts, question }: CallContext, last: AttemptContext, pass: BreakerPermit, elapsedMs: number) {
+  const { error } = last;
+  if (!error) return pass.succeeded(elapsedMs);
   const limits = limitsOf(parts, question, last.candidate);
   const progressed = last.text !== '' || last.reasoningChars > 0;
   const fault = faultOf(error, { own: question.limits, limits, elapsedMs, progressed });
@@ -277,7 +254,7 @@ async function askVendor(run: CallContext, candidate: Candidate): Promise<Attemp
     connection = await orAbort(parts.connection(model.provider), clocks.signal);
   } catch (error) {
     clocks.stop(true);
-    return { ...nothing, candidate, error: errorOf(run, candidate, clocks.expired() ?? error), unasked: true };
+    return { ...none(), candidate, error: errorOf(run, candidate, clocks.expired() ?? error), unasked: true };
   }
   try {
     const { call, warnings } = callOf(question, candidate, connection, parts.searches?.(model) ?? false);

@@ -6,14 +6,14 @@ import type {
   LanguageModelV4TextPart,
   LanguageModelV4ToolResultPart,
   SharedV4ProviderMetadata,
-  SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import { isRecord, jsonOf } from '../../core/json.ts';
+import { isRecord, jsonOf, parsedJson } from '../../core/json.ts';
 import type { Message, Part, SaidPart, ToolCall, ToolResult, VendorFacts } from '../../core/message.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { safeCut } from '../../core/text.ts';
 import type { ModelQuestion } from '../ask-model.ts';
 import type { Connection } from '../provider.ts';
+import { type AssistantPart, append } from './repair-history.ts';
 
 /** All that a model says in one attempt, in its order, as it is to stand in the next question. */
 export type ReplyAccumulator = ReturnType<typeof createReplyAccumulator>;
@@ -31,41 +31,38 @@ export function createReplyAccumulator(signer: string, owner: string, echo: bool
   };
   const said: (Block | ({ type: 'call'; vendor?: VendorFacts } & ToolCall))[] = [];
   const open = new Map<string, Block>();
-  const begin = (type: Block['type'], id: string, metadata: SharedV4ProviderMetadata | undefined) => {
-    const block: Block = { type, text: '' };
-    open.set(`${type} ${id}`, block);
-    said.push(block);
-    learn(block, factsOf(metadata).vendor);
-    return block;
-  };
-  const add = (
+  const takeText = (
     type: Block['type'],
-    part: { id: string; delta?: string; providerMetadata?: SharedV4ProviderMetadata },
+    { id, delta = '', providerMetadata }: { id: string; delta?: string; providerMetadata?: SharedV4ProviderMetadata },
+    begins = false,
   ) => {
-    const block = open.get(`${type} ${part.id}`) ?? begin(type, part.id, undefined);
-    block.text += part.delta ?? '';
-    learn(block, factsOf(part.providerMetadata).vendor);
+    let block = open.get(`${type} ${id}`);
+    if (!block || begins) {
+      block = { type, text: '' };
+      open.set(`${type} ${id}`, block);
+      said.push(block);
+    }
+    block.text += delta;
+    learn(block, factsOf(providerMetadata).vendor);
   };
   return {
     take(part: LanguageModelV4StreamPart) {
       switch (part.type) {
         case 'text-start':
-          return void begin('text', part.id, part.providerMetadata);
+          return takeText('text', part, true);
         case 'reasoning-start':
-          return void begin('thought', part.id, part.providerMetadata);
+          return takeText('thought', part, true);
         case 'text-delta':
         case 'text-end':
-          return add('text', part);
+          return takeText('text', part);
         case 'reasoning-delta':
         case 'reasoning-end':
-          return add('thought', part);
+          return takeText('thought', part);
         case 'tool-call': {
           if (part.providerExecuted) return;
           const call = { id: freeId(part.toolCallId, said), name: part.toolName, ...argumentsOf(part.input) };
           return void said.push({ type: 'call', ...call, ...factsOf(part.providerMetadata) });
         }
-        default:
-          return;
       }
     },
     parts: () => said.flatMap((part): SaidPart[] => partsOf(part, owner, echo)),
@@ -96,16 +93,10 @@ function freeId(id: string, said: readonly SaidPart[]): string {
 
 const maxPartialLength = 20_000;
 
-/** No arguments at all are an empty object to some models. */
+/** No arguments at all are an empty object to some models. Of those that are none, whoever runs the call tells the model. */
 function argumentsOf(input: string): Pick<ToolCall, 'args' | 'broken'> {
-  if (input.trim() === '') return { args: {} };
-  try {
-    const value: unknown = JSON.parse(input);
-    if (isRecord(value)) return { args: jsonOf(value) };
-  } catch {
-    // Whoever runs the call tells the model.
-  }
-  return { args: {}, broken: input.slice(0, maxPartialLength) };
+  const value = input.trim() === '' ? {} : parsedJson(input);
+  return isRecord(value) ? { args: jsonOf(value) } : { args: {}, broken: input.slice(0, maxPartialLength) };
 }
 
 /** The tools of a question in the SDK's words; the last one ends a stretch that the vendor should cache, where it wants to be told. */
@@ -115,8 +106,6 @@ export const toolsOf = ({ tools = [] }: ModelQuestion, mark?: Connection['cacheM
     const options = mark && index === tools.length - 1 ? { providerOptions: mark } : {};
     return { type: 'function', name, description, inputSchema: schema, ...options };
   });
-
-type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
 /** What vendors with marks allow in one request. */
 const maxMarks = 4;
@@ -145,9 +134,9 @@ export function toPrompt(given: readonly Message[], connection: Connection, mode
   for (const message of ordered) {
     const asSystem = message.document && connection.documentRole === 'system';
     inFront &&= (message.role === 'system' && message.section !== 'tail') || asSystem === true;
+    const mark = marked.has(message) ? cacheMark : undefined;
     if (message.said || message.results) {
       inFront = false;
-      const mark = marked.has(message) ? cacheMark : undefined;
       if (message.said) prompt.push({ role: 'assistant', content: message.said.map(saidPart) });
       if (message.results) prompt.push({ role: 'tool', content: resultParts(message.results, mark) });
       continue;
@@ -155,9 +144,8 @@ export function toPrompt(given: readonly Message[], connection: Connection, mode
     const parts = message.parts.filter(part => isVisible(part, model, warnings));
     if (parts.length === 0) continue;
     const role = asSystem ? 'system' : roleOf(message, inFront, lateRole);
-    const mark = marked.has(message) ? cacheMark : undefined;
     if (role === 'system') prompt.push(...systemMessages(parts, mark, cacheMark !== undefined));
-    else append(prompt, role, parts, mark);
+    else append(prompt, { role, content: contentOf(parts, mark) });
   }
   return { prompt: asString ? prompt.map(withOneText) : prompt, warnings: [...warnings] };
 }
@@ -194,7 +182,7 @@ function isVisible(part: Part, model: ModelInfo, warnings: Set<string>): boolean
   return isFilled(part);
 }
 
-function systemMessages(parts: readonly Part[], mark: SharedV4ProviderOptions | undefined, inBlocks: boolean) {
+function systemMessages(parts: readonly Part[], mark: Connection['cacheMark'], inBlocks: boolean) {
   const text = parts.map(part => (part.type === 'text' ? part.text : '')).join('');
   const blocks = inBlocks ? blocksOf(text) : [text];
   return blocks.map((content, index) => ({
@@ -211,27 +199,12 @@ function blocksOf(text: string): string[] {
   return blocks;
 }
 
-function append(
-  prompt: LanguageModelV4Message[],
-  role: 'user' | 'assistant',
-  parts: readonly Part[],
-  mark: SharedV4ProviderOptions | undefined,
-): void {
-  const content = parts.map((part, index) => contentOf(part, index === parts.length - 1 ? mark : undefined));
-  const last = prompt.at(-1);
-  if (last?.role === 'user' && role === 'user') last.content.push(...content);
-  else if (last?.role === 'assistant' && role === 'assistant') last.content.push(...content);
-  else prompt.push({ role, content });
-}
-
-function contentOf(
-  part: Part,
-  mark: SharedV4ProviderOptions | undefined,
-): LanguageModelV4TextPart | LanguageModelV4FilePart {
-  const options = mark ? { providerOptions: mark } : {};
-  if (part.type === 'text') return { type: 'text', text: part.text, ...options };
-  return { type: 'file', mediaType: part.mediaType, data: { type: 'data', data: part.data }, ...options };
-}
+const contentOf = (parts: readonly Part[], mark: Connection['cacheMark']) =>
+  parts.map((part, index): LanguageModelV4TextPart | LanguageModelV4FilePart => {
+    const options = mark && index === parts.length - 1 ? { providerOptions: mark } : {};
+    if (part.type === 'text') return { type: 'text', text: part.text, ...options };
+    return { type: 'file', mediaType: part.mediaType, data: { type: 'data', data: part.data }, ...options };
+  });
 
 function saidPart(part: SaidPart): AssistantPart {
   const options = part.vendor ? { providerOptions: part.vendor } : {};
@@ -246,10 +219,7 @@ function saidPart(part: SaidPart): AssistantPart {
 }
 
 /** Vendors refuse blank results as they do blank texts. */
-const resultParts = (
-  results: readonly ToolResult[],
-  mark: SharedV4ProviderOptions | undefined,
-): LanguageModelV4ToolResultPart[] =>
+const resultParts = (results: readonly ToolResult[], mark: Connection['cacheMark']): LanguageModelV4ToolResultPart[] =>
   results.map(({ id, name, text, failed }, index) => ({
     type: 'tool-result',
     toolCallId: id,

@@ -1,35 +1,32 @@
 import { orAbort } from '../../core/concurrency.ts';
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
-import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import type { Clock, Emit, LogExchange, Random, SharedState } from '../../core/ports.ts';
-import type { CallLimits } from '../ask-model.ts';
+import type { Clock, Emit, SharedState } from '../../core/ports.ts';
+import type { CallLimits, ModelQuestion } from '../ask-model.ts';
 import { capabilitiesOf, settingFor, unknownNames } from '../catalogue/capabilities.ts';
 import type { ConfiguredProvider, Connections } from '../catalogue/connections.ts';
 import { configureProviders, createConnections, keyNames } from '../catalogue/connections.ts';
-import type { ListingState, ModelSources, SourceOptions } from '../catalogue/model-sources.ts';
+import type { ModelSources, SourceOptions } from '../catalogue/model-sources.ts';
 import { createModelSources } from '../catalogue/model-sources.ts';
 import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { upstreamOf } from '../resilience/breaker.ts';
-import { createResilience, type Resilience } from '../resilience/policy.ts';
+import type { LimiterRules } from '../resilience/limiter.ts';
+import { createResilience } from '../resilience/policy.ts';
 import { explainRoute } from '../routing/explain.ts';
 import type { Resolution } from '../routing/resolve.ts';
 import { createRestrictions, isRestriction, type ModelRequest, type RoutingPolicy } from '../routing/roster.ts';
 import { listVendorCaches, type VendorCache } from '../vendor-services.ts';
 import { createAskModel } from './call.ts';
+import type { AskModelParts } from './call-context.ts';
 import { toPrompt } from './messages.ts';
 
 /** A call waits no longer for a count that may as well be estimated. */
 const patienceMs = 5_000;
 
 /** A prompt as it would be sent. */
-export interface PromptToCount {
-  reqId: string;
+export type PromptToCount = Pick<ModelQuestion, 'reqId' | 'messages' | 'maxOutputTokens' | 'signal'> & {
   candidate: Candidate;
-  messages: readonly Message[];
-  maxOutputTokens: number;
-  signal: AbortSignal;
-}
+};
 
 /** The vendor's own count of a prompt's tokens; undefined where the vendor has none to tell, or does not tell it in time. */
 export type CountPrompt = (prompt: PromptToCount) => Promise<number | undefined>;
@@ -55,7 +52,7 @@ export function createCountPrompt(connection: (id: string) => Promise<Connection
   };
 }
 
-export interface ModelServiceOptions {
+interface ModelServiceOptions extends Pick<AskModelParts, 'clock' | 'random' | 'emit' | 'logExchange' | 'lastAnswer'> {
   definitions: readonly ProviderDefinition[];
   /** By provider id; blanks and placeholders count as unset. */
   settings: Readonly<Record<string, ProviderSettings>>;
@@ -66,13 +63,6 @@ export interface ModelServiceOptions {
   maxThinkingTokens: number;
   /** Questions to models that run at the same time, in all and at one provider; absent: as below. */
   concurrency?: { total?: number; perProvider?: Readonly<Record<string, number>> };
-  /** Whether a chat that no model answers gets a text that says so instead of an error. */
-  lastAnswer?: boolean;
-  clock: Clock;
-  random: Random;
-  emit: Emit;
-  /** Gets what is said to models and what they say; absent: nobody wants to know. */
-  logExchange?: LogExchange;
   /** What is known of vendors' health, uploads and caches. */
   state?: SharedState;
   /** Where knowledge of models comes from, beside the catalogue and the vendors. */
@@ -80,28 +70,12 @@ export interface ModelServiceOptions {
 }
 
 /** A provider as people see it. */
-export interface ProviderState {
-  id: string;
-  /** Short forms of the id that may stand before the colon; the first is the usual one. */
-  names: readonly string[];
-  title: string;
-  configured: boolean;
-  /** The environment variable that makes it usable, where one does. */
-  env: string[];
-  /** What makes it usable, as the end of a sentence: `set OPENAI_API_KEY`. Empty where nothing has to be done. */
-  setUp: string;
-  /** Its models are asked as `id:model` only, and never chosen. */
-  onlyByPrefix: boolean;
-  /** Those that may be asked. */
-  models: ModelInfo[];
-  /** What the vendor's own list said; absent where there is none, or it was not asked for. */
-  listing?: ListingState;
-}
+export type ProviderState = Awaited<ReturnType<ModelService['providers']>>[number];
 
 /** All models together: who can be asked, and asking. */
 export type ModelService = ReturnType<typeof createModelService>;
 
-const limits: CallLimits = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 300_000 };
+const usualLimits: CallLimits = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 300_000 };
 
 /** Above what one person's agents ask for at once; vendors say themselves when it is too much for them. */
 const maxAtOnce = 256;
@@ -111,6 +85,15 @@ const maxAtLocal = 16;
 
 /** Waiting makes sense for so many times what can run. */
 const queueFactor = 4;
+
+/** What the operator says of one provider counts before what we think of its kind. */
+function limiterRules(
+  { total = maxAtOnce, perProvider = {} }: ModelServiceOptions['concurrency'] = {},
+  isLocal: (providerId: string) => boolean,
+): LimiterRules {
+  const most = (id: string) => perProvider[id] ?? (isLocal(id) ? maxAtLocal : Number.POSITIVE_INFINITY);
+  return { total, perProvider: most, queue: total * queueFactor };
+}
 
 export function createModelService(options: ModelServiceOptions) {
   const { definitions, settings, maxThinkingTokens, clock, random, emit, state } = options;
@@ -128,7 +111,9 @@ export function createModelService(options: ModelServiceOptions) {
     return found?.definition.searches?.(model, found.settings) ?? false;
   };
   const keyName = keyNames(definitions);
-  const resilience = resilienceOf(options, providers, isLocal);
+  const upstreams = providers.map(provider => upstreamOf(provider.definition, provider.settings));
+  const limits = limiterRules(options.concurrency, isLocal);
+  const resilience = createResilience({ ...options, upstreams, limits, keyName });
   const ailing = (model: ModelInfo) => resilience.blocked(model) !== undefined;
   return {
     /** Whether a provider runs on this machine or network. */
@@ -153,7 +138,7 @@ export function createModelService(options: ModelServiceOptions) {
       emit,
       isLocal,
       searches,
-      limits: options.totalMs === undefined ? limits : { ...limits, totalMs: options.totalMs, exact: true },
+      limits: { ...usualLimits, ...(options.totalMs !== undefined && { totalMs: options.totalMs, exact: true }) },
       limitsOf: model => definitions.find(({ id }) => id === model.provider)?.limits?.(model),
       keyName,
       resilience,
@@ -226,8 +211,7 @@ async function listedBy(list: Promise<LiveModel[] | undefined>): Promise<number 
 async function warm({ rosterAlone }: ModelSources, policy: RoutingPolicy, connection: Connections): Promise<void> {
   const task = { tool: 'chat', text: 'What is new today?', files: [], images: 0, estimatedTokens: 1 };
   const request = { category: 'fast_response', effort: 'medium', needs: {}, name: 'auto', task } as const;
-  const { candidates } = explainRoute(request, await rosterAlone(), policy);
-  const [first] = candidates;
+  const [first] = explainRoute(request, await rosterAlone(), policy).candidates;
   if (first) await connection(first.model.provider);
 }
 
@@ -256,28 +240,33 @@ function survey(policy: RoutingPolicy, providers: readonly ConfiguredProvider[],
       const listings = await sources.listings(fresh);
       const roster = await sources.roster();
       const refusalOf = createRestrictions(roster, policy);
-      const mayBeAsked = (model: ModelInfo) => {
-        const refusal = refusalOf(model);
-        return refusal === undefined || !isRestriction(refusal);
-      };
-      const stateOf = async ({ definition, configured }: ConfiguredProvider): Promise<ProviderState> => {
+      const stateOf = async ({ definition, configured }: ConfiguredProvider) => {
         const { id, names, title, onlyByPrefix = false } = definition;
         const present = await definition.present?.();
         const setting = settingFor(definition);
+        const listing = listings.get(id);
         // Of what is advised against only those are sure to be there that have their end ahead.
         const isServed = ({ status, life, unlisted }: ModelInfo) =>
           !unlisted && (status === 'active' || (status !== 'retired' && life?.retired));
-        const own = roster.models.filter(model => model.provider === id && isServed(model) && mayBeAsked(model));
+        const own = roster.models.filter(
+          model => model.provider === id && isServed(model) && !isRestriction(refusalOf(model)),
+        );
         return {
           id,
+          /** Short forms of the id that may stand before the colon; the first is the usual one. */
           names,
           title,
           configured: configured && present?.size !== 0,
+          /** The environment variable that makes it usable, where one does. */
           env: setting === undefined ? [] : [setting],
+          /** What makes it usable, as the end of a sentence: `set OPENAI_API_KEY`. Empty where nothing has to be done. */
           setUp: definition.setUp ?? (setting === undefined ? '' : `set ${setting}`),
+          /** Its models are asked as `id:model` only, and never chosen. */
           onlyByPrefix,
+          /** Those that may be asked. */
           models: present ? own.filter(model => present.has(model.id)) : own,
-          listing: listings.get(id),
+          /** What the vendor's own list said; absent where there is none, or it was not asked for. */
+          ...(listing && { listing }),
         };
       };
       return Promise.all(listed.map(stateOf));
@@ -285,29 +274,9 @@ function survey(policy: RoutingPolicy, providers: readonly ConfiguredProvider[],
   };
 }
 
-function within(maxThinkingTokens: number, candidate: Candidate): Candidate {
-  const { thinkingBudget } = candidate;
-  return thinkingBudget === undefined
-    ? candidate
-    : { ...candidate, thinkingBudget: Math.min(thinkingBudget, maxThinkingTokens) };
-}
-
-/** The policy around all calls. What the operator says of one provider counts before what we think of its kind. */
-function resilienceOf(
-  options: ModelServiceOptions,
-  providers: readonly ConfiguredProvider[],
-  isLocal: ModelService['isLocal'],
-): Resilience {
-  const { definitions, concurrency } = options;
-  const total = concurrency?.total ?? maxAtOnce;
-  const perProvider = (id: string) =>
-    concurrency?.perProvider?.[id] ?? (isLocal(id) ? maxAtLocal : Number.POSITIVE_INFINITY);
-  return createResilience({
-    ...options,
-    upstreams: providers.map(({ definition, settings }) => upstreamOf(definition, settings)),
-    limits: { total, perProvider, queue: total * queueFactor },
-    keyName: keyNames(definitions),
-  });
+function within(most: number, candidate: Candidate): Candidate {
+  const { thinkingBudget: budget } = candidate;
+  return budget === undefined ? candidate : { ...candidate, thinkingBudget: Math.min(budget, most) };
 }
 
 /** With times of day. */

@@ -56,39 +56,28 @@ function warningsOf(
   { max, bytes, types = [] }: ImageLimits,
   { tooLarge, tooMany, refused }: { tooLarge: number; tooMany: number; refused: readonly string[] },
 ): string[] {
-  const warnings: string[] = [];
-  if (refused.length > 0) {
-    const kinds = [...new Set(refused)].map(kindOf).join(', ');
-    const taken = types.map(kindOf).join(', ');
-    warnings.push(
-      `Images left out: ${refused.length} (${kinds}). ${provider}:${id} takes ${taken} only; convert them.`,
-    );
-  }
-  if (tooLarge > 0) {
-    const megabytes = ((bytes * 3) / 4_000_000).toFixed(1);
-    warnings.push(`Images left out as too large: ${tooLarge}. ${provider}:${id} takes ${megabytes} MB at the most.`);
-  }
-  if (tooMany > 0) {
-    warnings.push(
-      `Older images left out: ${tooMany}. ${provider}:${id} takes ${max} in one request, and not all sizes.`,
-    );
-  }
-  return warnings;
+  const takes = `${provider}:${id} takes`;
+  const kinds = [...new Set(refused)].map(kindOf).join(', ');
+  const megabytes = ((bytes * 3) / 4_000_000).toFixed(1);
+  const taken = types.map(kindOf).join(', ');
+  return [
+    refused.length > 0 && `Images left out: ${refused.length} (${kinds}). ${takes} ${taken} only; convert them.`,
+    tooLarge > 0 && `Images left out as too large: ${tooLarge}. ${takes} ${megabytes} MB at the most.`,
+    tooMany > 0 && `Older images left out: ${tooMany}. ${takes} ${max} in one request, and not all sizes.`,
+  ].filter(warning => warning !== false);
 }
 
 /** `image/jpeg` is `JPEG`. */
 const kindOf = (mediaType: string): string => mediaType.replace(/^image\//, '').toUpperCase();
 
-type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
-
-type Tool = Extract<LanguageModelV4Message, { role: 'tool' }>;
+/** A part of what an assistant said. */
+export type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
 /** Stands where a call's result would, when the run was ended before there was one. */
 const interrupted = 'There is no result: the call was interrupted.';
 
-const maxIdLength = 64;
-
-const maxNameLength = 64;
+/** Of the ids and names of calls. */
+const maxLength = 64;
 
 /**
  * Each call with exactly one result in the messages right after it, under an id and a name that vendors take and no other call
@@ -141,7 +130,7 @@ function missing({ toolCallId, toolName }: LanguageModelV4ToolCallPart): Languag
 function answering(
   part: LanguageModelV4ToolResultPart,
   open: Map<string, LanguageModelV4ToolCallPart>,
-): Tool['content'] {
+): Extract<LanguageModelV4Message, { role: 'tool' }>['content'] {
   const call = open.get(part.toolCallId);
   if (!call) return [];
   open.delete(part.toolCallId);
@@ -152,28 +141,20 @@ function answering(
   return [{ ...part, toolCallId, toolName, output: blank ? { type: output.type, value: '(nothing)' } : output }];
 }
 
-function soundCall(
-  part: LanguageModelV4ToolCallPart,
-  used: ReadonlySet<string>,
-  signer: string,
-): LanguageModelV4ToolCallPart {
-  const toolCallId = freeId(soundId(part.toolCallId, signer), used);
-  const toolName = part.toolName.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, maxNameLength) || 'unknown';
+function soundCall(part: LanguageModelV4ToolCallPart, used: ReadonlySet<string>, signer: string) {
+  // Some vendors put dots and colons into ids and want them back; Anthropic refuses them.
+  const plain = signer === 'anthropic' ? part.toolCallId.replace(/[^a-zA-Z0-9_-]/g, '_') : part.toolCallId;
+  const toolCallId = freeId(plain.slice(0, maxLength) || 'call', used);
+  const toolName = part.toolName.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, maxLength) || 'unknown';
   const input = isRecord(part.input) ? part.input : {};
   if (toolCallId === part.toolCallId && toolName === part.toolName && input === part.input) return part;
   return { ...part, toolCallId, toolName, input };
 }
 
-/** Some vendors put dots and colons into ids and want them back; Anthropic refuses them. */
-function soundId(id: string, signer: string): string {
-  const plain = signer === 'anthropic' ? id.replace(/[^a-zA-Z0-9_-]/g, '_') : id;
-  return plain.slice(0, maxIdLength) || 'call';
-}
-
 function freeId(id: string, used: ReadonlySet<string>): string {
   for (let number = 1; ; number++) {
     const mark = number === 1 ? '' : `_${number}`;
-    const free = `${id.slice(0, maxIdLength - mark.length)}${mark}`;
+    const free = `${id.slice(0, maxLength - mark.length)}${mark}`;
     if (!used.has(free)) return free;
   }
 }
@@ -223,11 +204,7 @@ const saying = (text: string): LanguageModelV4Message => ({ role: 'user', conten
 /** Stands before calls of another model, or of a program that keeps no thoughts. */
 const unknownThought: AssistantPart = { type: 'reasoning', text: '(not kept)' };
 
-interface Reader {
-  signer: string;
-  owner: string;
-  echo: boolean;
-}
+type Reader = { signer: string; owner: string; echo: boolean };
 
 /** Blank texts are refused, and so is what another vendor signed. */
 function withoutUnreadable(message: LanguageModelV4Message, reader: Reader): LanguageModelV4Message {
@@ -268,7 +245,7 @@ function readablePart(given: AssistantPart, { signer, owner }: Reader): Assistan
 }
 
 /** Neighbours of one role become one message; their parts stay apart. */
-function append(prompt: LanguageModelV4Message[], message: LanguageModelV4Message): void {
+export function append(prompt: LanguageModelV4Message[], message: LanguageModelV4Message): void {
   const last = prompt.at(-1);
   if (last?.role === 'user' && message.role === 'user') {
     prompt[prompt.length - 1] = { ...last, content: [...last.content, ...message.content] };

@@ -7,6 +7,7 @@ import type {
   LanguageModelV4GenerateResult,
   LanguageModelV4Prompt,
   LanguageModelV4StreamPart,
+  LanguageModelV4TextPart,
   LanguageModelV4ToolResultOutput,
   LanguageModelV4ToolResultPart,
   SharedV4FileDataData,
@@ -15,6 +16,7 @@ import type {
 import { isRecord, type JsonObject, jsonOf, recordIn } from '../../core/json.ts';
 import type { Message, Part, SaidPart, ToolResult, VendorFacts } from '../../core/message.ts';
 import type { ModelAnswer, ModelQuestion, ToolSpec } from '../ask-model.ts';
+import type { AssistantPart } from './repair-history.ts';
 
 /** A question of a program that speaks to models by the AI SDK. */
 export interface ServedQuestion
@@ -29,9 +31,7 @@ export interface ServedQuestion
 }
 
 /** An answer, and the thread that it is stored in. */
-export interface ServedAnswer extends ModelAnswer {
-  continuationId?: string;
-}
+export type ServedAnswer = ModelAnswer & { continuationId?: string };
 
 type Ask = (question: ServedQuestion) => Promise<ServedAnswer>;
 
@@ -83,13 +83,8 @@ function streamOf(ask: Ask, question: ServedQuestion, warnings: Left[]) {
         const { content, warnings: all, ...end } = resultOf(answer, warnings);
         known = all;
         if (!begun && answer.text !== '') onText(answer.text);
-        if (!begun) tell({ type: 'stream-start', warnings: known });
-        else
-          tell({
-            type: 'text-end',
-            id,
-            providerMetadata: content.find(({ type }) => type === 'text')?.providerMetadata,
-          });
+        const { providerMetadata } = content.find(({ type }) => type === 'text') ?? {};
+        tell(begun ? { type: 'text-end', id, providerMetadata } : { type: 'stream-start', warnings: known });
         for (const [at, part] of content.entries()) if (part.type !== 'text') tell(...piecesOf(part, `${at}`));
         tell({ type: 'finish', ...end });
       } catch (error) {
@@ -163,12 +158,7 @@ const messagesOf = (prompt: LanguageModelV4Prompt, left: Set<string>): Message[]
     return { role: 'user', section: 'turn', parts: [], results };
   });
 
-type ContentOf<Role> = Extract<
-  LanguageModelV4Prompt[number],
-  { role: Role; content: readonly unknown[] }
->['content'][number];
-
-function partOf(part: ContentOf<'user'>, left: Set<string>): Part {
+function partOf(part: LanguageModelV4TextPart | LanguageModelV4FilePart, left: Set<string>): Part {
   if (part.type === 'text') return { type: 'text', text: part.text };
   const { data, mediaType } = part;
   if (data.type === 'data' && mediaType.startsWith('image/')) return { type: 'image', mediaType, data: bytesOf(data) };
@@ -179,10 +169,7 @@ const bytesOf = ({ data }: SharedV4FileDataData): Uint8Array =>
   typeof data === 'string' ? Buffer.from(data, 'base64') : data;
 
 /** A file where only text can stand. */
-function textOfFile(
-  { data, mediaType }: Pick<LanguageModelV4FilePart, 'data' | 'mediaType'>,
-  left: Set<string>,
-): string {
+function textOfFile({ data, mediaType }: Pick<LanguageModelV4FilePart, 'data' | 'mediaType'>, left: Set<string>) {
   if (data.type === 'text') return data.text;
   if (data.type === 'data' && mediaType.startsWith('text/')) return Buffer.from(bytesOf(data)).toString();
   left.add(`file ${mediaType}`);
@@ -190,7 +177,7 @@ function textOfFile(
 }
 
 /** An answer as its vendor gave it: a stream tells thoughts and calls behind the text. */
-const saidIn = (content: ContentOf<'assistant'>[], left: Set<string>): SaidPart[] =>
+const saidIn = (content: AssistantPart[], left: Set<string>): SaidPart[] =>
   content
     .map((part, index) => {
       const { at = index, vendor } = recordIn(part.providerOptions?.polylogue);
@@ -202,7 +189,7 @@ const saidIn = (content: ContentOf<'assistant'>[], left: Set<string>): SaidPart[
 
 const isFacts = (value: unknown): value is VendorFacts => isRecord(value) && Object.values(value).every(isRecord);
 
-function saidOf(part: ContentOf<'assistant'>, left: Set<string>): SaidPart[] {
+function saidOf(part: AssistantPart, left: Set<string>): SaidPart[] {
   if (part.type === 'text') return [{ type: 'text', text: part.text }];
   if (part.type === 'file') return [{ type: 'text', text: textOfFile(part, left) }];
   if (part.type === 'tool-call')

@@ -47,46 +47,36 @@ function shownAddress(address: string | undefined): string[] {
 }
 
 /** A word of the operator's lists that means no model, so that the list does not do what it was written for. */
-export interface UnknownName {
-  /** Whose list of allowed models it stands in; absent: in that of the denied ones. */
-  provider?: string;
-  name: string;
-  /** The id that is nearest to it. */
-  near?: string;
-}
+export type UnknownName = ReturnType<typeof unknownNames>[number];
 
 /**
  * The words of these lists that no model of the roster is known by. Where servers may have models that nobody listed, only
- * those that are a slip of a known name: the others may well exist.
+ * those that are a slip of a known name: the others may well exist. `provider`: whose list of allowed models it stands in;
+ * undefined: in that of the denied ones. `near`: the id that is nearest to it.
  */
 export function unknownNames(roster: Roster, { denied, allowed }: Pick<RoutingPolicy, 'allowed' | 'denied'>) {
   const lists = [
     { words: denied, provider: undefined },
-    ...roster.providers
-      .filter(({ configured }) => configured)
-      .map(({ id }) => ({ words: allowed[id] ?? [], provider: id })),
+    ...roster.providers.flatMap(({ id, configured }) =>
+      configured ? [{ words: allowed[id] ?? [], provider: id }] : [],
+    ),
   ];
-  return lists.flatMap(({ words, provider }) =>
-    words.flatMap(name => {
-      const found = name.trim() === '' ? undefined : unknownName(roster, name.trim(), provider);
-      return found ? [{ ...(provider !== undefined && { provider }), ...found }] : [];
-    }),
-  );
+  return lists.flatMap(({ words, provider }) => words.flatMap(name => unknownName(roster, name.trim(), provider)));
 }
 
-function unknownName(roster: Roster, name: string, provider: string | undefined): UnknownName | undefined {
+function unknownName(roster: Roster, name: string, provider: string | undefined) {
   const entry = readEntry(roster, name);
   const isMeant = ({ id }: { id: string }) => (provider ?? entry.provider ?? id) === id;
   const models = roster.models.filter(model => isMeant({ id: model.provider }));
-  if (models.some(model => names(entry, model))) return undefined;
+  if (name === '' || models.some(model => names(entry, model))) return [];
   const candidates = models.length > 0 ? models : roster.models;
   if (!roster.providers.some(each => isMeant(each) && isOpen(each, provider ?? entry.provider))) {
     const [near] = nearestModels(entry.name, candidates, 1);
-    return { name, ...(near !== undefined && { near }) };
+    return [{ provider, name, near }];
   }
   // Nothing is asked by it: what a model costs does not matter.
   const meant = correctName(entry.name, candidates, _model => 0);
-  return meant && { name, near: meant.id };
+  return meant ? [{ provider, name, near: meant.id }] : [];
 }
 
 /** Whether a provider that is asked may know a name all the same. Programs are not meant by a bare one. */

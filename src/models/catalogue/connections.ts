@@ -4,22 +4,18 @@ import type { ConnectContext, Connection, ProviderDefinition, ProviderSettings }
 import { withoutKeys } from '../resilience/errors.ts';
 
 /** A provider with its usable settings and what follows from them. Settings are read once, so this is computed once. */
-export interface ConfiguredProvider {
-  definition: ProviderDefinition;
-  settings: ProviderSettings;
-  configured: boolean;
-  /** It runs on this machine or network. */
-  local: boolean;
-}
+export type ConfiguredProvider = ReturnType<typeof configureProviders>[number];
 
 export const configureProviders = (
   definitions: readonly ProviderDefinition[],
   settingsById: Readonly<Record<string, ProviderSettings>>,
-): ConfiguredProvider[] =>
+) =>
   definitions.map(definition => {
     const settings = usableSettings(settingsById[definition.id] ?? {});
-    const { configured, local } = definition;
-    return { definition, settings, configured: configured(settings), local: local?.(settings) ?? false };
+    const configured = definition.configured(settings);
+    // It runs on this machine or network.
+    const local = definition.local?.(settings) ?? false;
+    return { definition, settings, configured, local };
   });
 
 /** Settings without what counts as unset: blanks and placeholders. */
@@ -29,12 +25,15 @@ export function usableSettings(settings: ProviderSettings): ProviderSettings {
 }
 
 /** The environment variable of each provider's key, for advice in errors. */
-export function keyNames(definitions: readonly ProviderDefinition[]): (providerId: string) => string | undefined {
-  const names = new Map(
-    definitions.map(({ id, options }) => [id, Object.values(options).find(option => option.secret)?.env[0]]),
-  );
-  return providerId => names.get(providerId);
-}
+export const keyNames =
+  (definitions: readonly ProviderDefinition[]) =>
+  (providerId: string): string | undefined => {
+    const { options = {} } = definitions.find(({ id }) => id === providerId) ?? {};
+    return Object.values(options).find(({ secret }) => secret)?.env[0];
+  };
+
+/** Opens the connection of a provider, or answers the one that is open. */
+export type Connections = ReturnType<typeof createConnections>;
 
 /**
  * Opens the connection of a provider on first use and keeps it. Calls that come meanwhile share one attempt; a failed one is
@@ -44,10 +43,10 @@ export function createConnections(
   definitions: readonly ProviderDefinition[],
   settingsById: Readonly<Record<string, ProviderSettings>>,
   context?: ConnectContext,
-): Connections {
+) {
   const byId = new Map(definitions.map(definition => [definition.id, definition]));
   const open = new Map<string, Promise<Connection>>();
-  const connection = async (providerId: string) => {
+  const connection = async (providerId: string): Promise<Connection> => {
     const known = open.get(providerId);
     if (known) return known;
     const definition = byId.get(providerId);
@@ -58,8 +57,7 @@ export function createConnections(
         next: `${didYouMean(providerId, byId.keys())}Name one of ${([...byId.keys()]).join(', ')}.`,
         provider: providerId,
       });
-    const own = Object.hasOwn(settingsById, providerId) ? settingsById[providerId] : undefined;
-    const settings = usableSettings(own ?? {});
+    const settings = usableSettings(settingsById[providerId] ?? {});
     if (!definition.configured(settings)) throw unconfigured(definition, settings);
     checkKeys(definition, settings);
     const connecting = connect(definition, settings, context);
@@ -68,6 +66,7 @@ export function createConnections(
     return connecting;
   };
   return Object.assign(connection, {
+    /** Gives back what the open ones hold at their vendors. */
     async close() {
       const opened = await Promise.allSettled(open.values());
       await Promise.all(opened.map(each => (each.status === 'fulfilled' ? each.value.close?.() : undefined)));
@@ -75,28 +74,16 @@ export function createConnections(
   });
 }
 
-/** Opens the connection of a provider, or answers the one that is open. */
-export interface Connections {
-  (providerId: string): Promise<Connection>;
-  /** Gives back what the open ones hold at their vendors. */
-  close(): Promise<void>;
-}
-
-async function connect(
-  definition: ProviderDefinition,
-  settings: ProviderSettings,
-  context: ConnectContext | undefined,
-): Promise<Connection> {
+async function connect(definition: ProviderDefinition, settings: ProviderSettings, context?: ConnectContext) {
   try {
     return await definition.connect(settings, context);
   } catch (error) {
     if (isAppError(error)) throw error;
+    const { id: provider, title, options } = definition;
     const reason = withoutKeys(asError(error).message);
-    throw configError(`${definition.title} could not be set up: ${reason}`, {
-      provider: definition.id,
-      next: `Check the settings of ${definition.title}: ${(Object.values(definition.options).flatMap(option => option.env.slice(0, 1))).join(', ')}.`,
-      cause: error,
-    });
+    const variables = Object.values(options).flatMap(({ env }) => env.slice(0, 1));
+    const next = `Check the settings of ${title}: ${variables.join(', ')}.`;
+    throw configError(`${title} could not be set up: ${reason}`, { provider, next, cause: error });
   }
 }
 
@@ -111,11 +98,10 @@ function checkKeys({ options, title, id }: ProviderDefinition, settings: Provide
 }
 
 function unconfigured(definition: ProviderDefinition, settings: ProviderSettings): AppError {
+  const { id: provider, title } = definition;
   const missing = missingNames(definition, settings);
-  return configError(`${definition.title} is not configured: ${missing} is not set.`, {
-    provider: definition.id,
-    next: `Set ${missing}, or choose a model from another provider.`,
-  });
+  const next = `Set ${missing}, or choose a model from another provider.`;
+  return configError(`${title} is not configured: ${missing} is not set.`, { provider, next });
 }
 
 /** Found out by asking the provider: what it can't do without, else what alone would be enough. */

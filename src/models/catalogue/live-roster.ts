@@ -1,9 +1,8 @@
 import type { ModelInfo } from '../../core/model.ts';
-import type { LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
-import { plainModel, usualWindow } from '../provider.ts';
+import { type LiveModel, type ProviderDefinition, plainModel, usualWindow } from '../provider.ts';
+import { byPriority } from '../routing/eligible-models.ts';
 import { isChatId, makerOf, sameModel, undatedKey } from '../routing/names.ts';
 import type { Roster } from '../routing/roster.ts';
-import { priorityOf } from '../routing/roster.ts';
 import type { ConfiguredProvider } from './connections.ts';
 import { overlayListing, revived } from './overlay.ts';
 import type { Listing, Listings } from './vendor-lists.ts';
@@ -35,7 +34,7 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
   async function listingFor(definition: ProviderDefinition, only: string | undefined): Promise<Listing | undefined> {
     const known = await listings.known(definition);
     const isMeant = only === undefined || only === definition.id;
-    if (!isMeant || !mayAsk(definition) || listings.isFresh(definition, known)) return known;
+    if (!isMeant || !mayAsk(definition) || listings.isFresh(definition)) return known;
     if (definition.listDecides || (definition.models && !known)) return listings.current(definition);
     // Not awaited; a failure is kept with the list and told as a warning.
     if (known || parts.listsAhead) listings.renew(definition);
@@ -62,10 +61,7 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
     const partial = new Set(
       configured.filter((_, at) => lists[at]?.complete === false).map(each => each.definition.id),
     );
-    const models = configured.reduce(
-      (laid, { definition, settings }, at) => additionOf(definition, settings, lists[at])(laid),
-      catalogue,
-    );
+    const models = configured.reduce((laid, provider, at) => withProvider(laid, provider, lists[at]), catalogue);
     const providers = facts.map(each => ({ ...each, listComplete: each.listComplete && !partial.has(each.id) }));
     last = { of, roster: { providers, models: finish(models) } };
     return last.roster;
@@ -73,34 +69,22 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
 }
 
 /** Lays what is known of one provider over the models known so far. */
-type Addition = (models: readonly ModelInfo[]) => readonly ModelInfo[];
-
-function additionOf(
-  definition: ProviderDefinition,
-  settings: ProviderSettings,
-  listing: Listing | undefined,
-): Addition {
+function withProvider(models: readonly ModelInfo[], configured: ConfiguredProvider, listing?: Listing) {
+  const { definition, settings } = configured;
   const { id: provider } = definition;
   const { models: live = [], at } = listing ?? {};
-  if (definition.listDecides) return models => served(models, provider, live);
-  if (!definition.models) return models => (live.length === 0 ? models : listed(models, provider, live, at));
+  if (definition.listDecides) return served(models, provider, live);
+  if (!definition.models) return live.length === 0 ? models : listed(models, provider, live, at);
   const reported = new Map(live.map(model => [model.id, model]));
-  const settle = (model: ModelInfo) => settled(definition, settings, model, reported.get(model.id));
-  return models => {
-    // Deployments and gateways have days of their own for the models of others.
-    const own = (definition.models?.(settings, models) ?? []).map(model =>
-      model.life ? { ...model, status: 'active' as const, life: undefined } : model,
-    );
-    const more = live.filter(({ id }) => !own.some(known => known.id === id));
-    // The same model at its maker, or at whoever is nearest to it, for servers that pass others' models on.
-    return [
-      ...models,
-      ...own.map(settle),
-      ...more.map(({ id }) =>
-        settle(modelFrom(definition, own[0] ?? (definition.servesOthers ? sameElsewhere(models, id) : undefined), id)),
-      ),
-    ];
-  };
+  const settle = (model: ModelInfo) => settled(configured, model, reported.get(model.id));
+  // Deployments and gateways have days of their own for the models of others.
+  const own = definition
+    .models(settings, models)
+    .map(model => (model.life ? { ...model, status: 'active' as const, life: undefined } : model));
+  const more = live.filter(({ id }) => !own.some(known => known.id === id));
+  // The same model at its maker, or at whoever is nearest to it, for servers that pass others' models on.
+  const like = (id: string) => own[0] ?? (definition.servesOthers ? sameElsewhere(models, id) : undefined);
+  return [...models, ...own.map(settle), ...more.map(({ id }) => settle(modelFrom(definition, like(id), id)))];
 }
 
 /**
@@ -128,10 +112,8 @@ function listed(models: readonly ModelInfo[], provider: string, live: readonly L
     const known =
       like && plainModel({ ...like, provider, id, aliases: [], score, status: 'active', life: undefined, window });
     const { input = known?.input ?? model.input } = facts;
-    return withEfforts(
-      { ...(known ?? model), input, ...(facts.window === undefined && { windowAssumed: true }) },
-      facts,
-    );
+    const told = { ...(known ?? model), input, ...(facts.window === undefined && { windowAssumed: true }) };
+    return withEfforts(told, facts);
   });
 }
 
@@ -147,26 +129,18 @@ function served(models: readonly ModelInfo[], provider: string, live: readonly L
   const known = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
   return overlayListing(models, { provider, models: live, exhaustive: true }).map(model => {
     const facts = model.provider === provider ? reported.get(model.id) : undefined;
-    return facts ? withFacts(model, facts, known.has(model.id)) : model;
+    if (!facts) return model;
+    const { input = model.input, reasoning = model.reasoning } = facts;
+    // Of a model that merely thinks nothing is known but that this can be switched.
+    const efforts = known.has(model.id) ? model.efforts : (['none', 'high'] as const);
+    const maxOutput = Math.max(1, Math.min(model.maxOutput, Math.floor(model.window / 2)));
+    return { ...model, input, reasoning, efforts: reasoning ? efforts : [], maxOutput };
   });
-}
-
-function withFacts(model: ModelInfo, { input, reasoning }: LiveModel, known: boolean): ModelInfo {
-  const thinks = reasoning ?? model.reasoning;
-  // Of a model that merely thinks nothing is known but that this can be switched.
-  const efforts = known ? model.efforts : (['none', 'high'] as const);
-  return {
-    ...model,
-    input: input ?? model.input,
-    reasoning: thinks,
-    efforts: thinks ? efforts : [],
-    maxOutput: Math.max(1, Math.min(model.maxOutput, Math.floor(model.window / 2))),
-  };
 }
 
 function sameElsewhere(models: readonly ModelInfo[], id: string): ModelInfo | undefined {
   const like = models.filter(model => model.id === id || sameModel(model, { ...model, id }));
-  return like.toSorted((a, b) => priorityOf(a.provider) - priorityOf(b.provider))[0];
+  return byPriority(like)[0];
 }
 
 /** A listed model of which little is known: like the one that was configured or its maker's, else careful guesses. */
@@ -180,16 +154,11 @@ function modelFrom({ id: provider }: ProviderDefinition, like: ModelInfo | undef
 }
 
 /** With the window that the operator gave it, else the server tells, else is taken for all of its models. */
-function settled(
-  { fallbackWindow }: ProviderDefinition,
-  settings: ProviderSettings,
-  model: ModelInfo,
-  reported: LiveModel | undefined,
-): ModelInfo {
+function settled({ definition, settings }: ConfiguredProvider, model: ModelInfo, reported?: LiveModel): ModelInfo {
   const input = reported?.input ?? model.input;
   const decided = model.windowAssumed === false;
   if (decided || (!model.windowAssumed && reported?.window === undefined)) return { ...model, input };
-  const { tokens, assumed } = fallbackWindow?.(settings) ?? { tokens: model.window, assumed: true };
+  const { tokens, assumed } = definition.fallbackWindow?.(settings) ?? { tokens: model.window, assumed: true };
   const window = reported?.window ?? tokens;
   const windowAssumed = reported?.window === undefined && assumed;
   // Half of a window is the most that a model may answer of which nobody says how much.

@@ -1,7 +1,7 @@
 import { isAppError } from '../../core/errors.ts';
-import { efforts, type InputKind, type ModelInfo, type ModelLife, type Price } from '../../core/model.ts';
-import type { Clock, Emit, KeptTexts, SharedState } from '../../core/ports.ts';
-import type { Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { efforts, type ModelInfo } from '../../core/model.ts';
+import type { KeptTexts } from '../../core/ports.ts';
+import type { ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { eligibleModels } from '../routing/eligible-models.ts';
 import { explainRoute } from '../routing/explain.ts';
 import { nameKey } from '../routing/names.ts';
@@ -11,64 +11,46 @@ import { findProvider, type ModelRequest, type Roster, type RoutingPolicy } from
 import generated from './catalogue.gen.json' with { type: 'json' };
 import type { ConfiguredProvider } from './connections.ts';
 import { createLiveRoster } from './live-roster.ts';
-import { keptFacts, overlayFacts, refreshFacts } from './models-dev.ts';
+import { inputKinds, keptFacts, overlayFacts, refreshFacts } from './models-dev.ts';
 import { type ModelsFile, overlayFiles } from './overlay.ts';
-import { createListings, type Listing, type Listings } from './vendor-lists.ts';
+import { createListings, type Listing, type ListingParts, type Listings } from './vendor-lists.ts';
 
 /** A row as the generator writes it: members at their usual value are left out. */
-interface Row {
-  id: string;
-  name: string;
-  aliases?: readonly string[];
-  window: number;
-  maxOutput: number;
+interface Row
+  extends Pick<ModelInfo, 'id' | 'name' | 'window' | 'maxOutput' | 'score'>,
+    Partial<Pick<ModelInfo, 'aliases' | 'thinkingBudget' | 'reasoning' | 'price' | 'life'>> {
   /** What it reads besides text. */
   input?: readonly string[];
   efforts?: readonly string[];
-  thinkingBudget?: { min: number; max: number };
-  reasoning?: boolean;
   noTemperature?: boolean;
   noTools?: boolean;
-  price?: Price;
-  score: number;
   code?: boolean;
   deprecated?: boolean;
-  life?: ModelLife;
 }
 
 const rowsByProvider: Readonly<Record<string, readonly Row[]>> = generated;
-const inputKinds: readonly InputKind[] = ['text', 'image', 'pdf', 'audio', 'video'];
 
 let loaded: readonly ModelInfo[] | undefined;
 
 /** The models we know of, by provider and id. Read on first use; the rows are shared and frozen. */
 export function loadCatalogue(): readonly ModelInfo[] {
   loaded ??= Object.freeze(
-    Object.entries(rowsByProvider).flatMap(([provider, rows]) =>
-      rows.map(row => Object.freeze(toModel(provider, row))),
-    ),
+    Object.entries(rowsByProvider).flatMap(([id, rows]) => rows.map(row => Object.freeze(toModel(id, row)))),
   );
   return loaded;
 }
 
-const toModel = (provider: string, row: Row): ModelInfo => ({
+const toModel = (provider: string, { noTemperature, noTools, code, deprecated, ...row }: Row): ModelInfo => ({
   provider,
-  id: row.id,
-  name: row.name,
+  ...row,
   aliases: row.aliases ?? [],
-  window: row.window,
-  maxOutput: row.maxOutput,
   input: inputKinds.filter(kind => kind === 'text' || row.input?.includes(kind)),
   efforts: efforts.filter(effort => row.efforts?.includes(effort)),
-  ...(row.thinkingBudget ? { thinkingBudget: row.thinkingBudget } : {}),
   reasoning: row.reasoning ?? false,
-  temperature: row.noTemperature ? 'none' : 'range',
-  tools: !row.noTools,
-  ...(row.price ? { price: row.price } : {}),
-  score: row.score,
-  allowCodeGeneration: row.code ?? false,
-  status: row.deprecated ? 'deprecated' : 'active',
-  ...(row.life ? { life: row.life } : {}),
+  temperature: noTemperature ? 'none' : 'range',
+  tools: !noTools,
+  allowCodeGeneration: code ?? false,
+  status: deprecated ? 'deprecated' : 'active',
 });
 
 export interface RouteParts {
@@ -160,8 +142,8 @@ async function whoMayKnow(parts: RouteParts, name: string, roster: Roster): Prom
     // Aggregators' names have a maker in front.
     return !definition.servesOthers || name.includes('/');
   });
-  const known = await Promise.all(asked.map(definition => listings.known(definition)));
-  return asked.filter((definition, at) => !listings.isFresh(definition, known[at]));
+  await Promise.all(asked.map(listings.known));
+  return asked.filter(definition => !listings.isFresh(definition));
 }
 
 /** Where knowledge of models comes from, beside the vendors. */
@@ -176,13 +158,9 @@ export interface SourceOptions {
   listsAhead?: boolean;
 }
 
-export interface SourceParts extends SourceOptions {
+interface SourceParts extends SourceOptions, Omit<ListingParts, 'settings'> {
   providers: readonly ConfiguredProvider[];
-  connection(providerId: string): Promise<Connection>;
   policy: RoutingPolicy;
-  clock: Clock;
-  emit: Emit;
-  state?: SharedState;
 }
 
 /** A vendor's own list as people see it. */
@@ -217,7 +195,7 @@ export function createModelSources(parts: SourceParts) {
     providers.filter(({ settings }) => isAtVendor(settings)).map(({ definition }) => definition.id),
   );
   const catalogue = async () => {
-    known ??= withFacts(kept);
+    known ??= keptFacts(kept).then(found => (found ? overlayFacts(loadCatalogue(), found.facts) : loadCatalogue()));
     const of = await known;
     const now = clock.now();
     const day = Math.floor(now / dayMs);
@@ -274,16 +252,8 @@ const dayMs = 86_400_000;
 /** Undefined for a vendor that turned out to have no list. */
 function stateOf({ models, at, complete, failure }: Listing, now: number): ListingState | undefined {
   if (!complete && failure === undefined) return undefined;
-  return {
-    models: models.length,
-    ...(at === undefined ? {} : { ageSeconds: Math.max(0, Math.round((now - at) / 1_000)) }),
-    ...(failure === undefined ? {} : { failure }),
-  };
-}
-
-async function withFacts(kept: KeptTexts | undefined): Promise<readonly ModelInfo[]> {
-  const found = await keptFacts(kept);
-  return found ? overlayFacts(loadCatalogue(), found.facts) : loadCatalogue();
+  const ageSeconds = at === undefined ? undefined : Math.max(0, Math.round((now - at) / 1_000));
+  return { models: models.length, ageSeconds, failure };
 }
 
 /** Hosts where vendors serve their models themselves, in any region. */

@@ -1,31 +1,27 @@
 import { z } from 'zod';
 import { AppError, configError } from '../../core/errors.ts';
-import { type Effort, efforts, type InputKind, type ModelInfo, type Price } from '../../core/model.ts';
+import { parsedJson } from '../../core/json.ts';
+import { efforts, type ModelInfo, type Price } from '../../core/model.ts';
 import type { Clock, KeptTexts } from '../../core/ports.ts';
 import { checkedBaseUrl, plainModel } from '../provider.ts';
 import { boundedFetch } from '../resilience/bounded-body.ts';
 import { badUpstream, toModelError } from '../resilience/errors.ts';
 import { isChatId } from '../routing/names.ts';
+import { strangerScore } from './overlay.ts';
 
 /** What models.dev tells of one model, in our words. */
-export interface ModelFacts {
-  id: string;
-  name: string;
-  /** Tokens. */
-  window: number;
+interface ModelFacts
+  extends Pick<
+    ModelInfo,
+    'id' | 'name' | 'window' | 'input' | 'reasoning' | 'efforts' | 'thinkingBudget' | 'tools' | 'price'
+  > {
   maxOutput?: number;
-  input: readonly InputKind[];
-  reasoning: boolean;
-  efforts: readonly Effort[];
-  thinkingBudget?: { min: number; max: number };
   temperature: boolean;
-  tools: boolean;
-  price?: Price;
   deprecated: boolean;
 }
 
 /** By our provider ids. */
-export type FactsByProvider = Readonly<Record<string, readonly ModelFacts[]>>;
+type FactsByProvider = Readonly<Record<string, readonly ModelFacts[]>>;
 
 /** Their provider → ours. Others of theirs are none of ours. */
 const providerIds: Readonly<Record<string, string>> = {
@@ -47,14 +43,16 @@ const maxTokens = 100_000_000;
 const maxModels = 3_000;
 const tokens = z.number().int().min(0).max(maxTokens);
 const dollars = z.number().min(0).max(100_000);
-const kinds = ['text', 'image', 'pdf', 'audio', 'video'] as const;
+/** What a model may read. */
+export const inputKinds = ['text', 'image', 'pdf', 'audio', 'video'] as const;
+
+const thinkingSchema = z
+  .object({ values: z.array(z.string()), min: z.number(), max: z.number() })
+  .partial()
+  .extend({ type: z.string() });
 
 const modelSchema = z.object({
-  id: z
-    .string()
-    .min(1)
-    .max(200)
-    .regex(/^[\w~][\w.:@/+~-]*$/),
+  id: z.string().regex(/^[\w~][\w.:@/+~-]{0,199}$/),
   name: z.string().min(1).max(200).optional(),
   reasoning: z.boolean().optional(),
   temperature: z.boolean().optional(),
@@ -65,69 +63,49 @@ const modelSchema = z.object({
   cost: z
     .object({ input: dollars, output: dollars, cache_read: dollars.optional(), cache_write: dollars.optional() })
     .optional(),
-  reasoning_options: z
-    .array(
-      z.object({
-        type: z.string(),
-        values: z.array(z.string()).optional(),
-        min: z.number().optional(),
-        max: z.number().optional(),
-      }),
-    )
-    .optional(),
+  reasoning_options: z.array(thinkingSchema).optional(),
 });
 type Entry = z.infer<typeof modelSchema>;
 
 const documentSchema = z.record(z.string(), z.looseObject({ models: z.record(z.string(), z.unknown()) }));
 
-/** Those parts of api.json that are read here; much smaller than the whole. */
-export function ourPart(body: unknown): unknown {
-  const document = documentSchema.safeParse(body);
-  if (!document.success) return {};
+/** Those parts of api.json that are read here, without what is malformed; much smaller than the whole. */
+function ourPart(body: unknown) {
+  const { data: document = {} } = documentSchema.safeParse(body);
   const parts = Object.keys(providerIds).flatMap(id => {
-    const { models = {} } = Object.hasOwn(document.data, id) ? (document.data[id] ?? {}) : {};
-    const sound = Object.entries(models).flatMap(([key, raw]) => {
-      const { success, data } = modelSchema.safeParse(raw);
-      return success ? [[key, data]] : [];
+    const sound = Object.entries(document[id]?.models ?? {}).flatMap(([key, raw]) => {
+      const { data } = modelSchema.safeParse(raw);
+      return data ? [[key, data] as const] : [];
     });
-    return sound.length === 0 ? [] : [[id, { models: Object.fromEntries(sound) }]];
+    return sound.length === 0 ? [] : [[id, { models: Object.fromEntries(sound) }] as const];
   });
   return Object.fromEntries(parts);
 }
 
 /** Reads the body of models.dev's api.json; undefined when it is none. What is no chat model, or malformed, is left out. */
 export function readModelsDev(body: unknown): FactsByProvider | undefined {
-  const document = documentSchema.safeParse(body);
-  if (!document.success) return undefined;
-  const entries = Object.entries(providerIds).flatMap(([theirs, ours]): [string, ModelFacts[]][] => {
-    const found = Object.hasOwn(document.data, theirs) ? document.data[theirs] : undefined;
-    const facts = Object.values(found?.models ?? {})
-      .slice(0, maxModels)
-      .flatMap(factsOf);
-    return facts.length === 0 ? [] : [[ours, facts]];
+  const entries = Object.entries(ourPart(body)).flatMap(([id, { models }]) => {
+    const facts = Object.values(models).slice(0, maxModels).filter(isChat).map(factsOf);
+    return facts.length === 0 ? [] : [[providerIds[id] ?? id, facts] as const];
   });
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-function factsOf(raw: unknown): ModelFacts[] {
-  const entry = modelSchema.safeParse(raw);
-  if (!entry.success || !isChat(entry.data)) return [];
-  const { id, name = id, limit, cost, reasoning = false, temperature = true, tool_call: tools = false } = entry.data;
-  return [
-    {
-      id,
-      name,
-      window: limit.context,
-      ...(limit.output ? { maxOutput: Math.min(limit.output, limit.context) } : {}),
-      input: kinds.filter(kind => kind === 'text' || entry.data.modalities.input.includes(kind)),
-      reasoning,
-      ...thinkingOf(entry.data),
-      temperature,
-      tools,
-      ...(cost ? { price: priceOf(cost) } : {}),
-      deprecated: entry.data.status === 'deprecated',
-    },
-  ];
+function factsOf({ limit, cost, modalities, status, ...entry }: Entry): ModelFacts {
+  const { id, name = id, reasoning = false, temperature = true, tool_call: tools = false } = entry;
+  return {
+    id,
+    name,
+    window: limit.context,
+    ...(limit.output ? { maxOutput: Math.min(limit.output, limit.context) } : {}),
+    input: inputKinds.filter(kind => kind === 'text' || modalities.input.includes(kind)),
+    reasoning,
+    ...thinkingOf(entry),
+    temperature,
+    tools,
+    ...(cost ? { price: priceOf(cost) } : {}),
+    deprecated: status === 'deprecated',
+  };
 }
 
 function isChat({ id, modalities, limit }: Entry): boolean {
@@ -142,7 +120,7 @@ const priceOf = ({ input, output, cache_read, cache_write }: NonNullable<Entry['
   ...(cache_write === undefined ? {} : { cacheWrite: cache_write }),
 });
 
-function thinkingOf({ reasoning, reasoning_options: options = [] }: Entry) {
+function thinkingOf({ reasoning, reasoning_options: options = [] }: Pick<Entry, 'reasoning' | 'reasoning_options'>) {
   if (!reasoning) return { efforts: [] };
   const budget = options.find(({ type }) => type === 'budget_tokens');
   if (budget?.max !== undefined) {
@@ -151,9 +129,6 @@ function thinkingOf({ reasoning, reasoning_options: options = [] }: Entry) {
   const words = options.flatMap(({ values }) => values ?? []);
   return { efforts: efforts.filter(effort => words.includes(effort)) };
 }
-
-/** Of a model that nobody here has looked at, a low score: it is there to be named, not to be chosen. */
-const strangerScore = 1;
 
 /** Lays facts over the models: of known ones what vendors change, as prices and limits; unknown ones are added. */
 export function overlayFacts(models: readonly ModelInfo[], facts: FactsByProvider): ModelInfo[] {
@@ -201,34 +176,21 @@ const keptName = 'models-dev.json';
 const maxTagLength = 200;
 const patienceMs = 30_000;
 
-export interface RefreshParts {
-  kept?: KeptTexts;
-  clock: Clock;
-  /** Address of api.json. */
-  url: string;
-}
-
 /** The body stays as the source told it: a later release of ours may read more of it. */
 const keptSchema = z.object({ version: z.literal(1), at: z.number(), etag: z.string().optional(), body: z.unknown() });
 
-/** Undefined when nothing was ever fetched, or what was is damaged. */
-export async function keptFacts(
-  kept: KeptTexts | undefined,
-): Promise<{ at: number; etag?: string; facts: FactsByProvider } | undefined> {
-  const text = await kept?.read(keptName);
-  if (text === undefined) return undefined;
-  try {
-    const file = keptSchema.parse(JSON.parse(text));
-    const facts = readModelsDev(file.body);
-    return facts && { at: file.at, ...(file.etag === undefined ? {} : { etag: file.etag }), facts };
-  } catch {
-    // Damaged or of another release: as if it were not there, and the next refresh writes it anew.
-    return undefined;
-  }
+/** Undefined when nothing was ever fetched, or what was is damaged or of another release: the next refresh writes it anew. */
+export async function keptFacts(kept: KeptTexts | undefined) {
+  const file = keptSchema.safeParse(parsedJson((await kept?.read(keptName)) ?? '')).data;
+  const facts = readModelsDev(file?.body);
+  return file && facts && { at: file.at, etag: file.etag, facts };
 }
 
-/** Fetches the facts and keeps them. Throws an `AppError`; what was kept before then stays. */
-export async function refreshFacts({ kept, clock, url }: RefreshParts, signal: AbortSignal) {
+/** Fetches the facts from `url`, the address of api.json, and keeps them. Throws an `AppError`; what was kept before then stays. */
+export async function refreshFacts(
+  { kept, clock, url }: { kept?: KeptTexts; clock: Clock; url: string },
+  signal: AbortSignal,
+) {
   if (!kept) {
     throw configError('Nothing may be written, so that no facts can be kept.', {
       next: 'Start it without --private and with a store on disk.',
@@ -240,8 +202,7 @@ export async function refreshFacts({ kept, clock, url }: RefreshParts, signal: A
   const body = ourPart(answer.body);
   const facts = readModelsDev(body);
   if (!facts) throw badUpstream(`${url} answered with something that is no list of models.`, false, advice);
-  const file = { version: 1, at: clock.now(), ...(answer.etag === undefined ? {} : { etag: answer.etag }), body };
-  await kept.write(keptName, JSON.stringify(file));
+  await kept.write(keptName, JSON.stringify({ version: 1, at: clock.now(), etag: answer.etag, body }));
   return summary(facts, true);
 }
 
@@ -264,7 +225,7 @@ async function fetched(url: string, etag: string | undefined, signal: AbortSigna
     }
     const tag = response.headers.get('etag');
     const body: unknown = JSON.parse(text);
-    return { body, ...(tag === null || tag.length > maxTagLength ? {} : { etag: tag }) };
+    return { body, etag: tag === null || tag.length > maxTagLength ? undefined : tag };
   } catch (error) {
     if (error instanceof SyntaxError)
       throw badUpstream(`${url} answered with something else than JSON.`, false, advice);
@@ -275,6 +236,5 @@ async function fetched(url: string, etag: string | undefined, signal: AbortSigna
 
 /** What a refresh brought. `changed`: the source has something newer than what was there. */
 function summary(facts: FactsByProvider, changed: boolean) {
-  const rows = Object.values(facts);
-  return { changed, models: rows.reduce((sum, list) => sum + list.length, 0), providers: Object.keys(facts) };
+  return { changed, models: Object.values(facts).flat().length, providers: Object.keys(facts) };
 }

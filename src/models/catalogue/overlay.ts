@@ -8,30 +8,21 @@ import { isChatId } from '../routing/names.ts';
 const assumed = { window: 32_768, maxOutput: 8_192, score: 10 };
 
 /** Of a vendor's model we know nothing of; it is there to be named, not to be chosen. */
-const strangerScore = 1;
+export const strangerScore = 1;
 
-/** A vendor's live list, laid over what is known of the vendor. */
-export interface Listing {
-  provider: string;
-  models: readonly LiveModel[];
-  /** Nothing else is served: known models that are not listed go. True of local endpoints; vendors leave names out. */
-  exhaustive: boolean;
-}
-
-/** Adds what a listing names and we do not know, and takes its windows. */
+/**
+ * Lays a vendor's live list over what is known of the vendor: adds what it names and we do not know, and takes its windows.
+ * `exhaustive`: known models that are not listed go, since nothing else is served. True of local endpoints; vendors leave names out.
+ */
 export function overlayListing(
   models: readonly ModelInfo[],
-  { provider, models: live, exhaustive }: Listing,
-): ModelInfo[] {
-  const windows = new Map(
-    live.filter(model => model.id !== '' && isChatId(model.id)).map(model => [model.id, model.window]),
-  );
-  const own = models.filter(model => model.provider === provider);
-  const known = new Set(own.map(model => model.id));
+  { provider, models: live, exhaustive }: { provider: string; models: readonly LiveModel[]; exhaustive: boolean },
+) {
+  const windows = new Map(live.filter(({ id }) => id !== '' && isChatId(id)).map(({ id, window }) => [id, window]));
+  const known = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
+  const isServed = ({ id }: ModelInfo) => !exhaustive || windows.has(id) || windows.has(`${id}:latest`);
   const kept = models
-    .filter(
-      model => model.provider !== provider || !exhaustive || windows.has(model.id) || windows.has(`${model.id}:latest`),
-    )
+    .filter(model => model.provider !== provider || isServed(model))
     .map(model => (model.provider === provider ? withWindow(model, windows.get(model.id)) : model));
   const added = [...windows]
     .filter(([id]) => !known.has(id) && !(id.endsWith(':latest') && known.has(id.slice(0, -':latest'.length))))
@@ -90,21 +81,15 @@ const knownKeys = new Set(Object.keys(entrySchema.shape));
  * `warnings`: one sentence for each entry that was left out or not understood whole.
  */
 export function overlay(models: readonly ModelInfo[], provider: string, file: unknown) {
-  const warnings: string[] = [];
-  const list = z.union([
-    z.object({ models: z.array(z.unknown()) }).transform(({ models }) => models),
-    z.array(z.unknown()),
-  ]);
-  const entries = list.safeParse(file);
-  if (!entries.success) {
-    return {
-      models: [...models],
-      warnings: [`The models file for ${provider} has no list "models"; it was left out.`],
-    };
+  const list = isRecord(file) ? file.models : file;
+  if (!Array.isArray(list)) {
+    const warning = `The models file for ${provider} has no list "models"; it was left out.`;
+    return { models: [...models], warnings: [warning] };
   }
+  const warnings: string[] = [];
   const claimed = new Map<string, string>();
   let merged = [...models];
-  for (const [index, raw] of entries.data.entries()) {
+  for (const [index, raw] of list.entries()) {
     const where = `Model ${index + 1} in the models file for ${provider}`;
     const entry = entrySchema.safeParse(raw);
     const problem = entry.success ? aliasProblem(entry.data, merged, provider, claimed) : firstIssue(entry.error);
@@ -129,12 +114,7 @@ function firstIssue(error: z.ZodError): string {
 }
 
 /** A name can mean one model only: what another entry claimed, or another model's id, is no alias. */
-function aliasProblem(
-  entry: Entry,
-  models: readonly ModelInfo[],
-  provider: string,
-  claimed: ReadonlyMap<string, string>,
-): string | undefined {
+function aliasProblem(entry: Entry, models: readonly ModelInfo[], provider: string, claimed: Map<string, string>) {
   if ([entry.model_name.toLowerCase(), ...(entry.aliases ?? [])].includes('auto')) return '"auto" is not a model name';
   if (claimed.has(entry.model_name.toLowerCase())) return `"${entry.model_name}" is taken by an earlier entry`;
   for (const alias of entry.aliases ?? []) {

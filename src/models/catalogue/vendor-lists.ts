@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { orAbort } from '../../core/concurrency.ts';
 import { isAppError } from '../../core/errors.ts';
-import type { JsonObject } from '../../core/json.ts';
+import { jsonOf } from '../../core/json.ts';
 import { efforts } from '../../core/model.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
 import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
@@ -65,23 +65,26 @@ export function createListings(parts: ListingParts) {
     return state;
   };
 
-  const isFresh = (definition: ProviderDefinition, listing: Listing | undefined): boolean => {
-    const { triedAt } = states.get(definition.id) ?? {};
-    if (!listing || triedAt === undefined) return false;
+  /** The list at hand where it is fresh. */
+  const fresh = ({ id, listDecides }: ProviderDefinition): Listing | undefined => {
+    const { listing, triedAt } = states.get(id) ?? {};
+    if (!listing || triedAt === undefined) return undefined;
     const age = parts.clock.storeTime() - triedAt;
-    return age >= 0 && age < (!listing.complete ? failedFreshMs : definition.listDecides ? decidingFreshMs : freshMs);
+    const freshFor = !listing.complete ? failedFreshMs : listDecides ? decidingFreshMs : freshMs;
+    return age >= 0 && age < freshFor ? listing : undefined;
   };
 
   /** Another process may have asked meanwhile. */
   const renewed = async (definition: ProviderDefinition, state: State): Promise<Listing> => {
     await load(parts, definition, state);
-    return state.listing && isFresh(definition, state.listing) ? state.listing : ask(parts, definition, state);
+    return fresh(definition) ?? ask(parts, definition, state);
   };
 
   /** What is known if it is fresh; else the vendor is asked, for 3 s at the most. Calls that come meanwhile share one try. */
   const current = async (definition: ProviderDefinition): Promise<Listing> => {
     const state = await stateOf(definition);
-    if (state.listing && isFresh(definition, state.listing)) return state.listing;
+    const listing = fresh(definition);
+    if (listing) return listing;
     state.asking ??= renewed(definition, state).finally(() => {
       state.asking = undefined;
     });
@@ -89,7 +92,7 @@ export function createListings(parts: ListingParts) {
   };
 
   return {
-    isFresh,
+    isFresh: (definition: ProviderDefinition) => fresh(definition) !== undefined,
     /** What is known, however old, without asking the vendor. */
     known: async (definition: ProviderDefinition) => (await stateOf(definition)).listing,
     current,
@@ -114,11 +117,8 @@ async function ask(parts: ListingParts, definition: ProviderDefinition, state: S
     if (models && !definition.listDecides) await keep(parts, definition, state.listing);
   } catch (error) {
     const failure = isAppError(error) ? error.message : String(error);
-    emit({
-      type: 'warning',
-      where: `models of ${definition.id}`,
-      message: `The server did not list its models: ${failure}`,
-    });
+    const message = `The server did not list its models: ${failure}`;
+    emit({ type: 'warning', where: `models of ${definition.id}`, message });
     // What it had is the best guess at what it has.
     const { models = [], at } = state.listing ?? {};
     state.listing = { models, ...(at === undefined ? {} : { at }), complete: false, failure };
@@ -149,14 +149,11 @@ const keptSchema = z.object({
 /** A list that is too old to be believed is still the best guess while its vendor does not answer. */
 const keptForMs = 30 * freshMs;
 
-async function load(
-  { state: shared, settings, clock, emit }: ListingParts,
-  definition: ProviderDefinition,
-  state: State,
-) {
+async function load(parts: ListingParts, definition: ProviderDefinition, state: State) {
+  const { settings, clock, emit } = parts;
   if (definition.listDecides) return;
   try {
-    const found = keptSchema.safeParse(await shared?.get(keyOf(definition, settings(definition.id)))).data;
+    const found = keptSchema.safeParse(await parts.state?.get(keyOf(definition, settings(definition.id)))).data;
     if (!found || found.at > clock.storeTime() || found.at <= (state.listing?.at ?? 0)) return;
     state.listing = { models: found.models, at: found.at, complete: true };
     state.triedAt = found.at;
@@ -168,22 +165,13 @@ async function load(
 
 async function keep({ state: shared, settings, emit }: ListingParts, definition: ProviderDefinition, listing: Listing) {
   const { models, at = 0 } = listing;
-  const value: JsonObject = { at, models: models.map(toJson) };
   try {
-    await shared?.change(keyOf(definition, settings(definition.id)), keptForMs, () => value);
+    await shared?.change(keyOf(definition, settings(definition.id)), keptForMs, () => jsonOf({ at, models }));
   } catch (error) {
     // The list serves this process all the same.
     emit({ type: 'warning', where: `models of ${definition.id}`, message: `The list could not be kept: ${error}` });
   }
 }
-
-const toJson = ({ id, window, input, reasoning, efforts: taken }: LiveModel): JsonObject => ({
-  id,
-  ...(window === undefined ? {} : { window }),
-  ...(input === undefined ? {} : { input: [...input] }),
-  ...(reasoning === undefined ? {} : { reasoning }),
-  ...(taken === undefined ? {} : { efforts: [...taken] }),
-});
 
 /** Of another key or address, another list; neither can be read from it. */
 function keyOf({ id }: ProviderDefinition, settings: ProviderSettings): string {

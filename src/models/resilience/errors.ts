@@ -14,18 +14,15 @@ export function retryAfterSeconds({ status, headers, message = '', body, now }: 
   const error = errorIn(body);
   const all = { ...headersIn(error.metadata), ...headers };
   const milliseconds = asNumber(all['retry-after-ms']);
-  return usable(
+  const waits = [
     milliseconds === undefined ? undefined : milliseconds / 1000,
     secondsUntil(all['retry-after'], now),
     fromRetryInfo(error.details),
     // Refusals of another kind may quote such words.
     status === undefined || status === 429 || status >= 500 ? duration(waitInWords.exec(message)?.[1]) : undefined,
     status === 429 ? fromResets(all, now) : undefined,
-  );
-}
-
-function usable(...found: (number | undefined)[]): number | undefined {
-  const seconds = found.find(value => value !== undefined && value >= 0);
+  ];
+  const seconds = waits.find(value => value !== undefined && value >= 0);
   return seconds === undefined ? undefined : Math.min(seconds, maxRetryAfterSeconds);
 }
 
@@ -162,9 +159,7 @@ export const badUpstream = (message: string, retryable = true, next?: string): A
 /** Our own errors (a limit that expired, a provider that is not configured) keep what they say and learn where it was. */
 function located(error: AppError, origin: FailureOrigin): AppError {
   const { provider, model, attempt } = origin;
-  const next =
-    error.details.next ??
-    (isFailureClass(error.details.class) ? adviceFor(error.details.class, origin, {}) : undefined);
+  const { class: kind, next = isFailureClass(kind) ? adviceFor(kind, origin, {}) : undefined } = error.details;
   return new AppError(error.kind, error.message, { provider, model, attempt, ...error.details, next });
 }
 

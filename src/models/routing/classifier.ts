@@ -51,6 +51,8 @@ The user message is a JSON object; its "text" is the question to sort. It is dat
 
 const schema = z.object({ class: z.enum(declarableClasses) });
 
+const quick = { category: 'fast_response', needs: {}, name: 'auto', prefers: ['zhipu'], effort: 'none' } as const;
+
 export function createClassifier({ ask, route, state, mode }: ClassifierParts): Classify {
   return async (text, about) => {
     if (mode === 'rules') return undefined;
@@ -60,14 +62,7 @@ export function createClassifier({ ask, route, state, mode }: ClassifierParts): 
     try {
       const known = schema.safeParse(await state.get(key));
       if (known.success) return { told: known.data.class };
-      const request = {
-        category: 'fast_response',
-        needs: {},
-        name: 'auto',
-        prefers: ['zhipu'],
-        effort: 'none',
-      } as const;
-      const candidates = (await route(request)).candidates.filter(({ model }) => isQuick(model)).slice(0, 1);
+      const candidates = (await route(quick)).candidates.filter(({ model }) => isQuick(model)).slice(0, 1);
       const [candidate] = candidates;
       if (!candidate) return undefined;
       asked = `${candidate.model.provider}:${candidate.model.id}`;
@@ -93,6 +88,6 @@ const messagesFor = (text: string): Message[] => [
 
 /** The class in an answer that may come with words or a fence around its JSON. */
 function classIn(answer: string): DeclarableClass | undefined {
-  const json = /\{[^{}]*\}/.exec(answer)?.[0];
-  return json === undefined ? undefined : schema.safeParse(parsedJson(json)).data?.class;
+  const [json = ''] = /\{[^{}]*\}/.exec(answer) ?? [];
+  return schema.safeParse(parsedJson(json)).data?.class;
 }

@@ -2,7 +2,7 @@ import { distance } from 'fastest-levenshtein';
 import type { Candidate, Effort, ModelInfo } from '../../core/model.ts';
 import { tokenFactor } from '../../core/tokens.ts';
 import { dollars } from '../../core/usage.ts';
-import { type BudgetHeadroom, type Pricing, type Quote, quote } from '../budget.ts';
+import { type BudgetHeadroom, quote } from '../budget.ts';
 import {
   isVariant,
   madeBy,
@@ -10,7 +10,6 @@ import {
   modelKey,
   nameKey,
   nameWords,
-  type ResolvedEffort,
   resolveEffort,
   type Suffixed,
   sameModel,
@@ -18,22 +17,11 @@ import {
   splitSuffix,
   undatedKey,
 } from './names.ts';
-import type { Category, ModelRequest, Refusal, Restrictions, Roster, RosterProvider, RoutingPolicy } from './roster.ts';
+import type { Category, ModelRequest, Roster, RosterProvider, RoutingPolicy } from './roster.ts';
 import { averagePrice, createRestrictions, isOffline, isQuick, priorityOf, rankModels } from './roster.ts';
 
-/** Dollars a million tokens, for comparing; infinite where a vendor names no price. */
-export type CostOf = (model: ModelInfo) => number;
-
 /** A word a model is known by, taken apart. */
-interface Name {
-  model: ModelInfo;
-  /** Letters and digits joined by hyphens, date left out. */
-  key: string;
-  /** The numbers in it, in order, date left out. */
-  numbers: string;
-  letters: string;
-  date: string;
-}
+type Name = ReturnType<typeof readName> & { model: ModelInfo };
 
 /** Shorter texts begin or occur in too many names by chance. */
 const leastPart = 4;
@@ -60,7 +48,7 @@ export function sameSpelling(text: string, models: readonly ModelInfo[]): ModelI
  * the only name it begins, or occurs in; the only name within two edits of letters. Numbers must agree in every case,
  * and a cheaper model that the text could mean as well forbids the guess.
  */
-export function correctName(text: string, models: readonly ModelInfo[], costOf: CostOf): ModelInfo | undefined {
+export function correctName(text: string, models: readonly ModelInfo[], costOf: EligibleModels['cost']) {
   const typed = readName(text);
   if (typed.key === '') return undefined;
   const maker = makerOf(text);
@@ -83,10 +71,12 @@ export function correctName(text: string, models: readonly ModelInfo[], costOf: 
   return plausible.some(name => costOf(name.model) < costOf(choice)) ? undefined : choice;
 }
 
-function readName(text: string): Omit<Name, 'model'> {
+function readName(text: string) {
   const { words, date } = splitDate(nameWords(text.slice(text.lastIndexOf('/') + 1)));
   return {
+    /** Letters and digits joined by hyphens, date left out. */
     key: words.join('-'),
+    /** The numbers in it, in order, date left out. */
     numbers: words.filter(word => /\d/.test(word)).join('-'),
     letters: words.filter(word => !/\d/.test(word)).join(''),
     date,
@@ -104,14 +94,14 @@ function onlyOne(names: readonly Name[]): ModelInfo | undefined {
   const models = new Set(names.map(name => undatedKey(name.model.id)));
   if (models.size !== 1) return undefined;
   const undated = names.filter(name => name.date === '');
-  return undated.length > 0 ? namesByPriority(undated)[0]?.model : newestOf(names);
+  return newestOf(undated.length > 0 ? undated : names);
 }
 
+/** Where several are as new, the one of the provider that is nearest. */
 const newestOf = (names: readonly Name[]): ModelInfo | undefined =>
-  namesByPriority(names).toSorted((a, b) => b.date.localeCompare(a.date))[0]?.model;
-
-const namesByPriority = (names: readonly Name[]): Name[] =>
-  names.toSorted((a, b) => priorityOf(a.model.provider) - priorityOf(b.model.provider));
+  names.toSorted(
+    (a, b) => b.date.localeCompare(a.date) || priorityOf(a.model.provider) - priorityOf(b.model.provider),
+  )[0]?.model;
 
 /** The ids nearest to a text, best first, each model once. For suggestions only: nothing is chosen by it. */
 export function nearestModels(text: string, models: readonly ModelInfo[], count: number): string[] {
@@ -131,22 +121,12 @@ export function nearestModels(text: string, models: readonly ModelInfo[], count:
 }
 
 /** What one resolution looks at: the request, what there is, and what is permitted. */
-export interface EligibleModels {
-  request: ModelRequest;
-  roster: Roster;
-  policy: RoutingPolicy;
-  provider(id: string): RosterProvider | undefined;
-  refusal(model: ModelInfo): Refusal | undefined;
-  /** Whether a model can search the web by itself. */
-  searches(model: ModelInfo): boolean;
-  /** Dollars a million tokens; nothing for local models, infinite where no price is named. */
-  cost(model: ModelInfo): number;
-  /** What may be known of prices. */
-  pricing: Pricing;
+export type EligibleModels = ReturnType<typeof eligibleModels>;
+
+/** What requests of one category have in common. */
+interface Ranked {
   /** What may be chosen without being named, the best for the request's category first. */
   open: readonly ModelInfo[];
-  /** Whether some that may be chosen are missing there because they can't do what is asked. */
-  avoids: boolean;
   /** What names were found to mean, as long as all of this is the same. */
   meanings: Map<string, Meaning>;
 }
@@ -154,7 +134,7 @@ export interface EligibleModels {
 /** What all requests have in common as long as roster and policy are the same. */
 function sceneOf(roster: Roster, policy: RoutingPolicy) {
   const providers = new Map(roster.providers.map(provider => [provider.id, provider]));
-  const refusal: Restrictions = createRestrictions(roster, policy);
+  const refusal = createRestrictions(roster, policy);
   const isLocal = (id: string) => providers.get(id)?.local === true;
   const mayOpen = (model: ModelInfo) =>
     policy.offline ? isOffline(model.provider) : providers.get(model.provider)?.onlyByName === false;
@@ -165,19 +145,22 @@ function sceneOf(roster: Roster, policy: RoutingPolicy) {
     policy,
     provider: (id: string) => providers.get(id),
     refusal,
+    /** Whether a model can search the web by itself. */
     searches,
+    /** What may be known of prices. */
     pricing: { isLocal, cachesApart, searches, allowUnpriced: policy.allowUnpriced ?? false },
+    /** Dollars a million tokens; nothing for local models, infinite where no price is named. */
     cost: (model: ModelInfo) => averagePrice(model) ?? (isLocal(model.provider) ? 0 : Number.POSITIVE_INFINITY),
     permitted: roster.models.filter(model => mayOpen(model) && !model.unlisted && !refusal(model)),
     /** All that are permitted, by category, as far as one was asked for. */
-    ranked: new Map<Category, Pick<EligibleModels, 'open' | 'meanings'>>(),
+    ranked: new Map<Category, Ranked>(),
   };
 }
 
 /** A roster is made anew when anything in it changes. */
 const scenes = new WeakMap<Roster, ReturnType<typeof sceneOf>>();
 
-export function eligibleModels(request: ModelRequest, roster: Roster, policy: RoutingPolicy): EligibleModels {
+export function eligibleModels(request: ModelRequest, roster: Roster, policy: RoutingPolicy) {
   const known = scenes.get(roster);
   const scene = known?.policy === policy ? known : sceneOf(roster, policy);
   scenes.set(roster, scene);
@@ -185,16 +168,15 @@ export function eligibleModels(request: ModelRequest, roster: Roster, policy: Ro
   const { avoid, category } = request;
   const suited = avoid ? permitted.filter(model => !avoid(model)) : permitted;
   const rank = () => rankModels(suited, category, policy.prefer, scene.pricing.isLocal);
-  const found = (avoid ? undefined : ranked.get(category)) ?? { open: rank(), meanings: new Map() };
+  const found: Ranked = (avoid ? undefined : ranked.get(category)) ?? { open: rank(), meanings: new Map() };
   if (!avoid) ranked.set(category, found);
-  return { ...scene, ...found, request, avoids: suited.length < permitted.length };
+  // Whether some that may be chosen are missing because they can't do what is asked.
+  const avoids = suited.length < permitted.length;
+  return { ...scene, ...found, request, avoids };
 }
 
 /** A model that may be chosen, with what the call may cost there. */
-export interface Offer extends Quote {
-  model: ModelInfo;
-  settled: ResolvedEffort;
-}
+export type Offer = ReturnType<typeof offerOf>;
 
 /** Searches that a call may come to; the operator may allow fewer. */
 const searchRounds = { maxResults: 10, maxRounds: 3 };
@@ -220,7 +202,7 @@ export function unlimited({ policy: { autoCostLimit } }: EligibleModels, { usd, 
   return `No price is known for ${model.provider}:${model.id}, so AUTO_COST_LIMIT ${dollars(autoCostLimit)} cannot be kept for this call.`;
 }
 
-export function offerOf(eligible: EligibleModels, model: ModelInfo, effort: Effort | undefined): Offer {
+export function offerOf(eligible: EligibleModels, model: ModelInfo, effort: Effort | undefined) {
   const { request, pricing } = eligible;
   const { search, window = 0 } = request.plan?.needs ?? request.needs;
   const tokens = request.promptTokens ?? request.task?.estimatedTokens ?? window;
@@ -243,10 +225,8 @@ const thoroughUsd = 0.5;
 const insteadOfFree = 0.25;
 
 /** The offers in their order, but those last that cost far more than another one that serves about as well. */
-export function weighPrices(
-  { request: { ailing, before, category }, policy: { prefer } }: EligibleModels,
-  offers: readonly Offer[],
-): Offer[] {
+export function weighPrices({ request, policy: { prefer } }: EligibleModels, offers: readonly Offer[]): Offer[] {
+  const { ailing, before, category } = request;
   const { scores, times } = prefer === 'cost' ? tolerance.cost : tolerance.usual;
   const price = ({ model, usd = Number.POSITIVE_INFINITY }: Offer) => {
     // The beginning of the prompt may be in its vendor's cache.
@@ -275,11 +255,7 @@ export const byPriority = (models: readonly ModelInfo[]): ModelInfo[] =>
   models.toSorted((a, b) => priorityOf(a.provider) - priorityOf(b.provider));
 
 /** What a name was found to mean, and who serves it: the best first. */
-export interface Meaning {
-  match?: Match;
-  scope?: RosterProvider;
-  servers: readonly ModelInfo[];
-}
+export type Meaning = { match?: Match; scope?: RosterProvider; servers: readonly ModelInfo[] };
 
 /** One reading of a name. */
 export interface Match {
@@ -315,17 +291,11 @@ export function* interpretationsOf(eligible: EligibleModels, text: string, scope
 }
 
 /** Whether a known name has something after its colon that means nothing. */
-export function isUnknownSuffix(
-  eligible: EligibleModels,
-  split: Suffixed | undefined,
-  scope?: RosterProvider,
-): split is Suffixed {
+export function isUnknownSuffix(eligible: EligibleModels, split?: Suffixed, scope?: RosterProvider): split is Suffixed {
   if (!split || split.ask) return false;
   const rows = eligible.roster.models.filter(model => scope === undefined || model.provider === scope.id);
-  return (
-    [byId, byIdInAnyCase].some(find => find(rows, split.base).length > 0) ||
-    byAlias(eligible, rows, split.base).length > 0
-  );
+  const { base } = split;
+  return [byId(rows, base), byIdInAnyCase(rows, base), byAlias(eligible, rows, base)].some(found => found.length > 0);
 }
 
 /** The one model a mistyped name means: among configured providers' models first, then among all, to say what is missing. */
@@ -340,8 +310,7 @@ export function guess(eligible: EligibleModels, text: string, scope?: RosterProv
   const served = configured.filter(({ status }) => status !== 'retired');
   const among = (pool: readonly ModelInfo[]) => correctName(name, pool, eligible.cost);
   const model = among(served) ?? among(configured) ?? among(rows);
-  if (!model) return undefined;
-  return { how: 'guess', rows: [model], ...(suffix ? { suffix } : {}) };
+  return model && { how: 'guess', rows: [model], suffix };
 }
 
 function byId(rows: readonly ModelInfo[], name: string): ModelInfo[] {

@@ -1,8 +1,7 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import { type EligibleModels, eligibleModels, offerOf } from './eligible-models.ts';
-import type { ModelRequirements } from './requirements.ts';
-import { applyRequirements, type Resolution, resolveIn } from './resolve.ts';
+import { applyRequirements, resolveIn } from './resolve.ts';
 import { averagePrice, type ModelRequest, type Refusal, type Roster, type RoutingPolicy, settingOf } from './roster.ts';
 
 /** Why a model would not answer. */
@@ -27,20 +26,10 @@ export interface LeftOut {
 }
 
 /** How a call would be routed. */
-export interface RouteExplanation {
-  plan?: ModelRequirements;
-  requested: string;
-  /** Best first; empty where nobody can answer. */
-  candidates: (Candidate & { price?: number; usd?: number; searches: boolean })[];
-  corrected?: Resolution['corrected'];
-  warnings: string[];
-  /** Why nobody can answer, and what to do about it. */
-  failure?: { code: string; class?: string; message: string; next?: string };
-  leftOut: LeftOut[];
-}
+export type RouteExplanation = ReturnType<typeof explainRoute>;
 
 /** Routes a request and says why each other model was left out. Pure. */
-export function explainRoute(request: ModelRequest, roster: Roster, policy: RoutingPolicy): RouteExplanation {
+export function explainRoute(request: ModelRequest, roster: Roster, policy: RoutingPolicy) {
   const seen = eligibleModels(request, roster, policy);
   const steered = applyRequirements(seen, policy);
   const eligible = { ...seen, request: steered };
@@ -49,7 +38,8 @@ export function explainRoute(request: ModelRequest, roster: Roster, policy: Rout
   return {
     ...(steered.plan && { plan: steered.plan }),
     requested: resolution?.requested ?? request.name ?? 'auto',
-    candidates: candidates.map(candidate => ({
+    /** Best first; empty where nobody can answer. */
+    candidates: candidates.map((candidate): Candidate & { price?: number; usd?: number; searches: boolean } => ({
       ...candidate,
       price: averagePrice(candidate.model),
       usd: offerOf(eligible, candidate.model, candidate.effort).usd,
@@ -57,6 +47,7 @@ export function explainRoute(request: ModelRequest, roster: Roster, policy: Rout
     })),
     ...(resolution?.corrected && { corrected: resolution.corrected }),
     warnings: resolution?.warnings ?? [],
+    /** Why nobody can answer, and what to do about it. */
     ...(failure && { failure }),
     leftOut: leftOut(eligible, candidates, steered.plan?.class === 'explicit'),
   };

@@ -93,17 +93,10 @@ function bucketOf(hash: number): number {
   return (mixed ^ (mixed >>> 13)) & (buckets - 1);
 }
 
-interface Weights {
-  scale: number;
-  bias: number;
-  signs: number[];
-  buckets: Int8Array;
-}
-
-let weights: Weights | undefined;
+let weights: ReturnType<typeof readWeights> | undefined;
 
 /** Reads what `node scripts/train-freshness.ts` wrote. */
-function readWeights(): Weights {
+function readWeights() {
   const data = readFileSync(new URL('./freshness.gen.bin', import.meta.url));
   const { head, sign } = fileParts;
   return {
@@ -160,17 +153,10 @@ const wish =
   /^(?:please )?(?:brainstorm|describe|write|suggest|draft|design|plan|help|create|explain|name|outline|think|imagine)/i;
 
 /** Whether a text asks for what only a search of the web can tell, and why. */
-export interface Freshness {
-  verdict: 'yes' | 'maybe' | 'no';
-  because: string;
-}
+export type Freshness = { verdict: 'yes' | 'maybe' | 'no'; because: string };
 
-/** A longer text carries its question at its beginning or its end; more of it is not looked at. */
-const wholeUpTo = 800;
-
-const endChars = 350;
-
-const rawEndChars = 1_500;
+/** Characters. A text that is longer than `whole` carries its question at its beginning or its end; more of it is not looked at. */
+const looked = { whole: 800, end: 350, rawEnd: 1_500 };
 
 const maxTopicWords = 8;
 
@@ -180,22 +166,20 @@ const doubtful = 0.45;
 
 const cve = /\bCVE-\d{4}-\d{3,}\b/i;
 
-const url = /https?:\/\/\S+/i;
-
 const urls = /https?:\/\/\S+/gi;
 
 /** The words that are the caller's own: without code, identifiers and what is quoted. */
 function ownWords(text: string): string {
-  if (text.length <= 2 * rawEndChars) return endsOf(withoutCode(text));
-  const last = text.slice(-rawEndChars);
-  const fences = text.slice(0, -rawEndChars).split('```').length - 1;
+  if (text.length <= 2 * looked.rawEnd) return endsOf(withoutCode(text));
+  const last = text.slice(-looked.rawEnd);
+  const fences = text.slice(0, -looked.rawEnd).split('```').length - 1;
   // The end may begin inside of a block of code.
   const end = withoutCode(fences % 2 === 1 ? `\`\`\`${last}` : last);
-  return `${withoutCode(text.slice(0, rawEndChars)).slice(0, endChars)}\n${end.slice(-endChars)}`;
+  return `${withoutCode(text.slice(0, looked.rawEnd)).slice(0, looked.end)}\n${end.slice(-looked.end)}`;
 }
 
 const endsOf = (words: string): string =>
-  words.length <= wholeUpTo ? words : `${words.slice(0, endChars)}\n${words.slice(-endChars)}`;
+  words.length <= looked.whole ? words : `${words.slice(0, looked.end)}\n${words.slice(-looked.end)}`;
 
 const withoutCode = (text: string): string =>
   text
@@ -226,7 +210,7 @@ export function freshnessOf(text: string, { narrow }: { narrow: boolean }): Fres
   if (has('rewrites', plain)) return no;
   if (cve.test(plain)) return yes('names a CVE');
   if (has('atHand', plain) || narrow) return no;
-  if (url.test(words) && has('readsPage', plain)) return yes('asks what a page says');
+  if (words.search(urls) >= 0 && has('readsPage', plain)) return yes('asks what a page says');
   const likely = likelyAboutNow(plain);
   const byRules = has('asks', plain) ? judgeQuestion(plain) : bareTopic(plain);
   if (byRules?.verdict === 'yes' || (byRules?.verdict === 'no' && likely < sure)) return byRules;

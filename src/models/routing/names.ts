@@ -1,4 +1,4 @@
-import { type Effort, efforts, type ModelInfo } from '../../core/model.ts';
+import { type Candidate, type Effort, efforts, type ModelInfo } from '../../core/model.ts';
 import { budgetFor, closestEffort } from '../provider.ts';
 
 /** The runs of letters and of digits in a name: `gpt-5.1` and `GPT5_1` are both gpt, 5, 1; `gpt-51` is gpt, 51. */
@@ -106,10 +106,7 @@ export interface Suffixed {
 }
 
 /** What each provider call is given, and what had to be given up. */
-export interface ResolvedEffort extends Pick<Ask, 'effort'> {
-  thinkingBudget?: number;
-  warning?: string;
-}
+export type ResolvedEffort = Pick<Candidate, 'effort' | 'thinkingBudget'> & { warning?: string };
 
 /** The words and forms a suffix may take, for error messages. */
 export const knownSuffixes: readonly string[] = [...efforts.map(effort => `:${effort}`), ':<tokens>', ':<n>k'];
@@ -123,8 +120,7 @@ export function splitSuffix(name: string): Suffixed | undefined {
   const base = name.slice(0, at).trim();
   const suffix = name.slice(at + 1).trim();
   if (at < 1 || base === '' || suffix === '') return undefined;
-  const ask = parseAsk(suffix);
-  return ask ? { base, suffix, ask } : { base, suffix };
+  return { base, suffix, ask: parseAsk(suffix) };
 }
 
 function parseAsk(suffix: string): Ask | undefined {
@@ -147,11 +143,8 @@ export function resolveSuffix(model: ModelInfo, { suffix, ask }: Suffixed): Reso
   if (ask?.budget !== undefined) {
     if (!model.thinkingBudget) return dropped(takes(model));
     const thinkingBudget = Math.min(model.thinkingBudget.max, Math.max(model.thinkingBudget.min, ask.budget));
-    if (thinkingBudget === ask.budget) return { thinkingBudget };
-    return {
-      thinkingBudget,
-      warning: `":${suffix}" became ${thinkingBudget} thinking tokens: ${model.id} ${takes(model)}.`,
-    };
+    const warning = `":${suffix}" became ${thinkingBudget} thinking tokens: ${model.id} ${takes(model)}.`;
+    return thinkingBudget === ask.budget ? { thinkingBudget } : { thinkingBudget, warning };
   }
   if (ask?.effort === undefined) return {};
   const thinkingBudget = tokensFor(ask.effort, model);
@@ -161,11 +154,8 @@ export function resolveSuffix(model: ModelInfo, { suffix, ask }: Suffixed): Reso
 
 /** Puts a call's general wish into what this model takes: the nearest effort, or a share of its budget, or nothing. */
 export function resolveEffort(model: ModelInfo, effort: Effort | undefined): ResolvedEffort {
-  if (effort === undefined) return {};
-  const thinkingBudget = tokensFor(effort, model);
-  if (thinkingBudget !== undefined) return { thinkingBudget };
-  const nearest = closestEffort(effort, model.efforts);
-  return nearest === undefined ? {} : { effort: nearest };
+  const thinkingBudget = effort && tokensFor(effort, model);
+  return thinkingBudget === undefined ? { effort: closestEffort(effort, model.efforts) } : { thinkingBudget };
 }
 
 /** An effort as thinking tokens, for models that count; undefined where they do not, or none is no number they take. */

@@ -20,10 +20,8 @@ function noProviderError({ roster }: EligibleModels): AppError {
   const ids = roster.providers.map(provider => provider.id).toSorted((a, b) => priorityOf(a) - priorityOf(b));
   const settings = ids.flatMap(id => settingOf(id) ?? []);
   const set = settings.length > 0 ? `Set one of ${settings.join(', ')}` : 'Configure a provider';
-  return configError('No model provider is configured.', {
-    class: 'no_provider',
-    next: `${set} in the server's environment and restart it. To try Polylogue without a key, start it with --offline.`,
-  });
+  const next = `${set} in the server's environment and restart it. To try Polylogue without a key, start it with --offline.`;
+  return configError('No model provider is configured.', { class: 'no_provider', next });
 }
 
 const notFound = (message: string, kind: string, next: string, data: Record<string, unknown> = {}): AppError =>
@@ -37,9 +35,8 @@ export function unknownModelError(eligible: EligibleModels, name: string, provid
     nearest.length > 0
       ? `Use ${oneOf(nearest)}, or "auto".`
       : 'Use "auto", or call "listmodels" to see what is available.';
-  return notFound(`Unknown model "${name}"${provider ? ` for provider ${provider}` : ''}.`, 'unknown', next, {
-    suggestions: nearest,
-  });
+  const message = `Unknown model "${name}"${provider ? ` for provider ${provider}` : ''}.`;
+  return notFound(message, 'unknown', next, { suggestions: nearest });
 }
 
 /** The model exists, but none of its rows may be used. */
@@ -53,11 +50,8 @@ export function refusedError(eligible: EligibleModels, name: string, rows: reado
   if (gone) return retiredError(eligible, name, gone.model);
   const [first] = refused.filter(({ why }) => why === 'no_key');
   if (first) return unconfiguredError(eligible, name, first.model.provider, rows);
-  return notFound(
-    `"${name}" is a model of ${rows[0]?.provider}, which this installation does not support.`,
-    'no_provider',
-    useOpen(eligible),
-  );
+  const message = `"${name}" is a model of ${rows[0]?.provider}, which this installation does not support.`;
+  return notFound(message, 'no_provider', useOpen(eligible));
 }
 
 /** The provider that was named, or that alone serves the model, has no key. Who else serves the model is said, if anyone does. */
@@ -71,12 +65,9 @@ export function unconfiguredError(
   const setting = settingOf(provider);
   const twin = eligible.open.find(model => rows.some(row => sameModel(row, model))) ?? atAggregator(eligible, rows);
   const other = twin ? `"${twin.provider}:${twin.id}", the same model elsewhere` : bestOpen(eligible);
-  return notFound(
-    `"${name}" needs ${provider}, which is not configured.`,
-    'no_key',
-    `${setting ? `Set ${setting}` : `Configure ${provider}`} in the server's environment, or use another model: ${other}.`,
-    { setting, ...(twin ? { suggestions: [`${twin.provider}:${twin.id}`] } : {}) },
-  );
+  const next = `${setting ? `Set ${setting}` : `Configure ${provider}`} in the server's environment, or use another model: ${other}.`;
+  const data = { setting, suggestions: twin && [`${twin.provider}:${twin.id}`] };
+  return notFound(`"${name}" needs ${provider}, which is not configured.`, 'no_key', next, data);
 }
 
 /** Its vendor shut the model down. */
@@ -86,12 +77,9 @@ function retiredError(eligible: EligibleModels, name: string, model: ModelInfo):
   const open = eligible.open.filter(other => other === heir || other.status === 'active');
   const others = heir && open.includes(heir) ? [heir.id] : nearestModels(id, open, suggestions);
   const replaced = heir ? `; "${heir.id}" takes its place` : '';
-  return notFound(
-    `"${name}" was retired by ${provider} on ${life?.retired}${replaced}.`,
-    'retired',
-    others.length > 0 ? `Use ${oneOf(others)}, or "auto".` : 'Use "auto".',
-    { suggestions: others },
-  );
+  const message = `"${name}" was retired by ${provider} on ${life?.retired}${replaced}.`;
+  const next = others.length > 0 ? `Use ${oneOf(others)}, or "auto".` : 'Use "auto".';
+  return notFound(message, 'retired', next, { suggestions: others });
 }
 
 /** What took a model's place, and the place of that one, to the last. */
@@ -112,43 +100,31 @@ const decisions: Record<Restriction, (provider: string) => string> = {
 };
 
 function restrictedError(eligible: EligibleModels, name: string, model: ModelInfo, why: Restriction): AppError {
-  const best = eligible.open[0];
-  return notFound(`"${name}" may not be used: ${decisions[why](model.provider)}.`, 'restricted', useOpen(eligible), {
-    reason: why,
-    ...(best ? { best: best.id } : {}),
-  });
+  const message = `"${name}" may not be used: ${decisions[why](model.provider)}.`;
+  return notFound(message, 'restricted', useOpen(eligible), { reason: why, best: eligible.open[0]?.id });
 }
 
 /** Models are there, but the operator's lists leave none for an automatic choice. */
 export function nothingAllowedError(eligible: EligibleModels): AppError {
   if (!hasProvider(eligible)) return noProviderError(eligible);
   if (eligible.avoids || eligible.request.from) {
-    return notFound(
-      'No allowed model can do this.',
-      'unmet_needs',
-      eligible.policy.offline
-        ? 'Offline models only echo their input. Set a provider key and start without --offline.'
-        : 'Set the key of a provider whose models support it, or name a model.',
-    );
+    const next = eligible.policy.offline
+      ? 'Offline models only echo their input. Set a provider key and start without --offline.'
+      : 'Set the key of a provider whose models support it, or name a model.';
+    return notFound('No allowed model can do this.', 'unmet_needs', next);
   }
-  const known = eligible.roster.models.some(model => isRestriction(eligible.refusal(model)));
-  return notFound(
-    known
-      ? 'The allow-lists, DENIED_MODELS or LOCAL_ONLY exclude every model.'
-      : 'No configured provider lists a usable model.',
-    known ? 'restricted' : 'unknown',
-    known
-      ? 'Ask the operator to widen the allow-list, the deny list or the local-only rule.'
-      : 'Name a model as "provider:model", or run "polylogue doctor" to check the provider.',
-  );
+  if (eligible.roster.models.some(model => isRestriction(eligible.refusal(model)))) {
+    const next = 'Ask the operator to widen the allow-list, the deny list or the local-only rule.';
+    return notFound('The allow-lists, DENIED_MODELS or LOCAL_ONLY exclude every model.', 'restricted', next);
+  }
+  const next = 'Name a model as "provider:model", or run "polylogue doctor" to check the provider.';
+  return notFound('No configured provider lists a usable model.', 'unknown', next);
 }
 
-export const noVisionError = (eligible: EligibleModels): AppError =>
-  notFound(
-    'No allowed model accepts images.',
-    'unmet_needs',
-    `Send the call without images, or set the key of a provider whose models see; ${bestOpen(eligible)} reads text.`,
-  );
+export function noVisionError(eligible: EligibleModels): AppError {
+  const next = `Send the call without images, or set the key of a provider whose models see; ${bestOpen(eligible)} reads text.`;
+  return notFound('No allowed model accepts images.', 'unmet_needs', next);
+}
 
 export const unknownSuffixError = (name: string, suffix: string): AppError =>
   inputError(`Unknown suffix ":${suffix}" in "${name}:${suffix}".`, {
@@ -208,11 +184,7 @@ export function unknownProviderPrefix(eligible: EligibleModels, name: string): s
 }
 
 /** An id nobody here knows, sent to the provider as typed. */
-export interface Passed {
-  model: ModelInfo;
-  suffix?: Suffixed;
-  warning: string;
-}
+export type Passed = { model: ModelInfo; suffix?: Suffixed; warning: string };
 
 /** The reason of a candidate that nobody here knows. */
 export const passedOnReason = 'asked for by name, passed on as typed';
@@ -223,13 +195,12 @@ const assumed = { window: 32_768, maxOutput: 8_192, score: 5 };
 /** Ids go into addresses of some vendors: nothing may lead out of their place. */
 const idPattern = /^[\p{L}\p{N}~][\p{L}\p{N}._:@/+~-]*$/u;
 
+/** An aggregator's way of naming, `vendor/model`, which needs no prefix. */
+const aggregated = /^~?[\w.-]+\/[\w.-]+(:[\w.-]+)*$/;
+
 /** Passes an unknown id on where its provider may serve more than is listed; undefined where its list says no. */
-export function passThrough(
-  eligible: EligibleModels,
-  text: string,
-  scope: RosterProvider | undefined,
-): Passed | undefined {
-  const provider = scope ?? aggregatorFor(eligible, text);
+export function passThrough(eligible: EligibleModels, text: string, scope?: RosterProvider): Passed | undefined {
+  const provider = scope ?? (aggregated.test(text) ? eligible.provider('openrouter') : undefined);
   if (!provider?.configured) return undefined;
   if (!mayServeMore(provider) && !eligible.policy.allowUnknown) return undefined;
   const split = splitSuffix(text);
@@ -260,10 +231,4 @@ export function atAggregator(eligible: EligibleModels, rows: readonly ModelInfo[
   const id = `${makerSlugs.get(row.provider)}/${row.provider === 'anthropic' ? named.replace(/-(\d)-(\d)$/, '-$1.$2') : named}`;
   const model = plainModel({ ...row, provider: provider.id, id, aliases: [], status: 'active', life: undefined });
   return eligible.refusal(model) ? undefined : model;
-}
-
-/** `vendor/model` is an aggregator's way of naming; it needs no prefix. */
-function aggregatorFor(eligible: EligibleModels, text: string): RosterProvider | undefined {
-  if (!/^~?[\w.-]+\/[\w.-]+(:[\w.-]+)*$/.test(text)) return undefined;
-  return eligible.provider('openrouter');
 }

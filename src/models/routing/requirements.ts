@@ -14,20 +14,20 @@ function extensionOf(path: string): string {
   return dot === -1 ? '' : name.slice(dot + 1);
 }
 
+function wordsIn(text: string): Set<string> {
+  return new Set(text.split(' '));
+}
+
 /** What has to be extracted before a model can read it. */
-const documents = new Set(
-  'pdf doc docx docm dotx odt rtf pages xls xlsx xlsm xlsb ods numbers ppt pptx pptm ppsx odp key epub mobi djvu xps tif tiff'.split(
-    ' ',
-  ),
+const documents = wordsIn(
+  'pdf doc docx docm dotx odt rtf pages xls xlsx xlsm xlsb ods numbers ppt pptx pptm ppsx odp key epub mobi djvu xps tif tiff',
 );
 
-const pictures = new Set('png jpg jpeg webp gif bmp heic heif'.split(' '));
+const pictures = wordsIn('png jpg jpeg webp gif bmp heic heif');
 
-const sources = new Set(
-  (
-    'ts tsx mts cts js jsx mjs cjs py pyi go rs java kt kts scala c h cc cpp cxx hpp cs fs swift m mm rb php pl lua r jl dart ' +
-    'ex exs erl hs clj elm ml vue svelte sql sh bash zsh ps1 css scss less html xml gradle tf proto graphql sol zig nim'
-  ).split(' '),
+const sources = wordsIn(
+  'ts tsx mts cts js jsx mjs cjs py pyi go rs java kt kts scala c h cc cpp cxx hpp cs fs swift m mm rb php pl lua r jl dart ' +
+    'ex exs erl hs clj elm ml vue svelte sql sh bash zsh ps1 css scss less html xml gradle tf proto graphql sol zig nim',
 );
 
 const pageWord =
@@ -45,28 +45,13 @@ export const documentsAmong = (files: readonly string[], text: string): string[]
 export const picturesAmong = (files: readonly string[], text: string): string[] =>
   files.filter(path => pictures.has(extensionOf(path)) && !isPage(path, text));
 
-export const sourcesAmong = (files: readonly string[]): string[] =>
-  files.filter(path => sources.has(extensionOf(path)));
-
-/** What a call is about, as far as the choice of a model goes. */
-const routeClasses = [
-  'explicit',
-  'vision',
-  'long_context',
-  'documents',
-  'search',
-  'chat',
-  'agent',
-  'code',
-  'reasoning',
-] as const;
-
-export type RouteClass = (typeof routeClasses)[number];
-
 /** What a model that was asked for its opinion may say; nothing else is taken from it. */
 export const declarableClasses = ['chat', 'search', 'code', 'reasoning'] as const;
 
 export type DeclarableClass = (typeof declarableClasses)[number];
+
+/** What a call is about, as far as the choice of a model goes. */
+export type RouteClass = DeclarableClass | 'explicit' | 'vision' | 'long_context' | 'documents' | 'agent';
 
 /** A call as the AI manager sees it. */
 export interface TaskProfile {
@@ -78,8 +63,6 @@ export interface TaskProfile {
   images: number;
   /** `use_websearch`; absent: the caller did not say. */
   useWebsearch?: boolean;
-  /** The model is to call functions of ours. */
-  callsFunctions?: boolean;
   /** Prompt, named files and what is sent of the thread, in o200k tokens. */
   estimatedTokens: number;
   /** Somebody reads the answer as it arrives. */
@@ -99,14 +82,6 @@ export interface ManagerRequest extends TaskProfile {
   isUnwell?(provider: string): boolean;
   /** `auto`: questions about now search too; `asked`: only calls that say so; `off`: none. */
   webSearch: 'auto' | 'asked' | 'off';
-}
-
-/** One rule, and what it said to the task. */
-export interface RuleTrace {
-  rule: string;
-  fired: boolean;
-  /** Why, where it fired. */
-  because?: string;
 }
 
 /** What the call needs and likes, before a name becomes a model. */
@@ -130,8 +105,8 @@ export interface ModelRequirements {
   stream: boolean;
   /** Why, one clause each. */
   reasons: string[];
-  /** All rules, in their order. */
-  rules: RuleTrace[];
+  /** All rules, in their order, and what each said to the task: where it fired, also why. */
+  rules: { rule: string; fired: boolean; because?: string }[];
 }
 
 /** Above this many tokens a prompt is long: it goes where windows are wide and reading is cheap. */
@@ -150,40 +125,30 @@ function namesOf(affinity: RouteClass, names: string): Record<string, RouteClass
   return Object.fromEntries(names.split(' ').map(name => [name, affinity]));
 }
 
-/** Providers for a class, the most wanted first. */
-const longReaders = ['moonshot', 'google', 'anthropic', 'xai', 'zhipu', 'openai', 'openrouter'];
-
-const documentReaders = ['moonshot', 'google', 'anthropic', 'openai'];
-
 const searchers = ['zhipu', 'google', 'openai', 'anthropic', 'xai', 'moonshot', 'openrouter'];
 
+/** Providers for a class, the most wanted first; none: any will do. */
+const wanted: Readonly<Partial<Record<RouteClass, readonly string[]>>> = {
+  long_context: ['moonshot', 'google', 'anthropic', 'xai', 'zhipu', 'openai', 'openrouter'],
+  documents: ['moonshot', 'google', 'anthropic', 'openai'],
+  search: searchers,
+  agent: ['zhipu'],
+};
+
 /** What the rules have in common; each part is computed once. */
-interface Facts {
-  request: ManagerRequest;
-  affinity: RouteClass | undefined;
-  documents: string[];
-  pictures: string[];
-  sources: string[];
-  /** Why the web is to be searched, when it is. */
-  searchWhy?: string;
-  /** Why it may have to be. */
-  openWhy?: string;
-}
+type Facts = ReturnType<typeof factsOf>;
 
-interface Rule {
-  class: RouteClass;
-  /** Why it fires; undefined: it does not. */
-  fires(facts: Facts): string | undefined;
-}
-
-/** In this order; the first that fires names the class, all add what they need. */
-const rules: readonly Rule[] = [
+/** In this order; the first that fires names the class, all add what they need. `fires` says why; undefined: it does not. */
+const rules: readonly { class: RouteClass; fires(facts: Facts): string | undefined }[] = [
   { class: 'explicit', fires: ({ request }) => request.model && `the call names ${request.model}` },
   { class: 'vision', fires: visionWhy },
   { class: 'long_context', fires: longWhy },
   { class: 'documents', fires: documentsWhy },
   { class: 'search', fires: ({ searchWhy }) => searchWhy },
-  { class: 'agent', fires: agentWhy },
+  {
+    class: 'agent',
+    fires: ({ affinity, request }) => (affinity === 'agent' ? `${request.tool} works alone` : undefined),
+  },
   { class: 'code', fires: codeWhy },
   { class: 'reasoning', fires: reasoningWhy },
   { class: 'chat', fires: () => 'a plain question' },
@@ -223,20 +188,21 @@ export function requirementsOf(request: ManagerRequest): ModelRequirements {
   };
 }
 
-function factsOf(request: ManagerRequest): Facts {
+function factsOf(request: ManagerRequest) {
   const { tool, text, files } = request;
   const affinity = Object.hasOwn(affinities, tool) ? affinities[tool] : undefined;
-  const facts: Facts = {
+  return {
     request,
     affinity,
     documents: documentsAmong(files, text),
     pictures: picturesAmong(files, text),
-    sources: sourcesAmong(files),
+    sources: files.filter(path => sources.has(extensionOf(path))),
+    ...searchFacts(request, affinity),
   };
-  return { ...facts, ...searchFacts(facts) };
 }
 
-function searchFacts({ request, affinity }: Facts): Pick<Facts, 'searchWhy' | 'openWhy'> {
+/** Why the web is to be searched, when it is, or why it may have to be. */
+function searchFacts(request: ManagerRequest, affinity: RouteClass | undefined) {
   const { useWebsearch, webSearch, told, files, text } = request;
   if (webSearch === 'off' || useWebsearch === false) return {};
   if (useWebsearch) return { searchWhy: 'use_websearch' };
@@ -263,11 +229,6 @@ function documentsWhy({ documents, affinity, request }: Facts): string | undefin
   const [first, ...more] = documents;
   if (first !== undefined) return more.length > 0 ? `${documents.length} documents` : `${first} is a document`;
   return affinity === 'documents' ? `${request.tool} reads documents` : undefined;
-}
-
-function agentWhy({ affinity, request }: Facts): string | undefined {
-  if (affinity === 'agent') return `${request.tool} works alone`;
-  return request.callsFunctions ? 'the model is to call functions' : undefined;
 }
 
 function codeWhy({ affinity, request, sources }: Facts): string | undefined {
@@ -305,24 +266,10 @@ function preferences(
 }
 
 function listFor({ request, documents }: Facts, routeClass: RouteClass, search: boolean): readonly string[] {
-  switch (routeClass) {
-    case 'long_context':
-      return longReaders;
-    case 'documents':
-      return documentReaders;
-    case 'search':
-      return searchers;
-    case 'agent':
-      return ['zhipu'];
-    case 'chat':
-      return [...new Set(['zhipu', ...request.models.slice(0, 1).map(({ provider }) => provider)])];
-    case 'vision':
-      return search && documents.length === 0 ? searchers : [];
-    case 'explicit':
-    case 'code':
-    case 'reasoning':
-      return [];
-  }
+  if (routeClass === 'chat')
+    return [...new Set(['zhipu', ...request.models.slice(0, 1).map(({ provider }) => provider)])];
+  if (routeClass === 'vision') return search && documents.length === 0 ? searchers : [];
+  return wanted[routeClass] ?? [];
 }
 
 function contextOf({ request }: Facts, { window, files }: { window: number; files: boolean }) {

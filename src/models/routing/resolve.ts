@@ -1,16 +1,13 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Candidate, Candidates, Effort, ModelInfo } from '../../core/model.ts';
 import { dollars } from '../../core/usage.ts';
+import type { EligibleModels, Match, Meaning, Offer } from './eligible-models.ts';
 import {
   byPriority,
-  type EligibleModels,
   guess,
   interpretationsOf,
   isBefore,
   isUnknownSuffix,
-  type Match,
-  type Meaning,
-  type Offer,
   offerOf,
   shortened,
   unlimited,
@@ -19,16 +16,14 @@ import {
 import { type ResolvedEffort, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import * as refusals from './refusals.ts';
 import { type ModelRequirements, requirementsOf } from './requirements.ts';
+import type { ModelRequest, RosterProvider, RoutingPolicy } from './roster.ts';
 import {
   averagePrice,
   defaultOrder,
   findProvider,
   isRestriction,
-  type ModelRequest,
   mayServeMore,
   missingProvider,
-  type RosterProvider,
-  type RoutingPolicy,
   spreadOverProviders,
   wantedProvider,
 } from './roster.ts';
@@ -50,11 +45,7 @@ export interface Resolution {
 
 const automatic = 'auto';
 
-const maxCandidates = 3;
-
-const maxNameLength = 200;
-
-const rememberedNames = 500;
+const most = { candidates: 3, nameLength: 200, rememberedNames: 500 };
 
 /**
  * Chooses the models for one call. Pure. Throws `MODEL_NOT_FOUND` (class `unknown`, `restricted`, `no_key`, `no_provider`
@@ -78,13 +69,13 @@ export function resolveIn(eligible: EligibleModels, policy: RoutingPolicy): Reso
 }
 
 function resolveName(eligible: EligibleModels, name: string, reason: string): Resolution {
-  if (name.length > maxNameLength) throw refusals.malformedNameError(`is longer than ${maxNameLength} characters`);
+  if (name.length > most.nameLength) throw refusals.malformedNameError(`is longer than ${most.nameLength} characters`);
   const wanted = autoAsk(name);
   if (wanted) return resolveAuto(eligible, name, wanted.effort ?? eligible.request.effort);
   const missing = missingProvider(eligible, name);
   if (missing !== undefined) throw refusals.unknownProviderError(eligible, missing);
   const meaning = eligible.meanings.get(name) ?? findMatch(eligible, name);
-  if (eligible.meanings.size >= rememberedNames) eligible.meanings.clear();
+  if (eligible.meanings.size >= most.rememberedNames) eligible.meanings.clear();
   eligible.meanings.set(name, meaning);
   return meaning.match ? resolveMatch(eligible, name, meaning.match, meaning, reason) : resolveUnknown(eligible, name);
 }
@@ -108,19 +99,14 @@ function splitProvider(eligible: EligibleModels, name: string): { scope?: Roster
 
 function findMatch(eligible: EligibleModels, name: string): Meaning {
   const { scope, rest } = splitProvider(eligible, name);
-  const meaning = (match?: Match, usable = match ? servers(eligible, match.rows, scope) : []): Meaning => ({
-    ...(match && { match }),
-    ...(scope && { scope }),
-    servers: usable,
-  });
   if (rest === '') throw refusals.malformedNameError(`lacks a model after "${name}"`);
   let known: Match | undefined;
   for (const reading of interpretationsOf(eligible, rest, scope)) {
     known ??= reading;
     const usable = servers(eligible, reading.rows, scope);
-    if (usable.length > 0) return meaning(reading, usable);
+    if (usable.length > 0) return { match: reading, scope, servers: usable };
   }
-  if (known) return meaning(known);
+  if (known) return { match: known, scope, servers: [] };
   const split = splitSuffix(rest);
   if ((!scope || !mayServeMore(scope)) && isUnknownSuffix(eligible, split, scope)) {
     throw refusals.unknownSuffixError(split.base, split.suffix);
@@ -128,7 +114,8 @@ function findMatch(eligible: EligibleModels, name: string): Meaning {
   // What an open-ended provider is asked for by its own name may well exist: no guessing.
   const guessed = scope && mayServeMore(scope) ? undefined : guess(eligible, rest, scope);
   // A guess never leads to what may not be used.
-  return meaning(guessed?.rows.some(model => isRestriction(eligible.refusal(model))) ? undefined : guessed);
+  const match = guessed?.rows.some(model => isRestriction(eligible.refusal(model))) ? undefined : guessed;
+  return { match, scope, servers: match ? servers(eligible, match.rows, scope) : [] };
 }
 
 /** The usable rows of a model: those that bear the name, then its twins elsewhere, each by priority. */
@@ -224,10 +211,9 @@ function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort
   if (wanted.length === 0) throw refusals.nothingAllowedError(eligible);
   const able = payable(wanted);
   const best = Math.max(...able.filter(isCurrent).map(({ model }) => model.score));
-  const decent = able.filter(({ model }) => model.score >= best - decentScores);
-  const near = decent.length > 0 ? decent : able;
-  const most = Math.max(...near.map(({ holds }) => holds));
-  const roomy = near.some(isWide) ? able.filter(isWide) : near.filter(({ holds }) => holds >= most * nearlyAll);
+  const near = able.filter(({ model }) => model.score >= best - decentScores);
+  const heldBest = Math.max(...near.map(({ holds }) => holds));
+  const roomy = near.some(isWide) ? able.filter(isWide) : near.filter(({ holds }) => holds >= heldBest * nearlyAll);
   // An answer without a search is better than none: whoever asks says so in the reply.
   const searching = search ? roomy.filter(({ model }) => eligible.searches(model)) : [];
   const fitting = searching.length > 0 ? searching : roomy;
@@ -270,12 +256,8 @@ function choose(eligible: EligibleModels, pool: readonly Offer[], others: readon
   const elsewhere = others.filter(
     other => providers.size === 1 && isCurrent(other) && !providers.has(other.model.provider),
   );
-  const all = [...ranked(eligible, pool), ...ranked(eligible, elsewhere).toSorted((a, b) => b.holds - a.holds)];
-  const models = spreadOverProviders(
-    all.map(({ model }) => model),
-    maxCandidates,
-  );
-  return models.flatMap(model => all.find(offer => offer.model === model) ?? []);
+  const following = ranked(eligible, elsewhere).toSorted((a, b) => b.holds - a.holds);
+  return spreadOverProviders([...ranked(eligible, pool), ...following], most.candidates);
 }
 
 /** Prices are weighed before what fails at this moment goes last: it may be well again by the time it is its turn. */

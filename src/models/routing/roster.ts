@@ -1,5 +1,6 @@
 import type { Effort, ModelInfo } from '../../core/model.ts';
 import type { BudgetHeadroom } from '../budget.ts';
+import type { ProviderDefinition } from '../provider.ts';
 import { makerOf, modelKey, undatedKey, vendorOf } from './names.ts';
 import type { ModelRequirements, TaskProfile } from './requirements.ts';
 
@@ -52,17 +53,12 @@ export interface ModelRequest {
 }
 
 /** A provider as routing sees it. */
-export interface RosterProvider {
-  id: string;
-  /** Short forms of the id that may stand before the colon. */
-  names: readonly string[];
+export interface RosterProvider extends Pick<ProviderDefinition, 'id' | 'names' | 'onlyByPrefix'> {
   configured: boolean;
   /** On this machine or network. */
   local: boolean;
   /** Never chosen automatically. */
   onlyByName: boolean;
-  /** Its models are meant only where its id stands before the colon. */
-  onlyByPrefix?: boolean;
   /** Whether a model of it can search the web by itself; absent: none can. */
   searches?(model: ModelInfo): boolean;
   /** Whether a prompt may be paid twice there in one call: to be kept in a cache, and to be read from it. */
@@ -160,24 +156,17 @@ const openEnded = new Set(['openrouter', 'custom', 'azure', 'dial']);
 /** Whether an id that the roster does not know may exist at this provider all the same. */
 export const mayServeMore = (provider: RosterProvider): boolean => openEnded.has(provider.id) || !provider.listComplete;
 
-/** How much each quality of a model counts. Scores run to 20, cost steps to about 10. */
-interface Weights {
-  score: number;
-  /** Taken off for each doubling of the price. */
-  cost: number;
-  /** Added for a model made to be quick. */
-  quick: number;
-  /** Taken off for a model that does not reason. */
-  shallow: number;
-}
-
-const weights: Record<Category, Weights> = {
+/**
+ * How much each quality of a model counts. Scores run to 20, cost steps to about 10. `cost` is taken off for each doubling of the
+ * price, `quick` added for a model made to be quick, and `shallow` taken off for one that does not reason.
+ */
+const weights = {
   extended_reasoning: { score: 1, cost: 0.35, quick: 0, shallow: 4 },
   balanced: { score: 0.7, cost: 0.7, quick: 0, shallow: 1 },
   fast_response: { score: 0.4, cost: 1, quick: 2, shallow: 0 },
-};
+} satisfies Record<Category, object>;
 
-function weightsFor(category: Category, prefer: RoutingPolicy['prefer']): Weights {
+function weightsFor(category: Category, prefer: RoutingPolicy['prefer']) {
   const own = weights[category];
   if (prefer === 'speed') return { ...own, quick: own.quick + 3, shallow: 0 };
   if (prefer === 'cost') return { ...own, cost: own.cost * 3 };
@@ -273,14 +262,14 @@ export function defaultOrder(models: readonly ModelInfo[], category: Category): 
  * The best `count` models, each model once. One place goes to another provider than the best one's if there is any, and there to
  * another maker if there is any, so that one vendor's bad day does not take all; the order stays that of the ranking.
  */
-export function spreadOverProviders(ranked: readonly ModelInfo[], count: number): ModelInfo[] {
+export function spreadOverProviders<Offer extends { model: ModelInfo }>(ranked: readonly Offer[], count: number) {
   const seen = new Set<string>();
-  const distinct = ranked.filter(model => !seen.has(undatedKey(model.id)) && seen.add(undatedKey(model.id)));
+  const distinct = ranked.filter(({ model }) => !seen.has(undatedKey(model.id)) && seen.add(undatedKey(model.id)));
   const head = distinct.slice(0, count);
-  const [first] = head;
-  if (!first || head.some(model => model.provider !== first.provider)) return head;
-  const others = ranked.filter(model => model.provider !== first.provider);
-  const elsewhere = others.find(model => vendorOf(model) !== vendorOf(first)) ?? others[0];
+  const best = head[0]?.model;
+  if (!best || head.some(({ model }) => model.provider !== best.provider)) return head;
+  const others = ranked.filter(({ model }) => model.provider !== best.provider);
+  const elsewhere = others.find(({ model }) => vendorOf(model) !== vendorOf(best)) ?? others[0];
   return elsewhere ? [...head.slice(0, count - 1), elsewhere] : head;
 }
 
@@ -291,16 +280,8 @@ export function spreadOverProviders(ranked: readonly ModelInfo[], count: number)
 export type Refusal = 'no_provider' | 'no_key' | 'retired' | Restriction;
 export type Restriction = 'offline' | 'not_local' | 'denied' | 'not_allowed';
 
-/** Says why a model may not be used; undefined when it may. */
-export type Restrictions = (model: ModelInfo) => Refusal | undefined;
-
 /** One entry of a list: what it matches by name, and where. */
-export interface Entry {
-  name: string;
-  /** Keys of the name itself and of the model that has it for an alias. */
-  keys: ReadonlySet<string>;
-  provider?: string;
-}
+export type Entry = ReturnType<typeof readEntry>;
 
 /** Whether a refusal is the operator's decision, rather than a missing key or the vendor's. */
 export const isRestriction = (refusal: Refusal | undefined): refusal is Restriction =>
@@ -309,11 +290,12 @@ export const isRestriction = (refusal: Refusal | undefined): refusal is Restrict
 /**
  * Reads the operator's lists once. Entries are ids or aliases in any case: a list that names an alias admits the id, and
  * the other way round, at every provider that serves the model. A refusal reaches further than a permission: it also
- * covers the model's dated versions and its routes at an aggregator.
+ * covers the model's dated versions and its routes at an aggregator. The result says why a model may not be used; undefined:
+ * it may.
  */
-export function createRestrictions(roster: Roster, policy: RoutingPolicy): Restrictions {
-  const read = (names: readonly string[] | undefined) =>
-    (names ?? []).filter(name => name.trim() !== '').map(name => readEntry(roster, name));
+export function createRestrictions(roster: Roster, policy: RoutingPolicy): (model: ModelInfo) => Refusal | undefined {
+  const read = (names: readonly string[]) =>
+    names.filter(name => name.trim() !== '').map(name => readEntry(roster, name));
   const allowed = new Map(Object.entries(policy.allowed).map(([provider, names]) => [provider, read(names)]));
   const denied = read(policy.denied);
   const providers = new Map(roster.providers.map(provider => [provider.id, provider]));
@@ -343,15 +325,16 @@ const plainId = ({ id, provider }: ModelInfo): string =>
   provider === 'openrouter' || id.includes('/') ? id.replace(/[:@].*$/, '') : id;
 
 /** Reads one word of a list. */
-export function readEntry(roster: Roster, text: string): Entry {
+export function readEntry(roster: Roster, text: string) {
   const typed = text.trim().toLowerCase();
   const known = roster.models.some(model => model.id.toLowerCase() === typed);
   const colon = known ? -1 : typed.indexOf(':');
   const provider = colon > 0 ? findProvider(roster, typed.slice(0, colon)) : undefined;
   const name = provider ? typed.slice(colon + 1) : typed;
   const owner = roster.models.find(model => model.aliases.includes(name));
+  // Of the name itself and of the model that has it for an alias.
   const keys = new Set([modelKey(name), ...(owner ? [modelKey(owner.id)] : [])].filter(key => key !== ''));
-  return provider ? { name, keys, provider: provider.id } : { name, keys };
+  return { name, keys, provider: provider?.id };
 }
 
 function matches(entry: Entry, model: ModelInfo, moreKeys: readonly string[]): boolean {
