@@ -120,7 +120,7 @@ const layers: StructureRules['layers'] = {
       mcp: ['access'],
       http: ['access', 'mcp'],
       websocket: ['access', 'http', 'mcp'],
-      'mcp-http': ['access', 'http', 'mcp', 'websocket/kept-results.ts'],
+      'mcp-http': ['access', 'http', 'mcp'],
       dashboard: ['access', 'http'],
       daemon: ['access', 'http', 'mcp', 'mcp-http'],
       proxy: ['access', 'daemon/health-file.ts', 'mcp'],

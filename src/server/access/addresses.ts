@@ -3,11 +3,8 @@ import { configError } from '../../core/errors.ts';
 import { type Refusal, refusalFor } from './caller.ts';
 
 const loopback = new BlockList();
-
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
-
 loopback.addAddress('::1', 'ipv6');
-
 loopback.addSubnet('::ffff:127.0.0.0', 104, 'ipv6');
 
 /** Whether a name or address can only mean this machine. An empty one and the wildcards mean every network it is on. */
@@ -36,9 +33,6 @@ export interface AddressRules {
   /** Web pages that may call, as `https://app.example` with the port where it is not the usual one. */
   origins: readonly string[];
 }
-
-/** What a request says of where it was sent, and by which page. */
-export type AddressHeaders = Readonly<Record<string, readonly string[] | undefined>>;
 
 const wildcards = new Set(['', '0.0.0.0', '::', '*']);
 
@@ -72,7 +66,7 @@ export function createAddressGuard({ bind, address, port, hosts, origins }: Addr
     return scheme === undefined || `${scheme.split(',')[0]?.trim().toLowerCase()}:` === protocol;
   }
 
-  return (headers: AddressHeaders): Refusal | undefined => {
+  return (headers: NodeJS.Dict<readonly string[]>): Refusal | undefined => {
     const { host = [], origin = [], 'x-forwarded-proto': [scheme] = [] } = headers;
     const [called = ''] = host;
     const name = host.length === 1 ? hostNameOf(called) : undefined;
@@ -97,8 +91,7 @@ function hostNameOf(header: string): string | undefined {
 
 /** A page's scheme, name and port as browsers write them; undefined for `null` and what is no web page. */
 export function originOf(header: string): string | undefined {
-  if (!URL.canParse(header)) return undefined;
-  const { protocol, origin } = new URL(header);
+  const { protocol, origin } = URL.parse(header) ?? {};
   const isBare = header.toLowerCase().replace(/\/$/, '') === origin || /^https?:\/\/[^/?#@]+:\d+$/i.test(header);
   return (protocol === 'http:' || protocol === 'https:') && isBare ? origin : undefined;
 }

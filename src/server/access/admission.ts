@@ -3,7 +3,7 @@ import { orAbort, withTimeout } from '../../core/concurrency.ts';
 import { type AppError, interruptedError, isAppError, limitError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolHost, ToolReply } from '../../core/tool-host.ts';
-import { bytesForCalls, type Capacity, createCapacity } from './limits.ts';
+import { bytesForCalls, type Capacity, createCapacity, createPlaces } from './limits.ts';
 
 /** Where all calls of a daemon pass. */
 export type Gate = ReturnType<typeof createGate>;
@@ -12,30 +12,20 @@ export type Gate = ReturnType<typeof createGate>;
 const lastWordMs = 1_000;
 
 /** For a server with one client: as many calls as the memory bears. */
-export function memoryAlone(): Capacity {
-  const many = Number.POSITIVE_INFINITY;
-  return createCapacity({ perCaller: many, inAll: many, queued: many, bytes: bytesForCalls() });
-}
+export const memoryAlone = (): Capacity =>
+  createCapacity({ perCaller: Infinity, inAll: Infinity, queued: Infinity, bytes: bytesForCalls() });
 
 export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
   const end = new AbortController();
   const ended: AbortSignal = end.signal;
   const overdue = new AbortController();
   let shut = false;
-  let held = 0;
+  const held = createPlaces();
   const { promise: empty, resolve } = Promise.withResolvers<void>();
   const settle = () => {
-    if (shut && held === 0) resolve();
+    if (shut && held.inAll() === 0) resolve();
   };
-  const hold = () => {
-    held += 1;
-    let over = false;
-    return () => {
-      if (!over) held -= 1;
-      over = true;
-      settle();
-    };
-  };
+  const hold = () => held.take('anything', settle);
   return {
     /** Counts something that has to end before the gate is empty; the result ends it. */
     hold,
@@ -73,9 +63,9 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
       shut = true;
       settle();
       await withTimeout(clock, ms, empty);
-      if (held > 0) end.abort(stopped());
+      if (held.inAll() > 0) end.abort(stopped());
       await withTimeout(clock, lastWordMs, empty);
-      if (held > 0) overdue.abort(stopped());
+      if (held.inAll() > 0) overdue.abort(stopped());
       await withTimeout(clock, lastWordMs, empty);
       // The last answers are on their way to their sockets.
       await aTurn();

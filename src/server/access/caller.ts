@@ -25,7 +25,7 @@ export interface Refusal {
   message: string;
   /** What to do now, as one sentence. */
   next: string;
-  retryAfterSeconds?: number;
+  retryAfterSeconds?: number | undefined;
   /** What the status asks for beside, such as `Allow`. */
   headers?: Readonly<Record<string, string>>;
 }

@@ -1,6 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
-import { remember } from '../../core/concurrency.ts';
-import { abortError, limitError } from '../../core/errors.ts';
+import { onAbort, remember } from '../../core/concurrency.ts';
+import { abortError, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type Caller, type Refusal, refusalFor } from './caller.ts';
 
@@ -48,7 +48,7 @@ export type Memory = ReturnType<Capacity['reserve']>;
 const retryAfterSeconds = 5;
 
 /** Places by the names of those who have them. */
-function createPlaces() {
+export function createPlaces() {
   const counts = new Map<string, number>();
   let all = 0;
   const of = (name: string) => counts.get(name) ?? 0;
@@ -138,25 +138,23 @@ export function createCapacity({ perCaller, inAll, queued, bytes = Infinity }: C
   }
 
   async function turn(caller: string, signal: AbortSignal): Promise<() => void> {
-    if (signal.aborted) throw abortError(signal);
+    throwIfAborted(signal);
     if (begun < startsPerTurn && isFree(caller)) return begin(caller);
     if (line.length >= queued && !isFree(caller)) throw overCapacity(`${line.length} calls wait already`);
-    return new Promise((resolve, reject) => {
-      const waiting = {
-        caller,
-        begin() {
-          signal.removeEventListener('abort', onAbort);
-          resolve(begin(caller));
-        },
-      };
-      const onAbort = () => {
-        const at = line.indexOf(waiting);
-        if (at >= 0) line.splice(at, 1);
-        reject(abortError(signal));
-      };
-      signal.addEventListener('abort', onAbort, { once: true });
-      line.push(waiting);
+    const { promise, resolve, reject } = Promise.withResolvers<() => void>();
+    const waiting = {
+      caller,
+      begin() {
+        forget();
+        resolve(begin(caller));
+      },
+    };
+    const forget = onAbort(signal, () => {
+      line.splice(line.indexOf(waiting), 1);
+      reject(abortError(signal));
     });
+    line.push(waiting);
+    return promise;
   }
 
   return {
@@ -237,12 +235,27 @@ export interface ShareLimits {
 }
 
 /** Takes a place for a name: answers what gives it back, or undefined where there is none for it. */
-export type Quotas = (name: string) => (() => void) | undefined;
-
-/** Counts places by the names of those who have them. */
-export function createQuotas({ perCaller, inAll }: ShareLimits): Quotas {
+export function createQuotas({ perCaller, inAll }: ShareLimits) {
   const places = createPlaces();
-  return name => (places.of(name) >= perCaller() || places.inAll() >= inAll ? undefined : places.take(name));
+  return (name: string) => (places.of(name) >= perCaller() || places.inAll() >= inAll ? undefined : places.take(name));
+}
+
+/** Room for what is kept for the clients of all sessions together. */
+export type ResultStore = ReturnType<typeof createResultStore>;
+
+export function createResultStore(maxCharacters: number) {
+  let left = maxCharacters;
+  return {
+    /** False when there is no room for so many characters. */
+    take(size: number) {
+      if (size > left) return false;
+      left -= size;
+      return true;
+    },
+    give(size: number) {
+      left += size;
+    },
+  };
 }
 
 /** All that comes, each piece told by its size; undefined once it is more than `limit` bytes, before the rest is read. */

@@ -162,16 +162,12 @@ const entrySchema = z.strictObject({
   max_cost_per_day: z.number().nonnegative().optional(),
 });
 
-const fileSchema = z.strictObject({ tokens: z.array(entrySchema).min(1) });
-
 /** Reads the operator's file of tokens; throws an `AppError` that says which entry is wrong, and never shows a token. */
 export function readTokens(text: string, path: string): TokenEntry[] {
-  const parsed = fileSchema.safeParse(jsonIn(text, path));
+  const parsed = z.strictObject({ tokens: z.array(entrySchema).min(1) }).safeParse(jsonIn(text, path));
   if (!parsed.success) {
-    const problems = parsed.error.issues
-      .slice(0, 5)
-      .map(issue => `${issue.path.join('.') || 'the file'}: ${issue.message}`);
-    throw unusable(path, problems.join('; '));
+    const found = parsed.error.issues.slice(0, 5);
+    throw unusable(path, found.map(each => `${each.path.join('.') || 'the file'}: ${each.message}`).join('; '));
   }
   const entries = parsed.data.tokens.map(entry => entryOf(entry, path));
   const twice = repeated(entries);
@@ -181,25 +177,16 @@ export function readTokens(text: string, path: string): TokenEntry[] {
 
 /** The first one whose name or token an earlier one has. */
 export function repeated(entries: readonly TokenEntry[]): TokenEntry | undefined {
-  const seen = new Set<string>();
-  return entries.find(({ digest, caller }) => {
-    const keys = [digest.toString('hex'), `name ${caller.name}`];
-    const isKnown = keys.some(key => seen.has(key));
-    for (const key of keys) seen.add(key);
-    return isKnown;
-  });
+  const isSame = (one: TokenEntry, other: TokenEntry) =>
+    one.digest.equals(other.digest) || one.caller.name === other.caller.name;
+  return entries.find((entry, at) => entries.slice(0, at).some(earlier => isSame(earlier, entry)));
 }
 
 /**
  * The same file with another token in one entry, as its hash; undefined where there is no such entry, or it does not hold the
  * token of this digest (hexadecimal) any more.
  */
-export function withToken(
-  text: string,
-  path: string,
-  before: string | undefined,
-  { digest, caller }: TokenEntry,
-): string | undefined {
+export function withToken(text: string, path: string, before: string | undefined, { digest, caller }: TokenEntry) {
   const document = jsonIn(text, path);
   if (!isRecord(document) || !Array.isArray(document.tokens)) return undefined;
   const entries: unknown[] = document.tokens;
@@ -214,24 +201,13 @@ export function withToken(
 }
 
 function entryOf(entry: z.infer<typeof entrySchema>, path: string): TokenEntry {
-  const { token, sha256 } = entry;
-  if ((token === undefined) === (sha256 === undefined)) {
-    throw unusable(path, `"${entry.name}" needs either "token" or "sha256"`);
-  }
-  const {
-    name,
-    owner = name,
-    toolsets,
-    allow,
-    deny,
-    roots,
-    read_only: readOnly,
-    max_cost_per_day: maxCostPerDay,
-  } = entry;
+  const { name, token, sha256, owner = name, read_only: readOnly, max_cost_per_day: maxCostPerDay, ...rest } = entry;
+  if ((token === undefined) === (sha256 === undefined))
+    throw unusable(path, `"${name}" needs either "token" or "sha256"`);
   return {
     digest: token === undefined ? Buffer.from(sha256 ?? '', 'hex') : digestOf(token),
     ...(token !== undefined && { secret: token }),
-    caller: { name, owner, permissions: { readOnly, toolsets, allow, deny, roots, maxCostPerDay } },
+    caller: { name, owner, permissions: { readOnly, maxCostPerDay, ...rest } },
   };
 }
 
@@ -282,12 +258,11 @@ export function createIdentify(tokens: Pick<Tokens, 'identify'>, clock: Pick<Clo
   let all: Tries | undefined;
 
   /** Counts one more; answers it with the milliseconds to wait, 0 for none. */
-  function counted(before: Tries | undefined, most: number, now: number): { tries: Tries; waitMs: number } {
+  function counted(before: Tries | undefined, most: number, now: number): Tries & { waitMs: number } {
     const last = before && before.until + maxWaitMs > now ? before : { count: 0, until: now };
     const count = last.count + 1;
     const delay = count > most ? Math.min(1_000 * 2 ** Math.min(count - most - 1, 20), maxWaitMs) : 0;
-    const tries = { count, until: now + delay };
-    return { tries, waitMs: last.until > now ? delay : 0 };
+    return { count, until: now + delay, waitMs: last.until > now ? delay : 0 };
   }
 
   return (authorization, address = '') => {
@@ -296,8 +271,8 @@ export function createIdentify(tokens: Pick<Tokens, 'identify'>, clock: Pick<Clo
     const now = clock.monotonic();
     const own = counted(byAddress.get(address), free.ofOne, now);
     const whole = counted(all, free.ofAll, now);
-    all = whole.tries;
-    remember(byAddress, address, own.tries, maxAddresses);
+    all = whole;
+    remember(byAddress, address, own, maxAddresses);
     const seconds = Math.ceil(Math.max(own.waitMs, whole.waitMs) / 1_000);
     return seconds === 0 ? found : tooManyWrong(seconds);
   };

@@ -4,7 +4,7 @@ import { withTimeout } from '../../core/concurrency.ts';
 import { asError, configError, isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { checkBind, createAddressGuard, hostOf, isLoopback } from '../access/addresses.ts';
-import { createGate } from '../access/admission.ts';
+import { createGate, type Gate } from '../access/admission.ts';
 import { operator, refusalFor, refusalResponse, refuseUpgrade } from '../access/caller.ts';
 import type { SessionRules } from '../access/idle-sessions.ts';
 import { type CapacityRules, createCapacity, createRates, type RateRules } from '../access/limits.ts';
@@ -69,11 +69,6 @@ export type Daemon = Awaited<ReturnType<typeof openDaemon>>;
 
 const usualPatience = { headMs: 10_000, requestMs: 600_000, stallMs: 30_000 };
 
-/** An idle connection outlasts the pauses of the usual proxies. */
-const keepAliveMs = 65_000;
-
-const maxHeaderBytes = 16_384;
-
 /** Listens; rejects where it may not, or can't. */
 export async function openDaemon(options: DaemonOptions) {
   const { bind, clock, tokens } = options;
@@ -111,7 +106,7 @@ export async function openDaemon(options: DaemonOptions) {
     return new Response(null, { status: 307, headers: { Location, 'Cache-Control': 'no-store' } });
   }
 
-  const server = createRequestServer(parts, ownPageFor, services, patience);
+  const server = createRequestServer(parts, ownPageFor, patience);
   server.maxConnections = options.sessions.max * 2 + 256;
   const { address, port } = await new Promise<{ address: string; port: number }>((resolve, reject) => {
     server.once('error', error => reject(cannotListen(bind.host, bind.port, error)));
@@ -157,11 +152,7 @@ export async function openDaemon(options: DaemonOptions) {
   };
 }
 
-function servicesOf(
-  options: DaemonOptions,
-  gate: RouteServices['gate'],
-  patience: typeof usualPatience,
-): RouteServices {
+function servicesOf(options: DaemonOptions, gate: Gate, patience: typeof usualPatience): RouteServices {
   const { version, clock, random, tokens, maxBodyBytes, onError } = options;
   const checkRate = createRates(options.rates, clock);
   const identify = createIdentify(tokens, clock);
@@ -188,7 +179,6 @@ function createOpenAnswers(tokens: RouteServices['tokens']): RouterParts['onCall
 function createRequestServer(
   parts: RouterParts,
   movedTo: (incoming: IncomingMessage) => Response | undefined,
-  services: RouteServices,
   { headMs, requestMs }: typeof usualPatience,
 ): Server {
   const answer = createRouter(parts);
@@ -198,7 +188,7 @@ function createRequestServer(
     const { response, onWritten } = moved ? { response: moved } : await answer(incoming, outgoing);
     let whole = false;
     try {
-      whole = await writeResponse(response, outgoing, services);
+      whole = await writeResponse(response, outgoing, parts);
     } finally {
       onWritten?.(whole);
     }
@@ -208,24 +198,22 @@ function createRequestServer(
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     if (!mayServe(incoming, outgoing)) return;
     serve(incoming, outgoing).catch(error => {
-      services.onError(asError(error));
+      parts.onError(asError(error));
       if (outgoing.headersSent) outgoing.destroy();
-      else void writeResponse(refusalResponse(refusalOf(error)), outgoing, services).catch(() => outgoing.destroy());
+      else void writeResponse(refusalResponse(refusalOf(error)), outgoing, parts).catch(() => outgoing.destroy());
     });
   };
-  const server = createServer(
-    {
-      // Who offers another protocol in passing, as some programs do with HTTP/2, gets this one.
-      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
-      maxHeaderSize: maxHeaderBytes,
-      headersTimeout: headMs,
-      requestTimeout: requestMs,
-      connectionsCheckingInterval: Math.min(1_000, headMs / 2),
-      keepAliveTimeout: keepAliveMs,
-    },
-    onRequest,
-  );
-  server.on('checkContinue', onRequest);
+  const server = createServer({
+    // Who offers another protocol in passing, as some programs do with HTTP/2, gets this one.
+    shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
+    maxHeaderSize: 16_384,
+    headersTimeout: headMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: Math.min(1_000, headMs / 2),
+    // An idle connection outlasts the pauses of the usual proxies.
+    keepAliveTimeout: 65_000,
+  });
+  server.on('request', onRequest).on('checkContinue', onRequest);
   server.on('upgrade', (incoming, socket, head) => {
     // Whoever takes it over listens for himself; until then a connection that breaks must not end the process.
     socket.on('error', () => socket.destroy());
@@ -297,10 +285,7 @@ const storeMs = 2_000;
 const lookMs = 1_000;
 
 /** Why nothing can be done now, as one sentence: a look at the store answers in time, or not. Undefined: all is well. */
-export function createReadiness(
-  lookAtStore: () => Promise<unknown>,
-  clock: Pick<Clock, 'after' | 'monotonic'>,
-): () => Promise<string | undefined> {
+export function createReadiness(lookAtStore: () => Promise<unknown>, clock: Pick<Clock, 'after' | 'monotonic'>) {
   let last: { at: number; found: Promise<string | undefined> } | undefined;
 
   async function look(): Promise<string | undefined> {

@@ -48,20 +48,17 @@ const healthEveryMs = 10_000;
 export async function keepHealthFile(options: HealthFileOptions) {
   const { folder, port, clock, report } = options;
   const files = { pid: join(folder, `${port}.pid`), health: join(folder, `${port}.json`) };
-  let isWritten = false;
+  let isTold = false;
   let stopTimer = () => {};
   let isOver = false;
   let writing: Promise<void> = Promise.resolve();
 
-  async function attempt(write: () => Promise<void>): Promise<void> {
-    try {
-      await write();
-    } catch (error) {
+  const attempt = (write: () => Promise<void>) =>
+    write().catch(error => {
       // Who runs is found by its port too; a full disk is no reason to serve nobody.
-      if (!isWritten) options.onError(asError(error));
-      isWritten = true;
-    }
-  }
+      if (!isTold) options.onError(asError(error));
+      isTold = true;
+    });
 
   /** One after the other: the newest report has to be the last. */
   function write(): Promise<void> {

@@ -38,17 +38,6 @@ async function fingerprintOf(path: string): Promise<string> {
   }
 }
 
-/**
- * Puts a rotated token into the file in the place of the one that it came for (`before`: its digest, hexadecimal), so that it
- * holds after a restart too; false: the file does not say that one, and is let be.
- */
-async function keepToken(path: string, before: string | undefined, entry: TokenEntry): Promise<boolean> {
-  const changed = withToken(await readText(path), path, before, entry);
-  if (changed === undefined) return false;
-  await replaceFile(path, changed);
-  return true;
-}
-
 async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
@@ -188,13 +177,16 @@ class FollowedFile implements LiveTokens {
     return all;
   }
 
+  /** Puts a rotated token into the file in the place of the one that it came for, so that it holds after a restart too. */
   async #keep(entry: TokenEntry): Promise<void> {
     try {
       await this.#inTurn(async () => {
         const { name } = entry.caller;
+        const changed = withToken(await readText(this.#path), this.#path, this.#digests.get(name), entry);
         // Where the operator put another one there meanwhile, that is the one that is to hold: it is read soon.
-        if (await keepToken(this.#path, this.#digests.get(name), entry))
-          this.#digests.set(name, entry.digest.toString('hex'));
+        if (changed === undefined) return;
+        await replaceFile(this.#path, changed);
+        this.#digests.set(name, entry.digest.toString('hex'));
       });
     } catch (error) {
       const why = asError(error).message;

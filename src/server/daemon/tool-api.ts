@@ -33,17 +33,14 @@ export const createToolApi =
   };
 
 /** One event `progress` after the other, then one event `result` with the reply. */
-function streamed(
-  run: (watch: Pick<ToolRequest, 'onProgress'>) => Promise<ToolReply>,
-  clock: Pick<Clock, 'after'>,
-): Exchange {
+function streamed(run: (watch: Pick<ToolRequest, 'onProgress'>) => Promise<ToolReply>, clock: Pick<Clock, 'after'>) {
   let reply: ToolReply | undefined;
   const response = eventStream(clock, async write => {
     const send = (event: string, data: unknown) => void write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
     reply = await run({ onProgress: update => send('progress', update) });
     send('result', { is_error: reply.isError, reply: reply.document });
   });
-  return { response, onWritten: whole => whole && reply?.delivered?.() };
+  return { response, onWritten: (whole: boolean) => whole && reply?.delivered?.() };
 }
 
 const statuses: Readonly<Record<string, number>> = {
@@ -72,15 +69,11 @@ const statusesOfClasses: Readonly<Record<string, number>> = {
 };
 
 function jsonOf({ isError, document }: ToolReply): Response {
-  const details = recordIn(document.error);
-  const ofClass =
-    details.code === 'LIMIT' || details.code === 'INTERRUPTED' ? statusesOfClasses[String(details.class)] : undefined;
-  const status = ofClass ?? statuses[String(details.code)] ?? 500;
-  return Response.json(document, {
-    status: isError ? status : 200,
-    headers:
-      typeof details.retry_after_s === 'number' ? { 'Retry-After': String(Math.ceil(details.retry_after_s)) } : {},
-  });
+  const { code, class: kind, retry_after_s: wait } = recordIn(document.error);
+  const ofClass = code === 'LIMIT' || code === 'INTERRUPTED' ? statusesOfClasses[String(kind)] : undefined;
+  const status = isError ? (ofClass ?? statuses[String(code)] ?? 500) : 200;
+  const headers: Record<string, string> = typeof wait === 'number' ? { 'Retry-After': String(Math.ceil(wait)) } : {};
+  return Response.json(document, { status, headers });
 }
 
 const noObject = refusalFor(400, 'json', 'The body is no JSON object.', {

@@ -12,7 +12,8 @@ const perPage = 30;
 const threadsPerPage = 10;
 
 /** All calls of this process that are kept, a page at a time, then older ones as they are in threads. */
-export async function allCallsPage({ url, own, now }: Visit): Promise<Page> {
+export async function allCallsPage(visit: Visit): Promise<Page> {
+  const { url, own, now } = visit;
   const kept = own.calls.list().map(call => rowOf(call, now));
   const wanted = wantedOf(url);
   const page = Math.max(1, Math.floor(Number(url.searchParams.get('page'))) || 1);
@@ -21,7 +22,7 @@ export async function allCallsPage({ url, own, now }: Visit): Promise<Page> {
   const isLast = found.length <= page * perPage;
   const oldest = { before: String(now + 1) };
   const shown = isOlder
-    ? own.threads && (await older(own.threads, { url, kept, wanted, now }))
+    ? own.threads && (await older(own.threads, visit, kept))
     : {
         rows: found.slice((page - 1) * perPage, page * perPage),
         next: isLast ? own.threads && oldest : { page: String(page + 1) },
@@ -62,47 +63,35 @@ function wantedOf({ searchParams }: URL): (row: CallRow, text?: string) => boole
     words.every(word => has(`${about?.text ?? ''} ${facts.why ?? ''} ${text}`, word));
 }
 
-interface Older {
-  url: URL;
-  /** Calls that were shown before. */
-  kept: readonly CallRow[];
-  wanted: ReturnType<typeof wantedOf>;
-  now: number;
-  /** The cursor; absent: that of the address. */
-  after?: string;
-  rounds?: number;
-}
-
 /** Pages without a match that are passed over in one request. */
 const maxRounds = 20;
 
-/** Exchanges of the threads behind a cursor, the newest first, but for those of calls that are kept. */
-async function older(threads: ThreadsData, asked: Older) {
-  const { url, kept, wanted, now, after, rounds = maxRounds } = asked;
+/** Exchanges of the threads behind a cursor, the newest first, but for those of calls that are kept and were shown before. */
+async function older(threads: ThreadsData, { url, now }: Visit, kept: readonly CallRow[]) {
+  const wanted = wantedOf(url);
   const text = (url.searchParams.get('q') ?? '').slice(0, maxFilterLength).trim();
-  const query = { limit: threadsPerPage, ...cursorOf(after ?? url.searchParams.get('before')) };
-  const heads =
-    text === '' ? await threads.list(query) : (await threads.search({ ...query, text })).map(({ thread }) => thread);
-  // One that is deleted meanwhile is left out.
-  const found = await Promise.all(heads.map(({ id }) => threads.read(id).catch(() => undefined)));
-  const isKept = ({ startedAt, about }: CallRow) =>
-    kept.some(
-      call =>
-        call.about?.thread === about?.thread &&
-        startedAt >= call.startedAt &&
-        startedAt <= call.startedAt + call.facts.tookMs,
-    );
-  const rows = found
-    .flatMap(thread => (thread ? exchangesOf(thread) : []))
-    .map(call => ({ row: rowOf(call, now), answer: call.answer }))
-    .filter(({ row, answer }) => wanted(row, answer) && !isKept(row))
-    .map(({ row }) => row)
-    .sort((a, b) => b.startedAt - a.startedAt);
-  const last = heads.length === threadsPerPage ? heads.at(-1) : undefined;
-  const before = last && `${last.updatedAt}:${last.id}`;
-  if (before !== undefined && rows.length === 0 && rounds > 1)
-    return older(threads, { ...asked, after: before, rounds: rounds - 1 });
-  return { rows, next: before === undefined ? undefined : { before } };
+  const isKept = ({ startedAt: at, about }: CallRow) => {
+    const ofThread = kept.filter(call => call.about?.thread === about?.thread);
+    return ofThread.some(({ startedAt, facts }) => at >= startedAt && at <= startedAt + facts.tookMs);
+  };
+  let before = url.searchParams.get('before');
+  for (let round = 1; ; round++) {
+    const query = { limit: threadsPerPage, ...cursorOf(before) };
+    const heads =
+      text === '' ? await threads.list(query) : (await threads.search({ ...query, text })).map(({ thread }) => thread);
+    // One that is deleted meanwhile is left out.
+    const found = await Promise.all(heads.map(({ id }) => threads.read(id).catch(() => undefined)));
+    const rows = found
+      .flatMap(thread => (thread ? exchangesOf(thread) : []))
+      .map(call => ({ row: rowOf(call, now), answer: call.answer }))
+      .filter(({ row, answer }) => wanted(row, answer) && !isKept(row))
+      .map(({ row }) => row)
+      .sort((a, b) => b.startedAt - a.startedAt);
+    const last = heads.length === threadsPerPage ? heads.at(-1) : undefined;
+    if (!last) return { rows, next: undefined };
+    before = `${last.updatedAt}:${last.id}`;
+    if (rows.length > 0 || round === maxRounds) return { rows, next: { before } };
+  }
 }
 
 /** What a thread knows of its calls: one for each exchange, with the attempts that it took. */

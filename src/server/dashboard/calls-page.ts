@@ -57,11 +57,8 @@ function endOf(
   if (code === 'CANCELLED') return { mood: 'warn', outcome: 'cancelled' };
   if (code !== undefined || status === 'failed') {
     const { class: why = '', provider } = last && last.outcome !== 'ok' ? last : { class: code ?? '', provider: '' };
-    return {
-      mood: 'bad',
-      outcome: 'failed',
-      why: line([why.toLowerCase().replaceAll('_', ' '), provider].filter(Boolean).join(', '), 80),
-    };
+    const words = [why.toLowerCase().replaceAll('_', ' '), provider].filter(Boolean).join(', ');
+    return { mood: 'bad', outcome: 'failed', why: line(words, 80) };
   }
   if (status === 'approval_required') return { mood: 'warn', outcome: 'needs approval' };
   const fallback = attempts.findLast(({ outcome, next = 'none' }) => outcome !== 'ok' && !/^(none|retry)$/.test(next));
@@ -69,8 +66,6 @@ function endOf(
     ? { mood: 'warn', outcome: 'fell back', why: line(`to ${fallback.next}`, 80) }
     : { mood: 'good', outcome: 'done' };
 }
-
-const isAttempt = ({ event }: RecentEvent) => event.type === 'model.attempt';
 
 const outcomePill = ({ mood, outcome, why }: CallFacts): Markup => pill(mood, why ? `${outcome} (${why})` : outcome);
 
@@ -102,11 +97,11 @@ export async function callPart(visit: Visit, call: WatchedCall): Promise<Markup>
     call.about && ['Project', projectOf(call.about)],
     ['Started', clockTime(call.startedAt)],
     ['Duration', call.endedAt === undefined ? runningClock(sum.tookMs) : duration(sum.tookMs)],
-    call.client === undefined ? undefined : ['Client', line(call.client, 80)],
+    call.client !== undefined && ['Client', line(call.client, 80)],
     ['Attempts', amount(sum.attempts)],
     ['Tokens', amount(sum.tokens)],
     ['Cost', dollars(sum.costUsd)],
-    call.stored ? undefined : ['Request', html`<code>${call.reqId}</code>`],
+    !call.stored && ['Request', html`<code>${call.reqId}</code>`],
   ])}
 ${await exchangePart(visit, call)}
 <section aria-labelledby="timeline"><h2 id="timeline">Timeline</h2>
@@ -117,10 +112,7 @@ ${call.omitted > 0 && html`<p class="soft">${plural(call.omitted, 'event')} of t
 const shownChars = 2_000;
 
 /** What was asked and answered, as it is in the thread; before it is there, what is known of the question. */
-async function exchangePart(
-  { own, data }: Visit,
-  { about, startedAt, endedAt = Infinity }: WatchedCall,
-): Promise<Child> {
+async function exchangePart({ own, data }: Visit, { about, startedAt, endedAt = Infinity }: WatchedCall) {
   if (!about) return undefined;
   const { thread: id, seq: before = 0, text } = about;
   const thread = id === undefined ? undefined : await own.threads?.read(id).catch(() => undefined);
@@ -157,11 +149,8 @@ export function rowOf(call: WatchedCall, now: number): CallRow {
   const { tool, events, reqId, startedAt } = call;
   const { seq, thread, ...about } = call.about ?? { text: '', workspace: '' };
   // A call that fails before a model is asked leaves no new thread.
-  const isStored =
-    call.stored ||
-    seq ||
-    !events.some(({ event }) => event.type === 'call.end' && event.code) ||
-    events.some(isAttempt);
+  const hasFailed = events.some(({ event }) => event.type === 'call.end' && event.code);
+  const isStored = call.stored || seq || !hasFailed || events.some(({ event }) => event.type === 'model.attempt');
   const own = call.about && { ...about, ...(isStored && { thread }) };
   return {
     tool,
@@ -249,14 +238,12 @@ export async function livePart(visit: Visit): Promise<Markup> {
   const calls = visit.own.calls.list();
   const running = calls.filter(({ endedAt }) => endedAt === undefined);
   const ended = calls.filter(({ endedAt }) => endedAt !== undefined).slice(0, shownLatest);
+  const latest = ended.map(call => rowOf(call, visit.now));
   return html`${await tiles(visit, running.length)}${await waitingPart(visit)}
 <section aria-labelledby="running"><h2 id="running">Running now</h2>${running.length > 0 ? html`<div class="stack">${running.map(call => card(call, visit.now))}</div>` : idle(calls.length === 0)}</section>
 <section aria-labelledby="latest"><h2 id="latest">Latest</h2>${
-    ended.length > 0
-      ? html`${callTable(
-          'Latest calls',
-          ended.map(call => rowOf(call, visit.now)),
-        )}<p class="row"><a class="button" href="/calls">All calls</a></p>`
+    latest.length > 0
+      ? html`${callTable('Latest calls', latest)}<p class="row"><a class="button" href="/calls">All calls</a></p>`
       : html`<p class="soft">No calls have finished since this server started.</p>`
   }</section>`;
 }

@@ -45,9 +45,9 @@ ${series.length > 1 && html`<div class="legend">${series.map(({ name, colour }) 
 }
 
 /** A part of a whole, as a line. */
-export function share(part: number, colour: 'a' | 'b' | 'c' = 'a'): Markup {
+export function share(part: number): Markup {
   const width = Math.max(0, Math.min(1, part)) * 1_000;
-  return html`<svg class="share" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">${rect(colour, 0, 0, width, 10)}</svg>`;
+  return html`<svg class="share" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">${rect('a', 0, 0, width, 10)}</svg>`;
 }
 
 /** A stretch of time within a longer one; both in milliseconds. */

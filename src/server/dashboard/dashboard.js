@@ -1,12 +1,11 @@
 const live = document.querySelector('[data-live]');
 let renderedAt = performance.now();
 
-const pad = value => String(value).padStart(2, '0');
 function tick() {
   const passed = performance.now() - renderedAt;
   for (const clock of document.querySelectorAll('[data-elapsed]')) {
     const seconds = Math.floor((Number(clock.dataset.elapsed) + passed) / 1000);
-    clock.textContent = `${Math.floor(seconds / 60)}:${pad(seconds % 60)}`;
+    clock.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
   }
 }
 
@@ -17,10 +16,8 @@ function show(text) {
   live.innerHTML = text;
   renderedAt = performance.now();
   for (const each of live.querySelectorAll('details[id]')) if (open.has(each.id)) each.open = true;
-  if (at) {
-    const again = document.getElementById(at) || live.querySelector(`[href="${CSS.escape(at)}"]`);
-    if (again) again.focus({ preventScroll: true });
-  }
+  const again = at && (document.getElementById(at) || live.querySelector(`[href="${CSS.escape(at)}"]`));
+  if (again) again.focus({ preventScroll: true });
   tick();
   localize();
 }
@@ -30,10 +27,8 @@ function localize() {
   for (const time of document.querySelectorAll('time[data-local]')) {
     const date = new Date(time.dateTime);
     const isToday = date.toDateString() === new Date().toDateString();
-    time.textContent = date.toLocaleString(
-      [],
-      isToday ? { timeStyle: 'medium' } : { dateStyle: 'medium', timeStyle: 'short' },
-    );
+    const style = isToday ? { timeStyle: 'medium' } : { dateStyle: 'medium', timeStyle: 'short' };
+    time.textContent = date.toLocaleString([], style);
   }
 }
 

@@ -84,11 +84,8 @@ function briefly(ms: number): string {
 
 /** Somebody else's words on one line: no line break or right-to-left mark in them does anything to what stands around. */
 export function line(text: string, maxLength = 300): string {
-  const flat = printablePath(
-    safeCut(text, maxLength * 2)
-      .replace(/\s+/g, ' ')
-      .trim(),
-  );
+  const cut = safeCut(text, maxLength * 2);
+  const flat = printablePath(cut.replace(/\s+/g, ' ').trim());
   return flat.length > maxLength ? `${safeCut(flat, maxLength)}…` : flat;
 }
 
@@ -104,8 +101,8 @@ export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${amount(count)} ${count === 1 ? one : many}`;
 
 /** Name and value, side by side. */
-export function facts(entries: readonly (readonly [string, Child] | undefined)[]): Markup {
-  const shown = entries.filter(entry => entry !== undefined);
+export function facts(entries: readonly (readonly [string, Child] | undefined | false)[]): Markup {
+  const shown = entries.filter(entry => entry !== undefined && entry !== false);
   return html`<dl class="facts">${shown.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
@@ -119,14 +116,11 @@ const signs: Readonly<Record<Mood, string>> = { good: '✓', bad: '✕', warn: '
 
 /** A table that scrolls by itself where it has no room, by keyboard too. On a telephone each row is a card; roles keep it a table. */
 export function table(label: string, heads: readonly string[], rows: readonly (readonly Child[])[]): Markup {
-  const cells = (row: readonly Child[]) =>
-    row.map(
-      (cell, index) =>
-        html`<td role="cell"${cell === '–' && html` class="none"`} data-label="${heads[index]}"><div>${cell}</div></td>`,
-    );
+  const cell = (value: Child, index: number) =>
+    html`<td role="cell"${value === '–' && html` class="none"`} data-label="${heads[index]}"><div>${value}</div></td>`;
   return html`<div class="scroll" role="region" aria-label="${label}" tabindex="0"><table role="table">
 <thead role="rowgroup"><tr role="row">${heads.map(head => html`<th scope="col" role="columnheader">${head}</th>`)}</tr></thead>
-<tbody role="rowgroup">${rows.map(row => html`<tr role="row">${cells(row)}</tr>\n`)}</tbody>
+<tbody role="rowgroup">${rows.map(row => html`<tr role="row">${row.map(cell)}</tr>\n`)}</tbody>
 </table></div>`;
 }
 

@@ -93,11 +93,10 @@ const mark = html`<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="t
 
 function themeForm(visit: Visit): Markup {
   const next = html`<input type="hidden" name="back" value="${visit.url.pathname}${visit.url.search}">`;
-  const choices = themes.map(
-    theme =>
-      html`<button name="theme" value="${theme}" aria-pressed="${theme === visit.theme ? 'true' : 'false'}">${theme}</button>`,
-  );
-  return form(visit, '/theme', [next, html`<div class="switch" role="group" aria-label="Colours">${choices}</div>`]);
+  const choice = (theme: Theme) =>
+    html`<button name="theme" value="${theme}" aria-pressed="${theme === visit.theme ? 'true' : 'false'}">${theme}</button>`;
+  const all = html`<div class="switch" role="group" aria-label="Colours">${themes.map(choice)}</div>`;
+  return form(visit, '/theme', [next, all]);
 }
 
 /** Asks for the token. */
@@ -192,11 +191,7 @@ export function assetAnswer({ type, text }: Asset): Response {
 }
 
 /** What others wrote, as a file: should a browser open it, nothing in it runs or loads. */
-export const fileAnswer = (
-  body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>,
-  type: string,
-  name?: string,
-): Response =>
+export const fileAnswer = (body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>, type: string, name?: string) =>
   new Response(body, {
     headers: {
       ...guarded,

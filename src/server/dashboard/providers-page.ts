@@ -19,11 +19,8 @@ interface Tried {
 /** How providers do, and what vendors keep for the owner. */
 export async function providersPage(visit: Visit, tried?: Tried): Promise<Page> {
   const { own, now } = visit;
-  const [providers, caches, spent] = await Promise.all([
-    own.providers(),
-    own.caches(),
-    own.spend(dayOf(now - (spendDays - 1) * dayMs)),
-  ]);
+  const from = dayOf(now - (spendDays - 1) * dayMs);
+  const [providers, caches, spent] = await Promise.all([own.providers(), own.caches(), own.spend(from)]);
   const ready = providers.filter(({ configured }) => configured).sort((a, b) => trouble(b) - trouble(a));
   const others = providers.filter(({ configured }) => !configured);
   return {
@@ -52,12 +49,12 @@ ${tried?.id === id && html`<p role="status">${pill(tried.mood, line(tried.text, 
 ${facts([
   [
     'Models',
-    html`${amount(models)}${listedSecondsAgo !== undefined && [', listed ', ago(now - listedSecondsAgo * 1_000, now)]}`,
+    [amount(models), listedSecondsAgo !== undefined && [', listed ', ago(now - listedSecondsAgo * 1_000, now)]],
   ],
   ['Model calls', amount(calls)],
   ['Cost', dollars(costUsd)],
   ['Tokens', amount(usage.input + usage.output)],
-  endpoints.length > 0 ? ['Address', html`<code>${line(endpoints.join(', '), 120)}</code>`] : undefined,
+  endpoints.length > 0 && ['Address', html`<code>${line(endpoints.join(', '), 120)}</code>`],
 ])}
 ${hours.length > 0 && html`<div class="columns low">${charts(hours, now)}</div>`}${health.length > 0 && html`<div class="health">${healthTable(title, health, now)}</div>`}</article>`;
 }

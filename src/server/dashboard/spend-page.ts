@@ -77,12 +77,8 @@ async function dearest({ own, now }: Visit, rows: readonly SpendRow[], days: num
       .sort((a, b) => b.facts.costUsd - a.facts.costUsd)
       .slice(0, shownDearest);
   // Of those with a thread, the thread knows.
-  let best = top(
-    own.calls
-      .list()
-      .map(call => rowOf(call, now))
-      .filter(({ about }) => about?.thread === undefined),
-  );
+  const rowsOfCalls = own.calls.list().map(call => rowOf(call, now));
+  let best = top(rowsOfCalls.filter(({ about }) => about?.thread === undefined));
   for (const { key, costUsd } of spendBy(rows, 'thread').slice(0, maxRead)) {
     if (best.length === shownDearest && (best.at(-1)?.facts.costUsd ?? 0) >= costUsd) break;
     const thread = isThreadId(key) ? await own.threads?.read(key).catch(() => undefined) : undefined;
@@ -120,7 +116,7 @@ async function found(visit: Visit, rows: readonly SpendRow[], days: number, by: 
     await forecast(visit),
     ['Caches', saved < 0 ? `cost ${dollars(-saved)} more than they saved` : `saved ${dollars(saved)}`],
     ['Model calls', amount(calls)],
-    unpriced > 0 ? ['Model calls without a price', amount(unpriced)] : undefined,
+    unpriced > 0 && ['Model calls without a price', amount(unpriced)],
     ['Input tokens', mark(usage) + amount(usage.input)],
     ['Cached input tokens', amount(usage.cacheRead)],
     ['Output tokens', mark(usage) + amount(usage.output)],

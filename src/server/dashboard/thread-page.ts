@@ -66,13 +66,10 @@ async function found(threads: ThreadsData, now: number, words: string): Promise<
   const hits = await threads.search({ text: words, limit: perPage });
   const back = html`<a href="/threads">Show all</a>`;
   if (hits.length === 0) return empty('No matches', 'All words must occur in the same turn. Prefixes match.', back);
-  const entries = hits.map(({ thread, seq, snippet }) =>
-    entry(
-      thread,
-      now,
-      html`<p class="snippet">${highlighted(line(snippet, 400), words)} <a href="/threads/${thread.id}?from=${pageStart(seq)}&amp;q=${encodeURIComponent(words)}#turn-${seq}">turn ${seq}</a></p>`,
-    ),
-  );
+  const entries = hits.map(({ thread, seq, snippet }) => {
+    const place = html`<p class="snippet">${highlighted(line(snippet, 400), words)} <a href="/threads/${thread.id}?from=${pageStart(seq)}&amp;q=${encodeURIComponent(words)}#turn-${seq}">turn ${seq}</a></p>`;
+    return entry(thread, now, place);
+  });
   return html`<p>${plural(hits.length, 'thread')}${hits.length === perPage && ' or more'} with “${line(words)}”. ${back}</p><ul class="threads">${entries}</ul>`;
 }
 
@@ -124,6 +121,8 @@ const maxBranches = 200;
 function head(thread: Thread, now: number, branches: readonly ThreadHead[]): Markup {
   const { id, toolName, workspace, totals, turns, createdAt, updatedAt, expiresAt, parent } = thread;
   const panels = turns.some(({ modelMetadata }) => modelMetadata?.voices);
+  const fork = (each: ThreadHead) =>
+    html`<a class="bidi" href="/threads/${each.id}">${line(each.title, 80)}</a> (${comparison(id, each.id)}) `;
   return facts([
     ['continuation_id', html`<code>${id}</code>`],
     ['Started with', line(toolName, 60)],
@@ -138,16 +137,8 @@ function head(thread: Thread, now: number, branches: readonly ThreadHead[]): Mar
       'Forked from',
       html`<a href="/threads/${parent.thread}">turn ${parent.seq} of another</a> (${comparison(thread.id, parent.thread)})`,
     ],
-    branches.length > 0
-      ? [
-          'Forks',
-          branches.map(
-            each =>
-              html`<a class="bidi" href="/threads/${each.id}">${line(each.title, 80)}</a> (${comparison(id, each.id)}) `,
-          ),
-        ]
-      : undefined,
-    panels ? ['Consensus', html`<a href="/threads/${id}/verdicts">Compare verdicts</a>`] : undefined,
+    branches.length > 0 && ['Forks', branches.map(fork)],
+    panels && ['Consensus', html`<a href="/threads/${id}/verdicts">Compare verdicts</a>`],
   ]);
 }
 
@@ -197,15 +188,9 @@ export async function turnPage(visit: Visit, threads: ThreadsData, thread: Threa
   };
 }
 
-async function turnPart(
-  visit: Visit,
-  threads: ThreadsData,
-  thread: Thread,
-  turn: StoredTurn,
-  maxLength = maxTurnChars,
-): Promise<Markup> {
+async function turnPart(visit: Visit, threads: ThreadsData, thread: Thread, turn: StoredTurn, limit = maxTurnChars) {
   const address = `/threads/${thread.id}/turns/${turn.seq}`;
-  const { text, note } = cutTo(turn.content, maxLength, address);
+  const { text, note } = cutTo(turn.content, limit, address);
   return html`<article class="turn card ${turn.role}" id="turn-${turn.seq}" aria-labelledby="name-${turn.seq}">
 <header><h2 id="name-${turn.seq}">${turn.seq}. ${speaker(turn)}</h2>${turn.status !== 'done' && pill(turn.status === 'failed' ? 'bad' : 'warn', turn.status)}<span class="soft">${numbers(turn, visit.now)}</span></header>
 ${said(visit.data.stretches, text, (visit.url.searchParams.get('q') ?? '').slice(0, maxFilterLength))}${note}

@@ -46,22 +46,15 @@ function lineOf(text: string): { kind: 'head' | 'item' | 'gap' | 'text'; text: s
   return item === undefined ? { kind: 'text', text } : { kind: 'item', text: text.slice(item.length) };
 }
 
-const marked = /`([^`\n]+)`|\*\*([^*\n]+)\*\*/g;
+const marked = /`([^`\n]+)`|\*\*([^*\n]+)\*\*/;
 
 function inline(text: string, words: string): Child {
-  const pieces: Child[] = [];
-  let at = 0;
-  for (const match of text.matchAll(marked)) {
-    const [whole, code, bold = ''] = match;
-    pieces.push(
-      highlighted(text.slice(at, match.index), words),
-      code === undefined
-        ? html`<strong>${highlighted(bold, words)}</strong>`
-        : html`<code>${highlighted(code, words)}</code>`,
-    );
-    at = match.index + whole.length;
-  }
-  return [...pieces, highlighted(text.slice(at), words)];
+  // Again and again: running text, then code or undefined, then bold words or undefined.
+  return text.split(marked).map((piece: string | undefined, index) => {
+    const shown = piece && highlighted(piece, words);
+    if (!shown || index % 3 === 0) return shown;
+    return index % 3 === 1 ? html`<code>${shown}</code>` : html`<strong>${shown}</strong>`;
+  });
 }
 
 /** What was on the left, what is on the right; lines that stayed stand on both sides. */
@@ -94,17 +87,13 @@ const side = (kind: string, text: string | undefined): Markup =>
 export function sources(citations: readonly Citation[]): Child {
   if (citations.length === 0) return undefined;
   const items = citations.map(({ title, url, date, snippet }) => {
-    const address = webAddress(url);
+    const address = URL.parse(url);
     const name = line(title, 200) || line(url, 200);
-    const shown = address
+    const isOfWeb = address?.protocol === 'https:' || address?.protocol === 'http:';
+    const shown = isOfWeb
       ? html`<a href="${address.href}" rel="noopener noreferrer nofollow external">${name}</a> <span class="soft">(${line(address.host, 100)})</span>`
       : html`<span class="bidi">${name}</span>`;
     return html`<li>${shown}${date !== undefined && html` <span class="soft">${line(date, 40)}</span>`}${snippet !== undefined && html`<div class="soft small bidi">${line(snippet, 240)}</div>`}</li>`;
   });
   return html`<div class="sources"><strong>Sources</strong><ol>${items}</ol></div>`;
-}
-
-function webAddress(text: string): URL | undefined {
-  const url = URL.parse(text);
-  return url && (url.protocol === 'https:' || url.protocol === 'http:') ? url : undefined;
 }

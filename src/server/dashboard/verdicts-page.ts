@@ -44,14 +44,11 @@ ${summary !== '' && html`<div class="card summary">${said(stretches, summary)}</
 }
 
 function tally(responses: readonly ShownResponse[]): Child {
-  const positions = Map.groupBy(
-    responses.flatMap(({ record }) => record.position ?? []),
-    position => position,
+  const positions = responses.flatMap(({ record }) => record.position ?? []);
+  const counted = Map.groupBy(positions, position => position);
+  return [...counted].map(
+    ([position, all]) => html`${pill(moodOf(position), `${all.length} × ${line(position, 40)}`)} `,
   );
-  return [...positions].map(([position, all]) => [
-    pill(moodOf(position), `${all.length} × ${line(position, 40)}`),
-    ' ',
-  ]);
 }
 
 function verdict(stretches: DashboardData['stretches'], thread: Thread, { record, text, seq }: ShownResponse): Markup {

@@ -19,11 +19,7 @@ const sliceBytes = 65_536;
  * Writes a response as fast as its client reads. Answers whether all of it was handed to the system; what is left of it is
  * cancelled when the client is gone, takes nothing for too long, or falls behind a live stream, which can't wait.
  */
-export async function writeResponse(
-  response: Response,
-  outgoing: ServerResponse,
-  options: WriteOptions,
-): Promise<boolean> {
+export async function writeResponse(response: Response, outgoing: ServerResponse, options: WriteOptions) {
   const { body } = response;
   if (isGone(outgoing)) {
     await body?.cancel();
@@ -83,11 +79,7 @@ async function ended(outgoing: ServerResponse, options: WriteOptions): Promise<b
 }
 
 /** Waits until the client took what was written; sends one away that takes nothing. */
-async function taken(
-  outgoing: ServerResponse,
-  event: 'drain' | 'finish',
-  { clock, stallMs }: WriteOptions,
-): Promise<boolean> {
+async function taken(outgoing: ServerResponse, event: 'drain' | 'finish', { clock, stallMs }: WriteOptions) {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const onTaken = () => resolve(true);
   const onClose = () => resolve(outgoing.writableFinished);

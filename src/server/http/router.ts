@@ -10,9 +10,6 @@ import { addressOf, bringsBody, readBody, toRequest } from './requests.ts';
 import type { Exchange, GuardedRequest, Route, RoutedRequest, RouteServices, UpgradeHandler } from './routes.ts';
 import { heldUntilWritten } from './routes.ts';
 
-/** Lets a page that may call read the answer; a response where its browser only asks first whether it may. */
-type Cors = (incoming: IncomingMessage, outgoing: ServerResponse) => Response | undefined;
-
 const preflight = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, DELETE',
   'Access-Control-Allow-Headers':
@@ -21,12 +18,13 @@ const preflight = {
 };
 
 /**
- * `origins`: the pages that the operator named. Those of this machine pass the guard of origins and are told nothing here: any
- * program's page could read what anybody may ask of a daemon without a token.
+ * Lets a page that may call read the answer; a response where its browser only asks first whether it may. `origins`: the pages
+ * that the operator named. Those of this machine pass the guard of origins and are told nothing here: any program's page could
+ * read what anybody may ask of a daemon without a token.
  */
-export function createCors(origins: readonly string[]): Cors {
+export function createCors(origins: readonly string[]) {
   const pages = new Set(origins.map(originOf).filter(page => page !== undefined));
-  return ({ method, headers }, outgoing) => {
+  return ({ method, headers }: IncomingMessage, outgoing: ServerResponse): Response | undefined => {
     const { origin } = headers;
     const page = originOf(origin ?? '');
     if (pages.size > 0) outgoing.setHeader('Vary', 'Origin');
@@ -67,8 +65,7 @@ const methodNotAllowed = (allowed: readonly string[]): Refusal =>
 export function refusalOf(error: unknown): Refusal {
   if (!isAppError(error)) return failed;
   const { class: kind, next = failed.next, retryAfterSeconds } = error.details;
-  const refusal = { status: statuses[error.kind] ?? 500, class: kind, message: error.message, next };
-  return retryAfterSeconds === undefined ? refusal : { ...refusal, retryAfterSeconds };
+  return refusalFor(statuses[error.kind] ?? 500, kind, error.message, { next, retryAfterSeconds });
 }
 
 const statuses: Partial<Record<ErrorKind, Refusal['status']>> = { input: 400, security: 403, limit: 503, storage: 503 };
@@ -77,14 +74,13 @@ const failed = refusalFor(500, 'bug', 'The server failed at this request.', {
   next: 'Retry; if it fails again, see the server log.',
 });
 
-export interface RouterParts
-  extends Pick<RouteServices, 'version' | 'gate' | 'tokens' | 'identify' | 'admit' | 'maxBodyBytes' | 'clock'> {
+export interface RouterParts extends RouteServices {
   /** Refuses by Host and Origin, before anything else is looked at. */
   checkAddress(incoming: IncomingMessage): Refusal | undefined;
   mcp(guarded: GuardedRequest): Promise<Exchange>;
   tool(guarded: GuardedRequest, name: string | undefined): Promise<Exchange>;
   /** Answers browsers that ask whether a page may call. */
-  cors: Cors;
+  cors: ReturnType<typeof createCors>;
   routes: readonly Route[];
   upgrades: readonly UpgradeHandler[];
   /** Told whose answer this is, once that is known. */
@@ -93,35 +89,28 @@ export interface RouterParts
   notReady(): Promise<string | undefined>;
 }
 
-/** What a request gets as far as nobody has to be waited for. */
-type Router = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<Exchange>;
-
 const formBytes = 65_536;
 
 const readOnly = ['GET', 'HEAD'];
 
 /** One of the daemon's own endpoints, which take JSON. */
-interface JsonEndpoint {
-  methods: readonly string[];
-  open(guarded: GuardedRequest): Promise<Exchange>;
-}
-
-function endpointAt(parts: Pick<RouterParts, 'mcp' | 'tool'>, path: string): JsonEndpoint | undefined {
+function endpointAt(parts: RouterParts, path: string) {
   if (path === '/mcp') return { methods: ['GET', 'POST', 'DELETE'], open: parts.mcp };
   const [, tool] = /^\/api\/tools(?:\/([A-Za-z0-9_.-]{1,128}))?$/.exec(path) ?? [undefined, false as const];
   if (tool === false) return undefined;
-  return { methods: tool === undefined ? ['GET', 'HEAD'] : ['POST'], open: guarded => parts.tool(guarded, tool) };
+  const open: RouterParts['mcp'] = guarded => parts.tool(guarded, tool);
+  return { methods: tool === undefined ? readOnly : ['POST'], open };
 }
 
 /** From a request to its answer, past the guards: host and origin, path, token, rate, method, body. */
-export function createRouter(parts: RouterParts): Router {
+export function createRouter(parts: RouterParts) {
   const routes = parts.routes.toSorted((a, b) => b.path.length - a.path.length);
   const probes = new Map<string, () => Response | Promise<Response>>([
     ['/healthz', () => Response.json({ status: 'ok', version: parts.version })],
     ['/readyz', () => readiness(parts)],
   ]);
 
-  async function callEndpoint(endpoint: JsonEndpoint, url: URL, call: Call, caller: Caller): Promise<Exchange> {
+  async function callEndpoint(open: RouterParts['mcp'], url: URL, call: Call, caller: Caller): Promise<Exchange> {
     const { incoming, outgoing } = call;
     let value: unknown;
     if (incoming.method === 'POST') {
@@ -141,7 +130,7 @@ export function createRouter(parts: RouterParts): Router {
     const root = rootOf(incoming);
     // The body was read; what goes on only says that there is one.
     const request = toRequest(incoming, outgoing, url, incoming.method === 'POST' ? Buffer.from('{}') : undefined);
-    return throughGate(parts.gate, () => endpoint.open({ request, body: value, caller, root }));
+    return throughGate(parts.gate, () => open({ request, body: value, caller, root }));
   }
 
   async function callRoute(route: Route, request: Request, call: Call, caller: Caller | undefined): Promise<Exchange> {
@@ -175,16 +164,16 @@ export function createRouter(parts: RouterParts): Router {
     if (!way) return refused(notFound);
     if (!isIn(way.methods, incoming)) return refused(methodNotAllowed(way.methods));
     const isPost = incoming.method === 'POST';
-    if (endpoint && caller && isPost) return callEndpoint(endpoint, url, call, caller);
+    if (endpoint && caller && isPost) return callEndpoint(endpoint.open, url, call, caller);
     // Also a body without a use: an answer that lasts must not be what keeps the connection of its sender open.
     const form = bringsBody(incoming) ? await bodyOf(parts, call, caller, formBytes) : undefined;
     if (form && !('bytes' in form)) return refused(form);
     if (route)
       return callRoute(route, toRequest(incoming, call.outgoing, url, isPost ? form?.bytes : undefined), call, caller);
-    return endpoint && caller ? callEndpoint(endpoint, url, call, caller) : refused(notFound);
+    return endpoint && caller ? callEndpoint(endpoint.open, url, call, caller) : refused(notFound);
   }
 
-  return async (incoming, outgoing) => {
+  return async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<Exchange> => {
     try {
       return await answer({ incoming, outgoing });
     } catch (error) {
@@ -202,12 +191,7 @@ function bodyOf(parts: RouterParts, { incoming, outgoing }: Call, caller: Caller
 }
 
 /** Hands a connection over to the handler at its path, past the same guards as any request; else answers why not. */
-export function handOver(
-  parts: RouterParts,
-  incoming: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-): Refusal | undefined {
+export function handOver(parts: RouterParts, incoming: IncomingMessage, socket: Duplex, head: Buffer) {
   const refusal = parts.checkAddress(incoming);
   if (refusal) return refusal;
   const caller = callerOf(parts, incoming, true);

@@ -5,22 +5,20 @@ import {
   isLegacyRequest,
 } from '@modelcontextprotocol/server';
 import { withTimeout } from '../../core/concurrency.ts';
-import { isRecord } from '../../core/json.ts';
+import { recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HostResources, ToolHost } from '../../core/tool-host.ts';
 import { createIdleSessions, type HeldSession } from '../access/idle-sessions.ts';
-import { createQuotas } from '../access/limits.ts';
+import { createQuotas, createResultStore } from '../access/limits.ts';
 import { eventStream } from '../http/responses.ts';
 import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts';
 import { heldUntilWritten, mcpOptionsOf } from '../http/routes.ts';
 import type { Connection } from '../mcp/connection.ts';
 import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
 import { withoutNulls } from '../mcp/messages.ts';
-import { createResultStore } from '../websocket/kept-results.ts';
-import { maxLogged, openSession, type ServerOf, type Sessions } from './sessions.ts';
+import { maxLogged, openSession, type ServerOf, type SessionOptions, type Sessions } from './sessions.ts';
 
-export interface McpHttpEndpointOptions
-  extends Pick<RouteServices, 'version' | 'random' | 'clock' | 'gate' | 'tokens' | 'productOf' | 'onError'> {
+export interface McpHttpEndpointOptions extends RouteServices {
   sessions: Sessions;
   /** Makes the protocol server of a connection or request; the product's own unless told. */
   serverOf?: ServerOf;
@@ -31,7 +29,7 @@ const handlerRules = { idleMs: 600_000, max: 4_096 };
 
 /** Streamable HTTP: 2026 clients request by request, 2025 clients in sessions. */
 export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
-  const { sessions, random, clock, gate, serverOf, onError } = options;
+  const { sessions, random, clock, gate, serverOf = createMcpServer, onError } = options;
   const room = createResultStore(maxLogged);
   const listens = createQuotas(sessions.limits);
   const handlers = createIdleSessions(handlerRules, clock, (made: Promise<StatelessHandler>) =>
@@ -92,8 +90,7 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
   async function made(key: string, from: From): Promise<StatelessHandler> {
     try {
       const mcp = await optionsFor(from, from.caller.name);
-      const mayListen = () => listens(from.caller.name);
-      return createStatelessHandler({ mcp, clock, serverOf, mayListen, onError });
+      return createStatelessHandler(mcp, () => listens(from.caller.name), { clock, serverOf, onError });
     } catch (error) {
       // A product that can't be made now may be made for the next request.
       handlers.remove(key);
@@ -199,17 +196,12 @@ function quotaExceeded(what: 'sessions' | 'streams'): Response {
 /** How 2026 clients of one caller are served: request by request. */
 type StatelessHandler = ReturnType<typeof createStatelessHandler>;
 
-interface StatelessHandlerOptions {
-  mcp: McpOptions;
-  clock: Pick<Clock, 'after'>;
-  serverOf: ServerOf | undefined;
-  /** Takes a place for a stream that listens; undefined: the caller has all of his. */
-  mayListen(): (() => void) | undefined;
-  onError(error: Error): void;
-}
-
-function createStatelessHandler(options: StatelessHandlerOptions) {
-  const { mcp, clock, serverOf = createMcpServer, mayListen, onError } = options;
+/** `mayListen` takes a place for a stream that listens; undefined: the caller has all of his. */
+function createStatelessHandler(
+  mcp: McpOptions,
+  mayListen: () => (() => void) | undefined,
+  { clock, serverOf, onError }: Pick<SessionOptions, 'clock' | 'serverOf' | 'onError'>,
+) {
   const changes = createOwnerChanges(mcp.host.resources, mcp.principal.owner);
   const gone = new AbortController();
   const open = new Map<Request, Connection>();
@@ -224,23 +216,15 @@ function createStatelessHandler(options: StatelessHandlerOptions) {
   async function listen(request: Request, body: unknown): Promise<Exchange> {
     const giveBack = mayListen();
     if (!giveBack) return { response: quotaExceeded('streams') };
-    let end = () => {};
-    const onWritten = () => {
-      end();
-      giveBack();
-    };
-    try {
-      end = await changes.begin();
-      return { response: await handler.fetch(request, { parsedBody: body }), listens: true, onWritten };
-    } catch (error) {
-      onWritten();
-      throw error;
-    }
+    return heldUntilWritten(giveBack, async () => {
+      const answer = async () => ({ response: await handler.fetch(request, { parsedBody: body }), listens: true });
+      return heldUntilWritten(await changes.begin(), answer);
+    });
   }
 
   return {
     async handle(request: Request, body: unknown) {
-      if (isRecord(body) && body.method === 'subscriptions/listen') return listen(request, body);
+      if (recordIn(body).method === 'subscriptions/listen') return listen(request, body);
       const arrivals: (() => void)[] = [];
       // To close the stream is to cancel, unless the client named its call: then it comes again for the answer.
       const left = isNamed(body) ? [request.signal] : [];
@@ -250,15 +234,13 @@ function createStatelessHandler(options: StatelessHandlerOptions) {
         onAnswered: (_id, _cancelled, then) => void arrivals.push(then),
       });
       const onWritten = (whole: boolean) => {
-        open.delete(request);
         if (whole && !gone.signal.aborted) for (const arrived of arrivals) arrived();
       };
-      try {
-        return { response: await patientResponse(handler.fetch(request, { parsedBody: body }), clock), onWritten };
-      } catch (error) {
-        onWritten(false);
-        throw error;
-      }
+      const forget = () => open.delete(request);
+      return heldUntilWritten(forget, async () => {
+        const response = await patientResponse(handler.fetch(request, { parsedBody: body }), clock);
+        return { response, onWritten };
+      });
     },
     async close() {
       // Before their requests are aborted: it is not their clients who cancel them.
@@ -268,10 +250,8 @@ function createStatelessHandler(options: StatelessHandlerOptions) {
   };
 }
 
-function isNamed(body: unknown): boolean {
-  const { _meta: meta } = isRecord(body) && isRecord(body.params) ? body.params : {};
-  return isRecord(meta) && typeof meta.idempotencyKey === 'string';
-}
+const isNamed = (body: unknown): boolean =>
+  typeof recordIn(recordIn(recordIn(body).params)._meta).idempotencyKey === 'string';
 
 /** Who asks, and for which project. */
 type From = Pick<GuardedRequest, 'caller' | 'root'>;

@@ -3,9 +3,9 @@ import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createIdleSessions, type SessionRules } from '../access/idle-sessions.ts';
+import type { ResultStore } from '../access/limits.ts';
 import { awaiting, type Connection } from '../mcp/connection.ts';
-import { createMcpServer, type Era, type McpOptions } from '../mcp/mcp.ts';
-import type { ResultStore } from '../websocket/kept-results.ts';
+import type { Era, McpOptions } from '../mcp/mcp.ts';
 
 /** More events than these are forgotten, the oldest first; the newest one stays whatever its size, where all sessions have room for it. */
 const limits = { events: 512, characters: 1_048_576 };
@@ -63,9 +63,8 @@ export function createEventLog(room: ResultStore) {
     },
     /** Drops the streams in which these requests were answered. */
     forget(ids: readonly RequestId[]) {
-      const over = new Set(
-        events.filter(({ message }) => answered(message).some(id => ids.includes(id))).map(({ stream }) => stream),
-      );
+      const ended = events.filter(({ message }) => answered(message).some(id => ids.includes(id)));
+      const over = new Set(ended.map(({ stream }) => stream));
       const kept = events.filter(({ stream }) => !over.has(stream));
       events.splice(0, events.length, ...kept);
       const before = size;
@@ -145,7 +144,7 @@ export type ServerOf = (mcp: McpOptions, era: Era) => Server | McpServer;
 export interface SessionOptions {
   id: string;
   mcp: Omit<McpOptions, 'connection' | 'listening'>;
-  serverOf: ServerOf | undefined;
+  serverOf: ServerOf;
   clock: Pick<Clock, 'after' | 'monotonic'>;
   /** What all sessions may keep of what was sent. */
   room: ResultStore;
@@ -160,7 +159,7 @@ const resumeMs = 60_000;
 const ownStream = '_GET_stream';
 
 export async function openSession(options: SessionOptions) {
-  const { id, mcp, serverOf = createMcpServer, clock, room, onClosed, onError } = options;
+  const { id, mcp, serverOf, clock, room, onClosed, onError } = options;
   const log = createEventLog(room);
   const { connection, opened, resumed, arrived, lose } = createArrivals(clock);
   const server = serverOf({ ...mcp, connection }, 'legacy');

@@ -1,6 +1,7 @@
-import type { RequestId, Server, ServerContext } from '@modelcontextprotocol/server';
+import { CLIENT_INFO_META_KEY, type RequestId, type Server, type ServerContext } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { withTimeout } from '../../core/concurrency.ts';
+import { recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { PromptListing, ToolHost } from '../../core/tool-host.ts';
 
@@ -61,6 +62,12 @@ export function promptFor(client: string | undefined, { arguments: all, ...promp
   const known = takesWords === 'none' ? [] : takesWords === 'one' ? all.filter(isRequest) : all;
   const needed = (each: PromptListing['arguments'][number]) => takesWords === 'required' && isRequest(each);
   return { ...prompt, arguments: known.map(each => ({ ...each, required: each.required || needed(each) })) };
+}
+
+/** What a client calls itself: 2026 ones say so with each request, 2025 ones when they connect. */
+export function clientOf(server: Server, { mcpReq }: ServerContext): string | undefined {
+  const { name } = recordIn(recordIn(mcpReq.envelope)[CLIENT_INFO_META_KEY]);
+  return typeof name === 'string' ? name : server.getClientVersion()?.name;
 }
 
 /** What the calls of a connection use, and where they come from. */

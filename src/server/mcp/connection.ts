@@ -1,17 +1,8 @@
 import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/server';
 import { SUBSCRIPTION_ID_META_KEY } from '@modelcontextprotocol/server';
 import { onAbort } from '../../core/concurrency.ts';
-import { isRecord } from '../../core/json.ts';
+import { recordIn } from '../../core/json.ts';
 import { arrivedMethod } from './lines.ts';
-import type { readMessages } from './messages.ts';
-
-/** A transport that keeps what comes before there is somebody to serve it. */
-export interface KeepingTransport extends Transport {
-  /** Aborted when the client can send nothing more. */
-  inputEnded: AbortSignal;
-  /** Hands over what was kept, and from now on each message as it comes. */
-  serve(read: typeof readMessages): void;
-}
 
 /** Whether a 2026 client listens for changes of resources. Its connection answers that by itself and tells no server. */
 export type Listening = ReturnType<typeof listeningOn>;
@@ -47,8 +38,8 @@ export function listeningOn(transport: Transport) {
 function begunIn(message: JSONRPCMessage): unknown {
   if (!('method' in message) || message.method !== 'notifications/subscriptions/acknowledged') return undefined;
   const { notifications, _meta } = message.params ?? {};
-  const resources = isRecord(notifications) && notifications.resourceSubscriptions !== undefined;
-  return resources && isRecord(_meta) ? _meta[SUBSCRIPTION_ID_META_KEY] : undefined;
+  const isOfResources = recordIn(notifications).resourceSubscriptions !== undefined;
+  return isOfResources ? recordIn(_meta)[SUBSCRIPTION_ID_META_KEY] : undefined;
 }
 
 /** The request that the client takes back. */
@@ -69,16 +60,11 @@ export interface Connection {
   resumedAt?(): number;
 }
 
-export interface WatchedConnection extends Connection {
-  /** Tells that the client is gone. */
-  lose(): void;
-}
-
 /** Sees what passes on a connection that serves already. `confirms`: its client tells by messages what arrived. */
 export function watchConnection(
   transport: Transport,
   { inputEnded, confirms = false }: Pick<Connection, 'inputEnded'> & { confirms?: boolean } = {},
-): WatchedConnection {
+): Connection {
   const gone = new AbortController();
   const awaited = new Map<unknown, () => void>();
   const send = transport.send.bind(transport);
@@ -101,7 +87,7 @@ export function watchConnection(
     gone.abort();
     onclose?.();
   };
-  return { ...awaiting(awaited, gone.signal), inputEnded, lose: () => gone.abort() };
+  return { ...awaiting(awaited, gone.signal), inputEnded };
 }
 
 /** A connection that puts down in `awaited` whose answers are waited for. */

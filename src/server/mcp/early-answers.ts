@@ -1,5 +1,5 @@
 import type { RequestId } from '@modelcontextprotocol/server';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, parsedJson } from '../../core/json.ts';
 import type { ToolListing } from '../../core/tool-host.ts';
 
 /** What hosts ask for first. */
@@ -56,40 +56,28 @@ export function createEarlyAnswers({ version, instructions, listings }: EarlyOff
 const maxLength = 4_096;
 
 function plainMessage(line: string) {
-  if (line.length > maxLength) return undefined;
-  try {
-    const message: unknown = JSON.parse(line);
-    if (!hasOnly(message, ['jsonrpc', 'id', 'method', 'params']) || message.jsonrpc !== '2.0') return undefined;
-    const { id, method, params = {} } = message;
-    if (typeof method !== 'string' || !isRecord(params)) return undefined;
-    const isId = typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id));
-    return isId || id === undefined ? { id, method, params } : undefined;
-  } catch {
-    // The full server says what is wrong with it.
-    return undefined;
-  }
+  const message = line.length > maxLength ? undefined : parsedJson(line);
+  if (!hasOnly(message, ['jsonrpc', 'id', 'method', 'params']) || message.jsonrpc !== '2.0') return undefined;
+  const { id, method, params = {} } = message;
+  if (typeof method !== 'string' || !isRecord(params)) return undefined;
+  const isId = typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id));
+  return isId || id === undefined ? { id, method, params } : undefined;
 }
 
 function isPlainGreeting(params: unknown): params is { protocolVersion: unknown } {
   if (!hasOnly(params, ['protocolVersion', 'capabilities', 'clientInfo'])) return false;
   const { capabilities: told, clientInfo } = params;
   if (!hasOnly(clientInfo, ['name', 'title', 'version']) || !isRecord(told)) return false;
-  const isText = (value: unknown) => typeof value === 'string';
-  return (
-    isText(clientInfo.name) &&
-    isText(clientInfo.version) &&
-    Object.values(clientInfo).every(isText) &&
-    Object.values(told).every(isPlainCapability)
-  );
+  if (clientInfo.name === undefined || clientInfo.version === undefined) return false;
+  const isText = Object.values(clientInfo).every(value => typeof value === 'string');
+  return isText && Object.values(told).every(isPlainCapability);
 }
 
 /** `{}`, `{listChanged: true}` and `{form: {}}` have one form in all revisions; of others the library of the protocol knows more. */
 function isPlainCapability(told: unknown): boolean {
-  if (!isRecord(told)) return false;
-  const isEmpty = (value: unknown) => isRecord(value) && Object.keys(value).length === 0;
-  return Object.entries(told).every(([name, value]) =>
-    name === 'listChanged' ? typeof value === 'boolean' : isEmpty(value),
-  );
+  const isPlain = ([name, value]: [string, unknown]) =>
+    name === 'listChanged' ? typeof value === 'boolean' : hasOnly(value, []);
+  return isRecord(told) && Object.entries(told).every(isPlain);
 }
 
 const hasOnly = (value: unknown, names: readonly string[]): value is Record<string, unknown> =>

@@ -1,4 +1,5 @@
 import type { RequestId } from '@modelcontextprotocol/server';
+import { parsedJson } from '../../core/json.ts';
 import type { Refusal } from '../access/caller.ts';
 
 /** No request of the protocol is nested nearly as deep. */
@@ -77,14 +78,9 @@ const idLast = new RegExp(`,\\s*${id}\\s*\\}\\s*$`);
 /** The id of a request of which only the beginning and the end are known. */
 export function idAtEdges(head: string, tail: string): RequestId | null {
   const found = idFirst.exec(head)?.[1] ?? (methodFirst.test(head) ? idLast.exec(tail)?.[1] : undefined);
-  if (found === undefined) return null;
-  try {
-    const parsed: unknown = JSON.parse(found);
-    return typeof parsed === 'string' || typeof parsed === 'number' ? parsed : null;
-  } catch {
-    // An escape that is none.
-    return null;
-  }
+  // Undefined also for an escape that is none.
+  const parsed = found === undefined ? undefined : parsedJson(found);
+  return typeof parsed === 'string' || typeof parsed === 'number' ? parsed : null;
 }
 
 export interface LineListener {
@@ -112,15 +108,14 @@ export function lineSplitter(maxBytes: number, listener: LineListener): (piece: 
     else {
       const start = Buffer.concat([held.subarray(0, Math.min(size, edgeBytes)), piece.subarray(0, edgeBytes)]);
       head = start.toString('utf8', 0, edgeBytes);
-      const before = held.subarray(Math.max(0, size - edgeBytes), size);
-      held = Buffer.concat([before, piece.subarray(-edgeBytes)]).subarray(-edgeBytes);
-      size = held.length;
+      keepTail(piece);
       listener.onLong();
     }
   }
 
   function keepTail(piece: Buffer): void {
-    held = Buffer.concat([held.subarray(0, size), piece.subarray(-edgeBytes)]).subarray(-edgeBytes);
+    const before = held.subarray(Math.max(0, size - edgeBytes), size);
+    held = Buffer.concat([before, piece.subarray(-edgeBytes)]).subarray(-edgeBytes);
     size = held.length;
   }
 
@@ -135,12 +130,9 @@ export function lineSplitter(maxBytes: number, listener: LineListener): (piece: 
     size += piece.length;
   }
 
-  function end(last: Buffer): void {
+  function end(last: Buffer) {
     // Whole lines in one piece are the rule.
-    if (size === 0 && head === undefined && last.length <= maxBytes) {
-      listener.onLine(last);
-      return;
-    }
+    if (size === 0 && head === undefined && last.length <= maxBytes) return listener.onLine(last);
     keep(last);
     const line = held.subarray(0, size);
     const long = head;

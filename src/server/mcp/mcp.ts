@@ -1,19 +1,19 @@
 import {
-  CLIENT_INFO_META_KEY,
   ProtocolError,
   ProtocolErrorCode,
   ResourceNotFoundError,
   Server,
   type ServerContext,
+  type Transport,
 } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { isRecord } from '../../core/json.ts';
-import type { HostResources, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import { followRoots, type ListedRoots, type ProjectOf, promptFor } from './clients.ts';
-import type { Connection, KeepingTransport, Listening, WatchedConnection } from './connection.ts';
+import { isRecord, parsedJson } from '../../core/json.ts';
+import type { HostResources, ToolHost, ToolRequest } from '../../core/tool-host.ts';
+import { clientOf, followRoots, type ListedRoots, type ProjectOf, promptFor } from './clients.ts';
+import type { Connection, Listening } from './connection.ts';
 import { cancelOf, listeningOn, watchConnection } from './connection.ts';
 import { capabilities, serverInfo } from './early-answers.ts';
-import { callerTrace, readMessages } from './messages.ts';
+import { callerTrace } from './messages.ts';
 import { resultOf } from './results.ts';
 import {
   answersIn,
@@ -58,20 +58,15 @@ export function withInvalidParams(server: Server): Server {
 
 /** What a schema found, in words: `params.clientInfo: expected object, …`. */
 function issuesIn(text: string): string | undefined {
-  const [, list] = /^(?:Invalid [\w/]+ request: )?(\[.*)$/s.exec(text) ?? [];
-  if (list === undefined) return undefined;
-  try {
-    const issues: unknown = JSON.parse(list);
-    if (!Array.isArray(issues)) return undefined;
-    const texts = issues.slice(0, maxIssues).flatMap(issue => {
-      if (!isRecord(issue) || !Array.isArray(issue.path) || typeof issue.message !== 'string') return [];
-      return [`${issue.path.join('.').slice(0, 100)}: ${issue.message.slice(0, 200)}`];
-    });
-    return texts.length > 0 ? texts.join('; ') : undefined;
-  } catch {
-    // A message that only begins like one.
-    return undefined;
-  }
+  const [, list = ''] = /^(?:Invalid [\w/]+ request: )?(\[.*)$/s.exec(text) ?? [];
+  const issues = parsedJson(list);
+  // A message that only begins like one.
+  if (!Array.isArray(issues)) return undefined;
+  const texts = issues.slice(0, maxIssues).flatMap(issue => {
+    if (!isRecord(issue) || !Array.isArray(issue.path) || typeof issue.message !== 'string') return [];
+    return [`${issue.path.join('.').slice(0, 100)}: ${issue.message.slice(0, 200)}`];
+  });
+  return texts.length > 0 ? texts.join('; ') : undefined;
 }
 
 /** Slash commands, and what their arguments and the addresses of resources may become while they are typed. */
@@ -187,16 +182,15 @@ export interface McpOptions {
   connection?: Connection;
 }
 
+const cached = { ttlMs: 300_000, cacheScope: 'public' } as const;
+
 /** A protocol server over the host. Made once a connection, and once more for a probe, so making it starts nothing. */
 export function createMcpServer(options: McpOptions, era: Era): Server {
   const { host, version, instructions, principal, listening, listed } = options;
   const server = new Server(serverInfo(version), {
     capabilities: { ...capabilities, ...(era === 'modern' && { extensions: { [tasksExtension]: {} } }) },
     instructions,
-    cacheHints: {
-      'tools/list': { ttlMs: 300_000, cacheScope: 'public' },
-      'prompts/list': { ttlMs: 300_000, cacheScope: 'public' },
-    },
+    cacheHints: { 'tools/list': cached, 'prompts/list': cached },
   });
   server.setRequestHandler('tools/list', () => ({ tools: host.list().map(tool => ({ ...tool })) }));
   const fixed = { host, principal };
@@ -207,37 +201,27 @@ export function createMcpServer(options: McpOptions, era: Era): Server {
   const updates = updatesOf(server, host.resources, principal.owner);
   if (era === 'modern') listening?.watch(updates.all);
   else serveSubscriptions(server, updates);
-  if (era === 'modern') {
-    serveTasks(server, host.jobs, principal.owner, context => ({
-      client: clientOf(server, context),
-      maxTokens: host.replyTokens?.(),
-    }));
-  }
+  if (era === 'modern') serveTasks(server, host, principal.owner);
   return withInvalidParams(server);
 }
 
-/** A connection that is served until one side ends it. */
-export type ServedConnection = ReturnType<typeof serveConnection>;
-
-/** Serves what a client of standard input and output sent, and sends. */
-export function serveConnection(transport: KeepingTransport, options: McpOptions, onError: (error: Error) => void) {
+/** Serves one client over a connection that lasts, in whichever era it speaks, until one side ends it. */
+export function serveConnection(
+  transport: Transport,
+  options: McpOptions,
+  onError: (error: Error) => void,
+  watched: Parameters<typeof watchConnection>[1],
+) {
   // Assigned below, before a client can have sent anything.
   let listening: Listening | undefined;
-  let connection: WatchedConnection | undefined;
-  const { onclose } = transport;
+  let connection: Connection | undefined;
   const handle = serveStdio(({ era }) => createMcpServer({ ...options, listening, connection }, era), {
     transport,
     onerror: onError,
   });
   listening = listeningOn(transport);
-  connection = watchConnection(transport, transport);
-  const { onclose: onEnd } = transport;
-  transport.onclose = () => {
-    onEnd?.();
-    onclose?.();
-  };
-  transport.serve(readMessages);
-  return { close: () => handle.close() };
+  connection = watchConnection(transport, watched);
+  return handle;
 }
 
 /** More often a call of a 2025 client does not come back with questions. */
@@ -276,12 +260,9 @@ function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf
   });
 }
 
-async function hostCall(
-  host: ToolHost,
-  request: ToolRequest,
-  { mcpReq: { id, signal, _meta } }: ServerContext,
-  { connection, clientId }: Pick<McpOptions, 'connection' | 'clientId'>,
-): Promise<ToolReply> {
+async function hostCall(host: ToolHost, request: ToolRequest, { mcpReq }: ServerContext, options: McpOptions) {
+  const { connection, clientId } = options;
+  const { id, signal, _meta } = mcpReq;
   if (!connection) return host.call(request, signal);
   const key = _meta?.idempotencyKey;
   const { gone, inputEnded, resumedAt } = connection;
@@ -291,13 +272,6 @@ async function hostCall(
   const reply = await host.call({ ...request, session }, cancelOf(signal, connection));
   if (reply.delivered) connection.onAnswered(id, signal, reply.delivered);
   return reply;
-}
-
-/** 2026 clients say who they are with each request, 2025 ones when they connect. */
-function clientOf(server: Server, { mcpReq }: ServerContext): string | undefined {
-  const envelope: unknown = mcpReq.envelope;
-  const info = isRecord(envelope) ? envelope[CLIENT_INFO_META_KEY] : undefined;
-  return isRecord(info) && typeof info.name === 'string' ? info.name : server.getClientVersion()?.name;
 }
 
 function progressOf({ mcpReq }: ServerContext) {

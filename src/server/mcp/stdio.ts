@@ -1,12 +1,11 @@
 import { isUtf8 } from 'node:buffer';
-import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/server';
+import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/server';
 import { asError } from '../../core/errors.ts';
 import { recordIn } from '../../core/json.ts';
-import type { KeepingTransport } from './connection.ts';
 import type { AnswerEarly } from './early-answers.ts';
 import type { RefusedMessage, stillRunning } from './lines.ts';
 import { batchVersion, idAtEdges, lineSplitter, probeReader, readJson, refusedMessage } from './lines.ts';
-import type { McpOptions, ServedConnection } from './mcp.ts';
+import type { McpOptions } from './mcp.ts';
 import type { readMessages } from './messages.ts';
 
 export interface StdioStreams {
@@ -22,8 +21,6 @@ export interface StdioStreams {
   onIdle?(): void;
 }
 
-const lineEnd = Buffer.from('\n');
-
 /** Characters of answers that may wait for a client who does not read, before it is no longer listened to. */
 const maxWaiting = 16_777_216;
 
@@ -32,10 +29,10 @@ const maxWaiting = 16_777_216;
  * The end of the input means that no more requests come: those that were accepted are answered, and then the connection is
  * over. It is also over when the client reads no more.
  */
-export class StdioTransport implements KeepingTransport {
+export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
-  onmessage?: KeepingTransport['onmessage'];
+  onmessage?: Transport['onmessage'];
   readonly #streams: StdioStreams;
   readonly #reported = new Set<string>();
   readonly #split: (piece: Buffer) => void;
@@ -70,6 +67,7 @@ export class StdioTransport implements KeepingTransport {
     });
   }
 
+  /** Hands over what was kept, and from now on each message as it comes. */
   serve(read: typeof readMessages): void {
     const kept = this.#kept ?? [];
     this.#read = read;
@@ -114,8 +112,7 @@ export class StdioTransport implements KeepingTransport {
     if (this.#closed) throw new Error('The connection is closed.');
     if (!('method' in message) && message.id !== undefined && message.id === this.#answeredEarly) {
       this.#answeredEarly = undefined;
-      this.#done(message.id);
-      return;
+      return this.#done(message.id);
     }
     const isRequest = 'method' in message && 'id' in message;
     if (isRequest) this.#asked.add(message.id);
@@ -126,6 +123,7 @@ export class StdioTransport implements KeepingTransport {
     await written;
   }
 
+  /** Aborted when the client can send nothing more. */
   readonly inputEnded: AbortSignal = this.#inputEnded.signal;
 
   async close(): Promise<void> {
@@ -152,7 +150,7 @@ export class StdioTransport implements KeepingTransport {
   readonly #onEnd = (): void => {
     if (this.inputEnded.aborted || this.#closed) return;
     // Scripts often leave out the end of their last line.
-    this.#split(lineEnd);
+    this.#split(Buffer.from('\n'));
     this.#inputEnded.abort();
     this.#failAsked();
     this.#stopProbes = probeReader(message => void this.#write(message).catch(() => undefined));
@@ -283,7 +281,7 @@ export function openStdio(
   onError: (error: Error) => void,
 ) {
   const { promise: closed, resolve } = Promise.withResolvers<void>();
-  let opening: Promise<ServedConnection> | undefined;
+  let opening: ReturnType<typeof serveOver> | undefined;
   const serve = (line = '') => {
     opening ??= serveOver(transport, () => open(line.includes('"tools/call"')), onError);
     // Whoever opens hears of it too.
@@ -311,12 +309,18 @@ export function openStdio(
   };
 }
 
-async function serveOver(
-  transport: StdioTransport,
-  open: () => Promise<McpOptions>,
-  onError: (error: Error) => void,
-): Promise<ServedConnection> {
+/** Serves what the client sent, and sends. */
+async function serveOver(transport: StdioTransport, open: () => Promise<McpOptions>, onError: (error: Error) => void) {
   const options = await open();
   const { serveConnection } = await import('./mcp.ts');
-  return serveConnection(transport, options, onError);
+  const { readMessages } = await import('./messages.ts');
+  const { onclose } = transport;
+  const handle = serveConnection(transport, options, onError, transport);
+  const { onclose: onEnd } = transport;
+  transport.onclose = () => {
+    onEnd?.();
+    onclose?.();
+  };
+  transport.serve(readMessages);
+  return handle;
 }

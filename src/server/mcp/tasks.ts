@@ -10,14 +10,13 @@ import { z } from 'zod';
 import { isAppError } from '../../core/errors.ts';
 import type { Job } from '../../core/job.ts';
 import { isRecord, recordIn } from '../../core/json.ts';
-import type { HostJobs, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
+import type { HostJobs, ToolHost, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
+import { clientOf } from './clients.ts';
 import { type PagedFor, resultOf } from './results.ts';
 
 /** What the client of this very request can do: 2026 clients say so with each request. */
-export function declaredCapabilities({ mcpReq }: ServerContext): unknown {
-  const envelope: unknown = mcpReq.envelope;
-  return isRecord(envelope) ? envelope[CLIENT_CAPABILITIES_META_KEY] : undefined;
-}
+const declaredCapabilities = ({ mcpReq }: ServerContext): unknown =>
+  recordIn(mcpReq.envelope)[CLIENT_CAPABILITIES_META_KEY];
 
 /** Whether the client shows forms to its user; 2025 clients said so when they connected. */
 export function canBeAsked(server: Server, context: ServerContext): boolean {
@@ -28,7 +27,7 @@ export function canBeAsked(server: Server, context: ServerContext): boolean {
 }
 
 /** Questions as requests of the protocol, by their keys. */
-export function elicitations(questions: readonly UserQuestion[]) {
+function elicitations(questions: readonly UserQuestion[]) {
   const requests = questions.map(({ key, message, schema }) => {
     const params = { mode: 'form' as const, message, requestedSchema: schema };
     return [key, { method: 'elicitation/create' as const, params }] as const;
@@ -48,11 +47,8 @@ const formMs = 600_000;
  * The answers of a 2025 client's user. A form that the client could not show, or that came back as what is no answer, or too
  * late, was put aside: the call says how to go on.
  */
-export async function askUser(
-  server: Server,
-  { mcpReq: { id, signal } }: ServerContext,
-  questions: readonly UserQuestion[],
-): Promise<Map<string, UserAnswer>> {
+export async function askUser(server: Server, { mcpReq }: ServerContext, questions: readonly UserQuestion[]) {
+  const { id, signal } = mcpReq;
   const options = { relatedRequestId: id, signal, timeout: formMs, resetTimeoutOnProgress: true, onprogress: () => {} };
   const answers = Object.entries(elicitations(questions)).map(async ([key, form]) => {
     const given = server.request(form, options).catch((error: unknown) => {
@@ -77,8 +73,6 @@ function answerOf(response: unknown): UserAnswer {
 /** The protocol's extension for calls that go on by themselves; a job by another name. */
 export const tasksExtension = 'io.modelcontextprotocol/tasks';
 
-const pollIntervalMs = 1_000;
-
 const taskParams = z.looseObject({ taskId: z.string() });
 
 const updateParams = z.looseObject({
@@ -87,26 +81,19 @@ const updateParams = z.looseObject({
 });
 
 /** Whether the client of this very request knows tasks. */
-export function knowsTasks(context: ServerContext): boolean {
-  const capabilities = declaredCapabilities(context);
-  return (
-    isRecord(capabilities) && isRecord(capabilities.extensions) && isRecord(capabilities.extensions[tasksExtension])
-  );
-}
+export const knowsTasks = (context: ServerContext): boolean =>
+  isRecord(recordIn(recordIn(declaredCapabilities(context)).extensions)[tasksExtension]);
 
 /** What a call answers whose work goes on as a task. */
 export const createdTask = (job: Job) => ({ resultType: 'task' as const, content: [], ...taskOf(job, 'working') });
 
 /** The methods by which clients come back for their tasks. */
-export function serveTasks(
-  server: Server,
-  jobs: HostJobs,
-  owner: string,
-  readerOf: (context: ServerContext) => Omit<PagedFor, 'keep'>,
-): void {
+export function serveTasks(server: Server, host: ToolHost, owner: string): void {
+  const { jobs } = host;
   server.setRequestHandler('tasks/get', { params: taskParams }, async ({ taskId }, context) => {
     requireTasks(context);
-    return detailsOf(jobs, await known(jobs.find(taskId, owner)), readerOf(context));
+    const reader = { client: clientOf(server, context), maxTokens: host.replyTokens?.() };
+    return detailsOf(jobs, await known(jobs.find(taskId, owner)), reader);
   });
   server.setRequestHandler('tasks/update', { params: updateParams }, async ({ taskId, inputResponses }, context) => {
     requireTasks(context);
@@ -148,7 +135,7 @@ function taskOf({ id, createdAt, updatedAt, expiresAt }: Job, status: TaskStatus
     createdAt: new Date(createdAt).toISOString(),
     lastUpdatedAt: new Date(updatedAt).toISOString(),
     ttlMs: Math.max(0, Math.round(expiresAt - createdAt)),
-    pollIntervalMs,
+    pollIntervalMs: 1_000,
   };
 }
 

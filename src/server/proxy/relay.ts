@@ -69,13 +69,11 @@ export class MessageForwarder {
   }
 
   /** Opens the first connection; rejects where no daemon can be had. */
-  async start(): Promise<void> {
+  start(): Promise<void> {
     this.#connecting = true;
-    try {
-      await this.#establish(false);
-    } finally {
+    return this.#establish(false).finally(() => {
       this.#connecting = false;
-    }
+    });
   }
 
   /** Bytes that the daemon has not taken yet. */
@@ -155,24 +153,18 @@ export class MessageForwarder {
     toClient(refused);
   }
 
-  #fromDaemon(text: string): void {
+  #fromDaemon(text: string) {
     const message = seen(text);
     let onTaken: (() => void) | undefined;
     if (message?.kind === 'request') {
       this.#asked.add(message.id);
-      if (this.#answered) {
-        this.#failAsked(message.id);
-        return;
-      }
+      if (this.#answered) return this.#failAsked(message.id);
     }
     if (message?.kind === 'answer' && message.id !== null) {
       const { id, ok } = message;
       const settle = this.#repeated.get(id);
       this.#repeated.delete(id);
-      if (settle) {
-        settle(ok);
-        return;
-      }
+      if (settle) return settle(ok);
       const request = this.#waiting.get(id);
       // It was cancelled, or its answer came over an earlier connection.
       if (!request) return;

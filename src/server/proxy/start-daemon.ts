@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type StdioOptions, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import * as fs from 'node:fs';
 import { request as plainRequest } from 'node:http';
@@ -68,38 +68,28 @@ export interface DaemonCommand {
   log: string;
 }
 
-export interface StartedDaemon {
-  pid: number;
-  /** Set once it ended: the last lines that it wrote. */
-  end(): string | undefined;
-}
-
 /** A log of more bytes is begun anew with the next start; what lasts is in the logs of the daemon itself. */
 const maxLogged = 4_194_304;
 
 /** Starts a program that outlives this one. */
-export function startDaemon({ command, args, cwd, env, log }: DaemonCommand): StartedDaemon {
+export function startDaemon({ command, args, cwd, env, log }: DaemonCommand) {
   fs.mkdirSync(dirname(log), { recursive: true, mode: 0o700 });
   const size = fs.statSync(log, { throwIfNoEntry: false })?.size ?? 0;
   const output = fs.openSync(log, size > maxLogged ? 'w' : 'a', 0o600);
   let failure: string | undefined;
-  let hasEnded = false;
-  const child = spawn(command, args, {
-    cwd,
-    env,
-    detached: true,
-    stdio: ['ignore', output, output],
-    windowsHide: true,
-  });
+  const stdio: StdioOptions = ['ignore', output, output];
+  const child = spawn(command, args, { cwd, env, detached: true, stdio, windowsHide: true });
   fs.closeSync(output);
   child.once('error', error => {
     failure = error.message;
   });
-  child.once('exit', () => {
-    hasEnded = true;
-  });
   child.unref();
-  return { pid: child.pid ?? 0, end: () => failure ?? (hasEnded ? lastLines(log) : undefined) };
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+  return {
+    pid: child.pid ?? 0,
+    /** The last lines that it wrote; undefined while it runs. */
+    end: () => failure ?? (hasEnded() ? lastLines(log) : undefined),
+  };
 }
 
 function lastLines(path: string): string {
@@ -141,7 +131,7 @@ export interface ReachOptions {
   /** As `http://127.0.0.1:8765`. */
   url: string;
   /** Starts a daemon, or answers undefined when another proxy is at it; absent: none may be started. */
-  start?: (() => { daemon: StartedDaemon; release(): void } | undefined) | undefined;
+  start?: (() => { daemon: ReturnType<typeof startDaemon>; release(): void } | undefined) | undefined;
   clock: Pick<Clock, 'sleep' | 'monotonic'>;
   onRemark(text: string): void;
 }

@@ -50,8 +50,6 @@ export interface DaemonAddress {
   bridge: string;
 }
 
-const handshakeMs = 10_000;
-
 /** How long a daemon may take for the end of a connection. */
 const closingMs = 1_000;
 
@@ -68,18 +66,15 @@ type Refused = z.infer<typeof refusalSchema>['error'];
 const refusals = new Set([1003, 1007, 1008, 1009]);
 
 /** Opens a WebSocket on which a daemon speaks MCP. */
-export async function openWebSocketLink(
-  { url, token, root, isGuess, bridge }: DaemonAddress,
-  listener: LinkListener,
-  clock: Pick<Clock, 'after'>,
-): Promise<Link> {
+export async function openWebSocketLink(address: DaemonAddress, listener: LinkListener, clock: Pick<Clock, 'after'>) {
+  const { url, token, root, isGuess, bridge } = address;
   if (token !== undefined && !isToken(token))
     throw configError('POLYLOGUE_TOKEN is no token that a daemon would take.', {
       next: `Give it at least ${shortestToken} printable characters without spaces and commas.`,
     });
   const { promise, resolve, reject } = Promise.withResolvers<Link>();
   const options: ClientOptions = {
-    handshakeTimeout: handshakeMs,
+    handshakeTimeout: 10_000,
     perMessageDeflate: false,
     maxPayload: 268_435_456,
     headers: {
@@ -161,22 +156,18 @@ async function refusalIn(response: IncomingMessage): Promise<Refused | undefined
 }
 
 function refusedBy(url: string, status: number, refusal: Refused | undefined): AppError {
-  if (!refusal) {
+  if (!refusal)
     return configError(`What answers at ${url} is no Polylogue daemon (HTTP ${status}).`, {
       next: 'Set POLYLOGUE_PORT to a free port, or name the daemon with --url.',
     });
-  }
-  const { message } = refusal;
-  if (status === 401) {
+  const { message, next } = refusal;
+  if (status === 401)
     return securityError(`The daemon at ${url} does not let this client in: ${message}`, {
       next: 'Set POLYLOGUE_TOKEN to a token that it knows; of a daemon of another user, choose another POLYLOGUE_PORT.',
     });
-  }
-  if (status === 403) return securityError(`The daemon at ${url} refuses: ${message}`, { next: refusal.next });
-  return storageError('unavailable', `The daemon at ${url} takes no client now: ${message}`, {
-    retryable: true,
-    next: refusal.next,
-  });
+  if (status === 403) return securityError(`The daemon at ${url} refuses: ${message}`, { next });
+  const now = `The daemon at ${url} takes no client now: ${message}`;
+  return storageError('unavailable', now, { retryable: true, next });
 }
 
 const unreachable = (url: string, cause?: Error): AppError =>

@@ -1,10 +1,10 @@
 import { asError, cancelledError } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { numberIn, recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { CallKind, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import type { Gate } from '../access/admission.ts';
 import type { CallFrame, FrameError, FrameRules, ResultFrame, ServerFrame } from './protocol.ts';
-import { errorOfReply, ownError } from './protocol.ts';
+import { errorOfReply, ownError, resultFrame } from './protocol.ts';
 
 export interface FrameCallOptions {
   requestId: string;
@@ -39,7 +39,7 @@ export function openFrameCall(options: FrameCallOptions) {
     // A client that has not taken the last one needs no other.
     if (!isTaken) return;
     isTaken = false;
-    const frame = { op: 'progress', request_id: requestId, name, t: clock.now() / 1_000, note: work.note } as const;
+    const frame = { op: 'progress', request_id: requestId, name, t: clock.now() / 1_000, note: work.note() } as const;
     void send(frame).then(() => {
       isTaken = true;
     });
@@ -51,22 +51,16 @@ export function openFrameCall(options: FrameCallOptions) {
     void send({ op: 'call_tool_ack', request_id: requestId, accepted: true, timeout, name });
   }
 
-  function end(outcome: { reply: ToolReply } | { error: FrameError; reason: Error }): void {
+  function end({ reply, error, reason }: { reply?: ToolReply; error?: FrameError; reason?: Error }): void {
     if (isOver) return;
     isOver = true;
     stopCeiling();
     stopProgress();
-    if ('reason' in outcome) leave(outcome.reason);
-    const reply = 'reply' in outcome ? outcome.reply : undefined;
-    const error = 'error' in outcome ? outcome.error : undefined;
+    if (reason) leave(reason);
     const failure = error ?? (reply?.isError ? errorOfReply(reply, name) : undefined);
     const times = { receivedAt, heldAt: held?.at, endedAt: clock.monotonic() };
-    const text = reply?.text ?? '';
     const frame: ResultFrame = {
-      op: 'call_tool_res',
-      request_id: requestId,
-      outputs: [{ type: 'text', text }],
-      ...(rules.compatText && { text }),
+      ...resultFrame(requestId, reply?.text ?? '', rules.compatText),
       ...(failure && { error: failure }),
       metadata: { latency_metrics: latencyOf(times, reply) },
       ...(joined && { from_inflight: work.requestId }),
@@ -117,14 +111,11 @@ function streamWriter({ frame: { stream }, requestId, clock, send }: FrameCallOp
   let stopGathering: (() => void) | undefined;
   let then: (() => void) | undefined;
 
-  function flush(): void {
+  function flush() {
     if (isSending || (stopGathering && !then && text.length < gatherLength)) return;
     stopGathering?.();
     stopGathering = undefined;
-    if (text === '') {
-      then?.();
-      return;
-    }
+    if (text === '') return then?.();
     isSending = true;
     stopGathering = clock.after(gatherMs, () => {
       stopGathering = undefined;
@@ -158,16 +149,14 @@ function streamWriter({ frame: { stream }, requestId, clock, send }: FrameCallOp
 
 function latencyOf(times: { receivedAt: number; heldAt: number | undefined; endedAt: number }, reply?: ToolReply) {
   const { receivedAt, heldAt = times.endedAt, endedAt } = times;
-  const facts = isRecord(reply?.document.metadata) ? reply.document.metadata : {};
-  const { provider_used: provider, queue_ms: queueMs } = facts;
+  const { provider_used: provider, queue_ms: queueMs } = recordIn(reply?.document.metadata);
   // A reply says so only where there was a wait.
-  const queued = typeof queueMs === 'number' ? queueMs : 0;
-  const processing = endedAt - heldAt - queued;
+  const queued = numberIn(queueMs);
   return {
     latency_ms: Math.round(endedAt - receivedAt),
     global_sem_wait_ms: Math.round(heldAt - receivedAt),
     ...(typeof provider === 'string' && { provider_sem_wait_ms: Math.round(queued) }),
-    processing_ms: Math.max(0, Math.round(processing)),
+    processing_ms: Math.max(0, Math.round(endedAt - heldAt - queued)),
     ...(typeof provider === 'string' && { provider_name: provider }),
   };
 }
@@ -210,92 +199,79 @@ interface WorkRequest {
 }
 
 /** One call of the host, for all requests of a session that ask for the same at the same time. */
-export class SharedCall {
-  /** The request that it was begun for. */
-  readonly requestId: string;
-  /** What it is at. */
-  note = 'waiting for a place';
-  readonly #options: WorkOptions;
-  readonly #asked: WorkRequest;
-  readonly #stop = new AbortController();
-  readonly #listeners = new Set<WorkListener>();
-  #gone: AbortSignal;
-  #held: Held | undefined;
-  #isOver = false;
+export type SharedCall = ReturnType<typeof openSharedCall>;
 
-  constructor(options: WorkOptions, asked: WorkRequest) {
-    this.#options = options;
-    this.#asked = asked;
-    this.#gone = asked.gone;
-    this.requestId = asked.requestId;
-    const { gate, host, client } = options;
-    const call: ToolHost['call'] = (request, signal) => this.#begin(request, signal);
-    // Not at once: who starts it must be able to join before anything is told.
-    queueMicrotask(() => this.#attend(gate.before({ ...host, call }, client).call));
-  }
+export function openSharedCall(options: WorkOptions, asked: WorkRequest) {
+  const { host, gate, client, ceilings, kindOf, clock, onError } = options;
+  const { requestId, request, idempotencyKey, stream, onOver } = asked;
+  const stop = new AbortController();
+  const listeners = new Set<WorkListener>();
+  let { gone } = asked;
+  let note = 'waiting for a place';
+  let held: Held | undefined;
+  let isOver = false;
 
-  /** The result leaves it again; when nobody is left, it is ended with the reason. */
-  join(listener: WorkListener): (reason: Error) => void {
-    this.#listeners.add(listener);
-    if (this.#held) listener.onHeld(this.#held);
-    return reason => {
-      if (!this.#listeners.delete(listener) || this.#listeners.size > 0 || this.#isOver) return;
-      this.#isOver = true;
-      this.#asked.onOver();
-      this.#stop.abort(reason);
-    };
-  }
-
-  /** Goes on for a client that was gone and is here again. */
-  rejoin(gone: AbortSignal): void {
-    this.#gone = gone;
-    // What still waits for its place is known by its place in the line alone.
-    if (this.#held && !this.#isOver) this.#attend(this.#options.host.call);
-  }
-
-  async #begin(request: ToolRequest, signal: AbortSignal): Promise<ToolReply> {
-    const { ceilings, kindOf, clock, host } = this.#options;
+  const begin: ToolHost['call'] = async (request, signal) => {
     const ceilingMs = ceilings[await kindOf(request)];
-    this.#held = { at: clock.monotonic(), ceilingMs };
-    this.note = 'working';
-    for (const each of this.#listeners) each.onHeld(this.#held);
+    held = { at: clock.monotonic(), ceilingMs };
+    note = 'working';
+    for (const each of listeners) each.onHeld(held);
     // The client may have gone and come back while it waited.
-    return host.call({ ...request, session: this.#session() }, signal);
-  }
+    return host.call({ ...request, session: { gone, idempotencyKey } }, signal);
+  };
 
-  #session() {
-    return { gone: this.#gone, idempotencyKey: this.#asked.idempotencyKey };
-  }
-
-  #attend(call: ToolHost['call']): void {
-    const request: ToolRequest = {
-      ...this.#asked.request,
-      session: this.#session(),
+  function attend(call: ToolHost['call']): void {
+    const attended: ToolRequest = {
+      ...request,
+      session: { gone, idempotencyKey },
       onProgress: ({ message }) => {
-        this.note = message;
+        note = message;
       },
-      ...(this.#asked.stream && {
+      ...(stream && {
         onText: delta => {
-          for (const each of this.#listeners) each.onText(delta);
+          for (const each of listeners) each.onText(delta);
         },
       }),
     };
     // Whoever came back while it runs is not behind the gate any more.
-    call(request, AbortSignal.any([this.#stop.signal, this.#options.gate.ended])).then(
-      reply => this.#over(reply),
-      error => {
-        this.#options.onError(asError(error));
-        this.#over(broken);
-      },
-    );
+    call(attended, AbortSignal.any([stop.signal, gate.ended])).then(over, error => {
+      onError(asError(error));
+      over(broken);
+    });
   }
 
-  #over(reply: ToolReply): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#asked.onOver();
-    for (const each of this.#listeners) each.onReply(reply);
+  function over(reply: ToolReply): void {
+    if (isOver) return;
+    isOver = true;
+    onOver();
+    for (const each of listeners) each.onReply(reply);
   }
+
+  // Not at once: who starts it must be able to join before anything is told.
+  queueMicrotask(() => attend(gate.before({ ...host, call: begin }, client).call));
+  return {
+    /** The request that it was begun for. */
+    requestId,
+    /** What it is at. */
+    note: () => note,
+    /** The result leaves it again; when nobody is left, it is ended with the reason. */
+    join(listener: WorkListener) {
+      listeners.add(listener);
+      if (held) listener.onHeld(held);
+      return (reason: Error) => {
+        if (!listeners.delete(listener) || listeners.size > 0 || isOver) return;
+        isOver = true;
+        onOver();
+        stop.abort(reason);
+      };
+    },
+    /** Goes on for a client that was gone and is here again. */
+    rejoin(goneNow: AbortSignal) {
+      gone = goneNow;
+      // What still waits for its place is known by its place in the line alone.
+      if (held && !isOver) attend(host.call);
+    },
+  };
 }
 
 const broken: ToolReply = {

@@ -3,10 +3,10 @@ import { isRecord } from '../../core/json.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, type Refusal, refusalFor } from '../access/caller.ts';
 import type { IdleSessions } from '../access/idle-sessions.ts';
+import type { ResultStore } from '../access/limits.ts';
 import type { CallerProduct, RouteServices } from '../http/routes.ts';
 import { readJson } from '../mcp/lines.ts';
 import type { WorkOptions } from './frame-call.ts';
-import type { ResultStore } from './kept-results.ts';
 import type { LiveSocket } from './live-socket.ts';
 import type { ClientFrame, FrameRules, HelloFrame, RefusedText, ServerFrame } from './protocol.ts';
 import { clientFrame, closeCodes, issueIn, ops, refusedFrame } from './protocol.ts';
@@ -72,14 +72,11 @@ export function serveFrames(options: FrameServerOptions, client: FrameClient): v
         : 'Your token has as many connections as one token may have. Close one first.';
       return refuse(1013, { error: 'over_capacity', message }, message);
     }
-    const { session, resumed, release } = entered;
+    const { id, session, resumed, release } = entered;
     socket.slowDown(() => secondsFor(options, caller));
-    void send({ op: 'hello_ack', ok: true, session_id: session.id, resumed });
-    const link: Link = {
-      send,
-      hasRoom: socket.hasRoom,
-      replace: () => void socket.close(1000, 'another connection took this session over'),
-    };
+    void send({ op: 'hello_ack', ok: true, session_id: id, resumed });
+    const replace = () => void socket.close(1000, 'another connection took this session over');
+    const link: Link = { send, hasRoom: socket.hasRoom, replace };
     session.attach(link);
     socket.onRoom(() => session.catchUp(link));
     socket.onClose(() => {
@@ -228,11 +225,8 @@ function unauthorized({ status, message, next, retryAfterSeconds }: Refusal): Ba
 }
 
 /** Who says hello. Where the connection said it before, the hello may say nothing else. */
-function callerOf(
-  { tokens, identify }: FrameServerOptions,
-  { caller: known, address }: FrameClient,
-  { token }: HelloFrame,
-): Caller | Refusal {
+function callerOf({ tokens, identify }: FrameServerOptions, client: FrameClient, { token }: HelloFrame) {
+  const { caller: known, address } = client;
   if (known && (tokens.count() === 0 || !token)) return known;
   const identified = identify(token ? `Bearer ${token}` : undefined, address);
   if ('status' in identified || known === undefined || known.name === identified.name) return identified;
@@ -258,7 +252,7 @@ function enter({ sessions, ...options }: FrameServerOptions, client: string, { c
   const scope = JSON.stringify([caller.name, root, id]);
   const principal = { owner: caller.owner, root, client };
   const found = sessions.use(scope, caller.name);
-  const held =
-    found ?? sessions.add(scope, caller.name, () => new FrameSession({ ...options, id, scope, host, principal }));
-  return typeof held === 'string' ? undefined : { ...held, resumed: found !== undefined };
+  const make = () => new FrameSession({ ...options, scope, host, principal });
+  const held = found ?? sessions.add(scope, caller.name, make);
+  return typeof held === 'string' ? undefined : { ...held, id, resumed: found !== undefined };
 }

@@ -158,6 +158,11 @@ export type ServerFrame =
 
 export type ResultFrame = Extract<ServerFrame, { op: 'call_tool_res' }>;
 
+/** The end of a call, with its text once more where old clients read it. */
+export const resultFrame = (requestId: string, text: string, compatText: boolean): ResultFrame => {
+  return { op: 'call_tool_res', request_id: requestId, outputs: [{ type: 'text', text }], ...(compatText && { text }) };
+};
+
 /** Why the server closes a connection of this protocol, beside the codes that every WebSocket has. */
 export const closeCodes = { invalidHello: 4000, helloMissing: 4001, helloLate: 4002, unauthorized: 4003 } as const;
 
@@ -214,8 +219,7 @@ export interface RefusedText {
 export function refusedFrame({ class: kind, message, id, tool, isCall }: RefusedText): ServerFrame {
   const next = 'Correct the message and resend it; docs/frame-protocol.md has an example of each.';
   const error = ownError({ code: 'INVALID_REQUEST', error_class: kind, message, tool }, next);
-  if (id && isCall)
-    return { op: 'call_tool_res', request_id: id, outputs: [{ type: 'text', text: '' }], text: '', error };
+  if (id && isCall) return { ...resultFrame(id, '', true), error };
   return { op: 'error', ...(id && { request_id: id }), message, error };
 }
 

@@ -1,18 +1,17 @@
 import { hash } from 'node:crypto';
+import { canonicalJson } from '../../core/json.ts';
 import type { Clock, Random } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
-import type { Gate } from '../access/admission.ts';
-import { openFrameCall, SharedCall, type WorkOptions } from './frame-call.ts';
-import { createKeptResults, type ResultStore, sameCall, toolNameOf } from './kept-results.ts';
-import { type CallFrame, type FrameRules, ownError, type ResultFrame, type ServerFrame } from './protocol.ts';
+import type { ResultStore } from '../access/limits.ts';
+import { openFrameCall, openSharedCall, type SharedCall, type WorkOptions } from './frame-call.ts';
+import type { CallFrame, FrameRules, ResultFrame, ServerFrame } from './protocol.ts';
+import { ownError, resultFrame } from './protocol.ts';
 
 export interface FrameSessionOptions extends Omit<WorkOptions, 'client' | 'clock'> {
-  id: string;
   /** Names it among all sessions of all callers. */
   scope: string;
   principal: Principal;
   rules: FrameRules;
-  gate: Gate;
   clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
   random: Pick<Random, 'uuid'>;
   /** What the results of all sessions share. */
@@ -44,7 +43,6 @@ const maxUnannounced = 512;
 
 /** What a client has under way and what he has not got yet. It outlasts his connections. */
 export class FrameSession {
-  readonly id: string;
   readonly #options: FrameSessionOptions;
   readonly #kept;
   readonly #running = new Map<string, Entry>();
@@ -57,7 +55,6 @@ export class FrameSession {
 
   constructor(options: FrameSessionOptions) {
     this.#options = options;
-    this.id = options.id;
     this.#kept = createKeptResults(options.rules, options.clock, options.store);
   }
 
@@ -123,11 +120,10 @@ export class FrameSession {
   }
 
   /** A request that runs is sent once more: by a client who lost his connection meanwhile, or by mistake. */
-  #again(requestId: string, name: string, same: string, entry: Entry): void {
+  #again(requestId: string, name: string, same: string, entry: Entry) {
     if (entry.same === same && entry.link !== this.#link) {
       entry.link = this.#link;
-      entry.call.report();
-      return;
+      return entry.call.report();
     }
     const message = `The request_id "${requestId}" is that of a call that still runs.`;
     const next = 'Wait for its call_tool_res, cancel it, or give this call a different id.';
@@ -169,7 +165,7 @@ export class FrameSession {
     const key = isJoined ? same : `${same} ${requestId}`;
     const running = this.#works.get(key);
     if (running) return running;
-    const work = new SharedCall(
+    const work = openSharedCall(
       { ...this.#options, client: `frames ${scope}` },
       {
         requestId,
@@ -202,8 +198,72 @@ export class FrameSession {
     const message = 'This session has too many requests under way, or too large ones.';
     const facts = { code: 'OVER_CAPACITY', error_class: 'over_capacity', message, tool, retry_after: 5 } as const;
     const error = ownError(facts, 'Resend the call once some of them have ended.');
-    const { compatText } = this.#options.rules;
-    const outputs = [{ type: 'text' as const, text: '' }];
-    return { op: 'call_tool_res', request_id: requestId, outputs, ...(compatText && { text: '' }), error };
+    return { ...resultFrame(requestId, '', this.#options.rules.compatText), error };
   }
 }
+
+interface KeptResult {
+  /** What was called, as one text: the same request_id for something else is another call. */
+  same: string;
+  frame: ResultFrame;
+}
+
+const maxResults = 1_024;
+
+type KeptRules = Pick<FrameRules, 'resultMs' | 'maxCharacters'>;
+
+/** Finished results of one session by request_id, for a client that did not get them. */
+export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'monotonic' | 'after'>, store: ResultStore) {
+  // The oldest stands first.
+  const kept = new Map<string, KeptResult & { size: number; until: number }>();
+  let size = 0;
+  let stopTimer: (() => void) | undefined;
+
+  function drop(requestId: string): void {
+    const entry = kept.get(requestId);
+    if (!entry) return;
+    size -= entry.size;
+    store.give(entry.size);
+    kept.delete(requestId);
+  }
+
+  /** Drops what is too old, and the oldest until `more` characters have room; then waits for the next to be too old. */
+  function tidy(more = 0): void {
+    const now = clock.monotonic();
+    for (const [id, { until }] of kept) {
+      if (until > now && size + more <= rules.maxCharacters && kept.size <= maxResults) break;
+      drop(id);
+    }
+    stopTimer?.();
+    const [oldest] = kept.values();
+    stopTimer = oldest && clock.after(oldest.until - now, tidy);
+  }
+
+  return {
+    keep(requestId: string, result: KeptResult) {
+      drop(requestId);
+      const { outputs, text = '' } = result.frame;
+      const more = outputs.reduce((sum, output) => sum + output.text.length, text.length);
+      tidy(more);
+      if (more > rules.maxCharacters || !store.take(more)) return;
+      size += more;
+      kept.set(requestId, { ...result, size: more, until: clock.monotonic() + rules.resultMs });
+      tidy();
+    },
+    find: (requestId: string): KeptResult | undefined => kept.get(requestId),
+    count: () => kept.size,
+    clear() {
+      for (const id of [...kept.keys()]) drop(id);
+      tidy();
+    },
+  };
+}
+
+/** Hosts put the server's name behind that of a tool. */
+const serverName = /[_-](?:exai[_-]ws|polylogue)$/i;
+
+const toolNameOf = (name: string): string => name.replace(serverName, '') || name;
+
+/** The same for two frames that ask for the same, whatever the order of their keys. */
+const sameCall = ({ name, arguments: args, stream }: CallFrame): string =>
+  hash('sha256', canonicalJson([toolNameOf(name), args ?? {}, stream === true]));

@@ -1,22 +1,19 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Transport } from '@modelcontextprotocol/server';
-import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { asError, isAppError } from '../../core/errors.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, type Refusal, refusalFor, refuseUpgrade } from '../access/caller.ts';
 import { createIdleSessions } from '../access/idle-sessions.ts';
-import type { ShareLimits } from '../access/limits.ts';
+import { createResultStore, type ShareLimits } from '../access/limits.ts';
 import { watchPace } from '../http/requests.ts';
 import { rootOf } from '../http/router.ts';
 import { type CallerProduct, mcpOptionsOf, type RouteServices, type UpgradeRequest } from '../http/routes.ts';
-import { type Listening, listeningOn, type WatchedConnection, watchConnection } from '../mcp/connection.ts';
 import { batchVersion } from '../mcp/lines.ts';
-import { createMcpServer } from '../mcp/mcp.ts';
+import { serveConnection } from '../mcp/mcp.ts';
 import { readMessages } from '../mcp/messages.ts';
 import { type FrameServerOptions, secondsFor, serveFrames } from './frame-server.ts';
-import { createResultStore } from './kept-results.ts';
 import { type LiveSocket, openLiveSocket, type SocketRules } from './live-socket.ts';
 import { closeCodes, type FrameRules } from './protocol.ts';
 import type { FrameSession } from './session.ts';
@@ -135,11 +132,9 @@ export function openWebSockets(options: WebSocketOptions) {
       // Until it is taken over, nobody else hears of its failures.
       request.socket.on('error', () => request.socket.destroy());
       accept(request).catch(error => {
-        if (!isAppError(error)) onError(asError(error));
-        refuseUpgrade(
-          request.socket,
-          isAppError(error) ? refusals.notAllowed(error.message) : refusals.internalFailure,
-        );
+        if (isAppError(error)) return refuseUpgrade(request.socket, refusals.notAllowed(error.message));
+        onError(asError(error));
+        refuseUpgrade(request.socket, refusals.internalFailure);
       });
     },
     connections: open.count,
@@ -169,16 +164,7 @@ function speakMcp(
   const gated = (host: ToolHost) => options.gate.before(host, client);
   const mcp = { ...mcpOptionsOf(options, product, { caller, guessed, follows }, gated), clientId };
   socket.slowDown(() => secondsFor(options, caller));
-  const transport = createSocketTransport(socket);
-  // Assigned below, before a client can have sent anything.
-  let listening: Listening | undefined;
-  let connection: WatchedConnection | undefined;
-  serveStdio(({ era }) => createMcpServer({ ...mcp, listening, connection }, era), {
-    transport,
-    onerror: options.onError,
-  });
-  listening = listeningOn(transport);
-  connection = watchConnection(transport, { confirms: clientId !== undefined });
+  serveConnection(createSocketTransport(socket), mcp, options.onError, { confirms: clientId !== undefined });
 }
 
 function webSocketServer(maxPayload: number): WebSocketServer {
@@ -191,12 +177,10 @@ function webSocketServer(maxPayload: number): WebSocketServer {
     handleProtocols: offered => (offered.has('mcp') ? 'mcp' : false),
   });
   // Its own answers to bad handshakes would say less.
-  return server.on('wsClientError', (_error, socket, { headers }) =>
-    refuseUpgrade(
-      socket,
-      headers['sec-websocket-version'] === '13' ? refusals.badHandshake : refusals.unsupportedVersion,
-    ),
-  );
+  return server.on('wsClientError', (_error, socket, { headers }) => {
+    const isKnown = headers['sec-websocket-version'] === '13';
+    refuseUpgrade(socket, isKnown ? refusals.badHandshake : refusals.unsupportedVersion);
+  });
 }
 
 /** Refuses a message that comes slower than a body may, whatever pings come between its parts, or that the memory does not bear. */
@@ -273,6 +257,9 @@ const badHandshake = refusalFor(400, 'handshake', 'This is no request for a WebS
   next: 'Connect with a WebSocket client of version 13.',
 });
 
+const full = (status: 429 | 503, message: string, next: string): Refusal =>
+  refusalFor(status, 'connections', message, { next, retryAfterSeconds: 5 });
+
 /** Why no connection is made. */
 export const refusals = {
   tokenRequired: refusalFor(401, 'token_missing', 'MCP over a WebSocket takes the token before anything else.', {
@@ -281,18 +268,11 @@ export const refusals = {
   tokenReplaced: refusalFor(401, 'token_replaced', 'A token was replaced while this connection began.', {
     next: 'Reconnect with a valid token.',
   }),
-  tooMany: refusalFor(503, 'connections', 'There are too many connections.', {
-    next: 'Try again later.',
-    retryAfterSeconds: 5,
-  }),
-  tooManyOfYours: refusalFor(
+  tooMany: full(503, 'There are too many connections.', 'Try again later.'),
+  tooManyOfYours: full(
     429,
-    'connections',
     'Your token has as many connections as one token may have at a time.',
-    {
-      next: 'Close one that is not needed any more, or ask the operator for more (POLYLOGUE_SESSIONS_PER_TOKEN).',
-      retryAfterSeconds: 5,
-    },
+    'Close one that is not needed any more, or ask the operator for more (POLYLOGUE_SESSIONS_PER_TOKEN).',
   ),
   badHandshake,
   /** RFC 6455 wants to be told what would be taken. */
@@ -332,13 +312,13 @@ function createOpenSockets({ inAll: max, perCaller }: ShareLimits) {
 
   function makeRoom(address: string): void {
     const silent = [...open].filter(({ caller, leaving }) => !caller && !leaving);
-    const ofAddress = (wanted: string) => silent.filter(each => each.address === wanted);
-    const own = ofAddress(address);
-    const addresses = [...new Set(silent.map(each => each.address))].map(ofAddress);
-    const largest = addresses.reduce((biggest, each) => (each.length > biggest.length ? each : biggest), []);
-    const isFull = own.length >= maxSilent.fromOne || silent.length >= maxSilent.inAll;
-    const [oldest] = own.length >= maxSilent.fromOne ? own : largest;
-    if (!isFull || !oldest) return;
+    const byAddress = Map.groupBy(silent, each => each.address);
+    const own = byAddress.get(address) ?? [];
+    const isOwnFull = own.length >= maxSilent.fromOne;
+    if (!isOwnFull && silent.length < maxSilent.inAll) return;
+    const [largest = []] = [...byAddress.values()].sort((a, b) => b.length - a.length);
+    const [oldest] = isOwnFull ? own : largest;
+    if (!oldest) return;
     oldest.leaving = true;
     oldest.live.refuse(1013, 'others came, and this one said no hello');
   }
@@ -367,8 +347,6 @@ function createOpenSockets({ inAll: max, perCaller }: ShareLimits) {
       for (const each of [...open].filter(isMeant)) void each.live.close(closeCodes.unauthorized, reason);
     },
     /** For the end of the server. */
-    async closeAll() {
-      await Promise.all([...open].map(({ live }) => live.close(1001, 'the server is going away')));
-    },
+    closeAll: () => Promise.all([...open].map(({ live }) => live.close(1001, 'the server is going away'))),
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { createResultStore } from '../../../src/server/access/limits.ts';
 import { createEventLog } from '../../../src/server/mcp-http/sessions.ts';
-import { createResultStore } from '../../../src/server/websocket/kept-results.ts';
 
 const said = (text: string) => ({ jsonrpc: '2.0' as const, method: 'notifications/message', params: { text } });
 const answer = (id: number, text = '') => ({ jsonrpc: '2.0' as const, id, result: { text } });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createKeptResults, createResultStore } from '../../../src/server/websocket/kept-results.ts';
+import { createResultStore } from '../../../src/server/access/limits.ts';
+import { createKeptResults } from '../../../src/server/websocket/session.ts';
 import { manualClock } from '../../support/clock.ts';
 
 const result = (text: string) => ({
