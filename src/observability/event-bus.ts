@@ -31,14 +31,11 @@ export function createWriteQueue<Item>({ name, write, maxWaiting, sizeOf, gather
   let awaited = 0;
   let hurry = () => {};
 
-  const gathered = ({ clock, ms }: NonNullable<typeof gather>): Promise<void> =>
-    new Promise(resolve => {
-      const stop = clock.after(ms, resolve);
-      hurry = () => {
-        stop();
-        resolve();
-      };
-    });
+  const gathered = ({ clock, ms }: NonNullable<typeof gather>): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    hurry = resolve;
+    return promise.finally(clock.after(ms, resolve));
+  };
   const writeBatch = async (batch: readonly Item[]): Promise<void> => {
     try {
       // What had nothing to do has not shown that it works again.

@@ -1,16 +1,23 @@
-import { createHash } from 'node:crypto';
-import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { hash } from 'node:crypto';
+import { mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withTimeout } from '../core/concurrency.ts';
 import { errorCode } from '../core/errors.ts';
-import { recordIn } from '../core/json.ts';
-import type { Clock, ExchangeNote } from '../core/ports.ts';
+import { isRecord, numberIn, parsedJson, recordIn, textIn } from '../core/json.ts';
+import type {
+  Clock,
+  ExchangeFilter,
+  ExchangeLine,
+  ExchangeNote,
+  ExchangeReader,
+  ExchangeRecord,
+} from '../core/ports.ts';
 import { createWriteQueue } from './event-bus.ts';
 import { createRotatingLog, fileStateOf, firstRecordTime, type LogRecord } from './file-logs.ts';
 import type { SecretMask } from './secret-masking.ts';
 
 /** Stands in a record where a long text or bytes stood. */
-export interface PartReference {
+interface PartReference {
   /** Name of the side file. */
   $part: string;
   bytes: number;
@@ -20,9 +27,9 @@ export interface PartReference {
 const roomMade = 0.9;
 
 /** Files named after their content, in `folder`: together at most `maxBytes`, those that were needed last. */
-export function createPartFiles(folder: string, maxBytes: number) {
-  /** Of all of them, as far as this process knows. */
-  let total: number | undefined;
+function createPartFiles(folder: string, maxBytes: number) {
+  /** Of all of them; infinite while this process does not know. */
+  let total = Number.POSITIVE_INFINITY;
 
   const shrink = async (): Promise<void> => {
     const found = await listed(folder);
@@ -39,16 +46,13 @@ export function createPartFiles(folder: string, maxBytes: number) {
     /** Writes it once, however often it comes. `at`: the time of the record that refers to it, in epoch milliseconds. */
     async keep(part: string | Uint8Array, at: number): Promise<PartReference> {
       const bytes = Buffer.byteLength(part);
-      const hash = createHash('sha256').update(part).digest('hex').slice(0, 40);
-      const $part = `${hash}.${typeof part === 'string' ? 'txt' : 'bin'}`;
+      const $part = `${hash('sha256', part).slice(0, 40)}.${typeof part === 'string' ? 'txt' : 'bin'}`;
       // One that will not stay is not written.
       if (bytes > maxBytes * roomMade) return { $part, bytes };
       const isNew = await writeOnce(folder, $part, part);
       await touch(join(folder, $part), at);
-      if (isNew) {
-        total = total === undefined ? undefined : total + bytes;
-        if (total === undefined || total > maxBytes) await shrink();
-      }
+      if (isNew) total += bytes;
+      if (isNew && total > maxBytes) await shrink();
       return { $part, bytes };
     },
     /** Whether it is still there; if so, it is kept as if it had been written at `at`. */
@@ -59,22 +63,21 @@ export function createPartFiles(folder: string, maxBytes: number) {
         // File systems round times.
         if (found.at < at - 1) await rm(join(folder, found.name), { force: true });
       }
-      total = undefined;
+      total = Number.POSITIVE_INFINITY;
     },
   };
 }
 
+/** Undefined where the file is not there: another process may have removed it. */
+const ifPresent = <Result>(work: Promise<Result>): Promise<Result | undefined> =>
+  work.catch(error => {
+    if (errorCode(error) !== 'ENOENT') throw error;
+    return undefined;
+  });
+
 /** The time of the last record that needs a file says when it may go. Answers whether the file is there. */
-async function touch(path: string, at: number): Promise<boolean> {
-  try {
-    await utimes(path, at / 1_000, at / 1_000);
-    return true;
-  } catch (error) {
-    // Another process may have removed it.
-    if (errorCode(error) === 'ENOENT') return false;
-    throw error;
-  }
-}
+const touch = async (path: string, at: number): Promise<boolean> =>
+  (await ifPresent(utimes(path, at / 1_000, at / 1_000).then(() => true))) ?? false;
 
 async function writeOnce(folder: string, name: string, part: string | Uint8Array): Promise<boolean> {
   const path = join(folder, name);
@@ -101,24 +104,14 @@ async function writeOnce(folder: string, name: string, part: string | Uint8Array
 const isPartName = (name: string): boolean => /^[0-9a-f]{40}\.(?:txt|bin)$/.test(name);
 
 /** `at`: epoch milliseconds. */
-async function listed(folder: string): Promise<{ name: string; bytes: number; at: number }[]> {
-  const found: Awaited<ReturnType<typeof listed>> = [];
-  try {
-    for (const name of await readdir(folder)) {
-      if (!isPartName(name)) continue;
-      const state = fileStateOf(join(folder, name));
-      // Without one, another process just removed it.
-      if (state) found.push({ name, bytes: state.size, at: state.mtimeMs });
-    }
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error;
-  }
-  return found;
+async function listed(folder: string) {
+  const names = (await ifPresent(readdir(folder))) ?? [];
+  return names.filter(isPartName).flatMap(name => {
+    const state = fileStateOf(join(folder, name));
+    // Without one, another process just removed it.
+    return state ? [{ name, bytes: state.size, at: state.mtimeMs }] : [];
+  });
 }
-
-/** The path of a side file; undefined for what is no name of one, whoever wrote it there. */
-export const partPath = (folder: string, name: unknown): string | undefined =>
-  typeof name === 'string' && isPartName(name) ? join(folder, name) : undefined;
 
 export interface ExchangeLogParts {
   /** The directory of the logs. */
@@ -146,42 +139,36 @@ const maxKnown = 2_000;
 const usualFileBytes = 20 * 1024 * 1024;
 
 /** Where the log and its side files stand below the folder of logs. */
-export const exchangeLogPaths = (folder: string) => ({
-  log: join(folder, 'comms.jsonl'),
-  parts: join(folder, 'comms'),
-});
-
-/** How the bytes are shared out: half to the log, half to the side files. */
-function exchangeLogShares(maxBytes: number): { fileBytes: number; keep: number; partBytes: number } {
-  const fileBytes = Math.max(1, Math.min(usualFileBytes, Math.floor(maxBytes / 10)));
-  return { fileBytes, keep: Math.max(1, Math.floor(maxBytes / 2 / fileBytes) - 1), partBytes: maxBytes / 2 };
-}
+const exchangeLogPaths = (folder: string) => ({ log: join(folder, 'comms.jsonl'), parts: join(folder, 'comms') });
 
 type Timed = ExchangeNote & { at: number };
 
 /** `comms.jsonl`: what was said to models, tools and programs and what they said, with long texts and bytes in side files. */
 export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }: ExchangeLogParts) {
-  const shares = exchangeLogShares(maxBytes);
-  const parts = createPartFiles(exchangeLogPaths(folder).parts, shares.partBytes);
+  // Half of the bytes are for the log, half for the side files.
+  const parts = createPartFiles(exchangeLogPaths(folder).parts, maxBytes / 2);
+  const fileBytes = Math.max(1, Math.min(usualFileBytes, Math.floor(maxBytes / 10)));
+  const keep = Math.max(1, Math.floor(maxBytes / 2 / fileBytes) - 1);
   const known = new Map<string, string | PartReference>();
-  const rules = { folder, maxBytes: shares.fileBytes, keep: shares.keep };
-  const log = createRotatingLog('comms', rules, async () => {
-    const oldest = log.files().map(firstRecordTime);
-    const at = oldest.filter(each => each !== undefined).at(-1);
+  const log = createRotatingLog('comms', { folder, maxBytes: fileBytes, keep }, async () => {
+    const at = log
+      .files()
+      .map(firstRecordTime)
+      .findLast(each => each !== undefined);
     if (at !== undefined) await parts.dropBefore(at);
   });
 
   /** What stands for a text: itself without its secrets, or its side file. */
   const textPart = async (text: string, at: number): Promise<string | PartReference> => {
-    const hash = createHash('sha256').update(text).digest('base64');
-    const before = known.get(hash);
+    const digest = hash('sha256', text, 'base64');
+    const before = known.get(digest);
     if (typeof before === 'string' || (before && (await parts.isKept(before, at)))) return before;
     // Everything else has its turn between two texts.
     await new Promise(resolve => setImmediate(resolve));
     const masked = (await secrets.mask(text, 'log')).text;
     const shown = masked.length <= maxInlineLength ? masked : await parts.keep(masked, at);
     if (known.size >= maxKnown) known.clear();
-    known.set(hash, shown);
+    known.set(digest, shown);
     return shown;
   };
 
@@ -226,12 +213,118 @@ class Place {
   }
 }
 
-const deepest = 12;
+const deepestCounted = 12;
 
 /** About how much memory a note holds, in characters and bytes. */
 function sizeOf(value: unknown, depth: number): number {
   if (typeof value === 'string') return value.length;
   if (ArrayBuffer.isView(value)) return value.byteLength;
-  if (typeof value !== 'object' || value === null || depth > deepest) return 8;
+  if (typeof value !== 'object' || value === null || depth > deepestCounted) return 8;
   return Object.values(value).reduce<number>((sum, each) => sum + sizeOf(each, depth + 1), 8);
+}
+
+/** More files than a log of the largest size has; the first that is missing ends it. */
+const maxFiles = 1_000;
+
+/** Reads what `createExchangeLog` wrote into a folder of logs, by whichever process. Lines that make no sense are left out. */
+export function createExchangeReader(folder: string): ExchangeReader {
+  const places = exchangeLogPaths(folder);
+  const files = (): string[] =>
+    Array.from({ length: maxFiles }, (_, index) => (index === 0 ? places.log : `${places.log}.${index}`));
+
+  /** Each file's lines, the youngest file first. */
+  async function* batches(): AsyncGenerator<ExchangeLine[]> {
+    for (const [index, file] of files().entries()) {
+      const text = await ifPresent(readFile(file, 'utf8'));
+      // The youngest is missing for a moment while it is rotated.
+      if (text === undefined && index > 0) return;
+      yield (text ?? '').split('\n').flatMap(line => lineOf(line) ?? []);
+    }
+  }
+
+  return {
+    async list({ limit, ...filter }) {
+      const found = new Map<string, ExchangeLine[]>();
+      for await (const lines of batches()) {
+        for (const line of lines.filter(each => fits(each, filter)).reverse()) {
+          found.set(line.exchange, [line, ...(found.get(line.exchange) ?? [])]);
+        }
+        // An exchange may have begun in the file before.
+        const wanted = [...found.values()].slice(0, limit);
+        if (wanted.length === limit && wanted.every(([first]) => first?.direction === 'out')) break;
+      }
+      return [...found.values()].slice(0, limit).flatMap(exchangeOf);
+    },
+    async find(id) {
+      const found: ExchangeLine[] = [];
+      for await (const lines of batches()) {
+        found.unshift(...lines.filter(line => line.exchange === id));
+        if (found[0]?.kind === 'request') break;
+      }
+      const whole = await Promise.all(
+        found.map(async line => ({ ...line, payload: recordIn(await filled(line.payload, places.parts, 0)) })),
+      );
+      return exchangeOf(whole)[0];
+    },
+    async clear() {
+      for (const file of files()) {
+        if (!fileStateOf(file) && file !== places.log) break;
+        await rm(file, { force: true });
+      }
+      await rm(places.parts, { recursive: true, force: true });
+    },
+  };
+}
+
+function lineOf(text: string): ExchangeLine | undefined {
+  // Nothing where it is half a line: its writer died, or is at it.
+  const line = parsedJson(text);
+  if (!isRecord(line) || typeof line.exchange !== 'string') return undefined;
+  return {
+    at: Date.parse(textIn(line.ts)) || 0,
+    reqId: textIn(line.req_id),
+    exchange: line.exchange,
+    direction: line.direction === 'in' ? 'in' : 'out',
+    kind: textIn(line.kind),
+    tool: textIn(line.tool),
+    provider: textIn(line.provider),
+    model: textIn(line.model),
+    payload: recordIn(line.payload),
+  };
+}
+
+const filtered = ['reqId', 'tool', 'provider', 'model'] as const;
+
+const fits = (line: ExchangeLine, filter: Omit<ExchangeFilter, 'limit'>): boolean =>
+  filtered.every(name => filter[name] === undefined || line[name] === filter[name]);
+
+/** None where there are no lines. */
+function exchangeOf(lines: readonly ExchangeLine[]): ExchangeRecord[] {
+  const [first] = lines;
+  if (!first) return [];
+  const { direction: _direction, kind: _kind, payload: _payload, ...what } = first;
+  const last = lines.findLast(({ kind }) => kind === 'response' || kind === 'error');
+  const outcome = last === undefined ? 'open' : last.kind === 'error' ? 'error' : 'ok';
+  return [{ ...what, outcome, elapsedMs: last && numberIn(last.payload.elapsedMs), lines }];
+}
+
+const deepestFilled = 40;
+
+/** With what its side files hold in the places where they stand for it. */
+async function filled(value: unknown, folder: string, depth: number): Promise<unknown> {
+  if (typeof value !== 'object' || value === null || depth > deepestFilled) return value;
+  if (Array.isArray(value)) return Promise.all(value.map(each => filled(each, folder, depth + 1)));
+  if (!isRecord(value)) return value;
+  // What is no name of a side file leads nowhere, whoever wrote it there.
+  if (isPartName(textIn(value.$part))) return partOf(join(folder, textIn(value.$part)), numberIn(value.bytes));
+  const entries = Object.entries(value).map(
+    async ([name, each]) => [name, await filled(each, folder, depth + 1)] as const,
+  );
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+async function partOf(path: string, bytes: number): Promise<unknown> {
+  const content = await ifPresent(readFile(path));
+  if (!content) return { missing: `${bytes} bytes that are no longer kept` };
+  return path.endsWith('.txt') ? content.toString('utf8') : new Uint8Array(content);
 }

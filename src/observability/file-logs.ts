@@ -141,7 +141,7 @@ const lineOf = ({ at, fields, asIs }: LogRecord): string =>
 function snakeCased(record: object): Record<string, unknown> {
   const renamed: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(record)) {
-    const own = /[A-Z]/.test(name) ? name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`) : name;
+    const own = name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`);
     renamed[own] = isRecord(value) ? snakeCased(value) : value;
   }
   return renamed;
@@ -176,25 +176,33 @@ interface Notes {
 
 /** `activity.jsonl`: one line when a call begins and one with all that it came to when it ends. */
 export function createActivity(rules: LogRules, clock: Pick<Clock, 'now'>): Sink {
-  const log = createRotatingLog('activity', rules);
-  const calls = createOpenCalls<Notes>(() => ({
-    models: new Set(),
-    attempts: 0,
-    usage: noUsage,
-    costUsd: 0,
-    filesSent: 0,
-  }));
+  const blank = (): Notes => ({ models: new Set(), attempts: 0, usage: noUsage, costUsd: 0, filesSent: 0 });
+  const unfinished = (call: OpenCall<Notes>) => endOf(clock.now(), call, { status: 'unfinished' });
+  return createCallLog('activity', rules, blank, activityLines, unfinished);
+}
+
+/** `NAME.jsonl`: what `lines` makes of the events of calls, and `unfinished` of calls that never said that they ended. */
+function createCallLog<Notes>(
+  name: string,
+  rules: LogRules,
+  blank: () => Notes,
+  lines: (observation: Observation, call: OpenCall<Notes>) => LogRecord[],
+  unfinished: (call: OpenCall<Notes>) => LogRecord,
+): Sink {
+  const log = createRotatingLog(name, rules);
+  const calls = createOpenCalls(blank);
+  const linesOf = (observation: Observation) => {
+    const call = calls.of(observation);
+    return call ? lines(observation, call) : [];
+  };
   return {
-    name: 'activity',
-    write: observations =>
-      log.append(observations.flatMap(observation => activityLines(observation, calls.of(observation)))),
-    close: () =>
-      log.append(calls.left().map(call => endOf(clock.now(), call, { status: 'unfinished' }))).finally(log.close),
+    name,
+    write: observations => log.append(observations.flatMap(linesOf)),
+    close: () => log.append(calls.left().map(unfinished)).finally(log.close),
   };
 }
 
-function activityLines({ at, event }: Observation, call: OpenCall<Notes> | undefined): LogRecord[] {
-  if (!call) return [];
+function activityLines({ at, event }: Observation, call: OpenCall<Notes>): LogRecord[] {
   const { notes, ...who } = call;
   switch (event.type) {
     case 'call.start':
@@ -234,25 +242,15 @@ const forbidden: readonly string[] = ['outside_roots', 'secret', 'not_regular'];
  * is a call whose process died.
  */
 export function createAudit(rules: LogRules, clock: Pick<Clock, 'now'>): Sink {
-  const log = createRotatingLog('audit', rules);
-  const calls = createOpenCalls(() => undefined);
-  return {
-    name: 'audit',
-    write: observations =>
-      log.append(observations.flatMap(observation => auditLines(observation, calls.of(observation)))),
-    close: () =>
-      log
-        .append(calls.left().map(call => auditLine(clock.now(), call, 'call', { status: 'unfinished' })))
-        .finally(log.close),
-  };
+  const unfinished = (call: OpenCall<undefined>) => auditLine(clock.now(), call, 'call', { status: 'unfinished' });
+  return createCallLog('audit', rules, () => undefined, auditLines, unfinished);
 }
 
 function auditLine(at: number, { notes: _, ...who }: OpenCall<undefined>, act: string, rest: object = {}): LogRecord {
   return { at, fields: { act, ...who, ...rest } };
 }
 
-function auditLines({ at, event }: Observation, call: OpenCall<undefined> | undefined): LogRecord[] {
-  if (!call) return [];
+function auditLines({ at, event }: Observation, call: OpenCall<undefined>): LogRecord[] {
   const line = (act: string, refused: boolean, rest: object = {}): LogRecord =>
     auditLine(at, call, act, { decision: refused ? 'refused' : 'allowed', ...rest });
   switch (event.type) {

@@ -12,9 +12,7 @@ interface Followed extends WatchedCall {
 }
 
 /** Follows calls by their events and tells whoever watches. What belongs to no call is not kept. */
-export function createLiveCallsSink(
-  limits: typeof defaultLimits = defaultLimits,
-): Sink & { calls: WatchedCalls; recent: Recent } {
+export function createLiveCallsSink(limits = defaultLimits): Sink & { calls: WatchedCalls; recent: Recent } {
   const followed = new Map<string, Followed>();
   const listeners = new Map<string, Set<(reqId: string) => void>>();
   let size = 0;

@@ -99,12 +99,12 @@ const inMemory = (sinks: readonly Sink[]): Sink => ({
 });
 
 /** A file is looked at and written for each batch of lines: a call's events go in a batch or two. */
-const gathering = (sink: Sink): Sink => ({ ...sink, gatherMs: 100 });
+const gatherMs = 100;
 
 /** What is written to disk. Who did what is there at once, also where the process is killed. */
 const fileSinks = (...[rules, clock]: Parameters<typeof createAudit>): Sink[] => [
-  gathering(createBreadcrumbs(rules)),
-  gathering(createActivity(rules, clock)),
+  { ...createBreadcrumbs(rules), gatherMs },
+  { ...createActivity(rules, clock), gatherMs },
   createAudit(rules, clock),
 ];
 
@@ -112,7 +112,7 @@ const fileSinks = (...[rules, clock]: Parameters<typeof createAudit>): Sink[] =>
 function lazyReader(folder: string, flush: () => Promise<void> = async () => undefined): ExchangeReader {
   const reader = async () => {
     await flush();
-    return (await import('./exchange-reader.ts')).createExchangeReader(folder);
+    return (await import('./exchange-log.ts')).createExchangeReader(folder);
   };
   return {
     list: async filter => (await reader()).list(filter),

@@ -61,11 +61,10 @@ function lineOf(event: AppEvent): readonly [Exclude<LogLevel, 'silent'>, () => s
       const { tool, program, step, name, ok } = event;
       return ['debug', () => `${tool}: ${program} ${step} ${name}${ok === false ? ', which failed' : ''}`];
     }
-    case 'agent.call':
-      return [
-        event.outcome === 'refused' ? 'warning' : 'debug',
-        () => `${event.tool}: ${event.name} ${event.outcome}${note(event.reason)}`,
-      ];
+    case 'agent.call': {
+      const { tool, name, outcome, reason } = event;
+      return [outcome === 'refused' ? 'warning' : 'debug', () => `${tool}: ${name} ${outcome}${note(reason)}`];
+    }
     case 'thread.compacted': {
       const { thread, upToSeq, window } = event;
       return ['info', () => `thread ${thread}: turns up to ${upToSeq} summarized for a window of ${window} tokens`];

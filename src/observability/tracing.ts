@@ -59,19 +59,6 @@ interface Notes {
  * A span a call, as MCP servers tell of calls of tools, and below it one for each attempt at a model, by OpenTelemetry's
  * conventions for generative AI. They are made of events, so that nobody below knows of spans.
  */
-function createCallSpans(parts: SpanParts): Omit<Sink, 'name'> {
-  const calls = createOpenCalls<Notes>(() => ({}));
-  return {
-    async write(observations) {
-      for (const observation of observations) {
-        const call = calls.of(observation);
-        if (call) await recordCall(parts, observation, call);
-        if (observation.event.type === 'call.end') parts.content?.forget(observation.event.reqId);
-      }
-    },
-  };
-}
-
 async function recordCall(parts: SpanParts, { at, event }: Observation, call: OpenCall<Notes>): Promise<void> {
   const { notes } = call;
   switch (event.type) {
@@ -92,18 +79,11 @@ async function recordCall(parts: SpanParts, { at, event }: Observation, call: Op
       return;
     case 'call.end':
       if (notes.span) endCall(notes.span, at, event);
-      return;
-    default:
-      return;
   }
 }
 
-function startCall(
-  tracer: Tracer,
-  startTime: number,
-  { tool, reqId, owner, client }: OpenCall<Notes>,
-  trace: CallerTrace | undefined,
-): Span {
+function startCall(tracer: Tracer, startTime: number, call: OpenCall<Notes>, trace: CallerTrace | undefined): Span {
+  const { tool, reqId, owner, client } = call;
   const attributes = {
     'mcp.method.name': 'tools/call',
     'gen_ai.operation.name': 'execute_tool',
@@ -193,14 +173,11 @@ function createSpanContent(mask: Mask) {
   const take = ({ reqId, provider, model, attempt }: Attempt): ExchangeNote[] => {
     const notes = waiting.get(reqId) ?? [];
     const first = notes.find(
-      ({ payload, ...note }) =>
-        note.provider === provider && note.model === model && isRecord(payload) && payload.attempt === attempt,
+      note => note.provider === provider && note.model === model && recordIn(note.payload).attempt === attempt,
     );
     const taken = first ? notes.filter(({ exchange }) => exchange === first.exchange) : [];
-    waiting.set(
-      reqId,
-      notes.filter(note => !taken.includes(note)),
-    );
+    const left = notes.filter(note => !taken.includes(note));
+    waiting.set(reqId, left);
     return taken;
   };
 
@@ -210,14 +187,11 @@ function createSpanContent(mask: Mask) {
   });
 
   const inputOf = async (payload: object): Promise<Attributes> => {
-    const messages = isRecord(payload) ? recordsIn(payload.messages) : [];
-    const shown = await Promise.all(
-      messages.map(async ({ role, parts }) => ({
-        role,
-        parts: await Promise.all(textsIn(recordsIn(parts).map(({ text }) => text)).map(part)),
-      })),
-    );
-    return { 'gen_ai.input.messages': JSON.stringify(shown) };
+    const shown = recordsIn(recordIn(payload).messages).map(async ({ role, parts }) => {
+      const texts = textsIn(recordsIn(parts).map(({ text }) => text));
+      return { role, parts: await Promise.all(texts.map(part)) };
+    });
+    return { 'gen_ai.input.messages': JSON.stringify(await Promise.all(shown)) };
   };
 
   const outputOf = async (payload: object): Promise<Attributes> => {
@@ -236,11 +210,10 @@ function createSpanContent(mask: Mask) {
     },
     /** The texts of an attempt, masked, as OpenTelemetry has messages. */
     async of(attempt: Attempt): Promise<Attributes> {
-      const notes = take(attempt);
-      const all = await Promise.all(
-        notes.map(({ direction, payload }) => (direction === 'out' ? inputOf(payload) : outputOf(payload))),
+      const told = take(attempt).map(({ direction, payload }) =>
+        direction === 'out' ? inputOf(payload) : outputOf(payload),
       );
-      return Object.assign({}, ...all);
+      return Object.assign({}, ...(await Promise.all(told)));
     },
     forget: (reqId: string) => void waiting.delete(reqId),
   };
@@ -282,10 +255,8 @@ export function openTraces(
   { mask, version, onError }: TraceParts,
 ): Sink & { logExchange?: LogExchange } {
   const { url, headers, content: isWanted } = settings;
-  const exporter = reportingErrors(
-    new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: exportMs }),
-    onError,
-  );
+  const collector = new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: exportMs });
+  const exporter = reportingErrors(collector, onError);
   const ratio = new TraceIdRatioBasedSampler(settings.sampleRatio);
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ ...settings.resource, 'service.version': version }),
@@ -293,10 +264,17 @@ export function openTraces(
     spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: betweenExportsMs })],
   });
   const content = isWanted ? createSpanContent(mask) : undefined;
-  const tracer = provider.getTracer('polylogue', version);
+  const parts: SpanParts = { tracer: provider.getTracer('polylogue', version), content };
+  const calls = createOpenCalls<Notes>(() => ({}));
   return {
     name: 'traces',
-    ...createCallSpans({ tracer, content }),
+    async write(observations) {
+      for (const observation of observations) {
+        const call = calls.of(observation);
+        if (call) await recordCall(parts, observation, call);
+        if (observation.event.type === 'call.end') content?.forget(observation.event.reqId);
+      }
+    },
     async close() {
       // What could not be sent was told already.
       await provider.shutdown().catch(() => undefined);

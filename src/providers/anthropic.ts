@@ -14,19 +14,18 @@ import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { adjustedModel, mappedParts } from './shared/stream-transforms.ts';
 
+/** For the vendor's own search. */
 const tooOld = /^claude-(?:2|instant|3-(?:opus|sonnet|haiku)-|3-5-sonnet-20240620)/;
 
-export const anthropicSearches = ({ id }: ModelInfo): boolean => !tooOld.test(id);
-
 /** The plain search: the newer ones run code at the vendor to filter what they found. */
-export function anthropicSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
+function anthropicSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
   if (!webSearch) return [];
   const args = { maxUses: webSearch.maxRounds };
   return [{ type: 'provider', id: 'anthropic.web_search_20250305', name: 'web_search', args }];
 }
 
 /** The model with what the package leaves in corners: how old a page is, and the words that were quoted of it. */
-export const withQuotes = (model: LanguageModelV4): LanguageModelV4 =>
+const withQuotes = (model: LanguageModelV4): LanguageModelV4 =>
   mappedParts(model, () => part => {
     if (part.type === 'source') return [dated(part)];
     return part.type === 'text-end' ? [part, ...quotes(part)] : [part];
@@ -44,11 +43,8 @@ function quotes({ id, providerMetadata }: Extract<LanguageModelV4StreamPart, { t
     if (citation.type !== 'web_search_result_location') return [];
     const { url, title, cited_text: snippet } = citation;
     if (typeof url !== 'string' || typeof snippet !== 'string') return [];
-    const named = typeof title === 'string' ? { title } : {};
-    const key = `${id}-${index}`;
-    return [
-      { type: 'source', sourceType: 'url', id: key, url, ...named, providerMetadata: { anthropic: { snippet } } },
-    ];
+    const page = { id: `${id}-${index}`, url, ...(typeof title === 'string' && { title }) };
+    return [{ type: 'source', sourceType: 'url', ...page, providerMetadata: { anthropic: { snippet } } }];
   });
 }
 
@@ -99,18 +95,14 @@ export const anthropic = keyedProvider({
         const make = (fetch: Fetch) => createAnthropic({ apiKey, baseURL: baseUrl, fetch }).messages(id);
         // The counting method knows none of the vendor's own tools, the only ones there are here.
         const { model, system, messages } = await requestBody(make, call);
-        const question = {
-          url: `${address.baseUrl()}/messages/count_tokens`,
-          headers,
-          provider: 'anthropic',
-          model: id,
-        };
-        const answer = await postJson({ ...question, body: { model, system, messages } }, call.abortSignal);
+        const url = `${address.baseUrl()}/messages/count_tokens`;
+        const body = { model, system, messages };
+        const answer = await postJson({ url, headers, body, provider: 'anthropic', model: id }, call.abortSignal);
         return reportedCount(answer, 'input_tokens');
       },
     };
   },
-  searches: anthropicSearches,
+  searches: ({ id }) => !tooOld.test(id),
 });
 
 /**
@@ -125,7 +117,6 @@ function thinkingOptions(params: CallParams): JSONObject {
     if (budget !== undefined) return { thinking: { type: 'enabled', budgetTokens: budget } };
     return effort === 'none' ? { thinking: { type: 'disabled' } } : {};
   }
-  if (effort === undefined || model.efforts.length === 0) return {};
   const sent = closestEffort(effort, model.efforts);
   if (sent === undefined) return {};
   if (sent === 'none') return { thinking: { type: 'disabled' } };

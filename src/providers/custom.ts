@@ -1,14 +1,6 @@
-import {
-  addressSetting,
-  defineProvider,
-  isLocalUrl,
-  isLoopbackUrl,
-  keySetting,
-  type ProviderSettings,
-  setting,
-  usualWindow,
-} from '../models/provider.ts';
-import { connectOwnServer, ownModel } from './shared/self-hosted.ts';
+import { addressSetting, defineProvider, isLocalUrl, isLoopbackUrl, keySetting, setting } from '../models/provider.ts';
+import { firstCount } from './shared/list-models.ts';
+import { connectOwnServer, fallbackWindow, ownModel } from './shared/self-hosted.ts';
 
 export const custom = defineProvider({
   id: 'custom',
@@ -49,13 +41,7 @@ export const custom = defineProvider({
   connect: ({ apiUrl = '', apiKey }) =>
     connectOwnServer({ provider: 'custom', apiUrl, setting: 'CUSTOM_API_URL', apiKey }),
   models: settings => (settings.modelName === undefined ? [] : [ownModel('custom', settings.modelName)]),
-  fallbackWindow,
+  fallbackWindow: ({ contextWindow }) => fallbackWindow(firstCount(Number(contextWindow))),
   local: settings => settings.apiUrl !== undefined && isLocalUrl(settings.apiUrl),
   runsHere: ({ runsHere, apiUrl }) => runsHere === 'true' && apiUrl !== undefined && isLoopbackUrl(apiUrl),
 });
-
-function fallbackWindow({ contextWindow }: ProviderSettings): { tokens: number; assumed: boolean } {
-  const tokens = Number(contextWindow);
-  const isValid = Number.isInteger(tokens) && tokens > 0;
-  return { tokens: isValid ? tokens : usualWindow, assumed: !isValid };
-}

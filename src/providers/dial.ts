@@ -1,8 +1,8 @@
-import { isRecord, recordsIn } from '../core/json.ts';
+import { recordIn, recordsIn } from '../core/json.ts';
 import type { InputKind, ModelInfo } from '../core/model.ts';
 import type { Connection, LiveModel, ProviderSettings } from '../models/provider.ts';
 import { addressSetting, checkedBaseUrl, defineProvider, isLocalUrl, keySetting, setting } from '../models/provider.ts';
-import { type LiveListSource, listPage } from './shared/list-models.ts';
+import { firstCount, type LiveListSource, listPage } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatUsage, effortOption } from './shared/openai-dialect.ts';
 
@@ -10,19 +10,11 @@ import { chatUsage, effortOption } from './shared/openai-dialect.ts';
 export async function dialList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
   const body = await listPage(source, '', signal);
   return recordsIn(body.data).flatMap(row => {
-    const { id, capabilities } = row;
-    if (typeof id !== 'string' || id === '') return [];
-    if (isRecord(capabilities) && capabilities.chat_completion === false) return [];
-    return [{ id, ...windowOf(row.limits), ...inputOf(row.input_attachment_types) }];
+    const { id, capabilities, limits } = row;
+    if (typeof id !== 'string' || id === '' || recordIn(capabilities).chat_completion === false) return [];
+    const window = firstCount(recordIn(limits).max_total_tokens, recordIn(limits).max_prompt_tokens);
+    return [{ id, ...(window && { window }), ...inputOf(row.input_attachment_types) }];
   });
-}
-
-function windowOf(limits: unknown): { window?: number } {
-  if (!isRecord(limits)) return {};
-  const window = [limits.max_total_tokens, limits.max_prompt_tokens].find(
-    value => typeof value === 'number' && Number.isInteger(value) && value > 0,
-  );
-  return typeof window === 'number' ? { window } : {};
 }
 
 /** Said only where the operator of the server wrote it down. */

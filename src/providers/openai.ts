@@ -1,6 +1,5 @@
 import type { JSONObject, LanguageModelV4, LanguageModelV4ProviderTool } from '@ai-sdk/provider';
 import { isRecord } from '../core/json.ts';
-import type { ModelInfo } from '../core/model.ts';
 import { type UsesIn, use } from '../models/fees.ts';
 import { type CallParams, keyedProvider, setting } from '../models/provider.ts';
 import { badUpstream } from '../models/resilience/errors.ts';
@@ -8,32 +7,30 @@ import { addressRemark, isPathMissing, lacksPath, vendorFetch, versionedFetch } 
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatModel, chatOptions, responsesOptions } from './shared/openai-dialect.ts';
-import { changedModel } from './shared/stream-transforms.ts';
+import { streamingModel } from './shared/stream-transforms.ts';
 
 /** The families that the vendor's documents name for its search; the small ones of older generations can't. */
 const searching = /^(?:gpt-4o|gpt-4\.1(?!-nano)|gpt-[5-9]|o3(?!-mini)|o4)/;
 
-export const openAiSearches = ({ id }: ModelInfo): boolean => searching.test(id);
-
-export function openAiSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
+function openAiSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
   if (!webSearch) return [];
   const args = webSearch.contentSize === undefined ? {} : { searchContextSize: webSearch.contentSize };
   return [{ type: 'provider', id: 'openai.web_search', name: 'web_search', args }];
 }
 
 /** A search is charged; to open a page that it found, or to look for words in it, is not. */
-export const openAiUses: UsesIn = part => {
+const openAiUses: UsesIn = part => {
   if (part.type !== 'tool-result' || part.toolName !== 'web_search') return undefined;
   const action = isRecord(part.result) ? part.result.action : undefined;
   return isRecord(action) && action.type !== 'search' ? undefined : use('web_search', 1);
 };
 
 /** Citations with titles come only where the bare list of addresses is not asked for. */
-export const openAiSearchOptions = ({ webSearch }: CallParams): JSONObject =>
+const openAiSearchOptions = ({ webSearch }: CallParams): JSONObject =>
   webSearch ? { includeWebSearchSources: false, maxToolCalls: webSearch.maxRounds } : {};
 
 /** The vendor refuses its search together with the effort `minimal`. */
-export const withEffortForSearch = (params: CallParams): CallParams =>
+const withEffortForSearch = (params: CallParams): CallParams =>
   params.webSearch && params.effort === 'minimal' ? { ...params, effort: 'low' } : params;
 
 /** OpenAI's own address, also that of a region: it has Responses, and its chat takes what other servers refuse. */
@@ -75,16 +72,14 @@ export const openai = keyedProvider({
     const mayLack = settings.apiStyle === undefined && !own;
     const responses = (id: string) => (mayLack ? watched(vendor.responses(id)) : vendor.responses(id));
     const watched = (model: LanguageModelV4) =>
-      changedModel(model, {
-        async doStream(options) {
-          try {
-            return await model.doStream(options);
-          } catch (error) {
-            if (!isPathMissing(error)) throw error;
-            chat = true;
-            throw badUpstream(noResponses);
-          }
-        },
+      streamingModel(model, async options => {
+        try {
+          return await model.doStream(options);
+        } catch (error) {
+          if (!isPathMissing(error)) throw error;
+          chat = true;
+          throw badUpstream(noResponses);
+        }
       });
     return {
       languageModel: model => (chat ? chatModel(vendor.chat(model.id), model.id, model) : responses(model.id)),
@@ -111,5 +106,5 @@ export const openai = keyedProvider({
       },
     };
   },
-  searches: (model, settings) => settings.apiStyle !== 'chat' && openAiSearches(model),
+  searches: (model, settings) => settings.apiStyle !== 'chat' && searching.test(model.id),
 });

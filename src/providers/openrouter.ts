@@ -7,59 +7,47 @@ import type {
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider';
 import { configError } from '../core/errors.ts';
-import { isRecord, recordIn, recordsIn, textsIn } from '../core/json.ts';
+import { isRecord, numberIn, recordIn, recordsIn, textsIn } from '../core/json.ts';
 import { efforts, type ModelInfo } from '../core/model.ts';
 import { countedSearches } from '../models/fees.ts';
 import { type CallParams, closestEffort, keyedProvider, type LiveModel, setting } from '../models/provider.ts';
-import type { Fetch } from './shared/http.ts';
+import { type Fetch, sentBody } from './shared/http.ts';
 import { type LiveListSource, listPage } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { changedModel, mappedParts } from './shared/stream-transforms.ts';
+import { mappedParts, streamingModel } from './shared/stream-transforms.ts';
 
 /**
  * The package's model with what it leaves out: the upstream provider's own words stand in errors, and what the call cost is in
  * the metadata as `costUsd`.
  */
-export function withCostAndErrors(model: LanguageModelV4): LanguageModelV4 {
+function withCostAndErrors(model: LanguageModelV4): LanguageModelV4 {
   const mapped = mappedParts(model, () => part => [mappedPart(part)]);
-  return changedModel(model, {
-    async doStream(options) {
-      try {
-        return await mapped.doStream(options);
-      } catch (error) {
-        throw withUpstreamWords(error);
-      }
-    },
+  return streamingModel(model, async options => {
+    try {
+      return await mapped.doStream(options);
+    } catch (error) {
+      throw withUpstreamWords(error);
+    }
   });
 }
 
 function mappedPart(part: LanguageModelV4StreamPart): LanguageModelV4StreamPart {
   if (part.type === 'error') return { ...part, error: streamError(part.error) };
-  if (part.type === 'finish') return finish(part);
-  return part.type === 'source' ? source(part) : part;
-}
-
-type Source = Extract<LanguageModelV4StreamPart, { type: 'source' }>;
-
-/** What stands on the page goes along as `snippet`. */
-function source(part: Source): Source {
-  const content = part.providerMetadata?.openrouter?.content;
-  return typeof content === 'string' ? { ...part, providerMetadata: { openrouter: { snippet: content } } } : part;
-}
-
-type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
-
-function finish(part: Finish): Finish {
-  const costUsd = costOf(part.usage, part.providerMetadata);
-  return { ...part, ...(costUsd === undefined ? {} : { providerMetadata: { openrouter: { costUsd } } }) };
+  if (part.type === 'finish') {
+    const costUsd = costOf(part.usage, part.providerMetadata);
+    return costUsd === undefined ? part : { ...part, providerMetadata: { openrouter: { costUsd } } };
+  }
+  if (part.type !== 'source') return part;
+  // What stands on the page goes along.
+  const snippet = part.providerMetadata?.openrouter?.content;
+  return typeof snippet === 'string' ? { ...part, providerMetadata: { openrouter: { snippet } } } : part;
 }
 
 /** With a key of the user's own at the upstream provider, that one's bill comes on top of OpenRouter's share. */
 function costOf({ raw }: LanguageModelV4Usage, metadata: SharedV4ProviderMetadata | undefined): number | undefined {
-  const usage = metadata?.openrouter?.usage;
-  if (!isRecord(usage) || typeof usage.cost !== 'number') return undefined;
-  const upstream = isRecord(usage.costDetails) ? usage.costDetails.upstreamInferenceCost : undefined;
-  return usage.cost + (raw?.is_byok === true && typeof upstream === 'number' ? upstream : 0);
+  const { cost, costDetails } = recordIn(metadata?.openrouter?.usage);
+  if (typeof cost !== 'number') return undefined;
+  return cost + (raw?.is_byok === true ? numberIn(recordIn(costDetails).upstreamInferenceCost) : 0);
 }
 
 /** The vendor's error object of a stream: its code is the status that it would have had. */
@@ -71,19 +59,15 @@ function streamError(error: unknown): unknown {
 
 /** The body says "Provider returned error"; what the provider said stands beside it. */
 function withUpstreamWords(error: unknown): unknown {
-  if (!isRecord(error) || !isRecord(error.data) || !isRecord(error.data.error)) return error;
-  const words = upstreamWords(error.data.error);
+  const { name, statusCode, responseHeaders, data } = recordIn(error);
+  const told = recordIn(recordIn(data).error);
+  const words = upstreamWords(told);
   if (words === undefined) return error;
-  return Object.assign(new Error(`${String(error.data.error.message)}: ${words}`), {
-    name: error.name,
-    statusCode: error.statusCode,
-    responseHeaders: error.responseHeaders,
-  });
+  return Object.assign(new Error(`${String(told.message)}: ${words}`), { name, statusCode, responseHeaders });
 }
 
 function upstreamWords({ metadata }: Record<string, unknown>): string | undefined {
-  if (!isRecord(metadata)) return undefined;
-  const { provider_name: name, raw, reasons } = metadata;
+  const { provider_name: name, raw, reasons } = recordIn(metadata);
   const said = typeof raw === 'string' ? raw : isRecord(raw) ? JSON.stringify(raw) : undefined;
   const flagged = Array.isArray(reasons) ? `flagged for ${reasons.join(', ')}` : undefined;
   const words = [typeof name === 'string' ? name : undefined, said, flagged].filter(text => text !== undefined);
@@ -91,7 +75,7 @@ function upstreamWords({ metadata }: Record<string, unknown>): string | undefine
 }
 
 /** The server tool, which the model calls when it wants to; the older plugin searches whatever is asked. */
-export function openRouterSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
+function openRouterSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
   if (!webSearch) return [];
   const { maxResults, maxRounds, contentSize } = webSearch;
   const parameters = {
@@ -103,7 +87,7 @@ export function openRouterSearchTools({ webSearch }: CallParams): LanguageModelV
 }
 
 /** The models of `GET {baseUrl}/models` with what OpenRouter tells of each. Throws like `liveList`. */
-export async function openRouterList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
+async function openRouterList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
   const body = await listPage(source, '', signal);
   return recordsIn(body.data).flatMap(row => {
     const { id, context_length: window, architecture, supported_parameters: takes } = row;
@@ -193,8 +177,8 @@ const wantsMarks = ({ id }: ModelInfo): boolean => /^~?(?:anthropic|google|qwen)
 
 /** The package writes instructions as a list, which servers that read only strings refuse. */
 const stringFetch: Fetch = (input, init) => {
-  const body: unknown = typeof init?.body === 'string' ? JSON.parse(init.body) : undefined;
-  if (!isRecord(body) || !Array.isArray(body.messages)) return answerFetch(input, init);
+  const body = sentBody(init);
+  if (!Array.isArray(body?.messages)) return answerFetch(input, init);
   const messages = body.messages.map(message =>
     isRecord(message) && message.role === 'system' ? { ...message, content: textOf(message.content) } : message,
   );

@@ -1,30 +1,13 @@
-import type {
-  JSONObject,
-  LanguageModelV4,
-  LanguageModelV4Message,
-  LanguageModelV4ProviderTool,
-  LanguageModelV4ReasoningPart,
-} from '@ai-sdk/provider';
-import type { ModelInfo } from '../core/model.ts';
+import type { LanguageModelV4, LanguageModelV4Message, LanguageModelV4ReasoningPart } from '@ai-sdk/provider';
 import { startedSearch, type UsesIn, use } from '../models/fees.ts';
-import { type CallParams, keyedProvider } from '../models/provider.ts';
+import { keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { storelessOptions } from './shared/openai-dialect.ts';
-import { changedModel } from './shared/stream-transforms.ts';
-
-/** From the fourth generation on. */
-export const xaiSearches = ({ id }: ModelInfo): boolean => /^grok-(?:[4-9]|\d\d)/.test(id);
-
-export const xaiSearchTools = ({ webSearch }: CallParams): LanguageModelV4ProviderTool[] =>
-  webSearch ? [{ type: 'provider', id: 'xai.web_search', name: 'web_search', args: {} }] : [];
-
-/** A turn there is one round of the vendor's own tools. */
-export const xaiSearchOptions = ({ webSearch }: CallParams): JSONObject =>
-  webSearch ? { maxTurns: webSearch.maxRounds } : {};
+import { streamingModel } from './shared/stream-transforms.ts';
 
 /** Only what brought something is charged, which the vendor counts; its search is the one tool that it is given. */
-export const xaiUses: UsesIn = part =>
+const xaiUses: UsesIn = part =>
   part.type === 'finish' ? use('web_search', part.usage.raw?.num_server_side_tools_used) : startedSearch(part);
 
 /** Answers whose thoughts are kept, and how much of them; what is forgotten is merely not sent along. */
@@ -35,10 +18,9 @@ const maxChars = 4_000_000;
 /**
  * Sends the sealed thoughts of earlier answers back with them, as vendors of Responses without a store ask for: the model
  * goes on from what it thought, and its cache holds. They live as long as the connection, belong to one model and one
- * thread (its cache key), and are never kept without one; threads keep the text alone. `vendor` is the package's name for its
- * options.
+ * thread (its cache key), and are never kept without one; threads keep the text alone.
  */
-export function createEchoedThoughts(vendor: string): (model: LanguageModelV4) => LanguageModelV4 {
+function createEchoedThoughts(): (model: LanguageModelV4) => LanguageModelV4 {
   const kept = new Map<string, LanguageModelV4ReasoningPart[]>();
   let chars = 0;
 
@@ -55,25 +37,22 @@ export function createEchoedThoughts(vendor: string): (model: LanguageModelV4) =
 
   function withThoughts(message: LanguageModelV4Message, keyOf: (text: string) => string): LanguageModelV4Message {
     if (message.role !== 'assistant') return message;
-    const content: Extract<LanguageModelV4Message, { role: 'assistant' }>['content'] = [];
-    for (const part of message.content) {
-      if (part.type === 'text') content.push(...(kept.get(keyOf(part.text)) ?? []));
-      content.push(part);
-    }
+    const thoughtsBefore = (text: string) => kept.get(keyOf(text)) ?? [];
+    const content = message.content.flatMap((part): typeof message.content =>
+      part.type === 'text' ? [...thoughtsBefore(part.text), part] : [part],
+    );
     return { ...message, content };
   }
 
   return model =>
-    changedModel(model, {
-      async doStream(options) {
-        const thread = options.providerOptions?.[vendor]?.promptCacheKey;
-        if (typeof thread !== 'string') return model.doStream(options);
-        const keyOf = (text: string) => JSON.stringify([model.modelId, thread, text.trim()]);
-        const prompt = options.prompt.map(message => withThoughts(message, keyOf));
-        const result = await model.doStream({ ...options, prompt });
-        const stream = result.stream.pipeThrough(collected(vendor, (text, thoughts) => keep(keyOf(text), thoughts)));
-        return { ...result, stream };
-      },
+    streamingModel(model, async options => {
+      const thread = options.providerOptions?.xai?.promptCacheKey;
+      if (typeof thread !== 'string') return model.doStream(options);
+      const keyOf = (text: string) => JSON.stringify([model.modelId, thread, text.trim()]);
+      const prompt = options.prompt.map(message => withThoughts(message, keyOf));
+      const result = await model.doStream({ ...options, prompt });
+      const stream = result.stream.pipeThrough(collected((text, thoughts) => keep(keyOf(text), thoughts)));
+      return { ...result, stream };
     });
 }
 
@@ -81,7 +60,7 @@ const sizeOf = (key: string, thoughts: readonly LanguageModelV4ReasoningPart[]):
   key.length + JSON.stringify(thoughts).length;
 
 /** Tells the answer and its sealed thoughts once the answer is finished. */
-function collected(vendor: string, keep: (text: string, thoughts: LanguageModelV4ReasoningPart[]) => void) {
+function collected(keep: (text: string, thoughts: LanguageModelV4ReasoningPart[]) => void) {
   let text = '';
   const words = new Map<string, string>();
   const thoughts: LanguageModelV4ReasoningPart[] = [];
@@ -90,10 +69,7 @@ function collected(vendor: string, keep: (text: string, thoughts: LanguageModelV
       if (part.type === 'text-delta') text += part.delta;
       if (part.type === 'reasoning-delta') words.set(part.id, (words.get(part.id) ?? '') + part.delta);
       // Words without a seal would be of no use to the vendor; sealed ones go back as they came.
-      if (
-        part.type === 'reasoning-end' &&
-        typeof part.providerMetadata?.[vendor]?.reasoningEncryptedContent === 'string'
-      )
+      if (part.type === 'reasoning-end' && typeof part.providerMetadata?.xai?.reasoningEncryptedContent === 'string')
         thoughts.push({ type: 'reasoning', text: words.get(part.id) ?? '', providerOptions: part.providerMetadata });
       if (part.type === 'finish' && part.finishReason.unified === 'stop') keep(text, thoughts);
       controller.enqueue(part);
@@ -122,11 +98,15 @@ export const xai = keyedProvider({
   async connect({ apiKey, baseUrl, bearer }) {
     const { createXai } = await import('@ai-sdk/xai');
     const vendor = createXai({ apiKey, baseURL: baseUrl, fetch: answerFetch });
-    const echoed = createEchoedThoughts('xai');
+    const echoed = createEchoedThoughts();
     return {
       languageModel: ({ id }) => echoed(vendor.responses(id)),
-      providerOptions: params => ({ xai: { ...storelessOptions(params), ...xaiSearchOptions(params) } }),
-      vendorTools: xaiSearchTools,
+      // A turn there is one round of the vendor's own tools.
+      providerOptions: ({ webSearch, ...params }) => ({
+        xai: { ...storelessOptions(params), ...(webSearch && { maxTurns: webSearch.maxRounds }) },
+      }),
+      vendorTools: ({ webSearch }) =>
+        webSearch ? [{ type: 'provider', id: 'xai.web_search', name: 'web_search', args: {} }] : [],
       usesIn: xaiUses,
       // xAI takes roles in any order.
       tailRole: () => 'system',
@@ -134,5 +114,6 @@ export const xai = keyedProvider({
       list: signal => liveList({ provider: 'xai', baseUrl, headers: bearer }, signal),
     };
   },
-  searches: xaiSearches,
+  // From the fourth generation on.
+  searches: ({ id }) => /^grok-(?:[4-9]|\d\d)/.test(id),
 });

@@ -2,8 +2,11 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ExchangeNote } from '../../src/core/ports.ts';
-import { createExchangeLog, type ExchangeLogParts } from '../../src/observability/exchange-log.ts';
-import { createExchangeReader } from '../../src/observability/exchange-reader.ts';
+import {
+  createExchangeLog,
+  createExchangeReader,
+  type ExchangeLogParts,
+} from '../../src/observability/exchange-log.ts';
 import { createMask } from '../../src/observability/secret-masking.ts';
 import { canaries } from '../support/canaries.ts';
 import { manualClock } from '../support/clock.ts';

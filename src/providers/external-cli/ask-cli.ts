@@ -128,8 +128,11 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
     onText: stream.push,
     onEvent(event) {
       if (event.type === 'end') stops.settle();
-      if (steps.length < maxSteps) steps.push(...stepOf(event));
-      reportEvent(parts.emit, cli, question, event);
+      if (event.type === 'note') question.onWork(safeCut(event.text, maxNoteLength));
+      if (event.type !== 'tool_use' && event.type !== 'tool_result') return;
+      const { type: step, ...facts } = event;
+      if (steps.length < maxSteps) steps.push({ step, ...facts });
+      reportStep(parts.emit, cli, question, event);
     },
     onFull: stops.full,
   });
@@ -155,12 +158,10 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
   }
   stream.flush();
   const command = [cli.executable, ...args, ...inArguments.map(() => '<prompt>')].map(withoutKeys);
+  const { session, usage, usageOfSession, costUsd } = output;
   return {
     finish: cut ? 'output_limit' : 'stop',
-    session: output.session !== undefined && noName.test(output.session) ? undefined : output.session,
-    usage: output.usage,
-    usageOfSession: output.usageOfSession,
-    costUsd: output.costUsd,
+    ...{ session, usage, usageOfSession, costUsd },
     metadata: {
       ...{ cli_name: cli.name, role: question.role ?? 'default', command },
       duration_seconds: Math.round(parts.clock.monotonic() - began) / 1_000,
@@ -174,10 +175,16 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
 /** As much as a log wants to have of one answer. */
 const maxSteps = 200;
 
-function stepOf(event: CliEvent): JsonObject[] {
-  if (event.type !== 'tool_use' && event.type !== 'tool_result') return [];
-  const { type: step, ...facts } = event;
-  return [{ step, ...facts }];
+/** Only shows that work goes on. */
+const maxNoteLength = 200;
+
+type CliStep = Extract<CliEvent, { type: 'tool_use' | 'tool_result' }>;
+
+function reportStep(emit: Emit, cli: CliDefinition, { reqId, tool, onWork }: CliRequest, event: CliStep): void {
+  const { type: step, name = '', id, detail } = event;
+  onWork(`[${step} ${name}]`);
+  const outcome = event.type === 'tool_result' ? { ok: event.ok } : {};
+  emit({ type: 'program.step', reqId, tool, program: cli.name, step, name, detail, ...(id && { id }), ...outcome });
 }
 
 /** All that ends a run before it ends by itself. */
@@ -250,18 +257,6 @@ function argument({ title }: CliDefinition, prompt: string): string {
   throw limitError('size', `${title} takes its prompt as an argument, and this one is too long for that.`, {
     next: `Send less than ${maxArgumentBytes} bytes, begin a new thread, or name a CLI that reads its prompt from standard input.`,
   });
-}
-
-/** Only shows that work goes on. */
-const maxNoteLength = 200;
-
-function reportEvent(emit: Emit, cli: CliDefinition, { reqId, tool, onWork }: CliRequest, event: CliEvent): void {
-  if (event.type === 'note') onWork(safeCut(event.text, maxNoteLength));
-  if (event.type !== 'tool_use' && event.type !== 'tool_result') return;
-  const { type: step, name = '', id, detail } = event;
-  onWork(`[${step} ${name}]`);
-  const outcome = event.type === 'tool_result' ? { ok: event.ok } : {};
-  emit({ type: 'program.step', reqId, tool, program: cli.name, step, name, detail, ...(id && { id }), ...outcome });
 }
 
 const tooMuch = ({ name, title }: CliDefinition): AppError =>

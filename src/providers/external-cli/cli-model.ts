@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type {
-  LanguageModelV4,
   LanguageModelV4CallOptions,
   LanguageModelV4Prompt,
   LanguageModelV4StreamPart,
@@ -46,11 +45,8 @@ const promptText = (parts: readonly PromptPart[]): string =>
   parts.map(({ role, text }) => (text.startsWith(tailHeading) ? text : `${headings[role]}\n${text}`)).join('\n\n');
 
 /** Equal for equal parts; tells whether a prompt still begins as it did. */
-function partsDigest(parts: readonly PromptPart[]): string {
-  const hash = createHash('sha256');
-  for (const { role, text } of parts) hash.update(`${role} ${text.length} `).update(text);
-  return hash.digest('hex');
-}
+const partsDigest = (parts: readonly PromptPart[]): string =>
+  hash('sha256', parts.map(({ role, text }) => `${role} ${text.length} ${text}`).join(''));
 
 /** Where a thread's session with one program stands. */
 interface CliSession {
@@ -64,13 +60,6 @@ interface CliSession {
   used: Usage;
 }
 
-/** One program that answers in one thread, working in one directory. */
-interface SessionPlace {
-  thread: string;
-  program: string;
-  root: string;
-}
-
 const keptMs = 30 * 24 * 3_600_000;
 
 /**
@@ -78,22 +67,23 @@ const keptMs = 30 * 24 * 3_600_000;
  * exactly what it knows: after a fork, a compaction or a move to another directory a new one starts, with the whole thread.
  */
 const cliSessions = ({ state }: Pick<ConnectContext, 'state'>) => ({
-  async find(place: SessionPlace, stable: readonly PromptPart[]): Promise<CliSession | undefined> {
-    const session = sessionIn(await state.get(keyOf(place)));
+  async find(place: string, stable: readonly PromptPart[]): Promise<CliSession | undefined> {
+    const session = sessionIn(await state.get(place));
     if (!session) return undefined;
     const isKnown = partsDigest(stable.slice(0, session.parts)) === session.digest;
     return isKnown && stable[session.parts]?.role === 'assistant' ? session : undefined;
   },
-  async keep(place: SessionPlace, stable: readonly PromptPart[], id: string, used: Usage): Promise<void> {
+  async keep(place: string, stable: readonly PromptPart[], id: string, used: Usage): Promise<void> {
     const session = { id, parts: stable.length, digest: partsDigest(stable), used: { ...used } };
-    await state.change(keyOf(place), keptMs, () => session);
+    await state.change(place, keptMs, () => session);
   },
-  async drop(place: SessionPlace): Promise<void> {
-    await state.change(keyOf(place), keptMs, () => undefined);
+  async drop(place: string): Promise<void> {
+    await state.change(place, keptMs, () => undefined);
   },
 });
 
-const keyOf = ({ thread, program, root }: SessionPlace): string =>
+/** Where the session is kept of one program that answers in one thread, working in one directory. */
+const placeOf = (thread: string, program: string, root: string): string =>
   `cli/${thread}/${program}/${partsDigest([{ role: 'user', text: root }]).slice(0, 16)}`;
 
 /** What was stored may have been written by another version. */
@@ -110,16 +100,6 @@ interface ModelParts {
   /** Absent: every call begins a session of its own. */
   sessions: ReturnType<typeof cliSessions> | undefined;
 }
-
-/** A program behind the contract that all models are asked by. */
-const cliModel = (parts: ModelParts, modelId: string): LanguageModelV4 => ({
-  specificationVersion: 'v4',
-  provider: cliProviderId,
-  modelId,
-  supportedUrls: {},
-  doGenerate: () => Promise.reject(new TypeError('programs are only asked for streams')),
-  doStream: async call => ({ stream: streamOf(parts, modelId, call) }),
-});
 
 type Put = (part: LanguageModelV4StreamPart) => void;
 
@@ -147,7 +127,7 @@ function streamOf(parts: ModelParts, modelId: string, call: LanguageModelV4CallO
 async function answer({ runner, sessions }: ModelParts, modelId: string, call: LanguageModelV4CallOptions, put: Put) {
   const prompt = promptParts(call.prompt);
   const { question, place } = questionOf(modelId, call, put);
-  const known = place && (await sessions?.find(place, prompt.stable));
+  const known = place === undefined ? undefined : await sessions?.find(place, prompt.stable);
   let resumed = known;
   let answered: CliResponse;
   try {
@@ -193,8 +173,7 @@ function questionOf(modelId: string, call: LanguageModelV4CallOptions, put: Put)
     },
     onWork: note => put({ type: 'reasoning-delta', id: workId, delta: note }),
   };
-  const place: SessionPlace | undefined = thread === '' ? undefined : { thread, program: name, root };
-  return { question, place };
+  return { question, place: thread === '' ? undefined : placeOf(thread, name, root) };
 }
 
 /** All of it, or what a session does not know yet. */
@@ -230,19 +209,26 @@ function ownUsage({ usage, usageOfSession }: CliResponse, resumed: CliSession | 
   return usageBy(name => Math.max(0, usage[name] - resumed.used[name]));
 }
 
+/** Programs behind the contract that all models are asked by. */
 export function connectClis(runner: CliRunner, context: ConnectContext | undefined): Connection {
-  const sessions = context && cliSessions(context);
+  const parts: ModelParts = { runner, sessions: context && cliSessions(context) };
   return {
-    languageModel: ({ id }) => cliModel({ runner, sessions }, id),
+    languageModel: ({ id: modelId }) => ({
+      specificationVersion: 'v4',
+      provider: cliProviderId,
+      modelId,
+      supportedUrls: {},
+      doGenerate: () => Promise.reject(new TypeError('programs are only asked for streams')),
+      doStream: async call => ({ stream: streamOf(parts, modelId, call) }),
+    }),
     providerOptions: optionsOf,
     tailRole: () => 'user',
     close: runner.close,
   };
 }
 
-/** What the model needs of a call beside its prompt; it reads them in `program-model.ts`. */
-function optionsOf({ cacheKey, about }: CallParams): SharedV4ProviderOptions {
-  const { reqId = '', tool = '', root, cli } = about ?? {};
-  const options = { reqId, tool, thread: cacheKey, root, role: cli?.role, mayWrite: cli?.mayWrite === true };
-  return { [cliProviderId]: options };
+/** What the model needs of a call beside its prompt; `questionOf` reads it. */
+function optionsOf({ cacheKey: thread, about }: CallParams): SharedV4ProviderOptions {
+  const { reqId = '', tool = '', root, cli: { role, mayWrite = false } = {} } = about ?? {};
+  return { [cliProviderId]: { reqId, tool, thread, root, role, mayWrite } };
 }

@@ -5,7 +5,7 @@ import { safeCut } from '../../core/text.ts';
 import { defineProvider, type ProviderDefinition, plainModel } from '../../models/provider.ts';
 import type { AskCliParts } from './ask-cli.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
-import { type CliRunner, cliProviderId, type ExternalCli, splitCliId } from './contract.ts';
+import { type CliRunner, cliProviderId, splitCliId } from './contract.ts';
 
 /** What an agent is told to be, where its configuration has no prompt of its own for the role. */
 export const builtInRoles: Readonly<Record<string, string>> = {
@@ -109,13 +109,11 @@ async function rolePrompt({ roles }: Pick<ConfiguredCli, 'roles'>, name: string)
   if (role?.promptFile === undefined) return { prompt: builtIn, warnings: [] };
   try {
     const prompt = safeCut((await readFile(role.promptFile, 'utf8')).trim(), maxPromptLength);
-    return prompt === '' ? { prompt: builtIn, warnings: [] } : { prompt, warnings: [] };
+    return { prompt: prompt || builtIn, warnings: [] };
   } catch {
     // Files that were copied from PAL name prompts that only PAL has.
-    return {
-      prompt: builtIn,
-      warnings: [`The prompt of the role "${name}" cannot be read (${role.promptFile}); the built-in one is used.`],
-    };
+    const warning = `The prompt of the role "${name}" cannot be read (${role.promptFile}); the built-in one is used.`;
+    return { prompt: builtIn, warnings: [warning] };
   }
 }
 
@@ -126,11 +124,6 @@ const beyondMs = 60_000;
 
 /** Programs as a provider, so that any tool can ask them: `cli:gemini`. Never chosen unasked, and never asked twice. */
 export function cliProvider(runner: CliRunner): ProviderDefinition {
-  const limitOf = (id: string) => {
-    const { name } = splitCliId(id);
-    const cli = runner.list.find(each => each.name === name);
-    return cli?.timeLimitMs ?? Math.max(0, ...runner.list.map(({ timeLimitMs }) => timeLimitMs));
-  };
   return defineProvider({
     id: cliProviderId,
     names: [],
@@ -144,7 +137,8 @@ export function cliProvider(runner: CliRunner): ProviderDefinition {
     present: runner.installed,
     setUp: `install one of ${runner.list.map(({ name }) => name).join(', ')} where this server runs, and put it into PATH`,
     limits({ id }) {
-      const totalMs = limitOf(id);
+      const cli = runner.list.find(({ name }) => name === splitCliId(id).name);
+      const totalMs = cli?.timeLimitMs ?? Math.max(0, ...runner.list.map(({ timeLimitMs }) => timeLimitMs));
       return { firstByteMs: totalMs + beyondMs, idleMs: totalMs + beyondMs, totalMs };
     },
     async connect(_settings, context) {
@@ -154,7 +148,7 @@ export function cliProvider(runner: CliRunner): ProviderDefinition {
   });
 }
 
-function infoOf({ name, window }: ExternalCli): ModelInfo {
+function infoOf({ name, window }: Pick<ConfiguredCli, 'name' | 'window'>): ModelInfo {
   const most = Math.min(maxOutput, Math.floor(window / 2));
   return plainModel({ provider: cliProviderId, id: name, window, maxOutput: most, temperature: 'none', score: 5 });
 }

@@ -7,24 +7,17 @@ import { clis } from './clis/index.gen.ts';
 export function splitCommand(command: string): string[] {
   const words: string[] = [];
   let word: string | undefined;
-  let quote: string | undefined;
-  for (let at = 0; at < command.length; at++) {
-    const char = command.charAt(at);
-    if (quote === undefined && /\s/.test(char)) {
+  for (const [piece, single, double, escaped] of command.matchAll(pieces)) {
+    if (/^\s/.test(piece)) {
       if (word !== undefined) words.push(word);
       word = undefined;
-    } else if (quote === undefined && (char === '"' || char === "'")) {
-      quote = char;
-      word ??= '';
-    } else if (char === quote) quote = undefined;
-    else if (char === '\\' && quote !== "'" && /["'\\\s]/.test(command.charAt(at + 1))) {
-      at++;
-      word = (word ?? '') + command.charAt(at);
-    } else word = (word ?? '') + char;
+    } else word = (word ?? '') + (single ?? double?.replace(/\\(["'\\\s])/g, '$1') ?? escaped ?? piece);
   }
-  if (word !== undefined) words.push(word);
-  return words;
+  return word === undefined ? words : [...words, word];
 }
+
+/** What stands in single quotes, in double ones, an escaped character, or any other character. Quotes may stay open. */
+const pieces = /'([^']*)'?|"((?:\\["'\\\s]|[^"])*)"?|\\(["'\\\s])|./gs;
 
 /** A CLI as it is used: the built-in knowledge, with what the operator's files say over it. */
 export interface ConfiguredCli extends CliDefinition {
@@ -55,8 +48,11 @@ export interface CliFile {
 const words = z.union([z.string().transform(splitCommand), z.array(z.string())]);
 
 const fileSchema = z.object({
-  name: z.string().regex(/^[a-z][a-z0-9_-]{0,39}$/i),
-  command: z.union([z.string(), z.array(z.string())]).optional(),
+  name: z
+    .string()
+    .regex(/^[a-z][a-z0-9_-]{0,39}$/i)
+    .toLowerCase(),
+  command: words.optional(),
   working_dir: z.string().nullish(),
   additional_args: words.optional(),
   env: z.record(z.string(), z.string()).optional(),
@@ -85,19 +81,19 @@ const fileSchema = z.object({
 
 type FileEntry = z.output<typeof fileSchema>;
 
-const usualRoles = ['default', 'planner', 'codereviewer'];
+/** What only configuration adds. */
+const plain: Pick<ConfiguredCli, 'prefix' | 'extra' | 'roles'> = {
+  prefix: [],
+  extra: [],
+  roles: ['default', 'planner', 'codereviewer'].map(name => ({ name, args: [] })),
+};
 
 const usualWindow = 128_000;
 
 /** All CLIs there are. Files are laid over the built-in ones in their order; one that can't be used is left out with a warning. */
 export function configuredClis(files: readonly CliFile[], timeLimitMs: number) {
   const warnings: string[] = [];
-  const found = new Map<string, ConfiguredCli>(
-    clis.map(cli => [
-      cli.name,
-      { ...cli, prefix: [], extra: [], roles: usualRoles.map(name => ({ name, args: [] })), timeLimitMs },
-    ]),
-  );
+  const found = new Map<string, ConfiguredCli>(clis.map(cli => [cli.name, { ...cli, ...plain, timeLimitMs }]));
   for (const { path, document } of files) {
     const parsed = fileSchema.safeParse(document);
     if (!parsed.success) {
@@ -105,22 +101,17 @@ export function configuredClis(files: readonly CliFile[], timeLimitMs: number) {
       warnings.push(`The CLI file ${path} was left out: ${issue?.path.join('.') || 'the file'}: ${issue?.message}.`);
       continue;
     }
-    const name = parsed.data.name.toLowerCase();
-    const { timeout_seconds: seconds } = parsed.data;
-    const ownMs = seconds ? seconds * 1_000 : undefined;
-    const cli = laidOver(found.get(name) ?? found.get(parsed.data.like ?? ''), { ...parsed.data, name }, path);
+    const { name, like = '' } = parsed.data;
+    const cli = laidOver(found.get(name) ?? found.get(like), parsed.data, path, timeLimitMs);
     if (typeof cli === 'string') warnings.push(`The CLI file ${path} was left out: ${cli}.`);
-    else found.set(name, { ...cli, timeLimitMs: ownMs ?? cli.timeLimitMs ?? timeLimitMs });
+    else found.set(name, cli);
   }
   return { clis: [...found.values()], warnings };
 }
 
-type Laid = Omit<ConfiguredCli, 'timeLimitMs'> & { timeLimitMs?: number };
-
-function laidOver(before: ConfiguredCli | undefined, entry: FileEntry, path: string): Laid | string {
-  const [executable, ...fixed] =
-    typeof entry.command === 'string' ? splitCommand(entry.command) : (entry.command ?? []);
-  const start = before ?? newCli(entry);
+function laidOver(before: ConfiguredCli | undefined, entry: FileEntry, path: string, timeLimitMs: number) {
+  const [executable, ...fixed] = entry.command ?? [];
+  const start = before ?? { ...newCli(entry), timeLimitMs };
   if (executable === undefined && !before) return '"command" is missing';
   const place = executable ?? start.executable;
   if (!isAbsolute(place) && /[\\/]/.test(place)) return '"command" has a directory in it and is not absolute';
@@ -143,6 +134,7 @@ function laidOver(before: ConfiguredCli | undefined, entry: FileEntry, path: str
     login,
     loginHint: entry.login_hint ?? start.loginHint,
     window: entry.context_window ?? start.window,
+    timeLimitMs: entry.timeout_seconds ? entry.timeout_seconds * 1_000 : start.timeLimitMs,
     ...(entry.working_dir && { directory: resolve(dirname(path), entry.working_dir) }),
   };
 }
@@ -157,7 +149,7 @@ function rolesOf({ roles = {} }: FileEntry, before: readonly CliRole[], path: st
 }
 
 /** A CLI that nothing is known of but what its file says. */
-function newCli(entry: FileEntry): Laid {
+function newCli(entry: FileEntry): Omit<ConfiguredCli, 'timeLimitMs'> {
   const { name, output = 'text', model_args: model = [], resume_args: resume = [] } = entry;
   const reader = clis.find(({ parser }) => parser === output);
   const filled = (args: readonly string[], hole: string, value: string | undefined) =>
@@ -181,8 +173,6 @@ function newCli(entry: FileEntry): Laid {
     env: [],
     login: /not logged in|please (?:log|sign) ?in|login required|authentication required|run \S+ (?:auth )?login/i,
     loginHint: `Run "${name}" once in a terminal and log in.`,
-    prefix: [],
-    extra: [],
-    roles: usualRoles.map(role => ({ name: role, args: [] })),
+    ...plain,
   };
 }

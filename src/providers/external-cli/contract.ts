@@ -1,21 +1,12 @@
 import type { JsonObject } from '../../core/json.ts';
-import type { Usage } from '../../core/usage.ts';
+import type { CliOutput } from './command/output.ts';
+import type { ConfiguredCli } from './configured-clis.ts';
 
 /** Stands before the colon of their names. */
 export const cliProviderId = 'cli';
 
 /** Set for whatever a CLI starts: its processes are known by the value, and a server of ours among them by the name. */
 export const markName = 'POLYLOGUE_CLI_RUN';
-
-/** A program of this machine that answers questions: another vendor's agent with a command line. */
-export interface ExternalCli {
-  /** Stands behind the colon of `cli:name`. */
-  name: string;
-  /** Tokens that a prompt of it may have; a careful guess where nobody tells. */
-  window: number;
-  /** Milliseconds that one answer may take. */
-  timeLimitMs: number;
-}
 
 export interface CliRequest {
   name: string;
@@ -41,17 +32,9 @@ export interface CliRequest {
   onWork(note: string): void;
 }
 
-export interface CliResponse {
+export interface CliResponse extends Pick<CliOutput, 'session' | 'usage' | 'usageOfSession' | 'costUsd'> {
   /** `output_limit`: it said more than is kept, and was ended. */
   finish: 'stop' | 'output_limit';
-  /** By which it can be resumed; absent: it keeps none. */
-  session?: string;
-  /** Absent: it did not tell. */
-  usage?: Usage;
-  /** `usage` is the sum over all answers of the session. */
-  usageOfSession?: boolean;
-  /** US dollars, where it tells. */
-  costUsd?: number;
   /** What else is known of how it answered, for the reply. */
   metadata: JsonObject;
   /** What it did with its own tools, in its order; cut. */
@@ -65,7 +48,7 @@ export const sessionLost = 'session_lost';
 
 export interface CliRunner {
   /** Those that can be named. */
-  list: readonly ExternalCli[];
+  list: readonly Pick<ConfiguredCli, 'name' | 'window' | 'timeLimitMs'>[];
   /** Names of those whose executable is on this machine now. Never rejects. */
   installed(): Promise<ReadonlySet<string>>;
   /** Runs a program to its end. Throws an `AppError`; of class `session_lost` before anything was answered. */

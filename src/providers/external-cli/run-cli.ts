@@ -68,7 +68,7 @@ export const asksForLogin = ({ login, output: kind }: CliDefinition, { text, fai
  */
 export function failureOf(cli: CliDefinition, output: CliOutput, exit: CliExit, resumed: boolean): AppError {
   const said = [...output.errors, exit.stderr, output.noise, output.text].join('\n');
-  const details = {
+  const data = {
     cli_name: cli.name,
     return_code: exit.code ?? null,
     ...(exit.signal !== undefined && { ended_by: exit.signal }),
@@ -81,24 +81,18 @@ export function failureOf(cli: CliDefinition, output: CliOutput, exit: CliExit, 
   }
   if (resumed && lost.test(said)) {
     const next = 'Resend the call; it starts a new session.';
-    return failed(`${cli.title} does not know its session any more.`, { class: sessionLost, next, data: details });
+    return failed(`${cli.title} does not know its session any more.`, { class: sessionLost, next, data });
   }
   if (cli.login.test(said)) {
     const message = `${cli.title} is not logged in${reason(output, exit)}`;
-    return failed(message, { class: 'auth', next: cli.loginHint, data: details });
+    return failed(message, { class: 'auth', next: cli.loginHint, data });
   }
   const refusal = cli.refusals?.find(({ says }) => says.test(said));
   if (refusal) {
-    return configError(`${cli.title} refused to work here${reason(output, exit)}`, {
-      class: refusal.class,
-      next: refusal.hint,
-      data: details,
-    });
+    const message = `${cli.title} refused to work here${reason(output, exit)}`;
+    return configError(message, { class: refusal.class, next: refusal.hint, data });
   }
-  return failed(`CLI '${cli.name}' execution failed: ${ended(exit)}${reason(output, exit)}`, {
-    ...kindOf(said),
-    data: details,
-  });
+  return failed(`CLI '${cli.name}' execution failed: ${ended(exit)}${reason(output, exit)}`, { ...kindOf(said), data });
 }
 
 const failed = (message: string, details: { class: string; next: string; data: Record<string, unknown> }): AppError =>

@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto';
 import { remember, withDeadline } from '../../core/concurrency.ts';
-import { recordIn, recordsIn } from '../../core/json.ts';
+import { recordIn, recordsIn, textsIn } from '../../core/json.ts';
 import type { Clock, SharedState } from '../../core/ports.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { shownFiles } from '../../models/provider.ts';
 import { cacheKey, listVendorCaches, readVendorCache, type VendorCache } from '../../models/vendor-services.ts';
 import { vendorFetch } from '../shared/http.ts';
+import { firstCount } from '../shared/list-models.ts';
 
 /** What a request of a thread says before its newest message. */
 export interface PromptOfThread extends GooglePrefix {
@@ -13,31 +14,29 @@ export interface PromptOfThread extends GooglePrefix {
 }
 
 /** A beginning by which a longer prompt is known. */
-export interface Beginning {
-  messages: number;
-  hash: string;
-}
+type Beginning = Pick<VendorCache, 'messages' | 'hash'>;
 
-export function beginningOf({ model, systemInstruction, contents }: GooglePrefix): Beginning {
-  return { messages: contents.length, hash: hash('sha256', JSON.stringify([model, systemInstruction, contents])) };
-}
+const beginningOf = ({ model, systemInstruction, contents }: GooglePrefix): Beginning => ({
+  messages: contents.length,
+  hash: hash('sha256', JSON.stringify([model, systemInstruction, contents])),
+});
 
-export function beginsLike(prompt: GooglePrefix, { messages, hash: wanted }: Beginning): boolean {
+function beginsLike(prompt: GooglePrefix, { messages, hash: wanted }: Beginning): boolean {
   if (messages > prompt.contents.length) return false;
   return beginningOf({ ...prompt, contents: prompt.contents.slice(0, messages) }).hash === wanted;
 }
 
 const textsOf = ({ systemInstruction, contents }: Omit<GooglePrefix, 'model'>): string[] =>
-  [systemInstruction, ...contents].flatMap(message => {
-    return recordsIn(recordIn(message).parts).flatMap(({ text }) => (typeof text === 'string' ? [text] : []));
-  });
+  [systemInstruction, ...contents].flatMap(message =>
+    textsIn(recordsIn(recordIn(message).parts).map(({ text }) => text)),
+  );
 
 /** An estimate; images are not counted. */
-export const tokensOf = (prefix: Omit<GooglePrefix, 'model'>): number =>
+const tokensOf = (prefix: Omit<GooglePrefix, 'model'>): number =>
   textsOf(prefix).reduce((sum, text) => sum + estimateTokens(text), 0);
 
 /** Paths of the files whose text stands there. */
-export function filesOf(prefix: GooglePrefix): string[] {
+function filesOf(prefix: GooglePrefix): string[] {
   const shown = textsOf(prefix).flatMap(text => shownFiles(text).filter(({ lines }) => lines > 0));
   return [...new Set(shown.map(({ path }) => path))];
 }
@@ -52,13 +51,13 @@ const recordGraceMs = 60_000;
 
 const partingMs = 3_000;
 
-export type CacheRecords = ReturnType<typeof cacheRecords>;
+type CacheRecords = ReturnType<typeof cacheRecords>;
 
-export const keyOf = ({ model, thread }: Pick<PromptOfThread, 'model' | 'thread'>): string =>
+const keyOf = ({ model, thread }: Pick<PromptOfThread, 'model' | 'thread'>): string =>
   cacheKey({ provider, model, thread });
 
 /** Which caches there are, told to all processes on the store, and which of them are this process's to remove. */
-export function cacheRecords({ vendor, state, clock }: GoogleCachesOptions) {
+function cacheRecords({ vendor, state, clock }: GoogleCachesOptions) {
   const own = new Map<string, VendorCache>();
   const parting = new Set<Promise<void>>();
 
@@ -120,7 +119,7 @@ const patienceMs = 20_000;
 /** Threads whose last prompt is remembered, so that the second call is known for one. */
 const maxRemembered = 2_000;
 
-export interface GoogleCachesOptions {
+interface GoogleCachesOptions {
   vendor: ReturnType<typeof cachedContents>;
   state: SharedState;
   clock: Clock;
@@ -141,21 +140,23 @@ export interface CacheInUse {
 export type GoogleCaches = ReturnType<typeof googleCaches>;
 
 /** From how many tokens on the vendor takes a cache, and never below what is worth the trouble. */
-export function leastTokens(model: string): number {
+function leastTokens(model: string): number {
   if (/^gemini-(1|2\.0)/.test(model)) return Number.POSITIVE_INFINITY;
   return /^gemini-(2\.5|3)-flash/.test(model) ? 2_048 : 4_096;
 }
 
 export function googleCaches(options: GoogleCachesOptions) {
   const records = cacheRecords(options);
-  const before = lastPrompts();
+  /** Of the last answered prompt of each thread: a call that begins like the one before will probably be followed by more. */
+  const beginnings = new Map<string, Beginning>();
+  const answered = (prompt: PromptOfThread) => remember(beginnings, keyOf(prompt), beginningOf(prompt), maxRemembered);
   const build = builder(options, records);
   const renew = renewer(options, records);
 
   async function choose(prompt: PromptOfThread, signal: AbortSignal): Promise<CacheInUse | undefined> {
     const cache = await records.find(prompt);
-    const seen = before.repeats(prompt);
-    if (!cache) return seen ? build(prompt, undefined, signal) : undefined;
+    const before = beginnings.get(keyOf(prompt));
+    if (!cache) return before && beginsLike(prompt, before) ? build(prompt, undefined, signal) : undefined;
     if (!beginsLike(prompt, cache)) {
       const other = await build(prompt, cache, signal);
       // A call without the thread's history leaves the cache to those with it; a history that begins otherwise was compacted.
@@ -187,11 +188,11 @@ export function googleCaches(options: GoogleCachesOptions) {
       }
     },
     /** The vendor took this prompt: the next one that begins like it is known for another of its thread. */
-    answered: before.remember,
+    answered,
     /** The vendor does not know it any more. */
     async lost(prompt: PromptOfThread, name: string) {
       // That this prompt had a cache shows that it is worth one.
-      before.remember(prompt);
+      answered(prompt);
       await records.forget(prompt, name);
     },
     /** Removes those of a thread that is no more, whichever process made them. */
@@ -202,18 +203,6 @@ export function googleCaches(options: GoogleCachesOptions) {
     },
     /** Removes those that this process made or used. */
     close: records.close,
-  };
-}
-
-/** The beginning of the last answered prompt of each thread: a call that begins like the one before will probably be followed by more. */
-function lastPrompts() {
-  const last = new Map<string, Beginning>();
-  return {
-    remember: (prompt: PromptOfThread) => remember(last, keyOf(prompt), beginningOf(prompt), maxRemembered),
-    repeats(prompt: PromptOfThread): boolean {
-      const before = last.get(keyOf(prompt));
-      return before !== undefined && beginsLike(prompt, before);
-    },
   };
 }
 
@@ -262,7 +251,7 @@ function renewer({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
 }
 
 /** What a request of the Gemini interface says before its newest message, in the vendor's own words. */
-export interface GooglePrefix {
+interface GooglePrefix {
   /** The vendor's id. */
   model: string;
   systemInstruction: unknown;
@@ -270,9 +259,7 @@ export interface GooglePrefix {
 }
 
 /** A name goes into an address, and came from outside. */
-const namePattern = /^cachedContents\/[\w-]{1,200}$/;
-
-export const isCacheName = (name: string): boolean => namePattern.test(name);
+const isCacheName = (name: string): boolean => /^cachedContents\/[\w-]{1,200}$/.test(name);
 
 /** Between two times of the vendor: its clock need not agree with ours. */
 function keptIn(cache: unknown): number | undefined {
@@ -298,16 +285,12 @@ export function cachedContents({ baseUrl, headers }: { baseUrl: string; headers:
   return {
     async create({ model, systemInstruction, contents }: GooglePrefix, ttlSeconds: number, signal: AbortSignal) {
       const said = { systemInstruction, ...(contents.length > 0 && { contents }) };
-      const made = await send(
-        'POST',
-        'cachedContents',
-        { model: `models/${model}`, ...said, ttl: `${ttlSeconds}s` },
-        signal,
-      );
+      const body = { model: `models/${model}`, ...said, ttl: `${ttlSeconds}s` };
+      const made = await send('POST', 'cachedContents', body, signal);
       const { name, usageMetadata } = recordIn(made);
-      const tokens = recordIn(usageMetadata).totalTokenCount;
+      const tokens = firstCount(recordIn(usageMetadata).totalTokenCount) ?? 0;
       if (typeof name !== 'string' || !isCacheName(name)) throw new Error('The cache that was made has no name.');
-      return { name, tokens: typeof tokens === 'number' && tokens > 0 ? tokens : 0, keptMs: keptIn(made) };
+      return { name, tokens, keptMs: keptIn(made) };
     },
     /** Sets the time that it has left, and tells what was granted. */
     renew: async (name: string, ttlSeconds: number, signal: AbortSignal) =>

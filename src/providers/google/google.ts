@@ -2,23 +2,19 @@ import type {
   JSONObject,
   LanguageModelV4,
   LanguageModelV4CallOptions,
-  LanguageModelV4ProviderTool,
   LanguageModelV4StreamPart,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import { isRecord, numberIn, recordIn, recordsIn, textsIn } from '../../core/json.ts';
-import type { Effort, ModelInfo } from '../../core/model.ts';
+import { numberIn, recordIn, recordsIn, textsIn } from '../../core/json.ts';
+import type { Effort } from '../../core/model.ts';
 import { passedUse, type UsesIn, use, usePart } from '../../models/fees.ts';
 import type { CallParams, LiveModel } from '../../models/provider.ts';
 import { budgetFor, closestEffort, keyedProvider, setting } from '../../models/provider.ts';
-import { type Fetch, postJson, reportedCount, requestBody } from '../shared/http.ts';
-import { type LiveListSource, listPage } from '../shared/list-models.ts';
+import { type Fetch, postJson, reportedCount, requestBody, sentBody } from '../shared/http.ts';
+import { allPages, firstCount, type LiveListSource, listPage } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
-import { adjustedModel, changedModel } from '../shared/stream-transforms.ts';
+import { adjustedModel, streamingModel } from '../shared/stream-transforms.ts';
 import type { CacheInUse, GoogleCaches, PromptOfThread } from './context-cache.ts';
-
-/** Against a server that never stops naming a next page. */
-const maxPages = 20;
 
 /** The vendor's own limit; its list fits into one page of this size. */
 const pageSize = 1000;
@@ -27,19 +23,12 @@ const pageSize = 1000;
  * The models of `GET {baseUrl}/models` in Gemini's form that write text on request: its listing names embedding and
  * drawing models too. Throws an `AppError` of kind `model`, or the signal's reason.
  */
-export async function googleList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
-  const models = new Map<string, LiveModel>();
-  let token = '';
-  for (let page = 0; page < maxPages; page++) {
-    const query = new URLSearchParams({ pageSize: String(pageSize), ...(token !== '' && { pageToken: token }) });
-    const body = await listPage(source, `?${query}`, signal);
-    for (const model of recordsIn(body.models).flatMap(modelOf)) models.set(model.id, model);
-    const next = body.nextPageToken;
-    if (typeof next !== 'string' || next === '' || next === token) break;
-    token = next;
-  }
-  return [...models.values()];
-}
+const googleList = (source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> =>
+  allPages(async token => {
+    const query = new URLSearchParams({ pageSize: String(pageSize), ...(token !== undefined && { pageToken: token }) });
+    const { models, nextPageToken: next } = await listPage(source, `?${query}`, signal);
+    return { entries: recordsIn(models).flatMap(modelOf), next };
+  });
 
 /** The window is what the vendor calls the input limit; its own documents give no other. */
 function modelOf({ name, inputTokenLimit, supportedGenerationMethods }: Record<string, unknown>): LiveModel[] {
@@ -48,20 +37,15 @@ function modelOf({ name, inputTokenLimit, supportedGenerationMethods }: Record<s
   const methods = supportedGenerationMethods;
   // Servers that merely speak like Gemini may leave the methods out.
   if (id === '' || (Array.isArray(methods) && !methods.includes('generateContent'))) return [];
-  const isReported = typeof inputTokenLimit === 'number' && inputTokenLimit > 0;
-  return [isReported ? { id, window: inputTokenLimit } : { id }];
+  const window = firstCount(inputTokenLimit);
+  return [{ id, ...(window && { window }) }];
 }
 
+/** Those that can't search. */
 const without = /^(?!gemini-)|^gemini-(?:1|2\.0-flash-lite|robotics)|-(?:image|tts|live|customtools)/;
 
-export const googleSearches = ({ id }: ModelInfo): boolean => !without.test(id);
-
-/** How often and how much it searches, the vendor decides alone. */
-export const googleSearchTools = ({ webSearch }: CallParams): LanguageModelV4ProviderTool[] =>
-  webSearch ? [{ type: 'provider', id: 'google.google_search', name: 'google_search', args: {} }] : [];
-
 /** The answer tells what was searched for; empty queries are not charged. */
-export const googleUses: UsesIn = part => {
+const googleUses: UsesIn = part => {
   if (part.type !== 'finish') return passedUse(part);
   const queries = textsIn(recordIn(part.providerMetadata?.google?.groundingMetadata).webSearchQueries);
   return use('web_search', queries.filter(query => query.trim() !== '').length);
@@ -115,9 +99,7 @@ export const google = keyedProvider({
     const { cachedContents, googleCaches } = await import('./context-cache.ts');
     const caches = wanted ? googleCaches({ vendor: cachedContents({ baseUrl, headers }), ...wanted }) : undefined;
     const speaking = (id: string) =>
-      caches && id.startsWith('gemini-')
-        ? cachedModel({ caches, id, fetch: answerFetch, connect: fetch => model(id, fetch) })
-        : model(id, answerFetch);
+      caches && id.startsWith('gemini-') ? cachedModel(caches, id, fetch => model(id, fetch)) : model(id, answerFetch);
     return {
       // The vendor counts thoughts as output, so that a budget is added to what the answer may take.
       languageModel: info =>
@@ -128,7 +110,9 @@ export const google = keyedProvider({
           return { ...options, maxOutputTokens: Math.min(Math.max(smallestAnswer, answer) + budget, info.maxOutput) };
         }),
       providerOptions: params => ({ google: thinkingOptions(params), ...(caches && ofThread(params.cacheKey)) }),
-      vendorTools: googleSearchTools,
+      // How often and how much it searches, the vendor decides alone.
+      vendorTools: ({ webSearch }) =>
+        webSearch ? [{ type: 'provider', id: 'google.google_search', name: 'google_search', args: {} }] : [],
       usesIn: googleUses,
       // Instructions stand beside the conversation there, never in it.
       tailRole: () => 'user',
@@ -147,7 +131,7 @@ export const google = keyedProvider({
       close: async () => caches?.close(),
     };
   },
-  searches: googleSearches,
+  searches: ({ id }) => !without.test(id),
 });
 
 /**
@@ -189,49 +173,29 @@ function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number {
 const ownOptions = 'polylogueCache';
 
 /** Tells the model of which thread a prompt is. Not the vendor's: it is taken off before the vendor's package sees it. */
-export const ofThread = (thread: string | undefined): SharedV4ProviderOptions =>
+const ofThread = (thread: string | undefined): SharedV4ProviderOptions =>
   thread === undefined ? {} : { [ownOptions]: { thread } };
 
-interface CachedModelParts {
-  caches: GoogleCaches;
-  /** The vendor's id of the model. */
-  id: string;
-  fetch: Fetch;
-  /** The vendor's model, speaking through this fetch. */
-  connect(fetch: Fetch): LanguageModelV4;
-}
-
 /**
- * The same model, whose requests leave out what a cache at the vendor holds. Works on requests as they are sent, so that
- * what is cached is what would have been sent.
+ * The vendor's model of this id, whose requests leave out what a cache at the vendor holds. Works on requests as they are sent, so
+ * that what is cached is what would have been sent.
  */
-function cachedModel(parts: CachedModelParts): LanguageModelV4 {
-  const plain = parts.connect(parts.fetch);
-  return changedModel(plain, {
-    doGenerate: options => plain.doGenerate(withoutOwn(options)),
-    async doStream(options) {
-      const thread = threadOf(options);
-      // Tools would have to be in the cache, and come and go with what the caller asks for.
-      if (thread === undefined || (options.tools ?? []).length > 0) return plain.doStream(withoutOwn(options));
-      const account: Account = { written: 0, stored: 0 };
-      const asking = parts.connect(throughCache(parts, thread, account));
-      const answer = await asking.doStream(withoutOwn(options));
-      const { written, stored } = account;
-      return written + stored === 0 ? answer : { ...answer, stream: answer.stream.pipeThrough(counting(account)) };
-    },
+function cachedModel(caches: GoogleCaches, id: string, connect: (fetch: Fetch) => LanguageModelV4): LanguageModelV4 {
+  const plain = connect(answerFetch);
+  return streamingModel(plain, async options => {
+    const thread = options.providerOptions?.[ownOptions]?.thread;
+    // Tools would have to be in the cache, and come and go with what the caller asks for.
+    if (typeof thread !== 'string' || (options.tools ?? []).length > 0) return plain.doStream(withoutOwn(options));
+    const account: Account = { written: 0, stored: 0 };
+    const asking = connect(throughCache(caches, id, thread, account));
+    const answer = await asking.doStream(withoutOwn(options));
+    const { written, stored } = account;
+    return written + stored === 0 ? answer : { ...answer, stream: answer.stream.pipeThrough(counting(account)) };
   });
 }
 
 /** What was bought on the way to an answer: tokens written, and tokens times hours of storage. */
-interface Account {
-  written: number;
-  stored: number;
-}
-
-function threadOf({ providerOptions }: LanguageModelV4CallOptions): string | undefined {
-  const thread = providerOptions?.[ownOptions]?.thread;
-  return typeof thread === 'string' ? thread : undefined;
-}
+type Account = Pick<CacheInUse, 'written' | 'stored'>;
 
 function withoutOwn(options: LanguageModelV4CallOptions): LanguageModelV4CallOptions {
   const { [ownOptions]: _thread, ...providerOptions } = options.providerOptions ?? {};
@@ -239,11 +203,11 @@ function withoutOwn(options: LanguageModelV4CallOptions): LanguageModelV4CallOpt
 }
 
 /** A cache that the vendor does not know any more is made anew, once. */
-function throughCache({ caches, id, fetch }: CachedModelParts, thread: string, account: Account): Fetch {
+function throughCache(caches: GoogleCaches, id: string, thread: string, account: Account): Fetch {
   return async (input, init) => {
-    const body = bodyOf(init?.body);
+    const body = sentBody(init);
     const prompt = body && promptOf(body, id, thread);
-    if (!prompt) return fetch(input, init);
+    if (!prompt) return answerFetch(input, init);
     const signal = init?.signal ?? new AbortController().signal;
     // An attempt that failed is made again with the same prompt: that is no second call.
     const reported = (response: Response) => {
@@ -255,17 +219,12 @@ function throughCache({ caches, id, fetch }: CachedModelParts, thread: string, a
       if (!cache) break;
       account.written += cache.written;
       account.stored += cache.stored;
-      const response = await fetch(input, { ...init, body: JSON.stringify(shortened(body, cache)) });
+      const response = await answerFetch(input, { ...init, body: JSON.stringify(shortened(body, cache)) });
       if (!(await isGone(response))) return reported(response);
       await caches.lost(prompt, cache.name);
     }
-    return reported(await fetch(input, init));
+    return reported(await answerFetch(input, init));
   };
-}
-
-function bodyOf(body: unknown): Record<string, unknown> | undefined {
-  const value: unknown = typeof body === 'string' ? JSON.parse(body) : undefined;
-  return isRecord(value) ? value : undefined;
 }
 
 /** Everything before the newest message, which carries what is never stored. */

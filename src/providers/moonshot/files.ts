@@ -1,14 +1,14 @@
 import { type AppError, inputError, isAppError, limitError } from '../../core/errors.ts';
-import { isRecord, parsedJson } from '../../core/json.ts';
+import { numberIn, parsedJson, recordIn, recordsIn, textIn } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import type { VendorFile, VendorFiles } from '../../models/vendor-services.ts';
 import { type VendorEndpoint, vendorJson, vendorRequest } from '../shared/http.ts';
+import { allPages } from '../shared/list-models.ts';
 
 const what = 'its files';
 const uploadMs = 180_000;
 const askMs = 60_000;
-const maxPages = 20;
 const maxNameLength = 200;
 
 /** The most files of one account. */
@@ -22,7 +22,8 @@ export const createMoonshotFiles = (endpoint: VendorEndpoint, maxBytes: number):
   maxBytes,
   async upload({ name, bytes }, signal) {
     if (bytes.byteLength === 0) throw inputError(`${name} is empty; ${endpoint.provider} takes no empty files.`);
-    if (bytes.byteLength > maxBytes) throw tooLarge(name, bytes.byteLength, maxBytes);
+    const oversize = () => tooLarge(name, bytes.byteLength, maxBytes);
+    if (bytes.byteLength > maxBytes) throw oversize();
     const body = new FormData();
     body.set('purpose', purpose);
     body.set('file', new Blob([Uint8Array.from(bytes)]), plainName(name));
@@ -30,23 +31,16 @@ export const createMoonshotFiles = (endpoint: VendorEndpoint, maxBytes: number):
       const answer = await vendorJson(endpoint, { path: '/files', body, what, timeoutMs: uploadMs, signal });
       return uploaded(endpoint.provider, name, answer);
     } catch (error) {
-      throw isAppError(error) ? limitOf(error, endpoint, name, { bytes: bytes.byteLength, maxBytes }) : error;
+      throw isAppError(error) ? limitOf(error, endpoint.provider, oversize) : error;
     }
   },
-  async list(signal) {
-    const files = new Map<string, VendorFile>();
-    let after: string | undefined;
-    for (let page = 0; page < maxPages; page++) {
+  list: signal =>
+    allPages(async after => {
       const path = `/files?purpose=${purpose}${after === undefined ? '' : `&after=${encodeURIComponent(after)}`}`;
       const { data, has_more: more } = await vendorJson(endpoint, { path, what, timeoutMs: askMs, signal });
-      const rows = (Array.isArray(data) ? data : []).flatMap(fileOf);
-      for (const file of rows) files.set(file.id, file);
-      const last = rows.at(-1)?.id;
-      if (more !== true || last === undefined || last === after) break;
-      after = last;
-    }
-    return [...files.values()];
-  },
+      const entries = recordsIn(data).flatMap(fileOf);
+      return { entries, next: more === true && entries.at(-1)?.id };
+    }),
   async remove(id, signal) {
     if (!isFileId(id)) return false;
     const file = { path: `/files/${id}`, what, timeoutMs: askMs, signal, expects: [404] };
@@ -64,22 +58,21 @@ export const createMoonshotFiles = (endpoint: VendorEndpoint, maxBytes: number):
 
 /** The vendor wraps the text into an object with the file's kind and name. */
 function textOf(body: string): string {
-  const parsed = parsedJson(body);
-  return isRecord(parsed) && typeof parsed.content === 'string' ? parsed.content : body;
+  const { content } = recordIn(parsedJson(body));
+  return typeof content === 'string' ? content : body;
 }
 
 /** Whether a text can be an id of a vendor's file; anything else could lead to another address. */
 const isFileId = (id: string): boolean => /^[A-Za-z0-9_-]{1,200}$/.test(id);
 
-function fileOf(row: unknown): VendorFile[] {
-  if (!isRecord(row) || typeof row.id !== 'string' || !isFileId(row.id)) return [];
-  const { id, filename, bytes, created_at: createdAt, status } = row;
+function fileOf({ id, filename, bytes, created_at: createdAt, status }: Record<string, unknown>): VendorFile[] {
+  if (typeof id !== 'string' || !isFileId(id)) return [];
   return [
     {
       id,
-      filename: typeof filename === 'string' ? safeCut(filename, maxNameLength) : '',
-      bytes: typeof bytes === 'number' ? bytes : 0,
-      createdAt: typeof createdAt === 'number' ? createdAt : 0,
+      filename: safeCut(textIn(filename), maxNameLength),
+      bytes: numberIn(bytes),
+      createdAt: numberIn(createdAt),
       status: typeof status === 'string' ? safeCut(status, 40) : 'ok',
     },
   ];
@@ -111,15 +104,9 @@ const tooLarge = (name: string, bytes: number, maxBytes: number): AppError =>
   });
 
 /** Vendors tell their limits in sentences of a 400. */
-function limitOf(
-  error: AppError,
-  { provider }: VendorEndpoint,
-  name: string,
-  { bytes, maxBytes }: { bytes: number; maxBytes: number },
-): AppError {
+function limitOf(error: AppError, provider: string, oversize: () => AppError): AppError {
   const { status } = error.details;
-  if (status === 413 || status === 435 || /file size is too large/i.test(error.message))
-    return tooLarge(name, bytes, maxBytes);
+  if (status === 413 || status === 435 || /file size is too large/i.test(error.message)) return oversize();
   if (!/number of files|max file count|storage (quota|limit)|total size/i.test(error.message)) return error;
   return limitError('files', `${provider} keeps no more files for this account (at most ${maxFiles}).`, {
     provider,

@@ -4,6 +4,7 @@ import type {
   LanguageModelV4CallOptions,
   LanguageModelV4FunctionTool,
   LanguageModelV4Message,
+  LanguageModelV4Prompt,
   LanguageModelV4StreamPart,
   LanguageModelV4ToolCall,
   LanguageModelV4Usage,
@@ -12,14 +13,11 @@ import { isAppError } from '../../core/errors.ts';
 import { parsedJson, recordIn, recordsIn, textIn } from '../../core/json.ts';
 import { usePart } from '../../models/fees.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
-import { changedModel } from '../shared/stream-transforms.ts';
+import { streamingModel } from '../shared/stream-transforms.ts';
 import type { MoonshotFormula } from './api.ts';
 
 /** The tokens of several requests that make one answer. */
-export function addVendorUsage(
-  before: LanguageModelV4Usage | undefined,
-  more: LanguageModelV4Usage,
-): LanguageModelV4Usage {
+function addVendorUsage(before: LanguageModelV4Usage | undefined, more: LanguageModelV4Usage): LanguageModelV4Usage {
   if (!before) return more;
   const sum = (a: number | undefined, b: number | undefined) =>
     a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
@@ -73,25 +71,17 @@ const withoutSearch = ({ providerOptions, ...options }: LanguageModelV4CallOptio
  * the calls. A call without an allowance is asked as it is.
  */
 export const searchingModel = (model: LanguageModelV4, formula: MoonshotFormula): LanguageModelV4 =>
-  changedModel(model, {
-    async doStream(options) {
-      const allowance = allowanceOf(options);
-      if (!allowance) return model.doStream(options);
-      const means = allowance.formula ? await formulaMeans(formula, options) : builtIn;
-      const searching = { ...options, ...(means.tools.length > 0 && { tools: means.tools }), includeRawChunks: true };
-      const first = await model.doStream(searching);
-      const asking: Asking = {
-        means,
-        first: first.stream,
-        ask(prompt, more) {
-          const called = allowance.formula
-            ? { ...searching, toolChoice: { type: 'none' as const } }
-            : withoutSearch(searching);
-          return model.doStream({ ...(more ? searching : called), prompt });
-        },
-      };
-      return { ...first, stream: ReadableStream.from(conversation(options.prompt, allowance, asking)) };
-    },
+  streamingModel(model, async options => {
+    const allowance = allowanceOf(options);
+    if (!allowance) return model.doStream(options);
+    const means = allowance.formula ? await formulaMeans(formula, options) : builtIn;
+    const searching = { ...options, ...(means.tools.length > 0 && { tools: means.tools }), includeRawChunks: true };
+    const first = await model.doStream(searching);
+    const quiet = allowance.formula
+      ? { ...searching, toolChoice: { type: 'none' as const } }
+      : withoutSearch(searching);
+    const ask: Ask = async (prompt, more) => (await model.doStream({ ...(more ? searching : quiet), prompt })).stream;
+    return { ...first, stream: ReadableStream.from(conversation(options.prompt, allowance, means, first.stream, ask)) };
   });
 
 /** How a model searches. */
@@ -149,21 +139,20 @@ async function formulaMeans(formula: MoonshotFormula, { abortSignal }: LanguageM
   };
 }
 
-interface Asking {
-  means: Means;
-  first: ReadableStream<LanguageModelV4StreamPart>;
-  ask(
-    prompt: LanguageModelV4CallOptions['prompt'],
-    searching: boolean,
-  ): PromiseLike<{ stream: ReadableStream<LanguageModelV4StreamPart> }>;
-}
+type Stream = ReadableStream<LanguageModelV4StreamPart>;
+
+type Parts = AsyncGenerator<LanguageModelV4StreamPart>;
+
+type Ask = (prompt: LanguageModelV4Prompt, searching: boolean) => Promise<Stream>;
 
 /** All rounds as one stream: one start, the texts of all, one end with the tokens of all. */
 async function* conversation(
-  question: LanguageModelV4CallOptions['prompt'],
+  question: LanguageModelV4Prompt,
   { rounds, room, note }: SearchAllowance,
-  { means, first, ask }: Asking,
-): AsyncGenerator<LanguageModelV4StreamPart> {
+  means: Means,
+  first: Stream,
+  ask: Ask,
+): Parts {
   const prompt = [...question];
   let stream = first;
   let left = rounds;
@@ -171,7 +160,7 @@ async function* conversation(
   for (const warning of [note, means.note]) if (warning !== undefined) yield warned(warning);
   for (let round = 0; ; round++) {
     const said = newRound();
-    yield* forwarded(stream, said, { round, means });
+    yield* forwarded(stream, said, round, means);
     const { finish, calls } = said;
     // A stream that broke off has no end; the reader of the stream knows what that means.
     if (!finish) return;
@@ -193,7 +182,7 @@ async function* conversation(
     else yield warned('What the search found does not fit into the window; the answer was written without it.');
     // Calls of the built-in tool come one at a time; of the others each counts.
     left = fits ? left - (means.charged ? 1 : calls.length) : 0;
-    stream = (await ask(prompt, left > 0)).stream;
+    stream = await ask(prompt, left > 0);
     // What goes in now is the last prompt and more.
     yield countedSoFar(usage, (finish.usage.inputTokens.total ?? 0) + (fits ? searched.tokens : 0));
   }
@@ -222,12 +211,10 @@ interface Round {
 const newRound = (): Round => ({ text: '', reasoning: '', calls: [], kinds: new Map() });
 
 /** Passes on what belongs to the answer and keeps what belongs to the conversation. */
-async function* forwarded(
-  stream: ReadableStream<LanguageModelV4StreamPart>,
-  said: Round,
-  { round, means }: { round: number; means: Means },
-): AsyncGenerator<LanguageModelV4StreamPart> {
+async function* forwarded(stream: Stream, said: Round, round: number, means: Means): Parts {
   for await (const part of stream) {
+    if (part.type === 'text-delta') said.text += part.delta;
+    if (part.type === 'reasoning-delta') said.reasoning += part.delta;
     switch (part.type) {
       case 'raw':
         takeKinds(part.rawValue, said.kinds);
@@ -249,17 +236,11 @@ async function* forwarded(
       case 'stream-start':
         if (round === 0) yield part;
         break;
-      case 'text-delta':
-        said.text += part.delta;
-        yield { ...part, id: `${round}-${part.id}` };
-        break;
-      case 'reasoning-delta':
-        said.reasoning += part.delta;
-        yield { ...part, id: `${round}-${part.id}` };
-        break;
       case 'text-start':
+      case 'text-delta':
       case 'text-end':
       case 'reasoning-start':
+      case 'reasoning-delta':
       case 'reasoning-end':
         yield { ...part, id: `${round}-${part.id}` };
         break;
@@ -278,11 +259,8 @@ function takeKinds(chunk: unknown, kinds: Map<string, string>): void {
 }
 
 /** The assistant's message as it came, and each call answered. */
-function exchanged(
-  { text, reasoning, calls, kinds }: Round,
-  texts: readonly string[],
-  { charged: isBuiltIn }: Means,
-): LanguageModelV4Message[] {
+function exchanged(said: Round, texts: readonly string[], { charged: isBuiltIn }: Means): LanguageModelV4Message[] {
+  const { text, reasoning, calls, kinds } = said;
   const own = (fields: JSONObject) => (isBuiltIn ? { providerOptions: { openaiCompatible: fields } } : {});
   return [
     {

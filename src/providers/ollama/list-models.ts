@@ -1,8 +1,9 @@
+import { inParallel } from '../../core/concurrency.ts';
 import { isRecord, recordIn, recordsIn } from '../../core/json.ts';
-import type { InputKind } from '../../core/model.ts';
 import type { LiveModel } from '../../models/provider.ts';
 import { toModelError } from '../../models/resilience/errors.ts';
-import { postJson, vendorFetch } from '../shared/http.ts';
+import { postJson, type VendorEndpoint, vendorFetch } from '../shared/http.ts';
+import { firstCount } from '../shared/list-models.ts';
 
 /** Reads a refusal of an Ollama server into the shape that our errors are made from. */
 export async function ollamaFailure(response: Response): Promise<Error> {
@@ -15,11 +16,7 @@ export async function ollamaFailure(response: Response): Promise<Error> {
 }
 
 /** Where an Ollama server is, and what it wants to see first. */
-export interface OllamaServer {
-  /** With the path of its interface, without a slash at the end. */
-  baseUrl: string;
-  headers: Readonly<Record<string, string>>;
-}
+export type OllamaServer = Pick<VendorEndpoint, 'baseUrl' | 'headers'>;
 
 export interface OllamaListing {
   server: OllamaServer;
@@ -29,11 +26,8 @@ export interface OllamaListing {
   cloud: boolean;
 }
 
-interface Facts {
+interface Facts extends Pick<LiveModel, 'window' | 'input' | 'reasoning'> {
   chats: boolean;
-  window?: number;
-  input?: readonly InputKind[];
-  reasoning?: boolean;
 }
 
 const maxConcurrent = 8;
@@ -60,12 +54,7 @@ export function createOllamaList({ server, cap, cloud }: OllamaListing): (signal
 
   return async signal => {
     const rows = recordsIn((await get(server, signal)).models);
-    const models: LiveModel[] = [];
-    for (let from = 0; from < rows.length; from += maxConcurrent) {
-      const some = rows.slice(from, from + maxConcurrent).map(row => liveModel(row, signal));
-      models.push(...(await Promise.all(some)).flat());
-    }
-    return models;
+    return (await inParallel(rows, maxConcurrent, row => liveModel(row, signal))).flat();
   };
 }
 
@@ -91,9 +80,8 @@ async function get({ baseUrl, headers }: OllamaServer, signal: AbortSignal): Pro
 /** Undefined when the server did not say; then the model is there all the same. */
 async function factsOf({ baseUrl, headers }: OllamaServer, model: string, signal: AbortSignal) {
   try {
-    return factsIn(
-      await postJson({ url: `${baseUrl}/show`, headers, body: { model }, provider: 'ollama', model }, signal),
-    );
+    const question = { url: `${baseUrl}/show`, headers, body: { model }, provider: 'ollama', model };
+    return factsIn(await postJson(question, signal));
   } catch {
     signal.throwIfAborted();
     // One model that can't be looked at does not hide the others.
@@ -116,6 +104,5 @@ function factsIn({ capabilities, model_info: info }: Record<string, unknown>): F
 /** Stands under the name of the model's architecture: `llama.context_length`. */
 function windowIn(info: Record<string, unknown>): number | undefined {
   const own = info[`${String(info['general.architecture'])}.context_length`];
-  const found = own ?? Object.entries(info).find(([name]) => name.endsWith('.context_length'))?.[1];
-  return typeof found === 'number' && Number.isInteger(found) && found > 0 ? found : undefined;
+  return firstCount(own ?? Object.entries(info).find(([name]) => name.endsWith('.context_length'))?.[1]);
 }

@@ -24,6 +24,8 @@ import {
 } from '../../models/provider.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { vendorFetch } from '../shared/http.ts';
+import { firstCount } from '../shared/list-models.ts';
+import { chatUsage } from '../shared/openai-dialect.ts';
 import { streamingModel } from '../shared/stream-transforms.ts';
 import { createOllamaList, isCloudName, type OllamaServer, ollamaFailure } from './list-models.ts';
 
@@ -124,10 +126,7 @@ function thinkOption({ model, effort }: CallParams): JSONObject {
   return { think: several ? (closestEffort(sent, levels) ?? true) : true };
 }
 
-function capOf({ numCtx }: ProviderSettings): number {
-  const tokens = Number(numCtx ?? defaultWindow);
-  return Number.isInteger(tokens) && tokens > 0 ? tokens : defaultWindow;
-}
+const capOf = ({ numCtx }: ProviderSettings): number => firstCount(Number(numCtx)) ?? defaultWindow;
 
 const withCloud = ({ cloudModels }: ProviderSettings): boolean => cloudModels === 'true';
 
@@ -146,23 +145,20 @@ export function jsonLines(): TransformStream<Uint8Array, Record<string, unknown>
   // Characters that are cut between two chunks are put together again.
   const decoder = new TextDecoder();
   let rest = '';
+  const take = (line: string, controller: TransformStreamDefaultController<Record<string, unknown>>) => {
+    if (line.trim() === '') return;
+    const value = parsedJson(line);
+    if (!isRecord(value)) throw badUpstream('The answer has a line that is no JSON object.');
+    controller.enqueue(value);
+  };
   return new TransformStream({
     transform(chunk, controller) {
       const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
       rest = lines.pop() ?? '';
       for (const line of lines) take(line, controller);
     },
-    flush(controller) {
-      take(rest + decoder.decode(), controller);
-    },
+    flush: controller => take(rest + decoder.decode(), controller),
   });
-}
-
-function take(line: string, controller: TransformStreamDefaultController<Record<string, unknown>>): void {
-  if (line.trim() === '') return;
-  const value = parsedJson(line);
-  if (!isRecord(value)) throw badUpstream('The answer has a line that is no JSON object.');
-  controller.enqueue(value);
 }
 
 /** A message as the interface takes it: one text, images and calls beside it; each result is a message of its own. */
@@ -297,39 +293,29 @@ function finishOf(reason: unknown, calls: boolean): LanguageModelV4FinishReason 
 /** Both counts or none: an input of 0 would be taken for a free one. */
 function usageOf({ prompt_eval_count: input, eval_count: output }: Line) {
   const isReported = typeof input === 'number' && typeof output === 'number';
-  return {
-    inputTokens: {
-      total: isReported ? input : undefined,
-      noCache: undefined,
-      cacheRead: undefined,
-      cacheWrite: undefined,
-    },
-    outputTokens: { total: isReported ? output : undefined, text: undefined, reasoning: undefined },
-  };
+  return chatUsage(isReported ? { prompt_tokens: input, completion_tokens: output } : undefined);
 }
 
 /** A model of an Ollama server, asked through its own chat interface. */
-export const ollamaModel = (server: OllamaServer, id: string): LanguageModelV4 =>
-  streamingModel({ provider: 'ollama', modelId: id, doStream: options => stream(server, id, options) });
-
-async function stream({ baseUrl, headers }: OllamaServer, id: string, options: LanguageModelV4CallOptions) {
-  const { body, warnings } = chatBody(id, options);
-  const response = await vendorFetch(`${baseUrl}/chat`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-    signal: options.abortSignal,
+export const ollamaModel = ({ baseUrl, headers }: OllamaServer, id: string): LanguageModelV4 =>
+  streamingModel({ provider: 'ollama', modelId: id }, async options => {
+    const { body, warnings } = chatBody(id, options);
+    const response = await vendorFetch(`${baseUrl}/chat`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+      signal: options.abortSignal,
+    });
+    if (!response.ok) throw await ollamaFailure(response);
+    const type = response.headers.get('content-type') ?? 'nothing';
+    if (!response.body || !/json/.test(type)) {
+      await response.body?.cancel();
+      const next = 'Check that OLLAMA_HOST is the URL of an Ollama server, and check any proxy in between.';
+      throw badUpstream(`The answer was no stream of JSON lines, but ${type.slice(0, 60)}.`, true, next);
+    }
+    const stream = response.body.pipeThrough(jsonLines()).pipeThrough(ollamaParts(warnings));
+    return { stream, request: { body } };
   });
-  if (!response.ok) throw await ollamaFailure(response);
-  const type = response.headers.get('content-type') ?? 'nothing';
-  if (!response.body || !/json/.test(type)) {
-    await response.body?.cancel();
-    const next = 'Check that OLLAMA_HOST is the URL of an Ollama server, and check any proxy in between.';
-    throw badUpstream(`The answer was no stream of JSON lines, but ${type.slice(0, 60)}.`, true, next);
-  }
-  const parts = response.body.pipeThrough(jsonLines()).pipeThrough(ollamaParts(warnings));
-  return { stream: parts, request: { body } };
-}
 
 function chatBody(id: string, options: LanguageModelV4CallOptions): { body: JsonObject; warnings: SharedV4Warning[] } {
   const { num_ctx: window, think } = options.providerOptions?.ollama ?? {};

@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
+import { createQueue } from '../../core/concurrency.ts';
 import { AppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Clock, SharedState } from '../../core/ports.ts';
@@ -12,14 +13,6 @@ import type {
   VendorFiles,
 } from '../../models/vendor-services.ts';
 
-/** What is remembered of one upload. */
-export interface RememberedUpload {
-  sha256: string;
-  file: VendorFile;
-  /** Everybody who handed this document over. */
-  owners: readonly string[];
-}
-
 /** Ids are forgotten after this time without use; the document is then uploaded again. */
 const rememberedMs = 30 * 24 * 3_600_000;
 
@@ -27,7 +20,7 @@ const rememberedMs = 30 * 24 * 3_600_000;
  * Which documents an account has at its vendor: what makes a second upload needless. Shared by all processes on one store.
  * `prefix` names vendor and account and ends with a slash.
  */
-export const createUploadMemory = (prefix: string, state: SharedState, clock: Pick<Clock, 'now'>) => ({
+const createUploadMemory = (prefix: string, state: SharedState, clock: Pick<Clock, 'now'>) => ({
   /** Also notes who asks. */
   async find(sha256: string, owner: string) {
     const value = await state.change(
@@ -44,9 +37,9 @@ export const createUploadMemory = (prefix: string, state: SharedState, clock: Pi
   async forget(sha256: string) {
     await state.change(prefix + sha256, rememberedMs, () => undefined);
   },
-  /** By file id. */
+  /** By file id. `owners`: everybody who handed the document over. */
   async all() {
-    const entries = [...(await state.list(prefix))].map(([key, value]): RememberedUpload => {
+    const entries = [...(await state.list(prefix))].map(([key, value]) => {
       return { sha256: key.slice(prefix.length), file: fileOf(value), owners: ownersOf(value) };
     });
     return new Map(entries.map(entry => [entry.file.id, entry]));
@@ -76,12 +69,11 @@ const extensions =
   /\.(pdf|docx?|dot|xlsx?|pptx?|epub|mobi|png|jpe?g|jfif|pjpeg|pjp|webp|bmp|dib|gif|tiff?|ico|avif|apng|xbm|svgz)$/i;
 
 /** A short name for a key, which can't be told back from it. */
-export const accountOf = (key: string): string =>
-  createHash('sha256').update(`account\0${key}`).digest('hex').slice(0, 16);
+export const accountOf = (key: string): string => hash('sha256', `account\0${key}`).slice(0, 16);
 
 export function createDocumentLibrary({ provider, files, account, state, clock }: LibraryParts): DocumentLibrary {
   const memory = createUploadMemory(`uploads/${provider}/${account}/`, state, clock);
-  const inTurn = createTurns();
+  const queue = createQueue();
 
   async function readOnce({ name, bytes, sha256, owner }: Document, signal: AbortSignal): Promise<UploadedDocument> {
     const before = await memory.find(sha256, owner);
@@ -100,7 +92,7 @@ export function createDocumentLibrary({ provider, files, account, state, clock }
   }
 
   /** Nobody reaches a file by an id that somebody else was given. */
-  async function visible(id: string, owner: string): Promise<RememberedUpload | undefined> {
+  async function visible(id: string, owner: string) {
     const found = (await memory.all()).get(id);
     if (owner !== soleOwner && !found?.owners.includes(owner)) throw noSuchFile(provider, id);
     return found;
@@ -110,7 +102,11 @@ export function createDocumentLibrary({ provider, files, account, state, clock }
     provider,
     maxBytes: files.maxBytes,
     reads: path => extensions.test(path),
-    read: (document, signal) => inTurn(document.sha256, () => readOnce(document, signal)),
+    async read(document, signal) {
+      // Two calls with the same document must not both upload it.
+      const leave = await queue.enter(document.sha256);
+      return readOnce(document, signal).finally(leave);
+    },
     async readById(id, owner, signal) {
       const found = await visible(id, owner);
       const text = await files.content(id, signal);
@@ -133,20 +129,6 @@ export function createDocumentLibrary({ provider, files, account, state, clock }
 }
 
 const newestFirst = (a: KeptDocument, b: KeptDocument): number => b.createdAt - a.createdAt || (a.id < b.id ? -1 : 1);
-
-/** Runs work on one key one after the other: two calls with the same document must not both upload it. */
-function createTurns(): <Result>(key: string, work: () => Promise<Result>) => Promise<Result> {
-  const last = new Map<string, Promise<unknown>>();
-  return (key, work) => {
-    const mine = (last.get(key) ?? Promise.resolve()).then(work, work);
-    last.set(key, mine);
-    const forget = () => {
-      if (last.get(key) === mine) last.delete(key);
-    };
-    mine.then(forget, forget);
-    return mine;
-  };
-}
 
 const noSuchFile = (provider: string, id: string): AppError =>
   new AppError('input', `${provider} has no file ${JSON.stringify(id.slice(0, 100))}.`, {

@@ -89,20 +89,15 @@ const redirected = (status: number, { origin }: URL): AppError =>
     next: "If that is where the vendor is, set the provider's base URL to it.",
   });
 
-export interface JsonQuestion {
+export interface JsonQuestion extends Pick<VendorEndpoint, 'provider' | 'headers'> {
   url: string;
-  headers: Readonly<Record<string, string>>;
   body: unknown;
   /** Whose failure it would be. */
-  provider: string;
   model: string;
 }
 
 /** The object that a vendor answers to an object. Throws an `AppError` of kind `model`, or the signal's reason. */
-export async function postJson(
-  { url, headers, body, provider, model }: JsonQuestion,
-  signal: AbortSignal | undefined,
-): Promise<Record<string, unknown>> {
+export async function postJson({ url, headers, body, provider, model }: JsonQuestion, signal: AbortSignal | undefined) {
   try {
     const sent = { 'content-type': 'application/json', ...headers };
     const response = await vendorFetch(url, { method: 'POST', headers: sent, body: JSON.stringify(body), signal });
@@ -123,23 +118,26 @@ export function reportedCount(answer: Record<string, unknown>, member: string): 
   throw new Error(`the answer has no count "${member}"`);
 }
 
+/** The JSON object that a request sends; undefined where its body is none. */
+export function sentBody(init: RequestInit | undefined): Record<string, unknown> | undefined {
+  const body: unknown = typeof init?.body === 'string' ? JSON.parse(init.body) : undefined;
+  return isRecord(body) ? body : undefined;
+}
+
 /**
  * The body that a vendor's package would send for a call, without sending it: what is counted is then what would be asked.
  * `make` gets the function that stands for the network. Throws what the package throws when it makes none.
  */
-export async function requestBody(
-  make: (fetch: Fetch) => LanguageModelV4,
-  call: LanguageModelV4CallOptions,
-): Promise<Record<string, unknown>> {
-  let body: unknown;
+export async function requestBody(make: (fetch: Fetch) => LanguageModelV4, call: LanguageModelV4CallOptions) {
+  let body: Record<string, unknown> | undefined;
   const refuse: Fetch = (_address, init) => {
-    body = typeof init?.body === 'string' ? JSON.parse(init.body) : undefined;
+    body = sentBody(init);
     return Promise.reject(new Error('nothing is sent'));
   };
   try {
     await make(refuse).doStream(call);
   } catch (error) {
-    if (isRecord(body)) return body;
+    if (body) return body;
     throw error;
   }
   throw new Error('the package sent something past its fetch');
@@ -199,11 +197,8 @@ export async function vendorRequest(endpoint: VendorEndpoint, request: VendorReq
     });
     if (response.ok || request.expects?.includes(response.status)) return { status: response.status, text };
     const responseHeaders = Object.fromEntries(response.headers);
-    throw Object.assign(new Error(`no answer about ${what}`), {
-      statusCode: response.status,
-      responseBody: text,
-      responseHeaders,
-    });
+    const answered = { statusCode: response.status, responseBody: text, responseHeaders };
+    throw Object.assign(new Error(`no answer about ${what}`), answered);
   } catch (error) {
     throwIfAborted(signal);
     const { provider, keyName } = endpoint;

@@ -98,11 +98,13 @@ export function createLenientEvents() {
     if (!isKnown(event, 'content_block')) unknownBlocks.add(index);
     const isUsed = isKnown(event, 'delta') && isKnown(delta, 'citation') && isKnown(event, 'item');
     if (!isUsed || (index !== undefined && unknownBlocks.has(index))) return undefined;
-    const output = recordsIn(recordIn(response).output).filter(item => isKnown({ item }, 'item'));
-    return isRecord(response) ? { ...event, response: { ...response, output } } : event;
+    if (!isRecord(response)) return event;
+    const output = recordsIn(response.output).filter(item => isKnown({ item }, 'item'));
+    const isSame = Array.isArray(response.output) && response.output.length === output.length;
+    return isSame ? event : { ...event, response: { ...response, output } };
   }
 
-  /** Undefined: dropped. An error that follows the end of a whole answer is dropped too. */
+  /** Undefined: dropped. The same object: to be sent as it came. An error that follows the end of a whole answer is dropped too. */
   function fittedEvent(event: Body): unknown {
     const type = 'choices' in event ? '' : textIn(event.type);
     const isOfDialect = known.event.test(type);
@@ -122,8 +124,8 @@ export function createLenientEvents() {
     if (data.trim() === '[DONE]') return dialect === 'chat' && !reason ? [stopped, text] : [text];
     const event = parsedJson(data);
     if (!isRecord(event)) return isWhole() ? [] : [text];
-    const json = JSON.stringify(fittedEvent(event));
-    return json === JSON.stringify(event) ? [text] : json ? [`data: ${json}`] : [];
+    const fit = fittedEvent(event);
+    return fit === event ? [text] : fit ? [`data: ${JSON.stringify(fit)}`] : [];
   }
 
   /** The same for a text of events, all of them whole but for the last of a stream that was cut. */

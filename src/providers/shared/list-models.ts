@@ -2,34 +2,39 @@ import { isAppError } from '../../core/errors.ts';
 import { isRecord, parsedJson, recordsIn } from '../../core/json.ts';
 import type { LiveModel } from '../../models/provider.ts';
 import { toModelError } from '../../models/resilience/errors.ts';
-import { type Fetch, vendorFetch } from './http.ts';
+import { type Fetch, type VendorEndpoint, vendorFetch } from './http.ts';
 
 /** Where a vendor lists its models: `GET {baseUrl}/models`. */
-export interface LiveListSource {
-  /** Id of the provider, for errors. */
-  provider: string;
-  baseUrl: string;
-  headers: Readonly<Record<string, string>>;
+export interface LiveListSource extends Pick<VendorEndpoint, 'provider' | 'baseUrl' | 'headers'> {
   /** Absent: `vendorFetch`. */
   fetch?: Fetch;
 }
 
-/** Against a server that pages in a circle. */
+/** Against a server that pages in a circle, or never stops naming a next page. */
 const maxPages = 20;
 
-/** All models of a listing in OpenAI's or Anthropic's form. Throws an `AppError` of kind `model`, or the signal's reason. */
-export async function liveList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
-  const models = new Map<string, LiveModel>();
-  let after: string | undefined;
+/** All entries of a listing in pages. `next`: by which mark the next page is asked for; what is no text: there is none. */
+export async function allPages<Entry extends { id: string }>(
+  read: (mark: string | undefined) => Promise<{ entries: readonly Entry[]; next: unknown }>,
+): Promise<Entry[]> {
+  const found = new Map<string, Entry>();
+  let mark: string | undefined;
   for (let page = 0; page < maxPages; page++) {
-    const query = after === undefined ? '' : `?after_id=${encodeURIComponent(after)}`;
-    const body = await listPage(source, query, signal);
-    for (const model of recordsIn(body.data).flatMap(modelOf)) models.set(model.id, model);
-    if (body.has_more !== true || typeof body.last_id !== 'string' || body.last_id === after) break;
-    after = body.last_id;
+    const { entries, next } = await read(mark);
+    for (const entry of entries) found.set(entry.id, entry);
+    if (typeof next !== 'string' || next === '' || next === mark) break;
+    mark = next;
   }
-  return [...models.values()];
+  return [...found.values()];
 }
+
+/** All models of a listing in OpenAI's or Anthropic's form. Throws an `AppError` of kind `model`, or the signal's reason. */
+export const liveList = (source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> =>
+  allPages(async after => {
+    const query = after === undefined ? '' : `?after_id=${encodeURIComponent(after)}`;
+    const { data, has_more: more, last_id: last } = await listPage(source, query, signal);
+    return { entries: recordsIn(data).flatMap(modelOf), next: more === true && last };
+  });
 
 /** One page of a listing, whatever its form: the object that `GET {baseUrl}/models` answers, or a bare list as its `data`. Throws like `liveList`. */
 export async function listPage(
@@ -59,10 +64,14 @@ const windowFields = [
   'max_input_tokens',
 ] as const;
 
+/** The first that can be a count of tokens. */
+export const firstCount = (...values: readonly unknown[]): number | undefined =>
+  values.find((value): value is number => Number.isInteger(value) && Number(value) > 0);
+
 function modelOf(row: Record<string, unknown>): LiveModel[] {
   if (typeof row.id !== 'string' || row.id === '') return [];
-  const window = windowFields.map(field => row[field]).find(value => typeof value === 'number' && value > 0);
-  return [typeof window === 'number' ? { id: row.id, window } : { id: row.id }];
+  const window = firstCount(...windowFields.map(field => row[field]));
+  return [{ id: row.id, ...(window && { window }) }];
 }
 
 /**
@@ -79,8 +88,7 @@ export async function serverList(source: LiveListSource, signal: AbortSignal): P
   const listed = await lmStudioModels(source, signal);
   return models.flatMap(model => {
     const more = listed.get(model.id);
-    if (more === 'no chat') return [];
-    return [{ ...model, ...more }];
+    return more === 'no chat' ? [] : [{ ...model, ...more }];
   });
 }
 
@@ -102,11 +110,6 @@ async function lmStudioModels({ baseUrl, ...source }: LiveListSource, signal: Ab
 /** What is loaded has the window that it was loaded with, which may be smaller than what the model could hold. */
 function factsOf(row: Record<string, unknown>): Omit<LiveModel, 'id'> | 'no chat' {
   if (row.type === 'embeddings') return 'no chat';
-  const window = [row.loaded_context_length, row.max_context_length].find(
-    value => typeof value === 'number' && Number.isInteger(value) && value > 0,
-  );
-  return {
-    ...(typeof window === 'number' ? { window } : {}),
-    ...(row.type === 'vlm' ? { input: ['text', 'image'] } : {}),
-  };
+  const window = firstCount(row.loaded_context_length, row.max_context_length);
+  return { ...(window && { window }), ...(row.type === 'vlm' && { input: ['text', 'image'] }) };
 }

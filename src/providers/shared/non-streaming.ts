@@ -95,19 +95,12 @@ function responseEvents(body: Body, output: readonly unknown[]): Body[] {
 function itemEvents(item: Body, output_index: number): Body[] {
   const place = { item_id: item.id, output_index };
   const called = typeof item.arguments === 'string';
+  const begun = { ...item, ...(called && { arguments: '' }), content: [], summary: [] };
+  const part = { type: 'summary_text', text: '' };
   return [
-    {
-      type: 'response.output_item.added',
-      output_index,
-      item: { ...item, ...(called && { arguments: '' }), content: [], summary: [] },
-    },
+    { type: 'response.output_item.added', output_index, item: begun },
     ...recordsIn(item.summary).flatMap(({ text }, summary_index) => [
-      {
-        type: 'response.reasoning_summary_part.added',
-        ...place,
-        summary_index,
-        part: { type: 'summary_text', text: '' },
-      },
+      { type: 'response.reasoning_summary_part.added', ...place, summary_index, part },
       { type: 'response.reasoning_summary_text.delta', ...place, summary_index, delta: text },
     ]),
     ...recordsIn(item.content).flatMap((part, content_index) => partEvents(part, { ...place, content_index })),

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   LanguageModelV4,
@@ -9,12 +9,12 @@ import type {
 } from '@ai-sdk/provider';
 import { AppError } from '../../core/errors.ts';
 import { tailHeading } from '../../core/message.ts';
-import { safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { notTaken, shownFiles } from '../../models/provider.ts';
 import { streamingModel } from './stream-transforms.ts';
 
-const chunkChars = 400;
+/** Each of at most 400 characters, none of them cut in two. */
+const chunks = /.{1,400}/gsu;
 
 interface OfflineOptions {
   vendor: string;
@@ -25,23 +25,15 @@ interface OfflineOptions {
 
 /** A model that answers in this process, with an exact account of what it was given. */
 export const offlineModel = (options: OfflineOptions): LanguageModelV4 =>
-  streamingModel({
-    provider: options.vendor,
-    modelId: options.id,
-    async doStream(call) {
-      call.abortSignal?.throwIfAborted();
-      return { stream: paced(streamParts(answerTo(call.prompt, options), notTaken(call)), call.abortSignal) };
-    },
+  streamingModel({ provider: options.vendor, modelId: options.id }, async call => {
+    call.abortSignal?.throwIfAborted();
+    const parts = streamParts(answerTo(call.prompt, options), notTaken(call));
+    return { stream: ReadableStream.from(paced(parts, call.abortSignal)) };
   });
 
 const stop = { unified: 'stop', raw: 'stop' } as const;
 
-interface Answer {
-  text: string;
-  usage: Extract<LanguageModelV4StreamPart, { type: 'finish' }>['usage'];
-}
-
-function answerTo(prompt: LanguageModelV4Prompt, { vendor, id, window }: OfflineOptions): Answer {
+function answerTo(prompt: LanguageModelV4Prompt, { vendor, id, window }: OfflineOptions) {
   const account = accountOf(prompt, vendor, id);
   const input = account.totals.tokens;
   if (input > window)
@@ -52,13 +44,11 @@ function answerTo(prompt: LanguageModelV4Prompt, { vendor, id, window }: Offline
     });
   const text = readable(account);
   const output = estimateTokens(text);
-  return {
-    text,
-    usage: {
-      inputTokens: { total: input, noCache: input, cacheRead: 0, cacheWrite: 0 },
-      outputTokens: { total: output, text: output, reasoning: 0 },
-    },
+  const usage = {
+    inputTokens: { total: input, noCache: input, cacheRead: 0, cacheWrite: 0 },
+    outputTokens: { total: output, text: output, reasoning: 0 },
   };
+  return { text, usage };
 }
 
 function accountOf(prompt: LanguageModelV4Prompt, vendor: string, model: string) {
@@ -86,7 +76,7 @@ function accountOfMessage(message: LanguageModelV4Message, index: number, prompt
     section: sectionOf(text, index, prompt),
     chars: text.length,
     tokens: estimateTokens(text),
-    sha256: createHash('sha256').update(text).digest('hex'),
+    sha256: hash('sha256', text),
     images: typeof message.content === 'string' ? 0 : message.content.filter(part => part.type === 'file').length,
     files: shownFiles(text),
   };
@@ -116,36 +106,23 @@ function readable(account: ReturnType<typeof accountOf>): string {
   ].join('\n\n');
 }
 
-function streamParts({ text, usage }: Answer, warnings: SharedV4Warning[]): LanguageModelV4StreamPart[] {
+function streamParts(answer: ReturnType<typeof answerTo>, warnings: SharedV4Warning[]): LanguageModelV4StreamPart[] {
   const id = '0';
-  const deltas: LanguageModelV4StreamPart[] = [];
-  for (let rest = text; rest !== ''; ) {
-    const delta = safeCut(rest, chunkChars);
-    deltas.push({ type: 'text-delta', id, delta });
-    rest = rest.slice(delta.length);
-  }
+  const deltas = answer.text.match(chunks) ?? [];
   return [
     { type: 'stream-start', warnings },
     { type: 'text-start', id },
-    ...deltas,
+    ...deltas.map(delta => ({ type: 'text-delta' as const, id, delta })),
     { type: 'text-end', id },
-    { type: 'finish', finishReason: stop, usage },
+    { type: 'finish', finishReason: stop, usage: answer.usage },
   ];
 }
 
 /** One part a turn of the event loop, so that an abort takes effect between them. */
-function paced(parts: LanguageModelV4StreamPart[], signal: AbortSignal | undefined) {
-  const left = parts[Symbol.iterator]();
-  return new ReadableStream<LanguageModelV4StreamPart>(
-    {
-      async pull(controller) {
-        await nextTurn();
-        signal?.throwIfAborted();
-        const { value, done } = left.next();
-        if (done) controller.close();
-        else controller.enqueue(value);
-      },
-    },
-    { highWaterMark: 0 },
-  );
+async function* paced(parts: readonly LanguageModelV4StreamPart[], signal: AbortSignal | undefined) {
+  for (const part of parts) {
+    await nextTurn();
+    signal?.throwIfAborted();
+    yield part;
+  }
 }

@@ -129,10 +129,7 @@ export async function connectChatServer(server: ChatServer): Promise<Connection>
 }
 
 /** Only for models that are known to take one: servers refuse words that they do not know. */
-export function effortOption(
-  { model, effort }: Pick<CallParams, 'model' | 'effort'>,
-  known = model.efforts,
-): { reasoningEffort?: string } {
+export function effortOption({ model, effort }: Pick<CallParams, 'model' | 'effort'>, known = model.efforts) {
   const sent = closestEffort(effort, known);
   return sent === undefined ? {} : { reasoningEffort: sent };
 }

@@ -4,28 +4,29 @@ import type { overlay } from '../../models/catalogue/overlay.ts';
 import type { Connection, ProviderDefinition, ProviderSettings } from '../../models/provider.ts';
 import { checkedBaseUrl, isLocalUrl, plainModel, usualWindow } from '../../models/provider.ts';
 import { serverList } from './list-models.ts';
-import { connectChatServer } from './openai-dialect.ts';
+import { type ChatServer, connectChatServer } from './openai-dialect.ts';
 
 /** Where a server of the operator's own is, and how to speak to it. */
-export interface OwnServer {
-  provider: string;
+export interface OwnServer extends Pick<ChatServer, 'provider' | 'apiKey' | 'headers'> {
   apiUrl: string;
   /** What the address was set by, for errors. */
   setting: string;
-  apiKey?: string;
-  headers?: Readonly<Record<string, string>>;
 }
 
-export function connectOwnServer({ provider, apiUrl, setting, apiKey, headers }: OwnServer): Promise<Connection> {
-  const baseUrl = checkedBaseUrl(apiUrl, setting);
-  return connectChatServer({ provider, baseUrl, apiKey, headers, list: serverList });
-}
+export const connectOwnServer = ({ apiUrl, setting, ...server }: OwnServer): Promise<Connection> =>
+  connectChatServer({ ...server, baseUrl: checkedBaseUrl(apiUrl, setting), list: serverList });
 
 /** Nothing is known of it but its name; half of the window is the most it may answer. The server may tell the window. */
 export function ownModel(provider: string, id: string): ModelInfo {
   const maxOutput = usualWindow / 2;
   return plainModel({ provider, id, window: usualWindow, windowAssumed: true, maxOutput, score: 5 });
 }
+
+/** What is taken for the window of its models, as somebody set it. */
+export const fallbackWindow = (window: number | undefined) => ({
+  tokens: window ?? usualWindow,
+  assumed: window === undefined,
+});
 
 export interface OwnEndpoints {
   definitions: ProviderDefinition[];
@@ -35,15 +36,15 @@ export interface OwnEndpoints {
   warnings: string[];
 }
 
-/** How entries of models are read: too large to be loaded with every provider. */
-type ReadModels = typeof overlay;
-
-/** The servers that the configuration file names, as providers. `window` is taken where neither they nor an entry tell one. */
+/**
+ * The servers that the configuration file names, as providers. `window` is taken where neither they nor an entry tell one. What reads
+ * entries of models is too large to be loaded with every provider.
+ */
 export function ownEndpoints(
   endpoints: readonly EndpointSettings[],
   providers: readonly ProviderDefinition[],
   window: number | undefined,
-  readModels: ReadModels,
+  readModels: typeof overlay,
 ): OwnEndpoints {
   const taken = new Set(providers.flatMap(({ id, names }) => [id, ...names]));
   const found: OwnEndpoints = { definitions: [], settings: {}, warnings: [] };
@@ -62,7 +63,7 @@ export function ownEndpoints(
   return found;
 }
 
-function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined, readModels: ReadModels) {
+function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined, readModels: typeof overlay) {
   const { id, names, apiUrl, apiKey, headers, contextWindow } = endpoint;
   const { models, warnings } = modelsOf(endpoint, readModels);
   const window = contextWindow ?? fallback;
@@ -78,13 +79,13 @@ function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined, r
       configured: () => true,
       connect: () => connectOwnServer(server),
       models: () => models,
-      fallbackWindow: () => ({ tokens: window ?? usualWindow, assumed: window === undefined }),
+      fallbackWindow: () => fallbackWindow(window),
       local: () => isLocalUrl(apiUrl),
     },
   };
 }
 
-function modelsOf({ id, models: entries }: EndpointSettings, readModels: ReadModels) {
+function modelsOf({ id, models: entries }: EndpointSettings, readModels: typeof overlay) {
   const models = entries.map(entry => (typeof entry === 'string' ? { model_name: entry } : entry));
   const start = models.flatMap(({ model_name: name }) => (typeof name === 'string' ? [ownModel(id, name)] : []));
   const unique = start.filter((model, at) => start.findIndex(other => other.id === model.id) === at);

@@ -7,42 +7,29 @@ import type {
 
 type Part = LanguageModelV4StreamPart;
 
-/** The same model, asked in another way. */
-export function changedModel(
-  model: LanguageModelV4,
-  changes: Pick<LanguageModelV4, 'doStream'> & Partial<Pick<LanguageModelV4, 'doGenerate'>>,
+/** A model that is only asked for streams: one of our own, or the same one asked in another way. */
+export function streamingModel(
+  { provider, modelId }: Pick<LanguageModelV4, 'provider' | 'modelId'>,
+  doStream: LanguageModelV4['doStream'],
 ): LanguageModelV4 {
-  const { provider, modelId, supportedUrls } = model;
-  const doGenerate: LanguageModelV4['doGenerate'] = options => model.doGenerate(options);
-  return { specificationVersion: 'v4', provider, modelId, supportedUrls, doGenerate, ...changes };
-}
-
-/** A model of our own, which is only asked for streams. */
-export function streamingModel(model: Pick<LanguageModelV4, 'provider' | 'modelId' | 'doStream'>): LanguageModelV4 {
   const doGenerate = () => Promise.reject(new TypeError('models are only asked for streams'));
-  return { specificationVersion: 'v4', supportedUrls: {}, doGenerate, ...model };
+  return { specificationVersion: 'v4', provider, modelId, supportedUrls: {}, doGenerate, doStream };
 }
 
 /** The same model, each call of which is changed before the vendor's package sees it. */
 export const adjustedModel = (
   model: LanguageModelV4,
   adjust: (options: LanguageModelV4CallOptions) => LanguageModelV4CallOptions,
-): LanguageModelV4 =>
-  changedModel(model, {
-    doGenerate: options => model.doGenerate(adjust(options)),
-    doStream: options => model.doStream(adjust(options)),
-  });
+): LanguageModelV4 => streamingModel(model, options => model.doStream(adjust(options)));
 
 /** The same model, each of whose streams goes through a transform of its own. */
 export const transformedModel = (
   model: LanguageModelV4,
   transform: (options: LanguageModelV4CallOptions) => TransformStream<Part, Part>,
 ): LanguageModelV4 =>
-  changedModel(model, {
-    async doStream(options) {
-      const result = await model.doStream(options);
-      return { ...result, stream: result.stream.pipeThrough(transform(options)) };
-    },
+  streamingModel(model, async options => {
+    const result = await model.doStream(options);
+    return { ...result, stream: result.stream.pipeThrough(transform(options)) };
   });
 
 /** The same model, each part of whose streams becomes what the map of that stream makes of it. */

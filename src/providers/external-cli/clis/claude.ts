@@ -19,14 +19,8 @@ export const claude: CliDefinition = {
   ],
   widening: [
     ...['--dangerously-skip-permissions', '--allow-dangerously-skip-permissions', '--permission-mode='],
-    ...[
-      '--allowedTools=',
-      '--allowed-tools=',
-      '--disallowedTools=',
-      '--setting-sources=',
-      '--mcp-config=',
-      '--add-dir=',
-    ],
+    ...['--allowedTools=', '--allowed-tools=', '--disallowedTools='],
+    ...['--setting-sources=', '--mcp-config=', '--add-dir='],
   ],
   promptBy: 'stdin',
   output: 'json',

@@ -10,10 +10,12 @@ export interface CliDefinition {
   title: string;
   /** Looked for in PATH (with PATHEXT on Windows), unless it is an absolute path. */
   executable: string;
-  /** Tokens that a prompt may have. */
+  /** Tokens that a prompt may have; a careful guess where nobody tells. */
   window: number;
-  /** All arguments but the prompt. `extra` is what configuration adds: it stands where flags may stand. */
-  command(call: CliCall, extra: readonly string[]): string[];
+  /**
+   * All arguments but the prompt. `session`: to be gone on with. `extra` is what configuration adds: it stands where flags may stand.
+   */
+  command(call: { model?: string; session?: string; mayWrite: boolean }, extra: readonly string[]): string[];
   /** Flags that let it do more than read, with `=` where one takes a value: left out unless the operator allows writing. */
   widening: readonly string[];
   /** `stdin`, or `last`: it takes it as its last argument only. */
@@ -36,14 +38,6 @@ export interface CliDefinition {
   loginHint: string;
   /** Other things that it refuses, and what to do then. */
   refusals?: readonly { says: RegExp; class: string; hint: string }[];
-}
-
-/** A call as the command line says it. */
-export interface CliCall {
-  model?: string;
-  /** To be gone on with. */
-  session?: string;
-  mayWrite: boolean;
 }
 
 /** What a line of a CLI's output means. Whatever is empty tells nothing. */

@@ -26,13 +26,12 @@ export function splitLines(onLine: (line: string) => void): { push(chunk: Buffer
     if (whole && line.trim() !== '') onLine(line);
   };
   const take = (text: string) => {
-    let from = 0;
-    for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', from)) {
-      add(text.slice(from, at));
+    const [first = '', ...rest] = text.split('\n');
+    add(first);
+    for (const line of rest) {
       close();
-      from = at + 1;
+      add(line);
     }
-    if (from < text.length) add(text.slice(from));
   };
   return {
     push: chunk => take(decoder.write(chunk)),
@@ -47,10 +46,14 @@ export function splitLines(onLine: (line: string) => void): { push(chunk: Buffer
 export interface CliOutput {
   /** Everything that was handed on, and the answer as a whole. */
   text: string;
+  /** By which it can be resumed; absent: it keeps none. */
   session?: string;
   model?: string;
+  /** Absent: it did not tell. */
   usage?: Usage;
+  /** `usage` is the sum over all answers of the session. */
   usageOfSession?: boolean;
+  /** US dollars, where it tells. */
   costUsd?: number;
   errors: string[];
   warnings: string[];
