@@ -70,9 +70,8 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
   // A new thread begins with what the program already has, so that others who continue it know that too.
   if (found.seq === 0 && own.length > 0) {
     const exchange = newExchange();
-    const turns = own.map(({ role, content }, at) =>
-      turnOf(services, { tool }, { seq: at + 1, role, content, exchange }),
-    );
+    const facts = own.map(({ role, content }, at) => ({ seq: at + 1, role, content, exchange }));
+    const turns = facts.map(each => turnOf(services, { tool }, each));
     thread = await threads.add(thread, exchange, { turns, status: 'done' });
   }
   const { role, content } = question;
@@ -82,19 +81,12 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
   request.onThread?.(thread.id);
   const messages = [...preamble, ...before, ...own.flatMap(group => group.messages), ...after, ...question.messages];
   try {
-    const answer = await askMasked(services, request, thread.id, {
-      reqId,
-      candidates,
-      messages,
-      payer: { owner, thread: thread.id },
-      cacheKey: thread.id,
-    });
+    const about = { reqId, candidates, messages, payer: { owner, thread: thread.id }, cacheKey: thread.id };
+    const answer = await askMasked(services, request, thread.id, about);
     const parts: readonly SaidPart[] = answer.said ?? [{ type: 'text', text: answer.text }];
     const said = await masked(services, thread.id, { role: 'assistant', section: 'turn', parts: [], said: parts });
-    const { warnings } = await storeAnswer(services, { tool, reqId }, exchange, {
-      ...factsOf(answer),
-      content: contentOf(said),
-    });
+    const facts = { ...factsOf(answer), content: contentOf(said) };
+    const { warnings } = await storeAnswer(services, { tool, reqId }, exchange, facts);
     return { ...answer, warnings: [...answer.warnings, ...warnings], continuationId: thread.id };
   } catch (error) {
     if (!exchange.isOver) await closeExchange(services, pending, { reqId, signal: request.signal });
@@ -108,20 +100,12 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
  */
 async function askMasked(
   { askModel, mask }: CompleteServices,
-  {
-    tools,
-    toolChoice,
-    maxOutputTokens = usualOutput,
-    temperature,
-    topP,
-    program,
-    signal,
-    onText,
-    onStart,
-  }: CompleteRequest,
+  request: CompleteRequest,
   scope: string,
   about: Pick<ModelQuestion, 'reqId' | 'messages' | 'payer' | 'cacheKey'> & { candidates: Candidates },
 ): Promise<ModelAnswer> {
+  const { tools, toolChoice, temperature, topP, program, signal, onText, onStart } = request;
+  const { maxOutputTokens = usualOutput } = request;
   const stream = onText && createMaskedStream(mask, scope, onText);
   const choice = { ...(tools.length > 0 && { tools }), ...(toolChoice && { toolChoice }) };
   const own = { maxOutputTokens, temperature, topP, program, signal, onText: stream?.push, onStart };

@@ -76,9 +76,8 @@ async function show(
   const lines = range ? linesBetween(text, range.from, range.to) : text;
   const name = printablePath(file.path);
   const which = range ? ` (lines ${range.from}-${range.to})` : '';
-  shown.texts.push(
-    `--- BEGIN FILE: ${name}${which} ---\n${numberLines(lines, range?.from)}\n--- END FILE: ${name} ---`,
-  );
+  const body = numberLines(lines, range?.from);
+  shown.texts.push(`--- BEGIN FILE: ${name}${which} ---\n${body}\n--- END FILE: ${name} ---`);
   if (!shown.paths.includes(file.path)) shown.paths.push(file.path);
 }
 
@@ -172,7 +171,11 @@ async function sendOne(
     await services.sandbox.assertWithin(root);
   const mask = async (text: string) => (await services.mask(text, conversation)).text;
   const shown = await readShown(services, request);
-  emitFiles(services, reqId, shown);
+  const { clock, emit, sandbox, mask: masking, maxFileBytes: maxBytes } = services;
+  if (shown.paths.length + shown.skipped.length > 0) {
+    const skipped = shown.skipped.map(({ path, code }) => ({ path, code }));
+    emit({ type: 'files.read', reqId, tool: toolName, embedded: shown.paths, skipped });
+  }
   const before = [...(request.context?.trim() ? [await mask(request.context)] : []), ...shown.texts];
   const context = before.length > 0 ? before.join('\n\n') : undefined;
   const message = await mask(request.message);
@@ -181,7 +184,6 @@ async function sendOne(
   const preamble = await Promise.all(layerTexts.map(async text => said('system', 'preamble', await mask(text))));
   const { tools, onToolCall } = await toolsFor(localTools, request, reqId);
   const candidates = await candidatesFor(services, { ...request, tools }, preamble, [...before, message].join('\n\n'));
-  const { clock, emit, sandbox, mask: masking, maxFileBytes: maxBytes } = services;
   const refresh =
     tools.length > 0 ? createRefresher({ sandbox, mask: masking, scope: conversation, maxBytes, signal }) : undefined;
   for (const path of shown.paths) await refresh?.saw(path);
@@ -243,27 +245,25 @@ async function toolsFor(
   if (wanted.length === 0) return { tools, onToolCall };
   const all = await localTools({ reqId, scope, tool: toolName, owner, root });
   const unknown = wanted.filter(name => !groups.has(name) && !all.some(tool => tool.name === name));
-  if (unknown.length > 0) throw unknownTools(unknown, [...groups, ...all.map(({ name }) => name)]);
+  const allowed = [...groups, ...all.map(({ name }) => name)];
+  if (unknown.length > 0)
+    throw inputError(`There is no tool named ${unknown.map(name => `"${name}"`).join(', ')}.`, {
+      next: `Name some of ${allowed.join(', ')}, or give a custom tool.`,
+      validationErrors: [{ field: 'tools', error: 'unknown', allowed }],
+    });
   const own = new Set(tools.map(({ name }) => name));
-  const allowed = all.filter(({ name, effect }) => {
-    const isWanted = wanted.includes(name) || wanted.includes('all') || (wanted.includes('reads') && effect === 'read');
-    return isWanted && !own.has(name);
-  });
+  const isWanted = ({ name, effect }: AgentTool) =>
+    wanted.includes(name) || wanted.includes('all') || (wanted.includes('reads') && effect === 'read');
   const gate: AgentInput['onToolCall'] = call =>
     call.tool.effect === 'read' || own.has(call.name) ? { action: 'allow' } : unasked(call.name);
-  return { tools: [...tools, ...allowed], onToolCall: onToolCall ?? gate };
+  const lent = all.filter(tool => isWanted(tool) && !own.has(tool.name));
+  return { tools: [...tools, ...lent], onToolCall: onToolCall ?? gate };
 }
 
 const unasked = (name: string) => ({
   action: 'deny' as const,
   reason: `${name} needs the approval of the program, which approves nothing (onToolCall).`,
 });
-
-const unknownTools = (unknown: readonly string[], known: readonly string[]): Error =>
-  inputError(`There is no tool named ${unknown.map(name => `"${name}"`).join(', ')}.`, {
-    next: `Name some of ${known.join(', ')}, or give a custom tool.`,
-    validationErrors: [{ field: 'tools', error: 'unknown', allowed: [...known] }],
-  });
 
 /** Who may be asked: able to call tools where there are some, and with room for what is sent; earlier turns are trimmed to it. */
 async function candidatesFor(
@@ -273,14 +273,13 @@ async function candidatesFor(
   message: string,
 ): Promise<Candidate[]> {
   const tokens = estimateTokens([...before.map(textOf), message].join('\n'));
-  const suits = (candidate: Candidate) => tools.length === 0 || candidate.model.tools;
   const { candidates } = await route({
     ...(name !== undefined && { name }),
     category: tools.length > 0 ? 'extended_reasoning' : 'balanced',
     needs: { window: tokens },
     avoid: model => tools.length > 0 && !model.tools,
   });
-  const able = candidates.filter(suits);
+  const able = candidates.filter(({ model }) => tools.length === 0 || model.tools);
   if (able.length === 0)
     throw inputError(`${name ?? 'The default model'} cannot call tools.`, {
       next: 'Name a model that can (listModels says which), or send without tools.',
@@ -291,13 +290,10 @@ async function candidatesFor(
   const roomy = able.filter(candidate => sent(candidate) <= room(candidate));
   const [first] = able;
   if (roomy.length > 0 || !first) return roomy;
-  throw limitError(
-    'tokens',
-    `What is to be sent has about ${sent(first)} tokens; ${first.model.id} takes ${room(first)}.`,
-    {
-      next: 'Send less: fewer files, lines of them (file.ts:10-80), or a shorter text. Or choose a model with a larger context window.',
-    },
-  );
+  const why = `What is to be sent has about ${sent(first)} tokens; ${first.model.id} takes ${room(first)}.`;
+  throw limitError('tokens', why, {
+    next: 'Send less: fewer files, lines of them (file.ts:10-80), or a shorter text. Or choose a model with a larger context window.',
+  });
 }
 
 async function layerText(
@@ -311,10 +307,4 @@ async function layerText(
   if (isSkip(reference)) return '';
   const read = await readTextFile(sandbox, reference, { maxBytes, signal });
   return read.ok ? read.file.text : '';
-}
-
-function emitFiles({ emit }: CallServices, reqId: RequestId, shown: { paths: string[]; skipped: Skip[] }): void {
-  if (shown.paths.length + shown.skipped.length === 0) return;
-  const skipped = shown.skipped.map(({ path, code }) => ({ path, code }));
-  emit({ type: 'files.read', reqId, tool: toolName, embedded: shown.paths, skipped });
 }

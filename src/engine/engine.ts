@@ -67,7 +67,10 @@ type Definitions = { [Kind in ToolMode['kind']]: Extract<ToolMode, { kind: Kind 
 const modes: { [Kind in ToolMode['kind']]: () => Mode<Definitions[Kind]> | Promise<Mode<Definitions[Kind]>> } = {
   action: () => action,
   agent: async () => (await import('./modes/agent/agent.ts')).agent,
-  alias,
+  // Never runs: the tool table resolves an alias to its tool.
+  alias: () => {
+    throw new TypeError('an alias is not a mode');
+  },
   // Loaded on first use to keep the start fast.
   diagnose: async () => (await import('./modes/diagnose/diagnose.ts')).diagnose,
   externalCli: () => externalCli,
@@ -77,11 +80,6 @@ const modes: { [Kind in ToolMode['kind']]: () => Mode<Definitions[Kind]> | Promi
   prompt: () => prompt,
   workflow: () => workflow,
 };
-
-/** Never runs: the tool table resolves an alias to its tool. */
-function alias(): never {
-  throw new TypeError('an alias is not a mode');
-}
 
 async function execute<Kind extends ToolMode['kind']>(
   kind: Kind,
@@ -243,12 +241,7 @@ function createCostNotice({ note }: Progress): (usd: number) => void {
 const streamedEveryMs = 5_000;
 
 /** Reports how the call is getting on to the observers, and to the client if it asked for progress. */
-function createProgress(
-  clock: Clock,
-  emit: Emit,
-  call: { reqId: string; tool: string },
-  { onProgress }: ToolRequest,
-): Progress {
+function createProgress(clock: Clock, emit: Emit, call: { reqId: string; tool: string }, { onProgress }: ToolRequest) {
   let step = 0;
   let current = '';
   let chars = 0;
@@ -260,11 +253,11 @@ function createProgress(
   };
   return {
     note,
-    stage(message) {
+    stage(message: string) {
       current = message;
       note(message);
     },
-    streamed(delta) {
+    streamed(delta: string) {
       chars += delta.length;
       if (clock.monotonic() - last >= streamedEveryMs) note(`${current}: about ${Math.ceil(chars / 4)} tokens so far`);
     },

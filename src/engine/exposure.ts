@@ -55,11 +55,8 @@ const leanTools = new Set(Object.keys(leanFields));
 export function exposeTools(tools: readonly ToolDefinition[], policy: ExposurePolicy): ExposedTools {
   const { allowed, withheld, unknown } = selectTools(tools, policy);
   const lean = isLean(policy);
-  const usable = policy.readOnly
-    ? allowed.flatMap(withoutWrites)
-    : policy.writesCode
-      ? allowed.map(withWrites)
-      : allowed;
+  const written = policy.writesCode ? allowed.map(withWrites) : allowed;
+  const usable = policy.readOnly ? allowed.flatMap(withoutWrites) : written;
   const names = new Set(usable.map(tool => tool.name));
   return {
     tools: lean ? [...usable.filter(tool => leanTools.has(tool.name)).map(leanly), ...workflowTool(usable)] : usable,
@@ -74,18 +71,11 @@ export function exposeTools(tools: readonly ToolDefinition[], policy: ExposurePo
 export function withoutWrites(tool: ToolDefinition): ToolDefinition[] {
   const { effects, writesBy, fields, readingFields } = tool;
   if (!effects.writes && !effects.destroys) return [tool];
-  if (readingFields)
-    return [
-      {
-        ...tool,
-        fields: readingFields,
-        writingFields: fields,
-        effects: { ...effects, writes: false, destroys: false },
-      },
-    ];
+  const reads = { ...effects, writes: false, destroys: false };
+  if (readingFields) return [{ ...tool, fields: readingFields, writingFields: fields, effects: reads }];
   if (!writesBy || effects.destroys) return [];
   const kept = Object.fromEntries(Object.entries(fields).filter(([name]) => !writesBy.includes(name)));
-  return [{ ...tool, fields: kept, effects: { ...effects, writes: false } }];
+  return [{ ...tool, fields: kept, effects: reads }];
 }
 
 /** A tool that generates code as a server offers it whose operator lets it write that. */

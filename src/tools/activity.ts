@@ -47,9 +47,7 @@ async function newestWithin(events: readonly JsonObject[], tokens: number): Prom
   return events.slice(from + 1);
 }
 
-function documentOf({ at, event }: RecentEvent): JsonObject {
-  return { at: new Date(at).toISOString(), ...snakeCased(event) };
-}
+const documentOf = ({ at, event }: RecentEvent) => ({ at: new Date(at).toISOString(), ...snakeCased(event) });
 
 /** Fields as the logs name them: `reqId` → `req_id`. */
 const snakeCased = (record: object): JsonObject =>

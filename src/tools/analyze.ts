@@ -47,19 +47,17 @@ export const analyze = defineTool({
       `Kind of analysis: ${analysis_type ?? 'general'}; wanted form: ${output_format ?? 'detailed'}`,
     ],
     requiredActions({ stepNumber, totalSteps }, { analysis_type }, { settings }) {
-      if (stepNumber === 1) {
+      if (stepNumber === 1)
         return [
           'Read the files that matter and map stack, components and how they depend on each other',
           'Follow the main flow of data through them',
           'Note patterns, strengths, and what looks risky',
         ];
-      }
-      if (stepNumber >= totalSteps) {
+      if (stepNumber >= totalSteps)
         return [
           'Check that every insight has evidence with file and line',
           'Write down opportunities by weight, then set next_step_required to false',
         ];
-      }
       const kind = concerns.findIndex(([name]) => name === (analysis_type ?? settings.analysis_type));
       // The wanted kind comes first, the others after it, one a step.
       const [, concern] = concerns[(Math.max(kind, 0) + stepNumber - 2) % concerns.length] ?? [];

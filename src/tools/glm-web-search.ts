@@ -29,22 +29,17 @@ export const glmWebSearch = defineTool({
   mode: {
     kind: 'action',
     async run(args, { web }) {
-      if (!web) {
+      if (!web)
         throw configError('No provider that searches the web is configured.', {
           next: 'Set ZHIPUAI_API_KEY, so that GLM can search.',
         });
-      }
       const { search_engine: engine } = z.object({ search_engine: z.string().optional() }).parse(args);
       const { search_query: query, count = usualCount, search_recency_filter: recency } = args;
       const hits = await web.search({ query, count, recency, domain: args.search_domain_filter, engine });
-      const citations = hits.map(({ title, url, snippet, date, site }) => ({
-        title,
-        url,
-        snippet,
-        date,
-        site,
-        provider: web.provider,
-      }));
+      const { provider } = web;
+      const citations = hits.map(({ title, url, snippet, date, site }) => {
+        return { title, url, snippet, date, site, provider };
+      });
       return { status: 'success', query, results: citations.length, citations };
     },
   },

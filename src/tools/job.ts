@@ -34,7 +34,7 @@ const nexts: Record<Exclude<Job['status'], 'interrupted'>, string> = {
 
 function stateOf({ id, tool, thread, status, createdAt, updatedAt }: Job, stage?: string): JobReply {
   const known = { job_id: id, tool_name: tool, ...(thread !== undefined && { continuation_id: thread }) };
-  if (status === 'interrupted') {
+  if (status === 'interrupted')
     throw new AppError(
       'cancelled',
       `The call of ${tool} was interrupted: its process ended before the answer arrived.`,
@@ -46,7 +46,6 @@ function stateOf({ id, tool, thread, status, createdAt, updatedAt }: Job, stage?
         data: known,
       },
     );
-  }
   return {
     isError: false,
     document: {

@@ -42,16 +42,10 @@ const listed = (files: readonly KeptDocument[], limit: number): JsonObject => ({
   status: 'success',
   count: files.length,
   bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
-  files: files
-    .slice(0, limit)
-    .map(({ id, filename, bytes, createdAt, status, ours }) => ({
-      file_id: id,
-      filename,
-      bytes,
-      status,
-      created_at: new Date(createdAt * 1_000).toISOString(),
-      uploaded_from_here: ours,
-    })),
+  files: files.slice(0, limit).map(({ id, filename, bytes, createdAt, status, ours }) => {
+    const created_at = new Date(createdAt * 1_000).toISOString();
+    return { file_id: id, filename, bytes, status, created_at, uploaded_from_here: ours };
+  }),
 });
 
 function unnamed(): never {

@@ -35,10 +35,7 @@ export const planner = defineTool({
         : ((thinksDeeply(step) ? deepThoughts[step.stepNumber - 1] : undefined) ?? onwards),
     counters: (_step, { kept }) => ({ current_confidence: 'planning', step_history_length: entriesIn(kept).length }),
     keep: (kept, step, args) => ({ entries: withStep(entriesIn(kept), step, args).map(entry => ({ ...entry })) }),
-    keys: ({ step, progress }) => ({
-      step_content: step.step,
-      ...(step.nextStepRequired ? pauseOf(step, progress) : {}),
-    }),
+    keys: ({ step, progress }) => ({ step_content: step.step, ...(step.nextStepRequired && pauseOf(step, progress)) }),
     metadata: metadataOf,
     finish: finishOf,
   },
@@ -63,11 +60,10 @@ const entriesIn = (kept: JsonObject): Entry[] => z.array(entry).safeParse(kept.e
 function withStep(entries: readonly Entry[], step: Step, args: Arguments): Entry[] {
   const { revises } = step;
   const old = entries.findIndex(entry => entry.step === revises || entry.revisedBy.includes(revises ?? 0));
-  if (revises !== undefined && old !== -1) {
+  if (revises !== undefined && old !== -1)
     return entries.map((entry, index) =>
       index === old ? { ...entry, text: step.step, revisedBy: [...entry.revisedBy, step.stepNumber] } : entry,
     );
-  }
   return [...entries, { step: step.stepNumber, text: step.step, ...placeOf(entries, args), revisedBy: [] }];
 }
 
@@ -82,9 +78,7 @@ function placeOf(entries: readonly Entry[], { branch_id, branch_from_step }: Arg
   return { branch: branch_id, from: left?.step ?? from };
 }
 
-function branchesOf(entries: readonly Entry[]): string[] {
-  return [...new Set(entries.flatMap(({ branch }) => (branch === undefined ? [] : [branch])))];
-}
+const branchesOf = (entries: readonly Entry[]): string[] => [...new Set(entries.flatMap(({ branch }) => branch ?? []))];
 
 /** Trunk first, then each branch by itself, in the order in which they were begun. */
 function planText(request: string, entries: readonly Entry[]): string {

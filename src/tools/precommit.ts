@@ -88,16 +88,9 @@ export const precommit = defineTool({
       return [reviewConcerns[(stepNumber - 2) % reviewConcerns.length] ?? '', ...(stepNumber === 2 ? second : [rate])];
     },
     keys: ({ progress }) => ownIssues(progress),
-    async evidence({ path = '.', compare_to, include_staged, include_unstaged }, { git, root, scope, signal }) {
-      const { repositories, notes } = await git.changes({
-        path,
-        root,
-        compareTo: compare_to,
-        staged: include_staged !== false,
-        unstaged: include_unstaged !== false,
-        scope,
-        signal,
-      });
+    async evidence({ path = '.', compare_to: compareTo, ...included }, { git, root, scope, signal }) {
+      const [staged, unstaged] = [included.include_staged !== false, included.include_unstaged !== false];
+      const { repositories, notes } = await git.changes({ path, root, compareTo, staged, unstaged, scope, signal });
       return evidenceOf(repositories, notes);
     },
     verdict({ progress, evidence }, answer) {

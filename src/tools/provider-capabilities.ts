@@ -17,12 +17,7 @@ export const providerCapabilities = defineTool({
       const all = await ops.capabilities();
       const wanted = provider?.trim().toLowerCase();
       const found = wanted === undefined ? all : all.filter(({ id }) => id === wanted);
-      if (wanted !== undefined && found.length === 0) {
-        throw unknown(
-          wanted,
-          all.map(({ id }) => id),
-        );
-      }
+      if (wanted !== undefined && found.length === 0) throw unknown(wanted, all);
       return { status: 'success', providers: found.map(documentOf) };
     },
   },
@@ -30,7 +25,6 @@ export const providerCapabilities = defineTool({
 
 function documentOf(provider: ProviderCapabilities): JsonObject {
   const { id, title, configured, local, keys, endpoints, models, can, listedSecondsAgo } = provider;
-  const words = Object.entries(can).flatMap(([word, able]) => (able ? [word] : []));
   return {
     provider: id,
     title,
@@ -39,15 +33,17 @@ function documentOf(provider: ProviderCapabilities): JsonObject {
     keys: Object.fromEntries(Object.entries(keys).map(([name, set]) => [name, set ? 'set' : 'not set'])),
     endpoints: endpoints.length > 0 ? endpoints : undefined,
     models,
-    can: words,
+    can: Object.entries(can).flatMap(([word, able]) => (able ? [word] : [])),
     listing_age_s: listedSecondsAgo,
   };
 }
 
-const unknown = (provider: string, ids: string[]): AppError =>
-  new AppError('input', `Unknown provider "${provider.slice(0, 60)}".`, {
+function unknown(provider: string, all: readonly ProviderCapabilities[]): AppError {
+  const allowed = all.map(({ id }) => id);
+  return new AppError('input', `Unknown provider "${provider.slice(0, 60)}".`, {
     code: 'PROVIDER_NOT_FOUND',
     class: 'provider',
-    next: `Name one of ${ids.join(', ')}, or none for all of them.`,
-    validationErrors: [{ field: 'provider', error: 'unknown', allowed: ids }],
+    next: `Name one of ${allowed.join(', ')}, or none for all of them.`,
+    validationErrors: [{ field: 'provider', error: 'unknown', allowed }],
   });
+}

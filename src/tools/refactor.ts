@@ -68,15 +68,11 @@ export const refactor = defineTool({
     settings: ['refactor_type', 'focus_areas', 'style_guide_examples'],
     certain: ({ confidence }) => confidence === 'complete',
     files: ({ style_guide_examples }) => style_guide_examples ?? [],
-    counters: (_step, { issuesFound, confidence }) => ({
-      opportunities_by_type: Object.fromEntries(
-        [...Map.groupBy(issuesFound, ({ type }) => String(type ?? 'untyped').toLowerCase())].map(([type, issues]) => [
-          type,
-          issues.length,
-        ]),
-      ),
-      refactor_confidence: confidence,
-    }),
+    counters(_step, { issuesFound, confidence }) {
+      const types = Map.groupBy(issuesFound, ({ type }) => String(type ?? 'untyped').toLowerCase());
+      const counts = Object.fromEntries([...types].map(([type, { length }]) => [type, length]));
+      return { opportunities_by_type: counts, refactor_confidence: confidence };
+    },
     brief: ({ refactor_type, focus_areas, style_guide_examples }) => [
       `Kind of refactoring: ${refactor_type ?? 'codesmells'}`,
       focus_areas?.length ? `Look at these aspects above all: ${focus_areas.join(', ')}` : '',

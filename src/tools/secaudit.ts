@@ -127,15 +127,10 @@ const byStep: readonly (readonly string[])[] = [
 ];
 
 /** Which of them comes right after the scope, where the audit has a focus. */
-const firstByFocus = new Map<unknown, number>([
-  ['owasp', 3],
-  ['dependencies', 4],
-  ['infrastructure', 4],
-  ['compliance', 5],
-]);
+const firstByFocus = new Map(Object.entries({ owasp: 3, dependencies: 4, infrastructure: 4, compliance: 5 }));
 
 function inOrderOf(focus: unknown): readonly (readonly string[])[] {
-  const first = firstByFocus.get(focus);
+  const first = firstByFocus.get(String(focus));
   const [scope = [], ...others] = byStep;
   return first === undefined ? byStep : [scope, ...byStep.slice(first, first + 1), ...others.toSpliced(first - 1, 1)];
 }

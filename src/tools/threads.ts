@@ -79,18 +79,15 @@ function pageAfter(cursor: string | undefined): { before?: number; beforeId?: Th
 }
 
 async function search({ threads: store }: ActionContext, { query, everywhere }: Arguments): Promise<JsonObject> {
-  if (!query) {
+  if (!query)
     throw inputError('search requires "query".', {
       code: 'MISSING_PARAMETER',
       next: 'Send query with one or more words; all of them must occur.',
       validationErrors: [{ field: 'query', error: 'missing' }],
     });
-  }
   const hits = await store.search({ text: query, everywhere: everywhere ?? false, limit: maxListed });
-  return {
-    status: 'success',
-    hits: hits.map(({ thread, seq, snippet }) => ({ ...headOf(thread), turn: seq, snippet })),
-  };
+  const shown = hits.map(({ thread, seq, snippet }) => ({ ...headOf(thread), turn: seq, snippet }));
+  return { status: 'success', hits: shown };
 }
 
 const headOf = (head: ThreadHead): JsonObject => ({
@@ -174,23 +171,18 @@ function sent(thread: Thread): JsonObject {
 async function fork({ threads: store }: ActionContext, thread: Thread, turn: number | undefined): Promise<JsonObject> {
   const ends = thread.turns.filter(candidate => endsExchange(thread, candidate)).map(({ seq }) => seq);
   const at = turn ?? ends.at(-1);
-  if (at === undefined) {
+  if (at === undefined)
     throw inputError('This thread has no answer yet, so it cannot be forked.', {
       next: 'Resend the question with this continuation_id, or without one to start over.',
     });
-  }
-  if (!ends.includes(at)) {
+  if (!ends.includes(at))
     throw inputError(`Cannot fork at turn ${at}: it does not end an exchange.`, {
       next: `Name a turn after which an exchange is complete, up to ${ends.at(-1) ?? 0}; action "read" shows them.`,
       validationErrors: [{ field: 'turn', error: 'not the end of an exchange' }],
     });
-  }
   const child = await store.fork(thread, at);
-  return {
-    status: 'success',
-    ...headOf(child),
-    note: `Continue with this continuation_id; the original ${thread.id} is unchanged.`,
-  };
+  const note = `Continue with this continuation_id; the original ${thread.id} is unchanged.`;
+  return { status: 'success', ...headOf(child), note };
 }
 
 async function remove(context: ActionContext, { continuation_id, confirm }: Arguments): Promise<JsonObject> {

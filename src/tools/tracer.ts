@@ -29,13 +29,11 @@ export const tracer = defineTool({
     brief: ({ trace_mode, target_description }) => [`Trace (${trace_mode}): ${target_description}`],
     counters: (_step, { lastStep }) => ({ step_history_length: lastStep }),
     requiredActions: (step, { trace_mode }) => actionsFor(step, trace_mode),
-    async evidence(
-      { trace_mode, target_description = '', relevant_files: named = [], ...others },
-      { trace, root, signal },
-    ) {
+    async evidence({ trace_mode, target_description, relevant_files: named = [], ...others }, { trace, root, signal }) {
       if (trace_mode === undefined || trace_mode === 'ask') return { document: {} };
       const hints = z.array(z.string()).safeParse(Reflect.get(others, 'relevant_context')).data ?? [];
-      const found = await trace({ mode: trace_mode, target: target_description, hints, files: named, root, signal });
+      const target = target_description ?? '';
+      const found = await trace({ mode: trace_mode, target, hints, files: named, root, signal });
       refuseUnreadable(named, found);
       return evidenceOf(found);
     },
@@ -67,21 +65,19 @@ const modeActions = [
 
 function actionsFor({ stepNumber, totalSteps }: Step, mode: Arguments['trace_mode']): string[] {
   if (mode === 'ask') return modeActions;
-  if (stepNumber === 1) {
+  if (stepNumber === 1)
     return [
       'Find the target in the source; "trace_graph" says where it is, if the description names it',
       'Read it in full, with its signature, and each function that it calls or that calls it',
       'Check the graph against the source: settle every "ambiguous" and "unresolved" edge, or say that it stays open',
       'Look for what syntax does not show: registries, reflection, events, routes, generated code, configuration',
     ];
-  }
-  if (stepNumber >= totalSteps) {
+  if (stepNumber >= totalSteps)
     return [
       'Check errors, early returns, callbacks and concurrent paths',
       'List side effects: files, network, database, shared state',
       'Set next_step_required to false',
     ];
-  }
   const layers =
     mode === 'precision'
       ? [

@@ -45,12 +45,9 @@ function summaryIn(text: string): string | undefined {
 }
 
 /** Another vendor's agent works on a request in this project, and its answer becomes part of the thread. */
-export const externalCli: Mode<ExternalCliMode> = {
-  thread: 'one',
-  execute: (_definition, call, services) => ask(services, call),
-};
+export const externalCli: Mode<ExternalCliMode> = { thread: 'one', execute: ask };
 
-async function ask(services: ModeServices, call: ThreadedCall): Promise<Reply> {
+async function ask(_definition: ExternalCliMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const { args, thread, tool } = call;
   const { clis } = services;
   const usual = clis.names.includes('gemini') ? 'gemini' : (clis.names[0] ?? '');
@@ -109,15 +106,11 @@ function lastAsked({ turns }: Thread, tool: string, { names }: CliRegistry): str
 async function contributionOf(call: ThreadedCall, services: CallServices): Promise<string> {
   const { args, request, signal } = call;
   const { sandbox, home } = services;
-  const { question: prompt, files: named } = await questionOf(
-    String(args.prompt),
-    textsIn(args.absolute_file_paths),
-    call,
-    services,
-  );
-  if (named.length === 0) return prompt;
+  const named = textsIn(args.absolute_file_paths);
+  const { question: prompt, files } = await questionOf(String(args.prompt), named, call, services);
+  if (files.length === 0) return prompt;
   const lines: string[] = [];
-  for (const input of named) {
+  for (const input of files) {
     signal.throwIfAborted();
     const reference = parsePathReference(input, request.principal.root, home);
     const found = isSkip(reference) ? reference : await sandbox.locate(reference.path);

@@ -203,9 +203,7 @@ async function deliver(
     services.emit({ type: 'files.written', reqId, tool: tool.name, path });
     // From the masked text: a local model may repeat a secret that it read in a file.
     const rest = splitGeneratedCode(answer.text)?.rest ?? '';
-    const text = [rest, artifactInstructions(path, replaced), secretsNote(masked)]
-      .filter(part => part !== '')
-      .join('\n\n');
+    const text = [rest, artifactInstructions(path, replaced), secretsNote(masked)].filter(Boolean).join('\n\n');
     const facts = { characters: generated.code.length, secrets_left_masked: masked.length || undefined };
     return { text, document: { generated_code: { path, replaced, ...facts } } };
   } catch (error) {

@@ -4,7 +4,7 @@ import type { Candidate } from '../../../core/model.ts';
 import type { Clock, Emit, Mask, Random } from '../../../core/ports.ts';
 import type { AttemptRecord } from '../../../core/thread.ts';
 import type { Usage } from '../../../core/usage.ts';
-import type { AskModel, CallLimits, ModelQuestion } from '../../../models/ask-model.ts';
+import type { AskModel, ModelQuestion } from '../../../models/ask-model.ts';
 import type { Mode } from '../mode.ts';
 import type { AgentTool, Approval } from './local-tools/agent-tool.ts';
 
@@ -140,8 +140,6 @@ export interface AgentInput {
   onEvent?: (event: AgentEvent) => void;
   /** The only ones to differ from `agentLimits`. */
   limits?: Partial<AgentLimits>;
-  /** Time limits of one request to a model. */
-  callLimits?: Partial<CallLimits>;
   temperature?: number;
   /** Absent: 8,192, or 32,768 where thoughts come out of it too. */
   maxOutputTokens?: number;

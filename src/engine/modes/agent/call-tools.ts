@@ -6,7 +6,7 @@ import type { Clock } from '../../../core/ports.ts';
 import { cutMiddle, safeCut } from '../../../core/text.ts';
 import type { AgentInput, AgentLimits, AgentParts, AgentToolCall } from './agent.ts';
 import { headed, hintHeading, stripForgedMarks } from './agent.ts';
-import { type AgentTool, type Approval, everyCall, type ToolOutput } from './local-tools/agent-tool.ts';
+import { type AgentTool, everyCall, type ToolOutput } from './local-tools/agent-tool.ts';
 
 /** What is kept of a result for the record of the run. */
 const maxRecordedLength = 2_000_000;
@@ -105,30 +105,26 @@ type Judged =
 
 /** Whether the call may be run at all: it names a tool, its arguments are sound, and the gate lets it. */
 async function judge(input: AgentInput, call: ToolCall): Promise<Judged | 'wait'> {
-  const tool = input.tools.find(({ name }) => name === call.name);
+  const { name } = call;
+  const tool = input.tools.find(each => each.name === name);
   const invalid = (problem: string): Judged => ({ outcome: 'invalid', problem, args: call.broken ?? call.args });
   if (!tool) {
-    const names = input.tools.map(({ name }) => name).join(', ');
-    return invalid(`Unknown tool "${safeCut(call.name, 100)}". Known tools: ${names}.`);
+    const names = input.tools.map(each => each.name).join(', ');
+    return invalid(`Unknown tool "${safeCut(name, 100)}". Known tools: ${names}.`);
   }
-  if (call.broken !== undefined) {
-    return invalid(
-      `The arguments were no JSON object: ${safeCut(call.broken, 300)}. Call ${call.name} again with one.`,
-    );
-  }
+  if (call.broken !== undefined)
+    return invalid(`The arguments were no JSON object: ${safeCut(call.broken, 300)}. Call ${name} again with one.`);
   const sound = check(tool, call.args);
-  if ('problem' in sound) return invalid(`${sound.problem} Correct the arguments and call ${call.name} again.`);
-  const refused = (problem: string, args: unknown): Judged => ({
-    outcome: 'refused',
-    problem: `Refused, and not run: ${problem}`,
-    args,
-  });
+  if ('problem' in sound) return invalid(`${sound.problem} Correct the arguments and call ${name} again.`);
+  const refused = (why: string, args: unknown): Judged => {
+    return { outcome: 'refused', problem: `Refused, and not run: ${why}`, args };
+  };
   const approval = await approvalOf(input, tool, call.id, sound.args);
   if (typeof approval === 'string') return refused(approval, sound.args);
   if (!input.onToolCall && approval.asked !== undefined)
     return refused(`it needs an approval (${approval.asked}), and nobody is asked here.`, sound.args);
   // Who is asked may never answer: the end of the run does not wait for that.
-  const pending = { ...sound, tool, id: call.id, name: call.name, signal: input.signal, approval };
+  const pending = { ...sound, tool, id: call.id, name, signal: input.signal, approval };
   const asked = input.onToolCall?.(pending);
   const answered = orAbort(Promise.resolve(asked), input.signal).catch((error: unknown) => {
     throwIfAborted(input.signal);
@@ -146,12 +142,7 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged | 'wait'
 }
 
 /** What an approval of a call covers, or what the tool itself has against it. */
-async function approvalOf(
-  { signal }: AgentInput,
-  tool: AgentTool,
-  callId: string,
-  args: Record<string, unknown>,
-): Promise<string | Approval> {
+async function approvalOf({ signal }: AgentInput, tool: AgentTool, callId: string, args: Record<string, unknown>) {
   try {
     const covered = Promise.resolve(tool.approval?.(args, { callId, signal }));
     return (await orAbort(covered, signal)) ?? everyCall(tool.name);
@@ -214,9 +205,8 @@ async function outputOf(
 
 /** Programs without types may bring anything. */
 function soundOutput(output: unknown): ToolOutput {
-  if (!isRecord(output) || typeof output.text !== 'string') {
+  if (!isRecord(output) || typeof output.text !== 'string')
     return { text: typeof output === 'string' ? output : (JSON.stringify(output) ?? '') };
-  }
   const seen: unknown[] = Array.isArray(output.seen) ? output.seen : [];
   return { text: output.text, failed: output.failed === true, seen: seen.filter(path => typeof path === 'string') };
 }

@@ -115,10 +115,7 @@ export function trimConversation(
 }
 
 /** An entry is what was said from one message of the user to the next, with its calls and results, or a round. */
-function withoutOldest(
-  conversation: Conversation,
-  least: number,
-): { left: Conversation; gone: (truncLimit: number) => readonly Message[] } | undefined {
+function withoutOldest(conversation: Conversation, least: number) {
   const { history, exchanges, refresh } = conversation;
   if (history.length > 0 && history.length + exchanges.length > least) {
     const next = history.findIndex(({ role, results }, index) => index > 0 && role === 'user' && !results);
@@ -128,7 +125,7 @@ function withoutOldest(
   const [oldest, ...rest] = exchanges;
   if (!oldest || exchanges.length <= Math.max(1, least)) return undefined;
   const left = { ...conversation, exchanges: rest, ...(refresh?.after === oldest && { refresh: undefined }) };
-  return { left, gone: keep => messagesOfRound(oldest, keep, '') };
+  return { left, gone: (truncLimit: number) => messagesOfRound(oldest, truncLimit, '') };
 }
 
 const tokensOf = (messages: readonly Message[], factor: number): number =>

@@ -116,9 +116,8 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
     const named = tools.filter(({ name }) => server.tools?.includes(name) ?? true).slice(0, maxTools);
     const wanted = named.filter(({ inputSchema }) => JSON.stringify(inputSchema).length <= maxSchemaLength);
     const left = named.filter(tool => !wanted.includes(tool)).map(({ name }) => name);
-    if (left.length > 0) {
+    if (left.length > 0)
       parts.warn(safeCut(`Tools of ${server.id} were left out, their schemas are too long: ${left.join(', ')}`, 500));
-    }
     return { tools: wanted.map(tool => toolOf(client, server, tool)), close };
   } catch (error) {
     await close();

@@ -282,9 +282,8 @@ export function createApprovals(
     const decision = answer.action === 'accept' ? answer.content.decision : words.no;
     const always = decision === words.always && key !== undefined;
     gate.decided[call.id] = always || decision === words.once ? String(decision) : words.no;
-    if (!always && decision !== words.once) {
+    if (!always && decision !== words.once)
       return deny('the user did not approve it. Do not try the same again; go on without, or conclude.');
-    }
     if (given && given.digest !== digest) return deny(changed);
     if (always) gate.allowed.push(key);
     return { action: 'allow' as const };

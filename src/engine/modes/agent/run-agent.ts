@@ -82,11 +82,7 @@ export async function runAgent(parts: AgentParts, input: AgentInput): Promise<Ag
  * tools; or until a call has to wait. Throws what `ask` throws, and the signal's reason; what the tools did until then is told
  * by `onEvent`.
  */
-export async function runUntilStopped(
-  parts: AgentParts,
-  input: AgentInput,
-  earlier?: StoppedRun,
-): Promise<AgentResult | { stopped: StoppedRun }> {
+export async function runUntilStopped(parts: AgentParts, input: AgentInput, earlier?: StoppedRun) {
   const run = earlier ? resumedRun(parts, input, earlier) : newRun(parts, input);
   for (let open = earlier?.round; ; open = undefined) {
     if (!open) {
@@ -151,16 +147,14 @@ function stopOf({ partial, finish }: ModelAnswer): AgentStop {
 }
 
 async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAnswer> {
-  const { parts, input, limits } = run;
+  const { parts, input } = run;
+  const { truncLimit } = run.limits;
   throwIfAborted(input.signal);
   const [first] = run.candidates;
   const round = ++run.rounds;
   const answerRoom = input.maxOutputTokens ?? (first && thinksInAnswer(first) ? thinkingOutputTokens : outputTokens);
   if (first) {
-    const shorter = trimConversation(run.conversation, first.model, {
-      answer: answerRoom,
-      truncLimit: limits.truncLimit,
-    });
+    const shorter = trimConversation(run.conversation, first.model, { answer: answerRoom, truncLimit });
     run.conversation = shorter.conversation;
     if (shorter.entries > 0) input.onEvent?.({ type: 'trim', round, entries: shorter.entries });
     const model = `${first.model.provider}:${first.model.id}`;
@@ -175,25 +169,24 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
     tool: input.tool,
     payer: input.payer,
     candidates: run.candidates,
-    messages: messagesOf(run.conversation, limits.truncLimit, order),
+    messages: messagesOf(run.conversation, truncLimit, order),
     promptFor: async candidate => {
       const { model } = candidate;
       if (!first || model.window >= first.model.window) return undefined;
-      const room = { answer: Math.min(answerRoom, model.maxOutput), truncLimit: limits.truncLimit };
+      const room = { answer: Math.min(answerRoom, model.maxOutput), truncLimit };
       let { conversation, fits } = trimConversation(run.conversation, model, room);
       if (input.promptFor && !fits) {
         const { history = [], message } = await input.promptFor(candidate);
         made = { model, conversation: { ...run.conversation, history, task: said('user', 'turn', message) } };
         conversation = trimConversation(made.conversation, model, room).conversation;
       }
-      return { messages: messagesOf(conversation, limits.truncLimit, order) };
+      return { messages: messagesOf(conversation, truncLimit, order) };
     },
     ...(input.tools.length > 0 && { tools: input.tools }),
     ...(closing && { toolChoice: 'none' }),
     maxOutputTokens: answerRoom,
     temperature: input.temperature,
     cacheKey: input.cacheKey ?? input.reqId,
-    limits: input.callLimits,
     signal: input.signal,
     onText: stream?.push,
     onProgress: input.onProgress,
@@ -233,14 +226,8 @@ const callsIn = ({ said: parts = [] }: Pick<ModelAnswer, 'said'>): ToolCall[] =>
 /** Makes the calls of a round that are left; it is over once all have an outcome. */
 async function work(run: Run, open: OpenRound): Promise<RoundOutcomes> {
   const { parts, input, limits } = run;
-  const number = run.rounds;
-  const made = await callTools(
-    parts,
-    input,
-    callsIn(open),
-    { number, limits, left: limits.bytes - bytesBrought(run.all) },
-    open.outcomes,
-  );
+  const round = { number: run.rounds, limits, left: limits.bytes - bytesBrought(run.all) };
+  const made = await callTools(parts, input, callsIn(open), round, open.outcomes);
   const outcomes = made.filter(outcome => outcome !== null);
   if (outcomes.length < made.length) return made;
   run.toolCalls.push(...outcomes.map(({ record }) => record));
@@ -253,7 +240,7 @@ async function work(run: Run, open: OpenRound): Promise<RoundOutcomes> {
   if (changes.length === 0) return made;
   const text = changes.map(change => stripForgedMarks(change.text)).join('\n\n');
   run.conversation = { ...run.conversation, refresh: { after: exchange, text } };
-  input.onEvent?.({ type: 'refresh', round: number, files: changes.map(({ path }) => path) });
+  input.onEvent?.({ type: 'refresh', round: round.number, files: changes.map(({ path }) => path) });
   return made;
 }
 

@@ -79,15 +79,8 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
     return withThread(services, call, threaded => {
       const id = `${threaded.thread.id}-${parts.random.uuid().slice(0, 8)}`;
       const record: RunRecord = { calls: [], changed: [] };
-      const costs = { spentUsd: 0, maxCostUsd: args.max_cost_usd };
-      const run = {
-        id,
-        gate: { allowed: [], asked: 0, decided: {} },
-        record,
-        mark: newMark(parts.random),
-        ...costs,
-        elapsedMs: 0,
-      };
+      const nothing = { gate: { allowed: [], asked: 0, decided: {} }, spentUsd: 0, elapsedMs: 0 };
+      const run = { ...nothing, id, record, mark: newMark(parts.random), maxCostUsd: args.max_cost_usd };
       return work({ ...parts, waitingRuns }, run, threaded, services);
     });
   }
@@ -120,13 +113,11 @@ async function callHere(
 ): Promise<ThreadedCall> {
   const found = await threads.find(thread, { owner, workspace: call.request.principal.root });
   const root = found.workspace;
-  if (isSkip(await sandbox.locate(root))) {
+  if (isSkip(await sandbox.locate(root)))
     throw cannotContinue(id, `${printablePath(root)} is not in the directories of this server`);
-  }
   const runsIn = await commandSandbox.describe(root);
-  if (runsIn !== run.record.sandbox) {
+  if (runsIn !== run.record.sandbox)
     throw cannotContinue(id, `its commands run in "${run.record.sandbox}", and would run in "${runsIn}"`);
-  }
   const request = { ...call.request, principal: { ...call.request.principal, root } };
   return { ...call, request, args, common, warnings, thread: found, startedAt: call.startedAt - run.elapsedMs };
 }

@@ -1,8 +1,9 @@
+import type { CallServices } from '../../../calls/ask/services.ts';
 import type { PendingExchange, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import { AppError, configError, inputError, limitError, storageError } from '../../../core/errors.ts';
 import { hashOf, type ThreadId } from '../../../core/ids.ts';
 import { isRecord, type JsonObject, mapTexts, textIn } from '../../../core/json.ts';
-import type { Clock, Mask, SharedState } from '../../../core/ports.ts';
+import type { SharedState } from '../../../core/ports.ts';
 import { runPrefixes, type Threads } from '../../../threads/threads.ts';
 import type { KnownFile } from '../../../workspace/read-file.ts';
 import type { OpenServers } from './mcp-servers.ts';
@@ -79,11 +80,8 @@ const idPattern = /^[0-9a-f-]{36}-[0-9a-f]{8}$/;
 
 const [headPrefix, bodyPrefix] = runPrefixes;
 
-export interface WaitingParts {
+export interface WaitingParts extends Pick<CallServices, 'threads' | 'clock' | 'mask'> {
   state: SharedState;
-  threads: Threads;
-  clock: Clock;
-  mask: Mask;
 }
 
 /**
@@ -161,24 +159,20 @@ export class WaitingRuns {
     servers: OpenServers,
   ): Promise<void> {
     const { state, clock } = this.#parts;
-    if ((await listWaiting(state, run.owner)).length >= maxWaiting) {
+    if ((await listWaiting(state, run.owner)).length >= maxWaiting)
       throw limitError('over_capacity', `${maxWaiting} runs wait for an answer already.`, {
         next: 'Answer one of them, or wait until they end by themselves.',
       });
-    }
     const body = JSON.stringify(stored, (_key, value) =>
       value?.type === 'Buffer' && Array.isArray(value.data)
         ? { bytes: true, data: Buffer.from(value.data).toString('base64') }
         : value,
     );
-    if (!(await this.#holdsSecrets(body, run.thread))) {
+    if (!(await this.#holdsSecrets(body, run.thread)))
       await state.change(bodyPrefix + run.id, patienceMs, () => ({ body, seal: hashOf(body) }));
-    }
     const { exchange } = stored.call.turn;
-    const head: WaitingRun = {
-      ...run,
-      ...{ state: 'waiting', key: question.key, call, exchange, since: clock.storeTime() },
-    };
+    const since = clock.storeTime();
+    const head: WaitingRun = { ...run, state: 'waiting', key: question.key, call, exchange, since };
     await this.#change(run.id, patienceMs, () => head);
     this.#here.set(run.id, { key: head.key, body, servers, stopTimer: () => {} });
     this.#expireIn(head, patienceMs);
@@ -201,16 +195,11 @@ export class WaitingRuns {
     return headIn(await this.#parts.state.get(headPrefix + id));
   }
 
-  async #change(
-    id: string,
-    ttlMs: number,
-    next: (head: WaitingRun | undefined) => WaitingRun | undefined,
-  ): Promise<WaitingRun | undefined> {
-    const changed = await this.#parts.state.change(headPrefix + id, ttlMs, value => {
+  async #change(id: string, ttlMs: number, next: (head: WaitingRun | undefined) => WaitingRun | undefined) {
+    await this.#parts.state.change(headPrefix + id, ttlMs, value => {
       const head = next(headIn(value));
       return head && { head: JSON.stringify(head) };
     });
-    return headIn(changed);
   }
 
   /** Ends what this process has of a run that nobody answered, and the question in its thread. */
@@ -265,25 +254,22 @@ function bodyOf(value: JsonObject | undefined): string | undefined {
   });
 }
 
-function isBytes(value: unknown): value is { bytes: true; data: string } {
-  return isRecord(value) && value.bytes === true && typeof value.data === 'string';
-}
+const isBytes = (value: unknown): value is { bytes: true; data: string } =>
+  isRecord(value) && value.bytes === true && typeof value.data === 'string';
 
-function noSuchRun(id: string): AppError {
-  return inputError(`No run ${id} waits for an answer.`, {
+const noSuchRun = (id: string): AppError =>
+  inputError(`No run ${id} waits for an answer.`, {
     next: 'It may have ended, or waited for longer than ten minutes: start a new run with "task".',
     validationErrors: [{ field: 'run_id', error: 'no such run' }],
   });
-}
 
-function answered({ id, thread }: WaitingRun): AppError {
-  return inputError(`The question of run ${id} was answered already: one answer is used once.`, {
+const answered = ({ id, thread }: WaitingRun): AppError =>
+  inputError(`The question of run ${id} was answered already: one answer is used once.`, {
     class: 'answered',
     next: 'Do not answer it again: the result goes to the caller that did, and into the thread (continuation_id). To see what the run asks now, call "agent" with the run_id alone.',
     validationErrors: [{ field: 'run_id', error: 'answered already' }],
     data: { run_id: id, continuation_id: thread },
   });
-}
 
 function interrupted({ id, thread, call }: WaitingRun): AppError {
   const message = `The server ended after ${call} of run ${id} was answered: whether it took effect, and what came after it, is unknown. Nothing is repeated.`;
@@ -300,9 +286,8 @@ const unstored =
   'it holds what looks like a secret, which the store does not keep, so that only the server that asked can continue it';
 
 /** Why this process can't take a run that goes on waiting. */
-export function cannotContinue(id: string, what: string): AppError {
-  return configError(`Cannot continue run ${id} here: ${what}. The run still waits.`, {
+export const cannotContinue = (id: string, what: string): AppError =>
+  configError(`Cannot continue run ${id} here: ${what}. The run still waits.`, {
     class: 'run_elsewhere',
     next: 'Answer it at a server with the configuration that it began with, or start a new run with "task".',
   });
-}

@@ -52,11 +52,7 @@ export function planOutput(services: ModeServices, { args, request }: ParsedCall
 }
 
 /** Refuses what can't be written before anybody is paid for it; makes the directory. */
-export async function prepareOutput(
-  { sandbox }: ModeServices,
-  { reqId }: ParsedCall,
-  output: OutputPlan,
-): Promise<OutputPlan> {
+export async function prepareOutput({ sandbox }: ModeServices, { reqId }: ParsedCall, output: OutputPlan) {
   const { name = '', overwrite } = output;
   checkTarget(sandbox, join(output.directory, name));
   const directory = await makeInside(sandbox, output.directory);
@@ -66,9 +62,8 @@ export async function prepareOutput(
   if (name !== '') {
     const path = join(directory, name);
     const found = await sandbox.locate(path);
-    if (isSkip(found) ? found.code !== 'not_found' : found.kind === 'directory' || !overwrite) {
+    if (isSkip(found) ? found.code !== 'not_found' : found.kind === 'directory' || !overwrite)
       throw taken(path, !isSkip(found) && found.kind === 'file');
-    }
   }
   return { ...output, directory };
 }
@@ -81,9 +76,8 @@ export function assertSeparateOutputs({ name }: OutputPlan, models: number): voi
 
 function taken(path: string, isFile: boolean): Error {
   const shown = printablePath(path);
-  if (!isFile) {
+  if (!isFile)
     return securityError(`${shown} is not a file that may be replaced.`, { next: 'Name another output_path.' });
-  }
   return inputError(`${shown} exists already.`, {
     class: 'exists',
     next: 'Name another output_path, or send overwrite: true to replace the file.',

@@ -153,8 +153,7 @@ export function errorOfAll(
   return new AppError(first.kind, message, { code, class: alike ? kind : 'exhausted_fallback_chain', next, retryable });
 }
 
-export const costOf = (usd: number | undefined): number | undefined =>
-  usd === undefined ? undefined : roundedUsd(usd);
+export const costOf = (usd: number | undefined) => (usd === undefined ? undefined : roundedUsd(usd));
 
 /** What an answer took, and whether it is whole. */
 export function answerFacts(answer: ModelAnswer): JsonObject {

@@ -133,11 +133,7 @@ function noAnswer(run: FanoutRun, responses: readonly TargetResponse[]): Reply {
  * An entry with as much of its answer as is shown; a cut one has the cursor to read on, where the whole is `kept`: in a turn of a
  * thread, from `offset` on.
  */
-function entryOf(
-  { facts, text }: TargetEntry,
-  shown: string,
-  kept?: { thread: string; seq: number; offset: number },
-): JsonObject {
+function entryOf({ facts, text }: TargetEntry, shown: string, kept?: { thread: string; seq: number; offset: number }) {
   if (text === undefined) return facts;
   const { model, requested, ...rest } = facts;
   const entry = { model, requested, response: shown, ...rest };

@@ -164,15 +164,9 @@ export async function reviseVerdicts(
   if (texts.length < 2) return [...responses];
   let sharers = texts.length;
   const voters = responses.flatMap(({ target }) => (texts.some(({ label }) => label === target.label) ? [target] : []));
-  const revised = await askEach(
-    run,
-    voters,
-    panelist => {
-      const question = secondQuestion(mode, panelist, texts);
-      return readyQuestion(run, { ...question, sharers: sharers-- });
-    },
-    'round 2: ',
-  );
+  const ready = (panelist: Panelist) =>
+    readyQuestion(run, { ...secondQuestion(mode, panelist, texts), sharers: sharers-- });
+  const revised = await askEach(run, voters, ready, 'round 2: ');
   return responses.map(response => {
     const again = revised.find(({ target }) => target === response.target);
     return again ? withRevision(response, again.outcome) : response;

@@ -48,11 +48,7 @@ export function storePanelAnswer(
 }
 
 /** What every reply of a panel says of itself, beside the mode's own facts. */
-export function panelMetadata(
-  run: PanelRun,
-  prompts: readonly PreparedCall[],
-  warnings: readonly string[],
-): JsonObject {
+export function panelMetadata(run: PanelRun, prompts: readonly PreparedCall[], warnings: readonly string[]) {
   const files = prompts.toSorted((a, b) => b.files.embedded.length - a.files.embedded.length)[0]?.files;
   return {
     ...metadataOf(run, [...prompts.flatMap(prompt => prompt.warnings), ...warnings]),
@@ -75,6 +71,7 @@ export async function panelReply(run: PanelRun, result: PanelResult): Promise<Re
   const { responses, synthesizer } = result;
   const answer = synthesizer?.outcome.status === 'success' ? synthesizer.outcome.answer : undefined;
   const asked = responses.filter(({ outcome }) => outcome.status !== 'skipped').map(nameOf);
+  if (synthesizer && synthesizer.outcome.status !== 'skipped') asked.push(synthesizer.name);
   const { content, records: kept } = turnText(result);
   const ended = await storePanelAnswer(run, {
     content,
@@ -84,9 +81,7 @@ export async function panelReply(run: PanelRun, result: PanelResult): Promise<Re
       effort: answer?.candidate.effort,
       thinkingBudget: answer?.candidate.thinkingBudget,
       latencyMs: Math.round(services.clock.monotonic() - call.startedAt),
-      asked: [
-        ...new Set([...asked, ...(synthesizer && synthesizer.outcome.status !== 'skipped' ? [synthesizer.name] : [])]),
-      ],
+      asked: [...new Set(asked)],
       voices: kept,
     },
   });
@@ -296,9 +291,8 @@ function synthesisIn(text: string): Synthesis {
   const recommendation = wordsOf(object?.recommendation);
   const agreement = listOf(object?.agreement);
   const disagreement = listOf(object?.disagreement);
-  if (!object || (!recommendation && agreement.length + disagreement.length === 0)) {
+  if (!object || (!recommendation && agreement.length + disagreement.length === 0))
     return { text: text.trim(), agreement: [], disagreement: [], next_steps: [] };
-  }
   return {
     recommendation: recommendation || undefined,
     agreement,

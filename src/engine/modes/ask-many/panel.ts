@@ -56,11 +56,8 @@ async function nextPanelist(
   { models, images }: PanelProgress,
   at: number,
 ): Promise<Panelist> {
-  const request = {
-    category: mode.category,
-    needs: { vision: images.length > 0 },
-    effort: call.common.effort ?? mode.effort,
-  };
+  const effort = call.common.effort ?? mode.effort;
+  const request = { category: mode.category, needs: { vision: images.length > 0 }, effort };
   const [panelist] = await resolvePanelists(services, at === 0 ? models : models.slice(at, at + 1), request);
   if (!panelist) throw new TypeError('a step without a model');
   return { ...panelist, label: labelOf(at) };
@@ -104,13 +101,9 @@ async function storedReply(run: PanelRun, wanted: StepCall, progress: PanelProgr
     workflow: { tool: call.tool.name, state: jsonOf(next) },
   });
   const warnings = [...target.warnings, ...(answer?.warnings ?? []), ...ended.warnings];
-  const metadata = panelMetadata(run, prompt ? [prompt] : [], warnings);
-  const used = { model_used: asked?.id, provider_used: asked?.provider };
-  return stepReply(run, stepDocument(wanted, next, modelResponse(response)), ended.thread, {
-    ...metadata,
-    ...stepMetadata(next),
-    ...used,
-  });
+  const own = { ...panelMetadata(run, prompt ? [prompt] : [], warnings), ...stepMetadata(next) };
+  const metadata = { ...own, model_used: asked?.id, provider_used: asked?.provider };
+  return stepReply(run, stepDocument(wanted, next, modelResponse(response)), ended.thread, metadata);
 }
 
 function stepReply({ services }: PanelRun, document: JsonObject, thread: Thread, metadata: JsonObject): Reply {
@@ -212,9 +205,8 @@ function stepMetadata(progress: PanelProgress): JsonObject {
 
 function nextSteps({ models, heard }: PanelProgress): string {
   const next = models[heard.length];
-  if (!next) {
+  if (!next)
     return 'All models were heard. Bring their verdicts together for the user: 1. where they agree, 2. where they differ and why, minority views included, 3. your recommendation, 4. what to do first, 5. the risks. The thread has each verdict whole ("threads" reads it).';
-  }
   return `Note in your own words what this verdict adds. Then call consensus again with step_number ${heard.length + 1}, the continuation_id and your notes: it asks ${panelistName(next)}, who sees the proposal and the files alone.`;
 }
 
@@ -268,12 +260,11 @@ function nobodyAnswered(responses: readonly PanelistResponse[]): AppError {
   const message = `None of the ${responses.length} models gave a verdict. ${reasons}`;
   const outcomes = responses.map(({ outcome }) => outcome);
   const [first, ...others] = outcomes.flatMap(outcome => (outcome.status === 'error' ? [outcome.error] : []));
-  if (first) {
+  if (first)
     return errorOfAll([first, ...others], message, {
       next: `Choose other models, or resend the call. For the first failure: ${first.details.next ?? first.message}`,
       retryable: [first, ...others].some(error => error.details.retryable === true),
     });
-  }
   const skipped = outcomes.flatMap(outcome => (outcome.status === 'skipped' ? [outcome] : []));
   const { error } = skipped.find(({ because }) => because === 'cost') ?? skipped[0] ?? {};
   return limitError('over_capacity', message, error?.details);
@@ -305,9 +296,7 @@ export const panel: Mode<PanelMode> = {
   execute(mode, call, services) {
     const { warnings, ...wanted } = panelCallOf(call.args);
     const noted = { ...call, warnings: [...call.warnings, ...warnings] };
-    const run: PanelRun = {
-      ...{ services, call: noted, scope: noted.thread.id, spent: { usage: noUsage }, exchange: {} },
-    };
+    const run: PanelRun = { services, call: noted, scope: noted.thread.id, spent: { usage: noUsage }, exchange: {} };
     const steps = () => (wanted.kind === 'step' ? panelStep(run, mode, wanted) : panelInOneCall(run, mode, wanted));
     return inExchange(services, noted, run.exchange, steps);
   },

@@ -38,11 +38,10 @@ export const labelOf = (index: number): string => String.fromCharCode(65 + index
 
 /** Refuses what would ask one model for one side twice; names are compared as they were typed. */
 export function validatePanelists(requests: readonly PanelistRequest[]): void {
-  if (requests.length > maxPanelists) {
+  if (requests.length > maxPanelists)
     throw limitError('size', `${requests.length} models were named; a consensus asks at most ${maxPanelists}.`, {
       next: `Name at most ${maxPanelists} models.`,
     });
-  }
   refuseTwins(requests, request => `${request.model.toLowerCase()}:${request.stance}`);
 }
 
@@ -107,24 +106,15 @@ export async function choosePanel(services: Router, request: Request): Promise<P
   const taken = [...chosen];
   const panelists: Panelist[] = [];
   for (const [index, candidate] of chosen.entries()) {
-    const standIn = await standInFor(services, sharing, candidate, taken);
+    // Takes its place where it fails: a model of another provider that nobody else on the panel is.
+    const avoid = (model: ModelInfo) =>
+      model.provider === candidate.model.provider || taken.some(other => isSame(other.model, model));
+    const standIn = (await chosenWithout(services, sharing, avoid, true))?.slice(0, 1) ?? [];
     taken.push(...standIn);
     const who: Target['who'] = { candidates: [candidate, ...standIn] };
     panelists.push({ model: modelName(candidate), stance: 'neutral', label: labelOf(index), who, warnings: [] });
   }
   return panelists;
-}
-
-/** Who takes the place of a chosen panelist that fails: a model of another provider that nobody else on the panel is. */
-async function standInFor(
-  services: Router,
-  request: Request,
-  { model: first }: Candidate,
-  taken: readonly Candidate[],
-): Promise<Candidate[]> {
-  const avoid = (model: ModelInfo) =>
-    model.provider === first.provider || taken.some(other => isSame(other.model, model));
-  return [...((await chosenWithout(services, request, avoid, true)) ?? [])].slice(0, 1);
 }
 
 /** Who brings the verdicts together: the named model, else one that is not on the panel, else the best of the panel. */
@@ -296,11 +286,10 @@ export function readPanelProgress(call: StepCall, state: WorkflowState | undefin
 }
 
 function placeWarnings(stepNumber: number, at: number, { heard }: PanelProgress): string[] {
-  if (heard[at]?.status === 'success') {
+  if (heard[at]?.status === 'success')
     return [
       `Step ${at + 1} had come before: its verdict is returned again, and no model was asked. Start over with step 1.`,
     ];
-  }
   return stepNumber === at + 1 ? [] : [`Step ${stepNumber} came where step ${at + 1} was next: it counts as that.`];
 }
 

@@ -32,11 +32,10 @@ const textShare = 0.6;
 export async function resolveTargets({ services, call, text }: FanoutRun, mode: FanoutMode): Promise<Target[]> {
   const request = { category: mode.category, needs: {}, effort: call.common.effort };
   const named = namesIn(call.args[modelsField]);
-  if (named.length > maxModels) {
+  if (named.length > maxModels)
     throw limitError('size', `${named.length} models were named; one call asks at most ${maxModels}.`, {
       next: `Name at most ${maxModels} models.`,
     });
-  }
   await assertPrefixed(services, modelsField, named, request);
   if (named.length > 0) return Promise.all(named.map(name => resolveNamed(services, { ...request, name })));
   const { defaultModels } = services.fanout;
@@ -100,11 +99,8 @@ async function assertPrefixed(
     const meant = await meantBy(services, { ...request, name });
     // The name of no model either: before the colon stands a provider that is none of ours, and its own slot says so.
     if (prefixOf(name) !== undefined && meant === undefined) continue;
-    errors.push({
-      field,
-      error: `"${safeCut(name, maxShownLength)}" names no provider`,
-      allowed: [meant ?? 'provider:model'],
-    });
+    const error = `"${safeCut(name, maxShownLength)}" names no provider`;
+    errors.push({ field, error, allowed: [meant ?? 'provider:model'] });
   }
   if (errors.length === 0) return;
   const messages = errors.map(({ error }) => error).join(', ');
@@ -252,16 +248,13 @@ async function roomFor(candidate: Candidate, { messages, counted }: TargetPrompt
 
 function tooLong(candidate: Candidate, tokens: number, { free, room }: { free: number; room: number }): AppError {
   const { window, provider, id } = candidate.model;
-  return limitError(
-    'tokens',
-    `The text has about ${tokens} tokens; ${modelName(candidate)} has ${free} left for it with an answer of ${room}.`,
-    {
-      provider,
-      model: id,
-      next: 'Shorten the text, or choose a model with a larger context window (see "listmodels").',
-      data: { window, tokens, answer: room },
-    },
-  );
+  const message = `The text has about ${tokens} tokens; ${modelName(candidate)} has ${free} left for it with an answer of ${room}.`;
+  return limitError('tokens', message, {
+    provider,
+    model: id,
+    next: 'Shorten the text, or choose a model with a larger context window (see "listmodels").',
+    data: { window, tokens, answer: room },
+  });
 }
 
 /** Puts the text to every model. */

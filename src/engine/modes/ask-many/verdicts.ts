@@ -90,7 +90,7 @@ export interface Tally {
 
 /** Counts the verdicts: what they hold, who stands apart, and how sure they are by their own numbers. */
 export function tallyOf(votes: readonly Vote[]): Tally {
-  const numbers = votes.flatMap(({ confidence }) => (confidence === undefined ? [] : [confidence]));
+  const numbers = votes.flatMap(({ confidence }) => confidence ?? []);
   const sum = numbers.reduce((total, next) => total + next, 0);
   const mean = numbers.length === 0 ? undefined : Number((sum / numbers.length).toFixed(1));
   const positions = positionsOf(votes);

@@ -40,7 +40,11 @@ async function applyDiagnosis(call: ThreadedCall, services: ModeServices): Promi
   };
   let paths = pathsIn(proposed, root);
   try {
-    if (backups === undefined) throw noBackups();
+    if (backups === undefined)
+      throw securityError(
+        'Nothing is written to disk here, so there is no backup, and no patch is applied without one.',
+        { class: 'approval', next: 'Apply the patch with "git apply", or start Polylogue without --private.' },
+      );
     const request = { patch: proposed, root, signal, secrets: await maskedAs(services, thread) };
     const checked = await git.checkPatch(request);
     if (!checked.ok)
@@ -140,12 +144,6 @@ function waiting(question: UserQuestion): Reply {
   return { ...reply, questions: [question] };
 }
 
-const noBackups = (): Error =>
-  securityError('Nothing is written to disk here, so there is no backup, and no patch is applied without one.', {
-    class: 'approval',
-    next: 'Apply the patch with "git apply", or start Polylogue without --private.',
-  });
-
 /** Of a reply; the rest says what it is about. */
 const patchShare = 0.6;
 
@@ -166,12 +164,9 @@ async function checkShownPatch(
     return {
       patch: {
         diff: fits ? shown.patch : undefined,
-        files: checked.files.map(({ path, added, removed, isNew }) => ({
-          path,
-          added,
-          removed,
-          new: isNew || undefined,
-        })),
+        files: checked.files.map(({ path, added, removed, isNew }) => {
+          return { path, added, removed, new: isNew || undefined };
+        }),
         verified: `git apply --check in ${checked.place.top}`,
         ...(masked && { note: 'Secrets in it are masked: it can be applied by "apply" alone.' }),
         ...(!fits && { note: 'It is too long for a reply: "apply" shows it to the user before anything is changed.' }),
@@ -237,16 +232,23 @@ function diagnosisQuestion(stderr: string, command: string | undefined): string 
 async function finish(services: ModeServices, wanted: boolean, answered: AnsweredCall): Promise<Finish> {
   const { answer, said } = answered;
   const diagnosis = readDiagnosis(answer.text);
-  if (!diagnosis) {
+  if (!diagnosis)
     return {
       text: answer.text,
       document: content => ({ status: 'continuation_available', content: content || undefined }),
     };
-  }
-  const document = await diagnosisDocument(placeOf(services, answered), diagnosis);
+  const { canTell, summary, rootCause, impact, recommendation, needs } = diagnosis;
+  const document = {
+    summary,
+    root_cause: canTell ? rootCause : 'cannot tell from this',
+    evidence: await checkEvidence(placeOf(services, answered), diagnosis.evidence),
+    impact: impact || undefined,
+    recommendation: recommendation || undefined,
+    needs: needs.length > 0 ? needs : undefined,
+  };
   const proposed = wanted ? readDiagnosis(said)?.patch : undefined;
   const patch = proposed === undefined ? {} : await checkShownPatch(services, answered, proposed);
-  const status = diagnosis.canTell ? (answer.partial ? 'partial' : 'diagnosed') : 'cannot_tell';
+  const status = canTell ? (answer.partial ? 'partial' : 'diagnosed') : 'cannot_tell';
   return { text: '', document: () => ({ status, ...document, ...patch }) };
 }
 
@@ -309,18 +311,6 @@ function readDiagnosis(text: string): Diagnosis | undefined {
 function listIn(value: unknown): string[] {
   const items: unknown[] = Array.isArray(value) ? value : [value];
   return items.map(item => textIn(item).trim()).filter(item => item !== '');
-}
-
-async function diagnosisDocument(place: Place, diagnosis: Diagnosis): Promise<JsonObject> {
-  const { canTell, summary, rootCause, impact, recommendation, needs } = diagnosis;
-  return {
-    summary,
-    root_cause: canTell ? rootCause : 'cannot tell from this',
-    evidence: await checkEvidence(place, diagnosis.evidence),
-    impact: impact || undefined,
-    recommendation: recommendation || undefined,
-    needs: needs.length > 0 ? needs : undefined,
-  };
 }
 
 /** Models count lines badly: what they quote may stand a few lines away. */

@@ -34,12 +34,7 @@ const endOrExtend =
   'If nothing is left to find, set next_step_required to false; if more is needed, raise total_steps.';
 
 /** The reply to a step after which the caller works on. */
-export function pauseDocument(
-  tool: string,
-  mode: Definition,
-  { step, args, progress }: Facts,
-  stale: boolean,
-): JsonObject {
+export function pauseDocument(tool: string, mode: Definition, { step, args, progress }: Facts, stale: boolean) {
   const guided = args.confidence === undefined ? { ...step, confidence: levelOf(step, mode.levels) } : step;
   const actions = mode.requiredActions(guided, args, progress);
   return {
@@ -122,7 +117,7 @@ export function expertDocument(
     [mode.words.summary]: summary,
   };
   const special = readControlStatus(text);
-  if (special && special.status !== 'no_bug_found') {
+  if (special && special.status !== 'no_bug_found')
     return {
       ...document,
       status: special.status,
@@ -130,7 +125,6 @@ export function expertDocument(
       ...wishIn(special.object),
       next_steps: afterSpecial(special),
     };
-  }
   return {
     ...document,
     status: compat ? 'calling_expert_analysis' : 'expert_analysis_complete',

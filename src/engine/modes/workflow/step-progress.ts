@@ -9,10 +9,7 @@ import type { WorkflowState } from '../../../core/thread.ts';
  * What a thread remembers of a workflow; undefined when there is none or it was written by something else. `fields` are the
  * tool's own, by which settings are judged: an imported thread may say anything.
  */
-export function readProgress(
-  state: WorkflowState | undefined,
-  fields: Readonly<z.ZodRawShape>,
-): WorkflowProgress | undefined {
+export function readProgress(state: WorkflowState | undefined, fields: Readonly<z.ZodRawShape>) {
   // Threads of earlier versions have another word for the end.
   const progress = workflowProgress.safeParse({ ended: state?.asked === true, ...state }).data;
   return progress && { ...progress, settings: soundSettings(progress.settings, fields) };
@@ -33,17 +30,15 @@ export const isSameRun = (before: WorkflowProgress | undefined, step: Step): bef
 /** What the caller should know of a step that does not follow the last one; undefined: it does. Each is taken as it comes. */
 export function orderWarning(tool: string, step: Step, before: WorkflowProgress | undefined): string | undefined {
   const { stepNumber: number, revises } = step;
-  if (!before) {
+  if (!before)
     return number === 1
       ? undefined
       : `Step ${number} is the first of ${tool} in this thread. If others came before it, send the continuation_id that step 1 gave, or "last".`;
-  }
   const { lastStep, ended } = before;
-  if (!isSameRun(before, step)) {
+  if (!isSameRun(before, step))
     return ended
       ? undefined
       : `Step 1 began a new run; what came before stays in the conversation (${lastStep} steps). Send revises_step: 1 to correct a first step instead.`;
-  }
   if (revises !== undefined)
     return revises > lastStep
       ? `Step ${revises} does not exist, so nothing was revised: this step was added.`

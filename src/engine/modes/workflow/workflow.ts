@@ -4,7 +4,7 @@ import { askModelTurn, type Finish, recordLocalTurn } from '../../../calls/ask/a
 import { maskArguments, maskDocument } from '../../../calls/ask/redaction.ts';
 import type { AnsweredCall, LocalTurn, ModelTurn, ThreadedCall } from '../../../calls/call-record.ts';
 import { type Reply, readControlStatus } from '../../../calls/reply.ts';
-import type { Evidence, Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
+import type { Evidence, EvidencePiece, Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
 import { inputError } from '../../../core/errors.ts';
 import { type JsonObject, jsonOf } from '../../../core/json.ts';
 import type { StoredTurn } from '../../../core/thread.ts';
@@ -67,22 +67,16 @@ async function ownEvidence(
 ): Promise<Evidence | undefined> {
   if (!mode.evidence) return undefined;
   const { mask, workflow } = services;
-  const found = await mode.evidence(settings, {
-    git: workflow.git,
-    trace: createTracer(services),
-    root: request.principal.root,
-    scope: thread.id,
-    signal,
-  });
+  const place = { root: request.principal.root, scope: thread.id, signal };
+  const found = await mode.evidence(settings, { git: workflow.git, trace: createTracer(services), ...place });
   const hide = async (text: string) => (await mask(text.toWellFormed(), thread.id)).text;
+  const hidePiece = async ({ title, text }: EvidencePiece) => ({ title: await hide(title), text: await hide(text) });
   const { document, issues = [], turn = [], forExpert = [] } = found;
   return {
     document: await maskDocument(mask, document, thread.id),
     issues: await Promise.all(issues.map(issue => maskArguments(mask, issue, thread.id))),
     turn: await Promise.all(turn.map(hide)),
-    forExpert: await Promise.all(
-      forExpert.map(async ({ title, text }) => ({ title: await hide(title), text: await hide(text) })),
-    ),
+    forExpert: await Promise.all(forExpert.map(hidePiece)),
   };
 }
 
@@ -91,20 +85,6 @@ function withOwnIssues(progress: WorkflowProgress, tool: string, evidence: Evide
   if (!evidence?.issues) return progress;
   const callers = progress.issuesFound.filter(({ found_by }) => found_by !== tool);
   return { ...progress, issuesFound: [...callers, ...evidence.issues.map(issue => ({ ...issue, found_by: tool }))] };
-}
-
-/** Of the files that a step names, those that are not there, and the source files behind the relevant ones where they count. */
-async function stepFiles(
-  { request, signal }: ThreadedCall,
-  step: Step,
-  { sandbox, home }: ModeServices,
-  count = false,
-) {
-  const place = { root: request.principal.root, home, signal };
-  return {
-    missing: await missingPaths(sandbox, [...new Set([...step.filesChecked, ...step.relevantFiles])], place),
-    found: count ? await listSourceFiles(sandbox, step.relevantFiles, place) : [],
-  };
 }
 
 interface StepCall {
@@ -153,9 +133,8 @@ async function endWithoutExpert(stepCall: StepCall, before: WorkflowProgress | u
       ...mode.verdict?.(facts),
     });
   const certain = mode.certain?.(step, call.args, facts.progress.settings) ?? false;
-  if (certain && mode.words.skipped && !services.workflow.expertAtCertain) {
+  if (certain && mode.words.skipped && !services.workflow.expertAtCertain)
     return local(stepCall, { ...skippedDocument(mode, facts), ...mode.verdict?.(facts) });
-  }
   const answer = before?.ended ? await answerBefore(stepCall, before, services) : undefined;
   return answer && answeredAgain(stepCall, answer, services.workflow);
 }
@@ -217,7 +196,10 @@ async function record(
   { step, before }: Pick<StepCall, 'step'> & { before?: WorkflowProgress },
 ): Promise<StepCall> {
   const tool = call.tool.name;
-  const { missing, found } = await stepFiles(call, step, services, mode.countsFiles);
+  const { sandbox, home } = services;
+  const place = { root: call.request.principal.root, home, signal: call.signal };
+  const missing = await missingPaths(sandbox, [...new Set([...step.filesChecked, ...step.relevantFiles])], place);
+  const found = mode.countsFiles ? await listSourceFiles(sandbox, step.relevantFiles, place) : [];
   const news = settingsIn(mode, call.args);
   const advanced = advance(before, step, call.thread.seq);
   const held = { ...advanced.settings, ...news };
@@ -270,23 +252,21 @@ function checkFirst(tool: string, mode: Definition, step: Step, args: Record<str
 }
 
 /** The state stays when a run is over: a step that comes after all finds what was gathered. */
-function local({ call, mode, facts, contribution, document }: StepCall, ending: JsonObject): LocalTurn {
-  return {
-    contribution,
-    workflow: { tool: call.tool.name, state: jsonOf(facts.progress) },
-    document: { ...document, ...ending, ...mode.keys?.(facts) },
-    metadata: mode.metadata?.(facts),
-  };
-}
+const local = ({ call, mode, facts, contribution, document }: StepCall, ending: JsonObject): LocalTurn => ({
+  contribution,
+  workflow: { tool: call.tool.name, state: jsonOf(facts.progress) },
+  document: { ...document, ...ending, ...mode.keys?.(facts) },
+  metadata: mode.metadata?.(facts),
+});
 
 function finish(stepCall: StepCall, { document, turn }: { document: JsonObject; turn: string }): LocalTurn {
   return { ...local(stepCall, { [stepCall.mode.words.complete]: true, ...document }), contribution: turn };
 }
 
-async function askExpert(services: ModeServices, { call, mode, facts, contribution, document: own }: StepCall) {
+async function askExpert(services: ModeServices, stepCall: StepCall) {
+  const { call, mode, facts } = stepCall;
   const { progress } = facts;
-  const document = { ...own, ...mode.keys?.(facts) };
-  const workflow = { tool: call.tool.name, state: jsonOf(progress) };
+  const { contribution, workflow, document } = local(stepCall, {});
   const turn: ModelTurn = {
     contribution,
     tail: tailOf(mode, facts),

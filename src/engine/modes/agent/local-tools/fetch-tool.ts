@@ -133,9 +133,8 @@ function guarded(url: URL, reachable: Reachable): LookupFunction {
     resolveName(host, { all: true, verbatim: true }, (error, addresses) => {
       if (error) return callback(error, '', 0);
       const [first] = addresses;
-      if (!first || addresses.some(({ address }) => !reachable.address(address))) {
+      if (!first || addresses.some(({ address }) => !reachable.address(address)))
         return callback(refusedFetch(url, 'it leads off the public internet'), '', 0);
-      }
       if (options.all) return callback(null, addresses);
       callback(null, first.address, first.family);
     });

@@ -62,10 +62,7 @@ export function refused({ path, code, reason }: Skip): Error {
  * The real path of a file that may be written, which is where its name says. Behind a link, another file would change than the one
  * that somebody approved. The project itself may lie behind one.
  */
-export async function targetNamed(
-  { sandbox, root }: Pick<LocalToolServices, 'sandbox' | 'root'>,
-  path: string,
-): Promise<string> {
+export async function targetNamed({ sandbox, root }: Pick<LocalToolServices, 'sandbox' | 'root'>, path: string) {
   await targetInside({ sandbox }, path);
   const real = await realOf(sandbox, path);
   const project = relative(root, path).startsWith('..')

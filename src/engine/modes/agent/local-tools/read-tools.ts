@@ -9,6 +9,8 @@ import { readTextFile } from '../../../../workspace/read-file.ts';
 import type { AgentTool } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused } from './local-tool.ts';
 
+const optionalText = z.string().optional();
+
 const maxCommits = 50;
 
 const usualCommits = 10;
@@ -21,7 +23,7 @@ export function gitTools(parts: LocalToolServices): AgentTool[] {
       name: 'git_diff',
       description: 'What was changed and is not committed; with compare_to, since a branch, tag or commit.',
       effect: 'read',
-      fields: { path: z.string().optional(), compare_to: z.string().optional() },
+      fields: { path: optionalText, compare_to: optionalText },
       async run({ path = '.', compare_to: compareTo }, { signal }) {
         const request = { path, root, compareTo, staged: true, unstaged: true, scope, signal };
         const { repositories, notes } = await git.changes(request);
@@ -33,11 +35,7 @@ export function gitTools(parts: LocalToolServices): AgentTool[] {
       name: 'git_log',
       description: 'The newest commits with their messages; of one file with path.',
       effect: 'read',
-      fields: {
-        path: z.string().optional(),
-        ref: z.string().optional(),
-        most: z.int().min(1).max(maxCommits).optional(),
-      },
+      fields: { path: optionalText, ref: optionalText, most: z.int().min(1).max(maxCommits).optional() },
       run: ({ path, ref, most: max = usualCommits }, { signal }) =>
         history.log({ folder: root, scope, signal, max, ref, path: path === undefined ? path : pathIn(parts, path) }),
     }),
