@@ -2,8 +2,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createProduct, loadConfig, type Product, tables } from '../../src/app/app.ts';
+import { createProduct } from '../../src/app/app.ts';
+import type { Product } from '../../src/app/compose-product.ts';
+import { tables } from '../../src/app/settings.ts';
 import { systemEnvironment } from '../../src/app/system-environment.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { usableSettings } from '../../src/models/catalogue/connections.ts';
 import { loadCatalogue } from '../../src/models/catalogue/model-sources.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';

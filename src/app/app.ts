@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { storePlace } from '../config/derived-settings.ts';
 import { requireHome } from '../config/home.ts';
-import { loadConfig } from '../config/load.ts';
 import { configError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 import type { ToolHost } from '../core/tool-host.ts';
@@ -14,20 +13,9 @@ import type { ProxyOptions } from '../server/proxy/proxy.ts';
 import type { Readiness } from '../server/proxy/start-daemon.ts';
 import { composeFront, type Front, followsClientRoots, type ProcessEnvironment, rootsOf } from './compose-front.ts';
 import type { Product } from './compose-product.ts';
-import type { Extensions } from './extensions.ts';
-import { type AppConfig, loadAppConfig, tables } from './settings.ts';
+import { type AppConfig, tables } from './settings.ts';
 
-export {
-  type AppConfig,
-  type Extensions,
-  type FoundDaemon,
-  loadAppConfig,
-  loadConfig,
-  type ProcessEnvironment,
-  type Product,
-  tables,
-  version,
-};
+export type { FoundDaemon };
 
 /** The daemons that run on a data folder, as far as they told. */
 export async function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
@@ -47,9 +35,6 @@ async function productBehind(front: Front, config: AppConfig, environment: Proce
   const { composeProduct } = await import('./compose-product.ts');
   return composeProduct(config, environment, front, isCalled);
 }
-
-/** A product that serves one client. */
-export type ServedStdio = Awaited<ReturnType<typeof serveStdio>>;
 
 /** Serves one MCP client over standard input and output. Tools are listed at once; the product is loaded by who wants more. */
 export async function serveStdio(
@@ -124,14 +109,12 @@ export async function runProxy(config: AppConfig, settings: ProxySettings): Prom
   const starts = !(settings.onlyRunning || isNamed);
   if (starts) requireHome(config.home, 'Set POLYLOGUE_HOME to a directory that you may write: the daemon needs one.');
   const { roots, isGuess = false } = await rootsOf(config, settings);
-  const [proxyModule, { createKeptToken }, daemons] = await Promise.all([
+  const [proxyModule, { createKeptToken }] = await Promise.all([
     import('../server/proxy/proxy.ts'),
     import('../server/proxy/start-daemon.ts'),
-    import('../server/daemon/health-file.ts'),
   ]);
   const { isPrivate } = storePlace(config.values.app, config.home);
-  const findDaemons = () => daemons.findDaemons(daemons.healthFolder(config.home), clock);
-  const running = (await findDaemons()).filter(({ state }) => state === 'running');
+  const running = (await findDaemons(config, clock)).filter(({ state }) => state === 'running');
   // Without a configured port, the daemon of this data directory is used on whichever port it listens.
   const isUsual = isNamed || config.sourceOf('app', 'servePort') !== 'default';
   const there = isUsual ? undefined : (running.find(({ port }) => port === servePort) ?? running[0]);
@@ -139,7 +122,7 @@ export async function runProxy(config: AppConfig, settings: ProxySettings): Prom
   const isOurs = async () => {
     // A daemon that writes nothing to disk tells nothing of itself either.
     if (isPrivate) return true;
-    return (await findDaemons()).some(each => each.port === port && each.state !== 'gone');
+    return (await findDaemons(config, clock)).some(each => each.port === port && each.state !== 'gone');
   };
   // A daemon of this data directory that made its token itself tells where it is, by whatever name it is called.
   const url = settings.url === undefined ? (there?.url ?? localUrl(serveHost, port)) : addressOf(settings.url);

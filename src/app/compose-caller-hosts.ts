@@ -31,16 +31,6 @@ export interface Place {
 }
 
 /** `productRoot`: the project of the process. Rejects with an `AppError` of kind `security` where the caller may not read what he declares. */
-export async function placeOfCaller(
-  shared: SharedParts,
-  caller: CallerPlace,
-  productRoot: string,
-  warn: (message: string) => void,
-): Promise<Place> {
-  const listed = caller.listed && (await placeOfList(shared, caller, caller.listed, warn));
-  return listed ?? placeOf(shared, caller, productRoot).catch(error => refuse(shared.mask, caller, error));
-}
-
 async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: string): Promise<Place> {
   const { files, fileContext } = shared;
   const { permissions, declared } = caller;
@@ -50,12 +40,8 @@ async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: st
     return own ? { roots: within, root: within[0] ?? own[0] ?? productRoot } : { root: productRoot };
   if (!isAbsolute(declared)) throw noProject(declared, 'It is no absolute path.');
   if (mayBeAnywhere(shared, caller)) {
-    const chosen = await defaultRoots({
-      explicit: [],
-      projectRoot: declared,
-      cwd: productRoot,
-      home: fileContext.homeDir,
-    });
+    const home = fileContext.homeDir;
+    const chosen = await defaultRoots({ explicit: [], projectRoot: declared, cwd: productRoot, home });
     if (chosen.roots.length === 0) throw noProject(declared, chosen.reason);
     return { roots: [await open(chosen.roots).assertWithin(declared)], root: declared };
   }
@@ -63,18 +49,14 @@ async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: st
   return { roots: [await sandbox.assertWithin(declared)], root: declared };
 }
 
-/** Undefined: nothing that the client lists can be a root. */
-async function placeOfList(
-  shared: SharedParts,
-  caller: CallerPlace,
-  listed: readonly string[],
-  warn: (message: string) => void,
-): Promise<Place | undefined> {
+/** Undefined: the client lists nothing, or nothing that can be a root. */
+async function placeOfList(shared: SharedParts, caller: CallerPlace, warn: (message: string) => void) {
   const { files, fileContext } = shared;
+  if (!caller.listed) return undefined;
   const own = caller.permissions.roots;
   const within = own ? open(await ownRoots(shared, caller.permissions)) : files.sandbox;
   const { listedRoots } = await import('../workspace/client-roots.ts');
-  const { roots, refused } = await listedRoots(listed, {
+  const { roots, refused } = await listedRoots(caller.listed, {
     home: fileContext.homeDir,
     isWindows: fileContext.platform === 'win32',
     ...(!mayBeAnywhere(shared, caller) && { within }),
@@ -141,9 +123,7 @@ export function createHosts(shared: SharedParts, { root: productRoot }: Front) {
 
   function entryFor(permissions: Permissions, isAlone: boolean): Entry {
     const { toolsets, allow, deny, readOnly, maxCostPerDay, roots } = permissions;
-    const key = JSON.stringify(
-      [toolsets, allow, deny, readOnly, maxCostPerDay, roots, isAlone].map(part => part ?? null),
-    );
+    const key = JSON.stringify([toolsets, allow, deny, readOnly, maxCostPerDay, roots, isAlone]);
     const entry = kept.get(key) ?? counted(composeHost(shared, permissions, isAlone), busy);
     kept.delete(key);
     kept.set(key, entry);
@@ -167,7 +147,9 @@ export function createHosts(shared: SharedParts, { root: productRoot }: Front) {
     /** Rejects with an `AppError` of kind `security` where a caller may not read the project that he declares. */
     async of(caller: CallerPlace) {
       const { permissions, isAlone = false } = caller;
-      const { roots, root } = await placeOfCaller(shared, caller, productRoot, warn);
+      const listed: Place | undefined = await placeOfList(shared, caller, warn);
+      const declared = () => placeOf(shared, caller, productRoot).catch(error => refuse(shared.mask, caller, error));
+      const { roots, root } = listed ?? (await declared());
       const isOwn = !roots && Object.values(permissions).every(part => part === undefined || part === false);
       if (isOwn) return { services: own, root };
       return { services: entryFor({ ...permissions, ...(roots && { roots }) }, isAlone).services, root };

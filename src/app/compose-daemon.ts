@@ -4,7 +4,7 @@ import { exposurePolicy } from '../config/derived-settings.ts';
 import { AppError, cancelledError, configError, inputError, isAppError } from '../core/errors.ts';
 import type { FileView } from '../core/file.ts';
 import { isRecord } from '../core/json.ts';
-import type { Clock, Emit, Mask, Random, SharedState, WatchedCall, WatchedCalls } from '../core/ports.ts';
+import type { WatchedCall, WatchedCalls } from '../core/ports.ts';
 import { endsExchange, type Thread } from '../core/thread.ts';
 import type { Permissions, ToolReply, UserAnswer } from '../core/tool-host.ts';
 import { type SpendRow, savedByCaches } from '../core/usage.ts';
@@ -19,35 +19,22 @@ import { createReadiness, type DaemonOptions, metricsRoute, openDaemon } from '.
 import { healthFolder } from '../server/daemon/health-file.ts';
 import { type LiveTokens, openLiveTokens } from '../server/daemon/live-tokens.ts';
 import { dashboardRoute } from '../server/dashboard/dashboard.ts';
-import type {
-  DashboardData,
-  OwnData,
-  ProviderView,
-  RunReply,
-  RunsData,
-  ThreadsData,
-} from '../server/dashboard/data.ts';
+import type { DashboardData, ProviderView, RunReply, RunsData, ThreadsData } from '../server/dashboard/data.ts';
 import { createKeptToken } from '../server/proxy/start-daemon.ts';
 import { openWebSockets, type WebSocketOptions } from '../server/websocket/websocket.ts';
 import type { Store } from '../storage/store.ts';
-import type { Threads } from '../threads/threads.ts';
 import { shownFile, splitFences } from '../threads/transfer/readable.ts';
-import type { Transfer } from '../threads/transfer/transfer.ts';
 import { tools } from '../tools/index.gen.ts';
 import type { Hosts } from './compose-caller-hosts.ts';
+import type { SharedParts } from './compose-host.ts';
 import { gaugeDaemon } from './compose-observability.ts';
 import type { AppConfig } from './settings.ts';
 
 /** What of the product the dashboard shows. */
-export interface DashboardSources {
-  config: AppConfig;
-  threads: Threads;
-  transfer: Transfer;
+export interface DashboardSources
+  extends Pick<SharedParts, 'config' | 'threads' | 'transfer' | 'clock' | 'mask' | 'state'> {
   models: Pick<ModelService, 'capabilities' | 'health' | 'caches' | 'forget' | 'ping' | 'providers' | 'lookAhead'>;
   calls: WatchedCalls;
-  clock: Clock;
-  mask: Mask;
-  state: SharedState;
   hosts: Hosts;
   version: string;
 }
@@ -67,7 +54,7 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
       // What was said is in threads: who may not use those does not see it here either.
       const shown = (call: WatchedCall): WatchedCall => (mayRead ? call : { ...call, about: undefined });
       const found = (call: WatchedCall | undefined) => call && shown(call);
-      const own: OwnData = {
+      return {
         calls: {
           list: () => calls.list(owner).map(shown),
           find: reqId => found(calls.find(owner, reqId)),
@@ -80,8 +67,8 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
         caches: () => ownCaches(sources, owner),
         saved: rows => savedIn(sources, rows),
         spend: from => threads.store.spend.rows({ owner, from }),
+        ...(mayRead && { threads: threadsOf(sources, caller) }),
       };
-      return mayRead ? { ...own, threads: threadsOf(sources, caller) } : own;
     },
   };
 }
@@ -122,10 +109,9 @@ function threadsOf(sources: DashboardSources, caller: Caller): ThreadsData {
     },
     async image(thread, seq, index) {
       const image = turnOf(thread, seq)?.images[index];
-      const data = image && shownImages.has(image.mediaType) ? await blob(image.blob) : undefined;
-      return image && data !== undefined
-        ? { mediaType: image.mediaType, bytes: Buffer.from(data, 'base64') }
-        : undefined;
+      if (!image || !shownImages.has(image.mediaType)) return undefined;
+      const data = await blob(image.blob);
+      return data === undefined ? undefined : { mediaType: image.mediaType, bytes: Buffer.from(data, 'base64') };
     },
     export: async (id, form) => (await transfer.export(id, place, form)).pieces,
     ...(!isReadOnly(sources, caller) && {
@@ -182,10 +168,8 @@ export interface DaemonSettings {
 /** The product behind a port, with what its operator can do to it. */
 export type DaemonService = Awaited<ReturnType<typeof opened>>;
 
-export interface DaemonParts extends DashboardSources {
+export interface DaemonParts extends DashboardSources, Pick<SharedParts, 'random' | 'emit'> {
   store: Pick<Store, 'mark'>;
-  random: Random;
-  emit: Emit;
   /** Nothing is written to disk. */
   isPrivate: boolean;
   /** Masks these too from now on, and those alone of what was told before. */
@@ -318,7 +302,7 @@ function operatorEntry(token: string, host: string, path: string | undefined): T
 }
 
 /** Answers to waiting runs as calls of the tool `agent`, with all that the caller may and may not do with that tool. */
-function composeRuns({ hosts, state }: { hosts: Hosts; state: SharedState }, caller: Caller): RunsData {
+function composeRuns({ hosts, state }: DashboardSources, caller: Caller): RunsData {
   const { owner, permissions, isAtHome = false } = caller;
   async function call(id: string, answers: Map<string, UserAnswer>, signal: AbortSignal): Promise<RunReply> {
     const { services, root } = await hosts.of({ permissions, free: isAtHome });
@@ -357,11 +341,7 @@ function viewOf({ isError, document, questions }: ToolReply): RunReply {
 const tryMs = 20_000;
 
 /** Asks a provider for its list of models, and says what came of it. */
-export async function tryProvider(
-  { models, mask, clock }: { models: Pick<ModelService, 'ping'>; mask: Mask; clock: Clock },
-  id: string,
-  signal: AbortSignal,
-): Promise<string> {
+async function tryProvider({ models, mask, clock }: DashboardSources, id: string, signal: AbortSignal) {
   const startedAt = clock.monotonic();
   const silent = new AbortController();
   const stop = clock.after(tryMs, () => silent.abort(cancelledError(`It did not answer within ${tryMs / 1_000} s.`)));

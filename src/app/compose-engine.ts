@@ -15,12 +15,9 @@ import {
   storePlace,
 } from '../config/derived-settings.ts';
 import { readIfPresent } from '../config/settings-files.ts';
-import type { Clock, Emit, Mask, Random, SharedState } from '../core/ports.ts';
 import type { LocalToolsOf } from '../engine/conversation.ts';
 import { createLender, type EngineServices } from '../engine/engine.ts';
-import type { ToolTable } from '../engine/exposure.ts';
 import type { CommandSandbox } from '../engine/modes/agent/local-tools/command-sandbox.ts';
-import type { LocalToolServices } from '../engine/modes/agent/local-tools/local-tool.ts';
 import type { RunnerParts } from '../engine/modes/agent/runner.ts';
 import type { AgentRunner } from '../engine/modes/mode.ts';
 import type { ModelService } from '../models/call/models.ts';
@@ -28,35 +25,25 @@ import { createServiceMeter, paidEmbedder, paidSearcher } from '../models/paid-s
 import { createClassifier } from '../models/routing/classifier.ts';
 import { createMeter, type Meter } from '../models/spend-meter.ts';
 import { createStoredState, withStoreDays } from '../storage/shared-state.ts';
-import type { Store } from '../storage/store.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
 import type { VendorServices } from './compose-models.ts';
-import type { FileParts } from './compose-workspace.ts';
+import { type FileParts, maskFor } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
 
-export interface EngineParts extends Pick<EngineServices, 'clis'> {
+export interface EngineParts
+  extends Pick<EngineServices, 'clis' | 'table' | 'store' | 'mask' | 'random' | 'clock' | 'emit' | 'home'>,
+    Pick<RunnerParts, 'state' | 'childEnv' | 'version'> {
   config: AppConfig;
   values: AppConfig['values']['app'];
   context: ActionParts;
-  table: ToolTable;
   models: ModelService;
-  state: SharedState;
-  store: Store;
   files: FileParts;
-  mask: Mask;
-  random: Random;
-  clock: Clock;
-  emit: Emit;
-  home: string;
   meter: Meter;
   services: Pick<VendorServices, 'documents' | 'web'>;
   /** Tools of the product that the agent may call too. */
   lent: readonly ToolDefinition[];
-  /** The environment as programs that are started may see it. */
-  childEnv: LocalToolServices['childEnv'];
   platform: string;
-  version: string;
 }
 
 /** The services of all callers with the same permissions, and the agent. */
@@ -64,6 +51,7 @@ export function composeEngine(parts: EngineParts) {
   const { values, context, table, models, meter, state, store, files, random, clock, emit, home } = parts;
   const { threads } = context;
   const { git, pool, sandbox, indexes, backups } = files;
+  const language = languageOf(values.locale);
   const services = {
     ...{ table, random, threads, meter, store, sandbox, pool, indexes, clock, emit, home },
     route: models.route,
@@ -80,14 +68,10 @@ export function composeEngine(parts: EngineParts) {
     replyFormat: values.replyFormat,
     efforts: { thinkdeep: values.thinkdeepEffort },
     panel: panelLimits(values),
-    fanout: {
-      defaultModels: values.defaultModels ?? [],
-      language: languageOf(values.locale),
-      prefixes: models.prefixes,
-    },
+    fanout: { defaultModels: values.defaultModels ?? [], language, prefixes: models.prefixes },
     clis: parts.clis,
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, git },
-    diagnose: { git, ...(backups !== undefined && { backups }) },
+    diagnose: { git, backups },
     actionContext: (call: ActionCall) => createActionContext(context, call),
     fileShortener: createFileShortener(pool),
     mask: maskFor(values, parts.mask),
@@ -104,10 +88,6 @@ export function composeEngine(parts: EngineParts) {
   const agent = composeAgent(parts, services);
   return { services: { ...services, agent }, agent };
 }
-
-/** Returns the mask, or one that changes nothing if masking is switched off. */
-export const maskFor = ({ maskSecrets }: EngineParts['values'], mask: Mask): Mask =>
-  maskSecrets ? mask : async text => ({ text, found: {} });
 
 type MeterParts = Pick<EngineParts, 'values' | 'models' | 'store' | 'clock' | 'random' | 'emit'>;
 
@@ -197,7 +177,6 @@ async function openRunner(
   const list = readServerList(file === undefined ? '{"mcpServers": {}}' : (readIfPresent(file) ?? ''));
   if ('problem' in list) emit({ type: 'warning', where: 'agent', message: `${file} cannot be used: ${list.problem}.` });
   const call = createLender(services);
-  const language = languageOf(values.locale);
   const { isPrivate } = storePlace(values, config.home);
   const runner: RunnerParts = {
     ...services,
@@ -210,9 +189,9 @@ async function openRunner(
     fetches: values.agentFetch,
     lend: run => lentTools(lent, call, run),
     policy: values.agentApprove,
-    ...(values.maxCostPerRequest !== undefined && { perRequest: values.maxCostPerRequest }),
-    ...(values.agentTriageModel !== undefined && { triageModel: values.agentTriageModel }),
-    ...(language !== undefined && { language }),
+    perRequest: values.maxCostPerRequest,
+    triageModel: values.agentTriageModel,
+    language: languageOf(values.locale),
     servers: 'problem' in list ? [] : list.servers,
   };
   return { ...createAgentRunner(runner), localTools: run => createLocalTools({ ...runner, ...run }) };

@@ -25,10 +25,7 @@ export function followsClientRoots({ values: { app } }: AppConfig, { roots }: Ro
 const megabyte = 1024 * 1024;
 
 /** Settings → who observes, and what is masked before they do. */
-export async function composeTelemetry(
-  config: AppConfig,
-  { clock, random, writeError }: Pick<ProcessEnvironment, 'clock' | 'random' | 'writeError'>,
-): Promise<Telemetry> {
+async function composeTelemetry(config: AppConfig, { clock, random, writeError }: ProcessEnvironment) {
   const values = config.values.app;
   const place = storePlace(values, config.home);
   const { traces, wrong } = traceSettings(values);

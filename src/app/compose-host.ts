@@ -54,17 +54,16 @@ const notForThem = () =>
 
 /** What all callers of one process share. */
 export interface SharedParts
-  extends Pick<EngineParts, 'state' | 'store' | 'mask' | 'random' | 'clock' | 'emit' | 'home' | 'clis'> {
-  config: AppConfig;
-  models: EngineParts['models'];
+  extends Pick<
+      EngineParts,
+      'config' | 'models' | 'state' | 'store' | 'mask' | 'random' | 'clock' | 'emit' | 'home' | 'clis'
+    >,
+    Pick<ActionParts, 'threads' | 'jobs' | 'recent'> {
   services: VendorServices;
   /** With the product's own roots. */
   files: FileParts;
   fileContext: Omit<CallerFiles, 'roots'>;
-  threads: ActionParts['threads'];
-  jobs: ActionParts['jobs'];
   idempotentCalls: IdempotentCalls;
-  recent: ActionParts['recent'];
   transfer: Transfer;
   /** From outside the package; they come after those of the product. */
   extraTools?: readonly ToolDefinition[];
@@ -92,12 +91,8 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
   const lent = keyed.filter(({ needs }) => needs !== undefined);
   const meter: Meter = composeMeter({ values, models: askable, store, clock, random, emit });
   const models = { ...askable, ask: meter.ask };
-  const product = {
-    ...facts,
-    catalogueVersion: '',
-    roots: files.sandbox.roots,
-    tools: exposed.tools.map(({ name }) => name),
-  };
+  const names = exposed.tools.map(({ name }) => name);
+  const product = { ...facts, catalogueVersion: '', roots: files.sandbox.roots, tools: names };
   let sender: SendMessage | undefined;
   const patience = (client?: string) => detachAfterMs(client, values.callPatienceSeconds);
   const context = composeActions({ ...shared, values, models, meter, files, product, patience });

@@ -11,6 +11,7 @@ import { overlay } from '../models/catalogue/overlay.ts';
 import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
 import type { DocumentLibrary, VendorEmbedder, WebSearcher } from '../models/vendor-services.ts';
 import { namedEmbedder } from '../providers/embeddings.ts';
+import type { AskCliParts } from '../providers/external-cli/ask-cli.ts';
 import { cliProvider, createCliRegistry } from '../providers/external-cli/cli-registry.ts';
 import { configuredClis } from '../providers/external-cli/configured-clis.ts';
 import { type CliRunner, cliProviderId } from '../providers/external-cli/contract.ts';
@@ -25,15 +26,12 @@ import type { ProcessEnvironment } from './compose-front.ts';
 import { type AppConfig, providerSetup } from './settings.ts';
 
 /** What models and vendors' services are made of. */
-export interface ServiceContext {
+export interface ModelContext {
   clock: Clock;
   state: SharedState;
   emit: Emit;
   /** From outside the package; they come after those of the product. */
   extraProviders?: readonly ProviderDefinition[];
-}
-
-export interface ModelContext extends ServiceContext {
   random: Random;
   logExchange?: LogExchange;
   /** Nothing is written to disk. */
@@ -99,15 +97,11 @@ function textOf({ provider, name, near }: UnknownName): string {
   return `${listVariable(provider)}: no model that is known is meant by "${name}", so that it has no effect.${hint}`;
 }
 
-export interface CliContext extends Pick<ProcessEnvironment, 'homeDir' | 'platform' | 'childEnv' | 'clock' | 'random'> {
-  /** Where a CLI works when a call names no project. */
-  root: string;
-  roots: readonly string[];
-  emit: Emit;
-}
-
 /** Settings and the operator's files → other vendors' agents. What is wrong with the files is told as warnings. */
-export function composeExternalClis({ values: { app }, home }: AppConfig, context: CliContext) {
+export function composeExternalClis(
+  { values: { app }, home }: AppConfig,
+  context: Omit<AskCliParts, 'mayWrite'> & Pick<ProcessEnvironment, 'homeDir'>,
+) {
   const places = [
     // Where PAL had them: whoever comes from there keeps them.
     { path: join(context.homeDir, '.pal', 'cli_clients') },
@@ -138,7 +132,7 @@ const usualMegabytes = 100;
 /** Settings → what vendors do beside answering. Opens nothing; what is set up badly is left out with a warning. */
 export function composeVendorServices(
   config: AppConfig,
-  { clock, state, emit, extraProviders }: ServiceContext,
+  { clock, state, emit, extraProviders }: Pick<ModelContext, 'clock' | 'state' | 'emit' | 'extraProviders'>,
 ): VendorServices {
   const { settingsOf, usable, configured } = providerSetup(config, extraProviders);
   const { embeddingModel, offline } = config.values.app;

@@ -8,13 +8,13 @@ import { createThreads } from '../threads/threads.ts';
 import { createTransfer } from '../threads/transfer/transfer.ts';
 import { createHosts } from './compose-caller-hosts.ts';
 import type { DaemonSettings } from './compose-daemon.ts';
-import { composeCommandSandbox, composeEmbedder, maskFor } from './compose-engine.ts';
+import { composeCommandSandbox, composeEmbedder } from './compose-engine.ts';
 import type { Front, ProcessEnvironment } from './compose-front.ts';
 import { unlimited } from './compose-host.ts';
 import { composeExternalClis, composeModels, composeVendorServices } from './compose-models.ts';
 import { composeObservability } from './compose-observability.ts';
 import { openStore } from './compose-storage.ts';
-import { composeFiles } from './compose-workspace.ts';
+import { composeFiles, maskFor } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
 
 /** All of it, running. */

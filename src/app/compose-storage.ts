@@ -43,7 +43,8 @@ async function chosenStore({ file, redis, own, clock, random, emit }: StoreChoic
   const onWarning = (message: string) => emit({ type: 'warning', where: 'store', message });
   if (own) return own({ clock, random, onWarning });
   if (redis) {
-    if (!isRedisAddress(redis.url)) {
+    const url = redisUrl(redis.url);
+    if (url === undefined) {
       throw configError('REDIS_URL is not a valid Redis URL.', {
         next: 'Write it as redis://user:password@host:port/database, or rediss:// for TLS; signs in the password such as / # % are written as %2F %23 %25.',
       });
@@ -54,33 +55,24 @@ async function chosenStore({ file, redis, own, clock, random, emit }: StoreChoic
       });
     }
     const { createRedisStore } = await import('../storage/redis/redis.ts');
-    return createRedisStore({ ...redis, url: withDatabase(redis.url), clock, random, onWarning });
+    return createRedisStore({ ...redis, url, clock, random, onWarning });
   }
   return file === undefined ? createMemoryStore() : createSqliteStore({ file, clock, onWarning });
 }
 
-/** One that the client can make something of: what is wrong here does not heal by trying again. */
-function isRedisAddress(text: string): boolean {
+/** As the client takes it; undefined where it can make nothing of it: what is wrong here does not heal by trying again. */
+function redisUrl(text: string): string | undefined {
   const url = URL.parse(text);
-  if (!url || !/^rediss?:$/.test(url.protocol) || !/^(\/\d*)?$/.test(url.pathname)) return false;
-  if (!/^\d*$/.test(url.searchParams.get('db') ?? '')) return false;
-  return [url.username, url.password].every(isDecodable);
-}
-
-/** Some write the number of the database as `?db=1`: the client reads it from the path alone. */
-function withDatabase(text: string): string {
-  const url = new URL(text);
+  if (!url || !/^rediss?:$/.test(url.protocol) || !/^(\/\d*)?$/.test(url.pathname)) return undefined;
   const database = url.searchParams.get('db');
+  if (!/^\d*$/.test(database ?? '')) return undefined;
+  try {
+    decodeURIComponent(`${url.username}:${url.password}`);
+  } catch {
+    return undefined;
+  }
+  // Some write the number of the database as `?db=1`: the client reads it from the path alone.
   if (database !== null && url.pathname.length <= 1) url.pathname = `/${database}`;
   url.search = '';
   return url.href;
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,22 +1,15 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Embedder, Mask } from '../core/ports.ts';
-import { createGit, type Git } from '../workspace/git/git.ts';
-import { createSandbox, type Sandbox } from '../workspace/sandbox.ts';
-import { createSearchIndexes, type SearchIndexes } from '../workspace/search-index/search-index.ts';
-import { createPool, type WorkPool } from '../workspace/workers/worker-pool.ts';
+import { createGit } from '../workspace/git/git.ts';
+import { createSandbox } from '../workspace/sandbox.ts';
+import { createSearchIndexes } from '../workspace/search-index/search-index.ts';
+import { createPool } from '../workspace/workers/worker-pool.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
 import type { AppConfig } from './settings.ts';
 
 /** What works on the user's files. */
-export interface FileParts {
-  sandbox: Sandbox;
-  git: Git;
-  pool: WorkPool;
-  indexes: SearchIndexes;
-  /** Where files are copied to before a patch changes them; absent where nothing is written to disk. */
-  backups?: string;
-}
+export type FileParts = ReturnType<typeof composeFiles>;
 
 export interface FileContext extends Pick<ProcessEnvironment, 'homeDir' | 'platform' | 'childEnv' | 'clock'> {
   roots: readonly string[];
@@ -30,36 +23,30 @@ export interface FileContext extends Pick<ProcessEnvironment, 'homeDir' | 'platf
 }
 
 /** Settings → what works on files. Opens nothing; threads and databases come with their first use. */
-export function composeFiles({ values, home }: AppConfig, context: FileContext): FileParts {
-  const { allowSecretFiles, maskSecrets } = values.app;
-  const { roots, clock, mask, isPrivate, embedder, noEmbedder } = context;
-  const sandbox = createSandbox({ roots, allowSecrets: allowSecretFiles, own: [home] });
+export function composeFiles({ values, home }: AppConfig, context: FileContext) {
+  const { roots, clock, isPrivate, embedder, noEmbedder } = context;
+  const sandbox = createSandbox({ roots, allowSecrets: values.app.allowSecretFiles, own: [home] });
+  const folder = isPrivate ? undefined : join(home, 'index');
+  const mask = maskFor(values.app, context.mask);
   return {
     sandbox,
-    ...(!isPrivate && { backups: join(home, 'backups') }),
+    /** Where files are copied to before a patch changes them; undefined where nothing is written to disk. */
+    backups: isPrivate ? undefined : join(home, 'backups'),
     git: createGit({ ...context, sandbox }),
     pool: createPool({ size: Math.max(1, availableParallelism() - 1), clock }),
-    indexes: createSearchIndexes({
-      ...(!isPrivate && { folder: join(home, 'index') }),
-      ...(embedder && { embedder }),
-      ...(noEmbedder !== undefined && { noEmbedder }),
-      sandbox,
-      mask: maskSecrets ? mask : async text => ({ text, found: {} }),
-      clock,
-    }),
+    indexes: createSearchIndexes({ folder, embedder, noEmbedder, sandbox, mask, clock }),
   };
 }
+
+/** Returns the mask, or one that changes nothing if masking is switched off. */
+export const maskFor = ({ maskSecrets }: AppConfig['values']['app'], mask: Mask): Mask =>
+  maskSecrets ? mask : async text => ({ text, found: {} });
 
 /** The same for a caller who may read these folders and no others. */
 export function composeFilesWithin({ values, home }: AppConfig, files: FileParts, context: CallerFiles): FileParts {
   const sandbox = createSandbox({ roots: context.roots, allowSecrets: values.app.allowSecretFiles, own: [home] });
-  const { indexes } = files;
-  return {
-    ...files,
-    sandbox,
-    git: createGit({ ...context, sandbox }),
-    indexes: { of: root => indexes.of(root, sandbox), close: indexes.close },
-  };
+  const indexes = { of: (root: string) => files.indexes.of(root, sandbox), close: files.indexes.close };
+  return { ...files, sandbox, git: createGit({ ...context, sandbox }), indexes };
 }
 
 export type CallerFiles = Pick<FileContext, 'roots' | 'homeDir' | 'platform' | 'childEnv' | 'clock' | 'mask'>;

@@ -19,10 +19,11 @@ export interface Extensions {
 
 /**
  * The modules that POLYLOGUE_EXTENSIONS names: absolute paths, paths from `home` that begin with a dot, or packages installed
- * below `home`. Each exports `tools`, `providers` or `stores`: lists of definitions. They run with all rights of this process.
+ * below `home`. Each exports `tools`, `providers` or `stores`: lists of definitions, which come after those `given`. They run with all rights of
+ * this process.
  */
-export function loadExtensions(names: readonly string[], home: string): Required<Extensions> {
-  const all = names.map(name => {
+export function loadExtensions(names: readonly string[], home: string, given: Extensions): Required<Extensions> {
+  const found = names.map(name => {
     const loaded = load(name, home);
     const tools = listIn(name, loaded, 'tools', isTool);
     const providers = listIn(name, loaded, 'providers', isProvider);
@@ -33,10 +34,11 @@ export function loadExtensions(names: readonly string[], home: string): Required
       });
     return { tools, providers, stores };
   });
+  const all: Extensions[] = [given, ...found];
   return {
-    tools: all.flatMap(({ tools }) => tools),
-    providers: all.flatMap(({ providers }) => providers),
-    stores: all.flatMap(({ stores }) => stores),
+    tools: all.flatMap(({ tools = [] }) => tools),
+    providers: all.flatMap(({ providers = [] }) => providers),
+    stores: all.flatMap(({ stores = [] }) => stores),
   };
 }
 

@@ -54,24 +54,16 @@ function tablesWith(extensions: Extensions): typeof tables {
  * that the program has at hand.
  */
 export async function loadAppConfig(sources: Omit<ConfigSources<typeof tables>, 'tables'>, given: Extensions = {}) {
-  const { extensions: namesOption, home: homeOption, forceEnvOverride } = tables.app;
+  const { extensions, home, forceEnvOverride } = tables.app;
   // Read by itself: the other settings may be words that only an extension knows.
-  const first = loadConfig({
-    ...sources,
-    tables: { app: { extensions: namesOption, home: homeOption, forceEnvOverride } },
-  });
+  const first = loadConfig({ ...sources, tables: { app: { extensions, home, forceEnvOverride } } });
   const readEndpoints = first.namesEndpoints ? (await import('../config/endpoints.ts')).readOwnEndpoints : undefined;
   const load = (known: Extensions) => loadConfig({ ...sources, readEndpoints, tables: tablesWith(known) });
   const names = first.values.app.extensions ?? [];
   if (names.length === 0) return { config: load(given), extensions: given };
   const { loadExtensions } = await import('./extensions.ts');
-  const loaded = loadExtensions(names, first.home);
-  const extensions = {
-    tools: [...(given.tools ?? []), ...loaded.tools],
-    providers: [...(given.providers ?? []), ...loaded.providers],
-    stores: [...(given.stores ?? []), ...loaded.stores],
-  };
-  return { config: load(extensions), extensions };
+  const all = loadExtensions(names, first.home, given);
+  return { config: load(all), extensions: all };
 }
 
 function refuseTaken({ tools: extraTools = [], providers = [], stores = [] }: Extensions): void {

@@ -1,7 +1,8 @@
 import type { ToolDefinition } from '../calls/tool.ts';
 import { type StorePlace, storePlace } from '../config/derived-settings.ts';
 import { homeProblem, requireHome } from '../config/home.ts';
-import type { OptionTable, OptionValues } from '../config/option-values.ts';
+import type { Config } from '../config/load.ts';
+import type { OptionTable } from '../config/option-values.ts';
 import { options } from '../config/options.ts';
 import { isRecord } from '../core/json.ts';
 import type { ProviderDefinition } from '../models/provider.ts';
@@ -30,14 +31,11 @@ export const ownTables = { ...storeTables(stores), app: withStores(options, stor
 /** Where threads live, and what opens that where it is neither a file, nor Redis, nor memory. */
 export type OpenableStorePlace = StorePlace & { own?: (context: StoreContext) => Store | Promise<Store> };
 
-interface StoreSettings {
-  home: string;
-  values: { app: OptionValues<typeof options> };
-  textsOf(table: string): Readonly<Record<string, string | undefined>>;
-}
-
 /** The store that the operator chose, among those of the package and of extensions. */
-export function placeOf(config: StoreSettings, extra: readonly StoreDefinition[] = []): OpenableStorePlace {
+export function placeOf(
+  config: Pick<Config<{ app: typeof options }>, 'home' | 'values' | 'textsOf'>,
+  extra: readonly StoreDefinition[] = [],
+): OpenableStorePlace {
   const chosen: string = config.values.app.store;
   const own = config.values.app.private ? undefined : [...stores, ...extra].find(({ name }) => name === chosen);
   if (!own) {
@@ -47,11 +45,8 @@ export function placeOf(config: StoreSettings, extra: readonly StoreDefinition[]
     return place;
   }
   const { name } = own;
-  return {
-    name,
-    isPrivate: homeProblem(config.home) !== undefined,
-    own: context => own.open(config.textsOf(tableOf(name)), context),
-  };
+  const isPrivate = homeProblem(config.home) !== undefined;
+  return { name, isPrivate, own: context => own.open(config.textsOf(tableOf(name)), context) };
 }
 
 const texts = { name: 'text', title: 'text', description: 'text', toolset: 'text' } as const;

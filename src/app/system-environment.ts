@@ -6,6 +6,7 @@ import { asError, configError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 import { printableText } from '../core/text.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
+import type { AppConfig } from './settings.ts';
 
 /** Where the system does not name it, each process counts as a start: only the time of day tells what passed between two. */
 const boot = readSystem('/proc/sys/kernel/random/boot_id') ?? randomUUID();
@@ -72,21 +73,16 @@ function readSystem(file: string): string | undefined {
   }
 }
 
-export interface NetworkSettings {
-  readonly httpsProxy?: string;
-  readonly httpProxy?: string;
-  readonly noProxy?: readonly string[];
-  readonly extraCaCerts?: string;
-}
-
 const thisMachine = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
  * Sends what this process asks of the net through the configured proxy, and trusts the configured authorities. Node does
  * neither by itself for settings that come from a file, nor the first for those of the environment.
  */
-export async function useProxy(settings: NetworkSettings, alreadyTrusted: string | undefined): Promise<void> {
-  const { httpsProxy, httpProxy, noProxy = [], extraCaCerts } = settings;
+export async function useProxy(
+  { httpsProxy, httpProxy, noProxy = [], extraCaCerts }: AppConfig['values']['app'],
+  alreadyTrusted: string | undefined,
+): Promise<void> {
   if (httpsProxy !== undefined || httpProxy !== undefined) {
     const { setGlobalProxyFromEnv } = await import('node:http');
     setGlobalProxyFromEnv({

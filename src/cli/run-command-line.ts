@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { version } from '../app/app.ts';
 import { defaultText } from '../config/option-values.ts';
 import type { OptionSpec, OptionType } from '../core/option.ts';
 import { didYouMean, printableJson, printableText } from '../core/text.ts';
+import { version } from '../core/version.ts';
 import { type CommandDefinition, commandGroups, type FlagSpec, type Invocation } from './command/command.ts';
 import { allOptions } from './command/environment.ts';
 import { commands } from './commands/index.gen.ts';

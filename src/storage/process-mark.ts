@@ -18,7 +18,7 @@ export function processMarks(folder = '/proc') {
     own: place !== undefined && self ? `${place} ${self.pid} ${self.started}` : undefined,
     /** `unknown` for a process of another machine, boot, container or user, of which nothing can be said from here. */
     stateOf(mark: string): ProcessState {
-      const [at, pid, started] = split(mark);
+      const [, at, pid, started] = /^(.+) (\d+) (\d+)$/.exec(mark) ?? [];
       if (place === undefined || at !== place || pid === undefined) return 'unknown';
       const found = processStat(folder, pid);
       return !found || found.started !== started || /[ZX]/.test(found.state) ? 'gone' : 'running';
@@ -43,11 +43,6 @@ export function lockHolder(file: string, byte: number): { pid: string; isStopped
   } catch {
     return undefined;
   }
-}
-
-function split(mark: string): (string | undefined)[] {
-  const [, place, pid, started] = /^(.+) (\d+) (\d+)$/.exec(mark) ?? [];
-  return [place, pid, started];
 }
 
 /** Where process numbers mean the same: one boot of one machine, one numbering, one user. */

@@ -8,7 +8,7 @@ import type { Clock, KeptTexts, Random, SharedState } from '../core/ports.ts';
 import type { SpendLedger } from '../core/spend-ledger.ts';
 import { dayOf } from '../core/usage.ts';
 import { refuseContended } from './records.ts';
-import type { Fact, Lookup, Store } from './store.ts';
+import type { Lookup, Store } from './store.ts';
 
 const dayMs = 86_400_000;
 
@@ -60,18 +60,6 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
   // Changes of one process to one key wait here instead of making each other try again.
   const queue = createQueue();
 
-  const changed: SharedState['change'] = async (key, ttlMs, change) => {
-    for (let tries = 0; tries < maxTries; tries++) {
-      const now = clock.storeTime();
-      const before: Fact | undefined = await store.fact(key, now);
-      const value = change(before && structuredClone(before.value));
-      if (value === undefined && before === undefined) return undefined;
-      const swap = { key, version: before?.version ?? 0, value, expiresAt: now + ttlMs, now };
-      if (await store.swapFact(swap)) return value;
-    }
-    refuseContended(`The shared value ${key}`);
-  };
-
   return {
     get: async key => (await store.fact(key, clock.storeTime()))?.value,
     async list(prefix) {
@@ -79,7 +67,19 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
     },
     async change(key, ttlMs, change) {
       const leave = await queue.enter(key);
-      return changed(key, ttlMs, change).finally(leave);
+      try {
+        for (let tries = 0; tries < maxTries; tries++) {
+          const now = clock.storeTime();
+          const before = await store.fact(key, now);
+          const value = change(before && structuredClone(before.value));
+          if (value === undefined && before === undefined) return undefined;
+          const swap = { key, version: before?.version ?? 0, value, expiresAt: now + ttlMs, now };
+          if (await store.swapFact(swap)) return value;
+        }
+        refuseContended(`The shared value ${key}`);
+      } finally {
+        leave();
+      }
     },
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { loadAppConfig } from '../../src/app/app.ts';
+import { loadAppConfig } from '../../src/app/settings.ts';
 import { readIfPresent, trustDirectory } from '../../src/config/settings-files.ts';
 import { tempProject } from '../support/temp-project.ts';
 

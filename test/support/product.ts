@@ -1,9 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createProduct, loadConfig, type Product, type ServedStdio, serveStdio, tables } from '../../src/app/app.ts';
+import { createProduct, serveStdio } from '../../src/app/app.ts';
+import type { Product } from '../../src/app/compose-product.ts';
+import { tables } from '../../src/app/settings.ts';
 import { systemEnvironment } from '../../src/app/system-environment.ts';
 import { readOwnEndpoints } from '../../src/config/endpoints.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import type { Clock, Random } from '../../src/core/ports.ts';
 import type { ProgressUpdate } from '../../src/core/tool-host.ts';
 import { forgetWriters, keepWriters } from './kept-writers.ts';
@@ -29,7 +32,7 @@ export interface TestProduct {
   /** The reply's document, whatever its status. */
   call(name: string, args?: Record<string, unknown>, options?: CallOptions): Promise<Document>;
   /** Serves a client over a pair of streams, with a product of its own on the same data. */
-  serve(streams: Parameters<typeof serveStdio>[2], onError: (error: Error) => void): Promise<ServedStdio>;
+  serve(streams: Parameters<typeof serveStdio>[2], onError: (error: Error) => void): ReturnType<typeof serveStdio>;
   /** Closes this product and starts another on the same data. */
   restart(): Promise<void>;
   close(): Promise<void>;

@@ -135,13 +135,10 @@ const answerOf =
   (given: unknown): Answer => {
     const { success, data, error } = shape.safeParse(given);
     if (success) return data;
-    throw inputError(
-      `${name} returned something else than it may: ${error.issues
-        .flatMap(meant)
-        .map(issue => issue.message)
-        .join('; ')}.`,
-      { next: `Return from ${name} what its type says (docs/reference/library.md).` },
-    );
+    const wrong = error.issues.flatMap(meant).map(issue => issue.message);
+    throw inputError(`${name} returned something else than it may: ${wrong.join('; ')}.`, {
+      next: `Return from ${name} what its type says (docs/reference/library.md).`,
+    });
   };
 
 export const checkAnswer = {

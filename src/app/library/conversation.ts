@@ -33,10 +33,10 @@ export function createEmitter(onFailure: (error: unknown) => void): Emitter {
     cache: new Set(),
     error: new Set(),
   };
-  function notify<Event>(listener: ((event: Event) => unknown) | undefined, event: Event): void {
+  /** An async function is a listener too, and nobody waits for it. */
+  async function notify<Event>(listener: ((event: Event) => unknown) | undefined, event: Event): Promise<void> {
     try {
-      // An async function is a listener too, and nobody waits for it.
-      Promise.resolve(listener?.(event)).catch(onFailure);
+      await listener?.(event);
     } catch (error) {
       onFailure(error);
     }
@@ -48,7 +48,7 @@ export function createEmitter(onFailure: (error: unknown) => void): Emitter {
       return () => void listeners[name].delete(listener);
     },
     emit(name, event) {
-      for (const listener of [...listeners[name]]) notify(listener, event);
+      for (const listener of [...listeners[name]]) void notify(listener, event);
     },
   };
 }
@@ -95,13 +95,11 @@ export interface SendParts {
   /** The project. */
   root: string;
   /** What the settings say of the system prompt. */
-  system: { base?: string; projectMarker?: string };
+  system: Pick<SystemLayers, 'base' | 'projectMarker'>;
 }
 
 /** Sends one request; `conversation` is the same for all that belong together. `own`: what a conversation was given for it. */
 export type SendIn = (conversation: string, request: SendRequest, watch?: Watch, own?: unknown) => Promise<SendResult>;
-
-const owner = 'local';
 
 const defaultBase = [
   'You are a senior engineer at work in a software project.',
@@ -127,7 +125,7 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
         if (heard) parts.emitter.notify(heard, text);
       };
       const result = await parts.converse({
-        owner,
+        owner: 'local',
         root: resolve(parts.root, request.baseDir ?? '.'),
         conversation,
         model: request.model,
@@ -168,11 +166,9 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
 
 /** What a request says counts before what holds for all, member by member; `system` and `params` are joined. */
 export function withDefaults<Request extends SendDefaults>(defaults: SendDefaults, request: Request): Request {
-  const said = Object.fromEntries(Object.entries({ ...request }).filter(([, value]) => value !== undefined));
   return {
     ...defaults,
     ...request,
-    ...said,
     system: { ...defaults.system, ...request?.system },
     params: { ...defaults.params, ...request?.params },
   };

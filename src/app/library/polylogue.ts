@@ -11,8 +11,9 @@ import type { ProgressUpdate } from '../../core/tool-host.ts';
 import { servedModel } from '../../models/call/served-model.ts';
 import { loadCatalogue } from '../../models/catalogue/model-sources.ts';
 import type { LanguageModel } from '../../models/provider.ts';
-import { type AppConfig, createProduct, loadAppConfig, type Product } from '../app.ts';
-import { withValues } from '../settings.ts';
+import { createProduct } from '../app.ts';
+import type { Product } from '../compose-product.ts';
+import { type AppConfig, loadAppConfig, withValues } from '../settings.ts';
 import { systemEnvironment, useProxy } from '../system-environment.ts';
 import { checkOptions, checkSettings } from './check-options.ts';
 import type { Conversation, ConversationOptions, Emitter, TokenStats } from './conversation.ts';
@@ -154,8 +155,7 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
     checkOptions(...given);
   };
   const emitter = createEmitter(error => void process.emitWarning(error instanceof Error ? error : String(error)));
-  const system = { ...(base !== undefined && { base }), ...(projectMarker !== undefined && { projectMarker }) };
-  const parts = { converse: product.converse, emitter, tally, root: product.root, system };
+  const parts = { converse: product.converse, emitter, tally, root: product.root, system: { base, projectMarker } };
   const plainSend = createSend(parts, () => defaults);
   const send: typeof plainSend = async (conversation, request, ...more) => {
     if (over.signal.aborted) throw closed();

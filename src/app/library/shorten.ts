@@ -75,7 +75,8 @@ export async function compressDiscussion(
   options: ShortenOptions,
 ): Promise<CompressedDiscussion> {
   const text = typeof discussion === 'string' ? discussion : discussion.map(turnText).join('\n\n');
-  if (text.trim() === '') throw nothingSaid();
+  if (text.trim() === '')
+    throw inputError('There is no discussion to shorten.', { next: 'Give the turns of a conversation, or a text.' });
   const context = `--- BEGIN DISCUSSION ---\n${text}\n--- END DISCUSSION ---`;
   const given = { what: 'the discussion above', context };
   const { skipped: _none, ...short } = await shortForm(send, conversation, options, given);
@@ -87,6 +88,3 @@ export async function compressDiscussion(
 }
 
 const turnText = (message: Message): string => `=== ${message.role} ===\n${textOf(message)}`;
-
-const nothingSaid = (): Error =>
-  inputError('There is no discussion to shorten.', { next: 'Give the turns of a conversation, or a text.' });

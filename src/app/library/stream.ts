@@ -52,15 +52,9 @@ export async function* streamEvents(
     },
     onText: text => push({ type: 'text', text }),
   };
-  let failed: { error: unknown } | undefined;
   let isOver = false;
-  const sent = send(withSignal(request, left.signal), watch).then(
-    result => push({ type: 'done', result }),
-    error => {
-      failed = { error };
-    },
-  );
-  const over = sent.finally(() => {
+  const sent = send(withSignal(request, left.signal), watch).then(result => push({ type: 'done', result }));
+  const over = Promise.allSettled([sent]).then(() => {
     isOver = true;
     wake();
   });
@@ -76,7 +70,7 @@ export async function* streamEvents(
         });
       }
     }
-    if (failed) throw failed.error;
+    await sent;
   } finally {
     left.abort();
     await over;

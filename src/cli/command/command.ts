@@ -106,15 +106,10 @@ export interface CommandDefinition {
 }
 
 /** A command line as it was understood. */
-export interface Invocation {
+export interface Invocation extends Pick<CommandContext, 'args' | 'flags' | 'commands'> {
   definition: CommandDefinition;
-  args: readonly string[];
-  /** Flags of the command itself. */
-  flags: Flags;
   /** Flags that set options. */
   settings: Flags;
-  /** All that could have been asked for. */
-  commands: readonly CommandDefinition[];
 }
 
 /** Typed identity; a command is one file that exports one of these. */

@@ -1,4 +1,4 @@
-import { type AppConfig, tables } from '../../app/app.ts';
+import { type AppConfig, tables } from '../../app/settings.ts';
 import { inputError } from '../../core/errors.ts';
 import type { OptionSpec } from '../../core/option.ts';
 
@@ -11,19 +11,7 @@ export interface EnvironmentRequest {
   refers: boolean;
 }
 
-/** What a server that a host starts must be told, since hosts pass on little of their own environment. */
-export interface ServerEnvironment {
-  values: Record<string, string>;
-  references: string[];
-  /** Secrets that are set here and would be missing there: writing them needs the operator's word. */
-  missing: string[];
-  /** Whether any key is set, wherever it is. */
-  keyed: boolean;
-  /** Whether a server is named that may want none. */
-  ownServer: boolean;
-  /** Flags of this command line that set options. */
-  args: string[];
-}
+export type ServerEnvironment = ReturnType<typeof serverEnvironment>;
 
 /** They belong to one project or one session, not to an entry that outlasts both. */
 const ofThisSession = new Set(['roots', 'claudeProjectDir']);
@@ -31,32 +19,39 @@ const ofThisSession = new Set(['roots', 'claudeProjectDir']);
 /** Addresses of servers of the operator's own. */
 const ownServers = new Set(['CUSTOM_API_URL', 'OLLAMA_HOST']);
 
-export function serverEnvironment({ config, env, copied, refers }: EnvironmentRequest): ServerEnvironment {
-  const found: ServerEnvironment = {
-    values: {},
-    references: [],
-    missing: [],
-    keyed: false,
-    ownServer: config.endpoints.length > 0,
-    args: [],
-  };
-  for (const name of copied) found.values[name] = copiedValue(name, env);
+/** What a server that a host starts must be told, since hosts pass on little of their own environment. */
+export function serverEnvironment({ config, env, copied, refers }: EnvironmentRequest) {
+  const values = Object.fromEntries(copied.map(name => [name, copiedValue(name, env)]));
+  const references: string[] = [];
+  const missing: string[] = [];
+  const args: string[] = [];
+  let keyed = false;
+  let ownServer = config.endpoints.length > 0;
   for (const { table, name, spec } of allOptions()) {
     const source = config.sourceOf(table, name);
-    if (source !== undefined && spec.secret) found.keyed = true;
-    if (source !== undefined && ownServers.has(spec.env[0] ?? '')) found.ownServer = true;
-    if (source === 'flag' && spec.flag !== undefined) {
-      found.args.push(...flagOf(spec, config.textsOf(table)[name] ?? ''));
-    }
+    if (source !== undefined && spec.secret) keyed = true;
+    if (source !== undefined && ownServers.has(spec.env[0] ?? '')) ownServer = true;
+    if (source === 'flag' && spec.flag !== undefined) args.push(...flagOf(spec, config.textsOf(table)[name] ?? ''));
     if (source !== 'environment' || (table === 'app' && ofThisSession.has(name))) continue;
     const variable = spec.env.find(candidate => env[candidate]?.trim());
     const value = variable === undefined ? undefined : env[variable];
-    if (variable === undefined || value === undefined || Object.hasOwn(found.values, variable)) continue;
-    if (!(spec.secret === true || (URL.parse(value)?.password ?? '') !== '')) found.values[variable] = value;
-    else if (refers) found.references.push(variable);
-    else found.missing.push(variable);
+    if (variable === undefined || value === undefined || Object.hasOwn(values, variable)) continue;
+    if (!(spec.secret === true || (URL.parse(value)?.password ?? '') !== '')) values[variable] = value;
+    else if (refers) references.push(variable);
+    else missing.push(variable);
   }
-  return found;
+  return {
+    values,
+    references,
+    /** Secrets that are set here and would be missing there: writing them needs the operator's word. */
+    missing,
+    /** Whether any key is set, wherever it is. */
+    keyed,
+    /** Whether a server is named that may want none. */
+    ownServer,
+    /** Flags of this command line that set options. */
+    args,
+  };
 }
 
 function copiedValue(name: string, env: EnvironmentRequest['env']): string {

@@ -23,11 +23,11 @@ export interface OpenProduct {
 }
 
 /** Starts the product for one command, with one more group of tools if the command needs it, and closes it afterwards. */
-export async function openProduct<Result>(
+export async function openProduct(
   { config, environment }: CommandContext,
-  work: (open: OpenProduct) => Promise<Result>,
+  work: (open: OpenProduct) => Promise<number>,
   toolset?: string,
-): Promise<Result> {
+): Promise<number> {
   const product = await createProduct(ofCommand(config, toolset), environment);
   const interrupt = new AbortController();
   const onSignal = () => interrupt.abort(cancelledError('Interrupted.'));

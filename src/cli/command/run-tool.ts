@@ -47,7 +47,7 @@ export interface ToolRun {
 
 /** Calls one tool and shows its reply: as a document with `--json`, as the command shows it without; answers the exit code. */
 export function runTool(context: CommandContext, tool: string, args: Record<string, unknown>, run: ToolRun) {
-  const work: Parameters<typeof openProduct<number>>[1] = async open => {
+  const work = async (open: OpenProduct) => {
     const reply = await showCall(context, open, tool, args, run);
     return reply.isError ? showFailure(context, reply) : run.finish(reply.document);
   };

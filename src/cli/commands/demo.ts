@@ -10,7 +10,7 @@ import { type OpenProduct, openProduct, showFailure } from '../command/open-prod
 /** What a built-in model was sent, as its answer tells. */
 export interface Account {
   tokens: number;
-  messages: { sha256: string; section: string; chars: number }[];
+  messages: Record<string, unknown>[];
   /** Each with how it was sent: `full`, `diff`, `unchanged`. */
   files: string[];
 }
@@ -23,11 +23,7 @@ export function accountIn({ content, expert_analysis: expert }: JsonObject): Acc
   const messages = answer.messages.filter(isRecord);
   return {
     tokens: Number(answer.totals.tokens),
-    messages: messages.map(({ sha256, section, chars }) => ({
-      sha256: String(sha256),
-      section: String(section),
-      chars: Number(chars),
-    })),
+    messages,
     files: messages.flatMap(({ files }) => recordsIn(files).map(shown)),
   };
 }
@@ -41,10 +37,11 @@ const shown = ({ path, form }: Record<string, unknown>): string => `${String(pat
 
 /** How much of the prompt before opens this one, unchanged: what a vendor need not read again. The task at the end is never kept. */
 export function keptOf(before: Account, now: Account): number {
-  const [old, fresh] = [before, now].map(({ messages }) => messages.filter(({ section }) => section !== 'tail'));
-  const changed = old?.findIndex(({ sha256 }, at) => fresh?.[at]?.sha256 !== sha256) ?? -1;
-  const kept = changed < 0 ? old : old?.slice(0, changed);
-  const chars = (messages: Account['messages'] = []) => messages.reduce((sum, each) => sum + each.chars, 0);
+  const lasting = ({ messages }: Account) => messages.filter(({ section }) => section !== 'tail');
+  const [old, fresh] = [lasting(before), lasting(now)];
+  const changed = old.findIndex(({ sha256 }, at) => fresh[at]?.sha256 !== sha256);
+  const kept = changed < 0 ? old : old.slice(0, changed);
+  const chars = (messages: Account['messages']) => messages.reduce((sum, each) => sum + Number(each.chars), 0);
   return chars(kept) / Math.max(1, chars(old));
 }
 

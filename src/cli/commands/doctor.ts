@@ -47,9 +47,7 @@ function print({ out }: CommandContext, findings: readonly Finding[], broken: nu
     if (next) out.line(`      ${' '.repeat(width)}  → ${next}`);
   }
   out.line('');
-  out.line(
-    broken === 0
-      ? 'Everything works.'
-      : `${broken} ${broken === 1 ? 'problem' : 'problems'} found. Apply the fixes marked →, then run "polylogue doctor" again.`,
-  );
+  const problems = broken === 1 ? '1 problem' : `${broken} problems`;
+  if (broken === 0) out.line('Everything works.');
+  else out.line(`${problems} found. Apply the fixes marked →, then run "polylogue doctor" again.`);
 }

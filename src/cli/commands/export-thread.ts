@@ -74,11 +74,8 @@ async function write(path: string, pieces: AsyncIterable<string>, overwrite: boo
   const draft = join(dirname(path), `.polylogue-${unique}.part`);
   try {
     // What can't be looked at is told of when it is written.
-    if (!overwrite && existsSync(path))
-      throw inputError(`${path} already exists.`, {
-        class: 'exists',
-        next: 'Choose another file, or add --overwrite.',
-      });
+    const next = 'Choose another file, or add --overwrite.';
+    if (!overwrite && existsSync(path)) throw inputError(`${path} already exists.`, { class: 'exists', next });
     // Never what is there already: a link that somebody else put there would be followed.
     const handle = await open(draft, 'wx', 0o600);
     try {

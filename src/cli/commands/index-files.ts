@@ -18,11 +18,8 @@ export const indexFiles = defineCommand({
     const { out, flags, environment } = context;
     return openProduct(context, async ({ product, signal }) => {
       const index = await product.searchIndex(product.root);
-      const report = await index.refresh({
-        signal,
-        rebuild: isOn(flags, 'rebuild'),
-        onProgress: (stage, done, total) => out.status(`${stage} ${done} of ${total}`),
-      });
+      const onProgress = (stage: string, done: number, total: number) => out.status(`${stage} ${done} of ${total}`);
+      const report = await index.refresh({ signal, rebuild: isOn(flags, 'rebuild'), onProgress });
       out.status('');
       const { files, indexed, removed, chunks, vectors, warning, skipped } = report;
       const shown = skipped.slice(0, skipsShown).map(skip => ({ ...skip }));

@@ -110,16 +110,12 @@ export const init = defineCommand({
     try {
       return isOn(context.flags, 'remove') ? remove(context, host, name, file) : install(context, host, name, file);
     } catch (error) {
-      throw naming(file, error);
+      // What can't be edited is said without its place, which is of use to whoever has to correct it.
+      if (!isAppError(error) || error.kind !== 'config' || error.message.includes(file.path)) throw error;
+      throw configError(`${file.path}: ${error.message}`, { next: error.details.next });
     }
   },
 });
-
-/** What can't be edited is said without its place, which is of use to whoever has to correct it. */
-function naming({ path }: ConfigFile, error: unknown): unknown {
-  if (!isAppError(error) || error.kind !== 'config' || error.message.includes(path)) return error;
-  return configError(`${path}: ${error.message}`, { next: error.details.next });
-}
 
 function hostOf({ flags }: CommandContext): HostDefinition {
   const host = hosts.find(candidate => candidate.name === textFlag(flags, 'client'));
@@ -211,11 +207,8 @@ function report(outcome: string, host: HostDefinition, { path }: ConfigFile, bac
 /** The entry as it may be shown: values that were copied could be keys. */
 function masked(entry: JsonObject, values: ServerEnvironment['values'], { flags }: CommandContext): JsonObject {
   const copied = listFlag(flags, 'env').map(name => values[name]);
-  return JSON.parse(
-    JSON.stringify(entry, (_key, value: unknown) =>
-      typeof value === 'string' && copied.includes(value) ? '…' : value,
-    ),
-  );
+  const hidden = (_key: string, value: unknown) => (typeof value === 'string' && copied.includes(value) ? '…' : value);
+  return JSON.parse(JSON.stringify(entry, hidden));
 }
 
 function advice({ config, flags }: CommandContext, host: HostDefinition, found: ServerEnvironment): string[] {

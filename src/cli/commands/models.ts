@@ -1,4 +1,4 @@
-import type { Product } from '../../app/app.ts';
+import type { Product } from '../../app/compose-product.ts';
 import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';

@@ -1,4 +1,4 @@
-import type { Product } from '../../app/app.ts';
+import type { Product } from '../../app/compose-product.ts';
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type Json, type JsonObject, numberIn, recordsIn, textIn } from '../../core/json.ts';
 import type { ExchangeLine, ExchangeRecord } from '../../core/ports.ts';

@@ -1,4 +1,4 @@
-import type { Product } from '../../app/app.ts';
+import type { Product } from '../../app/compose-product.ts';
 import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { type CommandContext, defineCommand, flag, isOn, textFlag } from '../command/command.ts';
@@ -41,22 +41,13 @@ export const route = defineCommand({
       });
     }
     return openProduct(context, async ({ product, signal }) => {
-      const explanation = await product.explainRoute(
-        {
-          tool: textFlag(flags, 'tool') ?? 'chat',
-          prompt,
-          files,
-          images,
-          askModel: isOn(flags, 'ask-model'),
-          ...(model !== undefined && { model }),
-          ...(isOn(flags, 'websearch') && { webSearch: true }),
-        },
-        signal,
-      );
-      const document = {
-        ...explanation,
-        warnings: [...explanation.warnings, ...missingPaths([...files, ...pictures])],
-      };
+      const tool = textFlag(flags, 'tool') ?? 'chat';
+      const askModel = isOn(flags, 'ask-model');
+      const webSearch = isOn(flags, 'websearch') || undefined;
+      const question = { tool, prompt, files, images, model, askModel, webSearch };
+      const explanation = await product.explainRoute(question, signal);
+      const warnings = [...explanation.warnings, ...missingPaths([...files, ...pictures])];
+      const document = { ...explanation, warnings };
       out.document(documentOf(document, isOn(flags, 'explain')));
       print(context, document, isOn(flags, 'explain'));
       return explanation.failure ? nobody : 0;
@@ -116,11 +107,8 @@ function print(context: CommandContext, explanation: Explanation, whole: boolean
 }
 
 function needsOf({ needs, context, tools }: NonNullable<Explanation['plan']>): string {
-  const list = [
-    needs.vision && 'vision',
-    needs.search && 'web search',
-    needs.window > 0 && `a window of ${needs.window}`,
-  ].filter(Boolean);
+  const window = needs.window > 0 && `a window of ${needs.window}`;
+  const list = [needs.vision && 'vision', needs.search && 'web search', window].filter(Boolean);
   const files = tools.files ? ', documents are read at the vendor' : '';
   return `needs ${list.length > 0 ? list.join(', ') : 'nothing special'}; files go ${context.replace('_', ' ')}${files}`;
 }

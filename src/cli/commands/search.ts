@@ -27,10 +27,8 @@ export const search = defineCommand({
     const limit = numberFlag(flags, 'limit', { min: 1, max: maxResults }) ?? usual;
     return openProduct(context, async ({ product, signal }) => {
       const index = await product.searchIndex(product.root);
-      const { warning } = await index.refresh({
-        signal,
-        onProgress: (stage, done, total) => out.status(`${stage} ${done} of ${total}`),
-      });
+      const onProgress = (stage: string, done: number, total: number) => out.status(`${stage} ${done} of ${total}`);
+      const { warning } = await index.refresh({ signal, onProgress });
       out.status('');
       const hits = await index.search(question, limit, signal);
       out.document({ status: 'success', root: product.root, warning, hits: hits.map(hit => ({ ...hit })) });

@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs';
-import { type AppConfig, createProduct } from '../../app/app.ts';
-import { withValues } from '../../app/settings.ts';
+import { createProduct } from '../../app/app.ts';
+import { type AppConfig, withValues } from '../../app/settings.ts';
 import { inputError } from '../../core/errors.ts';
 import { type CommandContext, defineCommand, flag, isOn, numberFlag, textFlag } from '../command/command.ts';
 
@@ -75,12 +75,8 @@ function settingsOf({ flags, config }: CommandContext) {
       next: 'Leave out --no-token to keep the token, or unset the token.',
     });
   }
-  return {
-    host: textFlag(flags, 'host'),
-    port: numberFlag(flags, 'port', { min: 0, max: 65_535 }),
-    token,
-    keepsToken: !isOpen,
-  };
+  const port = numberFlag(flags, 'port', { min: 0, max: 65_535 });
+  return { host: textFlag(flags, 'host'), port, token, keepsToken: !isOpen };
 }
 
 /** Vendors that answer few at a time get no more of one daemon, unless the operator said how many. */

@@ -41,8 +41,10 @@ export const threads = defineCommand({
       const reply = await call('threads', args);
       if (reply.isError) return showFailure(context, reply);
       const { out } = context;
+      const { next_cursor: cursor } = reply.document;
       out.document(reply.document);
-      show(out, String(args.action), reply.document);
+      shows[String(args.action)]?.(out, reply.document);
+      if (typeof cursor === 'string') out.line(out.style('dim', `more: --cursor ${cursor}`));
       return 0;
     });
   },
@@ -94,26 +96,15 @@ function argumentsOf({ args, flags }: CommandContext): Record<string, unknown> {
   };
 }
 
-function show(out: Output, action: string, document: JsonObject): void {
-  switch (action) {
-    case 'list':
-    case 'search':
-      showHeads(out, recordsIn(action === 'list' ? document.threads : document.hits));
-      break;
-    case 'read':
-      for (const turn of recordsIn(document.transcript)) showTurn(out, turn);
-      break;
-    case 'sent':
-      for (const row of recordsIn(document.sent)) showSent(out, row);
-      break;
-    case 'fork':
-      out.line(`${String(document.continuation_id)}  ${String(document.title)}`);
-      break;
-    case 'delete':
-      out.line(`deleted ${String(document.deleted)}`);
-  }
-  if (typeof document.next_cursor === 'string') out.line(out.style('dim', `more: --cursor ${document.next_cursor}`));
-}
+/** How an action's reply is shown. */
+const shows: Readonly<Record<string, (out: Output, document: JsonObject) => void>> = {
+  list: (out, { threads }) => showHeads(out, recordsIn(threads)),
+  search: (out, { hits }) => showHeads(out, recordsIn(hits)),
+  read: (out, { transcript }) => showTurns(out, recordsIn(transcript)),
+  sent: (out, { sent }) => showSent(out, recordsIn(sent)),
+  fork: (out, { continuation_id: id, title }) => out.line(`${String(id)}  ${String(title)}`),
+  delete: (out, { deleted }) => out.line(`deleted ${String(deleted)}`),
+};
 
 function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void {
   if (heads.length === 0) out.line('No threads in this project. Add --everywhere to search all projects.');
@@ -124,24 +115,29 @@ function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void
   }
 }
 
-function showTurn(out: Output, turn: Record<string, unknown>): void {
-  const who = turn.role === 'assistant' ? String(turn.model ?? turn.tool) : 'you';
-  const status = turn.status === 'done' ? '' : `, ${String(turn.status)}`;
-  out.line(out.style('bold', `${String(turn.turn)}. ${who} (${String(turn.tool)}${status})`));
-  out.line(String(turn.content));
-  for (const file of recordsIn(turn.files)) out.line(out.style('dim', `  ${String(file.form)}: ${String(file.path)}`));
-  out.line('');
+function showTurns(out: Output, turns: readonly Record<string, unknown>[]): void {
+  for (const turn of turns) {
+    const who = turn.role === 'assistant' ? String(turn.model ?? turn.tool) : 'you';
+    const status = turn.status === 'done' ? '' : `, ${String(turn.status)}`;
+    out.line(out.style('bold', `${String(turn.turn)}. ${who} (${String(turn.tool)}${status})`));
+    out.line(String(turn.content));
+    for (const file of recordsIn(turn.files))
+      out.line(out.style('dim', `  ${String(file.form)}: ${String(file.path)}`));
+    out.line('');
+  }
 }
 
 /** What stands where a model would: the state of a question that none has answered. */
 const unanswered: ReadonlySet<string> = new Set(['failed', 'pending']);
 
-function showSent(out: Output, row: Record<string, unknown>): void {
-  const tokens = row.tokens === undefined ? '' : `, ${String(row.tokens)} tokens`;
-  const to = unanswered.has(String(row.to)) ? `, ${String(row.to)}` : ` to ${String(row.to)}`;
-  out.line(`${String(row.turn)}. ${String(row.tool)}${to}${tokens}${costText(row)}`);
-  for (const file of recordsIn(row.files)) {
-    out.line(`   ${String(file.form)}: ${String(file.path)} (${String(file.lines)} lines)`);
+function showSent(out: Output, rows: readonly Record<string, unknown>[]): void {
+  for (const row of rows) {
+    const tokens = row.tokens === undefined ? '' : `, ${String(row.tokens)} tokens`;
+    const to = unanswered.has(String(row.to)) ? `, ${String(row.to)}` : ` to ${String(row.to)}`;
+    out.line(`${String(row.turn)}. ${String(row.tool)}${to}${tokens}${costText(row)}`);
+    for (const file of recordsIn(row.files)) {
+      out.line(`   ${String(file.form)}: ${String(file.path)} (${String(file.lines)} lines)`);
+    }
   }
 }
 

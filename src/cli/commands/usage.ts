@@ -99,11 +99,8 @@ function showKinds(out: Output, kinds: readonly KindSum[], { from, days }: { fro
   if (kinds.length === 0) out.line(nothing(days));
   else {
     // Words of the line say already that it is not priced.
-    const lines = kinds.map(kind => [
-      kind.kind,
-      kindWords(kind),
-      knownUsd(kind) === undefined ? '' : usdText(kind.usd),
-    ]);
+    const costOf = (kind: KindSum) => (knownUsd(kind) === undefined ? '' : usdText(kind.usd));
+    const lines = kinds.map(kind => [kind.kind, kindWords(kind), costOf(kind)]);
     const width = Math.max(...lines.map(([, words = '']) => words.length));
     const line = ([kind = '', words = '', cost = '']: readonly string[]) =>
       `${kind.padEnd(15)}${words.padStart(width)}${cost.padStart(13)}`;

@@ -25,7 +25,9 @@ export interface Finding {
   next?: string | undefined;
 }
 
-const warning = (what: string, text: string): Finding => ({ state: 'warn', what, text });
+const warning = (what: string, text: string, next?: string): Finding => ({ state: 'warn', what, text, next });
+
+const failure = (what: string, text: string, next?: string): Finding => ({ state: 'fail', what, text, next });
 
 /** Node, the program, the data folder. */
 async function checkMachine({ environment, config, launch }: CommandContext): Promise<Finding[]> {
@@ -49,7 +51,7 @@ async function checkDaemons({ environment, config }: CommandContext): Promise<Fi
 async function dataFolder(home: string): Promise<Finding> {
   const what = 'data directory';
   const problem = homeProblem(home);
-  if (problem !== undefined) return { state: 'fail', what, text: `${home}: ${problem}`, next: homeAdvice };
+  if (problem !== undefined) return failure(what, `${home}: ${problem}`, homeAdvice);
   if (!existsSync(home)) return { state: 'ok', what, text: `${home} (created with the first thread)` };
   return { state: 'ok', what, text: `${home}, ${sizeText(await sizeOf(home))}` };
 }
@@ -86,26 +88,16 @@ async function checkProviders(service: Models): Promise<Finding[]> {
   });
   const names = others.map(({ title, env }) => `${title} (${env.join(' or ')})`).join(', ');
   if (configured.length === 0) {
-    return [
-      {
-        state: 'fail',
-        what: 'providers',
-        text: 'no provider has an API key',
-        next: `Set one of these in the environment or in .env of the data directory: ${names}. Or add --offline to use built-in test models.`,
-      },
-      ...named,
-    ];
+    const next = `Set one of these in the environment or in .env of the data directory: ${names}. Or add --offline to use built-in test models.`;
+    return [failure('providers', 'no provider has an API key', next), ...named];
   }
   const found = [...(await Promise.all(configured.map(provider => ping(service, provider)))), ...named];
   // Where one fails, that is said already.
   const isNoneUsable = named.length === 0 && configured.every(({ models }) => models.length === 0);
-  if (isNoneUsable && found.every(({ state }) => state !== 'fail'))
-    found.push({
-      state: 'fail',
-      what: 'models',
-      text: 'no provider has a model that may be used',
-      next: 'Follow the advice above, or set a key of another provider.',
-    });
+  if (isNoneUsable && found.every(({ state }) => state !== 'fail')) {
+    const next = 'Follow the advice above, or set a key of another provider.';
+    found.push(failure('models', 'no provider has a model that may be used', next));
+  }
   return names === '' ? found : [...found, { state: 'note', what: 'not configured', text: names }];
 }
 
@@ -123,23 +115,19 @@ async function ping(service: Models, { id, title, env, models }: Provider): Prom
     if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${usable}${left}` };
     if (isUnlisted) {
       const next = 'Name its models in config.json, or a default in CUSTOM_MODEL_NAME.';
-      return { state: 'warn', what, text: `${answer}; ${usable}`, next };
+      return warning(what, `${answer}; ${usable}`, next);
     }
     // Where no key was given nobody counts on it.
     if (env.length === 0) return { state: 'note', what, text: 'no model allowed by these settings' };
-    return {
-      state: 'warn',
-      what,
-      text: `${answer}, but no model is allowed`,
-      next: 'Check the allow-lists, DENIED_MODELS, LOCAL_ONLY and OFFLINE.',
-    };
+    const next = 'Check the allow-lists, DENIED_MODELS, LOCAL_ONLY and OFFLINE.';
+    return warning(what, `${answer}, but no model is allowed`, next);
   } catch (error) {
     if (signal.aborted) {
-      const text = `no response within ${patienceMs / 1_000} s`;
-      return { state: 'fail', what, text, next: 'Check the network, HTTPS_PROXY, and the base URL if you set one.' };
+      const next = 'Check the network, HTTPS_PROXY, and the base URL if you set one.';
+      return failure(what, `no response within ${patienceMs / 1_000} s`, next);
     }
     if (!isAppError(error)) throw error;
-    return { state: 'fail', what, text: error.message, next: nextAfter(error.details.class, env) };
+    return failure(what, error.message, nextAfter(error.details.class, env));
   }
 }
 
@@ -165,7 +153,7 @@ function checkRoots({ readable: { roots, reason } }: Product): Finding[] {
   const what = 'readable';
   if (roots.length === 0) {
     const next = 'Start Polylogue inside a git repository, or add --roots with the directories to read.';
-    return [{ state: 'warn', what, text: `no files: ${reason}`, next }];
+    return [warning(what, `no files: ${reason}`, next)];
   }
   // Of what is no directory, or is in one that this user may not enter, nothing is below.
   const isThere = (root: string) => existsSync(`${root}/.`);
@@ -174,7 +162,7 @@ function checkRoots({ readable: { roots, reason } }: Product): Finding[] {
   const next = 'Correct POLYLOGUE_ROOTS: missing directories are ignored.';
   return [
     ...(found.length > 0 ? [{ state: 'ok', what, text: `${found.join(', ')} (${reason})` } as const] : []),
-    ...missing.map((root): Finding => ({ state: 'warn', what, text: `${root} is not a directory (${reason})`, next })),
+    ...missing.map(root => warning(what, `${root} is not a directory (${reason})`, next)),
   ];
 }
 
@@ -209,7 +197,7 @@ async function looked(what: string, look: () => Promise<Finding[]>): Promise<Fin
     return await look();
   } catch (error) {
     if (!isAppError(error)) throw error;
-    return [{ state: 'fail', what, text: error.message, next: error.details.next }];
+    return [failure(what, error.message, error.details.next)];
   }
 }
 
@@ -236,10 +224,7 @@ async function checkSetAside({ config: { home } }: CommandContext): Promise<Find
   const next = 'If threads are missing, restore a backup of them; then delete the file.';
   return names
     .filter(name => /\.corrupt-(?!.*-(?:wal|shm|journal)$)/.test(name))
-    .map(name => ({
-      ...warning('set aside', `${join(home, name)} was damaged, and replaced by what was intact`),
-      next,
-    }));
+    .map(name => warning('set aside', `${join(home, name)} was damaged, and replaced by what was intact`, next));
 }
 
 /** Where the clock of this machine was moved, or differs from that of the machine with the store. */
@@ -257,9 +242,7 @@ async function repairStore(repair: Product['repairStore']): Promise<Finding[]> {
     if (!repair) return [{ state: 'note', what, text: 'threads are not stored in a file on this machine' }];
     const { isReplaced, text } = await repair();
     if (!isReplaced) return [{ state: 'ok', what, text }];
-    return [
-      { state: 'warn', what, text, next: 'Check the threads named here, then delete the file that was set aside.' },
-    ];
+    return [warning(what, text, 'Check the threads named here, then delete the file that was set aside.')];
   });
 }
 
@@ -268,9 +251,9 @@ async function checkSummaries({ config }: CommandContext, { explainRoute }: Prod
   const model = config.values.app.compactionModel;
   if (model === 'auto' || model === 'off') return [];
   const question = { tool: 'chat', prompt: '', files: [], images: 0, model, askModel: false };
-  const { candidates, failure } = await explainRoute(question, AbortSignal.timeout(5_000));
+  const { candidates, failure: refusal } = await explainRoute(question, AbortSignal.timeout(5_000));
   const what = 'COMPACTION_MODEL';
-  if (failure) return [{ state: 'warn', what, text: failure.message, ...(failure.next && { next: failure.next }) }];
+  if (refusal) return [warning(what, refusal.message, refusal.next)];
   return [{ state: 'ok', what, text: `${candidates[0]?.model.id ?? model} summarizes long threads` }];
 }
 
@@ -316,8 +299,7 @@ const checkHandshakes = ({ launch, env, environment }: Pick<CommandContext, 'lau
       const startedAt = environment.clock.monotonic();
       const child = spawn(launch.node, [launch.program], { cwd: environment.cwd, env: { ...env }, stdio: 'pipe' });
       const { promise, resolve } = Promise.withResolvers<Finding>();
-      const fails = (text: string) =>
-        resolve({ state: 'fail', what, text, next: 'Run "polylogue < /dev/null" to see the error.' });
+      const fails = (text: string) => resolve(failure(what, text, 'Run "polylogue < /dev/null" to see the error.'));
       const stop = environment.clock.after(handshakeTimeoutMs, () =>
         fails(`no answer within ${handshakeTimeoutMs / 1_000} seconds`),
       );

@@ -1,10 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import { getNodeValue, type Node, type ParseError, parse, parseTree, printParseErrorCode } from 'jsonc-parser';
+import { getNodeValue, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
 import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
 import { editToml, eolOf, hasTomlTable, setToml, uneditable, withoutMark } from './edit-toml.ts';
 import type { HostDefinition } from './hosts.ts';
-
-const parseOptions = { allowTrailingComma: true };
 
 type EntryPath = readonly [key: string, name: string];
 
@@ -44,16 +42,14 @@ function contentOf(text: string): [start: string, content: string] {
 
 /** The value at `key.name`, where there is one. */
 export function readJson(text: string, [key, name]: EntryPath): unknown {
-  const [, content] = contentOf(text);
-  rootOf(content);
-  const document: unknown = parse(content, [], parseOptions);
-  const servers = isRecord(document) ? document[key] : undefined;
-  return isRecord(servers) && Object.hasOwn(servers, name) ? servers[name] : undefined;
+  const servers = memberOf(rootOf(contentOf(text)[1]), key)?.value;
+  const entry = servers?.type === 'object' ? memberOf(servers, name)?.value : undefined;
+  return entry && getNodeValue(entry);
 }
 
 function rootOf(content: string): Node {
   const errors: ParseError[] = [];
-  const root = parseTree(content, errors, parseOptions);
+  const root = parseTree(content, errors, { allowTrailingComma: true });
   const [first] = errors;
   if (first) {
     const line = content.slice(0, first.offset).split('\n').length;
