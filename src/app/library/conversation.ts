@@ -164,11 +164,13 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
   };
 }
 
-/** What a request says counts before what holds for all, member by member; `system` and `params` are joined. */
+/** What a request says counts before what holds for all, member by member (undefined says nothing); `system` and `params` are joined. */
 export function withDefaults<Request extends SendDefaults>(defaults: SendDefaults, request: Request): Request {
+  const said = Object.fromEntries(Object.entries({ ...request }).filter(([, value]) => value !== undefined));
   return {
-    ...defaults,
     ...request,
+    ...defaults,
+    ...said,
     system: { ...defaults.system, ...request?.system },
     params: { ...defaults.params, ...request?.params },
   };

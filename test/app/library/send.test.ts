@@ -40,6 +40,9 @@ describe('send', () => {
       params: { maxTokens: 1_000 },
     });
     expect(rig.vendor().requests.at(-1)?.body).toMatchObject({ max_output_tokens: 1_000 });
+    setDefaults({ model: 'gpt-5-nano' });
+    await send({ message: 'three', model: undefined });
+    expect(rig.vendor().requests.at(-1)?.body).toMatchObject({ model: 'gpt-5-nano' });
   });
 
   it('passes text on as it arrives, and nothing with stream: false', async () => {
