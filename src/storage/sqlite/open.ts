@@ -195,7 +195,7 @@ function open(options: OpenOptions, thorough: boolean) {
     }
     // A page that many changes touch is moved into the file less often than after 1,000 of them. What is deleted within a page
     // is wiped, so that nothing brings it back when the page is damaged.
-    db.exec('PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 2000; PRAGMA secure_delete = FAST');
+    db.exec('PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 3000; PRAGMA secure_delete = FAST');
     if (maxBytes !== undefined) limitSize(db, maxBytes);
     return { db, inode: inodeOf(file) ?? -1, repaired: false };
   } catch (error) {
