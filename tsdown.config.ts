@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'tsdown';
-import { grammars, leanPackages, vocabulary } from './scripts/build/lean-packages.ts';
+import { type Emits, grammars, leanPackages, vocabulary } from './scripts/build/lean-packages.ts';
 
 /** Named after the package that a piece holds, so that a list of loaded pieces tells which packages are loaded. */
 function pieceName(piece: { name: string; facadeModuleId?: string | null; moduleIds: string[] }): string {
@@ -9,7 +9,7 @@ function pieceName(piece: { name: string; facadeModuleId?: string | null; module
   const packages = piece.moduleIds.map(packageOf);
   const [first] = packages;
   const held = packages.includes(undefined) ? undefined : (packageOf(piece.facadeModuleId ?? '') ?? first);
-  return `${held?.replace(/^@/, '').replaceAll('/', '-') ?? piece.name}-[hash].js`;
+  return `${held?.replace(/^@/, '').replaceAll('/', '-') ?? piece.name}-[hash].cjs`;
 }
 
 const asyncSchemas = 'import { safeParseAsync } from "zod/v4"';
@@ -79,32 +79,67 @@ const licenses = {
   },
 };
 
-const program = defineConfig({
-  entry: {
-    main: 'src/main.ts',
-    index: 'src/index.ts',
-    'sqlite-writer': 'src/storage/sqlite/writer.ts',
-    'index-thread': 'src/workspace/search-index/index-worker.ts',
-    'work-thread': 'src/workspace/workers/worker.ts',
+/** Programs of worker threads: name → source. */
+const threads = {
+  'sqlite-writer': 'src/storage/sqlite/writer.ts',
+  'index-thread': 'src/workspace/search-index/index-worker.ts',
+  'work-thread': 'src/workspace/workers/worker.ts',
+};
+
+interface Entry {
+  name: string;
+  exports: readonly string[];
+}
+
+/**
+ * All pieces are CommonJS, which `src/code-cache.ts` can load with compiled code. The library has a module in front that names
+ * what it exports, and each thread a file that loads its program.
+ */
+const fronts = {
+  name: 'fronts',
+  generateBundle(this: Emits, _options: unknown, bundle: Record<string, Partial<Entry>>) {
+    const names = Object.values(bundle).find(({ name }) => name === 'index')?.exports ?? [];
+    const library = `import library from './index.cjs';\nexport const { ${names.join(', ')} } = library;\n`;
+    this.emitFile({ type: 'asset', fileName: 'index.js', source: library });
+    for (const thread of Object.keys(threads)) {
+      const source = `require('./code-cache.cjs').loadCompiled(require.resolve('./${thread}-program.cjs'));\n`;
+      this.emitFile({ type: 'asset', fileName: `${thread}.cjs`, source });
+    }
   },
-  format: 'esm',
-  platform: 'node',
-  target: 'node24',
-  fixedExtension: false,
-  minify: true,
-  dts: false,
+};
+
+const shared = { platform: 'node', target: 'node24', fixedExtension: false, minify: true, dts: false } as const;
+
+const pieces = defineConfig({
+  ...shared,
+  entry: {
+    index: 'src/index.ts',
+    program: 'src/cli/program.ts',
+    'code-cache': 'src/code-cache.ts',
+    ...Object.fromEntries(Object.entries(threads).map(([name, source]) => [`${name}-program`, source])),
+  },
+  format: 'cjs',
   // Its main file finds its parts by a require that no bundler can follow.
   alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },
+  outputOptions: { chunkFileNames: pieceName, strict: true, dynamicImportInCjs: false },
   // The parser's loader uses eval for an extension mechanism that its builds without dynamic code never reach.
-  outputOptions: { chunkFileNames: pieceName },
   inputOptions: { checks: { eval: false } },
-  plugins: [syncSchemas, lazySchemas, leanPackages, grammars, vocabulary, licenses],
+  plugins: [syncSchemas, lazySchemas, leanPackages, grammars, vocabulary, licenses, fronts],
   copy: [
     { from: 'src/core/vocabulary.gen.bin', to: 'dist' },
     { from: 'src/models/routing/freshness.gen.bin', to: 'dist' },
     { from: 'src/server/dashboard/dashboard.{css,js}', to: 'dist' },
   ],
   deps: { alwaysBundle: [/.*/], neverBundle: ['unpdf'], onlyBundle: false },
+});
+
+/** What Node is started with: a module, as package.json says, that loads the pieces. */
+const main = defineConfig({
+  ...shared,
+  entry: { main: 'src/main.ts' },
+  format: 'esm',
+  clean: false,
+  deps: { neverBundle: [/program\.ts$/] },
 });
 
 /** Of the declarations that vendors' packages name, nobody looks into those of JSON Schema, and they are in no package here. */
@@ -143,4 +178,4 @@ const types = defineConfig({
   deps: { alwaysBundle: [/.*/], onlyBundle: false },
 });
 
-export default [program, types];
+export default [pieces, main, types];

@@ -18,8 +18,8 @@ function brotli(bytes: Buffer): Buffer {
   return packed;
 }
 
-interface Emits {
-  emitFile(file: { type: 'asset'; fileName: string; source: Uint8Array }): void;
+export interface Emits {
+  emitFile(file: { type: 'asset'; fileName: string; source: Uint8Array | string }): void;
 }
 
 const languages = ['typescript', 'tsx', 'python', 'go'];

@@ -140,7 +140,8 @@ const layers: StructureRules['layers'] = {
 };
 
 const files: StructureRules['files'] = {
-  'main.ts': { imports: ['cli/program.ts'] },
+  'main.ts': { imports: ['cli/program.ts', 'code-cache.ts'] },
+  'code-cache.ts': { imports: [] },
   'index.ts': {
     imports: [
       'app/library/polylogue.ts',
@@ -232,6 +233,7 @@ const builtins: StructureRules['builtins'] = {
   'node:zlib': ['workspace/outline'],
   'node:events': ['cli/command', 'server/proxy'],
   'node:fs': [
+    'code-cache.ts',
     'server/dashboard/page.ts',
     'app/system-environment.ts',
     'calls/durable',
@@ -271,9 +273,11 @@ const builtins: StructureRules['builtins'] = {
   ],
   'node:https': ['server/proxy', localTools],
   'node:readline': ['cli/commands', 'cli/doctor'],
-  'node:module': ['app/extensions.ts', 'main.ts', 'storage/sqlite/tables.ts'],
+  'node:module': ['app/extensions.ts', 'code-cache.ts', 'main.ts', 'storage/sqlite/tables.ts'],
   // The two flags of its memory (docs/decisions/2026-11-23-store-records.md).
-  'node:v8': ['main.ts', 'server/access/limits.ts'],
+  'node:v8': ['code-cache.ts', 'server/access/limits.ts'],
+  // docs/decisions/2026-11-28-code-cache.md
+  'node:vm': ['code-cache.ts'],
 };
 
 export const rules: StructureRules = {

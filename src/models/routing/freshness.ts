@@ -28,6 +28,36 @@ const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script
  */
 export const letter = '[^\\s!-/:-@\\[-^`{-\u00bf\u2000-\u206f\u3000-\u303f\uff01-\uff0f\uff1a-\uff20]';
 
+type Test = (text: string) => boolean;
+
+/** Texts by which an expression is made at the latest: looking into it takes less time than at what its matches begin with. */
+const maxUnmade = 50;
+
+/** Making an expression of hundreds of words takes longer than all else here, and most are of none of a text's languages. */
+function madeWhenNeeded(source: string, make: () => RegExp): Test {
+  const leads = leadsOf(source.toUpperCase());
+  let [texts, pattern]: [number, RegExp?] = [0];
+  return text => {
+    // In capitals two texts are the same that an expression takes as the same in either case.
+    if (!pattern && ++texts < maxUnmade && !leads.some(lead => text.toUpperCase().includes(lead))) return false;
+    pattern ??= make();
+    return pattern.test(text);
+  };
+}
+
+/** What the matches of an expression can begin with, and what else stands behind a bar; the empty text where that is anything. */
+function leadsOf(source: string): string[] {
+  // A group that a match may begin with, or leave out.
+  const parts = source.replace(/(^|\|)\(\?:([^()]*)\)[?*]/g, '$1$2|').split('|');
+  const leads = parts.map(part => {
+    const start = part.replace(/^(?:\(\?:)+/, '');
+    const [lead = ''] = /^[\p{L}\p{N} '’-]*/u.exec(start) ?? [];
+    // So may a letter that may repeat.
+    return /[?*{]/.test(start[lead.length] ?? '') ? lead.slice(0, -1) : lead;
+  });
+  return leads.includes('') ? [''] : leads;
+}
+
 /** In a list `*` stands for the rest of a word, and between two spaces for a few words. */
 function wordPattern(list: string): RegExp {
   const { inside = [], whole = [] } = Object.groupBy(list.split('|'), word =>
@@ -37,13 +67,12 @@ function wordPattern(list: string): RegExp {
   return new RegExp([`(?<!${letter})(?:${words})(?!${letter})`, ...inside].join('|'), 'i');
 }
 
-let wordPatterns: RegExp[] | undefined;
+const wordTests = classes.map(list => madeWhenNeeded(list, () => wordPattern(list)));
 
 /** The signs that a text shows: the classes that it has words of, and each two of them. */
 export function signsOf(text: string): number[] {
-  wordPatterns ??= classes.map(wordPattern);
   const shown = text.slice(0, maxChars);
-  const found = wordPatterns.flatMap((pattern, at) => (pattern.test(shown) ? [at] : []));
+  const found = wordTests.flatMap((isIn, at) => (isIn(shown) ? [at] : []));
   const before = (row: number) => row * classes.length - (row * (row + 1)) / 2;
   const pairs = found.flatMap((a, at) => found.slice(at + 1).map(b => classes.length + before(a) + b - a - 1));
   return [...found, ...pairs];
@@ -130,22 +159,24 @@ const { rules } = rulesFile;
 /** What phrases name in angle brackets. Counting to three or fewer words is copied into an expression that often: `few` is up to four. */
 const pieces = new Map(Object.entries({ ...rulesFile.pieces, letter }));
 
-const patterns = new Map<string, RegExp>();
+const ruleTests = new Map<string, Test>();
 
 /**
  * Whether a text has one of a rule's words or phrases: whole words of any alphabet, or words of scripts without spaces. The text
- * is in lower case: expressions that see to that by themselves take twice as long to be made, which happens with their first use,
- * because few calls come to all.
+ * is in lower case: expressions that see to that by themselves take twice as long to be made.
  */
 function has(rule: keyof typeof rules, text: string): boolean {
-  const pattern = patterns.get(rule) ?? patternOf(rules[rule]);
-  patterns.set(rule, pattern);
-  return pattern.test(text);
+  const test = ruleTests.get(rule) ?? testOf(rules[rule]);
+  ruleTests.set(rule, test);
+  return test(text);
 }
 
-function patternOf({ words, unspaced }: { words: readonly string[]; unspaced: readonly string[] }): RegExp {
-  const source = [`(?<!<letter>)(?:${words.join('|')})(?!<letter>)`, ...unspaced].join('|');
-  return new RegExp(source.replace(/<(\w+)>/g, (whole, name) => pieces.get(name) ?? whole));
+function testOf({ words, unspaced }: { words: readonly string[]; unspaced: readonly string[] }): Test {
+  const whole = `(?<!<letter>)(?:${words.join('|')})(?!<letter>)`;
+  return madeWhenNeeded([...words, ...unspaced].join('|'), () => {
+    const source = [whole, ...unspaced].join('|');
+    return new RegExp(source.replace(/<(\w+)>/g, (named, name) => pieces.get(name) ?? named));
+  });
 }
 
 /** Beginnings of what is wanted from the model itself. */

@@ -61,7 +61,7 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-const program = new URL(import.meta.url.endsWith('.ts') ? './writer.ts' : './sqlite-writer.js', import.meta.url);
+const program = new URL(import.meta.url.endsWith('.ts') ? './writer.ts' : './sqlite-writer.cjs', import.meta.url);
 
 const startThread = (options: WriterOptions): Worker =>
   new Worker(options.program === undefined ? program : new URL(options.program), {

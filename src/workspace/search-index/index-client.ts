@@ -65,7 +65,7 @@ export interface LookProgress {
 /** `damaged`: the database was no good and has been emptied; what was asked for can be asked again. */
 export type IndexFailure = { failure: string; full: boolean; damaged: boolean };
 
-const program = new URL(import.meta.url.endsWith('.ts') ? './index-worker.ts' : './index-thread.js', import.meta.url);
+const program = new URL(import.meta.url.endsWith('.ts') ? './index-worker.ts' : './index-thread.cjs', import.meta.url);
 
 const threadMegabytes = 1_024;
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { freshnessOf, likelyAboutNow } from '../../../src/models/routing/freshness.ts';
 import { ownTime } from '../../support/own-time.ts';
 
@@ -64,6 +64,16 @@ describe('questions about now', () => {
     const counts = tables.get(language)!;
     expect(recall(counts)).toBeGreaterThanOrEqual(0.6);
     expect(precision(counts)).toBeGreaterThanOrEqual(0.6);
+  });
+
+  it.each(languages)('are judged the same by expressions that are not made yet: %s', async language => {
+    vi.resetModules();
+    const fresh: typeof import('../../../src/models/routing/freshness.ts') = await import(
+      '../../../src/models/routing/freshness.ts'
+    );
+    for (const { text } of questions.filter(row => row.language === language).slice(0, 45)) {
+      expect(fresh.freshnessOf(text, { narrow: false }), text).toEqual(freshnessOf(text, { narrow: false }));
+    }
   });
 
   it.each(['is github down?', '¿Ya salió Python 3.15?', 'czy npm ma awarię', 'ligt Slack eruit', 'o GitHub caiu'])(

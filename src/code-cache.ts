@@ -1,0 +1,212 @@
+import { hash } from 'node:crypto';
+import {
+  closeSync,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
+import module, { createRequire, Module } from 'node:module';
+import { basename, dirname, join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { Script } from 'node:vm';
+
+/** Milliseconds after the start at which a process keeps what V8 has compiled: all of a first call, and what comes later. */
+const keptAfterMs = [3_000, 60_000];
+
+/** After so many times what is not kept yet is rare, and looking for it costs more than it spares. */
+const enoughTimes = 4;
+
+/** A process that ends later than this has been a server, and looks once more; it writes what is larger by this part. */
+const served = { ms: 3_000, growth: 0.02 };
+
+/**
+ * By V8's own measure the garbage of a server takes several times the memory of what is in use. Not during the start, which has
+ * more to collect than it has time for. V8 takes no compiled code that was made under other flags.
+ */
+const memoryFlags = {
+  afterMs: 1_000,
+  own: ['--semi-space-growth-factor=1', '--heap-growing-percent=40'],
+  usual: ['--semi-space-growth-factor=2', '--heap-growing-percent=0'],
+};
+
+/** Compiled code in a file: of the text with the digest `source`, `size` bytes from `at` on. */
+interface Compiled {
+  source: string;
+  digest: string;
+  at: number;
+  size: number;
+}
+
+/** The compiled code that earlier processes kept, by the names of the files that it was made of. */
+interface Kept {
+  times: number;
+  pieces: ReadonlyMap<string, Compiled>;
+  /** Undefined: it is damaged. */
+  codeOf(piece: Compiled): Buffer | undefined;
+  close(): void;
+}
+
+type Codes = Map<string, { source: string; code: Buffer }>;
+
+type Require = (id: string) => unknown;
+
+type Evaluate = (exports: unknown, require: Require, module: Module, file: string, folder: string) => void;
+
+/**
+ * Loads a file of the built program and what it requires, each with the code that V8 made of it in earlier processes, and answers
+ * its exports. Node's own cache has only what is compiled while a module is loaded, but a function is compiled when it is first called:
+ * that took a quarter of the time of a first call (docs/decisions/2026-11-28-code-cache.md).
+ *
+ * @param main absolute path; what it requires is beside it, of Node, or installed.
+ */
+export function loadCompiled(main: string) {
+  const folder = dirname(main);
+  const ofNode = createRequire(main);
+  const file = fileOf(main);
+  const kept = openKept(file);
+  const loaded = new Map<string, { source: string; script: Script }>();
+  let isComplete = true;
+
+  function load(path: string) {
+    const known = ofNode.cache[path];
+    if (known) return known.exports;
+    const text = readFileSync(path, 'utf8');
+    const source = digestOf(text);
+    const name = basename(path);
+    const piece = kept.pieces.get(name);
+    const cachedData = piece?.source === source ? kept.codeOf(piece) : undefined;
+    const options = { filename: path, ...(cachedData && { cachedData }) };
+    const wrapped = `(function (exports, require, module, __filename, __dirname) {${text}\n})`;
+    const script = underUsualFlags(() => new Script(wrapped, options));
+    isComplete &&= script.cachedDataRejected === false;
+    loaded.set(name, { source, script });
+    const evaluate: Evaluate = script.runInThisContext();
+    const made = new Module(path);
+    made.filename = path;
+    // Where Node looks, too: an extension that imports this package gets the same definitions.
+    ofNode.cache[path] = made;
+    try {
+      evaluate(made.exports, id => (id.startsWith('./') ? load(join(folder, id)) : ofNode(id)), made, path, folder);
+    } catch (error) {
+      delete ofNode.cache[path];
+      throw error;
+    }
+    made.loaded = true;
+    return made.exports;
+  }
+
+  /** Writes what was compiled, where that is more by this part than what is kept. */
+  function keep(growth = 0) {
+    // Another process may have kept more meanwhile.
+    const { times, pieces, codeOf, close } = openKept(file);
+    const codes: Codes = new Map();
+    let more = 0;
+    for (const [name, { source, script }] of loaded) {
+      const code = underUsualFlags(() => script.createCachedData());
+      const old = pieces.get(name);
+      const before = old?.source === source ? old.size : 0;
+      // V8 forgets functions that were not called for long.
+      if (code.length <= before) continue;
+      more += code.length - before;
+      codes.set(name, { source, code });
+    }
+    const size = [...pieces.values()].reduce((sum, piece) => sum + piece.size, 0);
+    if (file !== undefined && more > size * growth) {
+      const present = new Set(readdirSync(folder));
+      for (const [name, piece] of pieces) {
+        const code = present.has(name) && !codes.has(name) ? codeOf(piece) : undefined;
+        if (code) codes.set(name, { source: piece.source, code });
+      }
+      writeKept(file, times + 1, codes);
+    }
+    close();
+  }
+
+  for (const ms of keptAfterMs) setTimeout(() => (!isComplete || kept.times < enoughTimes) && keep(), ms).unref();
+  process.on('exit', () => {
+    if (!isComplete || process.uptime() * 1_000 > served.ms) keep(isComplete ? served.growth : 0);
+  });
+  return load(main);
+}
+
+/** Sets the flags of V8's memory once the program has started. */
+export function tuneMemory(): void {
+  setTimeout(() => setFlags(memoryFlags.own), memoryFlags.afterMs).unref();
+}
+
+function setFlags(flags: readonly string[]): void {
+  for (const flag of flags) setFlagsFromString(flag);
+}
+
+function underUsualFlags<Result>(run: () => Result): Result {
+  // Threads share the flags, and not the timer that sets them.
+  if (process.uptime() * 1_000 < memoryFlags.afterMs) return run();
+  setFlags(memoryFlags.usual);
+  try {
+    return run();
+  } finally {
+    setFlags(memoryFlags.own);
+  }
+}
+
+const digestOf = (data: string | Buffer): string => hash('sha1', data, 'hex');
+
+/** In the folder of Node's own cache, which is of this version of V8, processor and user; undefined where that is switched off. */
+function fileOf(main: string): string | undefined {
+  const { directory } = module.enableCompileCache();
+  return directory === undefined ? undefined : join(directory, `polylogue-${digestOf(main).slice(0, 16)}`);
+}
+
+/** What stands before the head of the file: its digest and its length in bytes. */
+const prefix = { digest: 40, length: 8 };
+
+/** Answers with nothing where the file is missing or damaged, or where another user could have written it: it is run. */
+function openKept(file: string | undefined): Kept {
+  const none: Kept = { times: 0, pieces: new Map(), codeOf: () => undefined, close: () => undefined };
+  if (file === undefined) return none;
+  try {
+    const handle = openSync(file, 'r');
+    const close = () => closeSync(handle);
+    Object.assign(none, { close });
+    const { uid, mode } = fstatSync(handle);
+    if (process.getuid && (![0, process.getuid()].includes(uid) || (mode & 0o022) !== 0)) return none;
+    const read = (at: number, size: number) => {
+      const bytes = Buffer.alloc(size);
+      return bytes.subarray(0, readSync(handle, bytes, 0, size, at));
+    };
+    const start = prefix.digest + prefix.length;
+    const lead = read(0, start).toString('latin1');
+    const head = read(start, Number(lead.slice(prefix.digest)));
+    if (digestOf(head) !== lead.slice(0, prefix.digest)) return none;
+    const { times, pieces }: { times: number; pieces: [string, Compiled][] } = JSON.parse(head.toString());
+    const codeOf = ({ digest, at, size }: Compiled) => {
+      const code = read(start + head.length + at, size);
+      return digestOf(code) === digest ? code : undefined;
+    };
+    return { times, pieces: new Map(pieces), codeOf, close };
+  } catch {
+    return none;
+  }
+}
+
+function writeKept(file: string, times: number, codes: Codes): void {
+  let at = 0;
+  const pieces = [...codes].map(([name, { source, code }]) => {
+    at += code.length;
+    return [name, { source, digest: digestOf(code), at: at - code.length, size: code.length }];
+  });
+  const head = Buffer.from(JSON.stringify({ times, pieces }));
+  const lead = Buffer.from(`${digestOf(head)}${String(head.length).padStart(prefix.length)}`);
+  const draft = `${file}.${process.pid}`;
+  try {
+    const all = [lead, head, ...[...codes.values()].map(({ code }) => code)];
+    writeFileSync(draft, Buffer.concat(all), { mode: 0o600, flag: 'wx' });
+    renameSync(draft, file);
+  } catch {
+    // It would have spared the next process some time.
+  }
+}

@@ -1,0 +1,143 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const loader = resolve('dist/code-cache.cjs');
+const digestOf = (data: string | Buffer) => createHash('sha1').update(data).digest('hex');
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'polylogue-code-cache-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const at = (name: string) => join(folder, name);
+const put = (name: string, text: string) => writeFileSync(at(name), text);
+
+/** What a process prints that loads the main piece and runs this with its exports as `piece`. */
+function run(code = 'console.log(piece.answer())', env: Record<string, string> = {}): string {
+  const program = `const piece = require(${JSON.stringify(loader)}).loadCompiled(${JSON.stringify(at('main.cjs'))}); ${code}`;
+  const all = { PATH: process.env.PATH, NODE_COMPILE_CACHE: at('cache'), ...env };
+  return execFileSync(process.execPath, ['-e', program], { env: all, encoding: 'utf8' }).trim();
+}
+
+/** The file of compiled code; undefined before there is one. */
+function keptFile(): string | undefined {
+  if (!existsSync(at('cache'))) return undefined;
+  const files = readdirSync(at('cache'), { recursive: true, encoding: 'utf8' }).filter(name =>
+    /polylogue-\w+$/.test(name),
+  );
+  expect(files.length).toBeLessThan(2);
+  return files[0] === undefined ? undefined : join(at('cache'), files[0]);
+}
+
+/** Compiles one text and has it taken for another of the same length: only then does the answer tell which of the two is run. */
+function plant(): string {
+  put('main.cjs', "exports.answer = () => 'kept';");
+  expect(run()).toBe('kept');
+  put('main.cjs', "exports.answer = () => 'read';");
+  const file = keptFile() ?? '';
+  const bytes = readFileSync(file);
+  const end = 48 + Number(bytes.toString('latin1', 40, 48));
+  const head = bytes
+    .toString('utf8', 48, end)
+    .replace(/"source":"\w+"/, `"source":"${digestOf(readFileSync(at('main.cjs')))}"`);
+  writeFileSync(
+    file,
+    Buffer.concat([Buffer.from(digestOf(head)), bytes.subarray(40, 48), Buffer.from(head), bytes.subarray(end)]),
+  );
+  return file;
+}
+
+describe('compiled code', () => {
+  it('is kept for the next process, functions that were called included, where nobody else can write', () => {
+    const file = plant();
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(run()).toBe('kept');
+  });
+
+  it.each([
+    ['others may write it', (file: string) => chmodSync(file, 0o666)],
+    ['its code is damaged', (file: string) => flip(file, -200)],
+    ['its list is damaged', (file: string) => flip(file, 60)],
+    ['it is cut', (file: string) => writeFileSync(file, readFileSync(file).subarray(0, -100))],
+    ['it is empty', (file: string) => writeFileSync(file, '')],
+  ])('is made anew where %s', (_, spoil) => {
+    spoil(plant());
+    expect(run()).toBe('read');
+  });
+
+  it('is not that of another text of the same length', () => {
+    put('main.cjs', "exports.answer = () => 'one';");
+    expect(run()).toBe('one');
+    put('main.cjs', "exports.answer = () => 'two';");
+    expect(run()).toBe('two');
+    expect(run()).toBe('two');
+  });
+
+  it('is not written where the cache is switched off, and the program runs all the same', () => {
+    put('main.cjs', "exports.answer = () => 'one';");
+    expect(run(undefined, { NODE_DISABLE_COMPILE_CACHE: '1' })).toBe('one');
+    expect(keptFile()).toBeUndefined();
+  });
+
+  it('of pieces that are gone leaves the file', () => {
+    put('main.cjs', "exports.answer = () => require('./old.cjs').answer();");
+    put('old.cjs', "exports.answer = () => 'old';");
+    expect(run()).toBe('old');
+    rmSync(at('old.cjs'));
+    put('main.cjs', "exports.answer = () => 'new';");
+    expect(run()).toBe('new');
+    expect(readFileSync(keptFile() ?? '', 'latin1')).not.toContain('old.cjs');
+  });
+
+  it('is added to by a process that loads more', () => {
+    put('main.cjs', "exports.answer = () => 'one'; exports.more = () => require('./more.cjs').answer();");
+    put('more.cjs', "exports.answer = () => 'two';");
+    expect(run()).toBe('one');
+    const before = statSync(keptFile() ?? '').size;
+    expect(run('console.log(piece.more())')).toBe('two');
+    expect(statSync(keptFile() ?? '').size).toBeGreaterThan(before);
+  });
+});
+
+describe('pieces', () => {
+  it('may require each other in a circle', () => {
+    put('main.cjs', "exports.name = 'main'; exports.answer = () => require('./other.cjs').answer();");
+    put('other.cjs', "const main = require('./main.cjs'); exports.answer = () => 'seen by ' + main.name;");
+    expect(run()).toBe('seen by main');
+  });
+
+  it('are the same that Node finds', () => {
+    put('main.cjs', "exports.answer = () => 'one';");
+    expect(run(`console.log(require(${JSON.stringify(at('main.cjs'))}) === piece)`)).toBe('true');
+  });
+
+  it('that fail while they are loaded fail each time', () => {
+    put(
+      'main.cjs',
+      "exports.answer = () => { try { require('./bad.cjs'); } catch (error) { return error.message; } };",
+    );
+    put('bad.cjs', "throw new Error('broken');");
+    expect(run('console.log(piece.answer(), piece.answer())')).toBe('broken broken');
+  });
+});
+
+function flip(file: string, at: number): void {
+  const bytes = readFileSync(file);
+  const place = at < 0 ? bytes.length + at : at;
+  bytes[place] = (bytes[place] ?? 0) ^ 0xff;
+  writeFileSync(file, bytes);
+}
