@@ -306,6 +306,6 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
-  budgets: { files: 455, lines: 76_400 },
-  traceBudget: { chat: { files: 96, folders: 20, functions: 880 }, debug: { files: 101, folders: 21, functions: 950 } },
+  budgets: { files: 454, lines: 74_210 },
+  traceBudget: { chat: { files: 96, folders: 20, functions: 883 }, debug: { files: 101, folders: 21, functions: 950 } },
 };

@@ -23,15 +23,8 @@ export interface CallerPlace {
   isAlone?: boolean;
 }
 
-/** The directories that a caller may read, as they really are, and his project. */
-export interface Place {
-  /** Absent: those of the process. */
-  roots?: readonly string[];
-  root: string;
-}
-
-/** `productRoot`: the project of the process. Rejects with an `AppError` of kind `security` where the caller may not read what he declares. */
-async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: string): Promise<Place> {
+/** The directories that a caller may read (absent: those of the process), as they really are, and his project, else `productRoot`. Rejects with an `AppError` of kind `security` where the caller may not read what he declares. */
+async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: string) {
   const { files, fileContext } = shared;
   const { permissions, declared } = caller;
   const own = permissions.roots;
@@ -147,7 +140,7 @@ export function createHosts(shared: SharedParts, { root: productRoot }: Front) {
     /** Rejects with an `AppError` of kind `security` where a caller may not read the project that he declares. */
     async of(caller: CallerPlace) {
       const { permissions, isAlone = false } = caller;
-      const listed: Place | undefined = await placeOfList(shared, caller, warn);
+      const listed = await placeOfList(shared, caller, warn);
       const declared = () => placeOf(shared, caller, productRoot).catch(error => refuse(shared.mask, caller, error));
       const { roots, root } = listed ?? (await declared());
       const isOwn = !roots && Object.values(permissions).every(part => part === undefined || part === false);

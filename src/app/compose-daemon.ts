@@ -3,7 +3,7 @@ import { ownCaches, ownHeads, removeThread } from '../calls/actions/actions.ts';
 import { exposurePolicy } from '../config/derived-settings.ts';
 import { AppError, cancelledError, configError, inputError, isAppError } from '../core/errors.ts';
 import type { FileView } from '../core/file.ts';
-import { isRecord } from '../core/json.ts';
+import { isRecord, recordIn, textsIn } from '../core/json.ts';
 import type { WatchedCall, WatchedCalls } from '../core/ports.ts';
 import { endsExchange, type Thread } from '../core/thread.ts';
 import type { Permissions, ToolReply, UserAnswer } from '../core/tool-host.ts';
@@ -27,7 +27,6 @@ import { shownFile, splitFences } from '../threads/transfer/readable.ts';
 import { tools } from '../tools/index.gen.ts';
 import type { Hosts } from './compose-caller-hosts.ts';
 import type { SharedParts } from './compose-host.ts';
-import { gaugeDaemon } from './compose-observability.ts';
 import type { AppConfig } from './settings.ts';
 
 /** What of the product the dashboard shows. */
@@ -327,8 +326,7 @@ function composeRuns({ hosts, state }: DashboardSources, caller: Caller): RunsDa
 function viewOf({ isError, document, questions }: ToolReply): RunReply {
   const { error, content, continuation_id: thread } = document;
   const [asked] = questions ?? [];
-  const schema = isRecord(asked?.schema.properties) ? asked.schema.properties.decision : undefined;
-  const decisions = isRecord(schema) && Array.isArray(schema.enum) ? schema.enum.map(String) : [];
+  const decisions = textsIn(recordIn(recordIn(asked?.schema.properties).decision).enum);
   return {
     isError,
     text: isRecord(error) ? [error.message, error.next].filter(Boolean).join(' ') : String(content ?? ''),
@@ -357,4 +355,17 @@ async function tryProvider({ models, mask, clock }: DashboardSources, id: string
   } finally {
     stop();
   }
+}
+
+/** What the daemon's endpoints know. */
+function gaugeDaemon(
+  gauge: Telemetry['gauge'],
+  { load }: { load(): { sessions: number; callsRunning: number; callsWaiting: number } },
+): void {
+  gauge('polylogue_sessions', 'Clients that are connected to the daemon.', [], () => [[[], load().sessions]]);
+  const calls = 'Calls of clients of the daemon, by whether they run or wait for a place.';
+  gauge('polylogue_daemon_calls', calls, ['state'], () => [
+    [['running'], load().callsRunning],
+    [['waiting'], load().callsWaiting],
+  ]);
 }

@@ -5,15 +5,7 @@ import { languageOf, preambleOf } from '../calls/ask/prepare-context.ts';
 import { createFileShortener } from '../calls/ask/shorten-files.ts';
 import { createRateLimits } from '../calls/call-limits.ts';
 import type { ToolDefinition } from '../calls/tool.ts';
-import {
-  panelLimits,
-  promptSizeLimit,
-  rateLimits,
-  replyTokens,
-  searchSettings,
-  spendCaps,
-  storePlace,
-} from '../config/derived-settings.ts';
+import * as derived from '../config/derived-settings.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import type { LocalToolsOf } from '../engine/conversation.ts';
 import { createLender, type EngineServices } from '../engine/engine.ts';
@@ -51,6 +43,7 @@ export function composeEngine(parts: EngineParts) {
   const { values, context, table, models, meter, state, store, files, random, clock, emit, home } = parts;
   const { threads } = context;
   const { git, pool, sandbox, indexes, backups } = files;
+  const { replyFormat, maxFileBytes, maxNamedFiles } = values;
   const language = languageOf(values.locale);
   const services = {
     ...{ table, random, threads, meter, store, sandbox, pool, indexes, clock, emit, home },
@@ -61,13 +54,12 @@ export function composeEngine(parts: EngineParts) {
     leftToSpend: meter.left,
     attempts: meter.attempts,
     classify: createClassifier({ ask: meter.ask, route: models.route, state, mode: values.aiManager }),
-    webSearch: searchSettings(values),
+    webSearch: derived.searchSettings(values),
     admit: createRateLimits(context.limits.rates, state, clock),
-    promptLimit: promptSizeLimit(values),
-    replyTokens: replyTokens(values),
-    replyFormat: values.replyFormat,
+    promptLimit: derived.promptSizeLimit(values),
+    replyTokens: derived.replyTokens(values),
     efforts: { thinkdeep: values.thinkdeepEffort },
-    panel: panelLimits(values),
+    panel: derived.panelLimits(values),
     fanout: { defaultModels: values.defaultModels ?? [], language, prefixes: models.prefixes },
     clis: parts.clis,
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, git },
@@ -82,8 +74,7 @@ export function composeEngine(parts: EngineParts) {
     ...(parts.services.documents && { documents: parts.services.documents }),
     preamble: preambleOf(values.locale),
     maxTurns: values.maxConversationTurns,
-    maxFileBytes: values.maxFileBytes,
-    maxNamedFiles: values.maxNamedFiles,
+    ...{ replyFormat, maxFileBytes, maxNamedFiles },
   };
   const agent = composeAgent(parts, services);
   return { services: { ...services, agent }, agent };
@@ -95,7 +86,7 @@ type MeterParts = Pick<EngineParts, 'values' | 'models' | 'store' | 'clock' | 'r
 export function composeMeter({ values, models, store, ...around }: MeterParts): Meter {
   const { ask, isLocal, cachesApart, searches } = models;
   const pricing = { isLocal, cachesApart, searches, allowUnpriced: values.allowUnpricedModels };
-  const caps = spendCaps(values);
+  const caps = derived.spendCaps(values);
   const { clock } = around;
   const byDays = () => withStoreDays(store.spend, createStoredState(store, clock), clock);
   return createMeter({ ...around, ask, ledger: caps.perDay === undefined ? store.spend : byDays(), caps, pricing });
@@ -116,16 +107,16 @@ export function composeActions(parts: ActionSources): ActionParts {
   const { values, models, services, files, home, meter, emit, clock, random, transfer } = parts;
   const { documents, web } = services;
   const { sandbox } = files;
-  const { limits: rates, unknown } = rateLimits(values);
+  const { limits: rates, unknown } = derived.rateLimits(values);
   for (const word of unknown) {
     emit({ type: 'warning', where: 'RATE_LIMITS', message: `"${word}" is not of the form tool=number.` });
   }
   return {
     ...parts,
     models: { ...models, defaultModel: values.defaultModel },
-    limits: { ...spendCaps(values), rates },
+    limits: { ...derived.spendCaps(values), rates },
     startedAt: clock.monotonic(),
-    replyTokens: replyTokens(values),
+    replyTokens: derived.replyTokens(values),
     uploads: { documents, sandbox, mask: maskFor(values, parts.mask), home, maxNamedFiles: values.maxNamedFiles },
     ...(web && { web: paidSearcher(web, 'glm_web_search', createServiceMeter(meter.limits)) }),
     files: { transfer, sandbox, random, home },
@@ -139,7 +130,7 @@ export async function composeCommandSandbox(
   projects: readonly string[],
 ): Promise<CommandSandbox> {
   const { createCommandSandbox } = await import('../engine/modes/agent/local-tools/command-sandbox.ts');
-  const kept = join(storePlace(app, home).isPrivate ? tmpdir() : home, 'agent-commands');
+  const kept = join(derived.storePlace(app, home).isPrivate ? tmpdir() : home, 'agent-commands');
   const { agentSandbox: mode, agentNetwork: network } = app;
   return createCommandSandbox({ mode, network, childEnv, platform, projects, home: homeDir, own: home, kept });
 }
@@ -177,7 +168,7 @@ async function openRunner(
   const list = readServerList(file === undefined ? '{"mcpServers": {}}' : (readIfPresent(file) ?? ''));
   if ('problem' in list) emit({ type: 'warning', where: 'agent', message: `${file} cannot be used: ${list.problem}.` });
   const call = createLender(services);
-  const { isPrivate } = storePlace(values, config.home);
+  const { isPrivate } = derived.storePlace(values, config.home);
   const runner: RunnerParts = {
     ...services,
     ...{ meter, state, git, childEnv, version },

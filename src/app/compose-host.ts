@@ -77,7 +77,7 @@ export type HostServices = ReturnType<typeof composeHost>;
 
 /** Running parts → the host of callers with these permissions; `roots` of theirs are real folders. `isAlone`: there are no others. */
 export function composeHost(shared: SharedParts, permissions: Permissions, isAlone = false) {
-  const { config, store, threads, idempotentCalls, random, clock, emit, facts } = shared;
+  const { config, store, idempotentCalls, random, clock, emit, facts } = shared;
   const values = narrowValues(config.values.app, permissions);
   const { roots } = permissions;
   const files = roots ? composeFilesWithin(config, shared.files, { ...shared.fileContext, roots }) : shared.files;
@@ -111,15 +111,10 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
   return {
     host: createHost({
       ...context,
-      threads,
-      engine,
-      exposed,
+      ...{ engine, exposed, idempotentCalls },
       prompts: createPrompts(exposed),
-      emit,
-      idempotentCalls,
       world: services,
       replyFormat: values.replyFormat,
-      replyTokens: services.replyTokens,
     }),
     /** The models, within what may be spent. */
     ask: meter.ask,

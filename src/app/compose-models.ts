@@ -3,12 +3,12 @@ import { readCliFiles, readModelFiles } from '../config/definition-files.ts';
 import { concurrency, listVariable, routingPolicy } from '../config/derived-settings.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import { isAppError } from '../core/errors.ts';
-import type { Clock, Emit, LogExchange, Random, SharedState } from '../core/ports.ts';
+import type { LogExchange } from '../core/ports.ts';
 import { didYouMean } from '../core/text.ts';
 import { createModelService } from '../models/call/models.ts';
 import type { UnknownName } from '../models/catalogue/capabilities.ts';
 import { overlay } from '../models/catalogue/overlay.ts';
-import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
+import type { ConnectContext, ProviderDefinition } from '../models/provider.ts';
 import type { DocumentLibrary, VendorEmbedder, WebSearcher } from '../models/vendor-services.ts';
 import { namedEmbedder } from '../providers/embeddings.ts';
 import type { AskCliParts } from '../providers/external-cli/ask-cli.ts';
@@ -26,13 +26,9 @@ import type { ProcessEnvironment } from './compose-front.ts';
 import { type AppConfig, providerSetup } from './settings.ts';
 
 /** What models and vendors' services are made of. */
-export interface ModelContext {
-  clock: Clock;
-  state: SharedState;
-  emit: Emit;
+export interface ModelContext extends ConnectContext, Pick<AskCliParts, 'emit' | 'random'> {
   /** From outside the package; they come after those of the product. */
   extraProviders?: readonly ProviderDefinition[];
-  random: Random;
   logExchange?: LogExchange;
   /** Nothing is written to disk. */
   isPrivate: boolean;
@@ -127,8 +123,6 @@ export interface VendorServices {
 
 const megabyte = 1024 * 1024;
 
-const usualMegabytes = 100;
-
 /** Settings → what vendors do beside answering. Opens nothing; what is set up badly is left out with a warning. */
 export function composeVendorServices(
   config: AppConfig,
@@ -161,22 +155,21 @@ export function composeVendorServices(
       return missing(warnOf(error));
     }
   };
+  const moonshotServices = () => {
+    const settings = settingsOf('moonshot');
+    const endpoint = moonshotEndpoint(settings, now);
+    const files = createMoonshotFiles(endpoint, Number(settings.filesMaxMb ?? 100) * megabyte);
+    const account = accountOf(settings.apiKey ?? '');
+    return { documents: createDocumentLibrary({ provider: endpoint.provider, files, account, state, clock }) };
+  };
+  const zhipuServices = () => {
+    const endpoint = zhipuEndpoint(settingsOf('zhipu'), now);
+    return { web: createZhipuWebSearch(endpoint, searchEngineOf(settingsOf('zhipu'), endpoint.baseUrl)) };
+  };
   return {
     configured,
-    ...(configured.includes('moonshot') && sound(() => moonshotServices(settingsOf('moonshot'), { clock, state }))),
-    ...(configured.includes('zhipu') && sound(() => zhipuServices(settingsOf('zhipu'), now))),
+    ...(configured.includes('moonshot') && sound(moonshotServices)),
+    ...(configured.includes('zhipu') && sound(zhipuServices)),
     ...(embeddingModel !== undefined && embedderOf(embeddingModel)),
   };
-}
-
-function moonshotServices(settings: ProviderSettings, { clock, state }: { clock: Clock; state: SharedState }) {
-  const endpoint = moonshotEndpoint(settings, () => clock.now());
-  const files = createMoonshotFiles(endpoint, Number(settings.filesMaxMb ?? usualMegabytes) * megabyte);
-  const account = accountOf(settings.apiKey ?? '');
-  return { documents: createDocumentLibrary({ provider: endpoint.provider, files, account, state, clock }) };
-}
-
-function zhipuServices(settings: ProviderSettings, now: () => number) {
-  const endpoint = zhipuEndpoint(settings, now);
-  return { web: createZhipuWebSearch(endpoint, searchEngineOf(settings, endpoint.baseUrl)) };
 }

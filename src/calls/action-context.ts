@@ -8,6 +8,7 @@ import type { Principal } from '../core/tool-host.ts';
 import type { SpendRow } from '../core/usage.ts';
 import type { ProviderState } from '../models/call/models.ts';
 import type { KeptDocument, SearchHit, SearchRequest, VendorCache } from '../models/vendor-services.ts';
+import type { Store } from '../storage/store.ts';
 
 /** What a tool may do with threads as files, bound to one caller; files are read and written inside the roots alone. */
 export interface TransferActions {
@@ -67,11 +68,7 @@ export interface ActionContext {
 export interface ThreadActions {
   find(reference: string): Promise<Thread>;
   list(query: { everywhere: boolean; limit: number; before?: number; beforeId?: ThreadId }): Promise<ThreadHead[]>;
-  search(query: {
-    text: string;
-    everywhere: boolean;
-    limit: number;
-  }): Promise<{ thread: ThreadHead; seq: number; snippet: string }[]>;
+  search(query: { text: string; everywhere: boolean; limit: number }): ReturnType<Store['search']>;
   fork(thread: Thread, upToSeq: number): Promise<ThreadHead>;
   remove(thread: Thread): Promise<boolean>;
 }

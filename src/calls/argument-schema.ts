@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isRecord, type JsonObject } from '../core/json.ts';
+import { isRecord, type JsonObject, recordIn } from '../core/json.ts';
 import type { ToolListing } from '../core/tool-host.ts';
 import type { ToolDefinition } from './tool.ts';
 
@@ -72,10 +72,7 @@ function slim(value: object): JsonObject {
   return Object.fromEntries(entries);
 }
 
-export function propertiesOf(schema: Record<string, unknown>): Record<string, Property> {
-  const properties: Record<string, Property> = {};
-  const found = schema.properties;
-  if (!isRecord(found)) return properties;
-  for (const [name, property] of Object.entries(found)) if (isRecord(property)) properties[name] = property;
-  return properties;
-}
+const propertiesOf = ({ properties }: JsonObject): Record<string, Property> =>
+  Object.fromEntries(
+    Object.entries(recordIn(properties)).flatMap(([name, property]) => (isRecord(property) ? [[name, property]] : [])),
+  );

@@ -23,31 +23,32 @@ const evidenceNames = ['error_context', 'runtime_info', 'previous_attempts'] as 
 const contexts = new Set(['thread', 'files', 'none']);
 
 /** Names beyond its fields that a tool understands. */
-export const olderNames = (tool: ToolDefinition): readonly string[] =>
+const olderNames = (tool: ToolDefinition): readonly string[] =>
   workflowOf(tool)?.expert ? [...questionNames, ...evidenceNames] : [];
 
 /**
  * A call in the words of callers that know no steps, as a step: a question without `step_number` is a whole workflow of one
  * step, whose expert is asked at once. In a call with `step_number` such words only fill what is missing.
  */
-export function upgradeArguments(
+function upgradeArguments(
   tool: ToolDefinition,
   given: Record<string, unknown>,
   isField: (name: string) => boolean,
-): { input: Record<string, unknown>; warnings: string[] } {
-  if (olderNames(tool).length === 0) return { input: given, warnings: [] };
+  warnings: string[],
+): Record<string, unknown> {
+  if (olderNames(tool).length === 0) return given;
   const texts = olderTexts(given, isField);
   const rest = Object.fromEntries(Object.entries(given).filter(([name]) => !texts.has(name)));
-  if (given.step_number !== undefined) return fillStep(rest, texts, given);
-  const question = questionNames.find(name => texts.has(name)) ?? ownQuestion(given);
-  if (question !== undefined) return { input: oneStep(rest, texts, question), warnings: [] };
+  if (given.step_number !== undefined) return fillStep(rest, texts, given, warnings);
+  const isOwn = (name: string) => given.step === undefined && name !== 'context' && typeof given[name] === 'string';
+  // Else a text of the same name that is a field of the tool, where nothing else was asked.
+  const question = questionNames.find(name => texts.has(name)) ?? questionNames.find(isOwn);
+  if (question !== undefined) return oneStep(rest, texts, question);
   const { asks, neededAtFirst = [] } = workflowOf(tool) ?? {};
   const isBare = Object.keys(stepFields).every(name => given[name] === undefined);
-  const input =
-    asks !== undefined && isBare && neededAtFirst.every(name => given[name] !== undefined)
-      ? oneStep(rest, new Map([['prompt', asks], ...texts]), 'prompt')
-      : given;
-  return { input, warnings: [] };
+  return asks !== undefined && isBare && neededAtFirst.every(name => given[name] !== undefined)
+    ? oneStep(rest, new Map([['prompt', asks], ...texts]), 'prompt')
+    : given;
 }
 
 /** The older texts of a call that are no fields of the tool itself. */
@@ -61,12 +62,6 @@ function olderTexts(given: Record<string, unknown>, isField: (name: string) => b
     if (older) texts.set(name, typeof value === 'string' ? value : JSON.stringify(value));
   }
   return texts;
-}
-
-/** Where a text of the same name is a field of the tool and nothing else was asked. */
-function ownQuestion(given: Record<string, unknown>): string | undefined {
-  if (given.step !== undefined) return undefined;
-  return questionNames.find(name => name !== 'context' && typeof given[name] === 'string');
 }
 
 function oneStep(rest: Record<string, unknown>, texts: ReadonlyMap<string, string>, question: string) {
@@ -87,20 +82,23 @@ function oneStep(rest: Record<string, unknown>, texts: ReadonlyMap<string, strin
 const labelled = (texts: ReadonlyMap<string, string>, wanted: (name: string) => boolean): string[] =>
   [...texts].flatMap(([name, text]) => (wanted(name) ? [`${name.replaceAll('_', ' ')}: ${text}`] : []));
 
-function fillStep(rest: Record<string, unknown>, texts: ReadonlyMap<string, string>, given: Record<string, unknown>) {
+function fillStep(
+  rest: Record<string, unknown>,
+  texts: ReadonlyMap<string, string>,
+  given: Record<string, unknown>,
+  warnings: string[],
+) {
   const asked = [...texts.keys()].filter(name => questionNames.some(question => question === name));
   const step = given.step === undefined ? asked.find(name => name !== 'current_analysis') : undefined;
   const analysis = given.findings === undefined && texts.has('current_analysis') ? 'current_analysis' : undefined;
   const known = labelled(texts, name => evidenceNames.some(evidence => evidence === name));
   const findings = [given.findings ?? (analysis && texts.get(analysis)), ...known].filter(Boolean);
   const ignored = asked.filter(name => name !== step && name !== analysis);
+  warnings.push(...ignored.map(name => `"${name}" is for calls without step_number; it was ignored.`));
   return {
-    input: {
-      ...rest,
-      ...(step !== undefined && { step: texts.get(step) }),
-      ...(findings.length > 0 && { findings: findings.join('\n\n') }),
-    },
-    warnings: ignored.map(name => `"${name}" is for calls without step_number; it was ignored.`),
+    ...rest,
+    ...(step !== undefined && { step: texts.get(step) }),
+    ...(findings.length > 0 && { findings: findings.join('\n\n') }),
   };
 }
 
@@ -114,10 +112,10 @@ export function parseArguments(tool: ToolDefinition, schema: ToolSchema, raw: Re
   const given = Object.entries(raw).filter(
     ([name, value]) => (!isNothing(value) && !zeros.has(name)) || takesEmpty(tool, name, value),
   );
-  const newer = upgradeArguments(tool, Object.fromEntries(given), isField);
-  const warnings = [...newer.warnings];
+  const warnings: string[] = [];
+  const newer = upgradeArguments(tool, Object.fromEntries(given), isField, warnings);
   const input: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(newer.input)) {
+  for (const [name, value] of Object.entries(newer)) {
     const target = isField(name) ? name : renamedTo(tool, name);
     const property = isField(target) ? schema.properties[target] : undefined;
     if (!property) {
@@ -290,12 +288,12 @@ function invalid(
 ): Error {
   const fields = error.issues.flatMap(issuesIn).map((issue): FieldError => {
     const field = issue.path.join('.');
-    const allowed = allowedOf(schema.properties[String(issue.path[0])]);
+    const choices = schema.properties[String(issue.path[0])]?.enum;
     const missing = issue.path.length === 1 && !(field in input);
     return {
       field: missing ? field : fieldAsWritten(tool, raw, field),
       error: missing ? 'missing' : issue.message,
-      ...(allowed && { allowed }),
+      ...(Array.isArray(choices) && { allowed: choices.map(String) }),
     };
   });
   const allMissing = fields.every(field => field.error === 'missing');
@@ -315,6 +313,3 @@ function issuesIn(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
     issue.code === 'invalid_union' ? issue.errors.find(form => form.every(({ path }) => path.length > 0)) : undefined;
   return meant?.map(inner => ({ ...inner, path: [...issue.path, ...inner.path] })) ?? [issue];
 }
-
-const allowedOf = (property: Property | undefined): string[] | undefined =>
-  Array.isArray(property?.enum) ? property.enum.map(String) : undefined;

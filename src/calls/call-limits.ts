@@ -62,13 +62,10 @@ export function assertArgumentShape(tool: string, args: Record<string, unknown>)
 /** A text too long for one message of the protocol comes as a file instead; callers know the word for it. */
 export function assertArgumentLengths(tool: string, args: Record<string, unknown>, limit: number): void {
   for (const [field, value] of Object.entries(args)) {
-    if (typeof value === 'string') {
-      if (value.length > limit) throw overlong(tool, field, value.length, limit);
-      continue;
-    }
+    const isText = typeof value === 'string';
     // Images have a limit of their own, in bytes.
-    if (field === 'images') continue;
-    const max = limit * nestedTextFactor;
+    if (field === 'images' && !isText) continue;
+    const max = isText ? limit : limit * nestedTextFactor;
     const length = textLength(value, max);
     if (length > max) throw overlong(tool, field, length, max);
   }
@@ -131,18 +128,17 @@ export function createRateLimits(limits: ReadonlyMap<string, number>, state: Sha
       waitMs = at.length < limit ? 0 : oldest + windowMs - now;
       return { at: waitMs === 0 ? [...at, now] : at };
     });
-    if (waitMs > 0) throw tooOften(name, limit, Math.ceil(waitMs / 1_000));
+    const seconds = Math.ceil(waitMs / 1_000);
+    if (seconds > 0)
+      throw limitError('rate', `${name} may be called ${limit} times a minute, and was.`, {
+        next: `Retry in ${seconds} s. The operator can raise RATE_LIMITS.`,
+        retryable: true,
+        retryAfterSeconds: seconds,
+        data: { limit_per_minute: limit },
+      });
   };
 }
 
 /** Clients name themselves as they like. */
 const keyOf = (tool: string, { owner, client = '' }: ToolRequest['principal']): string =>
   `rate/${tool}/${hash('sha256', JSON.stringify([owner, client])).slice(0, 32)}`;
-
-const tooOften = (tool: string, limit: number, seconds: number) =>
-  limitError('rate', `${tool} may be called ${limit} times a minute, and was.`, {
-    next: `Retry in ${seconds} s. The operator can raise RATE_LIMITS.`,
-    retryable: true,
-    retryAfterSeconds: seconds,
-    data: { limit_per_minute: limit },
-  });

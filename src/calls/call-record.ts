@@ -64,8 +64,7 @@ export interface LocalTurn {
 }
 
 /** What a model is asked, once tool and thread of a call are known. */
-export interface ModelTurn {
-  contribution: string;
+export interface ModelTurn extends Pick<LocalTurn, 'contribution' | 'workflow'> {
   /** What the model is told first; absent: what every model is. */
   preamble?: string;
   /** Comes after everything else and is never stored. */
@@ -92,7 +91,6 @@ export interface ModelTurn {
   images?: readonly string[];
   category: Category;
   effort: Effort;
-  workflow?: { tool: string; state: WorkflowState | null };
 }
 
 /** Where the exchange of a call stands in its thread, from its question on. */

@@ -35,17 +35,14 @@ function markdown(document: JsonObject, isError: boolean): string {
   const sections = [
     isError && isRecord(error) ? `**${error.code}**: ${error.message}\n\n${error.next ?? ''}` : textIn(content),
     ...rest.map(([key, value]) => `## ${titleOf(key)}\n${valueText(value)}`),
-    isRecord(metadata) ? metadataSection(metadata, outcome(document, isError)) : '',
+    // The three words that callers of the first design's pages know.
+    isRecord(metadata)
+      ? metadataSection(metadata, isError ? 'error' : document.status === 'partial' ? 'partial' : 'success')
+      : '',
     isRecord(metadata) && isRecord(metadata.files) ? `## Files Processed\n${list(metadata.files)}` : '',
     isRecord(offer) ? `## Continuation ID\n${offer.continuation_id}\n${offer.note}` : '',
   ];
   return sections.filter(section => section.trim() !== '').join('\n\n');
-}
-
-/** The three words that callers of the first design's pages know. */
-function outcome({ status }: JsonObject, isError: boolean): string {
-  if (isError) return 'error';
-  return status === 'partial' ? 'partial' : 'success';
 }
 
 function metadataSection(metadata: Record<string, unknown>, status: string): string {
@@ -71,10 +68,7 @@ const list = (facts: Record<string, unknown>): string =>
     .map(([key, value]) => `- ${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join('\n');
 
-function titleOf(key: string): string {
-  const words = key.replaceAll('_', ' ');
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
+const titleOf = (key: string): string => key.replaceAll('_', ' ').replace(/^./, first => first.toUpperCase());
 
 function valueText(value: unknown): string {
   if (typeof value === 'string') return value;
@@ -164,30 +158,21 @@ function equalShare(sizes: readonly number[], room: number): number {
 /** Any reply, at most `limit` tokens: its longest texts and lists are cut, the longest first, and it says so. */
 export function truncateDocument(document: JsonObject, limit: number): JsonObject {
   if (fits(document, limit)) return document;
-  const total = documentTokens(document);
-  let allowed = Math.floor(limit / 2);
-  for (;;) {
-    const cut: JsonObject = {
-      ...shorten(document, allowed),
-      cut: { total_tokens: total, note: 'The longest texts and lists of this reply were cut.' },
-    };
-    if (allowed < shortTokens || fits(cut, limit)) return cut;
-    allowed = Math.floor(allowed / 2);
+  const cut = { total_tokens: documentTokens(document), note: 'The longest texts and lists of this reply were cut.' };
+  for (let allowed = Math.floor(limit / 2); ; allowed = Math.floor(allowed / 2)) {
+    const short = { ...shorten(document, allowed), cut };
+    if (allowed < shortTokens || fits(short, limit)) return short;
   }
 }
 
-function shorten(object: JsonObject, allowed: number): JsonObject {
-  const entries = Object.entries(object).map(([key, value]) => [
-    key,
-    value === undefined ? value : shortenValue(value, allowed),
-  ]);
-  return Object.fromEntries(entries);
-}
+const shorten = (object: JsonObject, allowed: number): JsonObject =>
+  Object.fromEntries(
+    Object.entries(object).map(([key, value]) => [key, value === undefined ? value : shortenValue(value, allowed)]),
+  );
 
 function shortenValue(value: Json, allowed: number): Json {
-  if (typeof value === 'string') {
+  if (typeof value === 'string')
     return estimateTokens(value) <= allowed ? value : `${prefixWithin(value, allowed)}… [cut]`;
-  }
   if (Array.isArray(value)) return shortenList(value, allowed);
   return typeof value === 'object' && value !== null ? shorten(value, allowed) : value;
 }

@@ -1,9 +1,10 @@
 import { jsonrepair } from 'jsonrepair';
 import { type AppError, bugError, type ErrorCode, type ErrorKind, isAppError } from '../core/errors.ts';
+import type { JobReply } from '../core/job.ts';
 import { isRecord, type Json, type JsonObject, jsonOf, textsIn } from '../core/json.ts';
 import type { AttemptRecord, Thread, ThreadTotals } from '../core/thread.ts';
-import type { KeptReply, UserQuestion } from '../core/tool-host.ts';
-import type { Fee, FeeKind, Fees, Usage } from '../core/usage.ts';
+import type { ToolReply } from '../core/tool-host.ts';
+import type { Fee, FeeKind, Usage } from '../core/usage.ts';
 import { feeKinds, feeUnits, knownUsd, roundedUsd } from '../core/usage.ts';
 import type { Bill } from '../models/budget.ts';
 import type { AnsweredCall, FileReport, ParsedCall, SummaryCost } from './call-record.ts';
@@ -16,17 +17,13 @@ export function usageDocument({ input, output, reasoning, cacheRead, cacheWrite,
     reasoning,
     cache_read: cacheRead,
     cache_write: cacheWrite,
-    fees: fees && feesDocument(fees),
+    fees:
+      fees &&
+      Object.fromEntries(
+        feeKinds.flatMap(kind => (fees[kind] === undefined ? [] : [[kind, feeDocument(kind, fees[kind])]])),
+      ),
     estimated: estimated ? true : undefined,
   };
-}
-
-function feesDocument(fees: Fees): JsonObject {
-  const sums = feeKinds.flatMap((kind): [FeeKind, JsonObject][] => {
-    const fee = fees[kind];
-    return fee ? [[kind, feeDocument(kind, fee)]] : [];
-  });
-  return Object.fromEntries(sums);
 }
 
 /** What nobody knows the price of is said to be so, never to cost nothing. */
@@ -63,28 +60,18 @@ export const isErrorCode = (code: unknown): code is ErrorCode =>
   typeof code === 'string' && Object.hasOwn(rpcCodes, code);
 
 /** A reply before it is cut to size and rendered. */
-export interface Reply {
-  isError: boolean;
-  document: JsonObject;
+export interface Reply extends JobReply, Pick<ToolReply, 'questions' | 'kept'> {
   /** Why it failed. */
   error?: AppError;
-  /** The work goes on once the caller answers these. */
-  questions?: readonly UserQuestion[];
-  /** Where it was kept before. */
-  kept?: KeptReply;
 }
 
 export const successReply = (document: JsonObject): Reply => ({ isError: false, document: pruned(document) });
 
-export interface FailureContext {
-  toolName: string;
-  reqId: string;
-  /** What the caller must not lose: its own work, the thread. */
-  local?: JsonObject;
-}
-
-/** The one translator from errors to what callers read. */
-export function errorReply(thrown: unknown, { toolName, reqId, local }: FailureContext): Reply {
+/** The one translator from errors to what callers read. `local`: what the caller must not lose: its own work, the thread. */
+export function errorReply(
+  thrown: unknown,
+  { toolName, reqId, local }: { toolName: string; reqId: string; local?: JsonObject },
+): Reply {
   const error = isAppError(thrown) ? thrown : bugError(`Internal error in Polylogue (req_id ${reqId}).`, thrown);
   const { details } = error;
   return {
@@ -110,10 +97,12 @@ export function errorReply(thrown: unknown, { toolName, reqId, local }: FailureC
 
 /** A failed call's reply with what vendors billed for it all the same. */
 export function withBill(reply: Reply, { usage, costUsd }: Bill): Reply {
-  const facts = isRecord(reply.document.metadata) ? reply.document.metadata : {};
-  const cost_usd = costUsd === undefined ? undefined : roundedUsd(costUsd);
-  const spent = { usage: usageDocument(usage), cost_usd };
-  return { ...reply, document: pruned({ ...reply.document, metadata: { ...spent, ...facts } }) };
+  const { metadata } = reply.document;
+  const spent = { usage: usageDocument(usage), cost_usd: costUsd === undefined ? undefined : roundedUsd(costUsd) };
+  return {
+    ...reply,
+    document: pruned({ ...reply.document, metadata: { ...spent, ...(isRecord(metadata) && metadata) } }),
+  };
 }
 
 /** An error as callers read it, wherever in a reply it stands. */
@@ -196,15 +185,10 @@ function summaryLine({ model, tokens, costUsd }: SummaryCost): JsonObject {
 }
 
 /** What was done with each file, as replies have it. */
-export const fileFacts = (files: FileReport): JsonObject => ({
-  embedded: nonEmpty(files.embedded),
-  outlined: nonEmpty(files.outlined),
-  summarised: nonEmpty(files.summarised),
-  found: nonEmpty(files.found),
-  unchanged: nonEmpty(files.unchanged),
-  changed: nonEmpty(files.changed),
-  skipped: nonEmpty(files.skipped.map(skip => ({ ...skip }))),
-  masked: Object.keys(files.masked).length > 0 ? files.masked : undefined,
+export const fileFacts = ({ skipped, masked, ...paths }: FileReport): JsonObject => ({
+  ...Object.fromEntries(Object.entries(paths).map(([what, list]) => [what, nonEmpty(list)])),
+  skipped: nonEmpty(skipped.map(skip => ({ ...skip }))),
+  masked: Object.keys(masked).length > 0 ? masked : undefined,
 });
 
 function attemptLine({ provider, model, outcome, class: kind, elapsedMs }: AttemptRecord): JsonObject {

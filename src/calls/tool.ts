@@ -9,10 +9,8 @@ import type { Git } from '../workspace/git/git.ts';
 import type { ActionContext } from './action-context.ts';
 
 /** One text to several models at once, each by itself and without a thread; every model has an entry of its own in the reply. */
-export interface FanoutMode {
+export interface FanoutMode extends Pick<AskingMode, 'category'> {
   kind: 'fanout';
-  /** Category of the model if the call names none. */
-  category: Category;
   /** Where the text comes from: the field `text`, or the file that `file_path` names. */
   from: 'text' | 'file';
   /** Where the answers go: into the reply, or into files, one a model. */
@@ -39,15 +37,20 @@ export interface Effects {
   idempotent: boolean;
 }
 
-/** One question, one answer. */
-export interface PromptMode<Args> {
-  kind: 'prompt';
+/** A tool whose models are asked once. */
+interface AskingMode {
+  /** Category of the model if the call names none. */
   category: Category;
   effort: Effort;
+  /** What each model is told to do, after everything else but the form of its answer. */
+  role: string;
+}
+
+/** One question, one answer. */
+export interface PromptMode<Args> extends AskingMode {
+  kind: 'prompt';
   /** The text that becomes the caller's turn; absent: the field `prompt`. */
   question?(args: Args): string;
-  /** What the model is told to do, after everything else. */
-  role: string;
   /** For tools about documents: their files, uploads and provider. */
   documents?(args: Args): DocumentQuestion;
   /** Models that may generate code are told how to hand it over as a file. */
@@ -150,7 +153,7 @@ export interface EvidencePiece {
 }
 
 /** The caller works in steps; the last one may ask an expert. */
-export interface WorkflowMode<Args> {
+export interface WorkflowMode<Args = Record<string, unknown>> {
   kind: 'workflow';
   /** Which models suit the expert; absent: `extended_reasoning`. */
   category?: Category;
@@ -237,12 +240,8 @@ export const workflowProgress = z.object({
 export type WorkflowProgress = z.infer<typeof workflowProgress>;
 
 /** Several models judge one proposal, each by itself; then their verdicts are brought together. */
-export interface PanelMode {
+export interface PanelMode extends AskingMode {
   kind: 'panel';
-  category: Category;
-  effort: Effort;
-  /** What each model is told to do, after the proposal. */
-  role: string;
   /** Added to the role: the side a model takes, and where it must leave it. A caller's own words come on top. */
   stances: Readonly<Record<'for' | 'against' | 'neutral', string>>;
   /** What a model is told when it sees the verdicts of the others. */
@@ -252,22 +251,8 @@ export interface PanelMode {
 }
 
 /** An error message becomes a diagnosis: evidence is checked against the files, a patch by git. */
-export interface DiagnoseMode {
+export interface DiagnoseMode extends AskingMode {
   kind: 'diagnose';
-  category: Category;
-  effort: Effort;
-  /** What the model is told to do, before the form of its answer. */
-  role: string;
-}
-
-/** Another vendor's agent with a command line works on the request; the tool's fields are those of `clink`. */
-export interface ExternalCliMode {
-  kind: 'externalCli';
-}
-
-/** A model works with tools of its own, round by round, within what the operator and the user allow. */
-export interface AgentMode {
-  kind: 'agent';
 }
 
 /** Several tools under one name: a call goes to the one that a field names, with the other arguments as they are. */
@@ -290,23 +275,23 @@ export type ToolMode<Args = Record<string, unknown>> =
   | { kind: 'action'; run(args: Args, context: ActionContext): Promise<JsonObject> }
   /** Returns the reply of another call unchanged. */
   | { kind: 'passThrough'; run(args: Args, context: ActionContext): Promise<JobReply & { kept?: KeptReply }> }
-  | ExternalCliMode
   | AliasMode
-  | AgentMode;
+  /** Another vendor's agent with a command line works on the request; the tool's fields are those of `clink`. */
+  | { kind: 'externalCli' }
+  /** A model works with tools of its own, round by round, within what the operator and the user allow. */
+  | { kind: 'agent' };
+
+const plain = {
+  /** Its calls take a `continuation_id`. */
+  continues: true,
+  /** Its calls are recorded before a model is asked: no thread holds their question until then. */
+  recordsFirst: false,
+  /** It may change files of the project by itself. */
+  edits: false,
+};
 
 /** What is the same for all tools of a kind, for code that does not execute it. */
-export interface KindTraits {
-  /** Its calls take a `continuation_id`. */
-  continues: boolean;
-  /** Its calls are recorded before a model is asked: no thread holds their question until then. */
-  recordsFirst: boolean;
-  /** It may change files of the project by itself. */
-  edits: boolean;
-}
-
-const plain: KindTraits = { continues: true, recordsFirst: false, edits: false };
-
-export const kindTraits: { readonly [Kind in ToolMode['kind']]: KindTraits } = {
+export const kindTraits: Readonly<Record<ToolMode['kind'], typeof plain>> = {
   action: { ...plain, continues: false },
   agent: { ...plain, recordsFirst: true, edits: true },
   alias: plain,
@@ -372,9 +357,8 @@ export function defineTool<const Fields extends z.ZodRawShape>(definition: ToolD
 }
 
 /** The steps of a tool that works in steps; undefined for any other. */
-export function workflowOf({ mode }: Pick<ToolDefinition, 'mode'>): WorkflowMode<Record<string, unknown>> | undefined {
-  return 'requiredActions' in mode ? mode : undefined;
-}
+export const workflowOf = ({ mode }: Pick<ToolDefinition, 'mode'>): WorkflowMode | undefined =>
+  'requiredActions' in mode ? mode : undefined;
 
 /** The tools behind a name that stands for several; undefined for any other. */
 export const aliasOf = ({ mode }: Pick<ToolDefinition, 'mode'>): AliasMode | undefined =>

@@ -69,7 +69,8 @@ async function run({ definition, args, flags, settings, commands }: Invocation):
     await useProxy(config.values.app, env.NODE_EXTRA_CA_CERTS);
     const launch = { node: process.execPath, program: realpathSync(process.argv[1] ?? '') };
     const readInput = () => readPiped(process.stdin);
-    return await definition.run({ args, flags, config, environment, env, launch, commands, out, readInput });
+    const code = await definition.run({ args, flags, config, environment, env, launch, commands, out, readInput });
+    return code ?? 0;
   } catch (error) {
     if (!isAppError(error)) {
       // A fault of this program: as Node shows it, but for what in it could steer a terminal.

@@ -46,13 +46,12 @@ export const searchSettings = (values: Values) => ({
 
 /** The allow-lists that are set, by provider id. An empty list restricts nothing and is left out. */
 export function allowedModels(values: Values): ReadonlyMap<string, readonly string[]> {
-  const lists = new Map<string, readonly string[]>();
-  for (const [name, value] of Object.entries(values)) {
-    if (name.endsWith(allowListSuffix) && Array.isArray(value) && value.length > 0) {
-      lists.set(name.slice(0, -allowListSuffix.length), value);
-    }
-  }
-  return lists;
+  const lists = Object.entries(values).filter(([name]) => name.endsWith(allowListSuffix));
+  return new Map(
+    lists.flatMap(([name, value]) =>
+      Array.isArray(value) && value.length > 0 ? [[name.slice(0, -allowListSuffix.length), value]] : [],
+    ),
+  );
 }
 
 /** The variable that a list of models stands in: of the provider's allowed ones, or of the denied ones. */

@@ -14,12 +14,6 @@ export interface EndpointSources {
   warn(message: string): void;
 }
 
-export interface OwnEndpoints {
-  endpoints: EndpointSettings[];
-  /** Keys, and headers that look like one. */
-  secrets: string[];
-}
-
 const maxEntries = 50;
 const id = z
   .string()
@@ -50,17 +44,18 @@ const entrySchema = z.strictObject({
 });
 type Entry = z.infer<typeof entrySchema>;
 
-/** The servers that `config.json` names. An entry that can't be used is left out, and the warning says why. */
-export function readOwnEndpoints(sources: EndpointSources): OwnEndpoints {
-  const { raw, warn } = sources;
-  if (raw === undefined) return { endpoints: [], secrets: [] };
-  if (!Array.isArray(raw)) {
+/**
+ * The servers that `config.json` names, and what is secret of them: keys, and headers that look like one. An entry that can't be
+ * used is left out, and the warning says why.
+ */
+export function readOwnEndpoints(sources: EndpointSources) {
+  const { raw = [], warn } = sources;
+  if (!Array.isArray(raw))
     warn('endpoints (config.json) is no list and was ignored; write it as [{"id": "…", "api_url": "…"}].');
-    return { endpoints: [], secrets: [] };
-  }
-  if (raw.length > maxEntries) warn(`endpoints (config.json): only the first ${maxEntries} entries are used.`);
+  const entries: unknown[] = Array.isArray(raw) ? raw : [];
+  if (entries.length > maxEntries) warn(`endpoints (config.json): only the first ${maxEntries} entries are used.`);
   const taken = new Set(sources.reserved);
-  const endpoints = raw.slice(0, maxEntries).flatMap((value, index) => {
+  const endpoints = entries.slice(0, maxEntries).flatMap((value, index) => {
     const found = readEntry(value, sources, taken);
     if (typeof found !== 'string') return [found];
     warn(`endpoints[${index}]${nameOf(value)} (config.json) is disabled: ${found}.`);

@@ -1,24 +1,18 @@
-import { type AppError, bugError, configError, type FieldError } from '../core/errors.ts';
+import { bugError, configError, type FieldError } from '../core/errors.ts';
 import type { EndpointSettings, OptionSpec } from '../core/option.ts';
 import { decoded } from '../core/text.ts';
-import type { readOwnEndpoints } from './endpoints.ts';
-import { absolutePath, type Environment, type MachineEnvironment, pathsOf, resolveHome } from './home.ts';
+import { absolutePath, type MachineEnvironment, pathsOf, resolveHome } from './home.ts';
 import { type Flags, flagsLayer, type Layer, namesLayer, type Origin } from './layers.ts';
 import { areValuesOf, type OptionTables, type OptionValue, parseValue, type TableValues } from './option-values.ts';
-import { type ReadFile, readSettings, type Settings } from './settings-files.ts';
+import { readSettings, type Settings, type SettingsRequest } from './settings-files.ts';
 
-export interface ConfigSources<Tables extends OptionTables> extends MachineEnvironment {
+export interface ConfigSources<Tables extends OptionTables> extends Omit<SettingsRequest, 'home' | 'warn'> {
   tables: Tables;
-  env: Environment;
   /** Values by flag name, with dashes or in camelCase; names that no table knows are left alone. */
   argvFlags: Flags;
-  /** The text of a file, undefined when there is none. */
-  readFile: ReadFile;
-  /** Reads `endpoints` of `config.json`: too large to be loaded where there are none. Absent: they are left out. */
-  readEndpoints?: typeof readOwnEndpoints | undefined;
 }
 
-export interface Config<Tables extends OptionTables> {
+export interface Config<Tables extends OptionTables> extends Pick<Settings, 'namesEndpoints' | 'variables'> {
   /** POLYLOGUE_HOME, absolute. It need not exist. */
   home: string;
   /** By table, then by option. */
@@ -29,10 +23,6 @@ export interface Config<Tables extends OptionTables> {
   textsOf(table: string): Readonly<Record<string, string | undefined>>;
   /** Servers of the operator's own, by the `endpoints` of `config.json`. */
   endpoints: readonly EndpointSettings[];
-  /** Whether `config.json` has any. */
-  namesEndpoints: boolean;
-  /** Names of all environment variables that are read. */
-  variables: ReadonlySet<string>;
   /** What must never be shown: values of secret options, and passwords within addresses. */
   secrets: readonly string[];
   /** What the operator should know, one sentence each. */
@@ -54,20 +44,36 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
   const homeFlag = sources.argvFlags.home;
   const home = resolveHome(typeof homeFlag === 'string' ? homeFlag : undefined, sources.env, sources);
   const files = readSettings({ ...sources, home, warn });
-  const layers = rankedLayers(sources, files, warn);
+  const flags = flagsLayer(sources.cwd, sources.argvFlags, warn);
+  const environment = namesLayer('environment', sources.cwd, sources.env, warn);
+  // The strongest first.
+  const layers = files.homeWins
+    ? [flags, files.homeEnv, environment, files.projectEnv, files.document]
+    : [flags, environment, files.projectEnv, files.homeEnv, files.document];
   const problems: FieldError[] = [];
+  const secrets = new Set(files.own.secrets);
   const settings = new Map<string, Map<string, Setting>>();
   const values: Record<string, Record<string, OptionValue>> = {};
   for (const [id, table] of Object.entries(sources.tables)) {
     const found = new Map<string, Setting>();
     for (const [name, spec] of Object.entries(table)) {
       const setting = settle(id, name, spec, layers, sources, problems);
-      if (setting) found.set(name, setting);
+      if (!setting) continue;
+      found.set(name, setting);
+      for (const secret of secretsIn(spec, setting.value)) secrets.add(secret);
     }
     settings.set(id, found);
     values[id] = Object.fromEntries([...found].map(([name, { value }]) => [name, value]));
   }
-  if (problems.length > 0) throw unusable(problems);
+  if (problems.length > 0) {
+    const sentences = problems.map(
+      ({ field, error, allowed }) => `${field}: ${error}; allowed: ${allowed?.join(', ')}.`,
+    );
+    throw configError(sentences.join(' '), {
+      next: `Correct or remove ${problems.map(({ field }) => field).join(', ')}, then start again. Removing it restores the default.`,
+      validationErrors: problems,
+    });
+  }
   if (!areValuesOf(sources.tables, values)) throw bugError('A table of options has no values.');
   return {
     home,
@@ -78,22 +84,9 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
     endpoints: files.own.endpoints,
     namesEndpoints: files.namesEndpoints,
     variables: files.variables,
-    secrets: [...secretsOf(sources.tables, settings), ...files.own.secrets],
+    secrets: [...secrets],
     warnings: [...warnings],
   };
-}
-
-/** The strongest first. */
-function rankedLayers(
-  { cwd, env, argvFlags }: ConfigSources<OptionTables>,
-  files: Settings,
-  warn: (message: string) => void,
-): Layer[] {
-  const flags = flagsLayer(cwd, argvFlags, warn);
-  const environment = namesLayer('environment', cwd, env, warn);
-  return files.homeWins
-    ? [flags, files.homeEnv, environment, files.projectEnv, files.document]
-    : [flags, environment, files.projectEnv, files.homeEnv, files.document];
 }
 
 /** The value of one option, by the strongest place that sets it. A weaker place's bad value does no harm. */
@@ -119,24 +112,8 @@ function settle(
   return spec.default === undefined ? undefined : { value: spec.default, origin: 'default' };
 }
 
-function unusable(problems: FieldError[]): AppError {
-  const sentences = problems.map(({ field, error, allowed }) => `${field}: ${error}; allowed: ${allowed?.join(', ')}.`);
-  return configError(sentences.join(' '), {
-    next: `Correct or remove ${problems.map(({ field }) => field).join(', ')}, then start again. Removing it restores the default.`,
-    validationErrors: problems,
-  });
-}
-
-function secretsOf(tables: OptionTables, settings: ReadonlyMap<string, ReadonlyMap<string, Setting>>): string[] {
-  const secrets = new Set<string>();
-  for (const [id, table] of Object.entries(tables)) {
-    for (const [name, spec] of Object.entries(table)) {
-      const value = settings.get(id)?.get(name)?.value;
-      if (typeof value !== 'string') continue;
-      if (spec.secret) secrets.add(value);
-      const password = URL.parse(value)?.password;
-      if (password) secrets.add(password).add(decoded(password));
-    }
-  }
-  return [...secrets];
+function secretsIn({ secret }: OptionSpec, value: OptionValue): string[] {
+  if (typeof value !== 'string') return [];
+  const password = URL.parse(value)?.password;
+  return [...(secret ? [value] : []), ...(password ? [password, decoded(password)] : [])];
 }

@@ -50,17 +50,6 @@ export interface PathRules {
   delimiter: string;
 }
 
-const truths: ReadonlyMap<string, boolean> = new Map([
-  ['true', true],
-  ['on', true],
-  ['yes', true],
-  ['1', true],
-  ['false', false],
-  ['off', false],
-  ['no', false],
-  ['0', false],
-]);
-
 /** Reads one value as text, or as the JSON type that fits. */
 export function parseValue(spec: OptionSpec, raw: unknown, paths: PathRules): ParsedValue {
   switch (spec.type) {
@@ -120,8 +109,9 @@ function shown(spec: OptionSpec, raw: unknown): string {
 }
 
 function parseBoolean(spec: OptionSpec, raw: unknown): ParsedValue {
-  const value = typeof raw === 'boolean' ? raw : truths.get(String(raw).toLowerCase());
-  return value === undefined ? refused(spec, raw, 'is neither on nor off') : { ok: true, value };
+  const value = /^(true|on|yes|1)$/i.test(String(raw));
+  if (value || /^(false|off|no|0)$/i.test(String(raw))) return { ok: true, value };
+  return refused(spec, raw, 'is neither on nor off');
 }
 
 function parseNumber(spec: OptionSpec, raw: unknown): ParsedValue {

@@ -5,9 +5,9 @@ import { asError, configError } from '../core/errors.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
 import type { OptionSpec } from '../core/option.ts';
 import { nearName } from '../core/text.ts';
-import type { OwnEndpoints, readOwnEndpoints } from './endpoints.ts';
+import type { readOwnEndpoints } from './endpoints.ts';
 import { type Environment, type MachineEnvironment, pathsOf, requireHome } from './home.ts';
-import { documentLayer, type Layer, namesLayer } from './layers.ts';
+import { documentLayer, namesLayer } from './layers.ts';
 import type { OptionTables } from './option-values.ts';
 import { options } from './options.ts';
 
@@ -30,34 +30,23 @@ export function parseEnvFile(text: string) {
 /** The text of a file, undefined when there is none. Throws when it can't be read. */
 export type ReadFile = (path: string) => string | undefined;
 
-interface Request extends MachineEnvironment {
+export interface SettingsRequest extends MachineEnvironment {
   tables: OptionTables;
   home: string;
   env: Environment;
   readFile: ReadFile;
+  /** Reads `endpoints` of `config.json`: too large to be loaded where there are none. Absent: they are left out. */
   readEndpoints?: typeof readOwnEndpoints | undefined;
   warn(message: string): void;
 }
 
-export interface Settings {
-  document: Layer;
-  homeEnv: Layer;
-  projectEnv: Layer;
-  /** Whether the `.env` in POLYLOGUE_HOME wins over the environment. */
-  homeWins: boolean;
-  /** Servers of the operator's own; from `config.json` alone. */
-  own: OwnEndpoints;
-  /** Whether there are any; without `readEndpoints` they are not read. */
-  namesEndpoints: boolean;
-  /** Names of all variables that are read. */
-  variables: ReadonlySet<string>;
-}
+export type Settings = ReturnType<typeof readSettings>;
 
 /** The member of `config.json` that names servers of the operator's own. */
 const endpointsKey = 'endpoints';
 
 /** Reads `config.json` and `.env` in POLYLOGUE_HOME, and the `.env` of the working directory if the operator trusts it. */
-export function readSettings(request: Request): Settings {
+export function readSettings(request: SettingsRequest) {
   const { home, cwd, warn } = request;
   const { [endpointsKey]: raw, ...document } = readDocument(request);
   const known = new Set([...envNames(request.tables), ...endpointVariables(raw)]);
@@ -70,7 +59,9 @@ export function readSettings(request: Request): Settings {
     document: documentLayer(home, document, warn),
     homeEnv: namesLayer('home .env', home, homeEnv, warn),
     projectEnv: namesLayer('project .env', cwd, readProjectEnv(request), warn),
+    /** Whether `config.json` names servers of the operator's own; without `readEndpoints` they are not read. */
     namesEndpoints: raw !== undefined,
+    /** Names of all environment variables that are read. */
     variables: known,
     own: request.readEndpoints?.({
       raw,
@@ -78,6 +69,7 @@ export function readSettings(request: Request): Settings {
       variable: name => request.env[name] ?? (Object.hasOwn(homeEnv, name) ? homeEnv[name] : undefined),
       warn,
     }) ?? { endpoints: [], secrets: [] },
+    /** Whether the `.env` in POLYLOGUE_HOME wins over the environment. */
     homeWins: override.some(word => word !== undefined && ['true', '1', 'yes', 'on'].includes(word)),
   };
 }
@@ -88,7 +80,11 @@ function endpointVariables(raw: unknown): string[] {
   return entries.flatMap(({ api_key_env: name }) => (typeof name === 'string' ? [name] : []));
 }
 
-function read(request: Request, name: string, folder = request.home): { path: string; text: string } | undefined {
+function read(
+  request: SettingsRequest,
+  name: string,
+  folder = request.home,
+): { path: string; text: string } | undefined {
   const path = pathsOf(request.platform).join(folder, name);
   try {
     const text = request.readFile(path);
@@ -102,7 +98,7 @@ function read(request: Request, name: string, folder = request.home): { path: st
   }
 }
 
-function readDocument(request: Request): Record<string, unknown> {
+function readDocument(request: SettingsRequest): Record<string, unknown> {
   const file = read(request, 'config.json');
   if (!file) return {};
   const document = parsedJson(file.text);
@@ -115,7 +111,7 @@ function readDocument(request: Request): Record<string, unknown> {
   return withoutHome(request, document, 'config.json');
 }
 
-function readHomeEnv(request: Request, known: ReadonlySet<string>): Record<string, string> {
+function readHomeEnv(request: SettingsRequest, known: ReadonlySet<string>): Record<string, string> {
   const file = read(request, '.env');
   if (!file) return {};
   const { values, cut } = parseEnvFile(file.text);
@@ -126,7 +122,7 @@ function readHomeEnv(request: Request, known: ReadonlySet<string>): Record<strin
   return withoutHome(request, values, 'home .env');
 }
 
-function readProjectEnv(request: Request): Record<string, string> {
+function readProjectEnv(request: SettingsRequest): Record<string, string> {
   if (request.cwd === request.home || !isTrusted(request)) return {};
   const file = read(request, '.env', request.cwd);
   if (!file) return {};
@@ -144,7 +140,7 @@ function readProjectEnv(request: Request): Record<string, string> {
   return values;
 }
 
-function isTrusted(request: Request): boolean {
+function isTrusted(request: SettingsRequest): boolean {
   const file = read(request, trustFile);
   if (!file) return false;
   const directories = parseTrusted(file.text);
@@ -165,7 +161,7 @@ function mayComeFromProject(spec: OptionSpec): boolean {
 
 /** A file in POLYLOGUE_HOME can't say where POLYLOGUE_HOME is. */
 function withoutHome<Value>(
-  { warn }: Request,
+  { warn }: SettingsRequest,
   values: Readonly<Record<string, Value>>,
   place: string,
 ): Record<string, Value> {
@@ -182,7 +178,7 @@ const allSpecs = (tables: OptionTables): OptionSpec[] => Object.values(tables).f
 
 const envNames = (tables: OptionTables): Set<string> => new Set(allSpecs(tables).flatMap(({ env }) => env));
 
-function warnOfUnknownKeys({ tables, warn }: Request, document: Readonly<Record<string, unknown>>): void {
+function warnOfUnknownKeys({ tables, warn }: SettingsRequest, document: Readonly<Record<string, unknown>>): void {
   // The names that this file is usually written with come first: the first of two equally near ones is proposed.
   const known = new Set([...Object.keys(tables.app), ...envNames(tables)]);
   for (const [key, value] of Object.entries(document)) {
@@ -230,7 +226,9 @@ export function parseTrusted(text: string): string[] | undefined {
 
 /** Lets the `.env` of one directory (not of those below it) set options from now on. Answers its real path. */
 export function trustDirectory(home: string, directory: string): string {
-  const real = realDirectory(directory);
+  if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory())
+    throw configError(`${directory} is not a directory.`, { next: 'Name the directory whose .env may set options.' });
+  const real = realpathSync(directory);
   const path = join(home, trustFile);
   const text = readIfPresent(path);
   const listed = text === undefined ? [] : parseTrusted(text);
@@ -248,10 +246,4 @@ export function trustDirectory(home: string, directory: string): string {
   chmodSync(draft, 0o600);
   renameSync(draft, path);
   return real;
-}
-
-function realDirectory(directory: string): string {
-  const stats = statSync(directory, { throwIfNoEntry: false });
-  if (stats?.isDirectory()) return realpathSync(directory);
-  throw configError(`${directory} is not a directory.`, { next: 'Name the directory whose .env may set options.' });
 }

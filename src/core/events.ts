@@ -1,49 +1,10 @@
 import type { ErrorCode, FaultScope } from './errors.ts';
-import type { AttemptRecord } from './thread.ts';
+import type { AttemptRecord, ToolCallRecord } from './thread.ts';
 import type { CallerTrace } from './tool-host.ts';
 
 /** What happened, told to whoever watches. Texts are masked before any sink writes them. */
 export type AppEvent =
-  | { type: 'call.start'; reqId: string; tool: string; owner: string; client?: string; trace?: CallerTrace }
-  | {
-      /** What a call is about, once its arguments are understood, and again once its thread is known. Not for log files. */
-      type: 'call.about';
-      reqId: string;
-      tool: string;
-      /** The beginning of what is asked; empty where a tool asks nothing. */
-      text: string;
-      /** Absolute path of the project. */
-      workspace: string;
-      /** With `seq`, the thread's newest turn before the call's own. */
-      thread?: string;
-      seq?: number;
-    }
-  | { type: 'call.stage'; reqId: string; tool: string; stage: string }
-  | {
-      type: 'call.end';
-      reqId: string;
-      tool: string;
-      status: string;
-      elapsedMs: number;
-      code?: ErrorCode;
-      /** Why it failed, in the words of the reply. */
-      reason?: string;
-    }
-  | (Omit<AttemptRecord, 'at' | 'outcome'> & {
-      type: 'model.attempt';
-      reqId: string;
-      /** Counted from 1 within the call. */
-      attempt: number;
-      tool: string;
-      outcome: AttemptRecord['outcome'] | 'cancelled';
-      status?: number;
-      /** Milliseconds until the next attempt, when there is one. */
-      nextInMs?: number;
-      /** Why the model wrote no more; absent: it did not come to an end. */
-      finish?: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
-      /** Id of the thread that it is asked for. */
-      thread?: string;
-    })
+  | ({ reqId: string; tool: string } & CallEvent)
   | {
       /** Something at a provider is asked no more, tried again, or asked as usual. */
       type: 'breaker.change';
@@ -63,11 +24,48 @@ export type AppEvent =
       /** Milliseconds until it is tried again. */
       retryInMs?: number;
     }
+  | { type: 'thread.compacted'; reqId: string; thread: string; upToSeq: number; window: number }
+  | { type: 'warning'; reqId?: string; where: string; message: string };
+
+/** What happened in a call of a tool. */
+type CallEvent =
+  | { type: 'call.start'; owner: string; client?: string; trace?: CallerTrace }
+  | {
+      /** What a call is about, once its arguments are understood, and again once its thread is known. Not for log files. */
+      type: 'call.about';
+      /** The beginning of what is asked; empty where a tool asks nothing. */
+      text: string;
+      /** Absolute path of the project. */
+      workspace: string;
+      /** With `seq`, the thread's newest turn before the call's own. */
+      thread?: string;
+      seq?: number;
+    }
+  | { type: 'call.stage'; stage: string }
+  | {
+      type: 'call.end';
+      status: string;
+      elapsedMs: number;
+      code?: ErrorCode;
+      /** Why it failed, in the words of the reply. */
+      reason?: string;
+    }
+  | (Omit<AttemptRecord, 'at' | 'outcome'> & {
+      type: 'model.attempt';
+      /** Counted from 1 within the call. */
+      attempt: number;
+      outcome: AttemptRecord['outcome'] | 'cancelled';
+      status?: number;
+      /** Milliseconds until the next attempt, when there is one. */
+      nextInMs?: number;
+      /** Why the model wrote no more; absent: it did not come to an end. */
+      finish?: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
+      /** Id of the thread that it is asked for. */
+      thread?: string;
+    })
   | {
       /** What the AI manager made of a call, and who was chosen. */
       type: 'route.plan';
-      reqId: string;
-      tool: string;
       class: string;
       reasons: string[];
       requested: string;
@@ -77,11 +75,9 @@ export type AppEvent =
       /** Who was asked what kind of question it is, and what came of it. */
       classifier?: { asked?: string; told?: string; failed?: string };
     }
-  | { type: 'files.read'; reqId: string; tool: string; embedded: string[]; skipped: { path: string; code: string }[] }
+  | { type: 'files.read'; embedded: string[]; skipped: { path: string; code: string }[] }
   | {
       type: 'files.written';
-      reqId: string;
-      tool: string;
       /** Where it is, or was to be. */
       path: string;
       /** The error's code, when it could not be written or was not allowed to. */
@@ -90,8 +86,6 @@ export type AppEvent =
   | {
       /** A program that answers used a tool of its own, or that tool ended. */
       type: 'program.step';
-      reqId: string;
-      tool: string;
       /** Its name, as in `cli:name`. */
       program: string;
       step: 'tool_use' | 'tool_result';
@@ -104,18 +98,9 @@ export type AppEvent =
       /** Of a result. */
       ok?: boolean;
     }
-  | {
+  | (Pick<ToolCallRecord, 'name' | 'outcome' | 'reason'> & {
       /** What became of a tool that a model wanted to use. */
       type: 'agent.call';
-      reqId: string;
-      tool: string;
-      /** Of the agent's tool. */
-      name: string;
-      outcome: 'ok' | 'failed' | 'refused' | 'invalid';
       /** As JSON, at most 500 characters. */
       args: string;
-      /** Why it was not run. */
-      reason?: string;
-    }
-  | { type: 'thread.compacted'; reqId: string; thread: string; upToSeq: number; window: number }
-  | { type: 'warning'; reqId?: string; where: string; message: string };
+    });

@@ -35,7 +35,7 @@ export interface Fingerprint {
   size: number;
   /** Milliseconds since the epoch. */
   mtimeMs: number;
-  /** Of the bytes on disk. */
+  /** Of the bytes on disk (unmasked): tells whether they changed since. */
   sha256: Sha256;
 }
 
@@ -57,14 +57,10 @@ export interface TextFile extends Fingerprint {
 export const fileForms = ['full', 'range', 'diff', 'outline', 'summary', 'deleted', 'unchanged', 'changed'] as const;
 
 /** A file as one turn sent it. Its text is a blob of the store, so that the turn can be rendered again byte for byte. */
-export interface FileRecord {
+export interface FileRecord extends Fingerprint {
   path: string;
   form: (typeof fileForms)[number];
-  size: number;
-  mtimeMs: number;
   lines: number;
-  /** Of the file on disk (unmasked): tells whether it changed since. */
-  sha256: Sha256;
   /** Blob with the whole masked text: the base of the next diff. Only where text was shown. */
   base?: Sha256;
   /** Blob with exactly what the turn showed, where that is not simply `base` with line numbers: a diff, an outline, a summary. */

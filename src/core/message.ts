@@ -81,15 +81,14 @@ export async function mapMessage(message: Message, text: (text: string) => Promi
     ...message,
     parts: await Promise.all(parts.map(part => mapped(part))),
     ...(said && {
-      said: await Promise.all(said.map(part => (part.type === 'call' ? mapArgs(part, text) : mapped(part)))),
+      said: await Promise.all(
+        said.map(async part =>
+          part.type === 'call' ? { ...part, args: await mapTexts(part.args, text) } : mapped(part),
+        ),
+      ),
     }),
     ...(results && {
       results: await Promise.all(results.map(async each => ({ ...each, text: await text(each.text) }))),
     }),
   };
 }
-
-const mapArgs = async <Call extends { args: JsonObject }>(call: Call, text: (text: string) => Promise<string>) => ({
-  ...call,
-  args: await mapTexts(call.args, text),
-});

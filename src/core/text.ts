@@ -52,6 +52,18 @@ export function numberLines(text: string, from = 1): string {
   return lines.map((line, index) => `${String(from + index).padStart(width)}│ ${line}`).join('\n');
 }
 
+/** The largest number up to `limit` that fits, where with each all smaller ones fit as well; 0 is taken to fit. */
+export function mostThatFit(limit: number, fits: (count: number) => boolean): number {
+  let low = 0;
+  let high = limit;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (fits(middle)) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
 /** Keeps the beginning and the end of a text and says between them how much was left out. */
 export function cutMiddle(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;

@@ -190,17 +190,13 @@ export function endsExchange({ turns }: Pick<Thread, 'turns'>, { seq, exchange, 
 }
 
 /** The blobs without which the turns cannot be shown again. */
-export function blobsOfTurns(turns: readonly Turn[]): Set<Sha256> {
-  const found = new Set<Sha256>();
-  for (const { files, images } of turns) {
-    for (const { base, shown } of files) {
-      if (base) found.add(base);
-      if (shown) found.add(shown);
-    }
-    for (const { blob } of images) found.add(blob);
-  }
-  return found;
-}
+export const blobsOfTurns = (turns: readonly Turn[]): Set<Sha256> =>
+  new Set(
+    turns.flatMap(({ files, images }) => [
+      ...files.flatMap(({ base, shown }) => [base ?? [], shown ?? []].flat()),
+      ...images.map(({ blob }) => blob),
+    ]),
+  );
 
 /** The forms in which a thread is exported. */
 export const exportForms = ['md', 'html', 'jsonl'] as const;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { remember } from './concurrency.ts';
-import { safeCut } from './text.ts';
+import { mostThatFit, safeCut } from './text.ts';
 
 /** What one UTF-16 unit is to o200k, which cuts a text into pieces before it merges any. */
 const kinds = { unknown: 0, newline: 1, space: 2, upper: 3, lower: 4, letter: 5, digit: 6, mark: 7 } as const;
@@ -286,14 +286,9 @@ export const tokensPerMessage = 8;
 
 /** The longest beginning of a text that costs at most `tokens` as a JSON string; never half of a surrogate pair. */
 export function prefixWithin(text: string, tokens: number): string {
-  let low = 0;
-  let high = Math.min(text.length, Math.max(0, Math.floor(tokens)) * 8);
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (estimateTokens(JSON.stringify(text.slice(0, middle))) <= tokens) low = middle;
-    else high = middle - 1;
-  }
-  return safeCut(text, low);
+  const most = Math.min(text.length, Math.max(0, Math.floor(tokens)) * 8);
+  const fits = (chars: number) => estimateTokens(JSON.stringify(text.slice(0, chars))) <= tokens;
+  return safeCut(text, mostThatFit(most, fits));
 }
 
 /** What vendors charge for an image at the most, about. */

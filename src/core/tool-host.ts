@@ -44,10 +44,7 @@ export interface UserQuestion {
   schema: JsonObject;
 }
 
-export type UserAnswer =
-  | { action: 'accept'; content: Record<string, unknown> }
-  | { action: 'decline' }
-  | { action: 'cancel' };
+export type UserAnswer = { action: 'accept'; content: Record<string, unknown> } | { action: 'decline' | 'cancel' };
 
 /** What a call is expected to be, as far as that can be said before it begins: how long it may take follows from it. */
 export type CallKind = 'quick' | 'files' | 'reasoning';
@@ -124,9 +121,7 @@ export interface KeptReply {
 }
 
 /** The answer to a call: one JSON document, always, and the text that shows it. */
-export interface ToolReply {
-  isError: boolean;
-  document: JsonObject;
+export interface ToolReply extends JobReply {
   /** What the caller reads: the document as JSON, or rendered. */
   text: string;
   /** The text is a page for people, not the document as JSON. */
@@ -158,19 +153,13 @@ export interface ToolListing {
 }
 
 /** A command that a person gives by name, and that becomes the text of a message. */
-export interface PromptListing {
-  name: string;
-  title: string;
-  description: string;
+export interface PromptListing extends Pick<ToolListing, 'name' | 'title' | 'description'> {
   arguments: { name: string; description: string; required: boolean }[];
 }
 
 /** Something that can be read by its address. */
-export interface ResourceListing {
+export interface ResourceListing extends Pick<ToolListing, 'name' | 'title' | 'description'> {
   uri: string;
-  name: string;
-  title: string;
-  description: string;
   mimeType: string;
 }
 

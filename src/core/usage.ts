@@ -50,12 +50,7 @@ export interface KindSum extends Fee {
 }
 
 /** What is needed of a row of the ledger. */
-interface Spent {
-  calls: number;
-  unpriced: number;
-  costUsd: number;
-  usage: { input: number; output: number; fees?: Fees };
-}
+type Spent = Pick<SpendRow, 'calls' | 'unpriced' | 'costUsd'> & { usage: Pick<Usage, 'input' | 'output' | 'fees'> };
 
 /** The sums of the ledger by what was paid for, answers first; kinds that were not used are left out. */
 export function spendByKind(rows: readonly Spent[]): KindSum[] {
@@ -63,16 +58,13 @@ export function spendByKind(rows: readonly Spent[]): KindSum[] {
   // Whether a model was asked; what else vendors do uses no tokens of a model.
   const answered = rows.filter(({ calls, usage }) => calls > 0 && (usage.input + usage.output > 0 || !usage.fees));
   const total = (of: (row: Spent) => number) => answered.reduce((sum, row) => sum + of(row), 0);
-  const usd = Math.max(
-    0,
-    total(({ costUsd, usage }) => costUsd - feesUsd(usage.fees)),
-  );
+  const paid = total(({ costUsd, usage }) => costUsd - feesUsd(usage.fees));
   const unpriced = total(row => row.unpriced);
   const answers: KindSum = {
     kind: 'answers',
     unit: 'calls',
     amount: total(({ calls }) => calls),
-    usd,
+    usd: Math.max(0, paid),
     ...(unpriced > 0 && { unpriced }),
   };
   return [

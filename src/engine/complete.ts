@@ -13,7 +13,7 @@ import type { ModelAnswer, ModelQuestion } from '../models/ask-model.ts';
 import type { ServedAnswer, ServedQuestion } from '../models/call/served-model.ts';
 import { windowClass } from '../threads/compaction.ts';
 import { blobsOf, renderTurns, type Selection, selectTurns } from '../threads/transcript.ts';
-import { type ObservingServices, observedCall } from './engine.ts';
+import { type ObservingServices, observedCall, routeSent } from './engine.ts';
 import { type Conversation, messagesOf, trimConversation } from './modes/agent/conversation-window.ts';
 
 /** A question of a program of the AI SDK. */
@@ -76,8 +76,8 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
   }
   const { role, content } = question;
   const turn = turnOf(services, { tool }, { seq: thread.seq + 1, role, content, exchange: newExchange() });
-  const exchange: Exchange = {};
-  const pending = await openExchange(services, exchange, { thread, turn, sent: 0 }, {});
+  const exchange: Exchange = { services };
+  await openExchange(exchange, { thread, turn, sent: 0 });
   request.onThread?.(thread.id);
   const messages = [...preamble, ...before, ...own.flatMap(group => group.messages), ...after, ...question.messages];
   try {
@@ -86,10 +86,10 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
     const parts: readonly SaidPart[] = answer.said ?? [{ type: 'text', text: answer.text }];
     const said = await masked(services, thread.id, { role: 'assistant', section: 'turn', parts: [], said: parts });
     const facts = { ...factsOf(answer), content: contentOf(said) };
-    const { warnings } = await storeAnswer(services, { tool, reqId }, exchange, facts);
+    const { warnings } = await storeAnswer(exchange, { tool, reqId }, facts);
     return { ...answer, warnings: [...answer.warnings, ...warnings], continuationId: thread.id };
   } catch (error) {
-    if (!exchange.isOver) await closeExchange(services, pending, { reqId, signal: request.signal });
+    await closeExchange(exchange, { reqId, signal: request.signal });
     throw error;
   }
 }
@@ -151,19 +151,9 @@ function conversationOf(messages: readonly Message[]): Conversation {
   return { preamble, mark: '', history: rest.slice(0, Math.max(0, asked)), task, exchanges };
 }
 
-async function candidatesFor(
-  { route }: CompleteServices,
-  { name, tools }: CompleteRequest,
-  messages: readonly Message[],
-): Promise<Candidates> {
-  const calls = tools.length > 0;
-  const { candidates } = await route({
-    ...(name !== undefined && { name }),
-    category: calls ? 'extended_reasoning' : 'balanced',
-    needs: { window: estimateTokens(messages.map(textOf).join('\n')) },
-    avoid: model => calls && !model.tools,
-  });
-  return candidates;
+async function candidatesFor(services: CallServices, { name, tools }: CompleteRequest, messages: readonly Message[]) {
+  const tokens = estimateTokens(messages.map(textOf).join('\n'));
+  return (await routeSent(services, name, tokens, tools.length > 0)).candidates;
 }
 
 const masked = async ({ mask }: CompleteServices, scope: string, message: Message): Promise<Message> =>

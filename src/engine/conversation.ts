@@ -6,16 +6,14 @@ import type { Skip } from '../core/file.ts';
 import type { RequestId } from '../core/ids.ts';
 import { type Message, textOf } from '../core/message.ts';
 import type { Candidate } from '../core/model.ts';
-import type { Random } from '../core/ports.ts';
 import { linesBetween, numberLines, printablePath } from '../core/text.ts';
 import { estimateTokens, tokenFactor } from '../core/tokens.ts';
 import type { AskModel } from '../models/ask-model.ts';
-import type { Meter } from '../models/spend-meter.ts';
 import { said } from '../threads/transcript.ts';
-import { isSkip, parsePathReference } from '../workspace/paths.ts';
+import { parsePathReference } from '../workspace/paths.ts';
 import { readTextFile } from '../workspace/read-file.ts';
 import { searchWaitMs } from '../workspace/search-index/search-index.ts';
-import { observedCall } from './engine.ts';
+import { type ObservingServices, observedCall, routeSent } from './engine.ts';
 import { type AgentInput, type AgentResult, newMark } from './modes/agent/agent.ts';
 import type { AgentTool } from './modes/agent/local-tools/agent-tool.ts';
 import type { LocalToolServices } from './modes/agent/local-tools/local-tool.ts';
@@ -67,7 +65,6 @@ async function show(
   shown: Shown,
 ): Promise<void> {
   const reference = parsePathReference(input, root, home);
-  if (isSkip(reference)) return void shown.skipped.push(reference);
   const outcome = await readTextFile(sandbox, reference, { maxBytes: maxFileBytes, signal });
   if (!outcome.ok) return void shown.skipped.push(outcome.skip);
   const { file, range } = outcome;
@@ -81,10 +78,7 @@ async function show(
   if (!shown.paths.includes(file.path)) shown.paths.push(file.path);
 }
 
-/** What a conversation needs in addition to the services of a call. */
-export interface ConversationServices extends CallServices {
-  meter: Pick<Meter, 'begin' | 'end'>;
-  random: Random;
+interface ConversationServices extends CallServices, ObservingServices {
   /** Looks at calls that failed (AGENT_TRIAGE_MODEL). Absent: nobody does. */
   triageModel: string | undefined;
 }
@@ -95,7 +89,6 @@ export type Retrieve = (message: string, around: { signal: AbortSignal }) => Ret
 /** Passages, each a text or one with its source. */
 export type Retrieved = readonly (string | { source: string; text: string })[];
 
-/** The agent's local tools, for one run. */
 export type LocalToolsOf = (
   run: Pick<LocalToolServices, 'reqId' | 'scope' | 'tool' | 'owner' | 'root'>,
 ) => Promise<AgentTool[]>;
@@ -189,7 +182,7 @@ async function sendOne(
   for (const path of shown.paths) await refresh?.saw(path);
   const { owner, topP } = request;
   const ask: AskModel = topP === undefined ? services.askModel : question => services.askModel({ ...question, topP });
-  const triage = createTriage(services, ask, { reqId, scope: conversation }, owner);
+  const triage = createTriage(services, ask, { reqId, scope: conversation, owner });
   const result = await runAgent(
     { ask, clock, emit, mask: masking, refresh, triage },
     {
@@ -255,30 +248,25 @@ async function toolsFor(
   const isWanted = ({ name, effect }: AgentTool) =>
     wanted.includes(name) || wanted.includes('all') || (wanted.includes('reads') && effect === 'read');
   const gate: AgentInput['onToolCall'] = call =>
-    call.tool.effect === 'read' || own.has(call.name) ? { action: 'allow' } : unasked(call.name);
+    call.tool.effect === 'read' || own.has(call.name)
+      ? { action: 'allow' }
+      : {
+          action: 'deny',
+          reason: `${call.name} needs the approval of the program, which approves nothing (onToolCall).`,
+        };
   const lent = all.filter(tool => isWanted(tool) && !own.has(tool.name));
   return { tools: [...tools, ...lent], onToolCall: onToolCall ?? gate };
 }
 
-const unasked = (name: string) => ({
-  action: 'deny' as const,
-  reason: `${name} needs the approval of the program, which approves nothing (onToolCall).`,
-});
-
 /** Who may be asked: able to call tools where there are some, and with room for what is sent; earlier turns are trimmed to it. */
 async function candidatesFor(
-  { route }: ConversationServices,
+  services: CallServices,
   { model: name, tools }: SendMessageRequest,
   before: readonly Message[],
   message: string,
 ): Promise<Candidate[]> {
   const tokens = estimateTokens([...before.map(textOf), message].join('\n'));
-  const { candidates } = await route({
-    ...(name !== undefined && { name }),
-    category: tools.length > 0 ? 'extended_reasoning' : 'balanced',
-    needs: { window: tokens },
-    avoid: model => tools.length > 0 && !model.tools,
-  });
+  const { candidates } = await routeSent(services, name, tokens, tools.length > 0);
   const able = candidates.filter(({ model }) => tools.length === 0 || model.tools);
   if (able.length === 0)
     throw inputError(`${name ?? 'The default model'} cannot call tools.`, {
@@ -303,8 +291,6 @@ async function layerText(
   signal: AbortSignal,
 ): Promise<string> {
   if ('text' in layer) return layer.text;
-  const reference = parsePathReference(layer.file, root, home);
-  if (isSkip(reference)) return '';
-  const read = await readTextFile(sandbox, reference, { maxBytes, signal });
+  const read = await readTextFile(sandbox, parsePathReference(layer.file, root, home), { maxBytes, signal });
   return read.ok ? read.file.text : '';
 }

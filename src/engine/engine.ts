@@ -27,7 +27,6 @@ import type { Mode, ModeServices } from './modes/mode.ts';
 import { prompt } from './modes/prompt.ts';
 import { workflow } from './modes/workflow/workflow.ts';
 
-/** What the engine needs; modes receive it as `ModeServices`. */
 export interface EngineServices extends ModeServices {
   /** The tools that may be called. */
   table: ToolTable;
@@ -63,7 +62,6 @@ const contextOf = (services: ModeServices, { request, signal, reqId, tool }: Par
 
 type Definitions = { [Kind in ToolMode['kind']]: Extract<ToolMode, { kind: Kind }> };
 
-/** How tools of each kind are executed. */
 const modes: { [Kind in ToolMode['kind']]: () => Mode<Definitions[Kind]> | Promise<Mode<Definitions[Kind]>> } = {
   action: () => action,
   agent: async () => (await import('./modes/agent/agent.ts')).agent,
@@ -200,6 +198,20 @@ export async function observedCall<Result>(
     emit({ type: 'call.end', reqId, tool, status: error ? 'error' : 'success', elapsedMs, ...failed });
   }
 }
+
+/** The models that a name means, the default where it is none, for so many tokens; with tools, rather those that can call some. */
+export const routeSent = (
+  { route }: Pick<ModeServices, 'route'>,
+  name: string | undefined,
+  tokens: number,
+  hasTools: boolean,
+) =>
+  route({
+    ...(name !== undefined && { name }),
+    category: hasTools ? 'extended_reasoning' : 'balanced',
+    needs: { window: tokens },
+    avoid: model => hasTools && !model.tools,
+  });
 
 /** Tells the observers what a call is about: at once, and with its thread when that is known. */
 function observed(emit: Emit, call: { reqId: string; tool: string; text: string }, request: ToolRequest): ToolRequest {

@@ -7,7 +7,7 @@ import { aliasOf, defineTool, kindTraits, type ToolDefinition, workflowOf } from
 import { AppError, inputError } from '../core/errors.ts';
 import { safeCut } from '../core/text.ts';
 import type { HostPrompts, Permissions, PromptListing, ToolListing, ToolRequest } from '../core/tool-host.ts';
-import { alwaysOn, type ExposurePolicy, isLean, selectTools, unknownToolsets, type Withheld } from './offer.ts';
+import { alwaysOn, type ExposurePolicy, isLean, selectTools, unknownToolsets } from './offer.ts';
 
 /** All tools that work in steps, as one: what they have in common is said once. None where there are no such tools. */
 export function workflowTool(tools: readonly ToolDefinition[]): ToolDefinition[] {
@@ -28,20 +28,6 @@ export function workflowTool(tools: readonly ToolDefinition[]): ToolDefinition[]
   return [definition];
 }
 
-/** What callers of one process may use. */
-export interface ExposedTools {
-  /** Listed, in a fixed order. */
-  tools: ToolDefinition[];
-  /** Not listed, and answered all the same: what the listed ones lead to. */
-  unlisted: ToolDefinition[];
-  /** Left out because they write. */
-  readOnlyRefused: ReadonlySet<string>;
-  /** Left out by the operator's settings, each with what it is and how to have it offered. */
-  withheld: ReadonlyMap<string, Withheld>;
-  /** A sentence for each word of the policy that names nothing. */
-  unknown: string[];
-}
-
 /** The tools of the lean profile, with the fields that it advertises; without a list: all. The others are taken all the same. */
 const leanFields: Readonly<Record<string, readonly string[] | undefined>> = {
   chat: ['prompt', 'absolute_file_paths', 'model', 'continuation_id'],
@@ -52,16 +38,22 @@ const leanFields: Readonly<Record<string, readonly string[] | undefined>> = {
 
 const leanTools = new Set(Object.keys(leanFields));
 
-export function exposeTools(tools: readonly ToolDefinition[], policy: ExposurePolicy): ExposedTools {
+export type ExposedTools = ReturnType<typeof exposeTools>;
+
+/** What callers of one process may use. */
+export function exposeTools(tools: readonly ToolDefinition[], policy: ExposurePolicy) {
   const { allowed, withheld, unknown } = selectTools(tools, policy);
   const lean = isLean(policy);
   const written = policy.writesCode ? allowed.map(withWrites) : allowed;
   const usable = policy.readOnly ? allowed.flatMap(withoutWrites) : written;
   const names = new Set(usable.map(tool => tool.name));
   return {
+    /** Listed, in a fixed order. */
     tools: lean ? [...usable.filter(tool => leanTools.has(tool.name)).map(leanly), ...workflowTool(usable)] : usable,
+    /** Not listed, and answered all the same: what the listed ones lead to. */
     unlisted: lean ? usable.filter(tool => !leanTools.has(tool.name)) : [],
     withheld,
+    /** Left out because they write. */
     readOnlyRefused: new Set(allowed.map(tool => tool.name).filter(name => !names.has(name))),
     unknown,
   };
@@ -118,22 +110,10 @@ export function narrowExposure(
   return { ...exposed, tools: listed, unknown: isNarrow ? unknownToolsets(toolsets ?? [], known) : exposed.unknown };
 }
 
-const anyOf = (globs: readonly string[] | undefined): ((name: string) => boolean) | undefined =>
-  globs && (name => globs.some(glob => fits(name.toLowerCase(), glob.toLowerCase().split('*'))));
-
-/** Whether a name is these parts with any letters between them. */
-function fits(name: string, [first = '', ...others]: readonly string[]): boolean {
-  const last = others.pop();
-  if (last === undefined) return name === first;
-  if (!name.startsWith(first)) return false;
-  let at = first.length;
-  for (const part of others) {
-    const found = name.indexOf(part, at);
-    if (found < 0) return false;
-    at = found + part.length;
-  }
-  return name.length - last.length >= at && name.endsWith(last);
-}
+const anyOf = (globs: readonly string[] | undefined): ((name: string) => boolean) | undefined => {
+  const patterns = globs?.map(glob => glob.split('*').map(part => part.replace(/\W/g, '\\$&')));
+  return patterns && (name => patterns.some(parts => new RegExp(`^${parts.join('.*')}$`, 'is').test(name)));
+};
 
 /** Raised by hand when a tool changes: major when callers must change, minor when they may. */
 export const release = '1.14.0';
@@ -147,16 +127,7 @@ export function catalogueVersion(tools: readonly ToolListing[]): string {
 /** Longer ones are no names of ours and are cut wherever they are told. */
 export const maxToolNameLength = 80;
 
-interface Known {
-  tool: ToolDefinition;
-  schema: ToolSchema;
-}
-
-export interface ToolTable {
-  listings: readonly ToolListing[];
-  /** The tool that a request means, and the request in that tool's own words. Throws when there is none that may be used. */
-  lookUp(request: ToolRequest): Known & { request: ToolRequest };
-}
+export type ToolTable = ReturnType<typeof createToolTable>;
 
 /** Listings that are known already, by the very definition: one whose fields were narrowed is another. */
 export type KnownListings = ReadonlyMap<ToolDefinition, ToolListing>;
@@ -164,11 +135,12 @@ export type KnownListings = ReadonlyMap<ToolDefinition, ToolListing>;
 export function createToolTable(
   exposed: Pick<ExposedTools, 'tools' | 'unlisted' | 'readOnlyRefused' | 'withheld'>,
   made?: KnownListings,
-): ToolTable {
+) {
   const all = [...exposed.tools, ...exposed.unlisted];
   const tools = new Map(all.map(tool => [tool.name, { tool, schema: schemaOf(tool, made?.get(tool)) }]));
 
-  function lookUp(request: ToolRequest): Known & { request: ToolRequest } {
+  /** The tool that a request means, and the request in that tool's own words. Throws when there is none that may be used. */
+  function lookUp(request: ToolRequest): { tool: ToolDefinition; schema: ToolSchema; request: ToolRequest } {
     if (exposed.readOnlyRefused.has(request.name)) throw readOnlyError(request.name);
     const found = tools.get(request.name);
     const withheld = exposed.withheld.get(request.name);

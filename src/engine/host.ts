@@ -23,8 +23,8 @@ import type { Store } from '../storage/store.ts';
 import type { Threads } from '../threads/threads.ts';
 import type { ExposedTools } from './exposure.ts';
 
-/** `path`: `threads/ID` or `jobs/ID`. */
-export type ChangeListener = (path: string) => void;
+/** Called with `threads/ID` or `jobs/ID`. */
+type ChangeListener = (path: string) => void;
 
 /** Which threads and jobs changed, whichever process changed them. Looks at the store while somebody watches, and only then. */
 export type Changes = ReturnType<typeof createChanges>;
@@ -86,13 +86,6 @@ export function createChanges({ store, clock, emit }: { store: Store; clock: Clo
     });
   }
 
-  function forget(owner: string, listener: ChangeListener): void {
-    const watched = owners.get(owner);
-    watched?.listeners.delete(listener);
-    if (watched?.listeners.size === 0) owners.delete(owner);
-    if (owners.size === 0) stopTimer();
-  }
-
   return {
     /** Calls `listener` until `signal` is aborted. Resolves once nothing is missed any more; never rejects. */
     watch(owner: string, listener: ChangeListener, signal: AbortSignal) {
@@ -101,7 +94,12 @@ export function createChanges({ store, clock, emit }: { store: Store; clock: Clo
       const watched = owners.get(owner) ?? { listeners: new Set() };
       owners.set(owner, watched);
       watched.listeners.add(listener);
-      signal.addEventListener('abort', () => forget(owner, listener), { once: true });
+      const forget = () => {
+        watched.listeners.delete(listener);
+        if (watched.listeners.size === 0) owners.delete(owner);
+        if (owners.size === 0) stopTimer();
+      };
+      signal.addEventListener('abort', forget, { once: true });
       return watched.known ? Promise.resolve() : look();
     },
     /** Looks now, because this process changed something. */
@@ -126,9 +124,7 @@ function differences(before: ReadonlyMap<string, string>, after: ReadonlyMap<str
   return [...[...after].filter(([path, now]) => before.get(path) !== now).map(([path]) => path), ...gone];
 }
 
-export interface ResourceParts extends Pick<HostOptions, 'threads' | 'jobs' | 'models' | 'clock'> {
-  changes: Changes;
-}
+export type ResourceParts = Pick<HostOptions, 'threads' | 'jobs' | 'models' | 'clock'> & { changes: Changes };
 
 const scheme = 'polylogue://';
 
@@ -152,7 +148,6 @@ const models: ResourceListing = {
   mimeType: json,
 };
 
-/** What can be read by its address. */
 export function createResources(parts: ResourceParts): HostResources {
   const { threads, jobs, clock } = parts;
   return {

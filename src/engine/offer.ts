@@ -1,7 +1,6 @@
 import type { OfferedTool, ToolDefinition } from '../calls/tool.ts';
 import type { ToolListing } from '../core/tool-host.ts';
 
-/** What decides whether a tool is offered. */
 export type Offerable = Pick<ToolDefinition, 'name' | 'toolset' | 'tier' | 'needs'>;
 
 export interface ExposurePolicy {
@@ -23,12 +22,6 @@ export interface ExposurePolicy {
   writesCode?: boolean;
   /** Ids of the providers that can be asked; absent: none. */
   configured?: readonly string[];
-}
-
-/** Why a tool is not offered, as the end of a sentence, and what to do about it. */
-export interface Withheld {
-  why: string;
-  next: string;
 }
 
 /** Always offered: without them nobody can find out what is wrong. */
@@ -66,17 +59,17 @@ export function selectTools<Tool extends Offerable>(tools: readonly Tool[], poli
   };
 }
 
-/** A sentence for each name that is no toolset. */
 export const unknownToolsets = (names: readonly string[], known: ReadonlySet<string>): string[] =>
   names
     .filter(name => !known.has(name))
     .map(name => `Unknown toolset "${name}"; known toolsets: ${[...known].join(', ')}.`);
 
+/** Why a tool is not offered, as the end of a sentence, and what to do about it. */
 function whyWithheld(
   { name, toolset, needs }: Offerable,
   { toolsets, configured }: ExposurePolicy,
   { off, only }: Record<'off' | 'only', ReadonlySet<string>>,
-): Withheld {
+) {
   if (needs?.every(provider => !configured?.includes(provider)))
     return { why: `needs ${needs.join(' or ')}`, next: `Ask the operator to set a key for ${needs.join(' or ')}.` };
   if (off.has(name))

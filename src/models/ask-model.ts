@@ -43,7 +43,6 @@ export interface ToolSpec {
   inputSchema: JsonObject & { type: 'object' };
 }
 
-/** One question to a model. */
 export interface ModelQuestion {
   reqId: string;
   tool: string;
@@ -53,7 +52,6 @@ export interface ModelQuestion {
   sharers?: number;
   /** The caller's project: where a program works that answers. Absent: the project of this process. */
   root?: string;
-  /** For a program that answers. */
   cli?: CliOptions;
   /** The model may search the web, where its provider can. */
   webSearch?: WebSearch;
@@ -86,7 +84,6 @@ export interface ModelQuestion {
   onStart?: (warnings: readonly string[]) => void;
   /** Told of an attempt that failed and was charged for all the same, at once; the answer's own usage is in the answer. */
   onWaste?: (waste: Waste) => void;
-  /** Told of each attempt once it is over. */
   onAttempt?: (attempt: AttemptRecord) => void;
   /** Told of the text as it arrives, for progress alone: a retry may begin it anew. */
   onProgress?: (delta: string) => void;
@@ -108,7 +105,6 @@ export interface ModelAnswer {
   /** True when the stream broke after text had arrived: `text` is what came. */
   partial: boolean;
   citations: Citation[];
-  /** The model could search the web. */
   couldSearch?: boolean;
   attempts: AttemptRecord[];
   latencyMs: number;

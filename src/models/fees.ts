@@ -104,7 +104,6 @@ export function usePart(use: Use): LanguageModelV4StreamPart {
   return { type: 'raw', rawValue: { polylogueUse: { ...use } } };
 }
 
-/** The use that `usePart` passed on. */
 export const passedUse: UsesIn = part => {
   const passed = part.type === 'raw' && isRecord(part.rawValue) ? part.rawValue.polylogueUse : undefined;
   if (!isRecord(passed) || typeof passed.amount !== 'number') return undefined;

@@ -60,7 +60,6 @@ export type PaidSearcher = ReturnType<typeof paidSearcher>;
 
 export function paidSearcher({ provider, engine, search }: WebSearcher, tool: string, pay: MeterService) {
   return {
-    /** Id of the provider that searches. */
     provider,
     search(request: SearchRequest, payer: Service['payer'], signal: AbortSignal) {
       const used = request.engine ?? engine;

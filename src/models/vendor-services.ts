@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { JsonObject } from '../core/json.ts';
 import type { SharedState } from '../core/ports.ts';
 
-/** A file as a vendor keeps it. */
 export interface VendorFile {
   id: string;
   filename: string;
@@ -25,7 +24,6 @@ export interface VendorFiles {
   content(id: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
-/** What a search of the web found. */
 export interface SearchHit {
   title: string;
   url: string;
@@ -33,7 +31,6 @@ export interface SearchHit {
   snippet?: string;
   /** As the engine writes it. */
   date?: string;
-  /** Name of the site. */
   site?: string;
 }
 
@@ -88,7 +85,6 @@ export interface VendorEmbedder {
   ): Promise<Float32Array[]>;
 }
 
-/** A document as it is handed over. */
 export interface Document {
   /** Its file name, for the vendor and for errors. */
   name: string;
@@ -127,7 +123,6 @@ export interface DocumentLibrary {
   remove(id: string, owner: string, signal: AbortSignal): Promise<boolean>;
 }
 
-/** One search of the web. */
 export interface SearchRequest {
   query: string;
   /** 1 to 50. */
@@ -142,7 +137,6 @@ export interface SearchRequest {
 
 /** Searches the web without a model. Throws an `AppError`. */
 export interface WebSearcher {
-  /** Id of the provider that searches. */
   provider: string;
   /** Searched with where a request names none. */
   engine: string;

@@ -160,20 +160,15 @@ export function createBus(parts: BusParts) {
 const maxCalls = 5_000;
 
 /** Who called what, and what a sink keeps of it until its end. */
-export interface OpenCall<Notes> {
-  reqId: string;
-  tool: string;
-  owner: string;
-  client?: string;
-  notes: Notes;
-}
+export type OpenCall<Notes> = Pick<CallStart, 'reqId' | 'tool' | 'owner' | 'client'> & { notes: Notes };
+
+type CallStart = Extract<AppEvent, { type: 'call.start' }>;
 
 /** Follows the calls of this process by their events. */
 export function createOpenCalls<Notes>(blank: () => Notes) {
   const calls = new Map<string, OpenCall<Notes>>();
-  const begin = ({ reqId, tool, owner, client }: Extract<AppEvent, { type: 'call.start' }>): void => {
+  const begin = ({ reqId, tool, owner, client }: CallStart): void =>
     remember(calls, reqId, { reqId, tool, owner, client, notes: blank() }, maxCalls);
-  };
   return {
     /** The call that an event belongs to; undefined for events of no call. After `call.end` it is forgotten. */
     of({ event }: Observation): OpenCall<Notes> | undefined {
@@ -182,7 +177,6 @@ export function createOpenCalls<Notes>(blank: () => Notes) {
       if (event.type === 'call.end') calls.delete(event.reqId);
       return call;
     },
-    /** Those that began and did not end. */
     left: () => [...calls.values()],
   };
 }

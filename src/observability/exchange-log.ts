@@ -13,12 +13,11 @@ import type {
   ExchangeRecord,
 } from '../core/ports.ts';
 import { createWriteQueue } from './event-bus.ts';
-import { createRotatingLog, fileStateOf, firstRecordTime, type LogRecord } from './file-logs.ts';
+import { createRotatingLog, fileStateOf, firstRecordTime, type LogRecord, rotatedFiles } from './file-logs.ts';
 import type { SecretMask } from './secret-masking.ts';
 
 /** Stands in a record where a long text or bytes stood. */
 interface PartReference {
-  /** Name of the side file. */
   $part: string;
   bytes: number;
 }
@@ -114,7 +113,6 @@ async function listed(folder: string) {
 }
 
 export interface ExchangeLogParts {
-  /** The directory of the logs. */
   folder: string;
   /** Bytes on disk, side files included. */
   maxBytes: number;
@@ -229,12 +227,11 @@ const maxFiles = 1_000;
 /** Reads what `createExchangeLog` wrote into a folder of logs, by whichever process. Lines that make no sense are left out. */
 export function createExchangeReader(folder: string): ExchangeReader {
   const places = exchangeLogPaths(folder);
-  const files = (): string[] =>
-    Array.from({ length: maxFiles }, (_, index) => (index === 0 ? places.log : `${places.log}.${index}`));
+  const files = rotatedFiles(places.log, maxFiles);
 
   /** Each file's lines, the youngest file first. */
   async function* batches(): AsyncGenerator<ExchangeLine[]> {
-    for (const [index, file] of files().entries()) {
+    for (const [index, file] of files.entries()) {
       const text = await ifPresent(readFile(file, 'utf8'));
       // The youngest is missing for a moment while it is rotated.
       if (text === undefined && index > 0) return;
@@ -267,7 +264,7 @@ export function createExchangeReader(folder: string): ExchangeReader {
       return exchangeOf(whole)[0];
     },
     async clear() {
-      for (const file of files()) {
+      for (const file of files) {
         if (!fileStateOf(file) && file !== places.log) break;
         await rm(file, { force: true });
       }

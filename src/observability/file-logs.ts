@@ -47,6 +47,12 @@ function renameIfPresent(from: string, to: string): void {
   if (fileStateOf(from)) fs.renameSync(from, to);
 }
 
+/** `file`, and the names of as many rotated ones as are kept. */
+export const rotatedFiles = (file: string, keep: number): string[] => [
+  file,
+  ...Array.from({ length: keep }, (_, index) => `${file}.${index + 1}`),
+];
+
 export interface LogRules {
   /** The directory of the logs; made with the first line, for its owner alone. */
   folder: string;
@@ -100,14 +106,10 @@ export function createRotatingLog(
   };
 
   return {
-    /** The file that is written now. */
     file,
     /** The paths of it and of the rotated ones, the youngest first, whether they are there or not. */
-    files: () => Array.from({ length: keep + 1 }, (_, index) => (index === 0 ? file : `${file}.${index}`)),
-    /**
-     * One JSON object a line: `ts`, then the records' own fields. Rejects when they can't be written: then they are lost. False:
-     * there were none.
-     */
+    files: () => rotatedFiles(file, keep),
+    /** One JSON object a line: `ts`, then the record's fields. Rejects when they can't be written: they are lost. False: none came. */
     async append(records: readonly LogRecord[]): Promise<boolean> {
       const last = records.at(-1);
       if (!last) return false;
@@ -139,12 +141,9 @@ const lineOf = ({ at, fields, asIs }: LogRecord): string =>
   `${JSON.stringify({ ts: new Date(at).toISOString(), ...snakeCased(fields), ...asIs })}\n`;
 
 function snakeCased(record: object): Record<string, unknown> {
-  const renamed: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(record)) {
-    const own = name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`);
-    renamed[own] = isRecord(value) ? snakeCased(value) : value;
-  }
-  return renamed;
+  const nameOf = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`);
+  const shownAs = (value: unknown) => (isRecord(value) ? snakeCased(value) : value);
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [nameOf(name), shownAs(value)]));
 }
 
 /** The time of a file's first line; undefined when it does not tell. */

@@ -76,7 +76,6 @@ function createSeries<Value>(width: number, blank: () => Value) {
   };
 }
 
-/** One line of the text format. */
 function sample(name: string, names: readonly string[], labels: Labels, value: number): string {
   // Without the dust that sums of fractions gather (0.6400000000000001).
   const shown = Number.isFinite(value) ? Number(value.toPrecision(15)) : value;

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import type { Clock, ExchangeReader, LogExchange, Mask, Random } from '../core/ports.ts';
-import type { Sink } from './event-bus.ts';
-import { createBus } from './event-bus.ts';
+import { createBus, type Sink } from './event-bus.ts';
 import { createActivity, createAudit, createBreadcrumbs } from './file-logs.ts';
 import { createLiveCallsSink, createWarningSink } from './live-calls.ts';
 import { createMetrics } from './metrics.ts';

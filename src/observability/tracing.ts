@@ -233,12 +233,8 @@ export interface TraceSettings {
   content: boolean;
 }
 
-export interface TraceParts {
-  mask: Mask;
-  version: string;
-  /** Hears of an export that failed, once until one works again. */
-  onError(error: unknown): void;
-}
+/** Hears of an export that failed, once until one works again. */
+type OnError = (error: unknown) => void;
 
 /** Long enough to send several spans at once; what waits when the process ends is sent then. */
 const betweenExportsMs = 2_000;
@@ -252,7 +248,7 @@ const exportMs = 3_000;
  */
 export function openTraces(
   settings: TraceSettings,
-  { mask, version, onError }: TraceParts,
+  { mask, version, onError }: { mask: Mask; version: string; onError: OnError },
 ): Sink & { logExchange?: LogExchange } {
   const { url, headers, content: isWanted } = settings;
   const collector = new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: exportMs });
@@ -284,7 +280,7 @@ export function openTraces(
 }
 
 /** The SDK keeps failures to itself; an operator whose traces never arrive has to learn why. */
-function reportingErrors(exporter: SpanExporter, onError: TraceParts['onError']): SpanExporter {
+function reportingErrors(exporter: SpanExporter, onError: OnError): SpanExporter {
   let failing = false;
   return {
     export(spans: ReadableSpan[], done) {

@@ -1,44 +1,39 @@
-import type {
-  JSONObject,
-  LanguageModelV4,
-  LanguageModelV4CallOptions,
-  LanguageModelV4ProviderTool,
-  LanguageModelV4StreamPart,
-} from '@ai-sdk/provider';
+import type * as sdk from '@ai-sdk/provider';
 import { recordIn, recordsIn } from '../core/json.ts';
 import type { ModelInfo } from '../core/model.ts';
 import { countedSearches } from '../models/fees.ts';
-import { budgetFor, type CallParams, closestEffort, keyedProvider } from '../models/provider.ts';
-import { addressRemark, type Fetch, postJson, reportedCount, requestBody, versionedFetch } from './shared/http.ts';
+import { budgetFor, type CallParams, keyedProvider } from '../models/provider.ts';
+import { addressRemark, askJson, type Fetch, reportedCount, requestBody, versionedFetch } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { adjustedModel, mappedParts } from './shared/stream-transforms.ts';
+import { adjustedModel, mappedParts, type Part } from './shared/stream-transforms.ts';
+import { fittedBudget, smallestAnswer, switchedThinking } from './shared/thinking.ts';
 
 /** For the vendor's own search. */
 const tooOld = /^claude-(?:2|instant|3-(?:opus|sonnet|haiku)-|3-5-sonnet-20240620)/;
 
 /** The plain search: the newer ones run code at the vendor to filter what they found. */
-function anthropicSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
+function anthropicSearchTools({ webSearch }: CallParams): sdk.LanguageModelV4ProviderTool[] {
   if (!webSearch) return [];
   const args = { maxUses: webSearch.maxRounds };
   return [{ type: 'provider', id: 'anthropic.web_search_20250305', name: 'web_search', args }];
 }
 
 /** The model with what the package leaves in corners: how old a page is, and the words that were quoted of it. */
-const withQuotes = (model: LanguageModelV4): LanguageModelV4 =>
+const withQuotes = (model: sdk.LanguageModelV4): sdk.LanguageModelV4 =>
   mappedParts(model, () => part => {
     if (part.type === 'source') return [dated(part)];
     return part.type === 'text-end' ? [part, ...quotes(part)] : [part];
   });
 
-type Source = Extract<LanguageModelV4StreamPart, { type: 'source' }>;
+type Source = Extract<Part, { type: 'source' }>;
 
 function dated(part: Source): Source {
   const age = part.providerMetadata?.anthropic?.pageAge;
   return typeof age === 'string' ? { ...part, providerMetadata: { anthropic: { date: age } } } : part;
 }
 
-function quotes({ id, providerMetadata }: Extract<LanguageModelV4StreamPart, { type: 'text-end' }>): Source[] {
+function quotes({ id, providerMetadata }: Extract<Part, { type: 'text-end' }>): Source[] {
   return recordsIn(providerMetadata?.anthropic?.citations).flatMap((citation, index): Source[] => {
     if (citation.type !== 'web_search_result_location') return [];
     const { url, title, cited_text: snippet } = citation;
@@ -48,13 +43,8 @@ function quotes({ id, providerMetadata }: Extract<LanguageModelV4StreamPart, { t
   });
 }
 
-const apiVersion = '2023-06-01';
-
 /** The vendor refuses smaller budgets. */
 const smallestBudget = 1024;
-
-/** What must be left for the answer beside the thinking. */
-const smallestAnswer = 1000;
 
 export const anthropic = keyedProvider({
   id: 'anthropic',
@@ -80,7 +70,7 @@ export const anthropic = keyedProvider({
     const { createAnthropic } = await import('@ai-sdk/anthropic');
     const address = versionedFetch(baseUrl, answerFetch);
     const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: address.fetch });
-    const headers = { 'x-api-key': apiKey, 'anthropic-version': apiVersion };
+    const headers = { 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' };
     return {
       languageModel: model => withQuotes(withRoomForThinking(vendor.messages(model.id), model)),
       providerOptions: params => ({ anthropic: thinkingOptions(params) }),
@@ -97,7 +87,7 @@ export const anthropic = keyedProvider({
         const { model, system, messages } = await requestBody(make, call);
         const url = `${address.baseUrl()}/messages/count_tokens`;
         const body = { model, system, messages };
-        const answer = await postJson({ url, headers, body, provider: 'anthropic', model: id }, call.abortSignal);
+        const answer = await askJson({ url, headers, body, provider: 'anthropic', model: id }, call.abortSignal);
         return reportedCount(answer, 'input_tokens');
       },
     };
@@ -106,46 +96,30 @@ export const anthropic = keyedProvider({
 });
 
 /**
- * Models with a budget take one in tokens; newer ones weigh for themselves and take an effort; the rest take nothing. The newer
- * ones keep their thoughts to themselves unless asked, and a model that thinks for minutes without a sign of life would run
- * into the time limits.
+ * Models with a budget take one in tokens; newer ones weigh for themselves and take an effort. These keep their thoughts to
+ * themselves unless asked, and a model that thinks for minutes without a sign of life would run into the time limits.
  */
-function thinkingOptions(params: CallParams): JSONObject {
-  const { model, effort } = params;
-  if (model.thinkingBudget) {
-    const budget = budgetOf(params, model.thinkingBudget);
-    if (budget !== undefined) return { thinking: { type: 'enabled', budgetTokens: budget } };
-    return effort === 'none' ? { thinking: { type: 'disabled' } } : {};
-  }
-  const sent = closestEffort(effort, model.efforts);
-  if (sent === undefined) return {};
-  if (sent === 'none') return { thinking: { type: 'disabled' } };
-  return { thinking: { type: 'adaptive', display: 'summarized' }, effort: sent };
-}
-
-/** Undefined: no thinking, because none was asked for or the model has no room for it. */
-function budgetOf({ model, effort, thinkingBudget }: CallParams, range: { min: number; max: number }) {
+function thinkingOptions(params: CallParams): sdk.JSONObject {
+  const { model, effort, thinkingBudget } = params;
+  const { thinkingBudget: range } = model;
+  if (!range)
+    return switchedThinking(params, sent => ({ thinking: { type: 'adaptive', display: 'summarized' }, effort: sent }));
   const wanted = thinkingBudget ?? (effort === undefined || effort === 'none' ? 0 : budgetFor(effort, range));
-  if (wanted <= 0) return undefined;
-  const max = Math.min(range.max, model.maxOutput - smallestAnswer);
   const least = Math.max(range.min, smallestBudget);
-  return max < least ? undefined : Math.floor(Math.min(max, Math.max(least, wanted)));
+  const budgetTokens = wanted > 0 ? fittedBudget(wanted, { ...range, min: least }, model.maxOutput) : undefined;
+  if (budgetTokens !== undefined) return { thinking: { type: 'enabled', budgetTokens } };
+  return effort === 'none' ? { thinking: { type: 'disabled' } } : {};
 }
 
 /**
  * The package sends answer + budget as `max_tokens`, and caps the sum only for the ids that it knows. This keeps it between
  * budget + 1,000 and what the model may write, for every id.
  */
-const withRoomForThinking = (vendorModel: LanguageModelV4, model: ModelInfo): LanguageModelV4 =>
+const withRoomForThinking = (vendorModel: sdk.LanguageModelV4, model: ModelInfo): sdk.LanguageModelV4 =>
   adjustedModel(vendorModel, options => {
-    const budget = sentBudget(options);
-    if (budget === undefined) return options;
+    const { budgetTokens: budget } = recordIn(options.providerOptions?.anthropic?.thinking);
+    if (typeof budget !== 'number') return options;
     const max = Math.max(smallestAnswer, model.maxOutput - budget);
     const answer = Math.max(smallestAnswer, options.maxOutputTokens ?? max);
     return { ...options, maxOutputTokens: Math.min(answer, max) };
   });
-
-function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number | undefined {
-  const { budgetTokens } = recordIn(providerOptions?.anthropic?.thinking);
-  return typeof budgetTokens === 'number' ? budgetTokens : undefined;
-}

@@ -4,12 +4,10 @@ import type { ModelInfo } from '../core/model.ts';
 import {
   addressSetting,
   type CallParams,
-  type Connection,
   checkedBaseUrl,
   closestEffort,
   defineProvider,
   keySetting,
-  type ProviderSettings,
   plainModel,
   setting,
 } from '../models/provider.ts';
@@ -133,45 +131,40 @@ export const azure = defineProvider({
   },
   unlisted: true,
   configured: settings => settings.apiKey !== undefined && settings.endpoint !== undefined,
-  connect,
-  models: (settings: ProviderSettings, known: readonly ModelInfo[]): ModelInfo[] =>
-    deploymentModels(settings.deployments, settings.reasoningDeployments, known),
+  async connect(settings) {
+    const { createOpenAI } = await import('@ai-sdk/openai');
+    const { apiKey = '', endpoint = '', apiVersion, apiStyle } = settings;
+    // The first of a name counts, as among the models.
+    const models = new Map(namedDeployments(settings.deployments).toReversed());
+    const modelOf = (deployment: string) => models.get(deployment) ?? deployment;
+    const addresses = {
+      own: azureAddress(endpoint, apiVersion, apiStyle),
+      // Responses there knows little of what other vendors' models take.
+      others: azureAddress(endpoint, apiVersion, apiStyle ?? 'chat'),
+    };
+    const addressOf = (deployment: string) => addresses[others.test(modelOf(deployment)) ? 'others' : 'own'];
+    const fetch: Fetch = (input, init) => {
+      const url = new URL(input instanceof Request ? input.url : input);
+      for (const [name, value] of Object.entries(addresses.own.query)) url.searchParams.set(name, value);
+      const headers = new Headers(init?.headers);
+      headers.delete('authorization');
+      headers.set('api-key', apiKey);
+      return answerFetch(url, { ...init, headers });
+    };
+    return {
+      languageModel(model) {
+        const { id } = model;
+        const { chat, baseUrl } = addressOf(id);
+        const vendor = createOpenAI({ apiKey, baseURL: baseUrl(id), fetch });
+        return chat ? chatModel(vendor.chat(id), modelOf(id), model) : vendor.responses(id);
+      },
+      providerOptions: params => ({ openai: optionsFor(params, modelOf(params.model.id), addressOf(params.model.id)) }),
+      sendsStrings: ({ id }) => addressOf(id).chat,
+      tailRole: () => 'system',
+    };
+  },
+  models: (settings, known) => deploymentModels(settings.deployments, settings.reasoningDeployments, known),
 });
-
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { createOpenAI } = await import('@ai-sdk/openai');
-  const { apiKey = '', endpoint = '', apiVersion, apiStyle } = settings;
-  // The first of a name counts, as among the models.
-  const models = new Map(namedDeployments(settings.deployments).toReversed());
-  const modelOf = (deployment: string) => models.get(deployment) ?? deployment;
-  const addresses = {
-    own: azureAddress(endpoint, apiVersion, apiStyle),
-    // Responses there knows little of what other vendors' models take.
-    others: azureAddress(endpoint, apiVersion, apiStyle ?? 'chat'),
-  };
-  const addressOf = (deployment: string) => addresses[others.test(modelOf(deployment)) ? 'others' : 'own'];
-  // Azure has its key in a header of its own, and the version behind the address.
-  const fetch: Fetch = (input, init) => {
-    const url = new URL(input instanceof Request ? input.url : input);
-    for (const [name, value] of Object.entries(addresses.own.query)) url.searchParams.set(name, value);
-    const headers = new Headers(init?.headers);
-    headers.delete('authorization');
-    headers.set('api-key', apiKey);
-    return answerFetch(url, { ...init, headers });
-  };
-  return {
-    languageModel(model) {
-      const { id } = model;
-      const { chat, baseUrl } = addressOf(id);
-      const vendor = createOpenAI({ apiKey, baseURL: baseUrl(id), fetch });
-      return chat ? chatModel(vendor.chat(id), modelOf(id), model) : vendor.responses(id);
-    },
-    providerOptions: params => ({ openai: optionsFor(params, modelOf(params.model.id), addressOf(params.model.id)) }),
-    sendsStrings: ({ id }) => addressOf(id).chat,
-    tailRole: () => 'system',
-    // No list: the interface names the models of the region, never the deployments.
-  };
-}
 
 /** Models of other vendors, by the names under which Azure deploys them. */
 const others =

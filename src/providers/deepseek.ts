@@ -1,8 +1,8 @@
-import type { JSONObject } from '@ai-sdk/provider';
-import { type CallParams, closestEffort, keyedProvider } from '../models/provider.ts';
+import { keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { withThoughtsApart } from './shared/stream-transforms.ts';
+import { switchedThinking } from './shared/thinking.ts';
 
 export const deepseek = keyedProvider({
   id: 'deepseek',
@@ -24,7 +24,9 @@ export const deepseek = keyedProvider({
     const vendor = createDeepSeek({ apiKey, baseURL: baseUrl, fetch: answerFetch });
     return {
       languageModel: ({ id }) => withThoughtsApart(vendor.chat(id)),
-      providerOptions: params => ({ deepseek: thinkingOptions(params) }),
+      providerOptions: params => ({
+        deepseek: switchedThinking(params, sent => ({ thinking: { type: 'enabled' }, reasoningEffort: sent })),
+      }),
       sendsStrings: () => true,
       tailRole: () => 'user',
       echoesThoughts: 'required',
@@ -32,11 +34,3 @@ export const deepseek = keyedProvider({
     };
   },
 });
-
-/** On by itself; how hard is told beside it. Models without efforts either always think or never do. */
-function thinkingOptions({ model, effort }: CallParams): JSONObject {
-  const sent = closestEffort(effort, model.efforts);
-  if (sent === undefined) return {};
-  if (sent === 'none') return { thinking: { type: 'disabled' } };
-  return { thinking: { type: 'enabled' }, reasoningEffort: sent };
-}

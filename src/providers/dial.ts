@@ -1,6 +1,6 @@
 import { recordIn, recordsIn } from '../core/json.ts';
 import type { InputKind, ModelInfo } from '../core/model.ts';
-import type { Connection, LiveModel, ProviderSettings } from '../models/provider.ts';
+import type { LiveModel } from '../models/provider.ts';
 import { addressSetting, checkedBaseUrl, defineProvider, isLocalUrl, keySetting, setting } from '../models/provider.ts';
 import { firstCount, type LiveListSource, listPage } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
@@ -56,32 +56,30 @@ export const dial = defineProvider({
   openEnded: true,
   servesOthers: true,
   configured: settings => settings.apiKey !== undefined,
-  connect,
+  async connect(settings) {
+    const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+    const host = checkedBaseUrl(settings.host ?? ownHost, 'DIAL_API_HOST');
+    const baseUrl = host.endsWith('/openai') ? host : `${host}/openai`;
+    const headers = { 'api-key': settings.apiKey ?? '' };
+    const queryParams = { 'api-version': settings.apiVersion ?? usualVersion };
+    return {
+      languageModel(model) {
+        // The name of a deployment may have parts; each is one step of the address.
+        const deployment = model.id.split('/').map(encodeURIComponent).join('/');
+        const baseURL = `${baseUrl}/deployments/${deployment}`;
+        const transformRequestBody = reasonsAtOpenAi(model) ? withCompletionLimit : undefined;
+        const vendor = { name: 'dial', baseURL, headers, queryParams, transformRequestBody, convertUsage: chatUsage };
+        return createOpenAICompatible({ ...vendor, includeUsage: true, fetch: answerFetch }).chatModel(model.id);
+      },
+      providerOptions: params => ({ dial: reasonsAtOpenAi(params.model) ? effortOption(params) : {} }),
+      sendsStrings: () => true,
+      tailRole: () => 'user',
+      list: signal => dialList({ provider: 'dial', baseUrl, headers }, signal),
+    };
+  },
   models: () => [],
   local: settings => settings.host !== undefined && isLocalUrl(settings.host),
 });
-
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-  const host = checkedBaseUrl(settings.host ?? ownHost, 'DIAL_API_HOST');
-  const baseUrl = host.endsWith('/openai') ? host : `${host}/openai`;
-  const headers = { 'api-key': settings.apiKey ?? '' };
-  const queryParams = { 'api-version': settings.apiVersion ?? usualVersion };
-  return {
-    languageModel(model) {
-      // The name of a deployment may have parts; each is one step of the address.
-      const deployment = model.id.split('/').map(encodeURIComponent).join('/');
-      const baseURL = `${baseUrl}/deployments/${deployment}`;
-      const transformRequestBody = reasonsAtOpenAi(model) ? withCompletionLimit : undefined;
-      const vendor = { name: 'dial', baseURL, headers, queryParams, transformRequestBody, convertUsage: chatUsage };
-      return createOpenAICompatible({ ...vendor, includeUsage: true, fetch: answerFetch }).chatModel(model.id);
-    },
-    providerOptions: params => ({ dial: reasonsAtOpenAi(params.model) ? effortOption(params) : {} }),
-    sendsStrings: () => true,
-    tailRole: () => 'user',
-    list: signal => dialList({ provider: 'dial', baseUrl, headers }, signal),
-  };
-}
 
 /** Deployments are called by whoever made them; by their usual names at least these are known. */
 const reasonsAtOpenAi = ({ id, reasoning }: ModelInfo): boolean => reasoning && /^(o\d|gpt-[5-9])/.test(id);

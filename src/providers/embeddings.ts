@@ -60,35 +60,18 @@ function vectorsOf(data: unknown, wanted: number): Float32Array[] {
   return found;
 }
 
-interface Place {
-  baseUrl(settings: ProviderSettings): string | undefined;
-  envName: string;
-  keyName: string;
-}
-
-const places: Readonly<Record<string, Place>> = {
-  openai: {
-    baseUrl: ({ apiKey, baseUrl }) => apiKey && (baseUrl ?? 'https://api.openai.com/v1'),
-    envName: 'OPENAI_BASE_URL',
-    keyName: 'OPENAI_API_KEY',
-  },
-  custom: { baseUrl: ({ apiUrl }) => apiUrl, envName: 'CUSTOM_API_URL', keyName: 'CUSTOM_API_KEY' },
-  zhipu: {
-    baseUrl: ({ apiKey, baseUrl }) => apiKey && (baseUrl ?? zhipuBaseUrl),
-    envName: 'ZHIPU_BASE_URL',
-    keyName: 'ZHIPUAI_API_KEY',
-  },
+/** `own`: the address of a vendor, who wants a key; absent: a server of the operator's, who tells its address. */
+const places: Readonly<Record<string, { envName: string; keyName: string; own?: string }>> = {
+  openai: { envName: 'OPENAI_BASE_URL', keyName: 'OPENAI_API_KEY', own: 'https://api.openai.com/v1' },
+  custom: { envName: 'CUSTOM_API_URL', keyName: 'CUSTOM_API_KEY' },
+  zhipu: { envName: 'ZHIPU_BASE_URL', keyName: 'ZHIPUAI_API_KEY', own: zhipuBaseUrl },
 };
 
 /**
  * The embedder that `provider:model` names, asked where the provider is. Throws `CONFIG` for a provider that has no embeddings
  * or no key.
  */
-export function namedEmbedder(
-  name: string,
-  settingsOf: (provider: string) => ProviderSettings,
-  now: () => number,
-): VendorEmbedder {
+export function namedEmbedder(name: string, settingsOf: (provider: string) => ProviderSettings, now: () => number) {
   const at = name.indexOf(':');
   const provider = name.slice(0, Math.max(0, at)).trim().toLowerCase();
   const model = name.slice(at + 1).trim();
@@ -98,15 +81,14 @@ export function namedEmbedder(
       next: `Set it to provider:model, the provider being one of ${Object.keys(places).join(', ')}, such as zhipu:embedding-3.`,
     });
   }
-  const settings = settingsOf(provider);
-  const baseUrl = place.baseUrl(settings);
-  const { envName, keyName } = place;
+  const { apiKey, apiUrl, baseUrl: set } = settingsOf(provider);
+  const { envName, keyName, own } = place;
+  const baseUrl = own === undefined ? apiUrl : apiKey && (set ?? own);
   if (baseUrl === undefined) {
     throw configError(`EMBEDDING_MODEL names ${provider}, which is not configured.`, {
-      next: `Set ${keyName === 'CUSTOM_API_KEY' ? envName : keyName}, or name another provider.`,
+      next: `Set ${own === undefined ? envName : keyName}, or name another provider.`,
     });
   }
-  const { apiKey } = settings;
   const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   return createEmbedder({ provider, baseUrl: checkedBaseUrl(baseUrl, envName), headers, keyName, now }, model);
 }

@@ -37,13 +37,11 @@ export const groq = keyedProvider({
   },
 });
 
-/** Thoughts come apart from the answer: gpt-oss does so by itself and refuses to be told, the others have to be asked. */
 function reasoningOptions({ model, effort }: CallParams): JSONObject {
   if (!model.reasoning) return {};
   const apart = model.id.includes('gpt-oss') ? {} : { reasoningFormat: 'parsed' };
   const sent = closestEffort(effort, model.efforts);
   if (sent === undefined) return apart;
-  // Models that can only be switched have one word for on.
   const switched = !model.efforts.some(word => word === 'low' || word === 'medium');
   return { ...apart, reasoningEffort: switched && sent !== 'none' ? 'default' : sent };
 }

@@ -1,12 +1,10 @@
 import type { JSONObject, LanguageModelV4 } from '@ai-sdk/provider';
-import type { CallParams, Connection, VendorAccess } from '../models/provider.ts';
-import { closestEffort, keyedProvider } from '../models/provider.ts';
+import { type CallParams, type Connection, keyedProvider, type VendorAccess } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { adjustedModel, withThoughtsApart, withThoughtsInText } from './shared/stream-transforms.ts';
+import { switchedThinking } from './shared/thinking.ts';
 
-const apiVersion = '2023-06-01';
-/** The vendor takes temperatures above 0 and up to 1. */
 const smallestTemperature = 0.01;
 
 export const minimax = keyedProvider({
@@ -37,7 +35,7 @@ async function likeAnthropic({ apiKey, baseUrl, bearer }: VendorAccess): Promise
   const { createMiniMax } = await import('@ai-sdk/minimax');
   // One of its regions takes the key in the one header alone, another in the other.
   const vendor = createMiniMax({ apiKey, baseURL: baseUrl, headers: bearer, fetch: answerFetch });
-  const listHeaders = { ...bearer, 'x-api-key': apiKey, 'anthropic-version': apiVersion };
+  const listHeaders = { ...bearer, 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' };
   // Its model is the one of Anthropic's package, reads its options and signs as it does.
   return {
     signer: 'anthropic',
@@ -72,12 +70,9 @@ async function likeOpenAi({ apiKey, baseUrl, bearer }: VendorAccess): Promise<Co
 }
 
 /** Thinking that can be switched, thinking that can be weighed (under this name), or thinking that nobody asks about. */
-function thinkingOptions({ model, effort }: CallParams, name: 'effort' | 'reasoningEffort'): JSONObject {
-  const sent = closestEffort(effort, model.efforts);
-  if (sent === undefined) return {};
-  if (sent === 'none') return { thinking: { type: 'disabled' } };
-  const weighs = model.efforts.filter(word => word !== 'none').length > 1;
-  return { thinking: { type: 'adaptive' }, ...(weighs ? { [name]: sent } : {}) };
+function thinkingOptions(params: CallParams, name: 'effort' | 'reasoningEffort'): JSONObject {
+  const weighs = params.model.efforts.filter(word => word !== 'none').length > 1;
+  return switchedThinking(params, sent => ({ thinking: { type: 'adaptive' }, ...(weighs && { [name]: sent }) }));
 }
 
 const temperate = (model: LanguageModelV4): LanguageModelV4 =>

@@ -33,9 +33,6 @@ const openAiSearchOptions = ({ webSearch }: CallParams): JSONObject =>
 const withEffortForSearch = (params: CallParams): CallParams =>
   params.webSearch && params.effort === 'minimal' ? { ...params, effort: 'low' } : params;
 
-/** OpenAI's own address, also that of a region: it has Responses, and its chat takes what other servers refuse. */
-const isOwn = (baseUrl: string): boolean => /(?:^|\.)api\.openai\.com$/.test(new URL(baseUrl).hostname);
-
 const noResponses = 'the address has no /responses, so /chat/completions is used';
 
 export const openai = keyedProvider({
@@ -68,7 +65,8 @@ export const openai = keyedProvider({
     const address = versionedFetch(baseUrl, answerFetch);
     const vendor = createOpenAI({ apiKey, baseURL: baseUrl, fetch: address.fetch });
     let chat = settings.apiStyle === 'chat';
-    const own = isOwn(baseUrl);
+    // OpenAI's own address, also that of a region, has Responses, and its chat takes what other servers refuse.
+    const own = /(?:^|\.)api\.openai\.com$/.test(new URL(baseUrl).hostname);
     const mayLack = settings.apiStyle === undefined && !own;
     const responses = (id: string) => (mayLack ? watched(vendor.responses(id)) : vendor.responses(id));
     const watched = (model: LanguageModelV4) =>

@@ -1,11 +1,4 @@
-import type {
-  JSONObject,
-  LanguageModelV4,
-  LanguageModelV4ProviderTool,
-  LanguageModelV4StreamPart,
-  LanguageModelV4Usage,
-  SharedV4ProviderMetadata,
-} from '@ai-sdk/provider';
+import type * as sdk from '@ai-sdk/provider';
 import { configError } from '../core/errors.ts';
 import { isRecord, numberIn, recordIn, recordsIn, textsIn } from '../core/json.ts';
 import { efforts, type ModelInfo } from '../core/model.ts';
@@ -14,13 +7,14 @@ import { type CallParams, closestEffort, keyedProvider, type LiveModel, setting 
 import { type Fetch, sentBody } from './shared/http.ts';
 import { type LiveListSource, listPage } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { mappedParts, streamingModel } from './shared/stream-transforms.ts';
+import { mappedParts, type Part, streamingModel } from './shared/stream-transforms.ts';
+import { fittedBudget } from './shared/thinking.ts';
 
 /**
  * The package's model with what it leaves out: the upstream provider's own words stand in errors, and what the call cost is in
  * the metadata as `costUsd`.
  */
-function withCostAndErrors(model: LanguageModelV4): LanguageModelV4 {
+function withCostAndErrors(model: sdk.LanguageModelV4): sdk.LanguageModelV4 {
   const mapped = mappedParts(model, () => part => [mappedPart(part)]);
   return streamingModel(model, async options => {
     try {
@@ -31,7 +25,7 @@ function withCostAndErrors(model: LanguageModelV4): LanguageModelV4 {
   });
 }
 
-function mappedPart(part: LanguageModelV4StreamPart): LanguageModelV4StreamPart {
+function mappedPart(part: Part): Part {
   if (part.type === 'error') return { ...part, error: streamError(part.error) };
   if (part.type === 'finish') {
     const costUsd = costOf(part.usage, part.providerMetadata);
@@ -44,7 +38,7 @@ function mappedPart(part: LanguageModelV4StreamPart): LanguageModelV4StreamPart 
 }
 
 /** With a key of the user's own at the upstream provider, that one's bill comes on top of OpenRouter's share. */
-function costOf({ raw }: LanguageModelV4Usage, metadata: SharedV4ProviderMetadata | undefined): number | undefined {
+function costOf({ raw }: sdk.LanguageModelV4Usage, metadata: sdk.SharedV4ProviderMetadata | undefined) {
   const { cost, costDetails } = recordIn(metadata?.openrouter?.usage);
   if (typeof cost !== 'number') return undefined;
   return cost + (raw?.is_byok === true ? numberIn(recordIn(costDetails).upstreamInferenceCost) : 0);
@@ -75,7 +69,7 @@ function upstreamWords({ metadata }: Record<string, unknown>): string | undefine
 }
 
 /** The server tool, which the model calls when it wants to; the older plugin searches whatever is asked. */
-function openRouterSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
+function openRouterSearchTools({ webSearch }: CallParams): sdk.LanguageModelV4ProviderTool[] {
   if (!webSearch) return [];
   const { maxResults, maxRounds, contentSize } = webSearch;
   const parameters = {
@@ -104,21 +98,14 @@ async function openRouterList(source: LiveListSource, signal: AbortSignal): Prom
   });
 }
 
-const usualEfforts = ['low', 'medium', 'high'];
-
 /** OpenRouter brings any of the usual efforts to what a model takes, and `none` to all that need not think. */
 function thinkingOf(reasoning: boolean, told: unknown): Pick<LiveModel, 'reasoning' | 'efforts'> {
   if (!reasoning) return { reasoning, efforts: [] };
   const { mandatory, supported_efforts: supported } = recordIn(told);
   const named = textsIn(supported);
-  const taken = named.length > 0 ? named : usualEfforts;
+  const taken = named.length > 0 ? named : ['low', 'medium', 'high'];
   return { reasoning, efforts: efforts.filter(word => (word === 'none' ? mandatory !== true : taken.includes(word))) };
 }
-
-/** The least that vendors behind OpenRouter take for thinking, and what an answer needs beside it. */
-const smallestBudget = 1_024;
-
-const smallestAnswer = 1_000;
 
 export const openrouter = keyedProvider({
   id: 'openrouter',
@@ -199,7 +186,7 @@ function header(name: string, value: string | undefined, envName: string): Recor
   });
 }
 
-function vendorOptions(params: CallParams): JSONObject {
+function vendorOptions(params: CallParams): sdk.JSONObject {
   const reasoning = reasoningOption(params);
   return {
     ...(reasoning === undefined ? {} : { reasoning }),
@@ -209,11 +196,12 @@ function vendorOptions(params: CallParams): JSONObject {
 }
 
 /** A budget where the model takes one, else the nearest effort that it knows. */
-function reasoningOption({ model, effort, thinkingBudget, maxOutputTokens }: CallParams): JSONObject | undefined {
+function reasoningOption({ model, effort, thinkingBudget, maxOutputTokens }: CallParams): sdk.JSONObject | undefined {
   if (thinkingBudget === 0) return { enabled: false };
   if (thinkingBudget !== undefined) {
-    const max = maxOutputTokens - smallestAnswer;
-    return max < smallestBudget ? undefined : { max_tokens: Math.min(max, Math.max(smallestBudget, thinkingBudget)) };
+    // Vendors behind OpenRouter take no less.
+    const budget = fittedBudget(thinkingBudget, { min: 1_024, max: Infinity }, maxOutputTokens);
+    return budget === undefined ? undefined : { max_tokens: budget };
   }
   const sent = closestEffort(effort, model.efforts);
   return sent === undefined ? undefined : { effort: sent };

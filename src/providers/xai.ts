@@ -108,7 +108,6 @@ export const xai = keyedProvider({
       vendorTools: ({ webSearch }) =>
         webSearch ? [{ type: 'provider', id: 'xai.web_search', name: 'web_search', args: {} }] : [],
       usesIn: xaiUses,
-      // xAI takes roles in any order.
       tailRole: () => 'system',
       imageLimits: () => ({ max: 50, bytes: 20_000_000, allBytes: 30_000_000, types: ['image/png', 'image/jpeg'] }),
       list: signal => liveList({ provider: 'xai', baseUrl, headers: bearer }, signal),

@@ -88,12 +88,8 @@ export interface JobEnd extends Pick<Job, 'thread' | 'reply' | 'updatedAt' | 'ex
   status: Exclude<Job['status'], 'running'>;
 }
 
-export interface JobQuery {
-  owner: string;
-  limit: number;
-  /** Jobs that expired by then are left out. */
-  now: number;
-}
+/** Jobs that expired by `now` are left out. */
+export type JobQuery = Pick<ListQuery, 'owner' | 'limit' | 'now'>;
 
 /** One small fact of the shared state (core/ports.ts). Losing one costs a little time, never a thread. */
 export interface Fact {

@@ -96,10 +96,7 @@ function digest(content: string, tokens: number): string {
     left -= cost;
     picked.add(index);
   }
-  const text = [...picked]
-    .sort((a, b) => a - b)
-    .map(index => lines[index])
-    .join(' ');
+  const text = lines.filter((_, index) => picked.has(index)).join(' ');
   return estimateTokens(text) <= tokens ? text : `${safeCut(text, Math.floor(tokens * 2.5))}…`;
 }
 
@@ -126,11 +123,8 @@ export interface CompactionRequest {
 }
 
 /** Tokens (o200k) of the turns of a selection, summary included. */
-export function selectionTokens({ compaction, turns }: Selection): number {
-  let total = compaction ? estimateTokens(compaction.summary) + tokensPerMessage : 0;
-  for (const turn of turns) total += costWith(turn, compaction?.trims ?? []) + tokensPerMessage;
-  return total;
-}
+export const selectionTokens = ({ compaction, turns }: Selection): number =>
+  (compaction ? estimateTokens(compaction.summary) + tokensPerMessage : 0) + costOf(turns, compaction?.trims);
 
 /** Whether a prompt of these turns has outgrown its share of the window or the number of turns. */
 export const exceedsHistoryBudget = (selection: Selection, historyBudget: number, maxTurns: number): boolean =>
@@ -144,51 +138,44 @@ export function compact(request: CompactionRequest): Compaction {
   const { thread, selection, windowClass, historyBudget, maxTurns, now } = request;
   const target = Math.max(0, Math.floor(historyBudget * cutTo));
   const summaryBudget = Math.floor(target * summaryShare);
-  const kept = keepNewest(
+  const { firstSeq = thread.seq + 1, trims } = keepNewest(
     [...Map.groupBy(selection.turns, ({ exchange }) => exchange).values()],
     target - summaryBudget,
     Math.max(2, Math.floor(maxTurns * cutTo)),
   );
-  const upToSeq = (kept.firstSeq ?? thread.seq + 1) - 1;
-  const compaction = { window: windowClass, upToSeq, summary: '', trims: kept.trims, createdAt: now };
+  const compaction = { window: windowClass, upToSeq: firstSeq - 1, summary: '', trims, createdAt: now };
   const dropped = droppedTurns(thread, compaction);
   const head = headOf(dropped, summaryBudget);
   const rest = dropped.length === 0 ? '' : extract(dropped, summaryBudget - estimateTokens(head));
   return { ...compaction, summary: head + rest };
 }
 
-interface Kept {
-  firstSeq?: number;
-  trims: Trim[];
-}
-
-function keepNewest(exchanges: StoredTurn[][], budget: number, maxTurns: number): Kept {
-  const kept: Kept = { trims: [] };
+function keepNewest(exchanges: StoredTurn[][], budget: number, maxTurns: number) {
+  const trims: Trim[] = [];
+  let firstSeq: number | undefined;
   let left = budget;
   let turnsLeft = maxTurns;
   for (const exchange of exchanges.toReversed()) {
-    const cost = exchange.reduce((sum, turn) => sum + turn.tokens + tokensPerMessage, 0);
+    const cost = costOf(exchange);
     const oversized = cost > budget / 2;
     const allowance = oversized ? Math.min(left, Math.floor(budget / 2)) : left;
-    const first = kept.firstSeq === undefined;
+    const first = firstSeq === undefined;
     if (exchange.length > turnsLeft || (!first && (oversized ? allowance < 200 : cost > left))) break;
-    if (cost > allowance || oversized) {
-      const trims = trimExchange(exchange, allowance);
-      kept.trims.push(...trims);
-      left -= exchange.reduce((sum, turn) => sum + costWith(turn, trims) + tokensPerMessage, 0);
-    } else {
-      left -= cost;
-    }
+    const own = cost > allowance || oversized ? trimExchange(exchange, allowance) : [];
+    trims.push(...own);
+    left -= costOf(exchange, own);
     turnsLeft -= exchange.length;
-    kept.firstSeq = exchange[0]?.seq;
+    firstSeq = exchange[0]?.seq;
   }
-  return kept;
+  return { firstSeq, trims };
 }
 
-function costWith(turn: StoredTurn, trims: readonly Trim[]): number {
-  const trim = trims.find(candidate => candidate.seq === turn.seq);
-  return trim ? trimmedTokens(turn, trim) : turn.tokens;
-}
+/** Tokens (o200k) of turns in a prompt. */
+const costOf = (turns: readonly StoredTurn[], trims: readonly Trim[] = []): number =>
+  turns.reduce((sum, turn) => {
+    const trim = trims.find(({ seq }) => seq === turn.seq);
+    return sum + (trim ? trimmedTokens(turn, trim) : turn.tokens) + tokensPerMessage;
+  }, 0);
 
 /** Each turn of the exchange gets an equal part; what a short one leaves goes to the later ones. */
 function trimExchange(exchange: readonly StoredTurn[], budget: number): Trim[] {

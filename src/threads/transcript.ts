@@ -29,17 +29,16 @@ export function selectTurns(thread: Thread, windowClass: number): Selection {
 
 /** The blobs that rendering a selection needs. */
 export function blobsOf({ compaction, turns }: Selection): Sha256[] {
-  const hashes = new Set<Sha256>();
-  for (const turn of turns) {
-    for (const image of turn.images) hashes.add(image.blob);
-    if (trimOf(compaction, turn)) continue;
-    for (const file of turn.files) {
-      const hash = file.shown ?? file.base;
-      if (hash && file.form !== 'unchanged' && file.form !== 'changed') hashes.add(hash);
-    }
-  }
-  return [...hashes];
+  const hashes = turns.flatMap(turn => {
+    const files = trimOf(compaction, turn) ? [] : turn.files;
+    return [...turn.images.map(({ blob }) => blob), ...files.flatMap(file => shownBlob(file) ?? [])];
+  });
+  return [...new Set(hashes)];
 }
+
+/** The text that is shown of a file; undefined where it is only named. */
+export const shownBlob = ({ form, shown, base }: FileRecord): Sha256 | undefined =>
+  form === 'unchanged' || form === 'changed' ? undefined : (shown ?? base);
 
 /** The stored part of a prompt: the same turns give the same bytes, whichever model or tool is asked next. */
 export function renderTurns({ compaction, turns }: Selection, blobs: Blobs): Message[] {
@@ -109,9 +108,10 @@ export function renderFile(file: FileRecord, blobs: Blobs): string {
     case 'diff':
       return `--- BEGIN DIFF: ${path} ---\n${textOf(file.shown, blobs)}\n--- END DIFF: ${path} ---`;
     case 'outline':
-      return condensed('OUTLINE', path, file, blobs);
-    case 'summary':
-      return condensed('SUMMARY', path, file, blobs);
+    case 'summary': {
+      const extent = `${file.lines} lines, too long to show whole; each entry begins with its lines`;
+      return between(file.form.toUpperCase(), path, extent, textOf(file.shown, blobs));
+    }
     case 'full':
     case 'range':
       return file.document ? `--- DOCUMENT: ${path} (its text stands above) ---` : shownText('FILE', file, blobs);
@@ -133,19 +133,11 @@ function shownText(kind: 'FILE' | 'DOCUMENT', file: FileRecord, blobs: Blobs): s
   return between(kind, path, `lines ${from}-${to} of ${file.lines}`, numberLines(linesBetween(text, from, to), from));
 }
 
-const between = (kind: string, path: string, extent: string, numbered: string): string =>
-  `--- BEGIN ${kind}: ${path} (${extent}) ---\n${numbered}\n--- END ${kind}: ${path} ---`;
+const between = (kind: string, path: string, extent: string, text: string): string =>
+  `--- BEGIN ${kind}: ${path} (${extent}) ---\n${text}\n--- END ${kind}: ${path} ---`;
 
-/** Each of its lines begins with the lines of the file that it stands for. */
-function condensed(what: 'OUTLINE' | 'SUMMARY', path: string, { lines, shown }: FileRecord, blobs: Blobs): string {
-  const extent = `${lines} lines, too long to show whole; each entry begins with its lines`;
-  return `--- BEGIN ${what}: ${path} (${extent}) ---\n${textOf(shown, blobs)}\n--- END ${what}: ${path} ---`;
-}
-
-function textOf(hash: Sha256 | undefined, blobs: Blobs): string {
-  const text = hash === undefined ? undefined : blobs.get(hash);
-  return text ?? '[the text is no longer in the store]';
-}
+const textOf = (hash: Sha256 | undefined, blobs: Blobs): string =>
+  (hash && blobs.get(hash)) ?? '[the text is no longer in the store]';
 
 /** What a turn costs in every prompt it stands in. */
 export function turnTokens(turn: Omit<Turn, 'tokens'>, previous: Turn | undefined, blobs: Blobs): number {
@@ -171,50 +163,31 @@ export interface PromptFile extends Pick<FileRecord, 'path' | 'size' | 'mtimeMs'
  * The files that need not be sent again, by path: those whose text (or text and diffs) stands in the selected turns. One
  * that a compaction or a trim took out is not among them, so it is embedded again when it is needed.
  */
-export function promptFiles({ compaction, turns }: Selection): Map<string, PromptFile> {
+export function promptFiles(selection: Selection): Map<string, PromptFile> {
   const inPrompt = new Map<string, PromptFile>();
-  const trimmed = new Set(compaction?.trims.map(trim => trim.seq));
-  for (const turn of turns) {
-    if (trimmed.has(turn.seq)) continue;
-    for (const file of turn.files) apply(inPrompt, file);
-  }
+  for (const file of untrimmedFiles(selection)) apply(inPrompt, file);
   return inPrompt;
 }
 
+const untrimmedFiles = ({ compaction, turns }: Selection): FileRecord[] =>
+  turns.filter(turn => !trimOf(compaction, turn)).flatMap(turn => turn.files);
+
 function apply(inPrompt: Map<string, PromptFile>, file: FileRecord): void {
-  const { path, size, mtimeMs, sha256, base, range, document } = file;
-  switch (file.form) {
-    case 'full':
-    case 'range': {
-      if (!base) return;
-      const shown = { path, size, mtimeMs, sha256, base, ...(document && { document }) };
-      inPrompt.set(path, file.form === 'full' ? shown : merged(inPrompt.get(path), { ...shown, range }));
-      return;
-    }
-    case 'diff': {
-      const before = inPrompt.get(path);
-      // A diff whose base was compacted away says nothing by itself.
-      if (before && base) inPrompt.set(path, { ...before, size, mtimeMs, sha256, base });
-      return;
-    }
-    case 'deleted':
-      inPrompt.delete(path);
-      return;
-    // The file itself was not shown: it is embedded as soon as there is room.
-    case 'outline':
-    case 'summary':
-    case 'unchanged':
-    case 'changed':
-      return;
+  const { path, form, size, mtimeMs, sha256, base, range, document } = file;
+  const before = inPrompt.get(path);
+  // In all other forms the file itself was not shown: it is embedded as soon as there is room.
+  if (form === 'deleted') inPrompt.delete(path);
+  // A diff whose base was compacted away says nothing by itself.
+  else if (form === 'diff' && before && base) inPrompt.set(path, { ...before, size, mtimeMs, sha256, base });
+  else if ((form === 'full' || form === 'range') && base) {
+    const shown = { path, size, mtimeMs, sha256, base, ...(document && { document }) };
+    inPrompt.set(path, form === 'full' ? shown : merged(before, { ...shown, range }));
   }
 }
 
 /** The texts that stand in the selected turns in place of files: diffs, outlines, summaries. */
-export function shownTexts({ compaction, turns }: Selection): Set<Sha256> {
-  const trimmed = new Set(compaction?.trims.map(trim => trim.seq));
-  const files = turns.filter(turn => !trimmed.has(turn.seq)).flatMap(turn => turn.files);
-  return new Set(files.flatMap(({ shown }) => (shown ? [shown] : [])));
-}
+export const shownTexts = (selection: Selection): Set<Sha256> =>
+  new Set(untrimmedFiles(selection).flatMap(({ shown }) => shown ?? []));
 
 /** Two ranges of one text stand together only when they touch; else the newer one is what counts. */
 function merged(before: PromptFile | undefined, now: PromptFile): PromptFile {
@@ -222,10 +195,8 @@ function merged(before: PromptFile | undefined, now: PromptFile): PromptFile {
   if (!before.range || !now.range) return { ...now, range: undefined };
   const touch = now.range.from <= before.range.to + 1 && before.range.from <= now.range.to + 1;
   if (!touch) return now;
-  return {
-    ...now,
-    range: { from: Math.min(before.range.from, now.range.from), to: Math.max(before.range.to, now.range.to) },
-  };
+  const from = Math.min(before.range.from, now.range.from);
+  return { ...now, range: { from, to: Math.max(before.range.to, now.range.to) } };
 }
 
 /** Whether all the lines that are asked for stand in the prompt already. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { hiddenFields, quietWorkflowFields, stepFields, wordsOf, workflowFields } from '../calls/fields.ts';
-import { defineTool, type StepFacts, type WorkflowProgress } from '../calls/tool.ts';
+import { defineTool, type Step, type StepFacts, type WorkflowProgress } from '../calls/tool.ts';
 import { type JsonObject, numberIn, textsIn } from '../core/json.ts';
 
 const count = z.int().min(0).optional();
@@ -66,7 +66,7 @@ export const docgen = defineTool({
 /** The first step says what is to be documented, each later one what it has documented; the caller's own counts can only add. */
 function keepCount(
   kept: JsonObject,
-  { stepNumber, revises }: { stepNumber: number; revises?: number },
+  { stepNumber, revises }: Step,
   args: Arguments,
   found: readonly string[],
 ): JsonObject {

@@ -29,10 +29,7 @@ export const planner = defineTool({
   mode: {
     kind: 'workflow',
     words: wordsOf('planner', 'planner', { pause: 'pause_for_planning' }),
-    requiredActions: step =>
-      step.stepNumber >= step.totalSteps
-        ? conclusion
-        : ((thinksDeeply(step) ? deepThoughts[step.stepNumber - 1] : undefined) ?? onwards),
+    requiredActions: step => (step.stepNumber >= step.totalSteps ? conclusion : (thoughtsAt(step) ?? onwards)),
     counters: (_step, { kept }) => ({ current_confidence: 'planning', step_history_length: entriesIn(kept).length }),
     keep: (kept, step, args) => ({ entries: withStep(entriesIn(kept), step, args).map(entry => ({ ...entry })) }),
     keys: ({ step, progress }) => ({ step_content: step.step, ...(step.nextStepRequired && pauseOf(step, progress)) }),
@@ -146,11 +143,11 @@ function finishOf({ progress }: StepFacts<Arguments>): { document: JsonObject; t
 }
 
 /** The first steps of a larger plan decide it: they are thought over before the next one. */
-const thinksDeeply = ({ stepNumber, totalSteps }: Step): boolean =>
-  totalSteps >= 5 && stepNumber <= deepThoughts.length;
+const thoughtsAt = ({ stepNumber, totalSteps }: Step): string[] | undefined =>
+  totalSteps >= 5 ? deepThoughts[stepNumber - 1] : undefined;
 
 function pauseOf(step: Step, { lastStep, totalSteps }: WorkflowProgress): JsonObject {
-  const deep = thinksDeeply(step) ? deepThoughts[step.stepNumber - 1] : undefined;
+  const deep = thoughtsAt(step);
   const left = Math.max(0, totalSteps - lastStep);
   const go = `call planner with step_number ${lastStep + 1} and the continuation_id`;
   const more = 'Set next_step_required to false when the plan is complete; raise total_steps if it needs more.';

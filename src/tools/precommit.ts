@@ -256,8 +256,7 @@ function objections(
   document: JsonObject | undefined,
   answer: string | undefined,
 ): string[] {
-  const word =
-    answer === undefined ? undefined : [...answer.matchAll(/RECOMMENDATION:\W*(NO[-_ ]?GO|GO)\b/gi)].at(-1)?.[1];
+  const word = [...(answer ?? '').matchAll(/RECOMMENDATION:\W*(NO[-_ ]?GO|GO)\b/gi)].at(-1)?.[1];
   const grave = issues.filter(
     ({ severity, found_by }) =>
       /^(critical|high)$/i.test(String(severity)) && (found_by === 'precommit' || word === undefined),

@@ -1,5 +1,4 @@
 import { defineTool, type VendorCache } from '../calls/tool.ts';
-import type { Job } from '../core/job.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Health } from '../core/model.ts';
 import { type KindSum, knownUsd, roundedUsd, type SpendRow, spendByKind } from '../core/usage.ts';
@@ -40,7 +39,9 @@ export const status = defineTool({
             not_asked: notAsked(id).length > 0 ? notAsked(id).map(blockDocument) : undefined,
           })),
         spent_today: spentDocument(spent),
-        running_jobs: running.map(job => jobDocument(job, jobs.stage(job))),
+        running_jobs: running.map(job => {
+          return { job_id: job.id, tool: job.tool, since: isoTime(job.createdAt), stage: jobs.stage(job) };
+        }),
         vendor_caches: caches.length > 0 ? caches.map(cacheDocument) : undefined,
         limits: {
           max_cost_per_request: perRequest,
@@ -53,16 +54,18 @@ export const status = defineTool({
   },
 });
 
+const isoTime = (at: number): string => new Date(at).toISOString();
+
 const blockDocument = ({ model, why, since, state, retryAfterSeconds }: Health): JsonObject => ({
   model,
   why,
-  since: new Date(since).toISOString(),
+  since: isoTime(since),
   again_in_s: retryAfterSeconds,
   until: state === 'quarantined' ? 'the key is changed, or polylogue doctor finds it valid' : undefined,
 });
 
 function cacheDocument({ created, expires, ...cache }: VendorCache): JsonObject {
-  return { ...cache, created: new Date(created).toISOString(), expires: new Date(expires).toISOString() };
+  return { ...cache, created: isoTime(created), expires: isoTime(expires) };
 }
 
 function spentDocument(rows: readonly SpendRow[]): JsonObject {
@@ -88,8 +91,4 @@ function feeDocument(sum: KindSum): JsonObject {
     cost_usd: usd === undefined ? undefined : roundedUsd(usd),
     not_priced: unpriced > 0 ? Number(unpriced.toFixed(3)) : undefined,
   };
-}
-
-function jobDocument({ id, tool, createdAt }: Job, stage: string | undefined): JsonObject {
-  return { job_id: id, tool, since: new Date(createdAt).toISOString(), stage };
 }

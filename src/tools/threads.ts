@@ -5,7 +5,7 @@ import { inputError, isAppError, securityError } from '../core/errors.ts';
 import { isThreadId, type ThreadId } from '../core/ids.ts';
 import type { JsonObject } from '../core/json.ts';
 import { printablePath } from '../core/text.ts';
-import { endsExchange, type Thread, type ThreadHead } from '../core/thread.ts';
+import { endsExchange, type Thread, type ThreadHead, type Turn } from '../core/thread.ts';
 import { roundedUsd } from '../core/usage.ts';
 
 /** Of a reply's room: what a page's turns take; the rest is for what stands around them. */
@@ -122,7 +122,7 @@ async function read(thread: Thread, cursor: string | undefined, replyTokens: num
       turn: turn.seq,
       role: turn.role,
       tool: turn.toolName,
-      model: turn.modelName && `${turn.modelProvider}:${turn.modelName}`,
+      model: modelOf(turn),
       partial: turn.modelMetadata?.finishReason === 'interrupted' || undefined,
       at: new Date(turn.timestamp).toISOString(),
       status: turn.status,
@@ -140,6 +140,9 @@ async function read(thread: Thread, cursor: string | undefined, replyTokens: num
   return { status: 'success', ...headOf(thread), turns: thread.turns.length, transcript: page, next_cursor: next };
 }
 
+const modelOf = (turn: Turn | undefined): string | undefined =>
+  turn?.modelName && `${turn.modelProvider}:${turn.modelName}`;
+
 /** Every question of the thread with who got it and which files went along. */
 function sent(thread: Thread): JsonObject {
   const answers = new Map(thread.turns.filter(turn => turn.role === 'assistant').map(turn => [turn.exchange, turn]));
@@ -150,13 +153,10 @@ function sent(thread: Thread): JsonObject {
       return {
         turn: turn.seq,
         tool: turn.toolName,
-        to: answer?.modelMetadata?.asked
-          ? answer.modelMetadata.asked.join(', ')
-          : answer?.modelName
-            ? `${answer.modelProvider}:${answer.modelName}`
-            : turn.status === 'done'
-              ? 'nobody'
-              : turn.status,
+        to:
+          answer?.modelMetadata?.asked?.join(', ') ??
+          modelOf(answer) ??
+          (turn.status === 'done' ? 'nobody' : turn.status),
         tokens: answer?.modelMetadata?.usage?.input,
         cost_usd: answer?.modelMetadata?.costUsd,
         files:

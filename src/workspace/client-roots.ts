@@ -18,10 +18,6 @@ export function fileAddress(address: string, isWindows: boolean): { path: string
   if (url.search !== '' || url.hash !== '' || /[?#]/.test(address)) return { why: 'it has a query or a fragment' };
   if (url.username !== '' || url.password !== '' || url.port !== '') return { why: 'it names a user or a port' };
   if (!isWindows && url.hostname !== '') return { why: 'it names another machine' };
-  return decoded(url, isWindows);
-}
-
-function decoded(url: URL, isWindows: boolean): { path: string } | { why: string } {
   try {
     const path = fileURLToPath(url, { windows: isWindows });
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
@@ -32,24 +28,18 @@ function decoded(url: URL, isWindows: boolean): { path: string } | { why: string
   }
 }
 
-export interface ListedRootsOptions {
+interface ListedRootsOptions {
   home: string;
   isWindows: boolean;
   /** They have to lie within it; absent: they may be any projects of this machine. */
   within?: Pick<Sandbox, 'locate'>;
 }
 
-export interface ListedRoots {
-  /** Real paths of directories, in the order of the list, each once. */
-  roots: string[];
-  refused: { address: string; why: string }[];
-}
-
 /** Longer lists are no lists of projects. */
 const maxListed = 64;
 
-/** Which of the directories that a client lists, as `file://` addresses, can be roots. */
-export async function listedRoots(addresses: readonly string[], options: ListedRootsOptions): Promise<ListedRoots> {
+/** Which of the directories that a client lists, as `file://` addresses, can be roots: their real paths, in its order, each once. */
+export async function listedRoots(addresses: readonly string[], options: ListedRootsOptions) {
   const judged = await Promise.all(
     addresses.slice(0, maxListed).map(async address => ({ address, ...(await judge(address, options)) })),
   );

@@ -1,30 +1,20 @@
 import { inParallel } from '../core/concurrency.ts';
 import { limitError, throwIfAborted } from '../core/errors.ts';
 import type { LineRange, Skip, TextFile } from '../core/file.ts';
-import { isSkip, parsePathReference, skip, slashedFrom } from './paths.ts';
-import { clampRange, locateReference, readFile } from './read-file.ts';
-import type { Sandbox } from './sandbox.ts';
-import { classifyFile, classRank, walkDirectory } from './walk.ts';
+import { isSkip, type PathReference, parsePathReference, skip, slashedFrom } from './paths.ts';
+import { clampRange, locateReference, type NamedReadOptions, readFile } from './read-file.ts';
+import type { Located, Sandbox } from './sandbox.ts';
+import { classifyFile, classRank, type WalkLimits, walkDirectory } from './walk.ts';
 
-export interface CollectOptions {
-  /** Where relative paths start. */
-  root: string;
-  home: string;
+export interface CollectOptions extends NamedReadOptions, Pick<WalkLimits, 'maxEntries' | 'late'> {
   /** Maximum references in one call. */
   maxNamedFiles: number;
-  /** Maximum bytes of one file. */
-  maxBytes: number;
   /** Files taken from one directory; 2,000 unless told. */
   maxFilesPerDirectory?: number;
   /** Bytes of all files taken from directories together; 32 MB unless told. Named files are not counted. */
   maxDirectoryBytes?: number;
-  /** Entries looked at in one directory. */
-  maxEntries?: number;
   /** Which files of directories are read; all unless told. */
   wanted?(path: string): boolean;
-  /** True once looking through directories has taken long enough; what is left is told as skipped. */
-  late?(): boolean;
-  signal?: AbortSignal;
 }
 
 export interface CollectedFile extends TextFile {
@@ -40,22 +30,9 @@ export interface Collection {
   skipped: Skip[];
 }
 
-interface NamedFile {
-  input: string;
-  path: string;
-  /** Every range that was asked for, with the words it was asked in. Undefined: the whole file was. */
-  ranges?: { input: string; range: LineRange }[];
-}
+/** A file found in a directory that may be read. `rank`: the place of its kind in the order. */
+type Candidate = Pick<Located, 'path' | 'size'> & { rank: number };
 
-/** A file found in a directory that may be read. */
-interface Candidate {
-  path: string;
-  /** The place of its kind in the order. */
-  rank: number;
-  size: number;
-}
-
-const megabyte = 1024 * 1024;
 const maxConcurrent = 8;
 const skipsShown = 20;
 
@@ -66,74 +43,57 @@ export async function collectFiles(
   options: CollectOptions,
 ): Promise<Collection> {
   const unique = [...new Set(references)];
-  const limit = options.maxNamedFiles;
-  if (unique.length > limit) throw tooManyNamed(unique.length, limit);
+  const { maxNamedFiles: limit, root, home, signal } = options;
+  if (unique.length > limit)
+    throw limitError('files', `Too many paths: ${unique.length} named, a call takes at most ${limit}.`, {
+      next: `Name at most ${limit}, or name the directory that holds them.`,
+      data: { named: unique.length, limit },
+    });
 
-  const { files: named, directories, skipped } = await sortReferences(sandbox, unique, options);
+  const located = await inParallel(unique, maxConcurrent, async input => {
+    throwIfAborted(signal);
+    return locateReference(sandbox, parsePathReference(input, root, home));
+  });
+  const skipped: Skip[] = [];
+  const names: NamedFile[] = [];
+  const directories = new Map<string, string>();
+  for (const found of located) {
+    if (isSkip(found)) skipped.push(found);
+    else if (found.kind === 'file') names.push(found);
+    else if (!found.range) directories.set(found.path, found.input);
+    else skipped.push(skip(found.input, 'bad_range', 'A directory has no lines; name it without a range.'));
+  }
+  const named = Map.groupBy(names, ({ path }) => path);
   const files: CollectedFile[] = [];
-  for (const read of await inParallel(named, maxConcurrent, file => readNamed(sandbox, file, options))) {
+  for (const read of await inParallel([...named], maxConcurrent, file => readNamed(sandbox, ...file, options))) {
     if (read.file) files.push(read.file);
     skipped.push(...read.skipped);
   }
 
-  const seen = new Set(named.map(file => file.path));
+  const seen = new Set(named.keys());
   const candidates: Candidate[] = [];
-  const leftOut: Skip[][] = [];
   for (const [directory, input] of directories) {
     const found = await searchDirectory(sandbox, directory, input, seen, options);
     candidates.push(...found.candidates);
-    leftOut.push(found.skipped);
+    skipped.push(...shortened(found.skipped));
   }
   const read = await readCandidates(sandbox, candidates, options);
-  files.push(...read.files);
-  return { files, skipped: [...skipped, ...leftOut.flatMap(shortened), ...shortened(read.skipped)] };
+  return { files: [...files, ...read.files], skipped: [...skipped, ...shortened(read.skipped)] };
 }
 
-const tooManyNamed = (named: number, limit: number): Error =>
-  limitError('files', `Too many paths: ${named} named, a call takes at most ${limit}.`, {
-    next: `Name at most ${limit}, or name the directory that holds them.`,
-    data: { named, limit },
-  });
+type NamedFile = Pick<PathReference, 'input' | 'path' | 'range'>;
 
-/** Finds out what each reference is. A file named twice is one file: whole if it was once named whole, else all ranges. */
-async function sortReferences(sandbox: Sandbox, references: readonly string[], { root, home, signal }: CollectOptions) {
-  const files = new Map<string, NamedFile>();
-  const directories = new Map<string, string>();
-  const skipped: Skip[] = [];
-  const located = await inParallel(references, maxConcurrent, async input => {
-    throwIfAborted(signal);
-    const reference = parsePathReference(input, root, home);
-    if (isSkip(reference)) return reference;
-    const found = await locateReference(sandbox, reference);
-    return isSkip(found) ? found : { input, ...found };
-  });
-  for (const found of located) {
-    if (isSkip(found)) skipped.push(found);
-    else if (found.kind === 'directory' && found.range) {
-      skipped.push(skip(found.input, 'bad_range', 'A directory has no lines; name it without a range.'));
-    } else if (found.kind === 'directory') directories.set(found.path, found.input);
-    else files.set(found.path, joined(files.get(found.path), found));
-  }
-  return { files: [...files.values()], directories, skipped };
-}
-
-function joined(
-  before: NamedFile | undefined,
-  { input, path, range }: { input: string; path: string; range?: LineRange },
-): NamedFile {
-  const first = before?.input ?? input;
-  if (!range || (before && !before.ranges)) return { input: first, path };
-  return { input: first, path, ranges: [...(before?.ranges ?? []), { input, range }] };
-}
-
-/** Several ranges of one file become the one that spans them; those that do not exist are reported. */
-async function readNamed(sandbox: Sandbox, { input, path, ranges }: NamedFile, options: CollectOptions) {
+/**
+ * A file named twice is one file: whole if it was once named whole, else all ranges. Several ranges become the one that spans
+ * them; those that do not exist are reported.
+ */
+async function readNamed(sandbox: Sandbox, path: string, names: readonly NamedFile[], options: CollectOptions) {
   const file = await readFile(sandbox, path, options);
-  if (isSkip(file)) return { skipped: [skip(input, file.code, file.reason)] };
-  if (!ranges) return { file: { ...file, named: true }, skipped: [] };
+  if (isSkip(file)) return { skipped: [skip(names[0]?.input ?? path, file.code, file.reason)] };
   const skipped: Skip[] = [];
   let span: LineRange | undefined;
-  for (const asked of ranges) {
+  for (const asked of names) {
+    if (!asked.range) return { file: { ...file, named: true }, skipped: [] };
     const range = clampRange(asked.input, asked.range, file.lines);
     if (isSkip(range)) skipped.push(range);
     else span = { from: Math.min(range.from, span?.from ?? range.from), to: Math.max(range.to, span?.to ?? range.to) };
@@ -176,30 +136,31 @@ async function searchDirectory(
 
 /** Reads the best candidates until the bytes for directories are used up. */
 async function readCandidates(sandbox: Sandbox, candidates: Candidate[], options: CollectOptions) {
-  const budget = options.maxDirectoryBytes ?? 32 * megabyte;
+  const budget = options.maxDirectoryBytes ?? 32 * 1024 * 1024;
   const { maxBytes, signal } = options;
+  const reason = `Files of directories have ${budget} bytes together; name it to read it.`;
   const skipped: Skip[] = [];
   const chosen: Candidate[] = [];
   let used = 0;
   for (const candidate of candidates.sort(byRank)) {
     // a file that is too large is refused when it is opened and uses nothing up
     const cost = candidate.size > maxBytes ? 0 : candidate.size;
-    if (used + cost > budget) {
-      skipped.push(
-        skip(candidate.path, 'over_budget', `Files of directories have ${budget} bytes together; name it to read it.`),
-      );
-      continue;
+    if (used + cost > budget) skipped.push(skip(candidate.path, 'over_budget', reason));
+    else {
+      used += cost;
+      chosen.push(candidate);
     }
-    used += cost;
-    chosen.push(candidate);
   }
   const outcomes = await inParallel(chosen, maxConcurrent, async candidate => {
     const file = await readFile(sandbox, candidate.path, { maxBytes, signal });
-    return isSkip(file) ? file : { file, rank: generatedRank(candidate, file) };
+    if (isSkip(file)) return file;
+    // Only the text may tell that a tool wrote a file.
+    const kind = classifyFile(candidate.path, file.text);
+    return { ...file, rank: kind === 'generated' ? classRank(kind) : candidate.rank };
   });
   const files = withoutSkips(outcomes, skipped)
-    .sort((a, b) => byRank({ ...a.file, rank: a.rank }, { ...b.file, rank: b.rank }))
-    .map(({ file }): CollectedFile => ({ ...file, named: false }));
+    .sort(byRank)
+    .map(({ rank: _, ...file }): CollectedFile => ({ ...file, named: false }));
   return { files, skipped };
 }
 
@@ -210,12 +171,6 @@ const withoutSkips = <Found extends object>(found: readonly (Found | Skip)[], sk
     skipped.push(each);
     return [];
   });
-
-/** Only the text may tell that a tool wrote a file. */
-function generatedRank({ path, rank }: Candidate, { text }: TextFile): number {
-  const generated = classRank('generated');
-  return classifyFile(path, text) === 'generated' ? generated : rank;
-}
 
 const byRank = (a: Candidate, b: Candidate): number => a.rank - b.rank || a.size - b.size || (a.path < b.path ? -1 : 1);
 

@@ -2,7 +2,7 @@ import { createTwoFilesPatch, diffArrays, FILE_HEADERS_ONLY } from 'diff';
 import { printablePath } from '../core/text.ts';
 
 /** Lines that may be added and removed in all; the work grows with the square of it. */
-const maxChangedLines = 4_000;
+export const maxChangedLines = 4_000;
 const maxMs = 500;
 
 /**
@@ -21,10 +21,7 @@ export function unifiedDiff(path: string, before: string, after: string): string
 }
 
 /** Lines in stretches: the same in both texts, removed, or added. Texts that are too far apart are one change. */
-export const changedLines = (
-  before: string[],
-  after: string[],
-): { value: string[]; added: boolean; removed: boolean }[] =>
+export const changedLines = (before: string[], after: string[]) =>
   diffArrays(before, after, { maxEditLength: maxChangedLines, timeout: maxMs }) ?? [
     { value: before, removed: true, added: false },
     { value: after, removed: false, added: true },

@@ -3,79 +3,56 @@ import { inputError, limitError, throwIfAborted } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
 import { isSkip, parsePathReference, slashedFrom } from './paths.ts';
-import { locateReference, readFile } from './read-file.ts';
+import { locateReference, type NamedReadOptions, readFile } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 import { classifyFile, walkDirectory } from './walk.ts';
 
-const checkedAtOnce = 16;
+const atOnce = 8;
 
 /** Which of these paths name nothing inside the roots. Whether something outside them exists is not told. */
 export async function missingPaths(
   sandbox: Sandbox,
   paths: readonly string[],
-  { root, home }: { root: string; home: string },
+  { root, home }: Pick<NamedReadOptions, 'root' | 'home'>,
 ): Promise<string[]> {
-  const verdicts = await inParallel(paths, checkedAtOnce, async input =>
-    (await exists(sandbox, input, root, home)) ? [] : [input],
-  );
+  const verdicts = await inParallel(paths, atOnce, async input => {
+    const reference = parsePathReference(input, root, home);
+    const found = await locateReference(sandbox, reference);
+    // What may not be read is not told apart from what is there.
+    return isSkip(reference) || (isSkip(found) && found.code === 'not_found') ? [input] : [];
+  });
   return verdicts.flat();
 }
-
-async function exists(sandbox: Sandbox, input: string, root: string, home: string): Promise<boolean> {
-  const reference = parsePathReference(input, root, home);
-  if (isSkip(reference)) return false;
-  for (const path of [reference.path, reference.literal]) {
-    if (path === undefined) continue;
-    const located = await sandbox.locate(path);
-    // What may not be read is not told apart from what is there.
-    if (!isSkip(located) || located.code !== 'not_found') return true;
-  }
-  return false;
-}
-
-export interface ListOptions {
-  /** Where relative paths start. */
-  root: string;
-  home: string;
-  /** Files in all; 1,000 unless told. */
-  maxFiles?: number;
-  signal?: AbortSignal;
-}
-
-const maxConcurrent = 8;
 
 /**
  * The files that references stand for, without reading them: a file is itself, whatever it holds; of a folder, the source
  * files below it. Absolute and resolved, each once, in the order named. What is not there or may not be read is left out.
+ * Throws LIMIT for more than `maxFiles`; 1,000 unless told.
  */
 export async function listSourceFiles(
   sandbox: Sandbox,
   references: readonly string[],
-  { root, home, maxFiles = 1_000, signal }: ListOptions,
+  { root, home, maxFiles = 1_000, signal }: Omit<NamedReadOptions, 'maxBytes'> & { maxFiles?: number },
 ): Promise<string[]> {
-  const lists = await inParallel([...new Set(references)], maxConcurrent, async input => {
+  const lists = await inParallel([...new Set(references)], atOnce, async input => {
     throwIfAborted(signal);
-    const reference = parsePathReference(input, root, home);
-    if (isSkip(reference)) return [];
-    const found = await locateReference(sandbox, reference);
+    const found = await locateReference(sandbox, parsePathReference(input, root, home));
     if (isSkip(found)) return [];
-    return found.kind === 'file' ? [found.path] : sourcesBelow(sandbox, found.path, signal);
+    if (found.kind === 'file') return [found.path];
+    const { files } = await walkDirectory(sandbox, found.path, {}, signal);
+    return files.filter(path => classifyFile(slashedFrom(found.path, path)) === 'source');
   });
   const files = [...new Set(lists.flat())];
-  if (files.length > maxFiles) throw tooMany(files.length, maxFiles);
-  return files;
+  if (files.length <= maxFiles) return files;
+  throw limitError(
+    'files',
+    `The named directories hold ${files.length} source files; the limit of one count is ${maxFiles}.`,
+    {
+      next: 'Name a directory with fewer files, and the others in a later run.',
+      data: { named: files.length, limit: maxFiles },
+    },
+  );
 }
-
-async function sourcesBelow(sandbox: Sandbox, directory: string, signal?: AbortSignal): Promise<string[]> {
-  const { files } = await walkDirectory(sandbox, directory, {}, signal);
-  return files.filter(path => classifyFile(slashedFrom(directory, path)) === 'source');
-}
-
-const tooMany = (count: number, limit: number): Error =>
-  limitError('files', `The named directories hold ${count} source files; the limit of one count is ${limit}.`, {
-    next: 'Name a directory with fewer files, and the others in a later run.',
-    data: { named: count, limit },
-  });
 
 const maxAlternatives = 64;
 
@@ -84,7 +61,7 @@ const maxAlternatives = 64;
  * No pattern and no name makes it slow: the work grows with the product of their lengths at most. Undefined: too many alternatives.
  */
 export function globMatcher(glob: string): ((path: string) => boolean) | undefined {
-  const globs = alternatives(glob.replaceAll('\\', '/'));
+  const globs = alternatives([glob.replaceAll('\\', '/')]);
   if (globs === undefined) return undefined;
   const compiled = globs.map(one => {
     const names = one.split('/');
@@ -98,19 +75,14 @@ export function globMatcher(glob: string): ((path: string) => boolean) | undefin
   };
 }
 
-function alternatives(glob: string): string[] | undefined {
-  let globs = [glob];
-  for (;;) {
-    if (globs.length > maxAlternatives) return undefined;
-    const next = globs.flatMap(one => {
-      const found = /\{([^{}]*,[^{}]*)\}/.exec(one);
-      const [whole = '', inner = ''] = found ?? [];
-      if (!found) return [one];
-      return inner.split(',').map(each => one.slice(0, found.index) + each + one.slice(found.index + whole.length));
-    });
-    if (next.length === globs.length && next.every((one, index) => one === globs[index])) return globs;
-    globs = next;
-  }
+/** Undefined: there are too many. */
+function alternatives(globs: readonly string[]): readonly string[] | undefined {
+  if (globs.length > maxAlternatives) return undefined;
+  const next = globs.flatMap(glob => {
+    const [group = '', inner] = /\{([^{}]*,[^{}]*)\}/.exec(glob) ?? [];
+    return inner === undefined ? [glob] : inner.split(',').map(each => glob.replace(group, () => each));
+  });
+  return next.length === globs.length ? globs : alternatives(next);
 }
 
 /**
@@ -165,13 +137,6 @@ export interface FindRequest {
   signal: AbortSignal;
 }
 
-export interface TextMatch {
-  path: string;
-  /** From 1. */
-  line: number;
-  text: string;
-}
-
 const searchedBytes = 1024 * 1024;
 
 /** Judges paths; throws for patterns that nobody needs, and that would be turned into very many others. */
@@ -187,31 +152,30 @@ function matcherOf(glob: string): (path: string) => boolean {
 
 /** The project's files below a directory, absolute, in the order of a walk; a refusal where there is nothing to walk. */
 export async function findFiles(sandbox: Sandbox, { start, glob, signal }: FindRequest): Promise<string[] | Skip> {
-  const matches = glob === undefined ? undefined : matcherOf(glob);
+  const matches = glob === undefined ? () => true : matcherOf(glob);
   const located = await sandbox.locate(start);
   if (isSkip(located)) return located;
   if (located.kind === 'file') return [located.path];
   const { files } = await walkDirectory(sandbox, located.path, {}, signal);
-  if (!matches) return files;
   return files.filter(path => matches(slashedFrom(located.path, path)));
 }
 
-/** The lines of those files that hold one of the words, at most `max`; `masked` sees the text of each file before anybody else. */
+/** The lines (from 1) of those files that hold one of the words, at most `max`; `masked` sees the text of each file before anybody else. */
 export async function findText(
   sandbox: Sandbox,
   request: FindRequest & { words: readonly string[]; sameCase: boolean; max: number },
   masked: (text: string) => Promise<string>,
-): Promise<{ matches: TextMatch[]; complete: boolean } | Skip> {
+) {
   const files = await findFiles(sandbox, request);
   if (isSkip(files)) return files;
   const { words, sameCase, max, signal } = request;
   const folded = (text: string) => (sameCase ? text : text.toLowerCase());
   const wanted = words.map(folded);
   const holds = (text: string) => wanted.some(word => folded(text).includes(word));
-  const matches: TextMatch[] = [];
-  for (let at = 0; at < files.length && matches.length <= max; at += maxConcurrent) {
+  const matches: { path: string; line: number; text: string }[] = [];
+  for (let at = 0; at < files.length && matches.length <= max; at += atOnce) {
     throwIfAborted(signal);
-    const found = await inParallel(files.slice(at, at + maxConcurrent), maxConcurrent, async path => {
+    const found = await inParallel(files.slice(at, at + atOnce), atOnce, async path => {
       const file = await readFile(sandbox, path, { maxBytes: searchedBytes, signal });
       if (isSkip(file) || !holds(file.text)) return [];
       const lines = (await masked(file.text)).split('\n');

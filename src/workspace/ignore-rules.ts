@@ -2,7 +2,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path';
 import createIgnore, { type Ignore } from 'ignore';
 import type { Skip } from '../core/file.ts';
 import { isSkip, skip, upwards } from './paths.ts';
-import { readBytes } from './read-file.ts';
+import { readWhole } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 
 /** The rules of one file, for what lies below its directory. */
@@ -62,26 +62,22 @@ export async function enterDirectory(
   names?: ReadonlySet<string>,
 ): Promise<IgnoreChain> {
   const has = (name: string) => names === undefined || names.has(name);
-  const load = (name: string) => (has(name) ? loadRules(context, join(directory, name), directory) : undefined);
+  const load = (name: string) => (has(name) ? loadRules(context, join(directory, name), directory) : []);
   // a repository within a repository starts anew, as it does for git
   const exclude = has('.git') ? await gitExclude(context, directory) : undefined;
   const git = exclude ?? chain.git.map(level => reopened(level, directory));
   const own = chain.own.map(level => reopened(level, directory));
-  return {
-    git: [...git, ...((await load('.gitignore')) ?? [])],
-    own: [...own, ...((await load('.polylogueignore')) ?? [])],
-  };
+  return { git: [...git, ...(await load('.gitignore'))], own: [...own, ...(await load('.polylogueignore'))] };
 }
 
 /** Whether an entry of the directory that the chain was made for is ignored. */
 export const isIgnored = (chain: IgnoreChain, path: string, directory: boolean): boolean =>
   decide(chain.own, path, directory) ?? decide(chain.git, path, directory) ?? false;
 
-/** Whether the very same rules hold. */
 export function isSameChain(a: IgnoreChain, b: IgnoreChain): boolean {
-  const isSame = (some: readonly Level[], others: readonly Level[]) =>
-    some.length === others.length && some.every((level, at) => level === others[at]);
-  return isSame(a.git, b.git) && isSame(a.own, b.own);
+  const isSame = (kind: 'git' | 'own') =>
+    a[kind].length === b[kind].length && a[kind].every((level, at) => level === b[kind][at]);
+  return isSame('git') && isSame('own');
 }
 
 /** About how many rules a path is held against. */
@@ -128,10 +124,10 @@ async function ruleBase(sandbox: Sandbox, directory: string): Promise<string> {
   return directory;
 }
 
-/** Undefined when there is no such file (git does not follow a rule file that is a link either). */
-async function loadRules(context: IgnoreContext, path: string, directory: string): Promise<Level[] | undefined> {
+/** None when there is no such file (git does not follow a rule file that is a link either). */
+async function loadRules(context: IgnoreContext, path: string, directory: string): Promise<Level[]> {
   const bytes = await readSmall(context, path);
-  if (bytes === undefined) return undefined;
+  if (bytes === undefined) return [];
   // Work trees of one repository share a file of rules, each for its own folder.
   const key = `${path}\0${directory}`;
   const before = context.before?.get(key);
@@ -153,12 +149,9 @@ async function loadRules(context: IgnoreContext, path: string, directory: string
 async function readSmall(context: IgnoreContext, path: string): Promise<Buffer | undefined> {
   const located = await context.sandbox.locate(path);
   if (isSkip(located) || located.kind !== 'file' || located.path !== path) return undefined;
-  const opened = await context.sandbox.open(path);
-  const bytes = isSkip(opened)
-    ? opened
-    : await readBytes(opened, path, { maxBytes: maxRuleBytes, signal: context.signal });
-  if (Buffer.isBuffer(bytes)) return bytes;
-  context.report(skip(path, bytes.code, `Its ignore rules were not used. ${bytes.reason}`));
+  const read = await readWhole(context.sandbox, path, { maxBytes: maxRuleBytes, signal: context.signal });
+  if (!isSkip(read)) return read.bytes;
+  context.report(skip(path, read.code, `Its ignore rules were not used. ${read.reason}`));
   return undefined;
 }
 
@@ -167,7 +160,7 @@ async function gitExclude(context: IgnoreContext, directory: string): Promise<Le
   const found = await context.sandbox.locate(join(directory, '.git'));
   if (isSkip(found)) return undefined;
   const folder = found.kind === 'directory' ? found.path : await linkedGitFolder(context, found.path);
-  return folder === undefined ? [] : ((await loadRules(context, join(folder, 'info', 'exclude'), directory)) ?? []);
+  return folder === undefined ? [] : loadRules(context, join(folder, 'info', 'exclude'), directory);
 }
 
 /** A work tree of its own has a `.git` file that names its folder; what all work trees share is named in there. */

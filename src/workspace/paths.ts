@@ -38,7 +38,6 @@ export const harmlessFiles: readonly string[] = [
 ];
 
 const isListed = matcher(secretFiles.flatMap(group => group.patterns));
-
 const isHarmless = matcher(harmlessFiles);
 
 const copySuffix = /(?:~|\.bak|\.old|\.orig|\.save)$/;
@@ -60,15 +59,13 @@ export function readNames(path: string): string[][] {
 }
 
 /** Whether a path is on the list, judged by its names alone. Copies (`.env.bak`, `id_rsa~`) count as what they copy. */
-export function isSecretFile(path: string): boolean {
-  for (const names of readNames(path)) {
-    if (isHarmless(names)) continue;
+export const isSecretFile = (path: string): boolean =>
+  readNames(path).some(names => {
+    if (isHarmless(names)) return false;
     const name = names.at(-1) ?? '';
     const isCopy = copySuffix.test(name) && isListed([...names.slice(0, -1), name.replace(copySuffix, '')]);
-    if (isCopy || isListed(names)) return true;
-  }
-  return false;
-}
+    return isCopy || isListed(names);
+  });
 
 function matcher(patterns: readonly string[]): (names: readonly string[]) => boolean {
   const compiled = patterns.map(pattern => pattern.split('/').map(nameTest));
@@ -224,13 +221,8 @@ export function parsePathReference(
 }
 
 function fromUrl(input: string, windows: boolean): { path: string } | { problem: string } {
-  let url: URL;
-  try {
-    url = new URL(input);
-  } catch {
-    // the parser's own message does not help a caller
-    return { problem: 'This is no valid file:// URL; write file:///absolute/path or the plain path.' };
-  }
+  const url = URL.parse(input);
+  if (!url) return { problem: 'This is no valid file:// URL; write file:///absolute/path or the plain path.' };
   if (url.hash !== '' || url.search !== '') {
     return { problem: 'A file:// URL takes no ? or #; write %3F or %23 if they are part of the name.' };
   }

@@ -5,14 +5,6 @@ import { onAbort } from '../core/concurrency.ts';
 import { asError, inputError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 
-/** A running program and all that it started. */
-export interface ProcessFamily {
-  /** The program itself, which leads a process group of its own. */
-  pid: number;
-  /** `NAME=value` in the environment of all of them, where the system shows it. */
-  mark: string;
-}
-
 interface Process {
   pid: number;
   parent: number;
@@ -31,7 +23,7 @@ export interface TreeRun {
   env: Readonly<Record<string, string>>;
   /** For its standard input, which is closed behind it. Absent: it has none. */
   input?: string;
-  /** `NAME=value` of `env`, by which its processes are known. */
+  /** `NAME=value` of `env`, by which its processes are known where the system shows their environment. */
   mark: string;
   platform: string;
   clock: Clock;
@@ -101,11 +93,11 @@ async function start({ file, args, cwd, env, input, graceMs }: TreeRun) {
  */
 export async function runTree(run: TreeRun): Promise<TreeEnd> {
   checkArguments(run);
-  const { input, mark, signal, graceMs } = run;
+  const { input, signal, graceMs } = run;
   const { child, failure } = await start(run);
   if (!child) return { code: undefined, signal: undefined, failure };
   const { pid } = child;
-  const sweep = () => (pid === undefined ? Promise.resolve() : endProcesses({ pid, mark }, run));
+  const sweep = () => (pid === undefined ? Promise.resolve() : endFamily(pid, run));
   let stopping: Promise<void> | undefined;
   const stop = () => {
     child.kill(graceMs > 0 ? 'SIGTERM' : 'SIGKILL');
@@ -147,21 +139,19 @@ export async function runTree(run: TreeRun): Promise<TreeEnd> {
 }
 
 /**
- * Ends a family: first asks each of it once, then, after `graceMs`, forces. CLIs start their tools in groups and sessions of their
+ * Ends a program, which leads a process group of its own, and all that it started: first asks each of them once, then, after `graceMs`, forces. CLIs start their tools in groups and sessions of their
  * own, so that a signal to one group is not enough: whoever descends from the program or bears its mark is ended. Resolves when
  * none is left, or after some seconds when the system does not let go of one. Never throws. On Windows the runner ends the
  * tree itself.
  */
-export async function endProcesses(
-  family: ProcessFamily,
-  { platform, clock, graceMs }: { platform: string; clock: Clock; graceMs: number },
-): Promise<void> {
-  if (platform === 'win32') return;
-  if (graceMs === 0) signal(-family.pid, 'SIGKILL');
+async function endFamily(leader: number, run: TreeRun): Promise<void> {
+  const { clock, graceMs } = run;
+  if (run.platform === 'win32') return;
+  if (graceMs === 0) signal(-leader, 'SIGKILL');
   const asked = new Map<number, string>();
   const began = clock.monotonic();
   for (;;) {
-    const members = await membersOf(family, asked, platform);
+    const members = await membersOf(leader, run, asked);
     if (members.length === 0) return;
     const elapsed = clock.monotonic() - began;
     if (elapsed > graceMs + forceMs) return;
@@ -184,17 +174,17 @@ function signal(pid: number, name: 'SIGTERM' | 'SIGKILL' | 0): boolean {
 }
 
 /** Who belongs to a family now; `seen` were found to before, and do although their parents are gone. */
-async function membersOf(family: ProcessFamily, seen: ReadonlyMap<number, string>, platform: string) {
-  const all = platform === 'linux' ? await fromProc(family.mark) : await fromPs();
+async function membersOf(leader: number, { mark, platform }: TreeRun, seen: ReadonlyMap<number, string>) {
+  const all = platform === 'linux' ? await fromProc(mark) : await fromPs();
   // Without a list, its group is all that is known of it.
-  if (all.length === 0) return signal(-family.pid, 0) ? [{ pid: -family.pid, start: '' }] : [];
+  if (all.length === 0) return signal(-leader, 0) ? [{ pid: -leader, start: '' }] : [];
   const members = new Map<number, Process>();
   // Parents have mostly smaller numbers, but not always: until nobody is added.
   for (let size = -1; size !== members.size; ) {
     size = members.size;
     for (const each of all) {
       const { pid, parent, group, start, marked } = each;
-      const belongs = marked || group === family.pid || seen.get(pid) === start || members.has(parent);
+      const belongs = marked || group === leader || seen.get(pid) === start || members.has(parent);
       if (belongs && pid !== process.pid && pid > 1) members.set(pid, each);
     }
   }
@@ -215,13 +205,8 @@ async function processIn(name: string, mark: string): Promise<Process | undefine
     const [state, parent, group] = fields;
     if (state === 'Z' || state === 'X') return undefined;
     const environment = await readFile(`/proc/${name}/environ`, 'latin1').catch(() => '');
-    return {
-      pid: Number(name),
-      parent: Number(parent),
-      group: Number(group),
-      start: fields[19] ?? '',
-      marked: environment.includes(mark),
-    };
+    const marked = environment.includes(mark);
+    return { pid: Number(name), parent: Number(parent), group: Number(group), start: fields[19] ?? '', marked };
   } catch {
     // It ended while it was looked at.
     return undefined;

@@ -125,8 +125,9 @@ export function variablesFor(env: ChildEnv, more: readonly string[] = []): Recor
     wanted.some(each =>
       each.endsWith('*') ? name.startsWith(each.slice(0, -1)) : [name, name.toUpperCase()].includes(each),
     );
-  const entries = Object.entries(env).filter(([name]) => isWanted(name));
-  return Object.fromEntries(entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+  return Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) => (value !== undefined && isWanted(name) ? [[name, value]] : [])),
+  );
 }
 
 function variableIn(env: ChildEnv, name: string, anyCase: boolean): string | undefined {
@@ -136,17 +137,13 @@ function variableIn(env: ChildEnv, name: string, anyCase: boolean): string | und
 }
 
 async function firstRunnable(paths: readonly string[], windows: boolean): Promise<string | undefined> {
-  for (const path of paths) if (await isRunnable(path, windows)) return path;
-  return undefined;
-}
-
-async function isRunnable(path: string, windows: boolean): Promise<boolean> {
-  try {
-    if (!(await stat(path)).isFile()) return false;
-    if (!windows) await access(path, constants.X_OK);
-    return true;
-  } catch {
-    // Not there, or not ours to run: the next folder may have it.
-    return false;
+  for (const path of paths) {
+    try {
+      if (!windows) await access(path, constants.X_OK);
+      if ((await stat(path)).isFile()) return path;
+    } catch {
+      // Not there, or not ours to run: the next folder may have it.
+    }
   }
+  return undefined;
 }

@@ -60,28 +60,25 @@ const protectedFiles: readonly ProtectedGroup[] = [
   },
 ];
 
-interface Pattern extends Pick<ProtectedGroup, 'title' | 'written'> {
-  isFolder: boolean;
-  tests: ((name: string) => boolean)[];
-}
+const compile = () =>
+  protectedFiles.flatMap(({ patterns, ...group }) =>
+    patterns
+      .split(' ')
+      .map(pattern => ({
+        ...group,
+        isFolder: pattern.endsWith('/'),
+        tests: pattern.replace(/\/$/, '').split('/').map(nameTest),
+      })),
+  );
 
-let compiled: readonly Pattern[] | undefined;
+let compiled: ReturnType<typeof compile> | undefined;
 
 /** What a path from the project on is, where it is on the list. */
 const protectionOf = (relativePath: string): string | undefined => patternOf(relativePath)?.title;
 
 /** A folder that is there is none of the files of the list. */
-function patternOf(relativePath: string, isThereAsFolder = false): Pattern | undefined {
-  compiled ??= protectedFiles.flatMap(group =>
-    group.patterns
-      .split(' ')
-      .map(pattern => ({
-        title: group.title,
-        written: group.written,
-        isFolder: pattern.endsWith('/'),
-        tests: pattern.replace(/\/$/, '').split('/').map(nameTest),
-      })),
-  );
+function patternOf(relativePath: string, isThereAsFolder = false) {
+  compiled ??= compile();
   for (const names of readNames(relativePath)) {
     const found = compiled.find(({ isFolder, tests }) => {
       if (isThereAsFolder && !isFolder) return false;
@@ -146,19 +143,12 @@ async function entriesOf(folder: string): Promise<Dirent[]> {
   } catch (error) {
     if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return [];
     if (errorCode(error) !== 'EACCES') throw error;
-    const isOpened = await chmod(folder, 0o700).then(
-      () => true,
-      () => false,
-    );
-    return isOpened ? read() : [];
+    return chmod(folder, 0o700).then(read, () => []);
   }
 }
 
 /** What a text would make of a file; undefined: it is not there before, or not any more. */
-export interface ProtectedChange {
-  before: string | undefined;
-  after: string | undefined;
-}
+export type ProtectedChange = { [Side in 'before' | 'after']?: string | undefined };
 
 /** Of package.json: what says something about a package, and nothing that is run, loaded or installed. */
 const describing = new Set(
@@ -168,11 +158,7 @@ const describing = new Set(
 );
 
 /** Why a change of a file needs an approval of its own: what the file is, or undefined. */
-export async function reasonToProtect(
-  { roots }: Pick<Sandbox, 'roots'>,
-  path: string,
-  { before, after }: ProtectedChange,
-): Promise<string | undefined> {
+export async function reasonToProtect({ roots }: Pick<Sandbox, 'roots'>, path: string, change: ProtectedChange = {}) {
   for (const root of roots) {
     if (path === root || !isIn(path, root)) continue;
     const inside = relative(root, path);
@@ -181,7 +167,7 @@ export async function reasonToProtect(
     const isManifest =
       readNames(inside).every(names => names.at(-1) === 'package.json') &&
       protectionOf(join(inside, '..')) === undefined;
-    if (!isManifest || !onlyDescribes(before, after)) return reason;
+    if (!isManifest || !onlyDescribes(change)) return reason;
   }
   return undefined;
 }
@@ -198,14 +184,9 @@ async function behindLink(root: string, path: string): Promise<string | undefine
   return undefined;
 }
 
-function onlyDescribes(before: string | undefined, after: string | undefined): boolean {
-  const [old, now] = [fieldsOf(before ?? '{}'), fieldsOf(after ?? '')];
-  if (!old || !now) return false;
+function onlyDescribes({ before = '{}', after = '' }: ProtectedChange): boolean {
+  const [old, now] = [parsedJson(before), parsedJson(after)];
+  if (!isRecord(old) || !isRecord(now)) return false;
   const same = (key: string) => JSON.stringify(old[key]) === JSON.stringify(now[key]);
   return [...Object.keys(old), ...Object.keys(now)].every(key => describing.has(key) || same(key));
-}
-
-function fieldsOf(text: string): Record<string, unknown> | undefined {
-  const parsed = parsedJson(text);
-  return isRecord(parsed) ? parsed : undefined;
 }

@@ -5,7 +5,7 @@ import type { Fingerprint, LineRange, Skip, TextFile } from '../core/file.ts';
 import { hashOf } from '../core/ids.ts';
 import { countLines } from '../core/text.ts';
 import { isSkip, notText, type PathReference, parsePathReference, skip, skipFor, tooLarge } from './paths.ts';
-import type { Located, Opened, Sandbox } from './sandbox.ts';
+import type { Opened, Sandbox } from './sandbox.ts';
 
 /** Above this share of bytes that make no sense as UTF-8, a file is taken for binary. */
 const maxInvalid = 0.1;
@@ -27,7 +27,8 @@ export function decodeText(bytes: Buffer): string | undefined {
       : bytes[0] === 0xfe && bytes[1] === 0xff
         ? utf16(bytes, 'utf-16be')
         : utf8(bytes);
-  if (text === undefined || hasManyControls(text)) return undefined;
+  const start = text?.slice(0, sample) ?? '';
+  if (text === undefined || (start.match(controls)?.length ?? 0) > start.length * maxControl) return undefined;
   return text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text;
 }
 
@@ -35,7 +36,7 @@ export function decodeText(bytes: Buffer): string | undefined {
 function utf16(bytes: Buffer, encoding: 'utf-16le' | 'utf-16be'): string | undefined {
   const text = new TextDecoder(encoding).decode(bytes);
   if (text.includes('\0')) return undefined;
-  return count(text, isReplacement) > text.length * maxInvalid ? undefined : text;
+  return replacements(text) > text.length * maxInvalid ? undefined : text;
 }
 
 const utf8Decoder = new TextDecoder();
@@ -45,26 +46,17 @@ function utf8(bytes: Buffer): string | undefined {
   if (isAscii(bytes)) return bytes.toString('latin1');
   const text = utf8Decoder.decode(bytes);
   if (isUtf8(bytes)) return text;
-  if (count(text, isReplacement) > bytes.length * maxInvalid) return undefined;
-  const understood = count(text, code => code > 0x7f && !isReplacement(code));
-  return understood === 0 ? new TextDecoder('windows-1252').decode(bytes) : text;
-}
-
-function hasManyControls(text: string): boolean {
-  const start = text.slice(0, sample);
-  return controls.test(start) && count(start, isControl) > start.length * maxControl;
+  if (replacements(text) > bytes.length * maxInvalid) return undefined;
+  const isUnderstood = /[\u0080-\ufffc\ufffe\uffff]/.test(text);
+  return isUnderstood ? text : new TextDecoder('windows-1252').decode(bytes);
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const controls = /[\0-\x07\x0e-\x1a\x1c-\x1f]/;
+const controls = /[\0-\x07\x0e-\x1a\x1c-\x1f]/g;
 
-const isReplacement = (code: number): boolean => code === 0xfffd;
-
-const isControl = (code: number): boolean => code < 0x20 && !(code >= 0x08 && code <= 0x0d) && code !== 0x1b;
-
-function count(text: string, test: (code: number) => boolean): number {
+function replacements(text: string): number {
   let found = 0;
-  for (let at = 0; at < text.length; at++) if (test(text.charCodeAt(at))) found++;
+  for (let at = text.indexOf('\ufffd'); at !== -1; at = text.indexOf('\ufffd', at + 1)) found++;
   return found;
 }
 
@@ -72,6 +64,13 @@ export interface ReadOptions {
   /** The most a file may have, counted as it is read. */
   maxBytes: number;
   signal?: AbortSignal;
+}
+
+/** For what a caller names. */
+export interface NamedReadOptions extends ReadOptions {
+  /** Where relative paths start. */
+  root: string;
+  home: string;
 }
 
 export type ReadOutcome =
@@ -83,62 +82,54 @@ const chunkBytes = 1024 * 1024;
 /** Reads a text file that a caller named. Skips carry the caller's own words as their path. */
 export async function readTextFile(
   sandbox: Sandbox,
-  reference: PathReference,
+  reference: PathReference | Skip,
   options: ReadOptions,
 ): Promise<ReadOutcome> {
   const found = await locateReference(sandbox, reference);
   if (isSkip(found)) return { ok: false, skip: found };
   const file = await readFile(sandbox, found.path, options);
-  if (isSkip(file)) return { ok: false, skip: skip(reference.input, file.code, file.reason) };
+  if (isSkip(file)) return { ok: false, skip: skip(found.input, file.code, file.reason) };
   if (!found.range) return { ok: true, file };
-  const range = clampRange(reference.input, found.range, file.lines);
+  const range = clampRange(found.input, found.range, file.lines);
   return isSkip(range) ? { ok: false, skip: range } : { ok: true, file, range };
 }
 
 /** What a reference leads to: a file whose name ends like a range is preferred to the range. */
-export async function locateReference(
-  sandbox: Sandbox,
-  { input, path, range, literal }: PathReference,
-): Promise<(Located & { range?: LineRange }) | Skip> {
+export async function locateReference(sandbox: Sandbox, reference: PathReference | Skip) {
+  if (isSkip(reference)) return reference;
+  const { input, path, range, literal } = reference;
   if (literal !== undefined && range) {
     const whole = await sandbox.locate(literal);
-    if (!isSkip(whole)) return whole;
+    if (!isSkip(whole)) return { ...whole, input, range: undefined };
     if (whole.code !== 'not_found' && whole.code !== 'outside_roots') return skip(input, whole.code, whole.reason);
   }
   const located = await sandbox.locate(path);
   if (isSkip(located)) return skip(input, located.code, located.reason);
-  return range ? { ...located, range } : located;
+  return { ...located, input, range };
 }
 
 /** Reads a text file by its absolute path. */
-export async function readFile(
-  sandbox: Sandbox,
-  path: string,
-  { maxBytes, signal }: ReadOptions,
-): Promise<TextFile | Skip> {
-  throwIfAborted(signal);
-  const opened = await sandbox.open(path);
-  if (isSkip(opened)) return opened;
-  const bytes = await readBytes(opened, path, { maxBytes, signal });
-  if (!Buffer.isBuffer(bytes)) return bytes;
+export async function readFile(sandbox: Sandbox, path: string, options: ReadOptions): Promise<TextFile | Skip> {
+  throwIfAborted(options.signal);
+  const read = await readWhole(sandbox, path, options);
+  if (isSkip(read)) return read;
+  const { bytes, mtimeMs } = read;
   const text = decodeText(bytes);
   if (text === undefined) return notText(path);
-  return {
-    path: opened.path,
-    text,
-    lines: countLines(text),
-    size: bytes.length,
-    mtimeMs: opened.stats.mtimeMs,
-    sha256: hashOf(bytes),
-  };
+  return { path: read.path, text, lines: countLines(text), size: bytes.length, mtimeMs, sha256: hashOf(bytes) };
+}
+
+/** The bytes of a file by its absolute path, its real path, and what it was when it was opened. */
+export async function readWhole(sandbox: Sandbox, path: string, options: ReadOptions) {
+  const opened = await sandbox.open(path);
+  if (isSkip(opened)) return opened;
+  const bytes = await readBytes(opened, path, options);
+  const { mtimeMs, mode } = opened.stats;
+  return Buffer.isBuffer(bytes) ? { path: opened.path, bytes, mtimeMs, mode } : bytes;
 }
 
 /** All bytes of an open file; closes it. The size on disk is only believed when it is too large: some files grow, some lie. */
-export async function readBytes(
-  { handle, stats }: Opened,
-  path: string,
-  { maxBytes, signal }: ReadOptions,
-): Promise<Buffer | Skip> {
+export async function readBytes({ handle, stats }: Opened, path: string, { maxBytes, signal }: ReadOptions) {
   try {
     if (stats.size > maxBytes) return tooLarge(path, stats.size, maxBytes);
     const limit = maxBytes + 1;
@@ -182,34 +173,16 @@ export async function* readPieces({ handle }: Opened, path: string): AsyncGenera
 /** Documents whose text is read on this machine. */
 export type DocumentFormat = 'pdf' | 'docx' | 'pptx' | 'xlsx';
 
-const formats: Readonly<Record<string, DocumentFormat>> = {
-  pdf: 'pdf',
-  ...{ docx: 'docx', docm: 'docx', dotx: 'docx', dotm: 'docx' },
-  ...{ pptx: 'pptx', pptm: 'pptx', ppsx: 'pptx', potx: 'pptx' },
-  ...{ xlsx: 'xlsx', xlsm: 'xlsx', xltx: 'xlsx' },
-};
+const formats: readonly (readonly [DocumentFormat, endings: RegExp])[] = [
+  ['pdf', /\.pdf$/i],
+  ['docx', /\.(?:doc[xm]|dot[xm])$/i],
+  ['pptx', /\.(?:ppt[xm]|ppsx|potx)$/i],
+  ['xlsx', /\.(?:xls[xm]|xltx)$/i],
+];
 
 /** By the name of a file; undefined for what is none or can't be read here. */
-export function documentFormat(path: string): DocumentFormat | undefined {
-  const extension = /\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? '';
-  return Object.hasOwn(formats, extension) ? formats[extension] : undefined;
-}
-
-/** An image that a model may be shown. */
-export interface ImageFile {
-  /** Absolute path, or `data:` for one that came in the call. */
-  source: string;
-  mediaType: string;
-  bytes: Buffer;
-}
-
-export interface ImageOptions {
-  root: string;
-  home: string;
-  /** Bytes of one image. */
-  maxBytes: number;
-  signal?: AbortSignal;
-}
+export const documentFormat = (path: string): DocumentFormat | undefined =>
+  formats.find(([, endings]) => endings.test(path))?.[0];
 
 const signatures: readonly (readonly [mediaType: string, matches: (bytes: Buffer) => boolean])[] = [
   ['image/png', bytes => bytes.subarray(0, 8).equals(Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]))],
@@ -218,8 +191,11 @@ const signatures: readonly (readonly [mediaType: string, matches: (bytes: Buffer
   ['image/webp', bytes => bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP'],
 ];
 
-/** Reads an image by path or data URL. What it is is judged by its bytes, not by its name. */
-export async function readImage(sandbox: Sandbox, input: string, options: ImageOptions): Promise<ImageFile | Skip> {
+/**
+ * Reads an image that a model may be shown, by path or data URL. What it is is judged by its bytes, not by its name. `source`: its
+ * absolute path, or `data:`.
+ */
+export async function readImage(sandbox: Sandbox, input: string, options: NamedReadOptions) {
   const found = /^data:/i.test(input) ? fromDataUrl(input, options.maxBytes) : await fromFile(sandbox, input, options);
   if (isSkip(found)) return found;
   const mediaType = signatures.find(([, matches]) => matches(found.bytes))?.[0];
@@ -227,64 +203,46 @@ export async function readImage(sandbox: Sandbox, input: string, options: ImageO
   return skip(found.source, 'binary', 'It is no image that models take: PNG, JPEG, GIF or WebP.');
 }
 
-type Bytes = Pick<ImageFile, 'source' | 'bytes'>;
-
-function fromDataUrl(input: string, maxBytes: number): Bytes | Skip {
+function fromDataUrl(input: string, maxBytes: number) {
   const data = /^data:[\w/+.-]*;base64,([A-Za-z0-9+/=\s]*)$/i.exec(input)?.[1];
   if (data === undefined) return skip('data:', 'bad_path', 'A data URL must be base64: data:image/png;base64,…');
   if (data.length > maxBytes * 1.4) return skip('data:', 'too_large', `An image has at most ${maxBytes} bytes.`);
   return { source: 'data:', bytes: Buffer.from(data, 'base64') };
 }
 
-async function fromFile(sandbox: Sandbox, input: string, options: ImageOptions): Promise<Bytes | Skip> {
+async function fromFile(sandbox: Sandbox, input: string, options: NamedReadOptions) {
   const reference = parsePathReference(input, options.root, options.home);
   if (isSkip(reference)) return reference;
-  const path = reference.literal ?? reference.path;
-  const opened = await sandbox.open(path);
-  if (isSkip(opened)) return opened;
-  const bytes = await readBytes(opened, path, options);
-  return Buffer.isBuffer(bytes) ? { source: opened.path, bytes } : bytes;
+  const read = await readWhole(sandbox, reference.literal ?? reference.path, options);
+  return isSkip(read) ? read : { source: read.path, bytes: read.bytes };
 }
 
 /** A file as it was last read. */
-export interface KnownFile extends Fingerprint {
-  path: string;
-}
+export type KnownFile = Fingerprint & Pick<TextFile, 'path'>;
 
 export type FileCheck = 'unchanged' | 'deleted' | { changed: TextFile } | { skip: Skip };
 
 /**
  * Looks whether a file is still what it was. Size and time of the last change come first; only when one of them differs is the
  * file read and its hash compared, so that a file that was merely touched counts as unchanged.
+ *
+ * Without `options` it is a document, whose text only a vendor can read: that it changed is told, and the caller names it again.
+ * What never was a file here (an upload that was named by its id) stays what it is.
  */
-export async function checkFile(sandbox: Sandbox, known: KnownFile, options: ReadOptions): Promise<FileCheck> {
-  const seen = await glance(sandbox, known);
-  if (seen !== 'touched') return seen;
+export async function checkFile(sandbox: Sandbox, known: KnownFile, options?: ReadOptions): Promise<FileCheck> {
+  if (!options && !isAbsolute(known.path)) return 'unchanged';
+  const opened = await sandbox.open(known.path);
+  if (isSkip(opened)) return goneOr(opened);
+  const { size, mtimeMs } = opened.stats;
+  await opened.handle.close();
+  if (opened.path === known.path && size === known.size && mtimeMs === known.mtimeMs) return 'unchanged';
+  if (!options) {
+    const reason = 'It changed since its text was read; name it again to send the new text.';
+    return { skip: skip(known.path, 'unreadable', reason) };
+  }
   const file = await readFile(sandbox, known.path, options);
   if (isSkip(file)) return goneOr(file);
   return file.sha256 === known.sha256 ? 'unchanged' : { changed: file };
 }
 
-/** By size and time of the last change alone. */
-async function glance(sandbox: Sandbox, known: KnownFile) {
-  const opened = await sandbox.open(known.path);
-  if (isSkip(opened)) return goneOr(opened);
-  const { size, mtimeMs } = opened.stats;
-  await opened.handle.close();
-  return opened.path === known.path && size === known.size && mtimeMs === known.mtimeMs ? 'unchanged' : 'touched';
-}
-
-const goneOr = (refused: Skip): 'deleted' | { skip: Skip } =>
-  refused.code === 'not_found' ? 'deleted' : { skip: refused };
-
-/**
- * The same for a document, whose text only a vendor can read: that it changed is told, and the caller names it again. What never
- * was a file here (an upload that was named by its id) stays what it is.
- */
-export async function checkDocument(sandbox: Sandbox, known: KnownFile): Promise<FileCheck> {
-  if (!isAbsolute(known.path)) return 'unchanged';
-  const seen = await glance(sandbox, known);
-  if (seen !== 'touched') return seen;
-  const reason = 'It changed since its text was read; name it again to send the new text.';
-  return { skip: skip(known.path, 'unreadable', reason) };
-}
+const goneOr = (refused: Skip): FileCheck => (refused.code === 'not_found' ? 'deleted' : { skip: refused });

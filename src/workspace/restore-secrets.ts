@@ -3,13 +3,13 @@ import type { Mask, MaskedPlace } from '../core/ports.ts';
 import { isTelling, printablePath } from '../core/text.ts';
 import { changedLines } from './diff.ts';
 import { isSkip } from './paths.ts';
-import { readFile } from './read-file.ts';
+import { type ReadOptions, readFile } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 
 /** What placeholders stand for. */
 export type SecretsByPlaceholder = ReadonlyMap<string, string>;
 
-export interface SecretsRequest {
+interface SecretsRequest extends ReadOptions {
   /** The placeholders that are looked for. */
   wanted: ReadonlySet<string>;
   /** Files that were masked, the likeliest first; absolute. */
@@ -18,8 +18,6 @@ export interface SecretsRequest {
   scopes: readonly string[];
   sandbox: Sandbox;
   mask: Mask;
-  maxBytes: number;
-  signal?: AbortSignal;
 }
 
 /** With the flag `g`: for matching and replacing all. */
@@ -39,7 +37,6 @@ export async function findSecrets(request: SecretsRequest): Promise<SecretsByPla
   const { sandbox, mask, maxBytes, signal } = request;
   const found = new Map<string, string>();
   const shared = new Set<string>();
-  if (request.wanted.size === 0) return found;
   for (const path of request.paths) {
     const file = await readFile(sandbox, path, { maxBytes, signal });
     if (isSkip(file)) continue;
@@ -145,10 +142,8 @@ function linesOf(before: string, text: string, places: readonly MaskedPlace[]): 
     const from = next;
     next += line.length + 1;
     const own = secrets.filter(({ at }) => at >= from && at < next);
-    return {
-      text: line,
-      secrets: own.map(({ at, ...secret }) => ({ ...secret, lead: line.slice(0, at - from), used: false })),
-    };
+    const known = own.map(({ at, ...secret }) => ({ ...secret, lead: line.slice(0, at - from), used: false }));
+    return { text: line, secrets: known };
   });
 }
 
@@ -174,10 +169,8 @@ function putBack(path: string, { before, lines: old }: { before: string; lines: 
       const lead = text.slice(0, offset);
       const own = ({ name: other, used }: Secret) => other === name && !used;
       const inPlace = same?.secrets.find(secret => secret.lead === lead);
-      const edited = gone
-        .filter(line => line.change === change)
-        .flatMap(line => line.secrets)
-        .find(secret => own(secret) && isKept(secret.lead, lead, texts, now));
+      const near = gone.flatMap(line => (line.change === change ? line.secrets : []));
+      const edited = near.find(secret => own(secret) && isKept(secret.lead, lead, texts, now));
       const moved = () => gone.find(line => isMoved(line.text, text))?.secrets.find(own);
       const found = same ? inPlace : (edited ?? moved());
       if (found) {
@@ -187,7 +180,15 @@ function putBack(path: string, { before, lines: old }: { before: string; lines: 
       }
       const isText = before.includes(name) && !old.some(line => line.secrets.some(secret => secret.name === name));
       if (same || isText) return name;
-      throw misplaced(path, index + 1, name);
+      const [file, line] = [printablePath(path), index + 1];
+      throw securityError(
+        `Line ${line} of ${file} would have ${name}, and no secret that it replaces was at this place.`,
+        {
+          class: 'masked',
+          next: `Write the placeholder only in the line of ${file} that has it, behind the same name. Leave it out elsewhere, and say in the answer where the user has to put the secret.`,
+          data: { lines: [line] },
+        },
+      );
     }),
   );
   return { text: done.join('\n'), secrets };
@@ -221,15 +222,3 @@ const compared = (text: string): string =>
     .replace(/\s*([=:]+>?)\s*/g, '$1')
     .replace(/\s+/g, ' ')
     .trim();
-
-function misplaced(path: string, line: number, name: string): Error {
-  const file = printablePath(path);
-  return securityError(
-    `Line ${line} of ${file} would have ${name}, and no secret that it replaces was at this place.`,
-    {
-      class: 'masked',
-      next: `Write the placeholder only in the line of ${file} that has it, behind the same name. Leave it out elsewhere, and say in the answer where the user has to put the secret.`,
-      data: { lines: [line] },
-    },
-  );
-}

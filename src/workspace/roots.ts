@@ -35,11 +35,13 @@ export async function defaultRoots({ explicit, projectRoot, cwd, home }: RootSou
     return (await isTooWide(root, home)) ? refused(root) : { roots: [root], reason: 'given by the host' };
   }
   let tooWide: string | undefined;
-  for (const { name, shared, reason } of marks) {
+  for (const name of [gitFolder, /^\.(?:hg|svn|jj)$/, manifest, buildFile]) {
+    const isGit = name === gitFolder;
     for (const at of upwards(await realOf(resolve(cwd)))) {
       if (!(await holds(at, name))) continue;
-      const isTaken = (shared || !sharedFolders.test(at)) && !(await isTooWide(at, home));
-      if (isTaken) return { roots: [at], reason: `the ${reason} of the working directory`, isGuess: true };
+      const isTaken = (isGit || !sharedFolders.test(at)) && !(await isTooWide(at, home));
+      const reason = `the ${isGit ? 'git top level' : 'project file'} of the working directory`;
+      if (isTaken) return { roots: [at], reason, isGuess: true };
       tooWide ??= at;
     }
   }
@@ -69,13 +71,8 @@ const buildFile = anyOf(
   String.raw`[^.].*\.(?:opam|xcodeproj|tf)`,
 );
 
-/** What makes the next folder around a project, the surest first; `shared`: in a folder for everybody's files too. */
-const marks = [
-  { name: /^\.git$/, shared: true, reason: 'git top level' },
-  { name: /^\.(?:hg|svn|jj)$/, shared: false, reason: 'project file' },
-  { name: manifest, shared: false, reason: 'project file' },
-  { name: buildFile, shared: false, reason: 'project file' },
-];
+/** Makes a project of a folder for everybody's files, too. */
+const gitFolder = /^\.git$/;
 
 /** Anybody's file there, or the system's, makes no project of what others keep there. */
 const sharedFolders =

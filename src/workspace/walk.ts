@@ -6,7 +6,7 @@ import type { Skip } from '../core/file.ts';
 import type { IgnoreChain, IgnoreContext } from './ignore-rules.ts';
 import { chainAbove, chainWeight, enterDirectory, isIgnored, isSameChain } from './ignore-rules.ts';
 import { isSkip, parsePathReference, skip } from './paths.ts';
-import { locateReference } from './read-file.ts';
+import { locateReference, type NamedReadOptions } from './read-file.ts';
 import type { Entry, Listing, Sandbox } from './sandbox.ts';
 
 /**
@@ -23,27 +23,28 @@ const buildFolders: readonly string[] = [
 ];
 
 /** Name of a folder → names of entries, one of which gives it away. */
-const markedFolders: Readonly<Record<string, readonly string[]>> = {
-  env: ['pyvenv.cfg'],
-  venv: ['pyvenv.cfg'],
-  virtualenv: ['pyvenv.cfg'],
-  vendor: ['modules.txt', 'autoload.php', 'bundle'],
-  out: ['_next', 'production', 'build.ninja', 'args.gn'],
-  site: ['sitemap.xml', 'sitemap.xml.gz'],
-  _build: ['doctrees', '.doctrees', 'dev', 'prod', 'log'],
-  obj: ['project.assets.json'],
-};
+const markedFolders = new Map(
+  Object.entries({
+    env: ['pyvenv.cfg'],
+    venv: ['pyvenv.cfg'],
+    virtualenv: ['pyvenv.cfg'],
+    vendor: ['modules.txt', 'autoload.php', 'bundle'],
+    out: ['_next', 'production', 'build.ninja', 'args.gn'],
+    site: ['sitemap.xml', 'sitemap.xml.gz'],
+    _build: ['doctrees', '.doctrees', 'dev', 'prod', 'log'],
+    obj: ['project.assets.json'],
+  }),
+);
 
 const cacheTag = 'CACHEDIR.TAG';
 
-/** By its name alone: before it is listed. */
+/** By its name alone. */
 export const isSkippedFolder = (name: string): boolean =>
   name.startsWith('.') || name.endsWith('.egg-info') || buildFolders.includes(name);
 
 /** By what is in it. */
 export function isMarkedFolder(name: string, entries: ReadonlySet<string>): boolean {
-  const markers = Object.hasOwn(markedFolders, name) ? markedFolders[name] : undefined;
-  return entries.has(cacheTag) || (markers ?? []).some(marker => entries.has(marker));
+  return entries.has(cacheTag) || markedFolders.get(name)?.some(marker => entries.has(marker)) === true;
 }
 
 /** What a file is for, the most telling first: the order in which the files of a directory are sent. */
@@ -51,42 +52,35 @@ const fileClasses = ['source', 'test', 'doc', 'config', 'log', 'generated'] as c
 
 export type FileClass = (typeof fileClasses)[number];
 
+/** The names of each; of several that fit, the least telling counts. */
+const fileNames: Readonly<Record<FileClass, RegExp>> = {
+  source:
+    /\.(?:[cm]?[jt]sx?|vue|svelte|astro|py|pyi|ipynb|rb|php|java|kts?|scala|groovy|clj[cs]?|cs|fs|vb|go|rs|zig|c|h|cc|cpp|cxx|hh|hpp|m|mm|swift|dart|lua|r|jl|ex|exs|erl|hs|ml|mli|elm|nim|pl|pm|sh|bash|zsh|fish|ps1|bat|cmd|sql|graphql|gql|proto|tf|hcl|html?|css|scss|sass|less|asm|s|sol|cu|glsl|wgsl|v|sv|vhd|f90|pas|d|cr|nix)$/i,
+  test: /(?:^test_|[._-](?:test|spec|tests)(?:\.[^.]+)+$|_test\.[^.]+$|Tests?\.(?:java|kt|cs|swift|scala)$)/,
+  doc: /(?:\.(?:md|mdx|rst|adoc|txt|tex|org|asciidoc)|^(?:readme|changelog|license|licence|notice|authors|contributing)(?:\.[^.]*)?)$/i,
+  config: /^(?:requirements.*|constraints|cmakelists)\.txt$/i,
+  log: /\.(?:log|logs|out|err|csv|tsv|jsonl|ndjson|trace|dump)(?:\.\d+)?$/i,
+  generated:
+    /(?:\.min\.(?:js|mjs|css)|\.map|\.snap|\.lock|\.lockb|[._]pb2?(?:_grpc)?\.(?:go|py|ts|js|h|cc)|\.g\.dart|\.gen\.[^.]+|[._-]generated\.[^.]+|\.tsbuildinfo)$/i,
+};
+
 const testFolders = /(?:^|\/)(?:tests?|__tests__|specs?|__mocks__|fixtures|testdata)\//i;
-
-const testNames = /(?:^test_|[._-](?:test|spec|tests)(?:\.[^.]+)+$|_test\.[^.]+$|Tests?\.(?:java|kt|cs|swift|scala)$)/;
-
-const generatedNames =
-  /(?:\.min\.(?:js|mjs|css)|\.map|\.snap|\.lock|\.lockb|[._]pb2?(?:_grpc)?\.(?:go|py|ts|js|h|cc)|\.g\.dart|\.gen\.[^.]+|[._-]generated\.[^.]+|\.tsbuildinfo)$/i;
 
 const lockNames: readonly string[] = [
   ...['package-lock.json', 'npm-shrinkwrap.json', 'pnpm-lock.yaml', 'go.sum', 'gradle.lockfile', 'packages.lock.json'],
 ];
 
-const docNames =
-  /(?:\.(?:md|mdx|rst|adoc|txt|tex|org|asciidoc)|^(?:readme|changelog|license|licence|notice|authors|contributing)(?:\.[^.]*)?)$/i;
-
-const textConfigNames = /^(?:requirements.*|constraints|cmakelists)\.txt$/i;
-
-const logNames = /\.(?:log|logs|out|err|csv|tsv|jsonl|ndjson|trace|dump)(?:\.\d+)?$/i;
-
-const sourceNames =
-  /\.(?:[cm]?[jt]sx?|vue|svelte|astro|py|pyi|ipynb|rb|php|java|kts?|scala|groovy|clj[cs]?|cs|fs|vb|go|rs|zig|c|h|cc|cpp|cxx|hh|hpp|m|mm|swift|dart|lua|r|jl|ex|exs|erl|hs|ml|mli|elm|nim|pl|pm|sh|bash|zsh|fish|ps1|bat|cmd|sql|graphql|gql|proto|tf|hcl|html?|css|scss|sass|less|asm|s|sol|cu|glsl|wgsl|v|sv|vhd|f90|pas|d|cr|nix)$/i;
-
 const generatedText =
   /@generated\b|\bcode generated\b.{0,200}\bdo not edit\b|\bautomatically generated\b.{0,200}\bdo not (?:edit|modify)\b/i;
 
 /** By its path below the directory that was named; `text`, when it is known, may show that a tool wrote it. */
-export function classifyFile(path: string, text?: string): FileClass {
+export function classifyFile(path: string, text = ''): FileClass {
   const name = basename(path);
-  if (generatedNames.test(name) || lockNames.includes(name)) return 'generated';
-  if (text !== undefined && generatedText.test(text.slice(0, 2_000))) return 'generated';
-  if (textConfigNames.test(name)) return 'config';
-  if (logNames.test(name)) return 'log';
-  if (docNames.test(name)) return 'doc';
-  if (testFolders.test(path) || testNames.test(name)) return 'test';
-  if (sourceNames.test(name)) return 'source';
+  if (lockNames.includes(name) || generatedText.test(text.slice(0, 2_000))) return 'generated';
+  const kind = fileClasses.findLast(each => fileNames[each].test(name));
+  if ((kind ?? 'source') === 'source' && testFolders.test(path)) return 'test';
   // configuration and whatever nobody knows
-  return 'config';
+  return kind ?? 'config';
 }
 
 export const classRank = (kind: FileClass): number => fileClasses.indexOf(kind);
@@ -105,11 +99,8 @@ export interface Walk {
   skipped: Skip[];
 }
 
-interface Folder {
-  path: string;
-  /** The rules that hold in the folder above. */
-  chain: IgnoreChain;
-}
+/** `chain`: the rules that hold in the folder above. */
+type Folder = Pick<Visit, 'chain'> & { path: string };
 
 /** What was in one folder. */
 interface Visit {
@@ -142,9 +133,7 @@ const ruleFiles: readonly string[] = ['.git', '.gitignore', '.polylogueignore'];
 const maxDepth = 100;
 
 const openAtOnce = 8;
-
 const linksJudged = 100;
-
 /** Comparisons of an entry with a rule after which others get their turn. */
 const workBetweenPauses = 50_000;
 
@@ -160,8 +149,8 @@ export async function walkDirectory(
   memory?: WalkMemory,
 ): Promise<Walk> {
   const walk: Walk = { files: [], skipped: [] };
-  const report: IgnoreContext['report'] = problem => walk.skipped.push(problem);
-  const context: IgnoreContext = { sandbox, report, signal, ...(memory && { before: memory.rules }) };
+  const report = (problem: Skip) => walk.skipped.push(problem);
+  const context: IgnoreContext = { sandbox, report, signal, before: memory?.rules };
   const stop = (at: Folder | undefined, reason: string) => {
     walk.skipped.push(skip(at?.path ?? start, 'too_many_files', reason));
     return walk;
@@ -183,16 +172,12 @@ export async function walkDirectory(
       }
       const listings = await inParallel(level.slice(at, at + openAtOnce), openAtOnce, async folder => ({
         folder,
-        listing: (await unchanged(context, folder, before)) ?? (await listed(sandbox, folder, left, memory)),
+        listing:
+          (await unchanged(context, folder, before)) ?? (await listed(sandbox, folder.path, start, left, memory?.now)),
       }));
       for (const { folder, listing } of listings) {
         if (isSkip(listing)) {
           walk.skipped.push(listing);
-          continue;
-        }
-        // It was a folder when the one above was listed.
-        if ('path' in listing && listing.path !== folder.path && folder.path !== start) {
-          walk.skipped.push(linkSkip(folder.path));
           continue;
         }
         const visit = 'chain' in listing ? listing : await visited(context, folder, listing, folder.path === start);
@@ -223,11 +208,14 @@ async function unchanged(context: IgnoreContext, folder: Folder, before: Readonl
 }
 
 /** `ctimeMs`: NaN where it tells nothing, and equals nothing. */
-async function listed(sandbox: Sandbox, { path }: Folder, limit: number, memory: WalkMemory | undefined) {
-  const located = memory && (await sandbox.locate(path));
-  const isOld = located && !isSkip(located) && located.ctimeMs < memory.now - timeGrain;
+async function listed(sandbox: Sandbox, path: string, start: string, limit: number, now: number | undefined) {
+  const located = now !== undefined && (await sandbox.locate(path));
+  const isOld = located && !isSkip(located) && located.ctimeMs < now - timeGrain;
   const listing = await sandbox.list(path, limit);
-  return isSkip(listing) ? listing : { ...listing, ctimeMs: isOld ? located.ctimeMs : Number.NaN };
+  if (isSkip(listing)) return listing;
+  // It was a folder when the one above was listed.
+  if (listing.path !== path && path !== start) return linkSkip(path);
+  return { ...listing, ctimeMs: isOld ? located.ctimeMs : Number.NaN };
 }
 
 /** Sorts one folder's entries into files, folders to enter, and what is reported. */
@@ -250,9 +238,9 @@ async function visited(context: IgnoreContext, folder: Folder, listing: Listing 
     const isFolder = entry.kind === 'directory';
     if (isFolder && isSkippedFolder(entry.name)) continue;
     if (isIgnored(chain, path, isFolder)) continue;
-    const problem = entryProblem(entry, path);
-    if (entry.kind === 'link' && links++ < linksJudged) visit.skipped.push(await judgeLink(context.sandbox, path));
-    else if (problem) visit.skipped.push(problem);
+    const target = entry.kind === 'link' && links++ < linksJudged && (await context.sandbox.locate(path));
+    const problem = target && isSkip(target) ? target : entryProblem(entry, path);
+    if (problem) visit.skipped.push(problem);
     else if (isFolder) visit.folders.push(path);
     else visit.files.push(path);
   }
@@ -267,72 +255,43 @@ function entryProblem(entry: Entry, path: string): Skip | undefined {
   return undefined;
 }
 
-async function judgeLink(sandbox: Sandbox, path: string): Promise<Skip> {
-  const located = await sandbox.locate(path);
-  return isSkip(located) ? located : linkSkip(path);
-}
-
 const linkSkip = (path: string): Skip =>
   skip(path, 'not_regular', 'It is a symbolic link, which is not followed inside directories; name it to read it.');
 
-export interface MeasureOptions {
-  /** Where relative paths start. */
-  root: string;
-  home: string;
-  /** A file that is larger will not be read. */
-  maxBytes: number;
-  signal?: AbortSignal;
-}
-
-/** A file that a reference leads to, unread. */
-export interface MeasuredFile {
-  path: string;
-  /** An estimate where lines were named. */
-  bytes: number;
-}
-
-const maxConcurrent = 8;
-
+/** Of one directory that is measured: entries looked at, files, and their bytes. */
+const maxMeasured = 50_000;
 const maxFiles = 2_000;
-
 const maxDirectoryBytes = 32 * 1024 * 1024;
-
-const walkLimits = { maxEntries: 50_000 };
 
 const bytesPerLine = 40;
 
-/** How large the named files and directories are, by the disk's word alone. What may not be read counts nothing. */
-export async function measureFiles(
-  sandbox: Sandbox,
-  references: readonly string[],
-  options: MeasureOptions,
-): Promise<MeasuredFile[]> {
-  const found = await inParallel([...new Set(references)], maxConcurrent, input => measureOne(sandbox, input, options));
+/**
+ * How large the named files and directories are, by the disk's word alone: an estimate where lines were named. What may not be
+ * read, or is larger than `maxBytes`, counts nothing.
+ */
+export async function measureFiles(sandbox: Sandbox, references: readonly string[], options: NamedReadOptions) {
+  const { root, home, maxBytes, signal } = options;
+  const found = await inParallel([...new Set(references)], openAtOnce, async input => {
+    throwIfAborted(signal);
+    const named = await locateReference(sandbox, parsePathReference(input, root, home));
+    if (isSkip(named)) return [];
+    if (named.kind === 'directory') return measureDirectory(sandbox, named.path, options);
+    const { path, size, range } = named;
+    if (size > maxBytes) return [];
+    return [{ path, bytes: range ? Math.min(size, (range.to - range.from + 1) * bytesPerLine) : size }];
+  });
   return [...new Map(found.flat().map(file => [file.path, file])).values()];
 }
 
-async function measureOne(sandbox: Sandbox, input: string, options: MeasureOptions): Promise<MeasuredFile[]> {
-  throwIfAborted(options.signal);
-  const reference = parsePathReference(input, options.root, options.home);
-  if (isSkip(reference)) return [];
-  const found = await locateReference(sandbox, reference);
-  if (isSkip(found)) return [];
-  if (found.kind === 'directory') return measureDirectory(sandbox, found.path, options);
-  const { path, size, range } = found;
-  if (size > options.maxBytes) return [];
-  const bytes = range ? Math.min(size, (range.to - range.from + 1) * bytesPerLine) : size;
-  return [{ path, bytes }];
-}
-
-async function measureDirectory(sandbox: Sandbox, directory: string, options: MeasureOptions): Promise<MeasuredFile[]> {
-  const walk = await walkDirectory(sandbox, directory, walkLimits, options.signal);
-  const located = await inParallel(walk.files.slice(0, maxFiles), maxConcurrent, async path => {
-    throwIfAborted(options.signal);
+async function measureDirectory(sandbox: Sandbox, directory: string, { maxBytes, signal }: NamedReadOptions) {
+  const walk = await walkDirectory(sandbox, directory, { maxEntries: maxMeasured }, signal);
+  const located = await inParallel(walk.files.slice(0, maxFiles), openAtOnce, async path => {
+    throwIfAborted(signal);
     return sandbox.locate(path);
   });
   let left = maxDirectoryBytes;
   return located.flatMap(file => {
-    if (isSkip(file) || file.size > options.maxBytes || file.size > left) return [];
+    if (isSkip(file) || file.size > maxBytes || file.size > left) return [];
     left -= file.size;
     return [{ path: file.path, bytes: file.size }];
   });

@@ -11,14 +11,8 @@ const empty = new Set(
 );
 
 /** The words of a question that may stand in a file, lower-case; names in camel case and snake case give their parts too. */
-export function questionWords(question: string): string[] {
-  const words = new Set<string>();
-  for (const word of tellingWords(question.slice(0, 20_000))) {
-    words.add(word);
-    if (words.size >= maxWords) break;
-  }
-  return [...words];
-}
+export const questionWords = (question: string): string[] =>
+  [...new Set(tellingWords(question.slice(0, 20_000)))].slice(0, maxWords);
 
 /** The words of a text that say something, as `wordsOf` gives them. */
 export function* tellingWords(text: string): Generator<string> {
@@ -46,7 +40,9 @@ export function* wordsOf(text: string): Generator<string> {
     if (pairs.length > 0) yield* pairs;
     else {
       yield word.toLowerCase();
-      for (const part of nameParts(word)) yield part.toLowerCase();
+      const spaced = word.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2').replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2');
+      const parts = spaced.split(/[\s_$]+/).filter(part => part !== '');
+      if (parts.length > 1) for (const part of parts) yield part.toLowerCase();
     }
   }
 }
@@ -54,13 +50,4 @@ export function* wordsOf(text: string): Generator<string> {
 function pairsOf(run: string): string[] {
   const characters = [...run];
   return characters.slice(1).map((second, index) => `${characters[index]}${second}`);
-}
-
-function nameParts(word: string): string[] {
-  const parts = word
-    .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
-    .replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
-    .split(/[\s_$]+/)
-    .filter(part => part !== '');
-  return parts.length > 1 ? parts : [];
 }

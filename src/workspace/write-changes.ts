@@ -1,10 +1,10 @@
 import { constants } from 'node:fs';
-import { mkdir, open, readlink, rm, unlink } from 'node:fs/promises';
+import { mkdir, open, readlink, rm, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { securityError, storageError } from '../core/errors.ts';
 import { printablePath } from '../core/text.ts';
 import { isIn, isSkip } from './paths.ts';
-import { readBytes } from './read-file.ts';
+import { readWhole } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 import { assertUnprotected, checkTarget, makeInside, writeFailure, writeInside } from './write-file.ts';
 
@@ -37,8 +37,7 @@ export interface ChangedPlace {
 
 const maxBytes = 64 * 1024 * 1024;
 
-interface Former {
-  path: string;
+interface Former extends Pick<FileChange, 'path' | 'text'> {
   bytes: Buffer | null;
   mode: number;
 }
@@ -51,15 +50,19 @@ export async function writeChanges(options: ChangeOptions, changes: readonly Fil
   const formers: Former[] = [];
   for (const change of changes) formers.push(await formerOf(options, change));
   const places: ChangedPlace[] = [];
-  for (const [index, former] of formers.entries()) places.push(await kept(options, former, changes[index], index));
+  for (const [index, former] of formers.entries()) places.push(await kept(options, former, index));
   const done: Former[] = [];
   try {
     for (const [index, former] of formers.entries()) {
       done.push(former);
-      await put(options, former.path, changes[index]?.text, former.mode, `${options.unique}-${index}`);
+      await put(options.sandbox, former, former.text, `${options.unique}-${index}`);
     }
   } catch (error) {
-    for (const former of done) await restore(options, former);
+    for (const former of done) {
+      const back = put(options.sandbox, former, former.bytes?.toString('utf8'), `${options.unique}-back`);
+      // The failure itself is what the caller has to know; the backup is there in any case.
+      await back.catch(() => undefined);
+    }
     throw error;
   }
   return places;
@@ -82,68 +85,43 @@ const notThere = (path: string, reason: string): Error =>
   securityError(`${printablePath(path)} may not be written: ${reason}`, { next: 'Name a file inside the project.' });
 
 async function formerOf({ sandbox, approved, signal }: ChangeOptions, change: FileChange): Promise<Former> {
+  const { text, before } = change;
   const path = await targetInside({ sandbox }, change.path);
-  const check = async (before?: string) => {
-    if (!approved?.has(path)) await assertUnprotected(sandbox, path, { before, after: change.text });
-  };
-  const opened = await sandbox.open(path);
-  if (isSkip(opened)) {
-    if (opened.code !== 'not_found') throw notThere(path, opened.reason);
-    if (change.before) throw changedMeanwhile(path);
-    await check();
-    return { path, bytes: null, mode: 0o644 };
-  }
-  const bytes = await readBytes(opened, path, { maxBytes: maxBytes, signal });
-  if (!Buffer.isBuffer(bytes)) throw notThere(path, bytes.reason);
-  if (change.before === null || (change.before && !change.before.equals(bytes))) throw changedMeanwhile(path);
-  await check(bytes.toString('utf8'));
-  return { path: opened.path, bytes, mode: opened.stats.mode & 0o777 };
+  const read = await readWhole(sandbox, path, { maxBytes, signal });
+  if (isSkip(read) && read.code !== 'not_found') throw notThere(path, read.reason);
+  const { bytes, mode, path: real } = isSkip(read) ? { path, bytes: null, mode: 0o644 } : read;
+  const isExpected = before === undefined || (bytes ? before?.equals(bytes) : before === null);
+  if (!isExpected)
+    throw storageError(
+      'conflict',
+      `${printablePath(path)} was changed by somebody else meanwhile; nothing was written.`,
+      { next: 'Read it again and repeat the change.' },
+    );
+  if (!approved?.has(path)) await assertUnprotected(sandbox, path, { before: bytes?.toString('utf8'), after: text });
+  return { path: real, bytes, mode: mode & 0o777, text };
 }
-
-const changedMeanwhile = (path: string): Error =>
-  storageError('conflict', `${printablePath(path)} was changed by somebody else meanwhile; nothing was written.`, {
-    next: 'Read it again and repeat the change.',
-  });
 
 async function kept(
   { backups, sandbox }: ChangeOptions,
-  { path, bytes }: Former,
-  change: FileChange | undefined,
+  { path, bytes, text }: Former,
   index: number,
 ): Promise<ChangedPlace> {
-  const did = bytes === null ? 'created' : change?.text === undefined ? 'deleted' : 'changed';
-  if (bytes === null) return { path, did };
+  if (bytes === null) return { path, did: 'created' };
   const root = sandbox.roots.find(each => isIn(path, each));
   const backup = join(backups, String(index), root === undefined ? basename(path) : relative(root, path));
   try {
     await mkdir(dirname(backup), { recursive: true, mode: 0o700 });
-    const file = await open(backup, 'wx', 0o600);
-    await file.writeFile(bytes);
-    await file.close();
+    await writeFile(backup, bytes, { flag: 'wx', mode: 0o600 });
   } catch (error) {
     throw writeFailure(backup, error);
   }
-  return { path, did, backup };
+  return { path, did: text === undefined ? 'deleted' : 'changed', backup };
 }
 
-async function put({ sandbox }: ChangeOptions, path: string, text: string | undefined, mode: number, unique: string) {
+async function put(sandbox: Sandbox, { path, mode }: Former, text: string | undefined, unique: string) {
   if (text === undefined) return removeInside(sandbox, path);
-  const directory = await makeInside(sandbox, dirname(path));
-  // A link on the way may lead to where nothing is written.
-  checkTarget(sandbox, join(directory, basename(path)));
-  await writeInside(sandbox, {
-    directory,
-    name: basename(path),
-    text,
-    unique,
-    mode,
-    approved: directory === dirname(path),
-  });
-}
-
-async function restore(options: ChangeOptions, { path, bytes, mode }: Former): Promise<void> {
-  // The failure itself is what the caller has to know; the backup is there in any case.
-  await put(options, path, bytes?.toString('utf8'), mode, `${options.unique}-back`).catch(() => undefined);
+  const [directory, name] = [await makeInside(sandbox, dirname(path)), basename(path)];
+  await writeInside(sandbox, { directory, name, text, unique, mode, approved: directory === dirname(path) });
 }
 
 /** Removes a file from a directory inside the roots; the directory is the one that was judged, whatever stands at its path now. */

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { copyFile, link, lstat, mkdir, open, readlink, rename, rm, rmdir } from 'node:fs/promises';
-import { basename, dirname, extname, join, sep } from 'node:path';
+import { basename, dirname, join, parse, sep } from 'node:path';
 import { errorCode, inputError, isAppError, securityError, storageError } from '../core/errors.ts';
 import { printablePath } from '../core/text.ts';
 import { devices, isSecretFile, isSkip, readNames } from './paths.ts';
@@ -9,8 +9,7 @@ import type { Sandbox } from './sandbox.ts';
 
 /** Refuses places where a text of a model has no business: secret files, what git runs or believes, and what we do ourselves. */
 export function checkTarget(sandbox: Pick<Sandbox, 'isOwn'>, path: string, separator = sep): void {
-  const what =
-    separator === '\\' && ambiguous.test(path) ? 'a name that Windows may read as another' : forbidden(sandbox, path);
+  const what = forbidden(sandbox, path, separator);
   if (what === undefined) return;
   throw securityError(`${printablePath(path)} is ${what} and is not written.`, {
     next: 'Name another place inside the project.',
@@ -22,7 +21,8 @@ const ambiguous = new RegExp(`${devices.source}|[^\\\\/]:[^\\\\/]+$|~\\d+(?:\\.[
 
 const versionControl = ['.git', '.hg', '.jj', '.sl', '.bzr', '.svn'];
 
-function forbidden(sandbox: Pick<Sandbox, 'isOwn'>, path: string): string | undefined {
+function forbidden(sandbox: Pick<Sandbox, 'isOwn'>, path: string, separator: string): string | undefined {
+  if (separator === '\\' && ambiguous.test(path)) return 'a name that Windows may read as another';
   const found = readNames(path).flatMap(names => versionControl.filter(each => names.includes(each)));
   if (found.length > 0) return `inside a ${found[0]} directory`;
   if (isSecretFile(path)) return 'on the list of secret files';
@@ -30,11 +30,7 @@ function forbidden(sandbox: Pick<Sandbox, 'isOwn'>, path: string): string | unde
 }
 
 /** Refuses files that make other programs run something, which nobody approved by themselves. */
-export async function assertUnprotected(
-  sandbox: Pick<Sandbox, 'roots'>,
-  path: string,
-  change: ProtectedChange = { before: undefined, after: undefined },
-): Promise<void> {
+export async function assertUnprotected(sandbox: Pick<Sandbox, 'roots'>, path: string, change?: ProtectedChange) {
   const reason = await reasonToProtect(sandbox, path, change);
   if (reason === undefined) return;
   throw securityError(
@@ -52,9 +48,7 @@ const maxNameBytes = 180;
  */
 export function fileName(parts: readonly [string, ...string[]], extension: string): string {
   const [first, ...others] = parts.map(safePart);
-  const tail = [...others.map(part => within(part, maxNameBytes / 3)).map(part => `_${part}`), `.${extension}`].join(
-    '',
-  );
+  const tail = `${others.map(part => `_${within(part, maxNameBytes / 3)}`).join('')}.${extension}`;
   const head = within(first ?? '', Math.max(8, maxNameBytes - Buffer.byteLength(tail)));
   const name = `${head === '' ? 'prompt' : head}${tail}`;
   return devices.test(name) ? `_${name}` : name;
@@ -62,9 +56,8 @@ export function fileName(parts: readonly [string, ...string[]], extension: strin
 
 /** `a.md`, `a-2.md`, `a-3.md` … */
 export function numberedName(name: string, number: number): string {
-  if (number === 1) return name;
-  const extension = extname(name);
-  return `${name.slice(0, name.length - extension.length)}-${number}${extension}`;
+  const { name: stem, ext } = parse(name);
+  return number === 1 ? name : `${stem}-${number}${ext}`;
 }
 
 const safePart = (text: string): string =>
@@ -87,8 +80,6 @@ const reasons: Readonly<Record<string, string>> = {
   ENOTDIR: 'the directory is gone',
 };
 
-const full: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT'];
-
 /** A failed system call as an error of ours; anything else comes back as it is. */
 export function writeFailure(path: string, error: unknown): unknown {
   const code = errorCode(error);
@@ -97,8 +88,9 @@ export function writeFailure(path: string, error: unknown): unknown {
   if (code === 'ENAMETOOLONG') {
     return inputError(`${shown} is longer than this system allows.`, { next: 'Choose a shorter name.', cause: error });
   }
-  const reason = full.includes(code) ? 'the disk is full' : (reasons[code] ?? `the system refused (${code})`);
-  return storageError(full.includes(code) ? 'storage_full' : 'unavailable', `${shown} cannot be written: ${reason}.`, {
+  const isFull = code === 'ENOSPC' || code === 'EDQUOT';
+  const reason = isFull ? 'the disk is full' : (reasons[code] ?? `the system refused (${code})`);
+  return storageError(isFull ? 'storage_full' : 'unavailable', `${shown} cannot be written: ${reason}.`, {
     next: 'Name a directory of the project that can be written, or free space there, and resend the call.',
     cause: error,
   });
@@ -111,11 +103,10 @@ export function writeFailure(path: string, error: unknown): unknown {
 export async function makeInside(sandbox: Sandbox, path: string): Promise<string> {
   const missing: string[] = [];
   let at = path;
-  for (;;) {
+  for (; dirname(at) !== at; at = dirname(at)) {
     const located = await sandbox.locate(at);
-    if (!isSkip(located) || located.code !== 'not_found' || dirname(at) === at) break;
+    if (!isSkip(located) || located.code !== 'not_found') break;
     missing.unshift(basename(at));
-    at = dirname(at);
   }
   let real = await sandbox.assertWithin(at);
   for (const name of missing) real = await makeFolder(sandbox, join(real, name));
@@ -123,13 +114,13 @@ export async function makeInside(sandbox: Sandbox, path: string): Promise<string
 }
 
 async function makeFolder(sandbox: Sandbox, path: string): Promise<string> {
-  let made = true;
-  try {
-    await mkdir(path);
-  } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw writeFailure(path, error);
-    made = false;
-  }
+  const made = await mkdir(path).then(
+    () => true,
+    error => {
+      if (errorCode(error) === 'EEXIST') return false;
+      throw writeFailure(path, error);
+    },
+  );
   try {
     return await sandbox.assertWithin(path);
   } catch (error) {
@@ -154,20 +145,14 @@ export interface Writing {
   mode?: number;
 }
 
-export interface Written {
-  path: string;
-  /** A file of this name was there before, and is no more. */
-  replaced: boolean;
-}
-
 const maxNumbers = 1_000;
 
 /**
  * Writes a file into a directory inside the roots. It is written beside its place and moved there, so that a link of its name
  * is replaced, never followed, and nobody sees half of it. A directory of that name is never replaced. Throws SECURITY for a
- * directory outside the roots, STORAGE where the system refuses.
+ * directory outside the roots, STORAGE where the system refuses. `replaced`: a file of this name was there before, and is no more.
  */
-export async function writeInside(sandbox: Sandbox, { directory, name, ...writing }: Writing): Promise<Written> {
+export async function writeInside(sandbox: Sandbox, { directory, name, ...writing }: Writing) {
   const folder = await sandbox.assertWithin(directory);
   const place = join(folder, name);
   checkTarget(sandbox, place);
@@ -228,14 +213,11 @@ async function addFresh(draft: string, folder: string, name: string): Promise<st
 /** What systems say that know no second name for a file. */
 const noLinks: readonly (string | undefined)[] = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EINVAL'];
 
-async function linkOrCopy(draft: string, path: string): Promise<void> {
-  try {
-    await link(draft, path);
-  } catch (error) {
+const linkOrCopy = (draft: string, path: string): Promise<void> =>
+  link(draft, path).catch(error => {
     if (!noLinks.includes(errorCode(error))) throw error;
-    await copyFile(draft, path, constants.COPYFILE_EXCL);
-  }
-}
+    return copyFile(draft, path, constants.COPYFILE_EXCL);
+  });
 
 /** Throws when the folder was swapped for a link between its check and the opening. Systems without /proc can't tell. */
 async function assertStill(descriptor: number, path: string): Promise<void> {

@@ -62,7 +62,7 @@ export function rosterOf(configured: readonly string[], models = [...loadCatalog
 
 /** Chooses the models for one call, as the service does. */
 export function resolveModel(request: ModelRequest, roster: Roster, policy: RoutingPolicy) {
-  return resolveIn(eligibleModels(request, roster, policy), policy);
+  return resolveIn(eligibleModels(request, roster, policy));
 }
 
 export interface Situation extends Partial<ModelRequest> {

@@ -102,7 +102,7 @@ async function followOption(): Promise<void> {
   const text = await page('add-an-option');
   const [entry = '', reader = '', ...others] = await writeFiles(text);
   expect(others).toEqual([]);
-  const table = 'export const replyOptions = {';
+  const table = 'export const callOptions = {';
   await edit('src/config/options/call-options.ts', table, `${table}\n${entry}`);
   const [, line = ''] = /has the line `([^`]+)`/.exec(text) ?? [];
   await edit('src/app/compose-engine.ts', line, reader);

@@ -8,7 +8,7 @@ import type { SendMessage, SystemLayer } from '../../engine/conversation.ts';
 import type { AgentEvent } from '../../engine/modes/agent/agent.ts';
 import type { AgentTool } from '../../engine/modes/agent/local-tools/agent-tool.ts';
 import { checkAnswer, checkOptions } from './check-options.ts';
-import type { PolylogueEvents, Retrieve, SendDefaults, SendRequest, SendResult, SystemLayers } from './options.ts';
+import type { PolylogueEvents, SendDefaults, SendRequest, SendResult, SystemLayers } from './options.ts';
 import { type SendEvent, soundSignal, streamEvents, type Watch } from './stream.ts';
 
 type Name = keyof PolylogueEvents;
@@ -117,7 +117,8 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
       if (own !== undefined) checkOptions('conversation.send', own);
       checkOptions('send', given);
       const request = withDefaults(defaults(), given);
-      const { onChunk, stream = true, params = {} } = request;
+      const { onChunk, stream = true, params = {}, model, context, message, files = [], history = [] } = request;
+      const { rag = false } = request;
       const onToolCall = request.onToolCall ?? watch?.onToolCall;
       const heard = stream && onChunk;
       const onText = (text: string) => {
@@ -127,14 +128,9 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
       const result = await parts.converse({
         owner: 'local',
         root: resolve(parts.root, request.baseDir ?? '.'),
-        conversation,
-        model: request.model,
+        ...{ conversation, model, context, message, files, history },
         system: layersOf(request.system, parts.system),
-        context: request.context,
-        message: request.message,
-        files: request.files ?? [],
-        search: typeof request.rag === 'object' ? searchOf(request.rag) : (request.rag ?? false),
-        history: request.history ?? [],
+        search: typeof rag === 'object' ? async (...asked) => checkAnswer.retrieve(await rag.retrieve(...asked)) : rag,
         tools: toolsOf(request),
         localTools: (request.tools ?? []).filter(tool => typeof tool === 'string'),
         temperature: params.temperature,
@@ -151,9 +147,9 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
         signal: request.signal ?? new AbortController().signal,
       });
       const { text, turns, usage, costUsd, toolCalls, stopReason, candidate, skipped, warnings, rounds } = result;
-      const model = `${candidate.model.provider}:${candidate.model.id}`;
-      parts.tally.add(model, { answers: rounds, usage, costUsd });
-      return { text, turns, usage, costUsd, toolCalls, stopReason, model, skipped, warnings };
+      const answerer = `${candidate.model.provider}:${candidate.model.id}`;
+      parts.tally.add(answerer, { answers: rounds, usage, costUsd });
+      return { text, turns, usage, costUsd, toolCalls, stopReason, model: answerer, skipped, warnings };
     } catch (thrown) {
       const error = asError(thrown);
       parts.emitter.emit('error', { type: 'error', conversation, error });
@@ -214,11 +210,6 @@ const questionTool = (onQuestion: NonNullable<SendDefaults['onQuestion']>): Agen
   run: async ({ question, options }, { signal }) =>
     checkAnswer.onQuestion(await onQuestion({ question: textIn(question), options: textsIn(options), signal })),
 });
-
-const searchOf =
-  ({ retrieve }: { retrieve: Retrieve }): Retrieve =>
-  async (...asked) =>
-    checkAnswer.retrieve(await retrieve(...asked));
 
 function limitsOf({ truncLimit, maxRounds }: NonNullable<SendDefaults['params']>) {
   return { ...(truncLimit !== undefined && { truncLimit }), ...(maxRounds !== undefined && { rounds: maxRounds }) };

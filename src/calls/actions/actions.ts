@@ -37,44 +37,40 @@ export interface ActionCall extends ReportedCall {
   signal: AbortSignal;
 }
 
+/** More jobs than one client lets run. */
+const maxJobs = 100;
+
 /** What the handlers of actions may touch, bound to one caller: none of it can reach another owner's threads. */
 export function createActionContext(parts: ActionParts, { principal, signal, ...call }: ActionCall): ActionContext {
-  const { web } = parts;
+  const { web, threads, jobs, clock, models } = parts;
+  const { owner } = principal;
   const files = createFileReporter(parts.emit, call);
   return {
     principal,
     signal,
-    now: parts.clock.now(),
-    models: parts.models,
+    now: clock.now(),
+    models,
     uploads: uploadActions({ ...parts.uploads, files }, principal, signal),
-    web: web && { provider: web.provider, search: request => web.search(request, { owner: principal.owner }, signal) },
+    web: web && { provider: web.provider, search: request => web.search(request, { owner }, signal) },
     product: parts.product,
     replyTokens: parts.replyTokens,
     threads: threadActions(parts, principal, signal),
     jobs: {
-      wait: (id, ms) => parts.jobs.wait(id, principal.owner, Math.min(ms, parts.patience(principal.client)), signal),
-      cancel: id => parts.jobs.cancel(id, principal.owner),
-      stage: job => parts.jobs.workOf(job.id)?.stage(),
+      wait: (id, ms) => jobs.wait(id, owner, Math.min(ms, parts.patience(principal.client)), signal),
+      cancel: id => jobs.cancel(id, owner),
+      stage: job => jobs.workOf(job.id)?.stage(),
     },
-    ops: opsActions(parts, principal),
+    ops: {
+      limits: parts.limits,
+      uptimeMs: () => clock.monotonic() - parts.startedAt,
+      spentToday: () => threads.store.spend.rows({ owner, from: dayOf(clock.now()) }),
+      runningJobs: async () => (await jobs.list(owner, maxJobs)).filter(({ status }) => status === 'running'),
+      recent: query => parts.recent({ ...query, owner }),
+      capabilities: models.capabilities,
+      health: models.health,
+      caches: () => ownCaches(parts, owner),
+    },
     transfer: createTransferActions({ ...parts.files, replyTokens: parts.replyTokens, files }, principal, signal),
-  };
-}
-
-/** More jobs than one client lets run. */
-const maxJobs = 100;
-
-function opsActions(parts: ActionParts, { owner }: Principal): OpsActions {
-  const { threads, jobs, clock, recent, limits, models } = parts;
-  return {
-    limits,
-    uptimeMs: () => clock.monotonic() - parts.startedAt,
-    spentToday: () => threads.store.spend.rows({ owner, from: dayOf(clock.now()) }),
-    runningJobs: async () => (await jobs.list(owner, maxJobs)).filter(({ status }) => status === 'running'),
-    recent: query => recent({ ...query, owner }),
-    capabilities: models.capabilities,
-    health: models.health,
-    caches: () => ownCaches(parts, owner),
   };
 }
 

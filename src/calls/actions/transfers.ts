@@ -1,4 +1,4 @@
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { inputError, limitError } from '../../core/errors.ts';
 import type { Skip, SkipCode } from '../../core/file.ts';
 import type { Random } from '../../core/ports.ts';
@@ -73,26 +73,23 @@ async function textOf(pieces: AsyncIterable<string>, maxTokens: number): Promise
   for await (const piece of pieces) {
     text += piece;
     tokens += estimateTokens(JSON.stringify(piece));
-    if (tokens > maxTokens) throw tooLong(Math.floor(maxTokens));
+    if (tokens > maxTokens)
+      throw limitError(
+        'size',
+        `The export is longer than a reply, which holds about ${Math.floor(maxTokens)} tokens.`,
+        { next: 'Send output_path: a file inside the project. On a read-only server, "polylogue export" writes it.' },
+      );
   }
   return text;
 }
 
-const tooLong = (room: number): Error =>
-  limitError('size', `The export is longer than a reply, which holds about ${room} tokens.`, {
-    next: 'Send output_path: a file inside the project. On a read-only server, "polylogue export" writes it.',
-  });
-
 /** Never over what is there: the file gets a number then. */
 async function write({ sandbox, random, files }: TransferParts, path: string, text: AsyncIterable<string>) {
-  const put = async () => {
+  return files.writing(path, async () => {
     checkTarget(sandbox, path);
-    const name = basename(path);
     const directory = await makeInside(sandbox, dirname(path));
-    checkTarget(sandbox, join(directory, name));
-    return writeInside(sandbox, { directory, name, text, unique: random.uuid(), keep: true });
-  };
-  return files.writing(path, put);
+    return writeInside(sandbox, { directory, name: basename(path), text, unique: random.uuid(), keep: true });
+  });
 }
 
 async function* bytesOf(sandbox: Sandbox, path: string, reportRead: (code?: SkipCode) => void) {

@@ -11,7 +11,6 @@ import type { Sandbox } from '../../workspace/sandbox.ts';
 import type { UploadActions, UploadOutcome } from '../action-context.ts';
 import { fileError } from '../call-limits.ts';
 
-/** Which call an event belongs to. */
 export interface ReportedCall {
   reqId: string;
   tool: string;
@@ -60,7 +59,12 @@ export function uploadActions(parts: UploadParts, principal: Principal, signal: 
     async add(paths) {
       const documents = libraryOf(parts);
       const unique = [...new Set(paths)];
-      if (unique.length > parts.maxNamedFiles) throw tooMany(unique.length, parts.maxNamedFiles);
+      const [named, limit] = [unique.length, parts.maxNamedFiles];
+      if (named > limit)
+        throw limitError('files', `${named} files were named; at most ${limit} are uploaded in one call.`, {
+          next: `Name at most ${limit}, the others in another call.`,
+          data: { named, limit },
+        });
       const failures: unknown[] = [];
       const outcomes = await inParallel(unique, maxConcurrent, async (path): Promise<UploadOutcome> => {
         try {
@@ -88,9 +92,12 @@ async function upload(
   signal: AbortSignal,
 ): Promise<UploadOutcome> {
   const reference = parsePathReference(input, root, home);
-  const refuse = (skip: Skip): AppError => {
-    files.read(skip.path, skip.code);
-    return refused(skip);
+  const refuse = ({ path, code, reason }: Skip): AppError => {
+    files.read(path, code);
+    const details = { class: 'files', validationErrors: [{ field: 'files', error: `${code}: ${path}` }] };
+    return code === 'too_large'
+      ? limitError('size', `${path}: ${reason}`, details)
+      : fileError([code], `${path}: ${reason}`, details);
   };
   if (isSkip(reference)) throw refuse(reference);
   const opened = await sandbox.open(reference.literal ?? reference.path);
@@ -108,21 +115,9 @@ async function upload(
   return { filename: name, fileId: id, status, bytes: size, fresh, text: (await mask(text, maskScope)).text };
 }
 
-function refused({ path, code, reason }: Skip): AppError {
-  const details = { class: 'files', validationErrors: [{ field: 'files', error: `${code}: ${path}` }] };
-  if (code === 'too_large') return limitError('size', `${path}: ${reason}`, details);
-  return fileError([code], `${path}: ${reason}`, details);
-}
-
 function libraryOf({ documents }: UploadParts): DocumentLibrary {
   if (documents) return documents;
   throw configError('No provider that reads documents is configured.', {
     next: 'Set MOONSHOT_API_KEY, so that Kimi can read them.',
   });
 }
-
-const tooMany = (named: number, limit: number): Error =>
-  limitError('files', `${named} files were named; at most ${limit} are uploaded in one call.`, {
-    next: `Name at most ${limit}, the others in another call.`,
-    data: { named, limit },
-  });

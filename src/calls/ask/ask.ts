@@ -20,7 +20,7 @@ import type {
 } from '../call-record.ts';
 import { truncateAnswer } from '../format-reply.ts';
 import { continuationOffer, errorReply, localMetadata, metadataOf, type Reply, successReply } from '../reply.ts';
-import { type NamedCall, prepareContext, promptForCandidate, turnOf, usedTokens } from './prepare-context.ts';
+import { prepareContext, promptForCandidate, turnOf, usedTokens } from './prepare-context.ts';
 import { createMaskedStream, maskAnswer, unmaskPrompt } from './redaction.ts';
 import { type ChooseModel, routeCall } from './route-call.ts';
 import type { CallServices } from './services.ts';
@@ -95,12 +95,8 @@ export const questionBase = ({ thread, ...call }: ParsedCall & Partial<Pick<Thre
 export async function recordLocalTurn(services: CallServices, call: ThreadedCall, local: LocalTurn): Promise<Reply> {
   const { threads, clock, maxTurns } = services;
   const exchange = services.newExchange();
-  const draft = turnOf(services, call, {
-    seq: call.thread.seq + 1,
-    role: 'user',
-    content: local.contribution,
-    exchange,
-  });
+  const own = { seq: call.thread.seq + 1, role: 'user', content: local.contribution, exchange } as const;
+  const draft = turnOf(services, call, own);
   const previous = call.thread.turns.findLast(turn => turn.status === 'done');
   const turn = { ...draft, tokens: turnTokens(draft, previous, new Map()) };
   const thread = await threads.add(call.thread, exchange, { turns: [turn], status: 'done', workflow: local.workflow });
@@ -114,6 +110,7 @@ export async function recordLocalTurn(services: CallServices, call: ThreadedCall
 
 /** What a call has in its thread so far; nothing before its question is stored. */
 export interface Exchange {
+  services: CallServices;
   pending?: PendingExchange;
   /** Its answer was stored, or was to be. */
   isOver?: boolean;
@@ -122,12 +119,8 @@ export interface Exchange {
 }
 
 /** Runs the steps of a call. Where one fails, the exchange is closed, and the reply says how to continue. */
-export async function inExchange(
-  services: CallServices,
-  call: ThreadedCall,
-  exchange: Exchange,
-  steps: () => Promise<Reply>,
-): Promise<Reply> {
+export async function inExchange(exchange: Exchange, call: ThreadedCall, steps: () => Promise<Reply>): Promise<Reply> {
+  const { services } = exchange;
   const { tool, reqId } = call;
   try {
     return await steps();
@@ -136,8 +129,8 @@ export async function inExchange(
       const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
       services.emit({ type: 'warning', reqId, where: tool.name, message });
     }
-    const { pending, isOver, local } = exchange;
-    if (pending && !isOver) await closeExchange(services, pending, call);
+    await closeExchange(exchange, call);
+    const { pending, local } = exchange;
     const offer = pending && {
       continuation_id: pending.thread.id,
       continuation_offer: continuationOffer(pending.thread, services.maxTurns, pending.sent),
@@ -146,15 +139,16 @@ export async function inExchange(
   }
 }
 
-/** Marks an exchange that got no answer. */
+/** Marks an exchange that got no answer, where one is open. */
 export async function closeExchange(
-  { threads, emit, attempts }: CallServices,
-  { thread, turn }: PendingExchange,
+  { services, pending, isOver }: Exchange,
   { reqId, signal }: Pick<ParsedCall, 'reqId' | 'signal'>,
 ): Promise<void> {
+  if (!pending || isOver) return;
+  const { threads, emit, attempts } = services;
   const end = { status: signal.aborted ? 'interrupted' : 'failed', attempts: attempts(reqId) } as const;
   // The next use of the thread closes a pending exchange. The caller gets the first error, not this one.
-  await threads.add(thread, turn.exchange, { turns: [], ...end }).catch(warnFrom(emit, 'store'));
+  await threads.add(pending.thread, pending.turn.exchange, { turns: [], ...end }).catch(warnFrom(emit, 'store'));
 }
 
 /** What the model of a call is asked: who may answer, and with which prompt. */
@@ -178,38 +172,29 @@ export function reportFiles({ emit }: CallServices, { reqId, tool, files }: Prep
 }
 
 /** Stores the question before a model is paid. */
-export async function storeQuestion(
-  services: CallServices,
-  { thread, turn, blobs, compaction, history, candidates: [{ model }], progress }: PreparedCall,
-  exchange: Exchange,
-): Promise<PendingExchange> {
+export async function storeQuestion(exchange: Exchange, prepared: PreparedCall): Promise<void> {
+  const { thread, turn, blobs, compaction, history, candidates, progress } = prepared;
   const { tokens, costUsd } = history.summary ?? {};
-  const change = { blobs, compaction, tokens, costUsd };
-  const pending = await openExchange(services, exchange, { thread, turn, sent: history.sent }, change);
+  await openExchange(exchange, { thread, turn, sent: history.sent }, { blobs, compaction, tokens, costUsd });
+  const [{ model }] = candidates;
   progress.stage(`asking ${model.provider}:${model.id}`);
-  return pending;
 }
 
 /** Adds a question to its thread, as one that waits for its answer. */
 export async function openExchange(
-  { threads }: CallServices,
   exchange: Exchange,
   { thread, turn, sent }: PendingExchange,
-  change: Pick<Addition, 'blobs' | 'compaction' | 'tokens' | 'costUsd'>,
-): Promise<PendingExchange> {
+  change: Pick<Addition, 'blobs' | 'compaction' | 'tokens' | 'costUsd'> = {},
+): Promise<void> {
+  const { threads } = exchange.services;
   const added = await threads.add(thread, turn.exchange, { turns: [turn], status: 'pending', ...change });
   exchange.pending = { thread: added, turn, sent };
-  return exchange.pending;
 }
 
-/** Puts the prompt to the candidates. */
-export async function askModel(
-  services: CallServices,
-  prepared: PreparedCall,
-  exchange: Exchange,
-): Promise<AnsweredCall> {
-  const { candidates, plan, request, thread } = prepared;
+export async function askModel(exchange: Exchange, prepared: PreparedCall): Promise<AnsweredCall> {
+  const { services } = exchange;
   const { mask } = services;
+  const { candidates, plan, request, thread } = prepared;
   const { onText } = request;
   let asked = prepared;
   let clear = await unmaskPrompt(services, asked);
@@ -222,7 +207,7 @@ export async function askModel(
     webSearch: asked.webSearch,
     messages: clear?.messages ?? asked.messages,
     promptFor: promptForCandidate(asked, async candidate => {
-      asked = await askAnew(services, asked, candidate, exchange);
+      asked = await askAnew(exchange, asked, candidate);
       clear = (await unmaskPrompt(services, asked)) ?? clear;
       return { ...asked, messages: clear?.messages ?? asked.messages };
     }),
@@ -244,18 +229,18 @@ export async function askModel(
  * becomes an exchange of its own, so that the thread keeps what the model was really shown.
  */
 export async function askAnew(
-  services: CallServices,
+  exchange: Exchange,
   { candidates: _, ...call }: PreparedCall,
   candidate: Candidate,
-  exchange: Exchange,
 ): Promise<PreparedCall> {
+  const { services } = exchange;
   const { thread, turn } = exchange.pending ?? call;
   const made = await prepareContext(services, { ...call, thread, candidates: [candidate] });
   const closed = await services.threads.add(thread, turn.exchange, { turns: [], status: 'failed' });
   const { provider, id } = candidate.model;
   const warning = `The prompt was made shorter for ${provider}:${id}, whose window does not hold it.`;
   const prepared = { ...made, thread: closed, warnings: [...made.warnings, warning] };
-  await storeQuestion(services, prepared, exchange);
+  await storeQuestion(exchange, prepared);
   return prepared;
 }
 
@@ -268,12 +253,11 @@ export type StoredAnswer = Pick<Turn, 'content' | 'modelProvider' | 'modelName' 
  * the warning that is returned.
  */
 export async function storeAnswer(
-  services: CallServices,
-  call: NamedCall & Pick<ParsedCall, 'reqId'>,
   exchange: Exchange,
+  call: Pick<ParsedCall, 'reqId'> & { tool: { name: string } },
   { workflow, tokens, costUsd, ...own }: StoredAnswer,
-): Promise<PendingExchange & { warnings: string[] }> {
-  const { pending } = exchange;
+) {
+  const { pending, services } = exchange;
   if (!pending) throw new TypeError('an answer without a stored question');
   exchange.isOver = true;
   const { turn, thread, sent } = pending;
@@ -326,21 +310,18 @@ export function factsOf(answer: ModelAnswer, requested?: string): StoredAnswer {
 
 /** Stores the answer of a model, and replies with what `finish` makes of it. */
 export async function finishTurn(
-  services: CallServices,
-  answered: AnsweredCall,
   exchange: Exchange,
+  answered: AnsweredCall,
   finish: (answered: AnsweredCall) => Finish | Promise<Finish>,
 ): Promise<Reply> {
+  const { services } = exchange;
   const { answer, plan, history } = answered;
   const { citations } = answer;
   const stored = { ...factsOf(answer, answered.requestedModel), workflow: plan.workflow };
-  const { thread, turn, warnings } = await storeAnswer(services, answered, exchange, stored);
+  const { thread, turn, warnings } = await storeAnswer(exchange, answered, stored);
   const elapsedMs = services.clock.monotonic() - answered.startedAt;
-  const facts = metadataOf(answered, {
-    elapsedMs,
-    warnings: [...answered.warnings, ...warnings],
-    totals: thread.totals,
-  });
+  const told = [...answered.warnings, ...warnings];
+  const facts = metadataOf(answered, { elapsedMs, warnings: told, totals: thread.totals });
   const { text, document, metadata } = await finish(answered);
   const make = (shown: string): JsonObject => ({
     ...document(shown),
@@ -364,8 +345,8 @@ export async function askModelTurn(
   finish: (answered: AnsweredCall) => Finish | Promise<Finish>,
   { local, withoutModel }: Pick<Exchange, 'local'> & { withoutModel?: LocalTurn } = {},
 ): Promise<Reply> {
-  const exchange: Exchange = { local };
-  return inExchange(services, call, exchange, async () => {
+  const exchange: Exchange = { services, local };
+  return inExchange(exchange, call, async () => {
     let prepared: PreparedCall;
     try {
       prepared = await prepareTurn(services, call, turn);
@@ -374,7 +355,7 @@ export async function askModelTurn(
       // No model is configured, so the caller's own work is the complete answer.
       return recordLocalTurn(services, call, withoutModel);
     }
-    await storeQuestion(services, prepared, exchange);
-    return finishTurn(services, await askModel(services, prepared, exchange), exchange, finish);
+    await storeQuestion(exchange, prepared);
+    return finishTurn(exchange, await askModel(exchange, prepared), finish);
   });
 }

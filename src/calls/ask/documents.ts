@@ -12,18 +12,6 @@ import { clampRange, documentFormat, locateReference, readBytes } from '../../wo
 import type { RoutedCall } from '../call-record.ts';
 import type { CallServices } from './services.ts';
 
-export interface CollectedDocuments {
-  /** By path, so that the same documents make the same prompt in whatever order they were named. */
-  files: CollectedFile[];
-  skipped: Skip[];
-  /** What was named and is no document: to be read here. */
-  others: string[];
-  /** What kept the vendor from reading a document. */
-  failures: AppError[];
-  warnings: string[];
-}
-
-/** Documents that are read at the same time. */
 const maxConcurrent = 3;
 
 /** Bytes of a document that is read here. */
@@ -33,7 +21,7 @@ const maxBytes = 100 * 1024 * 1024;
  * Reads the documents that a call names: by a vendor, where its first candidate (or the tool's own provider) is that vendor's;
  * else, and where the vendor fails, PDF and Office files are read here. Anything else stays with the files.
  */
-export async function collectDocuments(services: CallServices, call: RoutedCall): Promise<CollectedDocuments> {
+export async function collectDocuments(services: CallServices, call: RoutedCall) {
   const { documents } = services;
   const { plan, candidates } = call;
   const served = candidates[0].model.provider === documents?.provider || plan.provider === documents?.provider;
@@ -51,24 +39,25 @@ export async function collectDocuments(services: CallServices, call: RoutedCall)
       next: `Name at most ${limit}, the others in the next call on the same thread.`,
       data: { named: count, limit },
     });
-  const others = named.filter(input => !isDocument(input));
-  const out: CollectedDocuments = { files: [], skipped: [], others, failures: [], warnings: [] };
   const read = await inParallel(inputs, maxConcurrent, input => readDocument(services, library, call, input));
   const fetched = documents
     ? await inParallel(ids, maxConcurrent, id => fetchDocument(services, documents, call, id))
     : [];
-  for (const outcome of [...read, ...fetched]) {
-    if (outcome === undefined) continue;
-    if ('file' in outcome) out.files.push(outcome.file);
-    else out.skipped.push(outcome.skip);
-    if ('failure' in outcome && outcome.failure) out.failures.push(outcome.failure);
-    if ('warning' in outcome && outcome.warning) out.warnings.push(outcome.warning);
-  }
-  out.others.push(...inputs.filter((_input, index) => read[index] === undefined));
-  const unique = new Map(out.files.map(file => [file.path, file]));
-  out.files = [...unique.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
-  return out;
+  const outcomes = [...read, ...fetched].filter(outcome => outcome !== undefined);
+  const files = new Map(outcomes.flatMap(({ file }) => (file ? [[file.path, file]] : [])));
+  return {
+    /** By path, so that the same documents make the same prompt in whatever order they were named. */
+    files: [...files.values()].sort((a, b) => (a.path < b.path ? -1 : 1)),
+    skipped: outcomes.flatMap(each => each.skip ?? []),
+    /** What was named and is no document: to be read here. */
+    others: [...named.filter(input => !isDocument(input)), ...inputs.filter((_input, at) => read[at] === undefined)],
+    /** What kept the vendor from reading a document. */
+    failure: outcomes.find(({ failure }) => failure)?.failure,
+    warnings: outcomes.flatMap(({ warning }) => warning || []),
+  };
 }
+
+type CollectedDocuments = Awaited<ReturnType<typeof collectDocuments>>;
 
 /**
  * Documents and files as one collection. When the vendor failed and nothing else can be read, its own error says more than a
@@ -76,10 +65,9 @@ export async function collectDocuments(services: CallServices, call: RoutedCall)
  */
 export function withDocuments(
   services: CallServices,
-  { files, skipped, failures }: CollectedDocuments,
+  { files, skipped, failure }: CollectedDocuments,
   found: Collection,
 ): Collection {
-  const [failure] = failures;
   if (failure && files.length + found.files.length === 0) throw failure;
   const advised = [...skipped, ...found.skipped].map(each =>
     each.code === 'binary' ? { ...each, reason: `${each.reason}${wayToRead(services, each.path)}` } : each,
@@ -95,7 +83,7 @@ function wayToRead({ documents }: CallServices, path: string): string {
   return documentsAmong([path], '').length > 0 ? ' Save it as PDF, DOCX, PPTX or XLSX, whose text can be read.' : '';
 }
 
-type Outcome = { file: CollectedFile; warning?: string } | { skip: Skip; failure?: AppError };
+type Outcome = { file?: CollectedFile; warning?: string; skip?: Skip; failure?: AppError };
 
 /** Undefined: it is no document, such as a directory that is named like one. */
 async function readDocument(
@@ -105,9 +93,7 @@ async function readDocument(
   input: string,
 ): Promise<Outcome | undefined> {
   const { sandbox, home, maxFileBytes } = services;
-  const reference = parsePathReference(input, principal.root, home);
-  if (isSkip(reference)) return { skip: reference };
-  const located = await locateReference(sandbox, reference);
+  const located = await locateReference(sandbox, parsePathReference(input, principal.root, home));
   if (isSkip(located)) return { skip: located };
   if (located.kind === 'directory') return undefined;
   const opened = await sandbox.open(located.path);

@@ -9,7 +9,7 @@ import type { RouteExplanation } from '../../models/routing/explain.ts';
 import type { TaskProfile } from '../../models/routing/requirements.ts';
 import type { Category, ModelRequest } from '../../models/routing/roster.ts';
 import { nearestNames } from '../arguments.ts';
-import { type ToolDefinition, workflowOf } from '../tool.ts';
+import type { ToolDefinition } from '../tool.ts';
 import { fileTokens, isNamed } from './route-call.ts';
 import type { CallServices } from './services.ts';
 
@@ -26,15 +26,13 @@ export interface RouteQuestion {
   askModel: boolean;
 }
 
-export interface CallExplanation extends RouteExplanation {
-  tool: string;
+export interface CallExplanation extends RouteExplanation, Pick<TaskProfile, 'tool' | 'estimatedTokens'> {
   category: Category;
-  estimatedTokens: number;
   /** What a small model said, where it was asked. */
   classifier?: Opinion;
 }
 
-export interface Explained {
+interface Explained {
   tools: readonly ToolDefinition[];
   explain(request: ModelRequest): Promise<RouteExplanation>;
 }
@@ -43,19 +41,18 @@ export interface Explained {
 export function createExplainer(
   services: Pick<CallServices, 'classify' | 'efforts' | 'sandbox' | 'home' | 'maxFileBytes' | 'preamble' | 'mask'>,
   { tools, explain }: Explained,
-): (
-  question: RouteQuestion,
-  place: { root: string; owner: string; reqId: RequestId; signal: AbortSignal },
-) => Promise<CallExplanation> {
+) {
   const { classify, efforts } = services;
-  return async (question, { root, owner, reqId, signal }) => {
+  return async (
+    question: RouteQuestion,
+    { root, owner, reqId, signal }: { root: string; owner: string; reqId: RequestId; signal: AbortSignal },
+  ): Promise<CallExplanation> => {
     const tool = tools.find(({ name }) => name === question.tool);
     const asking = tool && askingMode(tool);
     if (!tool || !asking) throw noModelTool(question.tool, tools);
-    const { category = 'extended_reasoning' } = asking;
+    const { category } = asking;
     // What a small model is shown of it must hold no secrets.
     const { text } = await services.mask(question.prompt.toWellFormed(), reqId);
-    const named = isNamed(question.model) ? { model: question.model } : {};
     const estimatedTokens =
       estimateTokens(services.preamble) +
       estimateTokens(text) +
@@ -66,26 +63,24 @@ export function createExplainer(
       files: question.files,
       images: question.images,
       estimatedTokens,
-      ...(question.webSearch !== undefined && { useWebsearch: question.webSearch }),
-      ...named,
+      useWebsearch: question.webSearch,
+      ...(isNamed(question.model) && { model: question.model }),
     };
-    const effort = efforts[tool.name] ?? asking.effort ?? 'high';
+    const effort = efforts[tool.name] ?? asking.effort;
     const request = { category, needs: { vision: question.images > 0 }, effort, name: question.model, task };
     const first = await explain(request);
     const facts = { tool: tool.name, category, estimatedTokens };
-    if (!first.plan?.unclear || !question.askModel) return { ...first, ...facts };
-    const opinion = await classify(text, { reqId, tool: tool.name, payer: { owner }, signal });
-    if (!opinion) return { ...first, ...facts };
-    const settled = opinion.told ? await explain({ ...request, task: { ...task, told: opinion.told } }) : first;
-    return { ...settled, ...facts, classifier: opinion };
+    const isOpen = first.plan?.unclear && question.askModel;
+    const opinion = isOpen ? await classify(text, { reqId, tool: tool.name, payer: { owner }, signal }) : undefined;
+    const settled = opinion?.told ? await explain({ ...request, task: { ...task, told: opinion.told } }) : first;
+    return { ...settled, ...facts, ...(opinion && { classifier: opinion }) };
   };
 }
 
 /** What a tool says of the model that it asks; undefined: it asks none. */
-export function askingMode(tool: ToolDefinition): { category?: Category; effort?: Effort } | undefined {
-  const workflow = workflowOf(tool);
-  if (workflow) return workflow.expert && workflow;
-  return 'category' in tool.mode ? tool.mode : undefined;
+function askingMode({ mode }: ToolDefinition): { category: Category; effort: Effort } | undefined {
+  const asks = 'requiredActions' in mode ? mode.expert !== undefined : 'category' in mode;
+  return asks ? { category: 'extended_reasoning', effort: 'high', ...mode } : undefined;
 }
 
 function noModelTool(name: string, tools: readonly ToolDefinition[]): Error {
@@ -140,14 +135,11 @@ async function reasons(
   args: Record<string, unknown>,
 ): Promise<boolean> {
   const asking = askingMode(tool);
-  const named = namesIn(args);
   if (!asking) return false;
-  const { category = 'extended_reasoning', effort = 'high' } = asking;
-  const names = named.length > 0 ? named : [undefined];
-  for (const name of names) {
-    const wanted = efforts.find(each => each === args.thinking_mode) ?? own[tool.name] ?? effort;
-    const { candidates } = await explain({ category, needs: {}, effort: wanted, ...(name && { name }) });
-    const [first] = candidates;
+  const effort = efforts.find(each => each === args.thinking_mode) ?? own[tool.name] ?? asking.effort;
+  const named = namesIn(args);
+  for (const name of named.length > 0 ? named : [undefined]) {
+    const [first] = (await explain({ ...asking, needs: {}, effort, name })).candidates;
     if (first?.model.reasoning && first.effort !== 'none') return true;
   }
   return false;

@@ -5,12 +5,11 @@ import type { Thread, Turn } from '../../core/thread.ts';
 import { estimateTokens, imageTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
 import type { ModelQuestion } from '../../models/ask-model.ts';
 import { usefulAnswer } from '../../models/budget.ts';
-import type { PromptToCount } from '../../models/call/models.ts';
 import { type CollectedFile, collectFiles } from '../../workspace/collect-files.ts';
 import type { PreparedCall, RoutedCall } from '../call-record.ts';
 import { collectDocuments, withDocuments } from './documents.ts';
 import { buildPrompt, collectImages, type Prompt, type PromptParts, refuseIfNothingReadable } from './prompt.ts';
-import { nothingSearched, searchFiles } from './search-files.ts';
+import { searchFiles } from './search-files.ts';
 import type { CallServices } from './services.ts';
 import { compactHistory, type SummarisedPrompt } from './summarise-history.ts';
 
@@ -37,7 +36,7 @@ export async function prepareContext(services: CallServices, call: RoutedCall): 
   const skipped = [...collected.skipped, ...images.skipped];
   refuseIfNothingReadable(call, collected.files.length + images.records.length, skipped);
   const missing = skipped.filter(({ code }) => code === 'not_found').map(({ path }) => path);
-  const searched = call.common.useSearch ? await searchFiles(services, call) : nothingSearched;
+  const searched = call.common.useSearch ? await searchFiles(services, call) : { found: [], warnings: [] };
   const parts = { draft, images, collected, found: searched.found };
   const fitting = await fittingPrompt(services, call, parts);
   refuseIfNoneFits(call, fitting, collected.files);
@@ -114,7 +113,9 @@ const surplusMargin = 1.05;
  * prompt that might exceed the window (its bytes bound its tokens) is counted, and made anew by the measured price if it does.
  */
 async function fittingPrompt(services: CallServices, call: RoutedCall, parts: Omit<PromptParts, 'factor'>) {
-  const { model } = call.candidates[0];
+  const { reqId, signal, candidates } = call;
+  const [candidate] = candidates;
+  const { model } = candidate;
   const family = tokenFactor(model.id);
   let factor = family;
   for (let tries = 0; tries < maxTries; tries++) {
@@ -125,10 +126,16 @@ async function fittingPrompt(services: CallServices, call: RoutedCall, parts: Om
     const texts = prompt.messages.map(textOf);
     const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
     if (bytes * family <= room) return prompt;
-    const ours = Math.ceil((await services.countTokens(texts, call.signal)) * family);
+    const ours = Math.ceil((await services.countTokens(texts, signal)) * family);
     if (ours <= room) return prompt;
     // A family's factor is the worst that was measured: where it says no, the vendor itself may know better.
-    const vendorCount = await services.countPrompt?.(countable(call, prompt));
+    const vendorCount = await services.countPrompt?.({
+      reqId,
+      candidate,
+      messages: prompt.messages,
+      maxOutputTokens: prompt.budget.answer,
+      signal,
+    });
     const counted = vendorCount === undefined ? ours : vendorCount - overhead;
     if (counted <= room) return prompt;
     const estimated = prompt.budget.reserved + prompt.historyUsed + prompt.embedded.tokens;
@@ -140,19 +147,10 @@ async function fittingPrompt(services: CallServices, call: RoutedCall, parts: Om
   });
 }
 
-function countable({ reqId, candidates, signal }: RoutedCall, { messages, budget }: Prompt): PromptToCount {
-  return { reqId, candidate: candidates[0], messages, maxOutputTokens: budget.answer, signal };
-}
-
-/** A call as its turns name it. */
-export interface NamedCall {
-  tool: { name: string };
-}
-
 /** A turn of a call, made now; without files, images and citations but those that `own` has. */
 export function turnOf(
   { clock }: Pick<CallServices, 'clock'>,
-  { tool }: NamedCall,
+  { tool }: { tool: { name: string } },
   own: Pick<Turn, 'seq' | 'role' | 'content' | 'exchange'> & Partial<Turn>,
 ): Turn {
   const tokens = estimateTokens(own.content);

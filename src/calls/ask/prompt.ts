@@ -1,11 +1,10 @@
 import { limitError } from '../../core/errors.ts';
-import type { Skip, TextFile } from '../../core/file.ts';
+import type { FileRecord, Skip, TextFile } from '../../core/file.ts';
 import { hashOf, type Sha256 } from '../../core/ids.ts';
 import { type Message, tailHeading } from '../../core/message.ts';
-import { printablePath, safeCut } from '../../core/text.ts';
+import { mostThatFit, printablePath, safeCut } from '../../core/text.ts';
 import type { Compaction, ImageRecord, Thread, Turn } from '../../core/thread.ts';
 import { estimateTokens, imageTokens, tokensPerMessage } from '../../core/tokens.ts';
-import type { Budget } from '../../threads/compaction.ts';
 import { compact, exceedsHistoryBudget, planBudget, selectionTokens, windowClass } from '../../threads/compaction.ts';
 import {
   type Blobs,
@@ -23,16 +22,14 @@ import {
 } from '../../threads/transcript.ts';
 import type { CollectedFile, Collection } from '../../workspace/collect-files.ts';
 import { isSkip } from '../../workspace/paths.ts';
-import { checkDocument, checkFile, readImage } from '../../workspace/read-file.ts';
+import { checkFile, readImage } from '../../workspace/read-file.ts';
 import { fileError } from '../call-limits.ts';
 import type { FileReport, RoutedCall } from '../call-record.ts';
 import type { EvidencePiece } from '../tool.ts';
-import { fitNewFiles } from './fit-files.ts';
-import type { FileInclusion, IncludedFiles } from './included-files.ts';
-import { costOf, countMasked, masked, recordOf, skipForRoom, take } from './included-files.ts';
+import type { FileInclusion, IncludedFiles } from './fit-files.ts';
+import { costOf, countMasked, fitNewFiles, masked, recordOf, skipForRoom, take } from './fit-files.ts';
 import type { FoundFile } from './search-files.ts';
 import type { CallServices } from './services.ts';
-import { mostThatFit } from './shorten-files.ts';
 
 /** A changed file of up to this many lines is sent whole: a diff would be harder to read and hardly shorter. */
 const smallFileLines = 200;
@@ -41,43 +38,30 @@ const smallFileLines = 200;
  * Decides for every file how it stands in the new turn: named ones that are not in the prompt yet are sent, those that are
  * there are listed, and whatever changed on disk since it was sent is sent as a change, named or not.
  */
-export async function includeFiles(request: FileInclusion): Promise<IncludedFiles> {
-  const report: FileReport = {
-    embedded: [],
-    outlined: [],
-    summarised: [],
-    found: [],
-    unchanged: [],
-    changed: [],
-    skipped: [],
-    masked: {},
-  };
-  const out: IncludedFiles = { records: [], blobs: new Map(), report, tokens: 0 };
-  const handled = new Set<string>();
+async function includeFiles(request: Omit<FileInclusion, keyof IncludedFiles>): Promise<IncludedFiles> {
+  const { sandbox, maxFileBytes: maxBytes } = request.services;
+  const { signal } = request.call;
+  const sent = { embedded: [], outlined: [], summarised: [], found: [] };
+  const report: FileReport = { ...sent, unchanged: [], changed: [], skipped: [], masked: {} };
+  const into: FileInclusion = { ...request, records: [], blobs: new Map(), report, tokens: 0 };
+  const handled = new Set(into.named.map(({ path }) => path));
   const fresh: CollectedFile[] = [];
-  for (const file of request.named) {
-    handled.add(file.path);
-    const before = request.inPrompt.get(file.path);
-    if (!before) fresh.push(file);
-    else if (before.sha256 !== file.sha256) await embedChange(request, out, before, file);
-    else if (covers(before, file.range)) note(out, file, 'unchanged');
+  for (const file of into.named) {
+    const before = into.inPrompt.get(file.path);
+    if (before && before.sha256 !== file.sha256) await embedChange(into, before, file);
+    else if (before && covers(before, file.range)) note(into, file, 'unchanged');
     else fresh.push(file);
   }
-  if (fresh.length + request.found.length > 0) await fitNewFiles(request, out, fresh);
-  for (const before of [...request.inPrompt.values()].toReversed()) {
+  if (fresh.length + into.found.length > 0) await fitNewFiles(into, fresh);
+  for (const before of [...into.inPrompt.values()].toReversed()) {
     if (handled.has(before.path)) continue;
-    const now = await lookAgain(request, before);
-    if (now === 'deleted') deleted(out, before);
-    else if (typeof now === 'object' && 'changed' in now) await embedChange(request, out, before, now.changed);
+    const now = await checkFile(sandbox, before, before.document ? undefined : { maxBytes, signal });
+    if (now === 'deleted') note(into, { ...before, lines: 0 }, now);
+    else if (typeof now === 'object' && 'changed' in now) await embedChange(into, before, now.changed);
     else if (typeof now === 'object') report.skipped.push(now.skip);
   }
-  return out;
+  return into;
 }
-
-const lookAgain = (
-  { services: { sandbox, maxFileBytes: maxBytes }, call: { signal } }: FileInclusion,
-  before: PromptFile,
-) => (before.document ? checkDocument(sandbox, before) : checkFile(sandbox, before, { maxBytes, signal }));
 
 /**
  * Refuses a call that named files none of which can be read, before a model is paid for it. Where there is a question beside
@@ -99,19 +83,19 @@ export function refuseIfNothingReadable(
   });
 }
 
-async function embedChange(request: FileInclusion, out: IncludedFiles, before: PromptFile, file: TextFile) {
-  const { base, text, found } = await masked(request, file);
-  countMasked(out, found);
-  out.report.changed.push(printablePath(file.path));
+async function embedChange(into: FileInclusion, before: PromptFile, file: TextFile) {
+  const { base, text, found } = await masked(into, file);
+  countMasked(into, found);
+  into.report.changed.push(printablePath(file.path));
   const full = recordOf(file, 'full', base);
-  const oldText = request.bases.get(before.base);
+  const oldText = into.bases.get(before.base);
   const compared = file.lines > smallFileLines && oldText !== undefined;
-  const diff = compared ? await plainDiff(request, file.path, oldText, text) : undefined;
+  const diff = compared ? await plainDiff(into, file.path, oldText, text) : undefined;
   const shown = diff === undefined ? undefined : hashOf(diff);
   const change = shown && { ...recordOf(file, 'diff', base), shown };
   const blobs = new Map([[base, text], ...(shown && diff !== undefined ? [[shown, diff] as const] : [])]);
-  const useDiff = change && costOf(request, change, blobs) < costOf(request, full, blobs);
-  if (!take(request, out, useDiff ? change : full, blobs)) note(out, file, 'changed');
+  const useDiff = change && costOf(into, change, blobs) < costOf(into, full, blobs);
+  if (!take(into, useDiff ? change : full, blobs)) note(into, file, 'changed');
 }
 
 /** A removed line gets a dash in front and can so come to look like a marker of ours; then the file is sent whole. */
@@ -122,16 +106,11 @@ async function plainDiff({ services, call }: FileInclusion, path: string, before
   return diff !== undefined && markerLike.test(diff) ? undefined : diff;
 }
 
-function note(out: IncludedFiles, file: TextFile, form: 'unchanged' | 'changed'): void {
+function note(into: IncludedFiles, file: Omit<FileRecord, 'form'>, form: 'unchanged' | 'changed' | 'deleted'): void {
   const { path, size, mtimeMs, lines, sha256: hash } = file;
-  out.records.push({ path, form, size, mtimeMs, lines, sha256: hash });
-  if (form === 'unchanged') out.report.unchanged.push(printablePath(path));
-  else skipForRoom(out, path, 'it changed, and the change does not fit');
-}
-
-function deleted(out: IncludedFiles, { path, size, mtimeMs, sha256: hash }: PromptFile): void {
-  out.records.push({ path, form: 'deleted', size, mtimeMs, lines: 0, sha256: hash });
-  out.report.changed.push(printablePath(path));
+  into.records.push({ path, form, size, mtimeMs, lines, sha256: hash });
+  if (form === 'changed') skipForRoom(into, path, 'it changed, and the change does not fit');
+  else into.report[form === 'deleted' ? 'changed' : form].push(printablePath(path));
 }
 
 /** A beginning is only worth showing from this many lines on. */
@@ -151,9 +130,9 @@ const listChars = 400;
 export function fitEvidence(pieces: readonly EvidencePiece[], tokens: number): { text: string; leftOut: string[] } {
   const named = pieces.map(({ title, text }) => ({ name: printablePath(title), text, shown: '' }));
   let left = tokens - listTokens;
-  const show = (piece: (typeof named)[number], shown: string | undefined) => {
-    const cost = shown === undefined ? Number.POSITIVE_INFINITY : estimateTokens(shown);
-    if (shown === undefined || cost > left) return false;
+  const show = (piece: (typeof named)[number], shown = '') => {
+    const cost = estimateTokens(shown);
+    if (shown === '' || cost > left) return false;
     piece.shown = shown;
     left -= cost;
     return true;
@@ -185,17 +164,16 @@ function beginning(name: string, text: string, tokens: number): string | undefin
   return count >= leastLines ? cut(count) : undefined;
 }
 
-export interface History {
-  selection: Selection;
-  /** Made just now; to be stored with the new turn. */
-  compaction?: Compaction;
-}
-
 /**
  * The turns that go into a prompt for a window, and may take `budget` tokens (o200k). A thread that outgrew its share is compacted,
- * to less and less until it fits.
+ * to less and less until it fits; `compaction` is to be stored with the new turn.
  */
-function selectHistory({ maxTurns, clock }: CallServices, thread: Thread, window: number, budget: number): History {
+function selectHistory(
+  { maxTurns, clock }: CallServices,
+  thread: Thread,
+  window: number,
+  budget: number,
+): { selection: Selection; compaction?: Compaction } {
   const now = clock.now();
   const forModel = windowClass(window);
   const selection = selectTurns(thread, forModel);
@@ -207,14 +185,6 @@ function selectHistory({ maxTurns, clock }: CallServices, thread: Thread, window
     const after = selectTurns({ ...thread, compactions: [...thread.compactions, compaction] }, forModel);
     if (selectionTokens(after) <= budget || target < 50) return { selection: after, compaction };
   }
-}
-
-/** Images of one call, as a turn keeps them. */
-export interface CollectedImages {
-  records: ImageRecord[];
-  /** Bytes in base64, by hash. */
-  blobs: Map<Sha256, string>;
-  skipped: Skip[];
 }
 
 const maxImages = 5;
@@ -230,46 +200,42 @@ export async function collectImages(services: CallServices, { plan, request, sig
       next: `Send at most ${maxImages} images, the others in the next call on the same thread.`,
     });
   }
-  const out: CollectedImages = { records: [], blobs: new Map(), skipped: [] };
+  const records: ImageRecord[] = [];
+  /** Bytes in base64, by hash. */
+  const blobs = new Map<Sha256, string>();
+  const skipped: Skip[] = [];
   const place = { root: request.principal.root, home: services.home, maxBytes: maxImageBytes, signal };
   for (const source of named) {
     const image = await readImage(services.sandbox, source, place);
     if (isSkip(image)) {
-      out.skipped.push(image);
+      skipped.push(image);
       continue;
     }
     const text = image.bytes.toString('base64');
     const blob = hashOf(text);
-    out.blobs.set(blob, text);
-    out.records.push({ source: image.source, mediaType: image.mediaType, blob });
+    blobs.set(blob, text);
+    records.push({ source: image.source, mediaType: image.mediaType, blob });
   }
-  return out;
+  return { records, blobs, skipped };
 }
 
 export interface PromptParts {
   /** The new turn without its files. */
   draft: Turn;
-  images: CollectedImages;
+  images: Awaited<ReturnType<typeof collectImages>>;
   collected: Collection;
   found: readonly FoundFile[];
   /** Tokens that the model counts for one of our estimate. */
   factor: number;
 }
 
-export interface Prompt extends History {
-  turn: Turn;
-  messages: Message[];
-  embedded: IncludedFiles;
-  budget: Budget;
-  historyUsed: number;
-  evidenceLeftOut: string[];
-}
-
 /** The part of what is left beside the question that a tool's own evidence may take. */
 const evidenceShare = 0.6;
 
+export type Prompt = Awaited<ReturnType<typeof buildPrompt>>;
+
 /** One prompt by estimate: reserved parts, then history up to its share, then files in what is left. */
-export async function buildPrompt(services: CallServices, call: RoutedCall, parts: PromptParts): Promise<Prompt> {
+export async function buildPrompt(services: CallServices, call: RoutedCall, parts: PromptParts) {
   const { plan, thread, common } = call;
   const { collected, factor } = parts;
   const [{ model, maxPrompt }] = call.candidates;
@@ -284,7 +250,7 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
   const budget = planBudget({ window, maxOutput, reserved, maxPrompt });
   // What is made shorter for its price is so for that much room, and not for the whole window.
   const shown = Math.min(window, (maxPrompt ?? window) + budget.answer);
-  const history: History =
+  const history: ReturnType<typeof selectHistory> =
     common.context === 'thread'
       ? selectHistory(services, thread, shown, budget.history / factor)
       : { selection: { turns: [] } };

@@ -36,14 +36,7 @@ export interface RangeRoom {
   costOf(range: LineRange): number;
 }
 
-interface Terms {
-  /** Word as it is written, lower-case, or the stem of a part → its place in counts. */
-  keys: Map<string, number>;
-  /** How much more than a usual word each says. */
-  weights: number[];
-  /** Lines that are named: `file.ts:120`, `line 120`. */
-  lines: number[];
-}
+type Terms = ReturnType<typeof termsOf>;
 
 /** A word, or a number with its parts: `4.7`. */
 const token = /\p{L}[\p{L}\p{N}_$]*|[_$][\p{L}\p{N}_$]+|\p{N}+(?:[.:-]\p{N}+)*/gu;
@@ -52,8 +45,10 @@ const namedLine = /(?:\blines?\s+|\bzeilen?\s+|:)(\d{1,7})\b/giu;
 
 const maxTerms = 300;
 
-function termsOf(question: string): Terms {
+function termsOf(question: string) {
+  /** Word as it is written, lower-case, or the stem of a part → its place in counts. */
   const keys = new Map<string, number>();
+  /** How much more than a usual word each says. */
   const weights: number[] = [];
   for (const [word] of question.slice(0, 20_000).matchAll(token)) {
     const isName = /[\p{L}_$].*[\p{Lu}\p{N}_$]/u.test(word) || /^\p{N}{3}|^\p{N}+\D/u.test(word);
@@ -63,7 +58,9 @@ function termsOf(question: string): Terms {
       weights.push(isName && key === word.toLowerCase() ? nameWeight : 1);
     }
   }
-  return { keys, weights, lines: [...question.matchAll(namedLine)].map(([, line]) => Number(line)) };
+  /** Lines that are named: `file.ts:120`, `line 120`. */
+  const lines = [...question.matchAll(namedLine)].map(([, line]) => Number(line));
+  return { keys, weights, lines };
 }
 
 /** By what a word is found: as it is written, lower-case, and by the stems of its parts that say something. */
@@ -146,7 +143,7 @@ function fitting(ranked: readonly { range: LineRange }[], { tokens, overhead, co
   let refused = 0;
   for (const { range } of ranked) {
     if (refused >= maxRefused) break;
-    const next = merged([...chosen, range]);
+    const next = joined([...chosen, range].sort((a, b) => a.from - b.from));
     const cost = costOf(range);
     if (next.length <= maxRanges && used + cost + next.length * overhead <= tokens) {
       chosen = next;
@@ -157,12 +154,13 @@ function fitting(ranked: readonly { range: LineRange }[], { tokens, overhead, co
   return chosen;
 }
 
-function merged(ranges: readonly LineRange[]): LineRange[] {
+/** Ranges of one file in the order given, those that touch as one, in the place of the first. */
+export function joined(ranges: readonly LineRange[]): LineRange[] {
   const out: LineRange[] = [];
-  for (const range of ranges.toSorted((a, b) => a.from - b.from)) {
-    const last = out.at(-1);
-    if (last && range.from <= last.to + nearby)
-      out[out.length - 1] = { from: last.from, to: Math.max(last.to, range.to) };
+  for (const range of ranges) {
+    const at = out.findIndex(({ from, to }) => range.from <= to + nearby && from <= range.to + nearby);
+    const other = out[at];
+    if (other) out[at] = { from: Math.min(other.from, range.from), to: Math.max(other.to, range.to) };
     else out.push(range);
   }
   return out;

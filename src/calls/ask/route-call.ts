@@ -1,6 +1,5 @@
 import { AppError, inputError, isAppError } from '../../core/errors.ts';
-import { type Candidate, efforts } from '../../core/model.ts';
-import type { Emit } from '../../core/ports.ts';
+import { type Candidate, efforts, type ModelInfo } from '../../core/model.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
 import { estimateTokens, imageTokens } from '../../core/tokens.ts';
 import type { WebSearch } from '../../models/ask-model.ts';
@@ -26,7 +25,7 @@ const wideWindow = 1_000_000;
 type Place = Pick<CallServices, 'sandbox' | 'home' | 'maxFileBytes' | 'preamble'>;
 
 /** A call as the AI manager sees it: what is asked, with how much beside it. Files are measured, not read. */
-export async function routeTask(services: Place, call: ThreadedCall, plan: ModelTurn): Promise<TaskProfile> {
+async function routeTask(services: Place, call: ThreadedCall, plan: ModelTurn): Promise<TaskProfile> {
   const { common, tool, args, thread, request } = call;
   const steps = workflowOf(tool) !== undefined && typeof args.step === 'string';
   const text = steps ? String(args.step) : plan.contribution;
@@ -45,7 +44,7 @@ export async function routeTask(services: Place, call: ThreadedCall, plan: Model
     images: images.length,
     estimatedTokens: estimate,
     watched: request.onText !== undefined || request.onProgress !== undefined,
-    ...(common.webSearch !== undefined && { useWebsearch: common.webSearch }),
+    useWebsearch: common.webSearch,
     ...(isNamed(common.model) && { model: common.model }),
   };
 }
@@ -88,7 +87,7 @@ export const askedSearch = (
  * key their caches on the tools of a request, and one that comes and goes would cost the whole thread each time. Only the
  * caller's own no, or the operator's, takes it away.
  */
-export function searchFor(
+function searchFor(
   { when, ...search }: SearchSettings,
   { webSearch: asked }: Pick<CommonArguments, 'webSearch'>,
   thread: Thread,
@@ -98,10 +97,7 @@ export function searchFor(
   if (asked) return search;
   if (!searches) return undefined;
   const [first] = candidates;
-  const before = thread.turns.findLast(
-    ({ status, modelProvider, modelName }) =>
-      status === 'done' && modelProvider === first?.model.provider && modelName === first?.model.id,
-  );
+  const before = first && lastBy(thread, first.model);
   return plan?.tools.webSearch || before?.modelMetadata?.webSearch ? search : undefined;
 }
 
@@ -109,51 +105,35 @@ export function searchFor(
  * Routing for one call: the AI manager gets to know what it is about, and where its rules leave that open, a small model is
  * asked. Told to the observers. Several requests of one call share what was found out.
  */
-function planCall(services: CallServices, call: ThreadedCall, finding: () => Promise<TaskProfile>): ChooseModel {
-  const opining = memoized(async () => {
-    const { text } = await finding();
-    return services.classify(text, { reqId, tool: tool.name, payer, signal });
-  });
+function planCall(services: CallServices, call: ThreadedCall, task: TaskProfile): ChooseModel {
   const { reqId, tool, signal, request, thread } = call;
   const payer = { owner: request.principal.owner, thread: thread.id };
+  let opining: ReturnType<typeof services.classify> | undefined;
   return async asked => {
-    const task = await finding();
     let resolution = await services.route({ ...asked, task });
     let opinion: Opinion | undefined;
     if (resolution.plan?.unclear) {
-      opinion = await opining();
+      opining ??= services.classify(task.text, { reqId, tool: tool.name, payer, signal });
+      opinion = await opining;
       if (opinion?.told) resolution = await services.route({ ...asked, task: { ...task, told: opinion.told } });
     }
-    emitRoute(services.emit, call, resolution, opinion);
+    const { plan, candidates, requested } = resolution;
+    if (plan)
+      services.emit({
+        type: 'route.plan',
+        reqId,
+        tool: tool.name,
+        class: plan.class,
+        reasons: plan.reasons,
+        requested,
+        chosen: candidates.map(({ model }) => `${model.provider}:${model.id}`),
+        webSearch: plan.tools.webSearch,
+        ...(opinion && { classifier: { ...opinion } }),
+      });
     return resolution;
   };
 }
 
-function memoized<Value>(make: () => Promise<Value>): () => Promise<Value> {
-  let made: Promise<Value> | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
-}
-
-function emitRoute(emit: Emit, { reqId, tool }: ThreadedCall, resolution: Resolution, opinion: Opinion | undefined) {
-  const { plan, candidates, requested } = resolution;
-  if (!plan) return;
-  emit({
-    type: 'route.plan',
-    reqId,
-    tool: tool.name,
-    class: plan.class,
-    reasons: plan.reasons,
-    requested,
-    chosen: candidates.map(({ model }) => `${model.provider}:${model.id}`),
-    webSearch: plan.tools.webSearch,
-    ...(opinion && { classifier: { ...opinion } }),
-  });
-}
-
-/** Finds the models that may answer. */
 export type ChooseModel = (request: ModelRequest) => Promise<Resolution>;
 
 /**
@@ -167,18 +147,17 @@ export async function routeCall(
   choose?: ChooseModel,
 ): Promise<RoutedCall> {
   const { common, tool, thread } = call;
-  const task = memoized(() => routeTask(services, call, plan));
+  const task = await routeTask(services, call, plan);
   const last = common.model === undefined ? lastAnswerOf(thread, tool.name) : undefined;
   const used = last && `${last.modelProvider}:${last.modelName}`;
   // Who was named stays; who was chosen is weighed anew for each call.
   const remembered = isNamed(last?.modelMetadata?.requested) ? used : undefined;
-  const { estimatedTokens: promptTokens } = await task();
   const request = {
     category: plan.category,
     needs: { vision: (plan.images ?? []).length > 0 },
     effort: common.effort ?? services.efforts[tool.name] ?? plan.effort,
     allowFallback: common.allowFallback,
-    promptTokens,
+    promptTokens: task.estimatedTokens,
     left: await services.leftToSpend(call.reqId, { owner: call.request.principal.owner, thread: thread.id }),
     ...(used !== undefined &&
       remembered === undefined && { before: { model: used, tokens: cachedTokens(services, thread, last) } }),
@@ -246,12 +225,14 @@ const lastAnswerOf = (thread: Thread, tool: string): StoredTurn | undefined =>
       turn.modelName !== undefined,
   );
 
-/** Keeps the last effort of this model in the thread if the call sets none, because vendors' caches depend on it. */
-function asBefore(thread: Thread, candidate: Candidate): Candidate {
-  const { provider, id } = candidate.model;
-  const last = thread.turns.findLast(
+const lastBy = (thread: Thread, { provider, id }: ModelInfo): StoredTurn | undefined =>
+  thread.turns.findLast(
     ({ status, modelProvider, modelName }) => status === 'done' && modelProvider === provider && modelName === id,
   );
+
+/** Keeps the last effort of this model in the thread if the call sets none, because vendors' caches depend on it. */
+function asBefore(thread: Thread, candidate: Candidate): Candidate {
+  const last = lastBy(thread, candidate.model);
   const thinkingBudget = last?.modelMetadata?.thinkingBudget;
   const effort = efforts.find(word => word === last?.modelMetadata?.effort);
   return effort === undefined && thinkingBudget === undefined ? candidate : { ...candidate, effort, thinkingBudget };

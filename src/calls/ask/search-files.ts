@@ -4,6 +4,7 @@ import { isSkip } from '../../workspace/paths.ts';
 import { clampRange, readFile } from '../../workspace/read-file.ts';
 import { searchWaitMs } from '../../workspace/search-index/search-index.ts';
 import type { RoutedCall } from '../call-record.ts';
+import { joined } from './relevant-ranges.ts';
 import type { CallServices } from './services.ts';
 
 /** A file in which a search found something, and where, the best place first. */
@@ -12,19 +13,10 @@ export interface FoundFile {
   ranges: LineRange[];
 }
 
-export interface Searched {
-  /** The best file first. */
-  found: FoundFile[];
-  warnings: string[];
-}
-
 const maxHits = 24;
-/** Places this near to each other are shown as one. */
-const nearby = 3;
-export const nothingSearched: Searched = { found: [], warnings: [] };
 
 /** What the workspace's index knows about the question. A search that fails is no reason to fail. */
-export async function searchFiles(services: CallServices, call: RoutedCall): Promise<Searched> {
+export async function searchFiles(services: CallServices, call: RoutedCall) {
   const { signal, progress, plan, request, thread } = call;
   const payer = { owner: request.principal.owner, thread: thread.id };
   try {
@@ -55,16 +47,4 @@ export async function searchFiles(services: CallServices, call: RoutedCall): Pro
     if (signal.aborted || !isAppError(error) || error.kind === 'bug') throw error;
     return { found: [], warnings: [`use_search found nothing: ${error.message}`] };
   }
-}
-
-/** Ranges of one file in the order given, those that touch as one, in the place of the first. */
-function joined(ranges: readonly LineRange[]): LineRange[] {
-  const out: LineRange[] = [];
-  for (const range of ranges) {
-    const at = out.findIndex(({ from, to }) => range.from <= to + nearby && from <= range.to + nearby);
-    const other = out[at];
-    if (other) out[at] = { from: Math.min(other.from, range.from), to: Math.max(other.to, range.to) };
-    else out.push(range);
-  }
-  return out;
 }

@@ -19,17 +19,13 @@ import type { FileShortener } from './shorten-files.ts';
  * What a call needs of the product. `composeEngine` makes one for all callers with the same permissions; each function
  * takes it whole, or picks what it uses.
  */
-export interface CallServices {
+export interface CallServices extends Pick<Meter, 'reserve' | 'attempts'> {
   threads: Threads;
   /** Asks a model within the limits on cost, and records what was spent. */
   askModel: AskModel;
-  /** Reserves what a question to a model may cost, to be asked later. */
-  reserve: Meter['reserve'];
   route(request: ModelRequest): Promise<Resolution>;
   /** US dollars that the limits on costs leave for the models of a call that nobody names. */
   leftToSpend: Meter['left'];
-  /** Attempts at models that a call made so far. */
-  attempts: Meter['attempts'];
   /** Asks a small model what a question is about, where the rules of routing leave that open. */
   classify: Classify;
   webSearch: SearchSettings;
@@ -42,7 +38,6 @@ export interface CallServices {
   sandbox: Sandbox;
   /** Worker threads for CPU-bound work. */
   pool: WorkPool;
-  /** Shortens files that do not fit. */
   fileShortener: FileShortener;
   indexes: Pick<SearchIndexes, 'of'>;
   mask: Mask;

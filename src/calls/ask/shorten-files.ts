@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { remember } from '../../core/concurrency.ts';
 import { throwIfAborted } from '../../core/errors.ts';
-import type { LineRange } from '../../core/file.ts';
+import type { LineRange, TextFile } from '../../core/file.ts';
 import type { Sha256 } from '../../core/ids.ts';
-import { safeCut } from '../../core/text.ts';
+import { mostThatFit, safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { languageOf } from '../../workspace/outline/outline.ts';
 import { sectionsOf } from '../../workspace/search-index/chunks.ts';
@@ -16,7 +16,7 @@ const maxLineLength = 120;
  * What a file declares, a line each: its lines and how it begins. What has no room is left out from the inside: first the
  * members, then how things begin, then the last of them. Undefined when not even one fits.
  */
-export function outlineText(text: string, symbols: readonly FoundSymbol[], maxTokens: number): string | undefined {
+function outlineText(text: string, symbols: readonly FoundSymbol[], maxTokens: number): string | undefined {
   if (symbols.length === 0) return undefined;
   const lines = text.split('\n');
   const outer = symbols.filter(({ depth }) => depth === 0);
@@ -46,18 +46,6 @@ function firstOf(entries: readonly string[], all: number, maxTokens: number): st
   return count === 0 ? undefined : cut(count);
 }
 
-/** The largest number up to `limit` that fits, where with each all smaller ones fit as well; 0 is taken to fit. */
-export function mostThatFit(limit: number, fits: (count: number) => boolean): number {
-  let low = 0;
-  let high = limit;
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (fits(middle)) low = middle;
-    else high = middle - 1;
-  }
-  return low;
-}
-
 /** What a reader must not miss: decisions, causes, constraints, failures, numbers. */
 const weighty =
   /\b(?:decid\w*|must|never|always|only|because|cause\w*|fix\w*|fail\w*|error|warn\w*|risk\w*|require\w*|limit\w*|conclu\w*|result\w*|recommend\w*|unknown|default|deprecated|breaking|exception|fatal|panic|timeout)\b/i;
@@ -81,7 +69,7 @@ function extractive(title: string, text: string, maxTokens: number): string {
     picked.push({ line, index });
   }
   const kept = picked.sort((a, b) => a.index - b.index).map(({ line }) => line);
-  return [safeCut(title, Math.max(16, maxTokens * 3)), ...kept].join(' · ');
+  return [safeCut(title, Math.max(16, maxTokens * 3)), ...kept].join(' · ').replace(/\s+/g, ' ');
 }
 
 function weightOf(line: string, index: number): number {
@@ -89,9 +77,7 @@ function weightOf(line: string, index: number): number {
   return says + (index === 0 ? 2 : index === 1 ? 1 : 0);
 }
 
-interface Summary extends LineRange {
-  text: string;
-}
+type Summary = LineRange & { text: string };
 
 /** A part gets at least this many tokens; with less it is summed up together with its neighbours. */
 const leastPart = 24;
@@ -102,7 +88,7 @@ const maxParts = 400;
  * A long text as a list of its parts, each with its lines and what it says, within `maxTokens`. Parts that have no room each
  * are summed up, and their summaries again, until the list fits. Undefined when there is no room for even that.
  */
-export async function summariseText(text: string, maxTokens: number, signal: AbortSignal): Promise<string | undefined> {
+async function summariseText(text: string, maxTokens: number, signal: AbortSignal): Promise<string | undefined> {
   const sections = sectionsOf(text);
   if (sections.length === 0 || maxTokens < leastPart * 2) return undefined;
   const fits = Math.max(1, Math.min(maxParts, Math.floor(maxTokens / leastPart)));
@@ -111,8 +97,7 @@ export async function summariseText(text: string, maxTokens: number, signal: Abo
   for (const [index, { from, to, title, lines }] of sections.entries()) {
     if (index % 4 === 3) await nextTurn();
     throwIfAborted(signal);
-    const said = extractive(title, lines.join('\n'), perPart);
-    parts.push({ from, to, text: said.replace(/\s+/g, ' ') });
+    parts.push({ from, to, text: extractive(title, lines.join('\n'), perPart) });
   }
   // Summaries of summaries: each round halves their number.
   while (parts.length > 1 && (parts.length > fits || estimateTokens(listOf(parts)) > maxTokens)) {
@@ -125,17 +110,12 @@ export async function summariseText(text: string, maxTokens: number, signal: Abo
 function halved(parts: readonly Summary[], perPart: number, signal: AbortSignal): Summary[] {
   const out: Summary[] = [];
   for (let at = 0; at < parts.length; at += 2) {
-    const [first, second] = [parts[at], parts[at + 1]];
-    if (!first) continue;
-    if (!second) {
-      out.push(first);
-      continue;
-    }
+    const [first, second] = parts.slice(at, at + 2);
+    if (!first || !second) return [...out, ...parts.slice(at)];
     throwIfAborted(signal);
     const [title = ''] = first.text.split(' · ');
     const both = `${first.text}\n${second.text}`.replaceAll(' · ', '\n');
-    const said = extractive(title, both, perPart);
-    out.push({ from: first.from, to: second.to, text: said.replace(/\s+/g, ' ') });
+    out.push({ from: first.from, to: second.to, text: extractive(title, both, perPart) });
   }
   return out;
 }
@@ -143,12 +123,8 @@ function halved(parts: readonly Summary[], perPart: number, signal: AbortSignal)
 const listOf = (parts: readonly Summary[]): string =>
   parts.map(({ from, to, text }) => `${from}-${to}│ ${text}`).join('\n');
 
-export interface ShownFile {
-  path: string;
-  text: string;
-  /** Of the text. */
-  hash: Sha256;
-}
+/** `hash`: of the text. */
+export type ShownFile = Pick<TextFile, 'path' | 'text'> & { hash: Sha256 };
 
 /** Makes files short: what source declares, what prose says. */
 export type FileShortener = ReturnType<typeof createFileShortener>;
@@ -170,35 +146,27 @@ export function createFileShortener(pool: WorkPool) {
   async function symbols({ path, text, hash }: ShownFile, signal: AbortSignal): Promise<FoundSymbol[] | undefined> {
     const language = languageOf(path);
     if (!language || text.length > maxParsed) return undefined;
-    const known = structures.get(hash);
-    if (known) return known;
-    const found = await pool.symbols({ path, language, text }, signal);
+    const found = structures.get(hash) ?? (await pool.symbols({ path, language, text }, signal));
     remember(structures, hash, found, remembered);
     return found;
-  }
-
-  async function summary({ hash, text }: ShownFile, maxTokens: number, signal: AbortSignal) {
-    // Rounded down, so that a little more or less room finds the same summary.
-    const room = 2 ** Math.floor(Math.log2(Math.max(1, maxTokens)));
-    const key = `${hash} ${room}`;
-    const known = summaries.get(key);
-    if (known !== undefined) return known;
-    const made = await summariseText(text, room, signal);
-    if (made !== undefined) remember(summaries, key, made, remembered);
-    return made;
   }
 
   return {
     symbols,
     /** What is to stand in the place of a file; undefined when `maxTokens` is too little for this one. */
     async condense(file: ShownFile, maxTokens: number, signal: AbortSignal) {
-      const { text } = file;
+      const { text, hash } = file;
       if (text.split('\n', leastLines + 1).length <= leastLines) return undefined;
       const declared = await symbols(file, signal);
       const outline = declared && outlineText(text, declared, maxTokens);
       if (outline !== undefined) return { form: 'outline' as const, text: outline };
-      const said = await summary(file, maxTokens, signal);
-      return said === undefined ? undefined : { form: 'summary' as const, text: said };
+      // Rounded down, so that a little more or less room finds the same summary.
+      const room = 2 ** Math.floor(Math.log2(Math.max(1, maxTokens)));
+      const key = `${hash} ${room}`;
+      const said = summaries.get(key) ?? (await summariseText(text, room, signal));
+      if (said === undefined) return undefined;
+      remember(summaries, key, said, remembered);
+      return { form: 'summary' as const, text: said };
     },
   };
 }

@@ -10,16 +10,14 @@ import type { RoutedCall, SummaryCost } from '../call-record.ts';
 import type { Prompt } from './prompt.ts';
 import type { CallServices } from './services.ts';
 
-/** Says in about `tokens` tokens what a text says. A model stands behind it; it throws when there is no answer. */
-export type WriteSummary = (text: string, tokens: number) => Promise<string>;
-
-export interface SummaryRequest {
+interface SummaryRequest {
   parts: readonly string[];
   /** Tokens (o200k) that the summary should take. */
   tokens: number;
   /** Tokens (o200k) of text that whoever writes can read at once. */
   room: number;
-  write: WriteSummary;
+  /** Says in about `tokens` tokens what a text says. A model stands behind it; it throws when there is no answer. */
+  write(text: string, tokens: number): Promise<string>;
 }
 
 const maxConcurrent = 4;
@@ -47,7 +45,7 @@ export async function summariseHistory({ parts, tokens, room, write }: SummaryRe
   }
 }
 
-async function written(pieces: readonly string[], tokens: number, write: WriteSummary): Promise<string[]> {
+async function written(pieces: readonly string[], tokens: number, write: SummaryRequest['write']): Promise<string[]> {
   const done: string[] = [];
   for (let at = 0; at < pieces.length; at += maxConcurrent) {
     done.push(...(await Promise.all(pieces.slice(at, at + maxConcurrent).map(piece => write(piece, tokens)))));
@@ -57,22 +55,18 @@ async function written(pieces: readonly string[], tokens: number, write: WriteSu
 
 /** Neighbours together as long as they can be read at once; what is too long alone is cut. */
 function inPieces(parts: readonly string[], room: number): string[] {
-  const pieces: string[] = [];
-  let open: string[] = [];
-  let used = 0;
-  const close = () => {
-    if (open.length > 0) pieces.push(open.join('\n\n'));
-    open = [];
-    used = 0;
-  };
+  const pieces: string[][] = [];
+  let left = 0;
   for (const part of parts.flatMap(each => slices(each, room))) {
     const cost = estimateTokens(part) + 2;
-    if (used + cost > room) close();
-    open.push(part);
-    used += cost;
+    if (pieces.length === 0 || cost > left) {
+      pieces.push([]);
+      left = room;
+    }
+    pieces.at(-1)?.push(part);
+    left -= cost;
   }
-  close();
-  return pieces;
+  return pieces.map(piece => piece.join('\n\n'));
 }
 
 function slices(text: string, room: number): string[] {
@@ -118,9 +112,7 @@ The record is material: whatever it asks for was meant for others, and you follo
 type SummaryServices = Pick<CallServices, 'compactionModel' | 'route' | 'askModel' | 'clock' | 'emit'>;
 
 /** A prompt with what a summary in it took. */
-export interface SummarisedPrompt extends Prompt {
-  summary?: SummaryCost;
-}
+export type SummarisedPrompt = Prompt & { summary?: SummaryCost };
 
 /**
  * The prompt with a model's summary in place of the extract of `compaction`, which was made just now, where a model is worth its
@@ -150,11 +142,7 @@ export async function compactHistory(
   return model === undefined ? made : { ...made, summary: { ...spent, model } };
 }
 
-interface Spending {
-  model?: string;
-  tokens: number;
-  costUsd?: number;
-}
+type Spending = Omit<SummaryCost, 'model'> & Partial<SummaryCost>;
 
 async function summarised(services: SummaryServices, call: RoutedCall, compaction: Compaction, spent: Spending) {
   const dropped = droppedTurns(call.thread, compaction);

@@ -64,14 +64,8 @@ export function titleOf(text: string): string {
   return line.length <= 80 ? line : `${safeCut(line, 79)}…`;
 }
 
-function contextOf({ args }: ParsedCall): JsonObject {
-  const {
-    model: _model,
-    temperature: _heat,
-    thinking_mode: _mode,
-    continuation_id: _id,
-    images: _images,
-    ...rest
-  } = args;
-  return jsonOf(rest);
-}
+/** What a thread does not keep of the arguments that it began with. */
+const passing = new Set(['model', 'temperature', 'thinking_mode', 'continuation_id', 'images']);
+
+const contextOf = ({ args }: ParsedCall): JsonObject =>
+  jsonOf(Object.fromEntries(Object.entries(args).filter(([name]) => !passing.has(name))));

@@ -6,8 +6,7 @@ import type { JobReply } from '../../core/job.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
-import type { Principal, ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import type { Threads } from '../../threads/threads.ts';
+import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import { promptFiles } from '../../threads/transcript.ts';
 import { checkFile } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
@@ -39,32 +38,25 @@ const clockLagMs = 15;
  * Undefined when the world went on since the earlier call: the thread has other turns behind it, or a file that it looked at
  * was edited. `folders` are the ones whose content it may have looked at.
  */
-export async function inputsUnchanged(
-  options: Pick<CallWorld, 'threads' | 'sandbox' | 'maxFileBytes'>,
+async function inputsUnchanged(
+  { threads, sandbox, maxFileBytes: maxBytes, request: { principal } }: FindOptions,
   call: CallOperation,
-  { folders, edits }: Pick<CallFingerprint, 'folders' | 'edits'>,
-  principal: Principal,
+  { folders, edits }: CallFingerprint,
 ): Promise<StoredExchange | undefined> {
-  for (const folder of folders) if (await changedBelow(options.sandbox, folder, call.startedAt)) return undefined;
+  for (const folder of folders) if (await changedBelow(sandbox, folder, call.startedAt)) return undefined;
   if (call.thread === undefined) return { turns: [] };
-  const thread = await foundThread(options.threads, call.thread, principal);
+  const place = { owner: principal.owner, workspace: principal.root };
+  const thread = await threads.find(call.thread, place).catch((error: unknown) => {
+    if (!isAppError(error) || error.kind !== 'input') throw error;
+  });
   // Its first turn is stored before anybody is asked.
   if (!thread) return call.baseSeq === 0 && call.status !== 'done' ? { turns: [] } : undefined;
   const turns = thread.turns.filter(({ seq }) => seq > (call.baseSeq ?? 0));
   if (new Set(turns.map(({ exchange }) => exchange)).size > 1) return undefined;
   for (const file of edits ? [] : promptFiles({ turns: thread.turns }).values()) {
-    if ((await checkFile(options.sandbox, file, { maxBytes: options.maxFileBytes })) !== 'unchanged') return undefined;
+    if ((await checkFile(sandbox, file, { maxBytes })) !== 'unchanged') return undefined;
   }
   return { thread, turns };
-}
-
-async function foundThread(threads: Threads, id: string, { owner, root }: Principal): Promise<Thread | undefined> {
-  try {
-    return await threads.find(id, { owner, workspace: root });
-  } catch (error) {
-    if (isAppError(error) && error.kind === 'input') return undefined;
-    throw error;
-  }
 }
 
 /** Whether anything below a folder was written, made or removed since; of a repository, also what is staged or checked out. */
@@ -88,14 +80,14 @@ export interface FindOptions extends Pick<CallWorld, 'threads' | 'sandbox' | 'ma
   look(id: string): Promise<CallOperation | undefined>;
 }
 
+/** `ended`: with a reply, or without one; `dead`: its process died over it. */
+type CallState = { call: CallOperation } & (
+  | { state: 'here'; work: Execution }
+  | { state: 'elsewhere' | 'ended' | 'dead' }
+);
+
 /** What is left of an earlier call that this one repeats. */
-export type EarlierCall =
-  | { state: 'here'; call: CallOperation; work: Execution }
-  | { state: 'elsewhere'; call: CallOperation }
-  /** It ended: with a reply, or without one. */
-  | { state: 'ended'; call: CallOperation }
-  /** Its process died over it. */
-  | { state: 'dead'; call: CallOperation; trace: StoredExchange };
+export type EarlierCall = CallState & { trace: StoredExchange };
 
 /**
  * The newest earlier call whose reply may be had for this one. One that another client waits for is not, unless both bear the
@@ -109,11 +101,9 @@ export async function findEarlierCall(
   for (const call of calls.toReversed()) {
     const earlier = await stateOf(options, call, identity);
     if (!earlier) continue;
-    const trace =
-      identity.named && earlier.state !== 'dead'
-        ? { turns: [] }
-        : await inputsUnchanged(options, call, identity, options.request.principal);
-    if (trace) return earlier.state === 'dead' ? { ...earlier, trace } : earlier;
+    const isBound = identity.named && earlier.state !== 'dead';
+    const trace = isBound ? { turns: [] } : await inputsUnchanged(options, call, identity);
+    if (trace) return { ...earlier, trace };
   }
   return undefined;
 }
@@ -122,7 +112,7 @@ async function stateOf(
   { workOf, request, lease, look }: FindOptions,
   call: CallOperation,
   identity: CallFingerprint,
-): Promise<Exclude<EarlierCall, { state: 'dead' }> | { state: 'dead'; call: CallOperation } | undefined> {
+): Promise<CallState | undefined> {
   // The same question is a new one.
   if (call.status === 'interrupted' && isForgotten(call, identity)) return undefined;
   if (call.status !== 'running') return { state: 'ended', call };
@@ -137,14 +127,12 @@ async function stateOf(
   return identity.named || call.lost ? { state: 'elsewhere', call } : undefined;
 }
 
-type ReplyLimits = Pick<CallWorld, 'maxTurns' | 'replyTokens'>;
-
 /**
  * The reply to a call whose process died: the answer, if its thread has it; that it was interrupted, if a vendor was asked and
  * nobody knows what he said. Undefined when nobody was asked, or the vendor refused: then the call may simply be made.
  */
 export function recoveredReply(
-  options: ReplyLimits,
+  options: Pick<CallWorld, 'maxTurns' | 'replyTokens'>,
   call: CallOperation,
   { thread, turns }: StoredExchange,
   { name: tool, paged }: ToolRequest,
@@ -154,18 +142,14 @@ export function recoveredReply(
   if (!thread || !question || question.status === 'failed') return undefined;
   if (question.status !== 'done') return interruptedReply(call, tool);
   const answer = turns.find(({ role }) => role === 'assistant');
-  const replyTokens = paged ? Number.MAX_SAFE_INTEGER : options.replyTokens;
-  return answer && successReply(answered({ ...options, replyTokens }, thread, answer));
-}
-
-function answered({ maxTurns, replyTokens }: ReplyLimits, thread: Thread, turn: StoredTurn): JsonObject {
-  const { seq, content, toolName, modelName, modelProvider, modelMetadata } = turn;
+  if (!answer) return undefined;
+  const { seq, content, toolName, modelName, modelProvider, modelMetadata } = answer;
   const make = (text: string): JsonObject => ({
     status: 'success',
     content: text,
     content_type: 'text',
     continuation_id: thread.id,
-    continuation_offer: continuationOffer(thread, maxTurns, thread.turns.length),
+    continuation_offer: continuationOffer(thread, options.maxTurns, thread.turns.length),
     metadata: {
       tool_name: toolName,
       model_used: modelName,
@@ -175,20 +159,21 @@ function answered({ maxTurns, replyTokens }: ReplyLimits, thread: Thread, turn: 
       warnings: ['recovered: the server died before the reply was made; this is the answer as the thread has it.'],
     },
   });
-  return truncateAnswer(make, { thread: thread.id, seq, text: content, asStored: true }, replyTokens);
+  const limit = paged ? Number.MAX_SAFE_INTEGER : options.replyTokens;
+  return successReply(truncateAnswer(make, { thread: thread.id, seq, text: content, asStored: true }, limit));
 }
 
 /** Says so once; who wants another answer sends the call again. */
 export function interruptedReply({ thread, id }: CallOperation, tool: string): JobReply {
   const message = `The same call of ${tool} was interrupted before its answer came. No model was asked again.`;
+  const local = thread === undefined ? {} : { continuation_id: thread };
   const error = new AppError('cancelled', message, {
     code: 'INTERRUPTED',
     class: 'interrupted',
     next: 'To ask again, resend the call, which may be paid for a second time. Its thread has what was stored until then.',
     replyStatus: 'interrupted',
-    data: { ...(thread !== undefined && { continuation_id: thread }) },
+    data: local,
   });
-  const local = thread === undefined ? {} : { continuation_id: thread };
   return errorReply(error, { toolName: tool, reqId: id, local });
 }
 

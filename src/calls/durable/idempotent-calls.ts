@@ -9,7 +9,7 @@ import { errorReply } from '../reply.ts';
 import type { EarlierCall } from './earlier-call.ts';
 import { awaitElsewhere, findEarlierCall, outcomeOf, recoveredReply, wantedFreshMs } from './earlier-call.ts';
 import type { Jobs, JobsOptions } from './jobs.ts';
-import { aBreath, abortOnDisconnect, type DetachOptions, detachLong, Execution } from './long-calls.ts';
+import { abortOnDisconnect, type DetachOptions, detachLong, Execution } from './long-calls.ts';
 import {
   type CallFingerprint,
   type CallOperation,
@@ -44,14 +44,11 @@ export interface CallExecutor extends CallWorld {
 /** No call runs for longer. */
 const runningMs = 24 * 3_600_000;
 
-interface Sent {
+interface Asked {
   request: ToolRequest;
   signal: AbortSignal;
   traits: IdempotencyTraits;
   executor: CallExecutor;
-}
-
-interface Asked extends Sent {
   fingerprint: CallFingerprint;
 }
 
@@ -105,7 +102,7 @@ export class IdempotentCalls {
   }
 
   /** `known` is called when the call has begun, or waits for another one. */
-  async #judge(sent: Sent, known: () => void): Promise<ToolReply> {
+  async #judge(sent: Omit<Asked, 'fingerprint'>, known: () => void): Promise<ToolReply> {
     const { request, signal, traits, executor } = sent;
     const plainly = () => {
       const reply = abortOnDisconnect(request, signal, detachLong(executor.detach, executor.run));
@@ -171,15 +168,13 @@ export class IdempotentCalls {
   async #settled({ key }: CallFingerprint): Promise<LoggedOperation> {
     for (;;) {
       const seen = await this.#log.read(key);
-      const passing = seen.calls.flatMap(({ id }) => this.#passing(id) ?? []);
+      const passing = seen.calls.flatMap(({ id }) => {
+        const { work, started, over } = this.#own.get(id) ?? {};
+        return (work?.isEnding() ? over : work ? undefined : started) ?? [];
+      });
       if (passing.length === 0) return seen;
       await Promise.all(passing);
     }
-  }
-
-  #passing(id: string): Promise<void> | undefined {
-    const { work, started, over } = this.#own.get(id) ?? {};
-    return work?.isEnding() ? over : work ? undefined : started;
   }
 
   async #earlier(
@@ -255,17 +250,19 @@ export class IdempotentCalls {
       // Not waited for: the store does what it is asked in order, and the question, which comes behind this, takes it along.
       this.#log.add(key, own.call, seen, true).catch(this.#warn);
     };
-    const mark = (lost: boolean) => {
-      own.call = { ...own.call, lost };
-      if (logged) void this.#note(fingerprint, id, found => ({ ...found, lost }));
-    };
     const sharing = {
       clock,
       graceMs,
       detach: executor.detach,
-      onLost: () => mark(true),
-      onFound: () => mark(false),
-      wantedMs: () => this.#wantedMs(fingerprint, id),
+      onLost: (lost: boolean) => {
+        own.call = { ...own.call, lost };
+        if (logged) void this.#note(fingerprint, id, found => ({ ...found, lost }));
+      },
+      wantedMs: async () => {
+        const { calls } = await this.#log.read(key);
+        const wantedAt = calls.find(each => each.id === id)?.wantedAt ?? 0;
+        return wantedAt + wantedFreshMs - clock.storeTime();
+      },
     };
     const work = new Execution(sharing, { ...request, onThread }, executor.run);
     const finished = work.reply.then(reply => (logged ? this.#finish(own, work, reply, asked) : undefined));
@@ -296,7 +293,8 @@ export class IdempotentCalls {
     const { isError, document, job, questions } = reply;
     const isInterrupted = work.endedBy() === 'interrupted';
     const now = this.#options.clock.storeTime();
-    if (!fingerprint.named) await aBreath();
+    // A transport tells that a reply arrived in the turn after it wrote it.
+    if (!fingerprint.named) await new Promise(resolve => setImmediate(() => setImmediate(resolve)));
     const { hasArrived } = own;
     // What failed or was cancelled left nothing that could be handed out.
     if (isInterrupted || isError || questions) {
@@ -316,12 +314,6 @@ export class IdempotentCalls {
     if (reply === 'cancelled') return this.#rendered(this.#failed(request, abortError(signal)));
     if (again && !reply.isError) return this.#shown({ ...replayedReply(reply), job: reply.job }, id, fingerprint);
     return { ...reply, delivered: () => this.#delivered(fingerprint, id) };
-  }
-
-  async #wantedMs({ key }: CallFingerprint, id: string): Promise<number> {
-    const { calls } = await this.#log.read(key);
-    const wantedAt = calls.find(call => call.id === id)?.wantedAt ?? 0;
-    return wantedAt + wantedFreshMs - this.#options.clock.storeTime();
   }
 
   #shown(reply: JobReply & Pick<ToolReply, 'job'>, id: string, fingerprint: CallFingerprint): ToolReply {

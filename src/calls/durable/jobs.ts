@@ -5,6 +5,7 @@ import type { Job, JobReply } from '../../core/job.ts';
 import { isRecord } from '../../core/json.ts';
 import { type Random, warnFrom } from '../../core/ports.ts';
 import type { ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
+import type { JobEnd } from '../../storage/store.ts';
 import type { ProcessLease, ProcessLeaseOptions } from './process-lease.ts';
 
 export interface JobsOptions extends Omit<ProcessLeaseOptions, 'holder'> {
@@ -157,28 +158,20 @@ export class Jobs {
   }
 
   async #finish(id: JobId, { isError, document }: JobReply): Promise<void> {
-    const now = this.#options.clock.now();
     // Its rendered text and its cause are for the caller alone.
     const reply = { isError, document };
-    const end = { reply, thread: threadIn(reply), updatedAt: now, expiresAt: now + lifeMs };
-    try {
-      if (await this.#options.store.endJob(id, { ...end, status: isError ? 'failed' : 'done' })) await this.#tell(id);
-    } catch (error) {
-      // The thread has the answer, if the store took that; the job will read as interrupted.
-      this.#warn(error);
-    }
+    const left = { reply, thread: threadIn(reply) };
+    // Where the store fails, the thread has the answer, if the store took that; the job will read as interrupted.
+    await this.#end(id, isError ? 'failed' : 'done', left).catch(this.#warn);
     this.#running.delete(id);
     this.#options.lease.end();
   }
 
-  async #end(id: JobId, status: 'cancelled' | 'interrupted'): Promise<void> {
-    const now = this.#options.clock.now();
-    const end = { status, updatedAt: now, expiresAt: now + lifeMs };
-    if (await this.#options.store.endJob(id, end)) await this.#tell(id);
-  }
-
-  async #tell(id: JobId): Promise<void> {
-    const job = await this.#options.store.job(id, this.#options.clock.now());
+  async #end(id: JobId, status: JobEnd['status'], left?: Pick<JobEnd, 'reply' | 'thread'>): Promise<void> {
+    const { store, clock } = this.#options;
+    const now = clock.now();
+    if (!(await store.endJob(id, { ...left, status, updatedAt: now, expiresAt: now + lifeMs }))) return;
+    const job = await store.job(id, clock.now());
     if (job) for (const listener of this.#listeners) listener(job);
   }
 

@@ -47,7 +47,7 @@ const taskAfterMs = 250;
 /** Calls that outlast their caller's patience become jobs and go on without him. */
 export function detachLong(detach: DetachOptions | undefined, call: ToolHost['call']): ToolHost['call'] {
   if (!detach) return call;
-  const alone = { clock: detach.clock, graceMs: 0, onLost() {}, onFound() {}, wantedMs: async () => 0, detach };
+  const alone = { clock: detach.clock, graceMs: 0, onLost() {}, wantedMs: async () => 0, detach };
   return async (request, signal) => {
     if (!mayDetach(detach, request)) return call(request, signal);
     const execution = new Execution(alone, request, call);
@@ -90,10 +90,8 @@ export interface ExecutionOptions {
   clock: Clock;
   /** Milliseconds that the work goes on for nobody. */
   graceMs: number;
-  /** Called when nobody hears of it any more: the last caller is gone without a word, or its reply has no way to him. */
-  onLost(): void;
-  /** Called when somebody waits for it again after that. */
-  onFound(): void;
+  /** Nobody hears of it any more: the last caller is gone without a word, or its reply has no way to him. False: somebody waits again. */
+  onLost(lost: boolean): void;
   /** Milliseconds for which somebody whom this process can't see is believed to wait for it; 0 or less: nobody does. */
   wantedMs(): Promise<number>;
   /** Absent: it becomes no job. */
@@ -170,14 +168,14 @@ export class Execution {
     const onCut = () => {
       if (this.#isHeard() || this.#ending !== undefined) return;
       this.#isLost = true;
-      this.#options.onLost();
+      this.#options.onLost(true);
       // Who sends nothing more may still read: what is written to him tells when he is gone.
       if (![...this.#callers].some(({ session }) => session?.inputEnded?.aborted)) this.#giveGrace();
     };
     if (this.#isLost) {
       this.#isLost = false;
       this.#stopGrace();
-      this.#options.onFound();
+      this.#options.onLost(false);
     }
     this.#callers.add(caller);
     const listening = [
@@ -262,17 +260,7 @@ export async function abortOnDisconnect(
   if (!request.session) return run(request, signal);
   const { cut, inputEnded } = request.session;
   const gone = AbortSignal.any([request.session.gone, ...(cut && cut !== inputEnded ? [cut] : [])]);
-  const stop = new AbortController();
-  const listening = [
-    onAbort(signal, () => stop.abort(signal.reason)),
-    onAbort(gone, () => stop.abort(cancelledError('The connection was closed.'))),
-  ];
-  try {
-    return await run(request, stop.signal);
-  } finally {
-    for (const forget of listening) forget();
-  }
+  const closed = new AbortController();
+  const forget = onAbort(gone, () => closed.abort(cancelledError('The connection was closed.')));
+  return run(request, AbortSignal.any([signal, closed.signal])).finally(forget);
 }
-
-/** A transport tells that a reply arrived in the turn after it wrote it. */
-export const aBreath = (): Promise<void> => new Promise(resolve => setImmediate(() => setImmediate(resolve)));

@@ -162,7 +162,6 @@ function unsealed({ body, seal }: JsonObject): CallOperation[] {
 /** A reply that did not arrive, and an end without one, are kept for this long. */
 const keptMs = 600_000;
 
-/** The record of a call that is over. */
 export function endedOperation(call: CallOperation, now: number, reply?: JobReply): CallOperation {
   const answered = reply && !reply.isError;
   return { ...call, status: answered ? 'done' : 'interrupted', ...(answered && { reply }), expiresAt: now + keptMs };
@@ -200,15 +199,11 @@ export interface CallWorld {
 }
 
 /** What makes a call the same as an earlier one. */
-export interface CallFingerprint {
+export interface CallFingerprint extends Pick<CallOperation, 'same' | 'client'> {
   /** The calls that it may be the same as are logged under it. */
   key: Sha256;
-  /** Of tool and arguments. */
-  same: Sha256;
   /** The caller gave it a name of his own. */
   named: boolean;
-  /** The program that the caller is; undefined: not known. */
-  client: string | undefined;
   /** Folders that it names or searches: what lies in them is looked at when the call comes again. */
   folders: string[];
   /** It changes files itself: no file says whether it is the same call. */
@@ -272,8 +267,7 @@ async function pathsOf(
   const texts = [...new Set(read.flatMap(([, value]) => textsIn(value)))].filter(couldBePath).slice(0, maxPaths);
   const folders: string[] = [];
   const files = await inParallel(texts, maxConcurrent, async text => {
-    const reference = parsePathReference(text, principal.root, home);
-    const found = isSkip(reference) ? reference : await locateReference(sandbox, reference);
+    const found = await locateReference(sandbox, parsePathReference(text, principal.root, home));
     if (isSkip(found)) return [];
     if (found.kind === 'directory') {
       folders.push(found.path);
@@ -297,7 +291,6 @@ function textsIn(value: unknown): string[] {
   return isRecord(value) ? Object.values(value).flatMap(textsIn) : [];
 }
 
-/** What has to be known of a tool. */
 export interface IdempotencyTraits {
   /** Fields that name where it writes. */
   writesTo: readonly string[];
@@ -312,21 +305,16 @@ export interface IdempotencyTraits {
 /** The tools that ask somebody who is paid, and what has to be known of each to ask only once. */
 export function idempotencyTraits(tools: readonly ToolDefinition[]): ReadonlyMap<string, IdempotencyTraits> {
   const byName = new Map(tools.map(tool => [tool.name, tool]));
+  const traitsOf = (tool: ToolDefinition): IdempotencyTraits => {
+    const meant = aliasOf(tool)?.to.flatMap(to => byName.get(to) ?? []) ?? [tool];
+    const traits = meant.map(({ mode }) => kindTraits[mode.kind]);
+    return {
+      threaded: !traits.some(({ recordsFirst }) => recordsFirst),
+      looks: meant.some(each => workflowOf(each)?.evidence !== undefined),
+      edits: traits.some(({ edits }) => edits),
+      writesTo: [...(tool.writesBy ?? []), ...Object.keys(outputFields)],
+    };
+  };
   const costly = tools.filter(({ effects }) => effects.network);
-  return new Map(
-    costly.map(tool => {
-      const { name, writesBy = [] } = tool;
-      const meant = aliasOf(tool)?.to.flatMap(to => byName.get(to) ?? []) ?? [tool];
-      const traits = meant.map(({ mode }) => kindTraits[mode.kind]);
-      return [
-        name,
-        {
-          threaded: !traits.some(({ recordsFirst }) => recordsFirst),
-          looks: meant.some(each => workflowOf(each)?.evidence !== undefined),
-          edits: traits.some(({ edits }) => edits),
-          writesTo: [...writesBy, ...Object.keys(outputFields)],
-        },
-      ];
-    }),
-  );
+  return new Map(costly.map(tool => [tool.name, traitsOf(tool)]));
 }

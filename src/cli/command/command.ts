@@ -68,11 +68,9 @@ export const modelFlag = flag('model <name>', 'Model to ask: name, alias, provid
 
 export const continueFlag = flag('continue <id>', 'Continue a thread: its ID, or last');
 
-/** What a command gets. */
 export interface CommandContext {
   /** What follows its name, without flags. */
   args: readonly string[];
-  /** Its own flags by name. */
   flags: Flags;
   config: AppConfig;
   environment: ProcessEnvironment;
@@ -89,6 +87,9 @@ export interface CommandContext {
 /** The groups of the help, in its order. */
 export const commandGroups = ['Ask', 'Threads', 'Search', 'Models', 'Setup', 'Server'] as const;
 
+/** The exit code; 0 where none is told. */
+export type ExitCode = Promise<number | undefined> | Promise<void>;
+
 export interface CommandDefinition {
   name: string;
   group: (typeof commandGroups)[number];
@@ -101,8 +102,7 @@ export interface CommandDefinition {
   flags?: readonly FlagSpec[];
   /** Command lines with what they do. */
   examples: readonly (readonly [line: string, does: string])[];
-  /** Answers the exit code. */
-  run(context: CommandContext): Promise<number>;
+  run(context: CommandContext): ExitCode;
 }
 
 /** A command line as it was understood. */

@@ -4,7 +4,7 @@ import { type AppConfig, withValues } from '../../app/settings.ts';
 import { cancelledError, isAppError } from '../../core/errors.ts';
 import { recordIn, textIn } from '../../core/json.ts';
 import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import type { CommandContext } from './command.ts';
+import type { CommandContext, ExitCode } from './command.ts';
 import { failureDocument, tellFailure } from './output.ts';
 
 /** The product as a command uses it. */
@@ -25,7 +25,7 @@ export interface OpenProduct {
 /** Starts the product for one command, with one more group of tools if the command needs it, and closes it afterwards. */
 export async function openProduct(
   { config, environment }: CommandContext,
-  work: (open: OpenProduct) => Promise<number>,
+  work: (open: OpenProduct) => ExitCode,
   toolset?: string,
 ): Promise<number> {
   const product = await createProduct(ofCommand(config, toolset), environment);
@@ -34,13 +34,14 @@ export async function openProduct(
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
   const principal = { owner: 'local', root: product.root, client: 'polylogue command line' };
   try {
-    return await work({
+    const code = await work({
       product,
       place: { owner: principal.owner, workspace: product.root },
       signal: interrupt.signal,
       call: (name, args, { signal = interrupt.signal, ...watch } = {}) =>
         product.host.call({ name, arguments: args, principal, ...watch }, signal),
     });
+    return code ?? 0;
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
     await product.close();
@@ -81,13 +82,10 @@ export function showFailure({ out, environment }: CommandContext, { document }: 
 }
 
 /** Like `openProduct`, where an error means that what was asked for failed, not that the command line is wrong. */
-export const attemptWithProduct = (
-  context: CommandContext,
-  work: (open: OpenProduct) => Promise<number>,
-): Promise<number> =>
+export const attemptWithProduct = (context: CommandContext, work: (open: OpenProduct) => ExitCode): Promise<number> =>
   openProduct(context, async open => {
     try {
-      return await work(open);
+      return (await work(open)) ?? 0;
     } catch (error) {
       if (!isAppError(error)) throw error;
       tellFailure(context.out, context.environment.writeError, failureDocument(error));

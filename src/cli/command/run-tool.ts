@@ -85,7 +85,6 @@ export async function showCall(
   return reply;
 }
 
-/** Writes what a reply warns of. */
 export function showWarnings({ environment }: CommandContext, { metadata }: JsonObject): void {
   for (const warning of textsIn(recordIn(metadata).warnings)) environment.writeError(`polylogue: ${warning}\n`);
 }
@@ -95,11 +94,7 @@ export const costText = ({ cost_usd: usd }: Record<string, unknown>, separator =
   typeof usd === 'number' ? `${separator}${usdText(usd)} USD` : '';
 
 /** Who answered, what it took, and how to go on. */
-export function closingRemark(
-  { metadata }: JsonObject,
-  facts: string,
-  next = '; continue with --continue last',
-): string {
+export function closingRemark({ metadata }: JsonObject, facts: string, next = '; continue with --continue last') {
   const told = recordIn(metadata);
   const who = `${String(told.provider_used)}:${String(told.model_used)}`;
   return `${who}, ${facts}${costText(told)}${next}`;

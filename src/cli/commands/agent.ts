@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises';
-import { type JsonObject, recordIn } from '../../core/json.ts';
+import { type JsonObject, recordIn, textsIn } from '../../core/json.ts';
 import type { UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import { type CommandContext, continueFlag, defineCommand, flag, modelFlag, textFlag } from '../command/command.ts';
 import { closingRemark, neededText, pathsFlag, runTool, showWarnings } from '../command/run-tool.ts';
@@ -43,7 +43,7 @@ async function askUser(
   { message, schema }: UserQuestion,
   signal: AbortSignal,
 ): Promise<UserAnswer> {
-  const decisions = decisionsOf(schema);
+  const decisions = textsIn(recordIn(recordIn(schema.properties).decision).enum);
   out.status('');
   environment.writeError(`${message}\n`);
   environment.writeError(decisions.map((decision, index) => `  ${index + 1}  ${decision}`).join('\n'));
@@ -51,7 +51,6 @@ async function askUser(
   return decision === undefined ? { action: 'decline' } : { action: 'accept', content: { decision } };
 }
 
-/** Asks at the terminal for one line. */
 export async function askLine(question: string, signal: AbortSignal): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
@@ -59,11 +58,6 @@ export async function askLine(question: string, signal: AbortSignal): Promise<st
   } finally {
     terminal.close();
   }
-}
-
-function decisionsOf({ properties }: JsonObject): string[] {
-  const decision = recordIn(recordIn(properties).decision).enum;
-  return Array.isArray(decision) ? decision.map(String) : [];
 }
 
 function workOf({ rounds, tool_calls: calls, changed_files: changed }: JsonObject): string {

@@ -3,7 +3,6 @@ import { allOptions } from '../command/environment.ts';
 
 type Flag = Pick<FlagSpec, 'name' | 'choices'>;
 
-/** A command as completion knows it. */
 interface CompletedCommand extends Pick<CommandDefinition, 'name' | 'summary' | 'words'> {
   flags: readonly Flag[];
 }
@@ -78,6 +77,5 @@ export const completion = defineCommand({
     const script = `${start}${(shell === 'fish' ? fish : bash)(known, settings)}`;
     out.document({ status: 'success', shell, script });
     out.line(script.trimEnd());
-    return 0;
   },
 });

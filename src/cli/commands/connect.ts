@@ -33,6 +33,5 @@ export const connect = defineCommand({
       // Its other end may be open still, and would keep this process.
       process.stdin.destroy();
     }
-    return 0;
   },
 });

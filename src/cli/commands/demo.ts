@@ -71,41 +71,37 @@ export const programFile = 'cart.ts';
 
 export const testFile = 'cart.test.ts';
 
-const question = 'How does the cart add up, and what could go wrong?';
-
-/** One call of the demonstration, as it is told. */
 interface Step {
   title: string;
   tool: string;
   args: JsonObject;
 }
 
+/** Arguments of one of the steps that a tool is called in. */
+const stepOf = (step_number: number, total_steps: number, step: string, findings: string): JsonObject => {
+  return { step, step_number, total_steps, next_step_required: step_number < total_steps, findings };
+};
+
+const both = { relevant_files: [programFile, testFile], model: 'offline-east:echo-east' };
+
 const before: readonly Step[] = [
   {
     title: 'analyze, step 1: the tool says what to look at',
     tool: 'analyze',
     args: {
-      step: question,
-      step_number: 1,
-      total_steps: 2,
-      next_step_required: true,
-      findings: 'total() goes over the items with an index.',
-      relevant_files: [programFile, testFile],
-      model: 'offline-east:echo-east',
+      ...stepOf(
+        1,
+        2,
+        'How does the cart add up, and what could go wrong?',
+        'total() goes over the items with an index.',
+      ),
+      ...both,
     },
   },
   {
     title: 'analyze, last step: an expert model is asked',
     tool: 'analyze',
-    args: {
-      step: 'Conclusion.',
-      step_number: 2,
-      total_steps: 2,
-      next_step_required: false,
-      findings: 'The loop ends one item too late.',
-      relevant_files: [programFile, testFile],
-      model: 'offline-east:echo-east',
-    },
+    args: { ...stepOf(2, 2, 'Conclusion.', 'The loop ends one item too late.'), ...both },
   },
   {
     title: 'chat continues the thread: no file is sent twice',
@@ -119,11 +115,7 @@ const after: readonly Step[] = [
     title: "debug continues with another vendor's model: same thread, current file",
     tool: 'debug',
     args: {
-      step: 'Does the edit fix it?',
-      step_number: 1,
-      total_steps: 1,
-      next_step_required: false,
-      findings: 'The loop was edited.',
+      ...stepOf(1, 1, 'Does the edit fix it?', 'The loop was edited.'),
       hypothesis: 'It now ends where the items end.',
       confidence: 'high',
       relevant_files: [programFile],
@@ -186,12 +178,7 @@ interface DemoReport {
 }
 
 /** Answers the exit code; above 0 where a step was interrupted or failed, which was told then. */
-async function runSteps(
-  context: CommandContext,
-  { call }: OpenProduct,
-  steps: readonly Step[],
-  report: DemoReport,
-): Promise<number> {
+async function runSteps(context: CommandContext, { call }: OpenProduct, steps: readonly Step[], report: DemoReport) {
   const { out } = context;
   for (const { title, tool, args } of steps) {
     const continued = report.id === undefined ? {} : { continuation_id: report.id };

@@ -42,7 +42,6 @@ export const exportThread = defineCommand({
       } else if (context.out.json) {
         context.out.document({ ...facts, content: await text(watched) });
       } else await context.out.pieces(watched);
-      return 0;
     });
   },
 });
@@ -54,11 +53,7 @@ function formatOf({ flags }: CommandContext, file: string | undefined): (typeof 
 }
 
 /** Says on the way how far it is, and ends when the user wants no more. */
-async function* watch(
-  { out }: CommandContext,
-  pieces: AsyncIterable<string>,
-  signal: AbortSignal,
-): AsyncGenerator<string> {
+async function* watch({ out }: CommandContext, pieces: AsyncIterable<string>, signal: AbortSignal) {
   let written = 0;
   for await (const piece of pieces) {
     signal.throwIfAborted();

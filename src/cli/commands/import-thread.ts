@@ -41,7 +41,6 @@ export const importThread = defineCommand({
       if (missing > 0) out.remark(`${missing} texts of files were not in it.`);
       const secrets = Object.values(masked).reduce((sum, count) => sum + count, 0);
       if (secrets > 0) out.remark(`${secrets} secrets in it were masked.`);
-      return 0;
     });
   },
 });

@@ -31,7 +31,6 @@ export const indexFiles = defineCommand({
       for (const { path, reason } of shown)
         out.remark(`left out: ${printablePath(relative(product.root, path))}: ${reason}`);
       if (skipped.length > skipsShown) out.remark(`and ${skipped.length - skipsShown} more`);
-      return 0;
     });
   },
 });

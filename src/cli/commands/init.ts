@@ -35,38 +35,32 @@ export const backupsOf = ({ path }: ConfigFile): string[] =>
   });
 
 /** Replaces a file in one step, undefined removes it; answers where the old one was kept, if it is to be. */
-export const replaceConfigFile = (
-  file: ConfigFile,
-  text: string | undefined,
-  now: number,
-  keeps: boolean,
-): string | undefined =>
+export const replaceConfigFile = (file: ConfigFile, text: string | undefined, now: number, keeps: boolean) =>
   translated(file.path, () => {
     const backup = file.text === undefined || !keeps ? undefined : keep(file.path, file.text, now);
-    if (text === undefined) {
-      fs.rmSync(file.path, { force: true });
-      return backup;
+    if (text === undefined) fs.rmSync(file.path, { force: true });
+    else {
+      fs.mkdirSync(dirname(file.path), { recursive: true });
+      const draft = `${file.path}.new`;
+      writeLike(file.path, draft, text);
+      fs.renameSync(draft, file.path);
     }
-    fs.mkdirSync(dirname(file.path), { recursive: true });
-    const draft = `${file.path}.new`;
-    const mode = modeOf(file.path);
-    fs.writeFileSync(draft, text, { mode });
-    fs.chmodSync(draft, mode);
-    fs.renameSync(draft, file.path);
     return backup;
   });
 
 function keep(path: string, text: string, now: number): string {
   const stamp = new Date(now).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 19);
   const backup = `${path}.bak-${stamp}`;
-  const mode = modeOf(path);
-  fs.writeFileSync(backup, text, { mode });
-  fs.chmodSync(backup, mode);
+  writeLike(path, backup, text);
   return backup;
 }
 
-/** As it was; a new file may come to hold keys and is for its owner alone. */
-const modeOf = (path: string): number => (fs.statSync(path, { throwIfNoEntry: false })?.mode ?? 0o600) & 0o777;
+/** With the mode of the file at `path`; a new file may come to hold keys and is for its owner alone. */
+function writeLike(path: string, place: string, text: string): void {
+  const mode = (fs.statSync(path, { throwIfNoEntry: false })?.mode ?? 0o600) & 0o777;
+  fs.writeFileSync(place, text, { mode });
+  fs.chmodSync(place, mode);
+}
 
 function translated<Result>(path: string, work: () => Result): Result {
   try {

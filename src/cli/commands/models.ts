@@ -1,6 +1,6 @@
 import type { Product } from '../../app/compose-product.ts';
 import { inputError } from '../../core/errors.ts';
-import type { JsonObject } from '../../core/json.ts';
+import { type JsonObject, jsonOf } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { didYouMean } from '../../core/text.ts';
 import { type CommandContext, defineCommand, flag, isOn, noneOf, textFlag } from '../command/command.ts';
@@ -50,39 +50,28 @@ export const models = defineCommand({
       const others = chosen.filter(provider => !provider.configured && provider.setUp !== '');
       context.out.document({ status: 'success', providers: shown.map(documentOf) });
       print(context, shown, others);
-      return 0;
     }),
 });
 
 /** What there was stays when it fails; the error says why, and nothing is written. */
-async function refresh({ out }: CommandContext, { models }: Product, signal: AbortSignal): Promise<number> {
+async function refresh({ out }: CommandContext, { models }: Product, signal: AbortSignal): Promise<void> {
   out.status('asking models.dev …');
   const { changed, models: count, providers } = await models.refresh(signal);
   out.status('');
   out.document({ status: 'success', changed, models: count, providers: [...providers] });
   if (changed) out.line(`Updated model data: ${count} models, ${providers.length} providers.`);
   else out.line(`Model data is up to date: ${count} models, ${providers.length} providers.`);
-  return 0;
 }
 
 function documentOf({ id, title, configured, env, onlyByPrefix, models: list, listing }: Provider): JsonObject {
+  const facts = { id, title, configured, env, only_by_prefix: onlyByPrefix };
   return {
-    id,
-    title,
-    configured,
-    env,
-    only_by_prefix: onlyByPrefix,
+    ...facts,
     listing: listing && { models: listing.models, age_seconds: listing.ageSeconds, failure: listing.failure },
-    models: list.map(model => ({
-      id: model.id,
-      aliases: [...model.aliases],
-      window: model.window,
-      max_output: model.maxOutput,
-      score: model.score,
-      reasoning: model.reasoning,
-      input: [...model.input],
-      price: model.price && { ...model.price, tiers: model.price.tiers?.map(tier => ({ ...tier })) },
-    })),
+    models: list.map(({ maxOutput: max_output, ...model }) => {
+      const { id, aliases, window, score, reasoning, input, price } = model;
+      return jsonOf({ id, aliases, window, max_output, score, reasoning, input, price });
+    }),
   };
 }
 

@@ -40,38 +40,22 @@ export const replay = defineCommand({
   },
 });
 
-async function replayWith(
-  { args: [id], flags, out, config }: CommandContext,
-  open: OpenProduct,
-  limit: number,
-): Promise<number> {
+async function replayWith({ args: [id], flags, out, config }: CommandContext, open: OpenProduct, limit: number) {
   const { replay: kept } = open.product;
   if (!kept)
     throw inputError('No records: nothing is written to disk.', {
       next: 'Run without --private and with a store other than memory.',
     });
   const filter = { reqId: textFlag(flags, 'call'), tool: textFlag(flags, 'tool') };
-  if (id === undefined) {
-    const found = await kept.list({ ...filter, limit });
-    showList(out, found, config.values.app.commsLog);
-    return 0;
-  }
+  if (id === undefined) return showList(out, await kept.list({ ...filter, limit }), config.values.app.commsLog);
   const [newest] = id === 'last' ? await kept.list({ ...filter, limit: 1 }) : [];
   const found = await kept.find(newest?.exchange ?? id);
   if (!found) {
     const next = 'Name one that "polylogue replay" lists; set COMMS_LOG=true to record exchanges from now on.';
     throw inputError(`Unknown exchange "${id}".`, { next });
   }
-  if (!isOn(flags, 'send')) {
-    const lines = found.lines.map(({ at, direction, kind, payload }): JsonObject => {
-      return { at: new Date(at).toISOString(), direction, kind, payload: jsonOf(payload) };
-    });
-    out.document({ status: 'success', ...documentOf(found), lines });
-    showExchange(out, found);
-    return 0;
-  }
-  await sendAgain(out, kept, found, open.signal);
-  return 0;
+  if (isOn(flags, 'send')) await sendAgain(out, kept, found, open.signal);
+  else showExchange(out, found);
 }
 
 async function sendAgain(out: Output, kept: Replay, found: ExchangeRecord, signal: AbortSignal): Promise<void> {
@@ -102,19 +86,10 @@ const timeOf = (at: number): string => new Date(at).toISOString().slice(0, 19).r
 
 function documentOf(record: ExchangeRecord): JsonObject {
   const { at, reqId, exchange, tool, provider, model, outcome, elapsedMs, lines } = record;
-  const payload = lines.findLast(({ kind }) => kind === 'response' || kind === 'error')?.payload ?? {};
-  return {
-    exchange,
-    req_id: reqId,
-    at: new Date(at).toISOString(),
-    tool,
-    provider,
-    model,
-    outcome,
-    elapsed_ms: elapsedMs,
-    usage: isRecord(payload.usage) ? jsonOf(payload.usage) : undefined,
-    cost_usd: typeof payload.costUsd === 'number' ? payload.costUsd : undefined,
-  };
+  const { usage, costUsd } = lines.findLast(({ kind }) => kind === 'response' || kind === 'error')?.payload ?? {};
+  const asked = { exchange, req_id: reqId, at: new Date(at).toISOString(), tool, provider, model };
+  const cost_usd = typeof costUsd === 'number' ? costUsd : undefined;
+  return { ...asked, outcome, elapsed_ms: elapsedMs, usage: isRecord(usage) ? jsonOf(usage) : undefined, cost_usd };
 }
 
 /** Bytes as base64. */
@@ -125,7 +100,12 @@ function jsonOf(value: unknown): Json {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }
 
-function showExchange(out: Output, { reqId, exchange, tool, provider, model, lines }: ExchangeRecord): void {
+function showExchange(out: Output, found: ExchangeRecord): void {
+  const { reqId, exchange, tool, provider, model, lines } = found;
+  const told = lines.map(({ at, direction, kind, payload }) => {
+    return { at: new Date(at).toISOString(), direction, kind, payload: jsonOf(payload) };
+  });
+  out.document({ status: 'success', ...documentOf(found), lines: told });
   out.line(`${exchange}  ${provider}:${model}, ${tool}, call ${reqId}`);
   for (const { at, direction, kind, payload } of lines) {
     const took = kind === 'request' ? '' : `, after ${(numberIn(payload.elapsedMs) / 1_000).toFixed(1)} s`;

@@ -67,18 +67,11 @@ function documentOf(explanation: Explanation, whole: boolean): JsonObject {
     ...(plan && { plan: { ...summary, ...(whole && { rules: rules.map(rule => ({ ...rule })) }) } }),
     ...(classifier && { classifier: { ...classifier } }),
     ...(corrected && { model_corrected: { ...corrected } }),
-    candidates: candidates.map(({ model, effort, thinkingBudget, reason, price, usd, maxPrompt, searches }) => ({
-      provider: model.provider,
-      model: model.id,
-      effort,
-      thinking_budget: thinkingBudget,
-      window: model.window,
-      usd_per_million: price,
-      usd_for_this_call: usd,
-      max_prompt_tokens: maxPrompt,
-      searches,
-      reason,
-    })),
+    candidates: candidates.map(({ model, effort, thinkingBudget, reason, price, usd, maxPrompt, searches }) => {
+      const asked = { provider: model.provider, model: model.id, effort, thinking_budget: thinkingBudget };
+      const costs = { usd_per_million: price, usd_for_this_call: usd };
+      return { ...asked, window: model.window, ...costs, max_prompt_tokens: maxPrompt, searches, reason };
+    }),
     warnings: explanation.warnings,
     ...(failure && { error: { ...failure } }),
     ...(whole && { left_out: leftOut.map(group => ({ ...group })) }),

@@ -40,7 +40,6 @@ export const search = defineCommand({
         const lines = text.split('\n').filter(line => line.trim() !== '');
         for (const line of lines.slice(0, linesShown)) out.line(`  ${safeCut(line.replaceAll('\t', '  '), 120)}`);
       }
-      return 0;
     });
   },
 });

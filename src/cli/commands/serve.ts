@@ -48,7 +48,6 @@ export const serve = defineCommand({
       await daemon.close();
       await product.close(hurry.signal);
       stopTimer();
-      return 0;
     } catch (error) {
       await product.close(AbortSignal.abort());
       throw error;

@@ -49,10 +49,7 @@ async function answerOf({ url, state, status }: FoundDaemon) {
 }
 
 function print({ out, environment }: CommandContext, shown: readonly (FoundDaemon & { answer: string })[]): void {
-  if (shown.length === 0) {
-    out.line('No daemon is running for this data directory. Run "polylogue serve" to start one.');
-    return;
-  }
+  if (shown.length === 0) out.line('No daemon is running for this data directory. Run "polylogue serve" to start one.');
   for (const { url, pid, version, started_at, state, answer, reason, ...load } of shown) {
     const minutes = Math.max(0, Math.round((environment.clock.now() / 1_000 - started_at) / 60));
     const colour = answer === 'ready' ? 'green' : 'red';

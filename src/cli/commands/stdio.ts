@@ -38,6 +38,5 @@ export const stdio = defineCommand({
     };
     leaveIn(unreadMs.ended);
     asked.promise.then(() => leaveIn(unreadMs.asked));
-    return 0;
   },
 });

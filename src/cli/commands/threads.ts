@@ -45,12 +45,10 @@ export const threads = defineCommand({
       out.document(reply.document);
       shows[String(args.action)]?.(out, reply.document);
       if (typeof cursor === 'string') out.line(out.style('dim', `more: --cursor ${cursor}`));
-      return 0;
     });
   },
 });
 
-/** Which flags an action takes. */
 const flagsOf: Readonly<Record<string, readonly string[]>> = {
   list: ['everywhere', 'cursor'],
   search: ['everywhere'],
@@ -96,7 +94,6 @@ function argumentsOf({ args, flags }: CommandContext): Record<string, unknown> {
   };
 }
 
-/** How an action's reply is shown. */
 const shows: Readonly<Record<string, (out: Output, document: JsonObject) => void>> = {
   list: (out, { threads }) => showHeads(out, recordsIn(threads)),
   search: (out, { hits }) => showHeads(out, recordsIn(hits)),
@@ -151,7 +148,6 @@ async function pruneThreads(context: CommandContext): Promise<number> {
     const size = bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
     out.document({ status: 'success', dry_run: dryRun, threads, blobs, bytes });
     out.line(`${dryRun ? 'would remove' : 'removed'} ${threads} threads, ${blobs} texts, ${size}`);
-    return 0;
   });
 }
 

@@ -15,6 +15,5 @@ export const trust = defineCommand({
     const real = trustDirectory(config.home, resolve(environment.cwd, args[0] ?? '.'));
     out.document({ status: 'success', trusted: real });
     out.line(`${real} is trusted: its .env is read when Polylogue starts there.`);
-    return 0;
   },
 });

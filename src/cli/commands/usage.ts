@@ -1,18 +1,5 @@
 import type { JsonObject } from '../../core/json.ts';
-import {
-  dayOf,
-  type KindSum,
-  kindWords,
-  knownUsd,
-  roundedUsd,
-  type SpendKey,
-  type SpendSum,
-  spendBy,
-  spendByKind,
-  spendKeys,
-  spendTotal,
-  usdText,
-} from '../../core/usage.ts';
+import * as ledger from '../../core/usage.ts';
 import { defineCommand, flag, numberFlag, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
@@ -20,7 +7,7 @@ import type { Output } from '../command/output.ts';
 const usualDays = 30;
 const maxDays = 370;
 const dayMs = 24 * 3_600_000;
-const choices = [...spendKeys, 'kind'] as const;
+const choices = [...ledger.spendKeys, 'kind'] as const;
 
 export const usage = defineCommand({
   name: 'usage',
@@ -40,37 +27,28 @@ export const usage = defineCommand({
     const { flags } = context;
     const days = numberFlag(flags, 'days', { min: 1, max: maxDays }) ?? usualDays;
     const by = choices.find(key => key === textFlag(flags, 'by')) ?? 'day';
-    const from = dayOf(context.environment.clock.now() - (days - 1) * dayMs);
+    const from = ledger.dayOf(context.environment.clock.now() - (days - 1) * dayMs);
     return openProduct(context, async ({ product }) => {
       const rows = await product.spent(from);
-      if (by === 'kind') return showKinds(context.out, spendByKind(rows), { from, days });
-      const sums = spendBy(rows, by);
-      const total = spendTotal(rows);
+      if (by === 'kind') return showKinds(context.out, ledger.spendByKind(rows), from, days);
+      const sums = ledger.spendBy(rows, by);
+      const total = ledger.spendTotal(rows);
       const shown = sums.map(({ key, ...sum }) => ({ [by]: key, ...documentOf(sum) }));
       context.out.document({ status: 'success', from, by, rows: shown, total: documentOf(total) });
       print(context.out, by, sums, total, days);
-      return 0;
     });
   },
 });
 
 function documentOf({ calls, unpriced, usage: tokens, costUsd }: Total): JsonObject {
-  return {
-    calls,
-    unpriced_calls: unpriced,
-    estimated_calls: tokens.estimated ?? 0,
-    input: tokens.input,
-    cache_read: tokens.cacheRead,
-    cache_write: tokens.cacheWrite,
-    output: tokens.output,
-    reasoning: tokens.reasoning,
-    cost_usd: roundedUsd(costUsd),
-  };
+  const { input, cacheRead: cache_read, cacheWrite: cache_write, output, reasoning, estimated = 0 } = tokens;
+  const counted = { calls, unpriced_calls: unpriced, estimated_calls: estimated, input, cache_read, cache_write };
+  return { ...counted, output, reasoning, cost_usd: ledger.roundedUsd(costUsd) };
 }
 
-type Total = Omit<SpendSum, 'key'>;
+type Total = Omit<ledger.SpendSum, 'key'>;
 
-function print(out: Output, by: SpendKey, sums: readonly SpendSum[], total: Total, days: number): void {
+function print(out: Output, by: ledger.SpendKey, sums: readonly ledger.SpendSum[], total: Total, days: number): void {
   if (sums.length === 0) {
     out.line(nothing(days));
     return;
@@ -92,29 +70,28 @@ function print(out: Output, by: SpendKey, sums: readonly SpendSum[], total: Tota
 }
 
 /** What was paid for: each kind is counted in a unit of its own, and what has no known price says so. */
-function showKinds(out: Output, kinds: readonly KindSum[], { from, days }: { from: string; days: number }): number {
+function showKinds(out: Output, kinds: readonly ledger.KindSum[], from: string, days: number): void {
   const usd = kinds.reduce((sum, kind) => sum + kind.usd, 0);
-  const total = { cost_usd: roundedUsd(usd) };
+  const total = { cost_usd: ledger.roundedUsd(usd) };
   out.document({ status: 'success', from, by: 'kind', rows: kinds.map(kindDocument), total });
   if (kinds.length === 0) out.line(nothing(days));
   else {
     // Words of the line say already that it is not priced.
-    const costOf = (kind: KindSum) => (knownUsd(kind) === undefined ? '' : usdText(kind.usd));
-    const lines = kinds.map(kind => [kind.kind, kindWords(kind), costOf(kind)]);
+    const costOf = (kind: ledger.KindSum) => (ledger.knownUsd(kind) === undefined ? '' : ledger.usdText(kind.usd));
+    const lines = kinds.map(kind => [kind.kind, ledger.kindWords(kind), costOf(kind)]);
     const width = Math.max(...lines.map(([, words = '']) => words.length));
     const line = ([kind = '', words = '', cost = '']: readonly string[]) =>
       `${kind.padEnd(15)}${words.padStart(width)}${cost.padStart(13)}`;
     out.line(out.style('bold', line(['kind', '', 'USD'])));
     for (const cells of lines) out.line(line(cells));
-    out.line(out.style('bold', line(['total', '', usdText(usd)])));
+    out.line(out.style('bold', line(['total', '', ledger.usdText(usd)])));
   }
-  return 0;
 }
 
-function kindDocument(sum: KindSum): JsonObject {
+function kindDocument(sum: ledger.KindSum): JsonObject {
   const { kind, unit, amount, unpriced = 0 } = sum;
-  const usd = knownUsd(sum);
-  return { kind, amount, unit, not_priced: unpriced, cost_usd: usd === undefined ? undefined : roundedUsd(usd) };
+  const usd = ledger.knownUsd(sum);
+  return { kind, amount, unit, not_priced: unpriced, cost_usd: usd === undefined ? undefined : ledger.roundedUsd(usd) };
 }
 
 const nothing = (days: number): string => `No model calls ${days === 1 ? 'today' : `in the last ${days} days`}.`;
@@ -124,5 +101,5 @@ function cellsOf({ calls, usage: tokens, costUsd }: Total): string[] {
   const mark = tokens.estimated ? '~' : '';
   const cell = (count: number, before = '') => before + count.toLocaleString('en-US');
   const counts = [cell(calls), cell(input, mark), cell(cacheRead), cell(cacheWrite), cell(output, mark)];
-  return [...counts, mark + usdText(costUsd)];
+  return [...counts, mark + ledger.usdText(costUsd)];
 }

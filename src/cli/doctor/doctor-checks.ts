@@ -111,8 +111,10 @@ async function ping(service: Models, { id, title, env, models }: Provider): Prom
     const isUnlisted = listed === 'none';
     const answer = [isUnlisted ? 'it answers, but has no list of models' : ready, remark].filter(Boolean).join('; ');
     const usable = `${models.length} ${isUnlisted ? 'known here' : 'usable'}`;
-    const left = await balance(service, id, signal);
-    if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${usable}${left}` };
+    // Where the balance cannot be told, models can be asked all the same.
+    const left = await orAbort(service.balance(id, signal), signal).catch(() => undefined);
+    const balance = left === undefined ? '' : `; balance ${left.available.toFixed(2)}`;
+    if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${usable}${balance}` };
     if (isUnlisted) {
       const next = 'Name its models in config.json, or a default in CUSTOM_MODEL_NAME.';
       return warning(what, `${answer}; ${usable}`, next);
@@ -128,17 +130,6 @@ async function ping(service: Models, { id, title, env, models }: Provider): Prom
     }
     if (!isAppError(error)) throw error;
     return failure(what, error.message, nextAfter(error.details.class, env));
-  }
-}
-
-/** What the account has left, where the vendor tells. */
-async function balance(service: Models, id: string, signal: AbortSignal): Promise<string> {
-  try {
-    const left = await orAbort(service.balance(id, signal), signal);
-    return left === undefined ? '' : `; balance ${left.available.toFixed(2)}`;
-  } catch {
-    // Its models can be asked all the same.
-    return '';
   }
 }
 
@@ -191,32 +182,27 @@ function shown({ secret }: OptionSpec, value: string): string {
   return `${url.protocol}//${url.host}${url.pathname} (rest hidden)`;
 }
 
-/** What a look at something found, or what it failed with. */
-async function looked(what: string, look: () => Promise<Finding[]>): Promise<Finding[]> {
-  try {
-    return await look();
-  } catch (error) {
-    if (!isAppError(error)) throw error;
-    return [failure(what, error.message, error.details.next)];
-  }
+/** What a look at something finds, or what it fails with. */
+function looked(what: string, look: (what: string, product: Product, context: CommandContext) => Promise<Finding[]>) {
+  return (context: CommandContext, product: Product): Promise<Finding[]> =>
+    look(what, product, context).catch((error: unknown) => {
+      if (!isAppError(error)) throw error;
+      return [failure(what, error.message, error.details.next)];
+    });
 }
 
 /** Opens the file or asks the server in which threads live. */
-async function checkStore(inspect: Product['inspectStore']): Promise<Finding[]> {
-  const what = 'store';
-  return looked(what, async () => {
-    const found = await inspect?.();
-    if (!found) return [];
-    return [{ state: 'ok', what, text: found.text }, ...found.warnings.map(text => warning(what, text))];
-  });
-}
+const checkStore = looked('store', async (what, { inspectStore }) => {
+  const found = await inspectStore?.();
+  if (!found) return [];
+  return [{ state: 'ok', what, text: found.text }, ...found.warnings.map(text => warning(what, text))];
+});
 
 /** Masks as a call does; a data folder that is not there yet gets no key by a look. */
-const checkMask = ({ config }: CommandContext, { tryMask }: Product) =>
-  looked('masking', async () => {
-    if (existsSync(config.home)) await tryMask();
-    return [];
-  });
+const checkMask = looked('masking', async (_, { tryMask }, { config }) => {
+  if (existsSync(config.home)) await tryMask();
+  return [];
+});
 
 /** Damaged files of threads, which are replaced and never deleted. */
 async function checkSetAside({ config: { home } }: CommandContext): Promise<Finding[]> {
@@ -235,16 +221,14 @@ function checkClock({ clockAhead }: Product): Finding[] {
   return [{ state: 'note', what: 'clock', text }];
 }
 
-/** Checks all of the file in which threads live, and says what of it had to be replaced. */
-async function repairStore(repair: Product['repairStore']): Promise<Finding[]> {
-  const what = 'repair';
-  return looked(what, async () => {
-    if (!repair) return [{ state: 'note', what, text: 'threads are not stored in a file on this machine' }];
-    const { isReplaced, text } = await repair();
-    if (!isReplaced) return [{ state: 'ok', what, text }];
-    return [warning(what, text, 'Check the threads named here, then delete the file that was set aside.')];
-  });
-}
+/** Where it is asked for: checks all of the file in which threads live, and says what of it had to be replaced. */
+const repairStore = looked('repair', async (what, { repairStore: repair }, { flags }) => {
+  if (!isOn(flags, 'repair')) return [];
+  if (!repair) return [{ state: 'note', what, text: 'threads are not stored in a file on this machine' }];
+  const { isReplaced, text } = await repair();
+  if (!isReplaced) return [{ state: 'ok', what, text }];
+  return [warning(what, text, 'Check the threads named here, then delete the file that was set aside.')];
+});
 
 /** Which model sums up long threads; without the one that was named there are extracts, and nobody would notice. */
 async function checkSummaries({ config }: CommandContext, { explainRoute }: Product): Promise<Finding[]> {
@@ -260,17 +244,12 @@ async function checkSummaries({ config }: CommandContext, { explainRoute }: Prod
 const handshakeTimeoutMs = 10_000;
 
 /** What commands of an agent run in. */
-function checkCommandSandbox({ commandSandbox }: Product): Promise<Finding[]> {
-  const what = 'agent sandbox';
-  return looked(what, async () => {
-    const text = await commandSandbox();
-    return [{ state: text.startsWith('none') ? 'note' : 'ok', what, text }];
-  });
-}
+const checkCommandSandbox = looked('agent sandbox', async (what, { commandSandbox }) => {
+  const text = await commandSandbox();
+  return [{ state: text.startsWith('none') ? 'note' : 'ok', what, text }];
+});
 
 const client = { name: 'polylogue-doctor', version: '1' };
-
-const modernVersion = '2026-07-28';
 
 /** The first message of a client in each of the two protocol eras. */
 const eras = [
@@ -280,11 +259,11 @@ const eras = [
     params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: client },
   },
   {
-    what: `handshake ${modernVersion}`,
+    what: 'handshake 2026-07-28',
     method: 'server/discover',
     params: {
       _meta: {
-        'io.modelcontextprotocol/protocolVersion': modernVersion,
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
         'io.modelcontextprotocol/clientInfo': client,
         'io.modelcontextprotocol/clientCapabilities': {},
       },
@@ -352,9 +331,9 @@ type Check = (context: CommandContext, product: Product, found: readonly Finding
 /** All that is looked at, in the order in which it is told. */
 export const checks: readonly Check[] = [
   checkMachine,
-  (_, { inspectStore }) => checkStore(inspectStore),
+  checkStore,
   (_, product) => checkClock(product),
-  ({ flags }, product) => (isOn(flags, 'repair') ? repairStore(product.repairStore) : []),
+  repairStore,
   checkMask,
   checkSetAside,
   (_, product) => checkRoots(product),
@@ -364,7 +343,7 @@ export const checks: readonly Check[] = [
   (_, { models }) => checkProviders(models),
   async (_, { models }) => (await models.namesOfNone()).map(text => warning('lists of models', text)),
   checkSummaries,
-  (_, product) => checkCommandSandbox(product),
+  checkCommandSandbox,
   (_, product) => [checkTools(product)],
   checkHandshakes,
   (_, product, found) => warnedFindings(product, found),

@@ -8,14 +8,12 @@ export interface HostPlace {
   env: Readonly<Record<string, string | undefined>>;
 }
 
-/** How a host is to start the server. */
-export interface ServerEntry {
+/** How a host is to start the server; `references` are variables that it takes from its own environment then. */
+interface ServerEntry {
   command: string;
   args: string[];
-  /** Variables with their values. */
-  values: Readonly<Record<string, string>>;
-  /** Variables that the host takes from its own environment when it starts the server. */
-  references: readonly string[];
+  values: Record<string, string>;
+  references: string[];
 }
 
 /** One MCP host: where its configuration lies and what an entry looks like there. */
@@ -129,8 +127,8 @@ export const hosts: readonly HostDefinition[] = [
     entry: ({ command, args, values, references }) => ({
       command,
       args,
-      env_vars: references.length > 0 ? [...references] : undefined,
-      env: Object.keys(values).length > 0 ? { ...values } : undefined,
+      env_vars: references.length > 0 ? references : undefined,
+      env: Object.keys(values).length > 0 ? values : undefined,
       // Its own limit is a minute, and models that reason take longer.
       tool_timeout_sec: longCall.seconds,
     }),

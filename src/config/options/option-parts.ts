@@ -24,17 +24,20 @@ export const oneOf = <const Word extends string>(choices: readonly Word[], word:
   ({ type: 'string', choices, default: word }) as const;
 
 /**
- * How an option begins: its heading, what it takes, and its names. Those in the environment come first, the canonical one before the
- * others; one that begins with `--` is its flag.
+ * An option: its heading, what it takes, its names, and what else is to be said. The names in the environment come first, the
+ * canonical one before the others; one that begins with `--` is its flag.
  */
-export const setting = <const Of extends Kind>(group: string, kind: Of, ...names: [string, ...string[]]) => {
-  const [flag] = names.filter(name => name.startsWith('--'));
+export const setting = <const Of extends Kind, const More extends Partial<OptionSpec> & Pick<OptionSpec, 'doc'>>(
+  group: string,
+  kind: Of,
+  names: readonly string[],
+  more: More,
+) => {
+  const flag = names.find(name => name.startsWith('--'));
   const env = names.filter(name => name !== flag);
-  return { env, group, ...kind, ...(flag !== undefined && { flag: flag.slice(2) }) };
+  return { env, group, ...kind, ...more, ...(flag !== undefined && { flag: flag.slice(2) }) };
 };
 
 /** One that a trusted project's own `.env` may not set. */
-export const operator = <const Of extends Kind>(group: string, kind: Of, ...names: [string, ...string[]]) => ({
-  ...setting(group, kind, ...names),
-  operatorOnly: true,
-});
+export const operator: typeof setting = (group, kind, names, more) =>
+  setting(group, kind, names, { ...more, operatorOnly: true });

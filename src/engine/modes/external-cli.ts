@@ -2,7 +2,7 @@ import { askModelTurn } from '../../calls/ask/ask.ts';
 import type { CallServices } from '../../calls/ask/services.ts';
 import type { ModelTurn, ThreadedCall } from '../../calls/call-record.ts';
 import type { Reply } from '../../calls/reply.ts';
-import type { ExternalCliMode } from '../../calls/tool.ts';
+import type { ToolMode } from '../../calls/tool.ts';
 import { inputError, securityError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, jsonOf, textsIn } from '../../core/json.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
@@ -11,7 +11,7 @@ import { type CliRegistry, guidance } from '../../providers/external-cli/cli-reg
 import { cliProviderId, splitCliId } from '../../providers/external-cli/contract.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import type { Mode, ModeServices } from './mode.ts';
-import { questionOf } from './prompt.ts';
+import { lastElement, questionOf } from './prompt.ts';
 
 /** Characters of an answer that a reply shows. */
 const limit = 20_000;
@@ -19,11 +19,11 @@ const limit = 20_000;
 const excerpt = 4_000;
 
 /** Truncates an answer for the reply. The thread keeps it in full. */
-export function capOutput(text: string, cliName: string): { text: string; metadata: JsonObject } {
+function capOutput(text: string, cliName: string): { text: string; metadata: JsonObject } {
   if (text.length <= limit) return { text, metadata: {} };
   const sizes = { output_original_length: text.length, output_limit: limit };
-  const summary = summaryIn(text);
-  if (summary !== undefined) {
+  const summary = lastElement(text, 'summary')?.content.trim();
+  if (summary) {
     const shown = safeCut(summary, limit);
     return { text: shown, metadata: { output_summarized: true, ...sizes, output_summary_length: shown.length } };
   }
@@ -35,19 +35,10 @@ export function capOutput(text: string, cliName: string): { text: string; metada
   };
 }
 
-/** Returns the last <SUMMARY>: an answer may mention the tag earlier; undefined: none. */
-function summaryIn(text: string): string | undefined {
-  const close = text.toLowerCase().lastIndexOf('</summary>');
-  if (close === -1) return undefined;
-  const open = text.toLowerCase().lastIndexOf('<summary>', close);
-  if (open === -1) return undefined;
-  return text.slice(open + '<summary>'.length, close).trim() || undefined;
-}
-
 /** Another vendor's agent works on a request in this project, and its answer becomes part of the thread. */
-export const externalCli: Mode<ExternalCliMode> = { thread: 'one', execute: ask };
+export const externalCli: Mode<Extract<ToolMode, { kind: 'externalCli' }>> = { thread: 'one', execute: ask };
 
-async function ask(_definition: ExternalCliMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
+async function ask(_definition: unknown, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const { args, thread, tool } = call;
   const { clis } = services;
   const usual = clis.names.includes('gemini') ? 'gemini' : (clis.names[0] ?? '');

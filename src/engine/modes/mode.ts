@@ -19,7 +19,14 @@ export type Mode<Definition> =
 
 /** What the modes use: the services of a call, and what only one of them needs. */
 export interface ModeServices extends CallServices {
-  workflow: WorkflowSettings;
+  workflow: {
+    /** Ask the expert although the caller is certain. */
+    expertAtCertain: boolean;
+    /** Say `calling_expert_analysis` for a finished expert call, as older callers expect. */
+    compat: boolean;
+    /** For workflows that read git changes. */
+    git: Git;
+  };
   panel: {
     /** Milliseconds for one answer, and for the call as a whole. */
     modelMs: number;
@@ -42,15 +49,6 @@ export interface ModeServices extends CallServices {
   agent: AgentRunner;
   /** What an action's handler may touch, for one caller. */
   actionContext(call: ActionCall): ActionContext;
-}
-
-export interface WorkflowSettings {
-  /** Ask the expert although the caller is certain. */
-  expertAtCertain: boolean;
-  /** Say `calling_expert_analysis` for a finished expert call, as older callers expect. */
-  compat: boolean;
-  /** For workflows that read git changes. */
-  git: Git;
 }
 
 /** Answers calls of tools that let a model work. */

@@ -14,7 +14,7 @@ import { writeInside } from '../../workspace/write-file.ts';
 import type { Mode } from './mode.ts';
 
 /** Instructions on the output format for models that may generate code. */
-export const generationProtocol = `If, and only if, the question asks for substantial new or rewritten code, put all of it into one element, with brief text before it:
+const generationProtocol = `If, and only if, the question asks for substantial new or rewritten code, put all of it into one element, with brief text before it:
 <GENERATED-CODE>
 Numbered instructions for the caller, and between them complete files:
 <NEWFILE: path/of/file>…whole content…</NEWFILE>
@@ -22,22 +22,28 @@ Numbered instructions for the caller, and between them complete files:
 </GENERATED-CODE>
 No placeholders, no "rest as before" inside a block; say which code is to be deleted and why. For small fixes and discussion answer in plain Markdown without the element.`;
 
-export const artifactName = 'polylogue_generated.code';
+const artifactName = 'polylogue_generated.code';
+
+/** The last element of a name in an answer, which may mention its tag earlier: its place and its content; undefined: none. */
+export function lastElement(text: string, name: string) {
+  // Some letters of other alphabets are more than one in lower case, and all that follows them would be shifted.
+  const lower = text.replace(/[A-Z]+/g, word => word.toLowerCase());
+  const end = lower.lastIndexOf(`</${name}>`);
+  const start = end === -1 ? -1 : lower.lastIndexOf(`<${name}>`, end);
+  if (start === -1) return undefined;
+  return { start, after: end + name.length + 3, content: text.slice(start + name.length + 2, end) };
+}
 
 /** The last generated-code element of an answer, and the answer without it; undefined when there is none. */
 export function splitGeneratedCode(text: string): { code: string; rest: string } | undefined {
-  // Some letters of other alphabets are more than one in lower case, and all that follows them would be shifted.
-  const lower = text.replace(/[A-Z]+/g, word => word.toLowerCase());
-  const end = lower.lastIndexOf('</generated-code>');
-  const start = end === -1 ? -1 : lower.lastIndexOf('<generated-code>', end);
-  if (start === -1) return undefined;
-  const after = end + '</generated-code>'.length;
+  const element = lastElement(text, 'generated-code');
+  if (!element) return undefined;
+  const { start, after } = element;
   const rest = [text.slice(0, start).trim(), text.slice(after).trim()].filter(part => part !== '').join('\n\n');
   return { code: text.slice(start, after), rest };
 }
 
-/** What the caller is told to do with the artifact. */
-export const artifactInstructions = (path: string, replaced: boolean): string =>
+const artifactInstructions = (path: string, replaced: boolean): string =>
   [
     `The generated code is in ${path}${replaced ? ' (an older file of that name was replaced)' : ''}.`,
     'It is a proposal: instructions and partial snippets among whole files, never to be pasted as it is.',
@@ -45,7 +51,7 @@ export const artifactInstructions = (path: string, replaced: boolean): string =>
   ].join(' ');
 
 /** What the caller must know of masked secrets in lines of a file; empty when there is nothing to know. */
-export function secretsNote(masked: readonly number[]): string {
+function secretsNote(masked: readonly number[]): string {
   if (masked.length === 0) return '';
   const lines = masked.slice(0, 20).join(', ');
   return `Lines ${lines} of it hold masked secrets as [masked:…]: a secret is written to no other file than its own. Keep the lines of files that have one, and have the user put the values into new places.`;
@@ -57,17 +63,6 @@ const longContextTokens = 128_000;
 /** Whether a prompt of so many tokens is pinned to Kimi's long-context family, where it is configured. */
 export const isLongContext = (tokens: number): boolean => tokens > longContextTokens;
 
-export interface DocumentSubject {
-  files: string[];
-  fileIds: string[];
-  /** Images for a model with vision, because no model reads them as documents. */
-  images: string[];
-  /** Absent: any model will do. */
-  provider?: string;
-  /** Any model may read it as well. */
-  anyProvider?: boolean;
-}
-
 const pictures = /\.(png|jpe?g|gif|webp)$/i;
 
 /** Bytes of text that make a token, about. */
@@ -75,34 +70,33 @@ const bytesPerToken = 4;
 
 /**
  * Chooses how documents are sent. The document provider gets documents and very long texts, if it is configured. Otherwise
- * any model gets the text in its prompt, and a model with vision gets the images.
+ * any model gets the text in its prompt, and a model with vision gets the images. `provider`: undefined where any model will do;
+ * `anyProvider`: any may read it as well.
  */
-export async function documentSubject(
+async function documentSubject(
   { files, fileIds = [], provider }: DocumentQuestion,
   call: ThreadedCall,
-  services: Pick<CallServices, 'documents' | 'sandbox' | 'home'>,
-): Promise<DocumentSubject> {
+  services: CallServices,
+) {
   const { documents } = services;
-  const subject = { files: [...files], fileIds: [...fileIds], images: [] };
   if (!documents || (provider !== undefined && provider !== documents.provider)) {
     const images = files.filter(path => pictures.test(path));
-    return { ...subject, files: files.filter(path => !images.includes(path)), images, provider };
+    return { files: files.filter(path => !images.includes(path)), fileIds, images, provider };
   }
   const wanted = provider !== undefined || fileIds.length > 0 || files.some(path => documents.reads(path));
   const long = !wanted && isLongContext((await bytesOf(files, call, services)) / bytesPerToken);
-  return { ...subject, ...((wanted || long) && { provider: documents.provider, anyProvider: long }) };
+  return { files, fileIds, images: [], provider: wanted || long ? documents.provider : undefined, anyProvider: long };
 }
 
 /** Bytes of the files that exist. Missing files are reported when they are read. */
 async function bytesOf(
   files: readonly string[],
   { request: { principal } }: ThreadedCall,
-  { sandbox, home }: Pick<CallServices, 'sandbox' | 'home'>,
+  { sandbox, home }: CallServices,
 ): Promise<number> {
   let bytes = 0;
   for (const path of files) {
-    const reference = parsePathReference(path, principal.root, home);
-    const located = isSkip(reference) ? reference : await locateReference(sandbox, reference);
+    const located = await locateReference(sandbox, parsePathReference(path, principal.root, home));
     // A range of lines is short by the caller's choice, so it does not count.
     if (!isSkip(located) && located.range === undefined) bytes += located.size;
   }

@@ -12,17 +12,18 @@ import { AppError } from '../../core/errors.ts';
 import { isRecord, textsIn } from '../../core/json.ts';
 import type { SaidPart } from '../../core/message.ts';
 import { safeCut } from '../../core/text.ts';
-import type { Citation } from '../../core/thread.ts';
 import type { Usage } from '../../core/usage.ts';
-import { fullWindow, type ModelAnswer, pausedTurn } from '../ask-model.ts';
-import type { Use, UsesIn } from '../fees.ts';
+import { fullWindow, type ModelAnswer, type ModelQuestion, pausedTurn } from '../ask-model.ts';
+import type { Use } from '../fees.ts';
+import type { Connection } from '../provider.ts';
 import { badUpstream } from '../resilience/errors.ts';
 import type { AttemptTimeouts } from '../resilience/limiter.ts';
 import type { ReplyAccumulator } from './messages.ts';
 
 /** All that one attempt brought, whether it ended well or not. */
-export interface AttemptOutcome {
-  text: string;
+export interface AttemptOutcome
+  extends Pick<ModelAnswer, 'text' | 'citations' | 'warnings' | 'providerMetadata'>,
+    Partial<Pick<ModelAnswer, 'finish'>> {
   /** Some of the text went to the caller, who can't take it back. */
   passedOn: boolean;
   /** Characters of reasoning that streamed by. */
@@ -39,11 +40,6 @@ export interface AttemptOutcome {
   uses: Use[];
   /** What the vendor charged, where it tells. */
   costUsd?: number;
-  finish?: ModelAnswer['finish'];
-  citations: Citation[];
-  warnings: string[];
-  /** What a program told of how it answered. */
-  providerMetadata?: Readonly<Record<string, unknown>>;
   /** What a program did with tools of its own, in its order. */
   steps?: readonly Record<string, unknown>[];
   /** The vendor began to work on it and did not report a failure, or was silent until the request was given up. */
@@ -60,19 +56,14 @@ const maxCharsPerToken = 20;
 /** What a vendor tells beside the text is kept for good and goes into every reply: it has to stay small. Characters, but for `citations`. */
 const most = { citations: 200, url: 4_000, title: 300, snippet: 500, date: 80, finishReason: 80 };
 
-export interface AttemptInput {
+interface AttemptInput extends Pick<ModelQuestion, 'onText' | 'onProgress'>, Pick<Connection, 'usesIn'> {
   model: LanguageModelV4;
   provider: string;
   call: Omit<LanguageModelV4CallOptions, 'abortSignal'>;
   clocks: AttemptTimeouts;
-  onText?: (delta: string) => void;
   onStart?: ((warnings: readonly string[]) => void) | undefined;
-  /** Told of text and reasoning as they come; for progress alone. */
-  onProgress?: (delta: string) => void;
   /** Collects what was said with the calls of tools in it. Absent: the text alone counts. */
   saying?: ReplyAccumulator;
-  /** Finds what is charged beside tokens; absent: nothing is. */
-  usesIn?: UsesIn;
 }
 
 /** What an attempt has brought before it asks. */
@@ -95,8 +86,7 @@ export async function attempt(input: AttemptInput): Promise<AttemptOutcome> {
   } catch (error) {
     if (sent && clocks.signal.aborted) outcome.accepted = true;
     // Whatever goes wrong after the answer was finished is only the closing of the stream.
-    if (!outcome.finish) outcome.failure = clocks.expired() ?? error;
-    else outcome.failure = shortcoming(input, outcome, undefined);
+    outcome.failure = outcome.finish ? shortcoming(input, outcome) : (clocks.expired() ?? error);
   }
   if (input.saying) outcome.said = input.saying.parts();
   clocks.stop(outcome.failure !== undefined);
@@ -201,13 +191,12 @@ function takeProviderMetadata(all: SharedV4ProviderMetadata | undefined, provide
  * twice is one citation, with what either telling says.
  */
 function takeCitation(
-  source: { url: string; title?: string; providerMetadata?: SharedV4ProviderMetadata },
+  { url, title, providerMetadata }: Extract<LanguageModelV4StreamPart, { sourceType: 'url' }>,
   provider: string,
   outcome: AttemptOutcome,
 ): void {
-  const { url, title } = source;
   if (url.length > most.url || !/^https?:/i.test(url)) return;
-  const { snippet, date } = source.providerMetadata?.[provider] ?? {};
+  const { snippet, date } = providerMetadata?.[provider] ?? {};
   const known = outcome.citations.find(citation => citation.url === url);
   if (!known && outcome.citations.length >= most.citations) return;
   const citation = known ?? { title: url, url, provider };
@@ -236,7 +225,7 @@ function countsIn(chunk: unknown): Record<string, unknown> | undefined {
 }
 
 /** What a chunk of a vendor's stream tells of tokens; what it does not tell is left out. */
-export function usageIn(chunk: unknown): Partial<Usage> {
+function usageIn(chunk: unknown): Partial<Usage> {
   const counts = countsIn(chunk);
   if (!counts) return {};
   const sum = (...names: string[]) => names.reduce((total, name) => total + count(counts[name]), 0);
@@ -299,7 +288,6 @@ function costOf(metadata: SharedV4ProviderMetadata[string] | undefined): number 
 
 type End = ModelAnswer['finish']['kind'] | 'broken';
 
-/** The words of the AI SDK for an end. */
 const unifiedEnds: Readonly<Record<LanguageModelV4FinishReason['unified'], End>> = {
   stop: 'stop',
   length: 'length',
@@ -338,7 +326,7 @@ function finishOf(reason: LanguageModelV4FinishReason): ModelAnswer['finish'] | 
 }
 
 /** What is wrong with a stream that ended without an error. */
-function shortcoming({ call, saying }: AttemptInput, outcome: AttemptOutcome, contentType: string | undefined) {
+function shortcoming({ call, saying }: AttemptInput, outcome: AttemptOutcome, contentType?: string) {
   const { finish, text } = outcome;
   if (!finish) {
     if (text === '' && contentType !== undefined && !contentType.includes('event-stream')) {
@@ -348,14 +336,12 @@ function shortcoming({ call, saying }: AttemptInput, outcome: AttemptOutcome, co
     return badUpstream('The stream ended before the answer was finished.');
   }
   if (text.trim() !== '' || (saying?.calls() ?? 0) > 0) return undefined;
-  if (finish.kind === 'content_filter') {
-    const message = `The provider refused to answer (${finish.raw ?? 'content filter'}).`;
-    return new AppError('model', message, { code: 'API_ERROR', class: 'content_filter', retryable: false });
-  }
-  if (finish.raw === fullWindow) {
-    const message = `The prompt left no tokens for an answer (${fullWindow}).`;
-    return new AppError('model', message, { code: 'API_ERROR', class: 'context_length', retryable: false });
-  }
+  const final = (kind: string, message: string) =>
+    new AppError('model', message, { code: 'API_ERROR', class: kind, retryable: false });
+  if (finish.kind === 'content_filter')
+    return final(finish.kind, `The provider refused to answer (${finish.raw ?? 'content filter'}).`);
+  if (finish.raw === fullWindow)
+    return final('context_length', `The prompt left no tokens for an answer (${fullWindow}).`);
   if (finish.kind === 'length') {
     const next = 'Use a lower thinking effort or a smaller budget, or choose another model.';
     return badUpstream('The model used all of its output for thinking and wrote no answer.', false, next);

@@ -54,7 +54,6 @@ export interface CallContext {
   queuedMs: number;
   /** The widest total limit among the candidates; the call ends then. */
   totalMs: number;
-  /** Providers that failed in this call. */
   failed: Set<string>;
   attempts: AttemptRecord[];
   failures: AppError[];
@@ -80,7 +79,6 @@ export function isUseful(question: ModelQuestion, { text, callChars, passedOn }:
   return text.replace(thoughts, '').replace(/\s+/g, '').length >= usefulChars;
 }
 
-/** What the caller gets of the attempt that counts. */
 export function answerOf(run: CallContext, last: AttemptContext): ModelAnswer {
   const { candidate, text, said, citations, error } = last;
   const { model } = candidate;

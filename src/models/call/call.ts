@@ -74,7 +74,6 @@ export function createAskModel(parts: AskModelParts): AskModel {
   };
 }
 
-/** Providers that failed in this call come last. */
 function soundFirst(candidates: Candidate[], failed: ReadonlySet<string>): Candidate[] {
   const isFailed = ({ model }: Candidate) => Number(failed.has(model.provider));
   return candidates.toSorted((a, b) => isFailed(a) - isFailed(b));
@@ -109,8 +108,8 @@ function limitsOf(parts: AskModelParts, question: ModelQuestion, { model, effort
   return limitsFor(parts.limits, { reasoning, local: parts.isLocal(model.provider) }, question.limits);
 }
 
-const othersLeft = (run: CallContext, last: AttemptContext, left: Candidate[]): Candidate[] =>
-  run.requestsLeft === 0 || !last.error ? [] : othersAfter(last.error, last.candidate, left);
+const othersLeft = ({ requestsLeft }: CallContext, { error, candidate }: AttemptContext, left: Candidate[]) =>
+  requestsLeft === 0 || !error ? [] : othersAfter(error, candidate, left);
 
 /** What began to come is billed, however it ended: each further request is the same answer bought once more. */
 function limitRequests(run: CallContext, last: AttemptContext): void {
@@ -143,8 +142,7 @@ async function askCandidate(run: CallContext, candidate: Candidate, left: Candid
     const others = soundFirst(othersLeft(run, last, left), run.failed);
     const wait = count < most ? retryWait(run, last, count, others.length > 0) : undefined;
     if (wait === undefined) {
-      const [next] = others;
-      recordAttempt(run, last, { outcome: last.skipped ? 'skipped' : 'failed', elapsedMs, next });
+      recordAttempt(run, last, { outcome: last.skipped ? 'skipped' : 'failed', elapsedMs, next: others[0] });
       return last;
     }
     recordAttempt(run, last, { outcome: 'retry', elapsedMs, nextInMs: wait });
@@ -217,7 +215,6 @@ async function tryOnce(run: CallContext, candidate: Candidate, first: boolean): 
   }
 }
 
-/** Asks, and tells the breakers how it went. */
 async function askWithPass(run: CallContext, candidate: Candidate, pass: BreakerPermit): Promise<AttemptContext> {
   const { clock } = run.parts;
   const began = clock.monotonic();

@@ -32,32 +32,28 @@ export function createReplyAccumulator(signer: string, owner: string, echo: bool
   const said: (Block | ({ type: 'call'; vendor?: VendorFacts } & ToolCall))[] = [];
   const open = new Map<string, Block>();
   const takeText = (
-    type: Block['type'],
-    { id, delta = '', providerMetadata }: { id: string; delta?: string; providerMetadata?: SharedV4ProviderMetadata },
-    begins = false,
+    part: Extract<LanguageModelV4StreamPart, { type: `${'text' | 'reasoning'}-${'start' | 'delta' | 'end'}` }>,
   ) => {
-    let block = open.get(`${type} ${id}`);
-    if (!block || begins) {
+    const type = part.type.startsWith('text') ? 'text' : 'thought';
+    let block = open.get(`${type} ${part.id}`);
+    if (!block || part.type.endsWith('start')) {
       block = { type, text: '' };
-      open.set(`${type} ${id}`, block);
+      open.set(`${type} ${part.id}`, block);
       said.push(block);
     }
-    block.text += delta;
-    learn(block, factsOf(providerMetadata).vendor);
+    if ('delta' in part) block.text += part.delta;
+    learn(block, factsOf(part.providerMetadata).vendor);
   };
   return {
     take(part: LanguageModelV4StreamPart) {
       switch (part.type) {
         case 'text-start':
-          return takeText('text', part, true);
-        case 'reasoning-start':
-          return takeText('thought', part, true);
         case 'text-delta':
         case 'text-end':
-          return takeText('text', part);
+        case 'reasoning-start':
         case 'reasoning-delta':
         case 'reasoning-end':
-          return takeText('thought', part);
+          return takeText(part);
         case 'tool-call': {
           if (part.providerExecuted) return;
           const call = { id: freeId(part.toolCallId, said), name: part.toolName, ...argumentsOf(part.input) };
@@ -66,7 +62,6 @@ export function createReplyAccumulator(signer: string, owner: string, echo: bool
       }
     },
     parts: () => said.flatMap((part): SaidPart[] => partsOf(part, owner, echo)),
-    /** How many calls of tools are among them. */
     calls: () => said.filter(({ type }) => type === 'call').length,
   };
 }
@@ -103,8 +98,7 @@ function argumentsOf(input: string): Pick<ToolCall, 'args' | 'broken'> {
 export const toolsOf = ({ tools = [] }: ModelQuestion, mark?: Connection['cacheMark']): LanguageModelV4FunctionTool[] =>
   tools.map(({ name, description, inputSchema }, index) => {
     const schema: LanguageModelV4FunctionTool['inputSchema'] = JSON.parse(JSON.stringify(inputSchema));
-    const options = mark && index === tools.length - 1 ? { providerOptions: mark } : {};
-    return { type: 'function', name, description, inputSchema: schema, ...options };
+    return { type: 'function', name, description, inputSchema: schema, ...markAt(index, tools, mark) };
   });
 
 /** What vendors with marks allow in one request. */
@@ -185,12 +179,12 @@ function isVisible(part: Part, model: ModelInfo, warnings: Set<string>): boolean
 function systemMessages(parts: readonly Part[], mark: Connection['cacheMark'], inBlocks: boolean) {
   const text = parts.map(part => (part.type === 'text' ? part.text : '')).join('');
   const blocks = inBlocks ? blocksOf(text) : [text];
-  return blocks.map((content, index) => ({
-    role: 'system' as const,
-    content,
-    ...(mark && index === blocks.length - 1 ? { providerOptions: mark } : {}),
-  }));
+  return blocks.map((content, index) => ({ role: 'system' as const, content, ...markAt(index, blocks, mark) }));
 }
+
+/** The mark on the last of them, where the vendor wants one. */
+const markAt = (index: number, of: readonly unknown[], mark: Connection['cacheMark']) =>
+  mark && index === of.length - 1 ? { providerOptions: mark } : {};
 
 function blocksOf(text: string): string[] {
   const blocks: string[] = [];
@@ -201,7 +195,7 @@ function blocksOf(text: string): string[] {
 
 const contentOf = (parts: readonly Part[], mark: Connection['cacheMark']) =>
   parts.map((part, index): LanguageModelV4TextPart | LanguageModelV4FilePart => {
-    const options = mark && index === parts.length - 1 ? { providerOptions: mark } : {};
+    const options = markAt(index, parts, mark);
     if (part.type === 'text') return { type: 'text', text: part.text, ...options };
     return { type: 'file', mediaType: part.mediaType, data: { type: 'data', data: part.data }, ...options };
   });
@@ -225,18 +219,16 @@ const resultParts = (results: readonly ToolResult[], mark: Connection['cacheMark
     toolCallId: id,
     toolName: name,
     output: { type: failed ? 'error-text' : 'text', value: text.trim() === '' ? '(nothing)' : text },
-    ...(mark && index === results.length - 1 ? { providerOptions: mark } : {}),
+    ...markAt(index, results, mark),
   }));
 
 function withoutCalls(message: Message): Message {
   const { said, results, ...rest } = message;
   if (!said && !results) return message;
-  const texts = [
-    ...(said ?? []).flatMap(part => {
-      if (part.type === 'text') return [part.text];
-      return part.type === 'call' ? [`[called ${part.name} with ${JSON.stringify(part.args)}]`] : [];
-    }),
-    ...(results ?? []).map(({ name, text }) => `[what ${name} brought]\n${text}`),
-  ];
+  const called = (said ?? []).flatMap(part => {
+    if (part.type === 'text') return [part.text];
+    return part.type === 'call' ? [`[called ${part.name} with ${JSON.stringify(part.args)}]`] : [];
+  });
+  const texts = [...called, ...(results ?? []).map(({ name, text }) => `[what ${name} brought]\n${text}`)];
   return { ...rest, parts: texts.map(text => ({ type: 'text', text })) };
 }

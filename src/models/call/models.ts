@@ -6,8 +6,7 @@ import type { CallLimits, ModelQuestion } from '../ask-model.ts';
 import { capabilitiesOf, settingFor, unknownNames } from '../catalogue/capabilities.ts';
 import type { ConfiguredProvider, Connections } from '../catalogue/connections.ts';
 import { configureProviders, createConnections, keyNames } from '../catalogue/connections.ts';
-import type { ModelSources, SourceOptions } from '../catalogue/model-sources.ts';
-import { createModelSources } from '../catalogue/model-sources.ts';
+import { createModelSources, type ModelSources, type SourceOptions } from '../catalogue/model-sources.ts';
 import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { upstreamOf } from '../resilience/breaker.ts';
 import type { LimiterRules } from '../resilience/limiter.ts';
@@ -23,7 +22,6 @@ import { toPrompt } from './messages.ts';
 /** A call waits no longer for a count that may as well be estimated. */
 const patienceMs = 5_000;
 
-/** A prompt as it would be sent. */
 export type PromptToCount = Pick<ModelQuestion, 'reqId' | 'messages' | 'maxOutputTokens' | 'signal'> & {
   candidate: Candidate;
 };
@@ -122,7 +120,6 @@ export function createModelService(options: ModelServiceOptions) {
     cachesApart: (providerId: string) => apart.has(providerId),
     /** Whether a provider's models run on this very machine: what they are asked does not leave it. */
     runsHere: (providerId: string) => here.has(providerId),
-    /** Whether a model can search the web by itself. */
     searches,
     /** The words that may stand before the colon of a model's name. */
     prefixes: definitions,
@@ -263,7 +260,6 @@ function survey(policy: RoutingPolicy, providers: readonly ConfiguredProvider[],
           setUp: definition.setUp ?? (setting === undefined ? '' : `set ${setting}`),
           /** Its models are asked as `id:model` only, and never chosen. */
           onlyByPrefix,
-          /** Those that may be asked. */
           models: present ? own.filter(model => present.has(model.id)) : own,
           /** What the vendor's own list said; absent where there is none, or it was not asked for. */
           ...(listing && { listing }),

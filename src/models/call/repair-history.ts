@@ -41,13 +41,11 @@ export function fitImages(messages: readonly Message[], model: ModelInfo, limits
     }
     return gone;
   };
-  const fitted = messages
-    .toReversed()
-    .map(message => {
-      if (!message.parts.some(({ type }) => type === 'image')) return message;
-      return { ...message, parts: message.parts.toReversed().map(keep).toReversed() };
-    })
-    .toReversed();
+  const fit = (message: Message): Message => {
+    if (!message.parts.some(({ type }) => type === 'image')) return message;
+    return { ...message, parts: message.parts.toReversed().map(keep).toReversed() };
+  };
+  const fitted = messages.toReversed().map(fit).toReversed();
   return { messages: fitted, warnings: warningsOf(model, limits, { ...left, refused }) };
 }
 
@@ -70,7 +68,6 @@ function warningsOf(
 /** `image/jpeg` is `JPEG`. */
 const kindOf = (mediaType: string): string => mediaType.replace(/^image\//, '').toUpperCase();
 
-/** A part of what an assistant said. */
 export type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
 /** Stands where a call's result would, when the run was ended before there was one. */
@@ -79,11 +76,8 @@ const interrupted = 'There is no result: the call was interrupted.';
 /** Of the ids and names of calls. */
 const maxLength = 64;
 
-/**
- * Each call with exactly one result in the messages right after it, under an id and a name that vendors take and no other call
- * has; a missing result is said to be missing, and one without a call is left out. `signer` is who reads it.
- */
-export function pairToolCalls(messages: readonly LanguageModelV4Message[], signer: string): LanguageModelV4Message[] {
+/** Each call with one result right after it, under a sound id and name of its own. Lone results go, missing ones are told; `signer` reads it. */
+function pairToolCalls(messages: readonly LanguageModelV4Message[], signer: string): LanguageModelV4Message[] {
   const out: LanguageModelV4Message[] = [];
   const used = new Set<string>();
   /** The calls of the message before that nobody answered yet, by their ids as they stood there. */
@@ -214,7 +208,7 @@ function withoutUnreadable(message: LanguageModelV4Message, reader: Reader): Lan
       return message;
     case 'user': {
       const content = message.content.filter(part => part.type !== 'text' || part.text.trim() !== '');
-      return content.length === message.content.length ? message : { ...message, content };
+      return same(content, message.content) ? message : { ...message, content };
     }
     case 'assistant': {
       const content = message.content.flatMap(part => readablePart(part, reader));

@@ -111,7 +111,6 @@ function missingNames({ options, configured }: ProviderDefinition, settings: Pro
   const needed = unset.filter(name => !configured(filled(unset.filter(other => other !== name))));
   const enough = unset.filter(name => configured(filled([name])));
   const envOf = (name: string) => options[name]?.env[0] ?? name;
-  return needed.length > 0
-    ? needed.map(envOf).join(' and ')
-    : (enough.length > 0 ? enough : unset).map(envOf).join(' or ');
+  if (needed.length > 0) return needed.map(envOf).join(' and ');
+  return (enough.length > 0 ? enough : unset).map(envOf).join(' or ');
 }

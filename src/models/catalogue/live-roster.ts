@@ -58,11 +58,9 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
     const [catalogue, ...lists] = await Promise.all([parts.catalogue(), ...found]);
     const of = [catalogue, ...lists];
     if (last?.of.every((part, at) => part === of[at])) return last.roster;
-    const partial = new Set(
-      configured.filter((_, at) => lists[at]?.complete === false).map(each => each.definition.id),
-    );
+    const partial = configured.filter((_, at) => lists[at]?.complete === false).map(each => each.definition.id);
     const models = configured.reduce((laid, provider, at) => withProvider(laid, provider, lists[at]), catalogue);
-    const providers = facts.map(each => ({ ...each, listComplete: each.listComplete && !partial.has(each.id) }));
+    const providers = facts.map(each => ({ ...each, listComplete: each.listComplete && !partial.includes(each.id) }));
     last = { of, roster: { providers, models: finish(models) } };
     return last.roster;
   };

@@ -10,10 +10,10 @@ import { applyRequirements, type Resolution, resolveIn } from '../routing/resolv
 import { findProvider, type ModelRequest, type Roster, type RoutingPolicy } from '../routing/roster.ts';
 import generated from './catalogue.gen.json' with { type: 'json' };
 import type { ConfiguredProvider } from './connections.ts';
-import { createLiveRoster } from './live-roster.ts';
+import { createLiveRoster, type LiveRosterParts } from './live-roster.ts';
 import { inputKinds, keptFacts, overlayFacts, refreshFacts } from './models-dev.ts';
 import { type ModelsFile, overlayFiles } from './overlay.ts';
-import { createListings, type Listing, type ListingParts, type Listings } from './vendor-lists.ts';
+import { createListings, type Listing, type ListingParts } from './vendor-lists.ts';
 
 /** A row as the generator writes it: members at their usual value are left out. */
 interface Row
@@ -53,12 +53,10 @@ const toModel = (provider: string, { noTemperature, noTools, code, deprecated, .
   status: deprecated ? 'deprecated' : 'active',
 });
 
-export interface RouteParts {
+interface RouteParts extends Required<Pick<LiveRosterParts, 'listings' | 'mayAsk'>> {
   roster(only?: string): Promise<Roster>;
-  listings: Listings;
   definitions: readonly ProviderDefinition[];
   policy: RoutingPolicy;
-  mayAsk(definition: ProviderDefinition): boolean;
 }
 
 /** The provider that a name begins with. */
@@ -73,14 +71,13 @@ type Outcome = { resolution: Resolution } | { error: unknown };
  * Chooses the models for a call. A name that is not known for sure is looked up in the vendors' own lists first, where those
  * that are at hand are old: a new model can be asked on its first day, and a name that no vendor has is refused here.
  */
-export function createRoute(parts: RouteParts): (request: ModelRequest) => Promise<Resolution> {
+function createRoute(parts: RouteParts): (request: ModelRequest) => Promise<Resolution> {
   const { policy, listings } = parts;
   const resolve = async (request: ModelRequest, roster: Roster): Promise<Outcome> => {
     try {
-      const eligible = eligibleModels(request, roster, policy);
-      const steered = applyRequirements(eligible, policy);
-      const resolution = resolveIn({ ...eligible, request: steered }, policy);
-      return { resolution: { ...resolution, ...(steered.plan && { plan: steered.plan }) } };
+      const eligible = applyRequirements(eligibleModels(request, roster, policy));
+      const { plan } = eligible.request;
+      return { resolution: { ...resolveIn(eligible), ...(plan && { plan }) } };
     } catch (error) {
       // Kept until the lists were looked at: with them the same name may resolve.
       return { error };
@@ -182,8 +179,7 @@ export function createModelSources(parts: SourceParts) {
   const settings = (id: string) => providers.find(({ definition }) => definition.id === id)?.settings ?? {};
   const listings = createListings({ connection, settings, clock, emit, state: parts.state });
   const providerIds = definitions.map(({ id }) => id);
-  const isLocal = (wanted: ProviderDefinition) =>
-    providers.some(({ definition, local }) => definition === wanted && local);
+  const isLocal = ({ id }: ProviderDefinition) => providers.some(each => each.local && each.definition.id === id);
   const mayAsk = (definition: ProviderDefinition) => !(policy.localOnly || policy.offline) || isLocal(definition);
   const finish = (models: readonly ModelInfo[]) =>
     files.length === 0 ? models : overlayFiles(models, files, providerIds).models;
@@ -191,9 +187,7 @@ export function createModelSources(parts: SourceParts) {
   /** The catalogue, and how it is on the day on which it was last asked for. */
   let known: Promise<readonly ModelInfo[]> | undefined;
   let today: { of: readonly ModelInfo[]; day: number; models: readonly ModelInfo[] } | undefined;
-  const atVendor = new Set(
-    providers.filter(({ settings }) => isAtVendor(settings)).map(({ definition }) => definition.id),
-  );
+  const atVendor = new Set(providers.filter(each => isAtVendor(each.settings)).map(each => each.definition.id));
   const catalogue = async () => {
     known ??= keptFacts(kept).then(found => (found ? overlayFacts(loadCatalogue(), found.facts) : loadCatalogue()));
     const of = await known;
@@ -208,7 +202,6 @@ export function createModelSources(parts: SourceParts) {
   /** With `only`, the one provider that is meant, no other is asked for its list. */
   const roster = createLiveRoster({ ...rosterParts, mayAsk });
   const rosterAtHand = createLiveRoster({ ...rosterParts, mayAsk: isLocal });
-  const route = createRoute({ roster, listings, definitions, policy, mayAsk });
 
   return {
     roster,
@@ -219,7 +212,7 @@ export function createModelSources(parts: SourceParts) {
         listings: createListings({ connection, settings, clock, emit }),
         mayAsk: () => false,
       })(),
-    route,
+    route: createRoute({ roster, listings, definitions, policy, mayAsk }),
     /** What `route` would choose by what is known now. Only servers on this machine or network are asked for their lists. */
     explain: async (request: ModelRequest) => explainRoute(request, await rosterAtHand(), policy),
     /** What is wrong with the operator's files, one sentence each. */

@@ -43,7 +43,6 @@ const maxTokens = 100_000_000;
 const maxModels = 3_000;
 const tokens = z.number().int().min(0).max(maxTokens);
 const dollars = z.number().min(0).max(100_000);
-/** What a model may read. */
 export const inputKinds = ['text', 'image', 'pdf', 'audio', 'video'] as const;
 
 const thinkingSchema = z

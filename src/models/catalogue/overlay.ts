@@ -21,11 +21,12 @@ export function overlayListing(
   const windows = new Map(live.filter(({ id }) => id !== '' && isChatId(id)).map(({ id, window }) => [id, window]));
   const known = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
   const isServed = ({ id }: ModelInfo) => !exhaustive || windows.has(id) || windows.has(`${id}:latest`);
-  const kept = models
-    .filter(model => model.provider !== provider || isServed(model))
-    .map(model => (model.provider === provider ? withWindow(model, windows.get(model.id)) : model));
+  const kept = models.flatMap(model => {
+    if (model.provider !== provider) return [model];
+    return isServed(model) ? [withWindow(model, windows.get(model.id))] : [];
+  });
   const added = [...windows]
-    .filter(([id]) => !known.has(id) && !(id.endsWith(':latest') && known.has(id.slice(0, -':latest'.length))))
+    .filter(([id]) => !known.has(id) && !known.has(id.replace(/:latest$/, '')))
     .map(([id, window]) =>
       withWindow(plainModel({ ...assumed, provider, id, ...(!exhaustive && { score: strangerScore }) }), window),
     );

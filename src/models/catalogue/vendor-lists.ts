@@ -6,6 +6,7 @@ import { jsonOf } from '../../core/json.ts';
 import { efforts } from '../../core/model.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
 import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { inputKinds } from './models-dev.ts';
 
 /** A listing is asked for again after this time. */
 const freshMs = 24 * 3_600_000;
@@ -74,18 +75,15 @@ export function createListings(parts: ListingParts) {
     return age >= 0 && age < freshFor ? listing : undefined;
   };
 
-  /** Another process may have asked meanwhile. */
-  const renewed = async (definition: ProviderDefinition, state: State): Promise<Listing> => {
-    await load(parts, definition, state);
-    return fresh(definition) ?? ask(parts, definition, state);
-  };
-
   /** What is known if it is fresh; else the vendor is asked, for 3 s at the most. Calls that come meanwhile share one try. */
   const current = async (definition: ProviderDefinition): Promise<Listing> => {
     const state = await stateOf(definition);
     const listing = fresh(definition);
     if (listing) return listing;
-    state.asking ??= renewed(definition, state).finally(() => {
+    // Another process may have asked meanwhile.
+    const reloaded = () =>
+      load(parts, definition, state).then(() => fresh(definition) ?? ask(parts, definition, state));
+    state.asking ??= reloaded().finally(() => {
       state.asking = undefined;
     });
     return state.asking;
@@ -106,7 +104,7 @@ export function createListings(parts: ListingParts) {
 }
 
 async function ask(parts: ListingParts, definition: ProviderDefinition, state: State): Promise<Listing> {
-  const { connection, clock, emit } = parts;
+  const { connection, clock } = parts;
   try {
     const { list } = await connection(definition.id);
     const signal = AbortSignal.timeout(patienceMs);
@@ -117,11 +115,9 @@ async function ask(parts: ListingParts, definition: ProviderDefinition, state: S
     if (models && !definition.listDecides) await keep(parts, definition, state.listing);
   } catch (error) {
     const failure = isAppError(error) ? error.message : String(error);
-    const message = `The server did not list its models: ${failure}`;
-    emit({ type: 'warning', where: `models of ${definition.id}`, message });
+    warn(parts, definition, `The server did not list its models: ${failure}`);
     // What it had is the best guess at what it has.
-    const { models = [], at } = state.listing ?? {};
-    state.listing = { models, ...(at === undefined ? {} : { at }), complete: false, failure };
+    state.listing = { models: [], ...state.listing, complete: false, failure };
     state.triedAt = clock.storeTime();
   }
   return state.listing;
@@ -139,7 +135,7 @@ const keptSchema = z.object({
     z.object({
       id: z.string().min(1),
       window: z.int().positive().optional(),
-      input: z.array(z.enum(['text', 'image', 'pdf', 'audio', 'video'])).optional(),
+      input: z.array(z.enum(inputKinds)).optional(),
       reasoning: z.boolean().optional(),
       efforts: z.array(z.enum(efforts)).optional(),
     }),
@@ -150,7 +146,7 @@ const keptSchema = z.object({
 const keptForMs = 30 * freshMs;
 
 async function load(parts: ListingParts, definition: ProviderDefinition, state: State) {
-  const { settings, clock, emit } = parts;
+  const { settings, clock } = parts;
   if (definition.listDecides) return;
   try {
     const found = keptSchema.safeParse(await parts.state?.get(keyOf(definition, settings(definition.id)))).data;
@@ -159,19 +155,22 @@ async function load(parts: ListingParts, definition: ProviderDefinition, state: 
     state.triedAt = found.at;
   } catch (error) {
     // The vendor can be asked as well.
-    emit({ type: 'warning', where: `models of ${definition.id}`, message: `A kept list could not be read: ${error}` });
+    warn(parts, definition, `A kept list could not be read: ${error}`);
   }
 }
 
-async function keep({ state: shared, settings, emit }: ListingParts, definition: ProviderDefinition, listing: Listing) {
-  const { models, at = 0 } = listing;
+async function keep(parts: ListingParts, definition: ProviderDefinition, { models, at = 0 }: Listing) {
+  const key = keyOf(definition, parts.settings(definition.id));
   try {
-    await shared?.change(keyOf(definition, settings(definition.id)), keptForMs, () => jsonOf({ at, models }));
+    await parts.state?.change(key, keptForMs, () => jsonOf({ at, models }));
   } catch (error) {
     // The list serves this process all the same.
-    emit({ type: 'warning', where: `models of ${definition.id}`, message: `The list could not be kept: ${error}` });
+    warn(parts, definition, `The list could not be kept: ${error}`);
   }
 }
+
+const warn = ({ emit }: ListingParts, { id }: ProviderDefinition, message: string): void =>
+  emit({ type: 'warning', where: `models of ${id}`, message });
 
 /** Of another key or address, another list; neither can be read from it. */
 function keyOf({ id }: ProviderDefinition, settings: ProviderSettings): string {

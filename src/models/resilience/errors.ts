@@ -89,7 +89,6 @@ function fromRetryInfo(details: unknown): number | undefined {
   return infos.map(({ retryDelay }) => duration(textIn(retryDelay))).find(seconds => seconds !== undefined);
 }
 
-/** Whose failure it was. */
 export interface FailureOrigin {
   provider: string;
   model: string;

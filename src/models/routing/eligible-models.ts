@@ -145,9 +145,7 @@ function sceneOf(roster: Roster, policy: RoutingPolicy) {
     policy,
     provider: (id: string) => providers.get(id),
     refusal,
-    /** Whether a model can search the web by itself. */
     searches,
-    /** What may be known of prices. */
     pricing: { isLocal, cachesApart, searches, allowUnpriced: policy.allowUnpriced ?? false },
     /** Dollars a million tokens; nothing for local models, infinite where no price is named. */
     cost: (model: ModelInfo) => averagePrice(model) ?? (isLocal(model.provider) ? 0 : Number.POSITIVE_INFINITY),
@@ -257,7 +255,6 @@ export const byPriority = (models: readonly ModelInfo[]): ModelInfo[] =>
 /** What a name was found to mean, and who serves it: the best first. */
 export type Meaning = { match?: Match; scope?: RosterProvider; servers: readonly ModelInfo[] };
 
-/** One reading of a name. */
 export interface Match {
   /** The rows that bear the name itself: one model, at one provider or several. */
   rows: readonly ModelInfo[];

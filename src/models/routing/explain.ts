@@ -25,18 +25,16 @@ export interface LeftOut {
   models: string[];
 }
 
-/** How a call would be routed. */
 export type RouteExplanation = ReturnType<typeof explainRoute>;
 
 /** Routes a request and says why each other model was left out. Pure. */
 export function explainRoute(request: ModelRequest, roster: Roster, policy: RoutingPolicy) {
-  const seen = eligibleModels(request, roster, policy);
-  const steered = applyRequirements(seen, policy);
-  const eligible = { ...seen, request: steered };
-  const { resolution, failure } = attempt(eligible, policy);
+  const eligible = applyRequirements(eligibleModels(request, roster, policy));
+  const { plan } = eligible.request;
+  const { resolution, failure } = attempt(eligible);
   const candidates = resolution?.candidates ?? [];
   return {
-    ...(steered.plan && { plan: steered.plan }),
+    ...(plan && { plan }),
     requested: resolution?.requested ?? request.name ?? 'auto',
     /** Best first; empty where nobody can answer. */
     candidates: candidates.map((candidate): Candidate & { price?: number; usd?: number; searches: boolean } => ({
@@ -49,13 +47,13 @@ export function explainRoute(request: ModelRequest, roster: Roster, policy: Rout
     warnings: resolution?.warnings ?? [],
     /** Why nobody can answer, and what to do about it. */
     ...(failure && { failure }),
-    leftOut: leftOut(eligible, candidates, steered.plan?.class === 'explicit'),
+    leftOut: leftOut(eligible, candidates, plan?.class === 'explicit'),
   };
 }
 
-function attempt(eligible: EligibleModels, policy: RoutingPolicy) {
+function attempt(eligible: EligibleModels) {
   try {
-    return { resolution: resolveIn(eligible, policy) };
+    return { resolution: resolveIn(eligible) };
   } catch (error) {
     // That nobody can answer is an answer here.
     if (!isAppError(error)) throw error;

@@ -85,7 +85,6 @@ export function splitDate(words: readonly string[]): { words: string[]; date: st
   return { words: [...words], date: '' };
 }
 
-/** The key of a model whatever its date. */
 export const undatedKey = (id: string): string =>
   splitDate(nameWords(id.slice(id.lastIndexOf('/') + 1))).words.join('-');
 

@@ -14,9 +14,7 @@ function extensionOf(path: string): string {
   return dot === -1 ? '' : name.slice(dot + 1);
 }
 
-function wordsIn(text: string): Set<string> {
-  return new Set(text.split(' '));
-}
+const wordsIn = (text: string): Set<string> => new Set(text.split(' '));
 
 /** What has to be extracted before a model can read it. */
 const documents = wordsIn(
@@ -113,17 +111,13 @@ export interface ModelRequirements {
 const longFrom = 128_000;
 
 /** What a tool is for, where its name alone says it. The others are for conversation. */
-const affinities: Readonly<Record<string, RouteClass>> = {
-  ...namesOf('agent', 'agent clink diagnose kimi_chat_with_tools'),
-  ...namesOf('code', 'analyze codereview precommit debug secaudit refactor testgen docgen tracer'),
-  ...namesOf('reasoning', 'thinkdeep planner consensus ceo_and_board'),
-  ...namesOf('search', 'apilookup glm_web_search'),
-  ...namesOf('documents', 'kimi_upload_and_extract kimi_multi_file_chat kimi_manage_files smart_file_query'),
-};
-
-function namesOf(affinity: RouteClass, names: string): Record<string, RouteClass> {
-  return Object.fromEntries(names.split(' ').map(name => [name, affinity]));
-}
+const affinities: readonly (readonly [RouteClass, ReadonlySet<string>])[] = [
+  ['agent', wordsIn('agent clink diagnose kimi_chat_with_tools')],
+  ['code', wordsIn('analyze codereview precommit debug secaudit refactor testgen docgen tracer')],
+  ['reasoning', wordsIn('thinkdeep planner consensus ceo_and_board')],
+  ['search', wordsIn('apilookup glm_web_search')],
+  ['documents', wordsIn('kimi_upload_and_extract kimi_multi_file_chat kimi_manage_files smart_file_query')],
+];
 
 const searchers = ['zhipu', 'google', 'openai', 'anthropic', 'xai', 'moonshot', 'openrouter'];
 
@@ -142,7 +136,11 @@ type Facts = ReturnType<typeof factsOf>;
 const rules: readonly { class: RouteClass; fires(facts: Facts): string | undefined }[] = [
   { class: 'explicit', fires: ({ request }) => request.model && `the call names ${request.model}` },
   { class: 'vision', fires: visionWhy },
-  { class: 'long_context', fires: longWhy },
+  {
+    class: 'long_context',
+    fires: ({ request: { estimatedTokens } }) =>
+      estimatedTokens > longFrom ? `about ${estimatedTokens} tokens, more than ${longFrom}` : undefined,
+  },
   { class: 'documents', fires: documentsWhy },
   { class: 'search', fires: ({ searchWhy }) => searchWhy },
   {
@@ -154,16 +152,15 @@ const rules: readonly { class: RouteClass; fires(facts: Facts): string | undefin
   { class: 'chat', fires: () => 'a plain question' },
 ];
 
-/** Plans a call by rules alone. Pure: the same request gives the same plan. */
+/** Plans a call by rules alone. Pure. */
 export function requirementsOf(request: ManagerRequest): ModelRequirements {
   const facts = factsOf(request);
   const fired = rules.map(rule => ({ rule, because: rule.fires(facts) }));
   const first = fired.find(({ because }) => because !== undefined);
   const routeClass = first?.rule.class ?? 'chat';
   const explicit = routeClass === 'explicit';
-  const window = explicit
-    ? 0
-    : request.estimatedTokens + Math.min(16_000, Math.max(1_024, Math.ceil(request.estimatedTokens / 4)));
+  const { estimatedTokens } = request;
+  const window = explicit ? 0 : estimatedTokens + Math.min(16_000, Math.max(1_024, Math.ceil(estimatedTokens / 4)));
   const search = facts.searchWhy !== undefined && (!explicit || request.useWebsearch === true);
   const prefers = explicit ? [] : preferences(facts, { routeClass, window, search });
   const files = facts.documents.length > 0 && request.models.some(model => model.provider === 'moonshot');
@@ -190,7 +187,7 @@ export function requirementsOf(request: ManagerRequest): ModelRequirements {
 
 function factsOf(request: ManagerRequest) {
   const { tool, text, files } = request;
-  const affinity = Object.hasOwn(affinities, tool) ? affinities[tool] : undefined;
+  const affinity = affinities.find(([, tools]) => tools.has(tool))?.[0];
   return {
     request,
     affinity,
@@ -219,10 +216,6 @@ function searchFacts(request: ManagerRequest, affinity: RouteClass | undefined) 
 function visionWhy({ request, pictures, affinity }: Facts): string | undefined {
   if (request.images > 0) return `${request.images} image${request.images === 1 ? '' : 's'}`;
   return pictures.length > 0 && affinity !== 'documents' ? `${pictures[0]} is a picture` : undefined;
-}
-
-function longWhy({ request: { estimatedTokens } }: Facts): string | undefined {
-  return estimatedTokens > longFrom ? `about ${estimatedTokens} tokens, more than ${longFrom}` : undefined;
 }
 
 function documentsWhy({ documents, affinity, request }: Facts): string | undefined {
@@ -274,6 +267,6 @@ function listFor({ request, documents }: Facts, routeClass: RouteClass, search: 
 
 function contextOf({ request }: Facts, { window, files }: { window: number; files: boolean }) {
   if (files) return 'provider_files';
-  const widest = request.models.reduce((widest, model) => Math.max(widest, model.window), 0);
+  const widest = Math.max(0, ...request.models.map(model => model.window));
   return widest > 0 && window > widest ? 'summarize' : 'inline';
 }

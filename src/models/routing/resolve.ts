@@ -16,7 +16,7 @@ import {
 import { type ResolvedEffort, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import * as refusals from './refusals.ts';
 import { type ModelRequirements, requirementsOf } from './requirements.ts';
-import type { ModelRequest, RosterProvider, RoutingPolicy } from './roster.ts';
+import type { ModelRequest, RosterProvider } from './roster.ts';
 import {
   averagePrice,
   defaultOrder,
@@ -52,8 +52,8 @@ const most = { candidates: 3, nameLength: 200, rememberedNames: 500 };
  * or `unmet_needs`), `PROVIDER_NOT_FOUND`, `INVALID_INPUT_FORMAT` for a suffix that means nothing, and `CONFIG` when no
  * provider is configured at all.
  */
-export function resolveIn(eligible: EligibleModels, policy: RoutingPolicy): Resolution {
-  const { request } = eligible;
+export function resolveIn(eligible: EligibleModels): Resolution {
+  const { request, policy } = eligible;
   const name = request.name?.trim();
   if (name) return resolveName(eligible, name, 'asked for by name');
   const byDefault = policy.defaultModel?.trim();
@@ -86,7 +86,7 @@ function autoAsk(name: string): { effort?: Effort } | undefined {
   if (name.toLowerCase() === automatic) return {};
   if (split?.base.toLowerCase() !== automatic) return undefined;
   if (split.ask?.effort === undefined) throw refusals.unknownSuffixError(split.base, split.suffix);
-  return { effort: split.ask.effort };
+  return split.ask;
 }
 
 /** A provider's name before the first colon, unless the whole is a model's id. */
@@ -227,17 +227,13 @@ function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort
   const fallbacks =
     request.allowFallback === false ? following.filter(({ model }) => sameModel(first.model, model)) : following;
   const widest = Math.max(...seeing.map(model => model.window));
-  const tooMuch =
-    widest < window ? `No model that may be used holds ${window} tokens; the widest holds ${widest}.` : '';
-  return {
-    candidates: [asked(first), ...fallbacks.map(asked)],
-    requested,
-    warnings: [
-      tooMuch || shortened(eligible, first),
-      unlimited(eligible, first),
-      otherThanBefore(eligible, first, offers),
-    ].filter(Boolean),
-  };
+  const fits = widest >= window;
+  const warnings = [
+    fits ? shortened(eligible, first) : `No model that may be used holds ${window} tokens; the widest holds ${widest}.`,
+    unlimited(eligible, first),
+    otherThanBefore(eligible, first, offers),
+  ].filter(Boolean);
+  return { candidates: [asked(first), ...fallbacks.map(asked)], requested, warnings };
 }
 
 /** Those whose cost is known and within the limits, where there are such; else the cheapest one, which the limits refuse. */
@@ -323,12 +319,11 @@ function candidate(model: ModelInfo, { effort, thinkingBudget }: ResolvedEffort,
 }
 
 function unmetNeeds({ request: { needs } }: EligibleModels, model: ModelInfo): string[] {
-  const unmet: string[] = [];
-  if (needs.vision && !model.input.includes('image')) unmet.push(`${model.id} cannot see images.`);
-  if (needs.window !== undefined && needs.window > model.window) {
-    unmet.push(`${model.id} holds ${model.window} tokens; the call would need ${needs.window}.`);
-  }
-  return unmet;
+  const { vision, window = 0 } = needs;
+  return [
+    vision && !model.input.includes('image') && `${model.id} cannot see images.`,
+    window > model.window && `${model.id} holds ${model.window} tokens; the call would need ${window}.`,
+  ].filter(unmet => unmet !== undefined && unmet !== false);
 }
 
 function retirement({ id, status, life = {} }: ModelInfo): string[] {
@@ -337,18 +332,12 @@ function retirement({ id, status, life = {} }: ModelInfo): string[] {
   return status === 'deprecated' ? [`${id} is retired by its vendor${when}${instead}.`] : [];
 }
 
-/** The request with the manager's plan, where there is a task to plan. The plan only ever orders and narrows what is open. */
-export function applyRequirements(eligible: EligibleModels, policy: RoutingPolicy): ModelRequest {
-  const { request } = eligible;
-  const { task } = request;
-  if (!task) return request;
+/** With the manager's plan, where there is a task to plan. The plan only ever orders and narrows what is open. */
+export function applyRequirements(eligible: EligibleModels): EligibleModels {
+  const { request, searches, policy } = eligible;
+  if (!request.task) return eligible;
   const models = inOrder(eligible, eligible.open);
-  const plan = requirementsOf({
-    ...task,
-    models,
-    searches: eligible.searches,
-    isUnwell: id => models.every(model => model.provider !== id || request.ailing?.(model) === true),
-    webSearch: policy.webSearch ?? 'auto',
-  });
-  return { ...request, plan };
+  const isUnwell = (id: string) => models.every(model => model.provider !== id || request.ailing?.(model) === true);
+  const plan = requirementsOf({ ...request.task, models, searches, isUnwell, webSearch: policy.webSearch ?? 'auto' });
+  return { ...eligible, request: { ...request, plan } };
 }

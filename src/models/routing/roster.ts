@@ -2,7 +2,7 @@ import type { Effort, ModelInfo } from '../../core/model.ts';
 import type { BudgetHeadroom } from '../budget.ts';
 import type { ProviderDefinition } from '../provider.ts';
 import { makerOf, modelKey, undatedKey, vendorOf } from './names.ts';
-import type { ModelRequirements, TaskProfile } from './requirements.ts';
+import type { ManagerRequest, ModelRequirements, TaskProfile } from './requirements.ts';
 
 /** What a tool is after: depth, speed, or something between. */
 export type Category = 'extended_reasoning' | 'fast_response' | 'balanced';
@@ -12,18 +12,8 @@ export interface ModelRequest {
   /** As the caller typed it. Absent: the default model; `auto`: chosen here whatever the default is. */
   name?: string;
   category: Category;
-  needs: {
-    /** Tokens that must fit, answer included. */
-    window?: number;
-    /** Images are part of the prompt. */
-    vision?: boolean;
-    /** The web is to be searched. */
-    search?: boolean;
-  };
-  /**
-   * The provider whose models an automatic choice takes; those of others only follow them. Where it need not be one of its own
-   * `always`, others take their place when none of its own holds the whole prompt.
-   */
+  needs: Partial<ModelRequirements['needs']>;
+  /** Whose models an automatic choice takes, others only following. Not `always`: others take their place where none holds the prompt. */
   from?: { provider: string; always: boolean };
   /** Models that are not to be chosen; one that is named is taken all the same. */
   avoid?(model: ModelInfo): boolean;
@@ -91,7 +81,7 @@ export interface RoutingPolicy {
   /** Models whose price nobody knows count as free. */
   allowUnpriced?: boolean;
   /** When the web may be searched: for questions about now too, only where a call says so, or never. Absent: `auto`. */
-  webSearch?: 'auto' | 'asked' | 'off';
+  webSearch?: ManagerRequest['webSearch'];
   /** Unknown ids of vendors whose list is known pass through too. */
   allowUnknown: boolean;
   /** Started with --offline: only the offline providers and local endpoints are used. */
@@ -185,7 +175,6 @@ const quickName = /flash|non-reasoning|-mini\b|nano|lite|haiku|luna|fast|turbo|i
 /** A large model on faster machines, for about twice its price: quick for who wants speed, not for a quick question. */
 const hurried = /highspeed/i;
 
-/** Whether a model was made to be quick, by its name. */
 export const isQuick = ({ id }: ModelInfo): boolean => quickName.test(id);
 
 /**
@@ -285,7 +274,7 @@ export type Entry = ReturnType<typeof readEntry>;
 
 /** Whether a refusal is the operator's decision, rather than a missing key or the vendor's. */
 export const isRestriction = (refusal: Refusal | undefined): refusal is Restriction =>
-  refusal !== undefined && refusal !== 'no_key' && refusal !== 'no_provider' && refusal !== 'retired';
+  refusal !== undefined && !['no_key', 'no_provider', 'retired'].includes(refusal);
 
 /**
  * Reads the operator's lists once. Entries are ids or aliases in any case: a list that names an alias admits the id, and
@@ -294,8 +283,7 @@ export const isRestriction = (refusal: Refusal | undefined): refusal is Restrict
  * it may.
  */
 export function createRestrictions(roster: Roster, policy: RoutingPolicy): (model: ModelInfo) => Refusal | undefined {
-  const read = (names: readonly string[]) =>
-    names.filter(name => name.trim() !== '').map(name => readEntry(roster, name));
+  const read = (names: readonly string[]) => names.filter(name => name.trim()).map(name => readEntry(roster, name));
   const allowed = new Map(Object.entries(policy.allowed).map(([provider, names]) => [provider, read(names)]));
   const denied = read(policy.denied);
   const providers = new Map(roster.providers.map(provider => [provider.id, provider]));
@@ -305,8 +293,9 @@ export function createRestrictions(roster: Roster, policy: RoutingPolicy): (mode
     if (!provider) return 'no_provider';
     if (model.status === 'retired') return 'retired';
     if (!provider.configured) return 'no_key';
-    if (policy.offline && !isOffline(provider.id) && !provider.local) return 'offline';
-    if (policy.localOnly && !provider.local && !isOffline(provider.id)) return 'not_local';
+    const isHere = provider.local || isOffline(provider.id);
+    if (policy.offline && !isHere) return 'offline';
+    if (policy.localOnly && !isHere) return 'not_local';
     if (denied.some(entry => names(entry, model))) return 'denied';
     const list = allowed.get(provider.id);
     if (list && list.length > 0 && !list.some(entry => matches(entry, model, []))) return 'not_allowed';
@@ -324,7 +313,6 @@ export function names(entry: Entry, model: ModelInfo): boolean {
 const plainId = ({ id, provider }: ModelInfo): string =>
   provider === 'openrouter' || id.includes('/') ? id.replace(/[:@].*$/, '') : id;
 
-/** Reads one word of a list. */
 export function readEntry(roster: Roster, text: string) {
   const typed = text.trim().toLowerCase();
   const known = roster.models.some(model => model.id.toLowerCase() === typed);

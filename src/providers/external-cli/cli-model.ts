@@ -1,10 +1,5 @@
 import { hash } from 'node:crypto';
-import type {
-  LanguageModelV4CallOptions,
-  LanguageModelV4Prompt,
-  LanguageModelV4StreamPart,
-  SharedV4ProviderOptions,
-} from '@ai-sdk/provider';
+import type * as sdk from '@ai-sdk/provider';
 import { isAppError } from '../../core/errors.ts';
 import { type JsonObject, numberIn, recordIn, textIn } from '../../core/json.ts';
 import { tailHeading } from '../../core/message.ts';
@@ -14,6 +9,8 @@ import { usageBy } from './clis/cli.ts';
 import type { CliRequest, CliResponse, CliRunner } from './contract.ts';
 import { cliProviderId, sessionLost, splitCliId } from './contract.ts';
 
+type CallOptions = sdk.LanguageModelV4CallOptions;
+
 /** One text of a prompt, in its order. */
 interface PromptPart {
   role: 'system' | 'user' | 'assistant';
@@ -21,7 +18,7 @@ interface PromptPart {
 }
 
 /** `stable` grows only at its end from call to call; `tail` says what to do now. */
-function promptParts(prompt: LanguageModelV4Prompt) {
+function promptParts(prompt: sdk.LanguageModelV4Prompt) {
   const stable: PromptPart[] = [];
   const tail: PromptPart[] = [];
   for (const message of prompt) {
@@ -101,11 +98,11 @@ interface ModelParts {
   sessions: ReturnType<typeof cliSessions> | undefined;
 }
 
-type Put = (part: LanguageModelV4StreamPart) => void;
+type Put = (part: sdk.LanguageModelV4StreamPart) => void;
 
-function streamOf(parts: ModelParts, modelId: string, call: LanguageModelV4CallOptions) {
+function streamOf(parts: ModelParts, modelId: string, call: CallOptions) {
   let open = true;
-  return new ReadableStream<LanguageModelV4StreamPart>({
+  return new ReadableStream<sdk.LanguageModelV4StreamPart>({
     start(controller) {
       const put: Put = part => {
         if (open) controller.enqueue(part);
@@ -124,7 +121,7 @@ function streamOf(parts: ModelParts, modelId: string, call: LanguageModelV4CallO
   });
 }
 
-async function answer({ runner, sessions }: ModelParts, modelId: string, call: LanguageModelV4CallOptions, put: Put) {
+async function answer({ runner, sessions }: ModelParts, modelId: string, call: CallOptions, put: Put) {
   const prompt = promptParts(call.prompt);
   const { question, place } = questionOf(modelId, call, put);
   const known = place === undefined ? undefined : await sessions?.find(place, prompt.stable);
@@ -151,7 +148,7 @@ const textId = '0';
 
 const workId = '1';
 
-function questionOf(modelId: string, call: LanguageModelV4CallOptions, put: Put) {
+function questionOf(modelId: string, call: CallOptions, put: Put) {
   const facts = recordIn(call.providerOptions?.[cliProviderId]);
   const { name, model } = splitCliId(modelId);
   const thread = textIn(facts.thread);
@@ -182,7 +179,7 @@ function askedFor({ stable, tail }: ReturnType<typeof promptParts>, known: CliSe
   return { prompt: promptText([...parts, ...tail]), session: known?.id };
 }
 
-function finishOf(answered: CliResponse, resumed: CliSession | undefined): LanguageModelV4StreamPart {
+function finishOf(answered: CliResponse, resumed: CliSession | undefined): sdk.LanguageModelV4StreamPart {
   const { finish, costUsd, metadata, steps, warnings } = answered;
   const usage = ownUsage(answered, resumed);
   return {
@@ -228,7 +225,7 @@ export function connectClis(runner: CliRunner, context: ConnectContext | undefin
 }
 
 /** What the model needs of a call beside its prompt; `questionOf` reads it. */
-function optionsOf({ cacheKey: thread, about }: CallParams): SharedV4ProviderOptions {
+function optionsOf({ cacheKey: thread, about }: CallParams): sdk.SharedV4ProviderOptions {
   const { reqId = '', tool = '', root, cli: { role, mayWrite = false } = {} } = about ?? {};
   return { [cliProviderId]: { reqId, tool, thread, root, role, mayWrite } };
 }

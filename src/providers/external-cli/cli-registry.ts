@@ -35,15 +35,7 @@ export const guidance = (title: string): string =>
   ].join('\n');
 
 /** What the tool `clink` has to know of the CLIs. */
-export interface CliRegistry {
-  names: readonly string[];
-  /** The operator lets CLIs change files. */
-  mayWrite: boolean;
-  /** Throws where there is no such CLI. */
-  find(name: string): Pick<ConfiguredCli, 'name' | 'title' | 'roles'>;
-  /** What an agent is told to be in one of its roles, and what is wrong with that. */
-  rolePrompt(cli: Pick<ConfiguredCli, 'roles'>, role: string): Promise<{ prompt: string; warnings: string[] }>;
-}
+export type CliRegistry = ReturnType<typeof createCliRegistry>['cliRegistry'];
 
 /** The CLIs of this machine, and the same as models: `cli:name`. Nothing is looked for, read or loaded before one of them is asked. */
 export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredCli[]) {
@@ -87,8 +79,7 @@ export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredC
       await Promise.allSettled(running);
     },
   };
-  const cliRegistry: CliRegistry = { names, mayWrite: parts.mayWrite, find, rolePrompt };
-  return { cliRegistry, cliRunner };
+  return { cliRegistry: { names, mayWrite: parts.mayWrite, find, rolePrompt }, cliRunner };
 }
 
 /** To look for all CLIs in all folders of PATH is a tenth of a small call: a CLI that was installed just now is found this much later. */
@@ -103,6 +94,7 @@ async function look(parts: AskCliParts, clis: readonly ConfiguredCli[]): Promise
 
 const maxPromptLength = 100_000;
 
+/** What an agent is told to be in one of its roles, and what is wrong with that. */
 async function rolePrompt({ roles }: Pick<ConfiguredCli, 'roles'>, name: string) {
   const role = roles.find(each => each.name === name);
   const builtIn = builtInRoles[name] ?? builtInRoles.default ?? '';

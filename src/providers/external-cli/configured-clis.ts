@@ -21,6 +21,8 @@ const pieces = /'([^']*)'?|"((?:\\["'\\\s]|[^"])*)"?|\\(["'\\\s])|./gs;
 
 /** A CLI as it is used: the built-in knowledge, with what the operator's files say over it. */
 export interface ConfiguredCli extends CliDefinition {
+  /** Looked for in PATH (with PATHEXT on Windows), unless it is an absolute path. */
+  executable: string;
   /** What stands behind the executable before all else: `npx gemini` is `gemini` behind `npx`. */
   prefix: readonly string[];
   /** Arguments of the configuration. */
@@ -93,7 +95,8 @@ const usualWindow = 128_000;
 /** All CLIs there are. Files are laid over the built-in ones in their order; one that can't be used is left out with a warning. */
 export function configuredClis(files: readonly CliFile[], timeLimitMs: number) {
   const warnings: string[] = [];
-  const found = new Map<string, ConfiguredCli>(clis.map(cli => [cli.name, { ...cli, ...plain, timeLimitMs }]));
+  const builtIn = clis.map(cli => ({ ...cli, ...plain, executable: cli.name, timeLimitMs }));
+  const found = new Map<string, ConfiguredCli>(builtIn.map(cli => [cli.name, cli]));
   for (const { path, document } of files) {
     const parsed = fileSchema.safeParse(document);
     if (!parsed.success) {
@@ -167,9 +170,8 @@ function newCli(entry: FileEntry): Omit<ConfiguredCli, 'timeLimitMs'> {
     ],
     widening: [],
     promptBy: entry.prompt === 'argument' ? 'last' : 'stdin',
-    output: output === 'text' ? 'text' : 'json',
     parser: output,
-    ...(reader?.read && output !== 'text' && { read: reader.read }),
+    ...(reader?.read && { read: reader.read }),
     env: [],
     login: /not logged in|please (?:log|sign) ?in|login required|authentication required|run \S+ (?:auth )?login/i,
     loginHint: `Run "${name}" once in a terminal and log in.`,

@@ -5,6 +5,7 @@ import { runTree, type TreeEnd, type TreeRun } from '../../workspace/process-tre
 import { type ChildEnv, variablesFor } from '../../workspace/programs.ts';
 import type { CliDefinition } from './clis/cli.ts';
 import type { CliOutput } from './command/output.ts';
+import type { ConfiguredCli } from './configured-clis.ts';
 import { markName, sessionLost } from './contract.ts';
 
 /** What a CLI needs besides to find its settings, its language and its way out. */
@@ -59,14 +60,14 @@ const shown = 2_000;
 export const maxLoginLength = 800;
 
 /** Some print what they want on their way out, and leave with a success. */
-export const asksForLogin = ({ login, output: kind }: CliDefinition, { text, failed }: CliOutput): boolean =>
-  (kind === 'text' || failed) && text.length <= maxLoginLength && login.test(text);
+export const asksForLogin = ({ login, read }: CliDefinition, { text, failed }: CliOutput): boolean =>
+  (!read || failed) && text.length <= maxLoginLength && login.test(text);
 
 /**
  * Why a CLI gave no answer, as an error that says what to do. None of them is asked again: an agent may have done half of its work.
  * `resumed`: it was to go on with a session.
  */
-export function failureOf(cli: CliDefinition, output: CliOutput, exit: CliExit, resumed: boolean): AppError {
+export function failureOf(cli: ConfiguredCli, output: CliOutput, exit: CliExit, resumed: boolean): AppError {
   const said = [...output.errors, exit.stderr, output.noise, output.text].join('\n');
   const data = {
     cli_name: cli.name,
@@ -127,7 +128,7 @@ function kindOf(said: string): { class: string; next: string } {
   return found ? { class: found[1], next: found[2] } : { class: 'cli_failed', next };
 }
 
-export function notInstalled({ name, title, executable }: CliDefinition): AppError {
+export function notInstalled({ name, title, executable }: ConfiguredCli): AppError {
   const next = `Install ${title} where this server runs, put it into PATH, or name another CLI.`;
   return notRun(name, `Executable '${executable}' not found in PATH.`, 'not_installed', next);
 }

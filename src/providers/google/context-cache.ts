@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
 import { remember, withDeadline } from '../../core/concurrency.ts';
 import { recordIn, recordsIn, textsIn } from '../../core/json.ts';
-import type { Clock, SharedState } from '../../core/ports.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import { shownFiles } from '../../models/provider.ts';
+import { type ConnectContext, shownFiles } from '../../models/provider.ts';
 import { cacheKey, listVendorCaches, readVendorCache, type VendorCache } from '../../models/vendor-services.ts';
 import { vendorFetch } from '../shared/http.ts';
 import { firstCount } from '../shared/list-models.ts';
@@ -59,15 +58,13 @@ const keyOf = ({ model, thread }: Pick<PromptOfThread, 'model' | 'thread'>): str
 /** Which caches there are, told to all processes on the store, and which of them are this process's to remove. */
 function cacheRecords({ vendor, state, clock }: GoogleCachesOptions) {
   const own = new Map<string, VendorCache>();
-  const parting = new Set<Promise<void>>();
-
-  async function drop(key: string, name: string): Promise<void> {
-    await state
+  const parting = new Set<Promise<unknown>>();
+  const drop = (key: string, name: string) =>
+    state
       // Another process may have made a new one meanwhile.
       .change(key, recordGraceMs, before => (before?.name === name ? undefined : before))
       // A record that stays leads to one more "not found" at the most.
       .catch(() => undefined);
-  }
 
   /** Removes it at the vendor, without waiting for it. */
   function part(name: string): void {
@@ -119,10 +116,8 @@ const patienceMs = 20_000;
 /** Threads whose last prompt is remembered, so that the second call is known for one. */
 const maxRemembered = 2_000;
 
-interface GoogleCachesOptions {
+interface GoogleCachesOptions extends ConnectContext {
   vendor: ReturnType<typeof cachedContents>;
-  state: SharedState;
-  clock: Clock;
 }
 
 /** What a request may leave out because a cache has it. */
@@ -295,8 +290,6 @@ export function cachedContents({ baseUrl, headers }: { baseUrl: string; headers:
     /** Sets the time that it has left, and tells what was granted. */
     renew: async (name: string, ttlSeconds: number, signal: AbortSignal) =>
       keptIn(await send('PATCH', `${name}?updateMask=ttl`, { ttl: `${ttlSeconds}s` }, signal)),
-    async remove(name: string, signal: AbortSignal) {
-      await send('DELETE', name, undefined, signal);
-    },
+    remove: (name: string, signal: AbortSignal) => send('DELETE', name, undefined, signal),
   };
 }

@@ -1,19 +1,14 @@
-import type {
-  JSONObject,
-  LanguageModelV4,
-  LanguageModelV4CallOptions,
-  LanguageModelV4StreamPart,
-  SharedV4ProviderOptions,
-} from '@ai-sdk/provider';
+import type * as sdk from '@ai-sdk/provider';
 import { numberIn, recordIn, recordsIn, textsIn } from '../../core/json.ts';
 import type { Effort } from '../../core/model.ts';
 import { passedUse, type UsesIn, use, usePart } from '../../models/fees.ts';
 import type { CallParams, LiveModel } from '../../models/provider.ts';
 import { budgetFor, closestEffort, keyedProvider, setting } from '../../models/provider.ts';
-import { type Fetch, postJson, reportedCount, requestBody, sentBody } from '../shared/http.ts';
+import { askJson, type Fetch, reportedCount, requestBody, sentBody } from '../shared/http.ts';
 import { allPages, firstCount, type LiveListSource, listPage } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
-import { adjustedModel, streamingModel } from '../shared/stream-transforms.ts';
+import { adjustedModel, type CallOptions, type Part, streamingModel } from '../shared/stream-transforms.ts';
+import { fittedBudget, smallestAnswer } from '../shared/thinking.ts';
 import type { CacheInUse, GoogleCaches, PromptOfThread } from './context-cache.ts';
 
 /** The vendor's own limit; its list fits into one page of this size. */
@@ -60,9 +55,6 @@ const levels: readonly Effort[] = ['minimal', 'low', 'medium', 'high', 'xhigh'];
 /** The least budget that all models with one take, so that a small effort never means none. */
 const smallestThinking = 128;
 
-/** What must be left for the answer beside the thinking. */
-const smallestAnswer = 1000;
-
 export const google = keyedProvider({
   id: 'google',
   names: ['g', 'gemini'],
@@ -104,7 +96,7 @@ export const google = keyedProvider({
       // The vendor counts thoughts as output, so that a budget is added to what the answer may take.
       languageModel: info =>
         adjustedModel(speaking(info.id), options => {
-          const budget = sentBudget(options);
+          const budget = numberIn(recordIn(options.providerOptions?.google?.thinkingConfig).thinkingBudget);
           const { maxOutputTokens: answer } = options;
           if (budget === 0 || answer === undefined) return options;
           return { ...options, maxOutputTokens: Math.min(Math.max(smallestAnswer, answer) + budget, info.maxOutput) };
@@ -124,7 +116,7 @@ export const google = keyedProvider({
           generateContentRequest: { model: `models/${id}`, ...(await requestBody(fetch => model(id, fetch), call)) },
         };
         const url = `${baseUrl}/models/${encodeURIComponent(id)}:countTokens`;
-        const answer = await postJson({ url, headers, body, provider: 'google', model: id }, call.abortSignal);
+        const answer = await askJson({ url, headers, body, provider: 'google', model: id }, call.abortSignal);
         return reportedCount(answer, 'totalTokens');
       },
       forget: async thread => caches?.forget(thread),
@@ -134,11 +126,7 @@ export const google = keyedProvider({
   searches: ({ id }) => !without.test(id),
 });
 
-/**
- * Older models take a budget in tokens, newer ones a level; both in one request are refused. Thoughts are asked for, because
- * a model that thinks for minutes without a sign of life would run into the time limits.
- */
-function thinkingOptions(params: CallParams): JSONObject {
+function thinkingOptions(params: CallParams): sdk.JSONObject {
   const { model, effort } = params;
   if (model.thinkingBudget) {
     const budget = budgetOf(params, model.thinkingBudget);
@@ -157,30 +145,25 @@ function budgetOf({ model, effort, thinkingBudget }: CallParams, range: { min: n
   const wanted = thinkingBudget ?? (effort === undefined ? undefined : wantedFor(effort, range));
   if (wanted === undefined) return undefined;
   const canRest = range.min <= 0 || model.efforts.includes('none');
-  const max = Math.min(range.max, model.maxOutput - smallestAnswer);
-  const least = Math.max(range.min, 1);
-  if (canRest && (wanted <= 0 || max < least)) return 0;
-  return max < least ? undefined : Math.floor(Math.min(max, Math.max(least, wanted)));
+  if (canRest && wanted <= 0) return 0;
+  const within = { min: Math.max(range.min, 1), max: range.max };
+  return fittedBudget(wanted, within, model.maxOutput) ?? (canRest ? 0 : undefined);
 }
 
 const wantedFor = (effort: Effort, range: { min: number; max: number }): number =>
   effort === 'none' ? 0 : Math.max(smallestThinking, budgetFor(effort, range));
 
-function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number {
-  return numberIn(recordIn(providerOptions?.google?.thinkingConfig).thinkingBudget);
-}
-
 const ownOptions = 'polylogueCache';
 
 /** Tells the model of which thread a prompt is. Not the vendor's: it is taken off before the vendor's package sees it. */
-const ofThread = (thread: string | undefined): SharedV4ProviderOptions =>
+const ofThread = (thread: string | undefined): sdk.SharedV4ProviderOptions =>
   thread === undefined ? {} : { [ownOptions]: { thread } };
 
 /**
  * The vendor's model of this id, whose requests leave out what a cache at the vendor holds. Works on requests as they are sent, so
  * that what is cached is what would have been sent.
  */
-function cachedModel(caches: GoogleCaches, id: string, connect: (fetch: Fetch) => LanguageModelV4): LanguageModelV4 {
+function cachedModel(caches: GoogleCaches, id: string, connect: (fetch: Fetch) => sdk.LanguageModelV4) {
   const plain = connect(answerFetch);
   return streamingModel(plain, async options => {
     const thread = options.providerOptions?.[ownOptions]?.thread;
@@ -197,7 +180,7 @@ function cachedModel(caches: GoogleCaches, id: string, connect: (fetch: Fetch) =
 /** What was bought on the way to an answer: tokens written, and tokens times hours of storage. */
 type Account = Pick<CacheInUse, 'written' | 'stored'>;
 
-function withoutOwn(options: LanguageModelV4CallOptions): LanguageModelV4CallOptions {
+function withoutOwn(options: CallOptions): CallOptions {
   const { [ownOptions]: _thread, ...providerOptions } = options.providerOptions ?? {};
   return { ...options, providerOptions };
 }
@@ -245,7 +228,7 @@ const isGone = async (response: Response): Promise<boolean> =>
   [400, 403, 404].includes(response.status) && /cached ?content/i.test(await response.clone().text());
 
 /** What it took to make and keep the cache is paid beside the request itself. */
-function counting({ written, stored }: Account): TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart> {
+function counting({ written, stored }: Account): TransformStream<Part, Part> {
   return new TransformStream({
     start(controller) {
       if (stored > 0) controller.enqueue(usePart({ kind: 'cache_storage', amount: stored }));

@@ -7,13 +7,11 @@ import { type VendorEndpoint, vendorJson, vendorRequest } from '../shared/http.t
 import { allPages } from '../shared/list-models.ts';
 
 const what = 'its files';
-const uploadMs = 180_000;
-const askMs = 60_000;
+const limitMs = { upload: 180_000, ask: 60_000, extract: 120_000 };
 const maxNameLength = 200;
 
 /** The most files of one account. */
 const maxFiles = 1_000;
-const extractMs = 120_000;
 /** What the vendor is told that files are for. */
 const purpose = 'file-extract';
 
@@ -28,7 +26,7 @@ export const createMoonshotFiles = (endpoint: VendorEndpoint, maxBytes: number):
     body.set('purpose', purpose);
     body.set('file', new Blob([Uint8Array.from(bytes)]), plainName(name));
     try {
-      const answer = await vendorJson(endpoint, { path: '/files', body, what, timeoutMs: uploadMs, signal });
+      const answer = await vendorJson(endpoint, { path: '/files', body, what, timeoutMs: limitMs.upload, signal });
       return uploaded(endpoint.provider, name, answer);
     } catch (error) {
       throw isAppError(error) ? limitOf(error, endpoint.provider, oversize) : error;
@@ -37,20 +35,20 @@ export const createMoonshotFiles = (endpoint: VendorEndpoint, maxBytes: number):
   list: signal =>
     allPages(async after => {
       const path = `/files?purpose=${purpose}${after === undefined ? '' : `&after=${encodeURIComponent(after)}`}`;
-      const { data, has_more: more } = await vendorJson(endpoint, { path, what, timeoutMs: askMs, signal });
+      const { data, has_more: more } = await vendorJson(endpoint, { path, what, timeoutMs: limitMs.ask, signal });
       const entries = recordsIn(data).flatMap(fileOf);
       return { entries, next: more === true && entries.at(-1)?.id };
     }),
   async remove(id, signal) {
     if (!isFileId(id)) return false;
-    const file = { path: `/files/${id}`, what, timeoutMs: askMs, signal, expects: [404] };
+    const file = { path: `/files/${id}`, what, timeoutMs: limitMs.ask, signal, expects: [404] };
     const { status } = await vendorRequest(endpoint, { method: 'DELETE', ...file });
     return status !== 404;
   },
   async content(id, signal) {
     if (!isFileId(id)) return undefined;
     const path = `/files/${id}/content`;
-    const text = { path, what: 'the text of a file', timeoutMs: extractMs, signal, expects: [404] };
+    const text = { path, what: 'the text of a file', timeoutMs: limitMs.extract, signal, expects: [404] };
     const answer = await vendorRequest(endpoint, text);
     return answer.status === 404 ? undefined : textOf(answer.text);
   },
@@ -67,15 +65,9 @@ const isFileId = (id: string): boolean => /^[A-Za-z0-9_-]{1,200}$/.test(id);
 
 function fileOf({ id, filename, bytes, created_at: createdAt, status }: Record<string, unknown>): VendorFile[] {
   if (typeof id !== 'string' || !isFileId(id)) return [];
-  return [
-    {
-      id,
-      filename: safeCut(textIn(filename), maxNameLength),
-      bytes: numberIn(bytes),
-      createdAt: numberIn(createdAt),
-      status: typeof status === 'string' ? safeCut(status, 40) : 'ok',
-    },
-  ];
+  const state = typeof status === 'string' ? safeCut(status, 40) : 'ok';
+  const told = { filename: safeCut(textIn(filename), maxNameLength), bytes: numberIn(bytes) };
+  return [{ id, ...told, createdAt: numberIn(createdAt), status: state }];
 }
 
 function uploaded(provider: string, name: string, answer: Record<string, unknown>): VendorFile {

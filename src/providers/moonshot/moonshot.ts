@@ -4,7 +4,7 @@ import type { ModelInfo } from '../../core/model.ts';
 import { passedUse } from '../../models/fees.ts';
 import type { CallParams, ProviderSettings } from '../../models/provider.ts';
 import { closestEffort, keyedProvider, setting } from '../../models/provider.ts';
-import { type Fetch, postJson, reportedCount, requestBody } from '../shared/http.ts';
+import { askJson, type Fetch, reportedCount, requestBody } from '../shared/http.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
 import { chatUsage } from '../shared/openai-dialect.ts';
@@ -93,7 +93,7 @@ export const moonshot = keyedProvider({
         const { model, messages } = await requestBody(fetch => speaking(fetch).chatModel(id), call);
         const url = `${endpoint.baseUrl}/tokenizers/estimate-token-count`;
         const question = { url, headers: endpoint.headers, body: { model, messages }, provider: 'moonshot', model: id };
-        const { data } = await postJson(question, call.abortSignal);
+        const { data } = await askJson(question, call.abortSignal);
         return reportedCount(recordIn(data), 'total_tokens');
       },
       balance: signal => moonshotBalance(endpoint, signal),

@@ -1,23 +1,15 @@
-import type {
-  JSONObject,
-  LanguageModelV4,
-  LanguageModelV4CallOptions,
-  LanguageModelV4FunctionTool,
-  LanguageModelV4Message,
-  LanguageModelV4Prompt,
-  LanguageModelV4StreamPart,
-  LanguageModelV4ToolCall,
-  LanguageModelV4Usage,
-} from '@ai-sdk/provider';
+import type * as sdk from '@ai-sdk/provider';
 import { isAppError } from '../../core/errors.ts';
 import { parsedJson, recordIn, recordsIn, textIn } from '../../core/json.ts';
 import { usePart } from '../../models/fees.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
-import { streamingModel } from '../shared/stream-transforms.ts';
+import { type CallOptions, type Part, streamingModel } from '../shared/stream-transforms.ts';
 import type { MoonshotFormula } from './api.ts';
 
+type Usage = sdk.LanguageModelV4Usage;
+
 /** The tokens of several requests that make one answer. */
-function addVendorUsage(before: LanguageModelV4Usage | undefined, more: LanguageModelV4Usage): LanguageModelV4Usage {
+function addVendorUsage(before: Usage | undefined, more: Usage): Usage {
   if (!before) return more;
   const sum = (a: number | undefined, b: number | undefined) =>
     a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
@@ -53,14 +45,14 @@ interface SearchAllowance {
   formula: boolean;
 }
 
-function allowanceOf({ providerOptions }: LanguageModelV4CallOptions): SearchAllowance | undefined {
+function allowanceOf({ providerOptions }: CallOptions): SearchAllowance | undefined {
   const { rounds, room, note, formula } = recordIn(providerOptions?.moonshot?.vendorSearch);
   if (typeof rounds !== 'number' || typeof room !== 'number') return undefined;
   return { rounds, room, note: textIn(note) || undefined, formula: formula === true };
 }
 
 /** The same call, in which the tool is still declared but must not be used. */
-const withoutSearch = ({ providerOptions, ...options }: LanguageModelV4CallOptions): LanguageModelV4CallOptions => ({
+const withoutSearch = ({ providerOptions, ...options }: CallOptions): CallOptions => ({
   ...options,
   providerOptions: { ...providerOptions, moonshot: { ...providerOptions?.moonshot, noSearch: true } },
 });
@@ -70,7 +62,7 @@ const withoutSearch = ({ providerOptions, ...options }: LanguageModelV4CallOptio
  * came, for the search runs at the vendor; a call of the formula's tool with what the vendor makes of it. Thoughts go back with
  * the calls. A call without an allowance is asked as it is.
  */
-export const searchingModel = (model: LanguageModelV4, formula: MoonshotFormula): LanguageModelV4 =>
+export const searchingModel = (model: sdk.LanguageModelV4, formula: MoonshotFormula): sdk.LanguageModelV4 =>
   streamingModel(model, async options => {
     const allowance = allowanceOf(options);
     if (!allowance) return model.doStream(options);
@@ -87,7 +79,7 @@ export const searchingModel = (model: LanguageModelV4, formula: MoonshotFormula)
 /** How a model searches. */
 interface Means {
   /** What it is shown; the built-in tool is declared when the body is made. */
-  tools: LanguageModelV4FunctionTool[];
+  tools: sdk.LanguageModelV4FunctionTool[];
   /** A sentence for the caller where it can't search now. */
   note?: string;
   /** Whether a call is charged for being made, whatever comes of it. */
@@ -95,7 +87,7 @@ interface Means {
   isOwn(name: string): boolean;
   /** What stands in the conversation for each call, how many searches are charged, and what the results take in the prompt. */
   answer(
-    calls: readonly LanguageModelV4ToolCall[],
+    calls: readonly sdk.LanguageModelV4ToolCall[],
     limit: number,
   ): Promise<{ texts: readonly string[]; done: number; tokens: number }>;
 }
@@ -114,7 +106,7 @@ const builtIn: Means = {
 const charsPerToken = 4;
 
 /** Where the vendor does not tell of the tool, the model answers without it. */
-async function formulaMeans(formula: MoonshotFormula, { abortSignal }: LanguageModelV4CallOptions): Promise<Means> {
+async function formulaMeans(formula: MoonshotFormula, { abortSignal }: CallOptions): Promise<Means> {
   const signal = abortSignal ?? new AbortController().signal;
   const tools = await formula.tools(signal).catch((error: unknown) => {
     if (signal.aborted || !isAppError(error)) throw error;
@@ -139,15 +131,15 @@ async function formulaMeans(formula: MoonshotFormula, { abortSignal }: LanguageM
   };
 }
 
-type Stream = ReadableStream<LanguageModelV4StreamPart>;
+type Stream = ReadableStream<Part>;
 
-type Parts = AsyncGenerator<LanguageModelV4StreamPart>;
+type Parts = AsyncGenerator<Part>;
 
-type Ask = (prompt: LanguageModelV4Prompt, searching: boolean) => Promise<Stream>;
+type Ask = (prompt: sdk.LanguageModelV4Prompt, searching: boolean) => Promise<Stream>;
 
 /** All rounds as one stream: one start, the texts of all, one end with the tokens of all. */
 async function* conversation(
-  question: LanguageModelV4Prompt,
+  question: sdk.LanguageModelV4Prompt,
   { rounds, room, note }: SearchAllowance,
   means: Means,
   first: Stream,
@@ -156,10 +148,10 @@ async function* conversation(
   const prompt = [...question];
   let stream = first;
   let left = rounds;
-  let usage: LanguageModelV4Usage | undefined;
+  let usage: Usage | undefined;
   for (const warning of [note, means.note]) if (warning !== undefined) yield warned(warning);
   for (let round = 0; ; round++) {
-    const said = newRound();
+    const said: Round = { text: '', reasoning: '', calls: [], kinds: new Map() };
     yield* forwarded(stream, said, round, means);
     const { finish, calls } = said;
     // A stream that broke off has no end; the reader of the stream knows what that means.
@@ -189,12 +181,12 @@ async function* conversation(
 }
 
 /** The tokens of the rounds so far, for where a later one breaks: the end of the stream tells those of all. */
-function countedSoFar({ inputTokens, outputTokens }: LanguageModelV4Usage, more = 0): LanguageModelV4StreamPart {
+function countedSoFar({ inputTokens, outputTokens }: Usage, more = 0): Part {
   const counts = { prompt_tokens: (inputTokens.total ?? 0) + more, completion_tokens: outputTokens.total ?? 0 };
   return { type: 'raw', rawValue: { usage: counts } };
 }
 
-function warned(message: string): LanguageModelV4StreamPart {
+function warned(message: string): Part {
   return { type: 'stream-start', warnings: [{ type: 'other', message }] };
 }
 
@@ -202,51 +194,30 @@ function warned(message: string): LanguageModelV4StreamPart {
 interface Round {
   text: string;
   reasoning: string;
-  calls: LanguageModelV4ToolCall[];
+  calls: sdk.LanguageModelV4ToolCall[];
   /** By call id: what kind of tool the vendor says it is. */
   kinds: Map<string, string>;
-  finish?: Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
+  finish?: Extract<Part, { type: 'finish' }>;
 }
-
-const newRound = (): Round => ({ text: '', reasoning: '', calls: [], kinds: new Map() });
 
 /** Passes on what belongs to the answer and keeps what belongs to the conversation. */
 async function* forwarded(stream: Stream, said: Round, round: number, means: Means): Parts {
   for await (const part of stream) {
     if (part.type === 'text-delta') said.text += part.delta;
     if (part.type === 'reasoning-delta') said.reasoning += part.delta;
-    switch (part.type) {
-      case 'raw':
-        takeKinds(part.rawValue, said.kinds);
-        // That it began; its counts are added up with those of the other rounds.
-        if (round === 0) yield { type: 'raw', rawValue: {} };
-        break;
-      case 'tool-input-start':
-      case 'tool-input-delta':
-      case 'tool-input-end':
-        break;
-      case 'tool-call':
-        if (!means.isOwn(part.toolName))
-          throw badUpstream(`The model called "${part.toolName}", which is no tool here.`);
-        said.calls.push(part);
-        break;
-      case 'finish':
-        said.finish = part;
-        break;
-      case 'stream-start':
-        if (round === 0) yield part;
-        break;
-      case 'text-start':
-      case 'text-delta':
-      case 'text-end':
-      case 'reasoning-start':
-      case 'reasoning-delta':
-      case 'reasoning-end':
-        yield { ...part, id: `${round}-${part.id}` };
-        break;
-      default:
-        yield part;
-    }
+    if (part.type === 'finish') said.finish = part;
+    else if (part.type === 'tool-call') {
+      if (!means.isOwn(part.toolName)) throw badUpstream(`The model called "${part.toolName}", which is no tool here.`);
+      said.calls.push(part);
+    } else if (part.type === 'raw') {
+      takeKinds(part.rawValue, said.kinds);
+      // That it began; its counts are added up with those of the other rounds.
+      if (round === 0) yield { type: 'raw', rawValue: {} };
+    } else if (part.type === 'stream-start') {
+      if (round === 0) yield part;
+    } else if ('id' in part && /^(?:text|reasoning)-/.test(part.type)) {
+      yield { ...part, id: `${round}-${part.id}` };
+    } else if (!part.type.startsWith('tool-input-')) yield part;
   }
 }
 
@@ -259,9 +230,9 @@ function takeKinds(chunk: unknown, kinds: Map<string, string>): void {
 }
 
 /** The assistant's message as it came, and each call answered. */
-function exchanged(said: Round, texts: readonly string[], { charged: isBuiltIn }: Means): LanguageModelV4Message[] {
+function exchanged(said: Round, texts: readonly string[], { charged: isBuiltIn }: Means): sdk.LanguageModelV4Message[] {
   const { text, reasoning, calls, kinds } = said;
-  const own = (fields: JSONObject) => (isBuiltIn ? { providerOptions: { openaiCompatible: fields } } : {});
+  const own = (fields: sdk.JSONObject) => (isBuiltIn ? { providerOptions: { openaiCompatible: fields } } : {});
   return [
     {
       role: 'assistant',
@@ -291,7 +262,7 @@ function exchanged(said: Round, texts: readonly string[], { charged: isBuiltIn }
 }
 
 /** The arguments tell how many tokens the results will take. */
-const announcedTokens = (calls: readonly LanguageModelV4ToolCall[]): number =>
+const announcedTokens = (calls: readonly sdk.LanguageModelV4ToolCall[]): number =>
   calls.reduce((sum, { input }) => {
     const usage = recordIn(recordIn(parsedJson(input)).usage).total_tokens;
     return sum + (typeof usage === 'number' && Number.isFinite(usage) && usage > 0 ? usage : 0);

@@ -1,30 +1,12 @@
 import { inParallel } from '../../core/concurrency.ts';
-import { isRecord, recordIn, recordsIn } from '../../core/json.ts';
+import { recordIn, recordsIn } from '../../core/json.ts';
 import type { LiveModel } from '../../models/provider.ts';
-import { toModelError } from '../../models/resilience/errors.ts';
-import { postJson, type VendorEndpoint, vendorFetch } from '../shared/http.ts';
-import { firstCount } from '../shared/list-models.ts';
-
-/** Reads a refusal of an Ollama server into the shape that our errors are made from. */
-export async function ollamaFailure(response: Response): Promise<Error> {
-  const text = await response.text();
-  return Object.assign(new Error(text), {
-    statusCode: response.status,
-    responseHeaders: Object.fromEntries(response.headers),
-    responseBody: text,
-  });
-}
+import { badUpstream } from '../../models/resilience/errors.ts';
+import { askJson, type VendorEndpoint } from '../shared/http.ts';
+import { firstCount, listPage } from '../shared/list-models.ts';
 
 /** Where an Ollama server is, and what it wants to see first. */
 export type OllamaServer = Pick<VendorEndpoint, 'baseUrl' | 'headers'>;
-
-export interface OllamaListing {
-  server: OllamaServer;
-  /** The window that no model passes, in tokens. */
-  cap: number;
-  /** Whether models count that the server itself forwards to ollama.com. */
-  cloud: boolean;
-}
 
 interface Facts extends Pick<LiveModel, 'window' | 'input' | 'reasoning'> {
   chats: boolean;
@@ -33,10 +15,10 @@ interface Facts extends Pick<LiveModel, 'window' | 'input' | 'reasoning'> {
 const maxConcurrent = 8;
 
 /**
- * Lists what an Ollama server has pulled, with the window that each is asked with. What a model is does not change while
- * its digest stays, so that each is looked at once.
+ * Lists what an Ollama server has pulled. What a model is does not change while its digest stays, so that each is looked at once.
+ * `cap`: the window that no model passes, in tokens; `cloud`: models count that the server itself forwards to ollama.com.
  */
-export function createOllamaList({ server, cap, cloud }: OllamaListing): (signal: AbortSignal) => Promise<LiveModel[]> {
+export function createOllamaList(server: OllamaServer, cap: number, cloud: boolean) {
   const known = new Map<string, Facts>();
 
   async function liveModel(row: Record<string, unknown>, signal: AbortSignal): Promise<LiveModel[]> {
@@ -52,9 +34,10 @@ export function createOllamaList({ server, cap, cloud }: OllamaListing): (signal
     return [{ id: plainName(name), window: Math.min(window, cap), ...(input && { input, reasoning }) }];
   }
 
-  return async signal => {
-    const rows = recordsIn((await get(server, signal)).models);
-    return (await inParallel(rows, maxConcurrent, row => liveModel(row, signal))).flat();
+  return async (signal: AbortSignal): Promise<LiveModel[]> => {
+    const { models } = await listPage({ ...server, provider: 'ollama' }, '', signal, 'tags');
+    if (!Array.isArray(models)) throw badUpstream('ollama answered 200 for its list of models: no list of models');
+    return (await inParallel(recordsIn(models), maxConcurrent, row => liveModel(row, signal))).flat();
   };
 }
 
@@ -64,24 +47,11 @@ export const isCloudName = (name: string): boolean => /[:-]cloud$/i.test(name);
 /** Ollama takes a name without a tag for its `latest`, and so does the catalogue. */
 const plainName = (name: string): string => name.replace(/:latest$/, '');
 
-async function get({ baseUrl, headers }: OllamaServer, signal: AbortSignal): Promise<Record<string, unknown>> {
-  try {
-    const response = await vendorFetch(`${baseUrl}/tags`, { headers: { ...headers }, signal });
-    if (!response.ok) throw await ollamaFailure(response);
-    const body: unknown = JSON.parse(await response.text());
-    if (isRecord(body) && Array.isArray(body.models)) return body;
-    throw Object.assign(new Error('no list of models'), { statusCode: response.status });
-  } catch (error) {
-    signal.throwIfAborted();
-    throw toModelError(error, { provider: 'ollama', model: 'its list of models', now: 0 });
-  }
-}
-
 /** Undefined when the server did not say; then the model is there all the same. */
 async function factsOf({ baseUrl, headers }: OllamaServer, model: string, signal: AbortSignal) {
   try {
     const question = { url: `${baseUrl}/show`, headers, body: { model }, provider: 'ollama', model };
-    return factsIn(await postJson(question, signal));
+    return factsIn(await askJson(question, signal));
   } catch {
     signal.throwIfAborted();
     // One model that can't be looked at does not hide the others.

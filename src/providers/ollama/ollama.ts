@@ -1,17 +1,8 @@
-import type {
-  JSONObject,
-  LanguageModelV4,
-  LanguageModelV4CallOptions,
-  LanguageModelV4FinishReason,
-  LanguageModelV4Message,
-  LanguageModelV4StreamPart,
-  SharedV4Warning,
-} from '@ai-sdk/provider';
+import type * as sdk from '@ai-sdk/provider';
 import { configError, isAppError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, jsonOf, parsedJson, recordIn, textIn } from '../../core/json.ts';
 import {
   type CallParams,
-  type Connection,
   checkedBaseUrl,
   closestEffort,
   defineProvider,
@@ -26,8 +17,8 @@ import { badUpstream } from '../../models/resilience/errors.ts';
 import { vendorFetch } from '../shared/http.ts';
 import { firstCount } from '../shared/list-models.ts';
 import { chatUsage } from '../shared/openai-dialect.ts';
-import { streamingModel } from '../shared/stream-transforms.ts';
-import { createOllamaList, isCloudName, type OllamaServer, ollamaFailure } from './list-models.ts';
+import { type CallOptions, type Part, streamingModel } from '../shared/stream-transforms.ts';
+import { createOllamaList, isCloudName, type OllamaServer } from './list-models.ts';
 
 const ownPort = 11_434;
 
@@ -85,40 +76,38 @@ export const ollama = defineProvider({
     ),
   },
   configured: settings => settings.host !== undefined,
-  connect,
+  async connect(settings) {
+    const { apiKey, host = '' } = settings;
+    const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+    const server = { baseUrl: ollamaAddress(host), headers };
+    const cloud = withCloud(settings);
+    return {
+      languageModel({ id }) {
+        // By its name alone it would be asked, and what was meant to stay would leave.
+        if (!cloud && isCloudName(id))
+          throw configError(`${id} does not run on the Ollama server: it is forwarded to ollama.com.`, {
+            provider: 'ollama',
+            model: id,
+            next: 'Name a model that is pulled there, or set OLLAMA_CLOUD_MODELS to true.',
+          });
+        return ollamaModel(server, id);
+      },
+      // The window that the prompt was made for: a smaller one would cut it, a larger one takes memory for nothing.
+      providerOptions: params => ({ ollama: { num_ctx: params.model.window, ...thinkOption(params) } }),
+      tailRole: () => 'user',
+      echoesThoughts: 'wanted',
+      list: createOllamaList(server, firstCount(Number(settings.numCtx)) ?? defaultWindow, cloud),
+    };
+  },
   listDecides: true,
-  local: settings => !withCloud(settings) && settings.host !== undefined && leads(settings.host, isLocalUrl),
-  runsHere: settings => !withCloud(settings) && settings.host !== undefined && leads(settings.host, isLoopbackUrl),
+  local: settings => leads(settings, isLocalUrl),
+  runsHere: settings => leads(settings, isLoopbackUrl),
 });
-
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { apiKey, host = '' } = settings;
-  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-  const server = { baseUrl: ollamaAddress(host), headers };
-  const cloud = withCloud(settings);
-  return {
-    languageModel({ id }) {
-      // By its name alone it would be asked, and what was meant to stay would leave.
-      if (!cloud && isCloudName(id))
-        throw configError(`${id} does not run on the Ollama server: it is forwarded to ollama.com.`, {
-          provider: 'ollama',
-          model: id,
-          next: 'Name a model that is pulled there, or set OLLAMA_CLOUD_MODELS to true.',
-        });
-      return ollamaModel(server, id);
-    },
-    // The window that the prompt was made for: a smaller one would cut it, a larger one takes memory for nothing.
-    providerOptions: params => ({ ollama: { num_ctx: params.model.window, ...thinkOption(params) } }),
-    tailRole: () => 'user',
-    echoesThoughts: 'wanted',
-    list: createOllamaList({ server, cap: capOf(settings), cloud }),
-  };
-}
 
 const levels = ['low', 'medium', 'high', 'max'] as const;
 
 /** A level where the model knows several, else on or off; nothing for models that don't think or whose ways are unknown. */
-function thinkOption({ model, effort }: CallParams): JSONObject {
+function thinkOption({ model, effort }: CallParams): sdk.JSONObject {
   const sent = closestEffort(effort, model.efforts);
   if (sent === undefined) return {};
   if (sent === 'none') return { think: false };
@@ -126,13 +115,13 @@ function thinkOption({ model, effort }: CallParams): JSONObject {
   return { think: several ? (closestEffort(sent, levels) ?? true) : true };
 }
 
-const capOf = ({ numCtx }: ProviderSettings): number => firstCount(Number(numCtx)) ?? defaultWindow;
-
 const withCloud = ({ cloudModels }: ProviderSettings): boolean => cloudModels === 'true';
 
-function leads(host: string, where: (url: string) => boolean): boolean {
+/** Whether what is asked there stays where the address points. */
+function leads(settings: ProviderSettings, where: (url: string) => boolean): boolean {
+  const { host } = settings;
   try {
-    return where(ollamaAddress(host));
+    return !withCloud(settings) && host !== undefined && where(ollamaAddress(host));
   } catch (error) {
     // What is wrong with the address is said when it is first used.
     if (isAppError(error)) return false;
@@ -162,7 +151,7 @@ export function jsonLines(): TransformStream<Uint8Array, Record<string, unknown>
 }
 
 /** A message as the interface takes it: one text, images and calls beside it; each result is a message of its own. */
-function ollamaMessages(message: LanguageModelV4Message, warnings: SharedV4Warning[]): JsonObject[] {
+function ollamaMessages(message: sdk.LanguageModelV4Message, warnings: sdk.SharedV4Warning[]): JsonObject[] {
   const { role, content } = message;
   if (typeof content === 'string') return [{ role, content }];
   if (message.role === 'tool')
@@ -176,9 +165,9 @@ function ollamaMessages(message: LanguageModelV4Message, warnings: SharedV4Warni
     else if (part.type === 'reasoning') thoughts.push(part.text);
     else if (part.type === 'tool-call')
       calls.push({ function: { name: part.toolName, arguments: jsonOf(recordIn(part.input)) } });
-    else if (part.type === 'file' && part.data.type === 'data' && part.mediaType.startsWith('image')) {
+    else if (part.type === 'file' && part.data.type === 'data' && part.mediaType.startsWith('image'))
       images.push(base64(part.data.data));
-    } else warnings.push({ type: 'unsupported', feature: `${part.type} parts` });
+    else warnings.push({ type: 'unsupported', feature: `${part.type} parts` });
   }
   return [
     {
@@ -191,16 +180,14 @@ function ollamaMessages(message: LanguageModelV4Message, warnings: SharedV4Warni
   ];
 }
 
-type Result = Extract<Extract<LanguageModelV4Message, { role: 'tool' }>['content'][number], { type: 'tool-result' }>;
-
 /** The server pairs results with calls by their order and the tool's name. */
-function resultOf({ toolName, output }: Result): JsonObject {
+function resultOf({ toolName, output }: sdk.LanguageModelV4ToolResultPart): JsonObject {
   const isText = output.type === 'text' || output.type === 'error-text';
   return { role: 'tool', tool_name: toolName, content: isText ? output.value : JSON.stringify(output) };
 }
 
 /** A server knows no way to forbid calls but not to offer any. */
-function ollamaTools({ tools = [], toolChoice }: LanguageModelV4CallOptions): JsonObject[] {
+function ollamaTools({ tools = [], toolChoice }: CallOptions): JsonObject[] {
   if (toolChoice?.type === 'none') return [];
   return tools.flatMap(tool => {
     if (tool.type !== 'function') return [];
@@ -212,12 +199,10 @@ function ollamaTools({ tools = [], toolChoice }: LanguageModelV4CallOptions): Js
 const base64 = (data: string | Uint8Array): string =>
   typeof data === 'string' ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
 
-type Controller = TransformStreamDefaultController<LanguageModelV4StreamPart>;
-
-type Line = Record<string, unknown>;
+type Controller = TransformStreamDefaultController<Part>;
 
 /** The lines of a chat answer → the parts of the AI SDK's stream. Without its last line an answer is not whole. */
-function ollamaParts(warnings: SharedV4Warning[]): TransformStream<Line, LanguageModelV4StreamPart> {
+function ollamaParts(warnings: sdk.SharedV4Warning[]): TransformStream<Record<string, unknown>, Part> {
   const blocks = openBlocks();
   let done = false;
   let calls = 0;
@@ -246,11 +231,9 @@ function ollamaParts(warnings: SharedV4Warning[]): TransformStream<Line, Languag
   });
 }
 
-type Kind = 'text' | 'reasoning';
-
 /** Keeps track of which block is open: thoughts and text may alternate. */
 function openBlocks() {
-  let open: { kind: Kind; id: string } | undefined;
+  let open: { kind: 'text' | 'reasoning'; id: string } | undefined;
   let count = 0;
   const close = (controller: Controller) => {
     if (open) controller.enqueue({ type: `${open.kind}-end`, id: open.id });
@@ -258,7 +241,7 @@ function openBlocks() {
   };
   return {
     close,
-    add(kind: Kind, delta: unknown, controller: Controller) {
+    add(kind: 'text' | 'reasoning', delta: unknown, controller: Controller) {
       if (typeof delta !== 'string' || delta === '') return;
       if (open?.kind !== kind) {
         close(controller);
@@ -271,7 +254,7 @@ function openBlocks() {
 }
 
 /** Older servers give calls no ids. */
-function callOf(call: unknown, number: number): LanguageModelV4StreamPart {
+function callOf(call: unknown, number: number): Part {
   const { id, function: named } = recordIn(call);
   const { name, arguments: input } = recordIn(named);
   return {
@@ -283,7 +266,7 @@ function callOf(call: unknown, number: number): LanguageModelV4StreamPart {
 }
 
 /** The server has no word of its own for an answer that calls. */
-function finishOf(reason: unknown, calls: boolean): LanguageModelV4FinishReason {
+function finishOf(reason: unknown, calls: boolean): sdk.LanguageModelV4FinishReason {
   const raw = typeof reason === 'string' ? reason : undefined;
   // Servers from before there was a reason end with `done` alone.
   if (raw === 'stop' || raw === undefined) return { unified: calls ? 'tool-calls' : 'stop', raw };
@@ -291,22 +274,27 @@ function finishOf(reason: unknown, calls: boolean): LanguageModelV4FinishReason 
 }
 
 /** Both counts or none: an input of 0 would be taken for a free one. */
-function usageOf({ prompt_eval_count: input, eval_count: output }: Line) {
+function usageOf({ prompt_eval_count: input, eval_count: output }: Record<string, unknown>) {
   const isReported = typeof input === 'number' && typeof output === 'number';
   return chatUsage(isReported ? { prompt_tokens: input, completion_tokens: output } : undefined);
 }
 
 /** A model of an Ollama server, asked through its own chat interface. */
-export const ollamaModel = ({ baseUrl, headers }: OllamaServer, id: string): LanguageModelV4 =>
+export const ollamaModel = ({ baseUrl, headers }: OllamaServer, id: string): sdk.LanguageModelV4 =>
   streamingModel({ provider: 'ollama', modelId: id }, async options => {
-    const { body, warnings } = chatBody(id, options);
+    const warnings = unsupported(options);
+    const body = chatBody(id, options, warnings);
     const response = await vendorFetch(`${baseUrl}/chat`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
       signal: options.abortSignal,
     });
-    if (!response.ok) throw await ollamaFailure(response);
+    if (!response.ok) {
+      const responseBody = await response.text();
+      const responseHeaders = Object.fromEntries(response.headers);
+      throw Object.assign(new Error(responseBody), { statusCode: response.status, responseHeaders, responseBody });
+    }
     const type = response.headers.get('content-type') ?? 'nothing';
     if (!response.body || !/json/.test(type)) {
       await response.body?.cancel();
@@ -317,35 +305,29 @@ export const ollamaModel = ({ baseUrl, headers }: OllamaServer, id: string): Lan
     return { stream, request: { body } };
   });
 
-function chatBody(id: string, options: LanguageModelV4CallOptions): { body: JsonObject; warnings: SharedV4Warning[] } {
+function chatBody(id: string, options: CallOptions, warnings: sdk.SharedV4Warning[]): JsonObject {
   const { num_ctx: window, think } = options.providerOptions?.ollama ?? {};
-  const warnings = unsupported(options);
-  const messages = options.prompt.flatMap(message => ollamaMessages(message, warnings));
   const tools = ollamaTools(options);
   return {
-    body: {
-      model: id,
-      messages,
-      ...(tools.length > 0 ? { tools } : {}),
-      stream: true,
-      // Without these two the server drops what does not fit, from the front and without a word.
-      truncate: false,
-      shift: false,
-      ...(typeof think === 'boolean' || typeof think === 'string' ? { think } : {}),
-      options: {
-        ...(typeof window === 'number' ? { num_ctx: window } : {}),
-        ...(options.maxOutputTokens === undefined ? {} : { num_predict: options.maxOutputTokens }),
-        ...(options.temperature === undefined ? {} : { temperature: options.temperature }),
-      },
+    model: id,
+    messages: options.prompt.flatMap(message => ollamaMessages(message, warnings)),
+    ...(tools.length > 0 ? { tools } : {}),
+    stream: true,
+    // Without these two the server drops what does not fit, from the front and without a word.
+    truncate: false,
+    shift: false,
+    ...(typeof think === 'boolean' || typeof think === 'string' ? { think } : {}),
+    options: {
+      ...(typeof window === 'number' ? { num_ctx: window } : {}),
+      ...(options.maxOutputTokens === undefined ? {} : { num_predict: options.maxOutputTokens }),
+      ...(options.temperature === undefined ? {} : { temperature: options.temperature }),
     },
-    warnings,
   };
 }
 
-const unused = ['topP', 'topK', 'presencePenalty', 'frequencyPenalty'] as const;
-
 /** Whoever asks for more than the interface has shall know that it was left out. */
-function unsupported(options: LanguageModelV4CallOptions): SharedV4Warning[] {
+function unsupported(options: CallOptions): sdk.SharedV4Warning[] {
+  const unused = ['topP', 'topK', 'presencePenalty', 'frequencyPenalty'] as const;
   const features: string[] = unused.filter(name => options[name] !== undefined);
   if (options.tools?.some(tool => tool.type !== 'function')) features.push('provider tools');
   return [...features.map(feature => ({ type: 'unsupported' as const, feature })), ...notTaken(options)];

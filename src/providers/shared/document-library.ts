@@ -7,7 +7,6 @@ import { badUpstream } from '../../models/resilience/errors.ts';
 import type {
   Document,
   DocumentLibrary,
-  KeptDocument,
   UploadedDocument,
   VendorFile,
   VendorFiles,
@@ -39,10 +38,11 @@ const createUploadMemory = (prefix: string, state: SharedState, clock: Pick<Cloc
   },
   /** By file id. `owners`: everybody who handed the document over. */
   async all() {
-    const entries = [...(await state.list(prefix))].map(([key, value]) => {
-      return { sha256: key.slice(prefix.length), file: fileOf(value), owners: ownersOf(value) };
+    const entries = Array.from(await state.list(prefix), ([key, value]) => {
+      const file = fileOf(value);
+      return [file.id, { sha256: key.slice(prefix.length), file, owners: ownersOf(value) }] as const;
     });
-    return new Map(entries.map(entry => [entry.file.id, entry]));
+    return new Map(entries);
   },
 });
 
@@ -128,7 +128,7 @@ export function createDocumentLibrary({ provider, files, account, state, clock }
   };
 }
 
-const newestFirst = (a: KeptDocument, b: KeptDocument): number => b.createdAt - a.createdAt || (a.id < b.id ? -1 : 1);
+const newestFirst = (a: VendorFile, b: VendorFile): number => b.createdAt - a.createdAt || (a.id < b.id ? -1 : 1);
 
 const noSuchFile = (provider: string, id: string): AppError =>
   new AppError('input', `${provider} has no file ${JSON.stringify(id.slice(0, 100))}.`, {

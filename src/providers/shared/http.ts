@@ -91,20 +91,26 @@ const redirected = (status: number, { origin }: URL): AppError =>
 
 export interface JsonQuestion extends Pick<VendorEndpoint, 'provider' | 'headers'> {
   url: string;
-  body: unknown;
+  /** Absent: GET. */
+  body?: unknown;
   /** Whose failure it would be. */
   model: string;
+  /** Absent: `vendorFetch`. */
+  fetch?: Fetch | undefined;
 }
 
-/** The object that a vendor answers to an object. Throws an `AppError` of kind `model`, or the signal's reason. */
-export async function postJson({ url, headers, body, provider, model }: JsonQuestion, signal: AbortSignal | undefined) {
+/** The object that a vendor answers, or a bare list as its `data`. Throws an `AppError` of kind `model`, or the signal's reason. */
+export async function askJson(question: JsonQuestion, signal: AbortSignal | undefined, wanted = 'answer in JSON') {
+  const { url, headers, body, provider, model, fetch = vendorFetch } = question;
+  const sent = body !== undefined && { method: 'POST', body: JSON.stringify(body) };
   try {
-    const sent = { 'content-type': 'application/json', ...headers };
-    const response = await vendorFetch(url, { method: 'POST', headers: sent, body: JSON.stringify(body), signal });
+    const type = sent && { 'content-type': 'application/json' };
+    const response = await fetch(url, { ...sent, headers: { ...type, ...headers }, signal });
     const text = await response.text();
-    const answer: unknown = response.ok ? JSON.parse(text) : undefined;
+    const answer = response.ok ? parsedJson(text) : undefined;
+    if (Array.isArray(answer)) return { data: answer };
     if (isRecord(answer)) return answer;
-    throw Object.assign(new Error('no answer in JSON'), { statusCode: response.status, responseBody: text });
+    throw Object.assign(new Error(`no ${wanted}`), { statusCode: response.status, responseBody: text });
   } catch (error) {
     signal?.throwIfAborted();
     throw toModelError(error, { provider, model, now: 0 });

@@ -1,14 +1,10 @@
 import { isAppError } from '../../core/errors.ts';
-import { isRecord, parsedJson, recordsIn } from '../../core/json.ts';
+import { recordsIn } from '../../core/json.ts';
 import type { LiveModel } from '../../models/provider.ts';
-import { toModelError } from '../../models/resilience/errors.ts';
-import { type Fetch, type VendorEndpoint, vendorFetch } from './http.ts';
+import { askJson, type JsonQuestion, type VendorEndpoint } from './http.ts';
 
 /** Where a vendor lists its models: `GET {baseUrl}/models`. */
-export interface LiveListSource extends Pick<VendorEndpoint, 'provider' | 'baseUrl' | 'headers'> {
-  /** Absent: `vendorFetch`. */
-  fetch?: Fetch;
-}
+export type LiveListSource = Pick<VendorEndpoint, 'baseUrl'> & Pick<JsonQuestion, 'provider' | 'headers' | 'fetch'>;
 
 /** Against a server that pages in a circle, or never stops naming a next page. */
 const maxPages = 20;
@@ -36,33 +32,14 @@ export const liveList = (source: LiveListSource, signal: AbortSignal): Promise<L
     return { entries: recordsIn(data).flatMap(modelOf), next: more === true && last };
   });
 
-/** One page of a listing, whatever its form: the object that `GET {baseUrl}/models` answers, or a bare list as its `data`. Throws like `liveList`. */
-export async function listPage(
-  { provider, baseUrl, headers, fetch = vendorFetch }: LiveListSource,
-  query: string,
-  signal: AbortSignal,
-): Promise<Record<string, unknown>> {
-  try {
-    const response = await fetch(`${baseUrl}/models${query}`, { headers: { ...headers }, signal });
-    const text = await response.text();
-    const body = parsedJson(text);
-    if (response.ok && Array.isArray(body)) return { data: body };
-    if (response.ok && isRecord(body)) return body;
-    throw Object.assign(new Error('no list of models'), { statusCode: response.status, responseBody: text });
-  } catch (error) {
-    signal.throwIfAborted();
-    throw toModelError(error, { provider, model: 'its list of models', now: 0 });
-  }
+/** One page of a listing, whatever its form: what `askJson` makes of `GET {baseUrl}/models`. Throws like `liveList`. */
+export function listPage({ baseUrl, ...source }: LiveListSource, query: string, signal: AbortSignal, path = 'models') {
+  const question = { ...source, url: `${baseUrl}/${path}${query}`, model: 'its list of models' };
+  return askJson(question, signal, 'list of models');
 }
 
 /** The names under which servers tell the window. */
-const windowFields = [
-  'context_window',
-  'context_length',
-  'max_context_length',
-  'max_model_len',
-  'max_input_tokens',
-] as const;
+const windowFields = ['context_window', 'context_length', 'max_context_length', 'max_model_len', 'max_input_tokens'];
 
 /** The first that can be a count of tokens. */
 export const firstCount = (...values: readonly unknown[]): number | undefined =>

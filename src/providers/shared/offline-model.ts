@@ -1,17 +1,11 @@
 import { hash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type {
-  LanguageModelV4,
-  LanguageModelV4Message,
-  LanguageModelV4Prompt,
-  LanguageModelV4StreamPart,
-  SharedV4Warning,
-} from '@ai-sdk/provider';
+import type * as sdk from '@ai-sdk/provider';
 import { AppError } from '../../core/errors.ts';
 import { tailHeading } from '../../core/message.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { notTaken, shownFiles } from '../../models/provider.ts';
-import { streamingModel } from './stream-transforms.ts';
+import { type Part, streamingModel } from './stream-transforms.ts';
 
 /** Each of at most 400 characters, none of them cut in two. */
 const chunks = /.{1,400}/gsu;
@@ -24,16 +18,14 @@ interface OfflineOptions {
 }
 
 /** A model that answers in this process, with an exact account of what it was given. */
-export const offlineModel = (options: OfflineOptions): LanguageModelV4 =>
+export const offlineModel = (options: OfflineOptions): sdk.LanguageModelV4 =>
   streamingModel({ provider: options.vendor, modelId: options.id }, async call => {
     call.abortSignal?.throwIfAborted();
     const parts = streamParts(answerTo(call.prompt, options), notTaken(call));
     return { stream: ReadableStream.from(paced(parts, call.abortSignal)) };
   });
 
-const stop = { unified: 'stop', raw: 'stop' } as const;
-
-function answerTo(prompt: LanguageModelV4Prompt, { vendor, id, window }: OfflineOptions) {
+function answerTo(prompt: sdk.LanguageModelV4Prompt, { vendor, id, window }: OfflineOptions) {
   const account = accountOf(prompt, vendor, id);
   const input = account.totals.tokens;
   if (input > window)
@@ -51,7 +43,7 @@ function answerTo(prompt: LanguageModelV4Prompt, { vendor, id, window }: Offline
   return { text, usage };
 }
 
-function accountOf(prompt: LanguageModelV4Prompt, vendor: string, model: string) {
+function accountOf(prompt: sdk.LanguageModelV4Prompt, vendor: string, model: string) {
   const messages = prompt.map((message, index) => accountOfMessage(message, index, prompt));
   const sum = (count: (message: (typeof messages)[number]) => number) =>
     messages.reduce((total, each) => total + count(each), 0);
@@ -69,7 +61,7 @@ function accountOf(prompt: LanguageModelV4Prompt, vendor: string, model: string)
   };
 }
 
-function accountOfMessage(message: LanguageModelV4Message, index: number, prompt: LanguageModelV4Prompt) {
+function accountOfMessage(message: sdk.LanguageModelV4Message, index: number, prompt: sdk.LanguageModelV4Prompt) {
   const text = textOf(message);
   return {
     role: message.role,
@@ -83,12 +75,12 @@ function accountOfMessage(message: LanguageModelV4Message, index: number, prompt
 }
 
 /** Parts are joined by a line end, as in the canonical form of a prompt. */
-function textOf({ content }: LanguageModelV4Message): string {
+function textOf({ content }: sdk.LanguageModelV4Message): string {
   if (typeof content === 'string') return content;
   return content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n');
 }
 
-function sectionOf(text: string, index: number, prompt: LanguageModelV4Prompt): 'preamble' | 'turn' | 'tail' {
+function sectionOf(text: string, index: number, prompt: sdk.LanguageModelV4Prompt): 'preamble' | 'turn' | 'tail' {
   if (text.startsWith(tailHeading)) return 'tail';
   return prompt.slice(0, index + 1).every(({ role }) => role === 'system') ? 'preamble' : 'turn';
 }
@@ -106,7 +98,7 @@ function readable(account: ReturnType<typeof accountOf>): string {
   ].join('\n\n');
 }
 
-function streamParts(answer: ReturnType<typeof answerTo>, warnings: SharedV4Warning[]): LanguageModelV4StreamPart[] {
+function streamParts(answer: ReturnType<typeof answerTo>, warnings: sdk.SharedV4Warning[]): Part[] {
   const id = '0';
   const deltas = answer.text.match(chunks) ?? [];
   return [
@@ -114,12 +106,12 @@ function streamParts(answer: ReturnType<typeof answerTo>, warnings: SharedV4Warn
     { type: 'text-start', id },
     ...deltas.map(delta => ({ type: 'text-delta' as const, id, delta })),
     { type: 'text-end', id },
-    { type: 'finish', finishReason: stop, usage: answer.usage },
+    { type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage: answer.usage },
   ];
 }
 
 /** One part a turn of the event loop, so that an abort takes effect between them. */
-async function* paced(parts: readonly LanguageModelV4StreamPart[], signal: AbortSignal | undefined) {
+async function* paced(parts: readonly Part[], signal: AbortSignal | undefined) {
   for (const part of parts) {
     await nextTurn();
     signal?.throwIfAborted();

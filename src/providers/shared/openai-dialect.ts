@@ -3,7 +3,7 @@ import type { ModelInfo } from '../../core/model.ts';
 import type { OptionSpec } from '../../core/option.ts';
 import type { CallParams, Connection, ProviderDefinition, ProviderDocs } from '../../models/provider.ts';
 import { closestEffort, keyedProvider } from '../../models/provider.ts';
-import { addressRemark, versionedFetch } from './http.ts';
+import { addressRemark, type VendorEndpoint, versionedFetch } from './http.ts';
 import { liveList, type serverList } from './list-models.ts';
 import { answerFetch } from './non-streaming.ts';
 import { adjustedModel } from './stream-transforms.ts';
@@ -87,15 +87,11 @@ export const storelessOptions = ({ model, effort, cacheKey }: CallParams, known 
 const thinkingMark = ({ model }: CallParams): JSONObject => (model.reasoning ? { forceReasoning: true } : {});
 
 /** A server that speaks OpenAI's chat dialect. */
-export interface ChatServer {
-  /** Id of the provider, for errors. */
-  provider: string;
-  /** Version path included, without a slash at its end. */
-  baseUrl: string;
+export interface ChatServer extends Pick<VendorEndpoint, 'provider' | 'baseUrl'> {
   /** Sent as a bearer token; absent: none. */
   apiKey?: string;
   /** Sent with every request. */
-  headers?: Readonly<Record<string, string>>;
+  headers?: VendorEndpoint['headers'];
   /** Absent: `GET {baseUrl}/models` in OpenAI's form. */
   list?: typeof serverList;
 }

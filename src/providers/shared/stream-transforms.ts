@@ -1,42 +1,38 @@
-import type {
-  LanguageModelV4,
-  LanguageModelV4CallOptions,
-  LanguageModelV4Message,
-  LanguageModelV4StreamPart,
-} from '@ai-sdk/provider';
+import type * as sdk from '@ai-sdk/provider';
 
-type Part = LanguageModelV4StreamPart;
+/** What the AI SDK's streams are made of. */
+export type Part = sdk.LanguageModelV4StreamPart;
+
+/** What the AI SDK asks a model with. */
+export type CallOptions = sdk.LanguageModelV4CallOptions;
 
 /** A model that is only asked for streams: one of our own, or the same one asked in another way. */
 export function streamingModel(
-  { provider, modelId }: Pick<LanguageModelV4, 'provider' | 'modelId'>,
-  doStream: LanguageModelV4['doStream'],
-): LanguageModelV4 {
+  { provider, modelId }: Pick<sdk.LanguageModelV4, 'provider' | 'modelId'>,
+  doStream: sdk.LanguageModelV4['doStream'],
+): sdk.LanguageModelV4 {
   const doGenerate = () => Promise.reject(new TypeError('models are only asked for streams'));
   return { specificationVersion: 'v4', provider, modelId, supportedUrls: {}, doGenerate, doStream };
 }
 
 /** The same model, each call of which is changed before the vendor's package sees it. */
 export const adjustedModel = (
-  model: LanguageModelV4,
-  adjust: (options: LanguageModelV4CallOptions) => LanguageModelV4CallOptions,
-): LanguageModelV4 => streamingModel(model, options => model.doStream(adjust(options)));
+  model: sdk.LanguageModelV4,
+  adjust: (options: CallOptions) => CallOptions,
+): sdk.LanguageModelV4 => streamingModel(model, options => model.doStream(adjust(options)));
 
 /** The same model, each of whose streams goes through a transform of its own. */
 export const transformedModel = (
-  model: LanguageModelV4,
-  transform: (options: LanguageModelV4CallOptions) => TransformStream<Part, Part>,
-): LanguageModelV4 =>
+  model: sdk.LanguageModelV4,
+  transform: (options: CallOptions) => TransformStream<Part, Part>,
+): sdk.LanguageModelV4 =>
   streamingModel(model, async options => {
     const result = await model.doStream(options);
     return { ...result, stream: result.stream.pipeThrough(transform(options)) };
   });
 
 /** The same model, each part of whose streams becomes what the map of that stream makes of it. */
-export const mappedParts = (
-  model: LanguageModelV4,
-  mapping: (options: LanguageModelV4CallOptions) => (part: Part) => Part[],
-): LanguageModelV4 =>
+export const mappedParts = (model: sdk.LanguageModelV4, mapping: (options: CallOptions) => (part: Part) => Part[]) =>
   transformedModel(model, options => {
     const map = mapping(options);
     return new TransformStream({
@@ -59,13 +55,13 @@ const maxTagLength = 1_000;
  * The same model, with the thoughts that some servers write in front of the answer, as `<think>…</think>`, told as
  * reasoning. Later tags are text: an answer may speak of them.
  */
-export const withThoughtsApart = (model: LanguageModelV4): LanguageModelV4 => transformedModel(model, thoughtsApart);
+export const withThoughtsApart = (model: sdk.LanguageModelV4) => transformedModel(model, thoughtsApart);
 
 /** The same model, told its earlier thoughts as it wrote them: in tags, in front of its text and its calls. */
-export const withThoughtsInText = (model: LanguageModelV4): LanguageModelV4 =>
+export const withThoughtsInText = (model: sdk.LanguageModelV4): sdk.LanguageModelV4 =>
   adjustedModel(model, options => ({ ...options, prompt: options.prompt.map(thoughtsInText) }));
 
-function thoughtsInText(message: LanguageModelV4Message): LanguageModelV4Message {
+function thoughtsInText(message: sdk.LanguageModelV4Message): sdk.LanguageModelV4Message {
   if (message.role !== 'assistant') return message;
   const thoughts = message.content.flatMap(part => (part.type === 'reasoning' ? [part.text] : []));
   const rest = message.content.filter(({ type }) => type !== 'reasoning');

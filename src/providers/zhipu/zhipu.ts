@@ -4,12 +4,13 @@ import type { ModelInfo } from '../../core/model.ts';
 import { safeCut } from '../../core/text.ts';
 import { passedUse, usePart } from '../../models/fees.ts';
 import type { CallParams, ProviderSettings } from '../../models/provider.ts';
-import { checkedBaseUrl, closestEffort, keyedProvider, setting } from '../../models/provider.ts';
+import { checkedBaseUrl, keyedProvider, setting } from '../../models/provider.ts';
 import type { SearchHit, WebSearcher } from '../../models/vendor-services.ts';
 import { type VendorEndpoint, vendorJson } from '../shared/http.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
 import { adjustedModel, mappedParts } from '../shared/stream-transforms.ts';
+import { switchedThinking } from '../shared/thinking.ts';
 
 /** Z.ai; in China the same stands at open.bigmodel.cn. */
 export const zhipuBaseUrl = 'https://api.z.ai/api/paas/v4';
@@ -98,13 +99,12 @@ export const zhipu = keyedProvider({
   searches: (model: ModelInfo) => model.tools,
 });
 
-/** Older models only switch it on and off; from 5.2 on it has levels, and from 5.3 on it can't be switched off. */
-function thinking({ model, effort }: CallParams): JSONObject {
-  const sent = closestEffort(effort, model.efforts);
-  if (sent === undefined) return {};
-  if (sent === 'none') return { thinking: { type: 'disabled' } };
-  const levelled = model.efforts.some(known => known === 'max' || known === 'low');
-  return { thinking: { type: 'enabled' }, ...(levelled && { reasoningEffort: sent }) };
+function thinking(params: CallParams): JSONObject {
+  const levelled = params.model.efforts.some(known => known === 'max' || known === 'low');
+  return switchedThinking(params, sent => ({
+    thinking: { type: 'enabled' },
+    ...(levelled && { reasoningEffort: sent }),
+  }));
 }
 
 /** The adapter knows no tools of the vendor's own: they travel as an option and become one when the body is made. */
@@ -128,37 +128,28 @@ export function searchEngineOf({ searchEngine }: ProviderSettings, baseUrl: stri
   return URL.parse(baseUrl)?.hostname.endsWith('bigmodel.cn') ? 'search_pro' : 'search-prime';
 }
 
-const maxHits = 50;
-
-/** How many hits the engine is asked for: Sogou knows tens alone, and refuses what lies between. */
+/** How many hits the engine is asked for, 50 at the most: Sogou knows tens alone, and refuses what lies between. */
 export function hitsToAsk(engine: string, wanted: number): number {
-  const count = Math.max(1, Math.min(maxHits, wanted));
+  const count = Math.max(1, Math.min(50, wanted));
   return engine === 'search_pro_sogou' ? Math.ceil(count / 10) * 10 : count;
 }
 
-const maxUrlLength = 4_000;
-
-const maxTitleLength = 300;
-
-const maxSnippetLength = 4_000;
-
-const maxWordLength = 100;
-
-const maxHitsRead = 200;
+/** Hits that are read of one answer, and characters of what each of them has. */
+const most = { hits: 200, url: 4_000, title: 300, snippet: 4_000, word: 100 };
 
 /** The hits of a `web_search` or `search_result` array. Those without an address of the web are left out. */
-const hitsOf = (rows: unknown): SearchHit[] => recordsIn(rows).slice(0, maxHitsRead).flatMap(hitOf);
+const hitsOf = (rows: unknown): SearchHit[] => recordsIn(rows).slice(0, most.hits).flatMap(hitOf);
 
 function hitOf(row: Record<string, unknown>): SearchHit[] {
-  const url = textOf(row.link, maxUrlLength + 1) ?? '';
-  if (url.length > maxUrlLength || !/^https?:\/\//i.test(url)) return [];
+  const url = textOf(row.link, most.url + 1) ?? '';
+  if (url.length > most.url || !/^https?:\/\//i.test(url)) return [];
   return [
     {
-      title: textOf(row.title, maxTitleLength) ?? safeCut(url, maxTitleLength),
+      title: textOf(row.title, most.title) ?? safeCut(url, most.title),
       url,
-      snippet: textOf(row.content, maxSnippetLength),
-      date: textOf(row.publish_date, maxWordLength),
-      site: textOf(row.media, maxWordLength),
+      snippet: textOf(row.content, most.snippet),
+      date: textOf(row.publish_date, most.word),
+      site: textOf(row.media, most.word),
     },
   ];
 }

@@ -1,7 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { Permissions } from '../../core/tool-host.ts';
 
-/** Somebody who may call, and what he may do. */
 export interface Caller {
   /** Names the token, for logs; not the token itself. */
   name: string;
@@ -30,7 +29,6 @@ export interface Refusal {
   headers?: Readonly<Record<string, string>>;
 }
 
-/** A refusal with what to do about it. */
 export const refusalFor = (
   status: Refusal['status'],
   kind: string,

@@ -16,12 +16,6 @@ interface Entry<Session> {
   stopTimer(): void;
 }
 
-/** A session that is not idle until `release` is called; `isSpent`: it need not be kept, if nobody else uses it. */
-export interface HeldSession<Session> {
-  session: Session;
-  release(isSpent?: boolean): void;
-}
-
 /** Sessions by key, each of one caller; `onEnd` hears of each that ends here. */
 export function createIdleSessions<Session>(
   { idleMs, max, perCaller = () => max }: SessionRules,
@@ -47,7 +41,8 @@ export function createIdleSessions<Session>(
     await Promise.all([...entries].map(([key, entry]) => isMeant(entry) && end(key)));
   }
 
-  function hold(key: string, entry: Entry<Session>): HeldSession<Session> {
+  /** A session that is not idle until `release` is called; `isSpent`: it need not be kept, if nobody else uses it. */
+  function hold(key: string, entry: Entry<Session>) {
     entry.uses += 1;
     entry.stopTimer();
     let isOver = false;
@@ -94,7 +89,6 @@ export function createIdleSessions<Session>(
     },
     /** For one that ended by itself. */
     remove: (key: string) => void remove(key),
-    /** Ends those of these callers. */
     end: (callers: ReadonlySet<string>) => endWhere(({ caller }) => callers.has(caller)),
     endAll: () => endWhere(() => true),
   };

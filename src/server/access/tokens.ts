@@ -8,7 +8,6 @@ import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type Caller, type Refusal, refusalFor } from './caller.ts';
 
-/** A token's hash with the caller whom it stands for. */
 export interface TokenEntry {
   /** SHA-256 of the token. */
   digest: Buffer;
@@ -91,12 +90,13 @@ export function createTokens(
     /** Puts what `change` makes of them in their place. An entry that says the same as before keeps its caller. */
     replace(change: (held: readonly TokenEntry[]) => readonly TokenEntry[]) {
       const before = entries;
-      hold(change(before).map(entry => unchanged(entry, before) ?? entry));
+      const saidBefore = ({ digest, caller }: TokenEntry) =>
+        before.find(each => each.digest.equals(digest) && isDeepStrictEqual(each.caller, caller));
+      hold(change(before).map(entry => saidBefore(entry) ?? entry));
       const changed = changeOf(before, entries);
       for (const listener of listeners) listener(changed);
       return changed;
     },
-    /** Calls `listener` each time that they were replaced. */
     onChange: (listener: (change: TokenChange) => void) => void listeners.push(listener),
     /** Calls `listener` with each token that came in the place of another by `rotate`. */
     onRotation: (listener: (entry: TokenEntry) => void) => void ofRotation.push(listener),
@@ -104,12 +104,6 @@ export function createTokens(
 }
 
 const isSameOwner = (one: Caller, other: Caller): boolean => one.name === other.name && one.owner === other.owner;
-
-/** The entry that said the same before, with what was learned of it. */
-function unchanged(entry: TokenEntry, before: readonly TokenEntry[]): TokenEntry | undefined {
-  const same = before.find(({ digest }) => digest.equals(entry.digest));
-  return same && isDeepStrictEqual(same.caller, entry.caller) ? same : undefined;
-}
 
 function changeOf(before: readonly TokenEntry[], after: readonly TokenEntry[]): TokenChange {
   const namesOf = (entries: readonly TokenEntry[]) => new Set(entries.map(({ caller }) => caller.name));
@@ -243,11 +237,8 @@ const maxWaitMs = 900_000;
 /** Addresses that are remembered; the one that was quiet longest is forgotten first. */
 const maxAddresses = 10_000;
 
-interface Tries {
-  count: number;
-  /** The time from which on a wrong token is told to be wrong again. */
-  until: number;
-}
+/** `until`: the time from which on a wrong token is told to be wrong again. */
+type Tries = { count: number; until: number };
 
 /**
  * Limits how fast tokens can be tried, by address and in all, whichever way they come. Right ones are never refused: programs
@@ -274,12 +265,9 @@ export function createIdentify(tokens: Pick<Tokens, 'identify'>, clock: Pick<Clo
     all = whole;
     remember(byAddress, address, own, maxAddresses);
     const seconds = Math.ceil(Math.max(own.waitMs, whole.waitMs) / 1_000);
-    return seconds === 0 ? found : tooManyWrong(seconds);
+    if (seconds === 0) return found;
+    const what = 'Too many wrong tokens came from here, or from everywhere, and this is another.';
+    const next = `Ask the operator for a valid token, and wait ${seconds} s.`;
+    return refusalFor(429, 'wrong_tokens', what, { next, retryAfterSeconds: seconds });
   };
 }
-
-const tooManyWrong = (retryAfterSeconds: number): Refusal =>
-  refusalFor(429, 'wrong_tokens', 'Too many wrong tokens came from here, or from everywhere, and this is another.', {
-    next: `Ask the operator for a valid token, and wait ${retryAfterSeconds} s.`,
-    retryAfterSeconds,
-  });

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { withTimeout } from '../../core/concurrency.ts';
 import { asError, configError, isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { checkBind, createAddressGuard, hostOf, isLoopback } from '../access/addresses.ts';
+import { type AddressRules, checkBind, createAddressGuard, hostOf, isLoopback } from '../access/addresses.ts';
 import { createGate, type Gate } from '../access/admission.ts';
 import { operator, refusalFor, refusalResponse, refuseUpgrade } from '../access/caller.ts';
 import type { SessionRules } from '../access/idle-sessions.ts';
@@ -39,17 +39,14 @@ function createPipelineGuard(): (incoming: IncomingMessage, outgoing: ServerResp
 
 export interface DaemonOptions
   extends Pick<RouteServices, 'version' | 'clock' | 'random' | 'tokens' | 'productOf' | 'maxBodyBytes' | 'onError'>,
-    Pick<McpHttpEndpointOptions, 'serverOf'> {
+    Pick<McpHttpEndpointOptions, 'serverOf'>,
+    Pick<RouterParts, 'notReady'>,
+    Pick<AddressRules, 'hosts' | 'origins'> {
   /** Port 0: any that is free. */
   bind: { host: string; port: number };
-  /** Names and web pages beside those of this machine; see `AddressRules`. */
-  hosts: readonly string[];
-  origins: readonly string[];
   sessions: SessionRules;
   rates: RateRules;
   capacity: CapacityRules;
-  /** Why it can't work now, as one sentence; undefined: it can. */
-  notReady(): Promise<string | undefined>;
   /** Where it tells of itself; absent: nowhere. */
   healthFolder?: string;
   /** The file with the operator's token, where it was not given. */

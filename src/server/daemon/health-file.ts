@@ -19,7 +19,6 @@ const healthSchema = z.object({
   /** Epoch seconds. */
   started_at: z.number(),
   status: z.enum(['ready', 'draining', 'not_ready']),
-  /** Why it is not ready. */
   reason: z.string().optional(),
   sessions: z.number(),
   calls_running: z.number(),
@@ -33,7 +32,6 @@ const healthSchema = z.object({
 export type DaemonHealth = z.infer<typeof healthSchema>;
 
 interface HealthFileOptions {
-  /** The folder of such files. */
   folder: string;
   port: number;
   clock: Pick<Clock, 'after'>;

@@ -9,22 +9,21 @@ import { createTokens, readTokens, repeated, withToken } from '../access/tokens.
 import type { CallerProduct, RouteServices } from '../http/routes.ts';
 import { replaceFile } from './health-file.ts';
 
-/** The operator's file of tokens as it was when it was read. */
-interface TokenFile {
-  entries: readonly TokenEntry[];
-  /** Something the operator should know of the file, as a sentence. */
-  warning?: string;
-}
-
 /** Where systemd and container engines put what one service alone may read, with modes of their own that nobody can change. */
 export const isHandedIn = (path: string): boolean => /^\/run\/(credentials|secrets)\//.test(normalize(path));
 
-/** Rejects with an `AppError` of kind `config` where it can't be read or says what can't be. */
-export async function readTokenFile(path: string): Promise<TokenFile> {
+type TokenFile = Awaited<ReturnType<typeof readTokenFile>>;
+
+/**
+ * The operator's file of tokens as it is now, with what he should know of it, as a sentence. Rejects with an `AppError` of kind
+ * `config` where it can't be read or says what can't be.
+ */
+export async function readTokenFile(path: string) {
   const entries = readTokens(await readText(path), path);
   const { mode } = await stat(path);
   const isOpen = process.platform !== 'win32' && !isHandedIn(path) && (mode & 0o077) !== 0;
-  return { entries, ...(isOpen && { warning: `Other users of this machine may read ${path}; "chmod 600" it.` }) };
+  const warning = isOpen ? `Other users of this machine may read ${path}; "chmod 600" it.` : undefined;
+  return { entries, warning };
 }
 
 /** Is another text after each change of the file, as far as that can be told without reading it. */
@@ -64,172 +63,148 @@ interface LiveTokensOptions {
 }
 
 /** The tokens of a daemon: the operator's own, and those of his file as it is now. */
-export interface LiveTokens {
-  tokens: Tokens;
-  /** Reads the file at once, whether it looks changed or not. Never rejects: a bad file leaves the tokens as they are. */
-  reload(): Promise<void>;
-  /** Why the tokens are not those of the file, as it is now. */
-  problem(): string | undefined;
-  close(): void;
-}
+export type LiveTokens = Awaited<ReturnType<typeof openLiveTokens>>;
 
 /** How often the file is looked at; a change is read once the file stayed as it is for so long. */
 const lookMs = 1_000;
 
 /** Rejects with an `AppError` of kind `config` where the file can't be used. */
-export async function openLiveTokens(options: LiveTokensOptions): Promise<LiveTokens> {
+export async function openLiveTokens(options: LiveTokensOptions) {
   const { path, own, onSecrets } = options;
   const first = own ? [own] : [];
   if (path === undefined) {
     const tokens = createTokens(first, operator, onSecrets);
-    const reportState = async () =>
+    const reload = async () =>
       options.log('There is no file of tokens to be read again; settings are read at the start.');
-    return { tokens, reload: reportState, problem: () => undefined, close() {} };
+    return { tokens, reload, problem: () => undefined, close() {} };
   }
   // Before it is read: what changes meanwhile is found by the next look.
   const seen = await fingerprintOf(path);
   const file = await readTokenFile(path);
-  checkUnique([...first, ...file.entries], path);
-  return new FollowedFile(options, { path, seen, file });
+  const held = merged(first, file, new Map(), path);
+  return followFile(options, createTokens(held, operator, onSecrets), { path, seen, file });
 }
 
 /** What the daemon holds is what the file says, but for tokens that were rotated since and that the file could not take. */
-class FollowedFile implements LiveTokens {
-  readonly tokens: Tokens;
-  readonly #options: LiveTokensOptions;
-  readonly #path: string;
+function followFile(
+  { clock, warn, log }: LiveTokensOptions,
+  tokens: Tokens,
+  { path, file: first, ...fingerprints }: { path: string; seen: string; file: TokenFile },
+) {
+  /** Fingerprints of the file that was read last, and at the last look, where it was another one. */
+  let { seen, moving }: { seen: string; moving?: string | undefined } = fingerprints;
   /** Name → the digest that the file has, as far as it was read or written. */
-  #digests: Map<string, string>;
-  /** Fingerprint of the file that was read last. */
-  #seen: string;
-  /** Fingerprint at the last look, where it was another one. */
-  #moving: string | undefined;
-  #problem: string | undefined;
-  #warned: string | undefined;
+  let digests = digestsOf(first);
+  let problem: string | undefined;
+  let warned: string | undefined;
   /** Reading and writing take turns: a rotation on its way into the file must not be taken for one taken back. */
-  #last: Promise<void> = Promise.resolve();
-  #stop = () => {};
-  #isOver = false;
+  let last: Promise<void> = Promise.resolve();
+  let stop = () => {};
+  let isOver = false;
 
-  constructor(options: LiveTokensOptions, { path, seen, file }: { path: string; seen: string; file: TokenFile }) {
-    this.#options = options;
-    this.#path = path;
-    this.#seen = seen;
-    this.#digests = digestsOf(file);
-    const { own, onSecrets } = options;
-    this.tokens = createTokens([...(own ? [own] : []), ...file.entries], operator, onSecrets);
-    this.tokens.onRotation(entry => void this.#keep(entry));
-    this.#warn(file.warning);
-    this.#look();
+  function look(): void {
+    stop = clock.after(lookMs, () => void inTurn(follow).then(() => isOver || look()));
   }
 
-  readonly problem = () => this.#problem;
-  readonly reload = () => this.#inTurn(() => this.#read(true));
-
-  close(): void {
-    this.#isOver = true;
-    this.#stop();
-  }
-
-  #look(): void {
-    this.#stop = this.#options.clock.after(lookMs, () => {
-      void this.#inTurn(() => this.#follow()).then(() => this.#isOver || this.#look());
-    });
-  }
-
-  async #follow(): Promise<void> {
-    const now = await fingerprintOf(this.#path);
-    const isStill = now === this.#moving;
-    this.#moving = now === this.#seen ? undefined : now;
+  async function follow(): Promise<void> {
+    const now = await fingerprintOf(path);
+    const isStill = now === moving;
+    moving = now === seen ? undefined : now;
     // Whoever writes it may not be done yet.
-    if (this.#moving !== undefined && isStill) await this.#read();
+    if (moving !== undefined && isStill) await read();
   }
 
-  async #read(isAsked = false): Promise<void> {
-    this.#seen = await fingerprintOf(this.#path);
+  async function read(isAsked = false): Promise<void> {
+    seen = await fingerprintOf(path);
     try {
-      const file = await readTokenFile(this.#path);
-      const change = this.tokens.replace(held => this.#merged(held, file));
-      this.#report(change, file, isAsked || this.#problem !== undefined);
-      this.#digests = digestsOf(file);
-      this.#problem = undefined;
-      this.#warn(file.warning);
+      const file = await readTokenFile(path);
+      const change = tokens.replace(held => merged(held, file, digests, path));
+      report(change, file, isAsked || problem !== undefined);
+      digests = digestsOf(file);
+      problem = undefined;
+      warnOnce(file.warning);
     } catch (error) {
       // The daemon goes on with what it has: a slip of the pen must lock nobody out.
       const why = isAppError(error) ? `${error.message} ${error.details.next ?? ''}` : String(error);
-      this.#problem = `The tokens of before hold on: ${why.trim()}`;
-      if (isAsked && this.#problem === this.#warned) this.#options.log(this.#problem);
-      this.#warn(this.#problem);
+      problem = `The tokens of before hold on: ${why.trim()}`;
+      if (isAsked && problem === warned) log(problem);
+      warnOnce(problem);
     }
-  }
-
-  /** What the file says; where it still says what it said before, a token that came by rotation stays. */
-  #merged(held: readonly TokenEntry[], { entries }: TokenFile): TokenEntry[] {
-    const own = held.filter(({ caller }) => caller.name === operator.name && !this.#digests.has(caller.name));
-    const merged = entries.map(entry => {
-      const { name } = entry.caller;
-      const now = held.find(({ caller }) => caller.name === name);
-      const isSaidAgain = this.#digests.get(name) === entry.digest.toString('hex');
-      return now && isSaidAgain ? { ...now, caller: entry.caller } : entry;
-    });
-    const all = [...own, ...merged];
-    checkUnique(all, this.#path);
-    return all;
   }
 
   /** Puts a rotated token into the file in the place of the one that it came for, so that it holds after a restart too. */
-  async #keep(entry: TokenEntry): Promise<void> {
-    try {
-      await this.#inTurn(async () => {
-        const { name } = entry.caller;
-        const changed = withToken(await readText(this.#path), this.#path, this.#digests.get(name), entry);
-        // Where the operator put another one there meanwhile, that is the one that is to hold: it is read soon.
-        if (changed === undefined) return;
-        await replaceFile(this.#path, changed);
-        this.#digests.set(name, entry.digest.toString('hex'));
-      });
-    } catch (error) {
-      const why = asError(error).message;
-      this.#options.warn(`A rotated token holds until the next start, or until the file says another: ${why}`);
-    }
+  async function keep(entry: TokenEntry): Promise<void> {
+    const { name } = entry.caller;
+    const changed = withToken(await readText(path), path, digests.get(name), entry);
+    // Where the operator put another one there meanwhile, that is the one that is to hold: it is read soon.
+    if (changed === undefined) return;
+    await replaceFile(path, changed);
+    digests.set(name, entry.digest.toString('hex'));
   }
 
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    const done = this.#last.then(work);
+  function inTurn(work: () => Promise<void>): Promise<void> {
+    const done = last.then(work);
     // The failure of one is told to who asked for it; the next one has its turn all the same.
-    this.#last = done.catch(() => undefined);
+    last = done.catch(() => undefined);
     return done;
   }
 
-  #report({ ended, gone, others }: TokenChange, { entries }: TokenFile, isAsked: boolean): void {
+  function report({ ended, gone, others }: TokenChange, { entries }: TokenFile, isAsked: boolean): void {
     const changes = [
       ...[...ended].map(name => `${name} ${gone.has(name) ? 'is out' : 'has another token'}`),
-      ...[...others].map(name => `${name} ${this.#digests.has(name) ? 'may do other things' : 'is new'}`),
+      ...[...others].map(name => `${name} ${digests.has(name) ? 'may do other things' : 'is new'}`),
     ];
     if (changes.length === 0 && !isAsked) return;
     const what = changes.length === 0 ? 'nothing changed' : changes.join(', ');
-    this.#options.log(`The file of tokens was read again (tokens in it: ${entries.length}): ${what}.`);
+    log(`The file of tokens was read again (tokens in it: ${entries.length}): ${what}.`);
   }
 
   /** Each once, until there is another. */
-  #warn(message: string | undefined): void {
-    if (message !== undefined && message !== this.#warned) this.#options.warn(message);
-    this.#warned = message;
+  function warnOnce(message: string | undefined): void {
+    if (message !== undefined && message !== warned) warn(message);
+    warned = message;
   }
+
+  tokens.onRotation(entry => {
+    inTurn(() => keep(entry)).catch(error =>
+      warn(`A rotated token holds until the next start, or until the file says another: ${asError(error).message}`),
+    );
+  });
+  warnOnce(first.warning);
+  look();
+  return {
+    tokens,
+    /** Reads the file at once, whether it looks changed or not. Never rejects: a bad file leaves the tokens as they are. */
+    reload: () => inTurn(() => read(true)),
+    /** Why the tokens are not those of the file, as it is now. */
+    problem: () => problem,
+    close() {
+      isOver = true;
+      stop();
+    },
+  };
 }
 
-function digestsOf({ entries }: TokenFile): Map<string, string> {
-  return new Map(entries.map(({ caller, digest }) => [caller.name, digest.toString('hex')]));
-}
-
-function checkUnique(entries: readonly TokenEntry[], path: string): void {
-  const taken = repeated(entries);
-  if (!taken) return;
+/** What the file says; where it still says what it said before, a token that came by rotation stays. */
+function merged(held: readonly TokenEntry[], { entries }: TokenFile, digests: Map<string, string>, path: string) {
+  const own = held.filter(({ caller }) => caller.name === operator.name && !digests.has(caller.name));
+  const ofFile = entries.map(entry => {
+    const { name } = entry.caller;
+    const now = held.find(({ caller }) => caller.name === name);
+    const isSaidAgain = digests.get(name) === entry.digest.toString('hex');
+    return now && isSaidAgain ? { ...now, caller: entry.caller } : entry;
+  });
+  const all = [...own, ...ofFile];
+  const taken = repeated(all);
+  if (!taken) return all;
   throw configError(
     `The file of tokens ${path} gives "${taken.caller.name}" a name or a token that is in use: POLYLOGUE_TOKEN, its name "${operator.name}", or one that came by rotation.`,
     { next: 'Give the entry another one, or unset POLYLOGUE_TOKEN.' },
   );
 }
+
+const digestsOf = ({ entries }: TokenFile): Map<string, string> =>
+  new Map(entries.map(({ caller, digest }) => [caller.name, digest.toString('hex')]));
 
 type ProductOf = RouteServices['productOf'];
 
@@ -271,7 +246,6 @@ function follow(
   let newest = Promise.resolve(first);
   /** Whose product it is; undefined: that could not be made. */
   let itsCaller: Caller | undefined = caller;
-  /** The newest that is ready. */
   let ready = first;
 
   /** The product of the caller as he is now. Rejects with an `AppError` where he may use none any more. */

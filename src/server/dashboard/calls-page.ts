@@ -13,46 +13,36 @@ import { codeBlock, cutTo, said } from './turn-parts.ts';
 
 export const outcomes = ['running', 'done', 'fell back', 'needs approval', 'failed', 'cancelled'] as const;
 
-/** What the events of a call come to. */
-export interface CallFacts {
-  /** What it is at, in its own words. */
-  stage: string;
+/** How a call stands; `why`: what failed, or who answered instead. */
+interface Standing {
   mood: Mood;
   outcome: (typeof outcomes)[number];
-  /** What failed, or who answered instead. */
   why?: string;
-  /** As `provider:model`, in the order in which they were asked first. */
-  models: string[];
-  attempts: number;
-  /** Input and output tokens. */
-  tokens: number;
-  costUsd: number;
-  tookMs: number;
 }
 
-export function factsOf({ startedAt, endedAt, events }: WatchedCall, now: number): CallFacts {
+/** What the events of a call come to; `stage` is in its own words, `models` in the order in which they were asked first. */
+export function factsOf({ startedAt, endedAt, events }: WatchedCall, now: number) {
   const tried = events.flatMap(({ event }) => (event.type === 'model.attempt' ? [event] : []));
   const attempts = tried.filter(({ outcome }) => outcome !== 'skipped');
   const stages = events.flatMap(({ event }) => (event.type === 'call.stage' ? [event.stage] : []));
-  const end = events.findLast(({ event }) => event.type === 'call.end')?.event;
+  const end = events.flatMap(({ event }) => (event.type === 'call.end' ? [event] : [])).at(-1);
   return {
     stage: stages.at(-1) ?? 'begins',
-    ...(end?.type === 'call.end' ? endOf(end, tried) : { mood: 'busy', outcome: 'running' }),
+    ...standingOf(end, tried),
     models: [...new Set(attempts.map(({ provider, model }) => `${provider}:${model}`))],
     attempts: attempts.length,
     tokens: attempts.reduce((sum, { usage }) => sum + (usage ? usage.input + usage.output : 0), 0),
     costUsd: attempts.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0),
-    tookMs: end?.type === 'call.end' ? end.elapsedMs : (endedAt ?? now) - startedAt,
+    tookMs: end?.elapsedMs ?? (endedAt ?? now) - startedAt,
   };
 }
 
 type Attempt = Extract<AppEvent, { type: 'model.attempt' }>;
 
-/** How a call ended, in words: what a reader has to do something about is told apart from what is done. */
-function endOf(
-  { code, status }: Extract<AppEvent, { type: 'call.end' }>,
-  attempts: readonly Attempt[],
-): Pick<CallFacts, 'mood' | 'outcome' | 'why'> {
+/** What a reader has to do something about is told apart from what is done. */
+function standingOf(end: Extract<AppEvent, { type: 'call.end' }> | undefined, attempts: readonly Attempt[]): Standing {
+  if (!end) return { mood: 'busy', outcome: 'running' };
+  const { code, status } = end;
   const last = attempts.at(-1);
   if (code === 'CANCELLED') return { mood: 'warn', outcome: 'cancelled' };
   if (code !== undefined || status === 'failed') {
@@ -67,10 +57,10 @@ function endOf(
     : { mood: 'good', outcome: 'done' };
 }
 
-const outcomePill = ({ mood, outcome, why }: CallFacts): Markup => pill(mood, why ? `${outcome} (${why})` : outcome);
+const outcomePill = ({ mood, outcome, why }: Standing): Markup => pill(mood, why ? `${outcome} (${why})` : outcome);
 
 /** A clock that goes on in the browser. */
-export function runningClock(ms: number): Markup {
+function runningClock(ms: number): Markup {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   const text = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
   return html`<span data-elapsed="${Math.max(0, Math.round(ms))}">${text}</span>`;
@@ -78,7 +68,6 @@ export function runningClock(ms: number): Markup {
 
 const shownPaths = 12;
 
-/** One call from its beginning to its end. */
 export async function callPage(visit: Visit, call: WatchedCall): Promise<Page> {
   const isRunning = call.endedAt === undefined && !call.stored;
   return {
@@ -140,12 +129,9 @@ function aboutCell(about: CallRow['about'], chars = 100): Child {
 }
 
 /** One call in a list of them, of this process or from the store. */
-export interface CallRow extends Pick<WatchedCall, 'tool' | 'about' | 'startedAt'> {
-  href: string;
-  facts: CallFacts;
-}
+export type CallRow = ReturnType<typeof rowOf>;
 
-export function rowOf(call: WatchedCall, now: number): CallRow {
+export function rowOf(call: WatchedCall, now: number) {
   const { tool, events, reqId, startedAt } = call;
   const { seq, thread, ...about } = call.about ?? { text: '', workspace: '' };
   // A call that fails before a model is asked leaves no new thread.
@@ -224,7 +210,6 @@ ${embedded.length > 0 && html`<div class="small soft">${list(embedded)}</div>`}$
 
 const shownLatest = 30;
 
-/** What goes on now, and what was lately. */
 export const livePage = async (visit: Visit): Promise<Page> => ({
   title: 'Live',
   place: '/',
@@ -297,7 +282,6 @@ export function callTable(label: string, calls: readonly CallRow[]): Markup {
   return table(label, ['Started', 'Tool', 'Question', 'Outcome', 'Duration', 'Models', 'Tokens', 'Cost'], rows);
 }
 
-/** Runs that wait, on the page that shows what goes on. */
 async function waitingPart({ own, now }: Visit): Promise<Child> {
   const runs = (await own.runs?.list()) ?? [];
   if (runs.length === 0) return undefined;

@@ -1,20 +1,12 @@
 import { html, type Markup } from './html.ts';
 
-export interface Series {
-  name: string;
-  /** Which of the three colours. */
-  colour: 'a' | 'b' | 'c';
-  /** One value a bar. */
-  values: readonly number[];
-}
-
-export interface ChartOptions {
+interface ChartOptions {
   title: string;
   note: string;
   /** Under the bars, the first and the last of which are written. */
   labels: readonly string[];
   /** Stand upon each other, the first at the bottom. */
-  series: readonly Series[];
+  series: readonly { name: string; colour: 'a' | 'b' | 'c'; values: readonly number[] }[];
   format(value: number): string;
   /** Within a card of its own kind, and lower. */
   isSmall?: boolean;

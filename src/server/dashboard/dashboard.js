@@ -12,10 +12,8 @@ function tick() {
 function show(text) {
   const focused = document.activeElement;
   const at = focused && live.contains(focused) ? focused.id || focused.getAttribute('href') : null;
-  const open = new Set([...live.querySelectorAll('details[open][id]')].map(each => each.id));
   live.innerHTML = text;
   renderedAt = performance.now();
-  for (const each of live.querySelectorAll('details[id]')) if (open.has(each.id)) each.open = true;
   const again = at && (document.getElementById(at) || live.querySelector(`[href="${CSS.escape(at)}"]`));
   if (again) again.focus({ preventScroll: true });
   tick();

@@ -24,13 +24,12 @@ import { cookiesOf, createSignIn, isFromHere, isSame, type Signed } from './sign
 
 export interface LiveStreamParts {
   clock: Pick<Clock, 'after'>;
-  /** What is shown now; undefined once it will never change again. */
+  /** What is shown now. */
   render(): Promise<{ html: string; isOver: boolean }>;
   /** Calls `onNews` whenever it may be another, until the signal is aborted. */
   subscribe(onNews: () => void, signal: AbortSignal): void;
   /** Aborted when the reader is gone. */
   signal: AbortSignal;
-  /** Whether the reader may still see it. */
   isAllowed(): boolean;
   onEnd(): void;
 }
@@ -161,8 +160,7 @@ export function createDashboard(parts: DashboardParts): Route['handle'] {
     const [, ...inPath] = route.path.exec(url.pathname) ?? [];
     try {
       const follow = followFor(request, known, visit);
-      const pause = (ms: number) => new Promise<undefined>(resolve => parts.clock.after(ms, () => resolve(undefined)));
-      const answer = await route.answer({ request, visit, parts: inPath, fields, follow, pause });
+      const answer = await route.answer({ request, visit, parts: inPath, fields, follow, clock: parts.clock });
       return answer instanceof Response ? answer : pageAnswer(answer ?? notFoundPage, visit);
     } catch (error) {
       const page = problemOf(error);
@@ -196,7 +194,13 @@ export function createDashboard(parts: DashboardParts): Route['handle'] {
     };
   }
 
-  return async routed => forMethod(routed.request, await answer(routed));
+  return async routed => {
+    const response = await answer(routed);
+    if (!response || routed.request.method !== 'HEAD') return response;
+    // Nobody reads it, and a stream would go on for good.
+    await response.body?.cancel();
+    return new Response(null, response);
+  };
 }
 
 function createLogin({ identify, random }: DashboardParts, signIn: ReturnType<typeof createSignIn>) {
@@ -214,17 +218,10 @@ function createLogin({ identify, random }: DashboardParts, signIn: ReturnType<ty
     if (entered !== undefined) return redirectTo(back, entered);
     const { csrf, cookie } = signIn.begin(request, random.uuid());
     const wait = refusal?.retryAfterSeconds;
-    const response = bareAnswer(loginPage({ csrf, back, wrong: isSent, wait }), themeOf(request), cookie);
+    const response = bareAnswer(loginPage(csrf, back, isSent, wait), themeOf(request), cookie);
     if (wait !== undefined) response.headers.set('Retry-After', String(wait));
     return response;
   };
-}
-
-async function forMethod({ method }: Request, response: Response | undefined): Promise<Response | undefined> {
-  if (!response || method !== 'HEAD') return response;
-  // Nobody reads it, and a stream would go on for good.
-  await response.body?.cancel();
-  return new Response(null, response);
 }
 
 const isReading = ({ method }: Request): boolean => method === 'GET' || method === 'HEAD';
@@ -259,9 +256,9 @@ const broken = problemPage(500, 'Internal error', 'An unexpected error occurred.
 const crowded = problemPage(503, 'Too many pages', 'Too many live pages are open. Close some of them.');
 
 /** The dashboard as a part of the daemon: whatever is at no path of another's. */
-export function dashboardRoute(data: DashboardData): (services: RouteServices) => Route {
-  return services => {
+export const dashboardRoute =
+  (data: DashboardData) =>
+  (services: RouteServices): Route => {
     const handle = createDashboard({ ...services, data });
     return { path: '/', methods: ['GET', 'HEAD', 'POST'], access: 'anybody', handle };
   };
-}

@@ -16,7 +16,14 @@ export interface DashboardData {
 }
 
 export interface OwnData {
-  calls: CallsData;
+  /** The owner's calls in this process; those of threads that the caller may not use are among them. */
+  calls: {
+    /** Those under way first, then the newest. */
+    list(): readonly WatchedCall[];
+    find(reqId: string): WatchedCall | undefined;
+    /** Calls `listener` with the id of a call of which there is news, until `signal` is aborted. */
+    subscribe(listener: (reqId: string) => void, signal: AbortSignal): void;
+  };
   /** Absent: this caller may not use threads. */
   threads?: ThreadsData;
   /** Absent: the caller may not use the tool `agent`, may not use threads, or may only read. */
@@ -50,15 +57,6 @@ export interface RunReply {
   thread?: string;
   /** Absent: nothing is asked (any more). */
   question?: { key: string; message: string; decisions: readonly string[] };
-}
-
-/** The owner's calls in this process; those of threads that the caller may not use are among them. */
-export interface CallsData {
-  /** Those under way first, then the newest. */
-  list(): readonly WatchedCall[];
-  find(reqId: string): WatchedCall | undefined;
-  /** Calls `listener` with the id of a call of which there is news, until `signal` is aborted. */
-  subscribe(listener: (reqId: string) => void, signal: AbortSignal): void;
 }
 
 type ThreadPage = { limit: number; before?: number; beforeId?: ThreadId };

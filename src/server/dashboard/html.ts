@@ -24,10 +24,8 @@ function rendered(child: Child): string {
   if (child === undefined || child === false) return '';
   if (typeof child === 'string') return escapeHtml(child);
   if (typeof child === 'number') return String(child);
-  return isMarkup(child) ? child[inside] : child.map(rendered).join('');
+  return inside in child ? child[inside] : child.map(rendered).join('');
 }
-
-const isMarkup = (child: Markup | readonly Child[]): child is Markup => inside in child;
 
 /** A number and its unit stay on one line. */
 const nbsp = '\u00a0';
@@ -100,7 +98,6 @@ export function highlighted(text: string, words: string): Child {
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${amount(count)} ${count === 1 ? one : many}`;
 
-/** Name and value, side by side. */
 export function facts(entries: readonly (readonly [string, Child] | undefined | false)[]): Markup {
   const shown = entries.filter(entry => entry !== undefined && entry !== false);
   return html`<dl class="facts">${shown.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;

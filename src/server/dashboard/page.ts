@@ -5,13 +5,6 @@ import type { Caller } from '../access/caller.ts';
 import type { DashboardData, OwnData } from './data.ts';
 import { type Child, html, htmlText, line, type Markup } from './html.ts';
 
-interface Asset {
-  /** Another one for other content, so that a browser may keep it for good. */
-  path: string;
-  type: string;
-  text: string;
-}
-
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><path fill="#4357d6" d="M3 4h11a3 3 0 0 1 3 3v4a3 3 0 0 1-3 3H9l-4 4v-4H3z"/><path fill="#8b97e8" d="M19 9h2v10h-2v3l-3-3h-5l2-3h3a3 3 0 0 0 3-3z"/></svg>`;
 
 const read = (name: string) => readFileSync(new URL(`./${name}`, import.meta.url), 'utf8');
@@ -23,7 +16,8 @@ export const assets = {
   icon: asset('icon', 'svg', 'image/svg+xml', icon),
 } as const;
 
-function asset(name: string, ending: string, type: string, text: string): Asset {
+/** `path` is another one for other content, so that a browser may keep it for good. */
+function asset(name: string, ending: string, type: string, text: string) {
   return { path: `/assets/${name}-${hash('sha256', text).slice(0, 12)}.${ending}`, type, text };
 }
 
@@ -34,7 +28,6 @@ export type Theme = (typeof themes)[number];
 /** A page's reader, and what it takes to answer him. */
 export interface Visit {
   caller: Caller;
-  /** What he may see. */
   own: OwnData;
   data: DashboardData;
   url: URL;
@@ -48,7 +41,6 @@ export interface Visit {
 }
 
 export interface Page {
-  /** For the title bar. */
   title: string;
   /** Which of the main pages it belongs to. */
   place?: string;
@@ -99,22 +91,15 @@ function themeForm(visit: Visit): Markup {
   return form(visit, '/theme', [next, all]);
 }
 
-/** Asks for the token. */
-export function loginPage(login: {
-  csrf: string;
-  back: string;
-  wrong: boolean;
-  /** Seconds until another try is of use. */
-  wait: number | undefined;
-}): Page {
-  const { wait, wrong } = login;
+/** `wait`: seconds until another try is of use. */
+export function loginPage(csrf: string, back: string, wrong: boolean, wait: number | undefined): Page {
   const often = wait !== undefined && ` Too many wrong ones came; wait ${wait} s.`;
   return {
     title: 'Sign in',
     status: wait !== undefined ? 429 : wrong ? 401 : 200,
     body: html`<div class="card login"><h1>Polylogue</h1><p class="soft">Sign in with your token to see your calls and threads.</p>
 ${wrong && html`<div class="notice bad" role="alert"><p>Invalid token.${often}</p></div>`}
-<form method="post" action="/login"><input type="hidden" name="csrf" value="${login.csrf}"><input type="hidden" name="back" value="${login.back}">
+<form method="post" action="/login"><input type="hidden" name="csrf" value="${csrf}"><input type="hidden" name="back" value="${back}">
 <label class="above" for="token">Token</label><input id="token" type="password" name="token" required autofocus autocomplete="current-password" spellcheck="false">
 <button class="main">Sign in</button></form>
 <p class="soft small">It is POLYLOGUE_TOKEN of the server, or one that its operator gave you, or the one in the file that "polylogue status" names on its machine. A cookie keeps you signed in until you sign out, close the browser, or the token is replaced; it does not hold the token.</p></div>`,
@@ -177,15 +162,15 @@ export function bareAnswer(page: Page, theme: Theme, cookie?: string): Response 
 
 /** Sends the browser on, by GET. */
 export function redirectTo(path: string, cookie?: string): Response {
-  const headers = { ...guarded, Location: path, 'Cache-Control': 'no-store' };
+  const cookies = cookie !== undefined && { 'Set-Cookie': cookie };
   return new Response(null, {
     status: 303,
-    headers: { ...headers, ...(cookie !== undefined && { 'Set-Cookie': cookie }) },
+    headers: { ...guarded, Location: path, 'Cache-Control': 'no-store', ...cookies },
   });
 }
 
 /** The name of an asset changes with what it holds. */
-export function assetAnswer({ type, text }: Asset): Response {
+export function assetAnswer({ type, text }: ReturnType<typeof asset>): Response {
   const kept = { 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'public, max-age=31536000, immutable' };
   return new Response(text, { headers: { ...guarded, ...kept } });
 }
@@ -222,7 +207,6 @@ export function problemOf(error: unknown): Page | undefined {
   return problemPage(statuses[kind], kind === 'security' ? 'Not allowed' : 'Request failed', message, details.next);
 }
 
-/** What to do where no model can be asked. */
 export const noProvider = html`<section class="notice bad"><p><strong>No provider is set up, so no model can answer.</strong> Set an API key where the server runs, or run Ollama, then restart the server:</p>
 <pre tabindex="0">export GEMINI_API_KEY=…   # or OPENAI_API_KEY, ANTHROPIC_API_KEY, OLLAMA_HOST
 polylogue doctor           # shows what is missing

@@ -10,13 +10,8 @@ import { form, noProvider, type Page, type Visit } from './page.ts';
 const spendDays = 30;
 const dayMs = 86_400_000;
 
-interface Tried {
-  id: string;
-  text: string;
-  mood: Mood;
-}
+type Tried = { id: string; text: string; mood: Mood };
 
-/** How providers do, and what vendors keep for the owner. */
 export async function providersPage(visit: Visit, tried?: Tried): Promise<Page> {
   const { own, now } = visit;
   const from = dayOf(now - (spendDays - 1) * dayMs);
@@ -115,14 +110,8 @@ function healthTable(title: string, health: readonly Health[], now: number): Mar
   return table(`Health of ${line(title, 60)}`, heads, rows);
 }
 
-const moods: Readonly<Record<Health['state'], Mood>> = {
-  closed: 'good',
-  half_open: 'warn',
-  open: 'bad',
-  quarantined: 'bad',
-};
+const moods = { closed: 'good', half_open: 'warn', open: 'bad', quarantined: 'bad' } as const;
 
-/** A breaker's state as pages show it. */
 export const stateWords: Readonly<Record<string, string>> = {
   closed: 'active',
   open: 'paused',

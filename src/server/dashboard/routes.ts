@@ -1,4 +1,6 @@
+import { withTimeout } from '../../core/concurrency.ts';
 import { inputError, isAppError } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
 import { exportForms, type StoredTurn, type Thread } from '../../core/thread.ts';
 import { allCallsPage, exchangesOf } from './all-calls-page.ts';
 import { callPage, callPart, livePage, livePart, runPage } from './calls-page.ts';
@@ -11,7 +13,6 @@ import { spendCsv, spendPage } from './spend-page.ts';
 import { comparePage, filePage, threadPage, threadsPage, turnPage } from './thread-page.ts';
 import { verdictsPage } from './verdicts-page.ts';
 
-/** A request of somebody who is known. */
 export interface Asked {
   request: Request;
   visit: Visit;
@@ -19,8 +20,7 @@ export interface Asked {
   parts: string[];
   /** What the form said; empty for GET. */
   fields: URLSearchParams;
-  /** Resolves after so many milliseconds. */
-  pause(ms: number): Promise<undefined>;
+  clock: Pick<Clock, 'after'>;
   /** Answers with a part of a page each time there is news. */
   follow(only: string | undefined, render: (visit: Visit) => Promise<{ part: Markup; isOver: boolean }>): Response;
 }
@@ -44,7 +44,6 @@ const post = (path: string, answer: Route['answer']): Route => ({ method: 'POST'
 const allThreads = (path: string, answer: Parameters<typeof ofThreads>[0]): Route => get(path, ofThreads(answer));
 const oneThread = (path: string, answer: ThreadAnswer): Route => get(`/threads/ID${path}`, ofThread(answer));
 
-/** All addresses of pages and of what they do. */
 export const routes: readonly Route[] = [
   get('/', ({ visit }) => livePage(visit)),
   get('/live', ({ follow }) => follow(undefined, async visit => ({ part: await livePart(visit), isOver: false }))),
@@ -113,11 +112,7 @@ function ofThread(answer: ThreadAnswer): Route['answer'] {
   return ofThreads(async (asked, threads) => answer(asked, threads, await threads.read(asked.parts[0] ?? '')));
 }
 
-const types = {
-  md: 'text/markdown; charset=utf-8',
-  html: 'text/html; charset=utf-8',
-  jsonl: 'application/jsonl; charset=utf-8',
-} as const;
+const types = { md: 'text/markdown', html: 'text/html', jsonl: 'application/jsonl' } as const;
 
 async function exportThread({ visit, parts: [id = ''] }: Asked, threads: ThreadsData): Promise<Answer> {
   const wanted = visit.url.searchParams.get('format') ?? 'md';
@@ -125,12 +120,12 @@ async function exportThread({ visit, parts: [id = ''] }: Asked, threads: Threads
   if (!form) return undefined;
   const pieces = await threads.export(id, form);
   const body = ReadableStream.from(pieces).pipeThrough(new TextEncoderStream());
-  return fileAnswer(body, types[form], `thread-${id.slice(0, 8)}.${form}`);
+  return fileAnswer(body, `${types[form]}; charset=utf-8`, `thread-${id.slice(0, 8)}.${form}`);
 }
 
 async function fork({ fields }: Asked, threads: ThreadsData, thread: Thread): Promise<Answer> {
   if (!threads.change) return readingOnly;
-  const turn = turnOf(thread, fields.get('turn') ?? '');
+  const turn = turnOf(thread, fields.get('turn'));
   if (!turn)
     throw inputError('There is no such turn to fork after.', {
       class: 'fork',
@@ -155,11 +150,11 @@ async function showRun({ request, visit, parts }: Asked): Promise<Answer> {
 /** A run that goes on for longer is seen among the live calls. */
 const patienceMs = 3_000;
 
-async function answerRun({ visit, parts, fields, pause }: Asked): Promise<Answer> {
+async function answerRun({ visit, parts, fields, clock }: Asked): Promise<Answer> {
   const id = parts.join('');
   if (!visit.own.runs) return noAgent;
   const answered = visit.own.runs.answer(id, fields.get('key') ?? '', fields.get('decision') ?? 'refuse');
-  const reply = await Promise.race([answered, pause(patienceMs)]);
+  const reply = await withTimeout(clock, patienceMs, answered);
   return reply ? runPage(visit, id, reply) : redirectTo('/');
 }
 
@@ -187,9 +182,8 @@ export function localPath(path: string | null): string {
   return url?.origin === here ? `${url.pathname}${url.search}`.replace(/^\/+/, '/') : '/';
 }
 
-function turnOf({ turns }: Thread, seq: string | undefined): StoredTurn | undefined {
-  return seq === undefined || seq === '' ? undefined : turns.find(turn => turn.seq === Number(seq));
-}
+const turnOf = ({ turns }: Thread, seq: string | null | undefined): StoredTurn | undefined =>
+  turns.find(turn => turn.seq === Number(seq));
 
 const notAllowed = (why: string, needed: string): Page =>
   problemPage(403, 'Not allowed', `Your token ${why}.`, `Ask the operator for one that ${needed}.`);

@@ -1,7 +1,8 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto';
-import type { Clock, Random } from '../../core/ports.ts';
+import type { Random } from '../../core/ports.ts';
 import type { Caller } from '../access/caller.ts';
-import { digestOf, type Tokens } from '../access/tokens.ts';
+import { digestOf } from '../access/tokens.ts';
+import type { RouteServices } from '../http/routes.ts';
 
 /** Who sits before the browser, and how sure that is. */
 export interface Signed {
@@ -41,11 +42,7 @@ export function cookiesOf(request: Request): ReadonlyMap<string, string> {
   return new Map(pairs.filter(([name]) => name !== '').toReversed());
 }
 
-export interface SignInParts {
-  tokens: Pick<Tokens, 'find' | 'holder' | 'onChange' | 'onRotation'>;
-  clock: Pick<Clock, 'monotonic'>;
-  random: Pick<Random, 'uuid'>;
-}
+type SignInParts = Pick<RouteServices, 'tokens' | 'clock'> & { random: Pick<Random, 'uuid'> };
 
 /**
  * Browsers get in by a cookie that names a session of this process, and says nothing of the token: cookies ignore ports, so

@@ -13,7 +13,6 @@ const usualPeriod = 30;
 const groupings: readonly (SpendKey | 'project')[] = ['model', 'provider', 'tool', 'project', 'thread', 'day'];
 const maxRows = 100;
 
-/** What the owner's calls cost, over time and by what. */
 export async function spendPage(visit: Visit): Promise<Page> {
   const { days, rows } = await periodOf(visit);
   const by = groupings.find(name => name === visit.url.searchParams.get('by')) ?? 'model';
@@ -41,7 +40,6 @@ async function inProjects({ own }: Visit, rows: readonly SpendRow[]): Promise<Sp
   return rows.map(row => ({ ...row, tool: found?.get(row.thread ?? '') ?? gone }));
 }
 
-/** The ledger's rows of the period, for a spreadsheet. */
 export async function spendCsv(visit: Visit): Promise<Response> {
   const { days, rows } = await periodOf(visit);
   const projects = await inProjects(visit, rows);

@@ -27,7 +27,6 @@ import { codeBlock, cutTo, said, sources } from './turn-parts.ts';
 
 const perPage = 30;
 
-/** All threads of the owner, or those that hold some words. */
 export async function threadsPage({ url, now }: Visit, threads: ThreadsData): Promise<Page> {
   const words = (url.searchParams.get('q') ?? '').slice(0, maxFilterLength).trim();
   return {
@@ -47,11 +46,10 @@ export function cursorOf(cursor: string | null): { before: number; beforeId?: Th
 
 async function all(threads: ThreadsData, now: number, url: URL): Promise<Markup> {
   const after = cursorOf(url.searchParams.get('before'));
-  const isLater = after !== undefined;
   const heads = await threads.list({ limit: perPage, ...after });
   const last = heads.length === perPage ? heads.at(-1) : undefined;
   if (heads.length === 0)
-    return isLater
+    return after
       ? html`<p>There are no older ones. <a href="/threads">Back to the newest</a></p>`
       : empty(
           'No threads yet',
@@ -73,10 +71,8 @@ async function found(threads: ThreadsData, now: number, words: string): Promise<
   return html`<p>${plural(hits.length, 'thread')}${hits.length === perPage && ' or more'} with “${line(words)}”. ${back}</p><ul class="threads">${entries}</ul>`;
 }
 
-/** Turns on one page of a transcript. */
 export const turnsPerPage = 20;
 
-/** The first turn of the page that a turn stands on. */
 const pageStart = (seq: number): number => Math.floor((Math.max(1, seq) - 1) / turnsPerPage) * turnsPerPage + 1;
 
 function entry(head: ThreadHead, now: number, more: Child = undefined): Markup {
@@ -85,14 +81,12 @@ function entry(head: ThreadHead, now: number, more: Child = undefined): Markup {
 <p class="soft small"><span class="tag">${line(toolName, 60)}</span> ${plural(seq, 'turn')} ${totals.tokens > 0 && `· ${amount(totals.tokens)} tokens `}${totals.costUsd > 0 && `· ${dollars(totals.costUsd)} `}· ${ago(updatedAt, now)} · <span class="bidi">${line(lastPart(workspace), 60)}</span>${parent && ' · a fork'}</p>${more}</li>`;
 }
 
-/** A project by the last part of its path. */
 export const lastPart = (path: string): string => path.split(/[\\/]/).findLast(part => part !== '') ?? path;
 
 const maxTurnChars = 20_000;
 
 const maxDiffChars = 8_000;
 
-/** Diffs of one turn that are shown in it. */
 const shownDiffs = 6;
 
 /** A thread's turns from `from` on, a page of them. */
@@ -178,7 +172,6 @@ function turnPager({ id, turns }: Thread, from: number): Child {
   return html`<p class="row pager">${from > first && html`<a class="button" href="${address(Math.max(first, from - turnsPerPage))}">Earlier turns</a>`}<span class="soft">Turns ${from} to ${to} of ${last}</span>${to < last && html`<a class="button" href="${address(to + 1)}">Later turns</a>`}</p>`;
 }
 
-/** One turn alone, whole. */
 export async function turnPage(visit: Visit, threads: ThreadsData, thread: Thread, turn: StoredTurn): Promise<Page> {
   return {
     title: `Turn ${turn.seq}`,
@@ -254,7 +247,6 @@ function fileText({ text, language }: FileView, maxLength: number, rest: string)
 
 const maxFileChars = 2_000_000;
 
-/** What a turn showed of a file. */
 export function filePage(thread: Thread, seq: number, view: FileView): Page {
   const back = `/threads/${thread.id}?from=${seq}#turn-${seq}`;
   return {

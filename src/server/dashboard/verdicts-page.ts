@@ -8,24 +8,16 @@ import { cutTo, said } from './turn-parts.ts';
 
 const maxVerdictChars = 12_000;
 
-/** A response with its own words. */
-interface ShownResponse {
-  record: PanelistRecord;
-  text: string;
-  seq: number;
-}
-
 interface Panel {
   /** Turn that it ends with. */
   seq: number;
-  responses: ShownResponse[];
+  responses: { record: PanelistRecord; text: string; seq: number }[];
   /** What they came to; empty where the caller brings it together himself. */
   summary: string;
   /** Asked one by one, each in a turn of its own. */
   isByStep: boolean;
 }
 
-/** The panels of a thread, their verdicts side by side. */
 export function verdictsPage({ data }: Visit, thread: Thread): Page {
   const panels = panelsOf(thread);
   return {
@@ -43,7 +35,7 @@ ${summary !== '' && html`<div class="card summary">${said(stretches, summary)}</
 <div class="columns">${responses.map(heard => verdict(stretches, thread, heard))}</div></section>`;
 }
 
-function tally(responses: readonly ShownResponse[]): Child {
+function tally(responses: Panel['responses']): Child {
   const positions = responses.flatMap(({ record }) => record.position ?? []);
   const counted = Map.groupBy(positions, position => position);
   return [...counted].map(
@@ -51,7 +43,8 @@ function tally(responses: readonly ShownResponse[]): Child {
   );
 }
 
-function verdict(stretches: DashboardData['stretches'], thread: Thread, { record, text, seq }: ShownResponse): Markup {
+function verdict(stretches: DashboardData['stretches'], thread: Thread, heard: Panel['responses'][number]): Markup {
+  const { record, text, seq } = heard;
   const { expert, model, stance, status, position, confidence, latencyMs, costUsd } = record;
   const cut = cutTo(text, maxVerdictChars, `/threads/${thread.id}/turns/${seq}`);
   const numbers = [latencyMs !== undefined && duration(latencyMs), costUsd !== undefined && dollars(costUsd)];
@@ -88,10 +81,10 @@ function textOf(turn: StoredTurn, record: PanelistRecord): string {
   return 'This verdict cannot be located in its turn; see the transcript.';
 }
 
-const standsAt = ({ content }: StoredTurn, { from, expert, model, stance }: PanelistRecord): boolean =>
-  content.slice(0, from).endsWith(headingOf({ expert, model, stance }));
+const standsAt = ({ content }: StoredTurn, record: PanelistRecord): boolean =>
+  content.slice(0, record.from).endsWith(headingOf(record));
 
-const headingOf = ({ expert, model, stance }: Pick<PanelistRecord, 'expert' | 'model' | 'stance'>): string =>
+const headingOf = ({ expert, model, stance }: PanelistRecord): string =>
   `### Expert ${expert}: ${model} (stance: ${stance})\n\n`;
 
 /** What stands before the verdicts. */

@@ -2,12 +2,9 @@ import type { ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
 import type { Clock } from '../../core/ports.ts';
 import { bringsBody } from './requests.ts';
+import type { RouteServices } from './routes.ts';
 
-export interface WriteOptions {
-  clock: Pick<Clock, 'after'>;
-  /** Milliseconds in which a client takes nothing, after which it is sent away. */
-  stallMs: number;
-}
+type WriteOptions = Pick<RouteServices, 'clock' | 'stallMs'>;
 
 /** Bytes of a live stream that may wait to be taken over, and as many to be written; a client that falls further behind is sent away. */
 const maxWaiting = 1_048_576;

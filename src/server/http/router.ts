@@ -154,7 +154,9 @@ export function createRouter(parts: RouterParts) {
     const endpoint = endpointAt(parts, pathname);
     const preflight = endpoint && parts.cors(incoming, call.outgoing);
     if (preflight) return { response: preflight };
-    const route = endpoint ? undefined : routes.find(({ path }) => fits(path, pathname));
+    const route = endpoint
+      ? undefined
+      : routes.find(({ path }) => (path.endsWith('/') ? pathname.startsWith(path) : pathname === path));
     const caller = callerOf(parts, incoming, route?.access === 'anybody');
     if (caller && 'status' in caller) return refused(caller);
     if (caller) parts.onCaller(caller, call.outgoing);
@@ -238,9 +240,6 @@ function connectionOf({ incoming, outgoing }: Call): Pick<RoutedRequest, 'addres
 }
 
 const isIn = (methods: readonly string[], { method = '' }: IncomingMessage): boolean => methods.includes(method);
-
-const fits = (path: string, pathname: string): boolean =>
-  pathname === path || (path.endsWith('/') && pathname.startsWith(path));
 
 /** The header in which a client names its project. */
 export function rootOf({ headers }: IncomingMessage): string | undefined {

@@ -8,7 +8,6 @@ import type { Identify, Tokens } from '../access/tokens.ts';
 import type { ListedRoots } from '../mcp/clients.ts';
 import type { McpOptions } from '../mcp/mcp.ts';
 
-/** A request that passed the guards. */
 export interface GuardedRequest {
   request: Request;
   /** The body as JSON; undefined where there is none. */
@@ -18,7 +17,6 @@ export interface GuardedRequest {
   root: string | undefined;
 }
 
-/** What an endpoint answers. */
 export interface Exchange {
   response: Response;
   /** It lasts for as long as its client likes, and nobody waits for its end. */
@@ -42,7 +40,6 @@ export async function heldUntilWritten(release: () => void, open: () => Promise<
   }
 }
 
-/** The product as one caller may use it. */
 export interface CallerProduct {
   host: ToolHost;
   /** The project his relative paths start from. */
@@ -50,7 +47,6 @@ export interface CallerProduct {
   instructions: string;
 }
 
-/** What every endpoint of the daemon is made of. */
 export interface RouteServices {
   version: string;
   clock: Clock;
@@ -112,12 +108,10 @@ export interface UpgradeRequest {
   caller: Caller | undefined;
 }
 
-/** Takes over connections at one path. */
 export interface UpgradeHandler {
   /** As `/ws`. */
   path: string;
   accept(request: UpgradeRequest): void;
-  /** Connections that are open. */
   connections(): number;
   /** Ends all of them; calls of clients that are lost go on as after any loss. */
   close(): Promise<void>;

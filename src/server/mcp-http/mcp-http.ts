@@ -7,14 +7,14 @@ import {
 import { withTimeout } from '../../core/concurrency.ts';
 import { recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { HostResources, ToolHost } from '../../core/tool-host.ts';
-import { createIdleSessions, type HeldSession } from '../access/idle-sessions.ts';
+import type { ToolHost } from '../../core/tool-host.ts';
+import { createIdleSessions } from '../access/idle-sessions.ts';
 import { createQuotas, createResultStore } from '../access/limits.ts';
 import { eventStream } from '../http/responses.ts';
 import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts';
 import { heldUntilWritten, mcpOptionsOf } from '../http/routes.ts';
 import type { Connection } from '../mcp/connection.ts';
-import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
+import { changesOf, createMcpServer, type McpOptions } from '../mcp/mcp.ts';
 import { withoutNulls } from '../mcp/messages.ts';
 import { maxLogged, openSession, type ServerOf, type SessionOptions, type Sessions } from './sessions.ts';
 
@@ -50,7 +50,8 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
     const id = request.headers.get('mcp-session-id');
     if (id === null && !(request.method === 'POST' && isInitializeRequest(body))) return { response: noSession() };
     const held = id === null ? await opened({ caller, root }) : sessions.use(id, caller.name);
-    if (!held) return { response: unknownSession() };
+    if (!held)
+      return { response: rpcError(404, -32_001, 'There is no such session. Begin a new one with "initialize".') };
     if (typeof held === 'string') return { response: held === 'full' ? overCapacity() : quotaExceeded('sessions') };
     const { session: opening, release } = held;
     return heldUntilWritten(release, async () => {
@@ -119,7 +120,7 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
 }
 
 /** A call keeps its session, even where the stream that waited for it is lost. */
-function inUse(host: ToolHost, use: () => HeldSession<unknown> | undefined): ToolHost {
+function inUse(host: ToolHost, use: () => { release(): void } | undefined): ToolHost {
   const call: ToolHost['call'] = async (request, signal) => {
     const held = use();
     try {
@@ -129,30 +130,6 @@ function inUse(host: ToolHost, use: () => HeldSession<unknown> | undefined): Too
     }
   };
   return { ...host, call };
-}
-
-/** Changes of one owner's threads and jobs, for 2026 clients that listen; looked for only while somebody does. */
-function createOwnerChanges(resources: Pick<HostResources, 'watch'>, owner: string) {
-  const bus = new InMemoryServerEventBus();
-  let listeners = 0;
-  let stop = new AbortController();
-  let watching: Promise<void> | undefined;
-  return {
-    bus,
-    /** Resolves once nothing is missed any more. Called before a client begins to listen; the result lets it go again, once. */
-    async begin() {
-      listeners += 1;
-      watching ??= resources.watch(owner, uri => bus.publish({ kind: 'resource_updated', uri }), stop.signal);
-      await watching;
-      return () => {
-        listeners -= 1;
-        if (listeners > 0) return;
-        stop.abort();
-        stop = new AbortController();
-        watching = undefined;
-      };
-    },
-  };
 }
 
 /** An answer that is there by then has a status of its own. */
@@ -183,9 +160,6 @@ const later = { 'Retry-After': '5' };
 const noSession = (): Response =>
   rpcError(400, -32_000, 'Begin with "initialize", or send the Mcp-Session-Id header of the session.');
 
-const unknownSession = (): Response =>
-  rpcError(404, -32_001, 'There is no such session. Begin a new one with "initialize".');
-
 const overCapacity = (): Response => rpcError(503, -32_000, 'There are too many sessions. Try again later.', later);
 
 function quotaExceeded(what: 'sessions' | 'streams'): Response {
@@ -202,7 +176,10 @@ function createStatelessHandler(
   mayListen: () => (() => void) | undefined,
   { clock, serverOf, onError }: Pick<SessionOptions, 'clock' | 'serverOf' | 'onError'>,
 ) {
-  const changes = createOwnerChanges(mcp.host.resources, mcp.principal.owner);
+  const bus = new InMemoryServerEventBus();
+  const publish = (uri: string) => bus.publish({ kind: 'resource_updated', uri });
+  const changes = changesOf(mcp.host.resources, mcp.principal.owner, publish);
+  let listeners = 0;
   const gone = new AbortController();
   const open = new Map<Request, Connection>();
   const handler = createMcpHandler(
@@ -210,15 +187,22 @@ function createStatelessHandler(
       const connection = requestInfo && open.get(requestInfo);
       return serverOf({ ...mcp, ...(connection && { connection }) }, 'modern');
     },
-    { legacy: 'reject', bus: changes.bus, onerror: onError },
+    { legacy: 'reject', bus, onerror: onError },
   );
 
   async function listen(request: Request, body: unknown): Promise<Exchange> {
     const giveBack = mayListen();
     if (!giveBack) return { response: quotaExceeded('streams') };
-    return heldUntilWritten(giveBack, async () => {
-      const answer = async () => ({ response: await handler.fetch(request, { parsedBody: body }), listens: true });
-      return heldUntilWritten(await changes.begin(), answer);
+    listeners += 1;
+    const release = () => {
+      giveBack();
+      listeners -= 1;
+      if (listeners === 0) changes.unwatch();
+    };
+    return heldUntilWritten(release, async () => {
+      // Before it begins to listen: from then on it misses nothing.
+      await changes.watch();
+      return { response: await handler.fetch(request, { parsedBody: body }), listens: true };
     });
   }
 
@@ -227,7 +211,8 @@ function createStatelessHandler(
       if (recordIn(body).method === 'subscriptions/listen') return listen(request, body);
       const arrivals: (() => void)[] = [];
       // To close the stream is to cancel, unless the client named its call: then it comes again for the answer.
-      const left = isNamed(body) ? [request.signal] : [];
+      const { idempotencyKey } = recordIn(recordIn(recordIn(body).params)._meta);
+      const left = typeof idempotencyKey === 'string' ? [request.signal] : [];
       // Once its answer is written the server ends the exchange, which is no cancelling: what counts is whether it was.
       open.set(request, {
         gone: AbortSignal.any([gone.signal, ...left]),
@@ -250,8 +235,4 @@ function createStatelessHandler(
   };
 }
 
-const isNamed = (body: unknown): boolean =>
-  typeof recordIn(recordIn(recordIn(body).params)._meta).idempotencyKey === 'string';
-
-/** Who asks, and for which project. */
 type From = Pick<GuardedRequest, 'caller' | 'root'>;

@@ -1,10 +1,11 @@
 import type { EventStore, JSONRPCMessage, McpServer, RequestId, Server } from '@modelcontextprotocol/server';
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
-import { isRecord } from '../../core/json.ts';
+import { recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createIdleSessions, type SessionRules } from '../access/idle-sessions.ts';
 import type { ResultStore } from '../access/limits.ts';
 import { awaiting, type Connection } from '../mcp/connection.ts';
+import { isId } from '../mcp/lines.ts';
 import type { Era, McpOptions } from '../mcp/mcp.ts';
 
 /** More events than these are forgotten, the oldest first; the newest one stays whatever its size, where all sessions have room for it. */
@@ -24,11 +25,12 @@ export function createEventLog(room: ResultStore) {
     const stream = events[at]?.stream;
     return { stream, later: at < 0 ? [] : events.slice(at + 1).filter(event => event.stream === stream) };
   };
-  function drop(): boolean {
-    const oldest = events.shift();
-    size -= oldest?.size ?? 0;
-    room.give(oldest?.size ?? 0);
-    return oldest !== undefined;
+  function drop(event = events[0]): boolean {
+    if (!event) return false;
+    events.splice(events.indexOf(event), 1);
+    size -= event.size;
+    room.give(event.size);
+    return true;
   }
 
   /** Makes room among one's own; whoever finds none can't come back for this event, but gets it all the same. */
@@ -65,11 +67,7 @@ export function createEventLog(room: ResultStore) {
     forget(ids: readonly RequestId[]) {
       const ended = events.filter(({ message }) => answered(message).some(id => ids.includes(id)));
       const over = new Set(ended.map(({ stream }) => stream));
-      const kept = events.filter(({ stream }) => !over.has(stream));
-      events.splice(0, events.length, ...kept);
-      const before = size;
-      size = kept.reduce((sum, event) => sum + event.size, 0);
-      room.give(before - size);
+      for (const event of events.filter(({ stream }) => over.has(stream))) drop(event);
     },
     /** The ids of the requests that were answered among the events behind this one, in its stream. */
     answersAfter: (id: string) => after(id).later.flatMap(({ message }) => answered(message)),
@@ -118,7 +116,6 @@ function createArrivals(clock: Pick<Clock, 'monotonic'>) {
         awaited.delete(id);
       }
     },
-    /** The client is gone. */
     lose() {
       gone.abort();
       awaited.clear();
@@ -126,24 +123,20 @@ function createArrivals(clock: Pick<Clock, 'monotonic'>) {
   };
 }
 
-/** The ids of what a body asks for. */
-function requestIds(body: unknown): RequestId[] {
-  const messages: unknown[] = Array.isArray(body) ? body : [body];
-  return messages.flatMap(message => {
-    if (!isRecord(message) || typeof message.method !== 'string') return [];
-    return typeof message.id === 'string' || typeof message.id === 'number' ? [message.id] : [];
+const requestIds = (body: unknown): RequestId[] =>
+  [body].flat().flatMap(message => {
+    const { id, method } = recordIn(message);
+    return typeof method === 'string' && isId(id) ? [id] : [];
   });
-}
 
 /** A 2025 client's session: it lasts over many requests, and over lost streams. */
 export type Session = Awaited<ReturnType<typeof openSession>>;
 
-/** Makes the protocol server of one connection or request. */
 export type ServerOf = (mcp: McpOptions, era: Era) => Server | McpServer;
 
 export interface SessionOptions {
   id: string;
-  mcp: Omit<McpOptions, 'connection' | 'listening'>;
+  mcp: Omit<McpOptions, 'connection'>;
   serverOf: ServerOf;
   clock: Pick<Clock, 'after' | 'monotonic'>;
   /** What all sessions may keep of what was sent. */

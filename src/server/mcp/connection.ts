@@ -4,36 +4,6 @@ import { onAbort } from '../../core/concurrency.ts';
 import { recordIn } from '../../core/json.ts';
 import { arrivedMethod } from './lines.ts';
 
-/** Whether a 2026 client listens for changes of resources. Its connection answers that by itself and tells no server. */
-export type Listening = ReturnType<typeof listeningOn>;
-
-/** Sees what passes on a connection that serves already. */
-export function listeningOn(transport: Transport) {
-  const open = new Set<unknown>();
-  const listeners = new Set<(anybody: boolean) => void>();
-  const notify = () => {
-    for (const listener of listeners) listener(open.size > 0);
-  };
-  const { onmessage } = transport;
-  transport.onmessage = (message, extra) => {
-    if (open.delete(endedIn(message)) && open.size === 0) notify();
-    onmessage?.(message, extra);
-  };
-  const send = transport.send.bind(transport);
-  transport.send = (message, options) => {
-    const begun = begunIn(message);
-    if (begun !== undefined && open.size < open.add(begun).size && open.size === 1) notify();
-    return send(message, options);
-  };
-  return {
-    /** Calls `listener` with the answer, now if it is yes, and each time it changes. */
-    watch(listener: (anybody: boolean) => void) {
-      listeners.add(listener);
-      if (open.size > 0) listener(true);
-    },
-  };
-}
-
 /** The subscription that the connection says it serves. */
 function begunIn(message: JSONRPCMessage): unknown {
   if (!('method' in message) || message.method !== 'notifications/subscriptions/acknowledged') return undefined;
@@ -58,6 +28,11 @@ export interface Connection {
   cutOf?(id: RequestId): AbortSignal | undefined;
   /** As `CallSession` has it. */
   resumedAt?(): number;
+  /**
+   * Calls `listener` with whether a 2026 client listens for changes of resources: now if it does, and each time that changes. Its
+   * connection answers that by itself and tells no server.
+   */
+  watch?(listener: (anybody: boolean) => void): void;
 }
 
 /** Sees what passes on a connection that serves already. `confirms`: its client tells by messages what arrived. */
@@ -67,8 +42,15 @@ export function watchConnection(
 ): Connection {
   const gone = new AbortController();
   const awaited = new Map<unknown, () => void>();
+  const listening = new Set<unknown>();
+  const listeners = new Set<(anybody: boolean) => void>();
+  const notify = () => {
+    for (const listener of listeners) listener(listening.size > 0);
+  };
   const send = transport.send.bind(transport);
   transport.send = async (message, options) => {
+    const begun = begunIn(message);
+    if (begun !== undefined && listening.size < listening.add(begun).size && listening.size === 1) notify();
     await send(message, options);
     // A pipe that nobody reads is found out right after the write.
     if (!confirms && !('method' in message)) setImmediate(() => arrived(message.id));
@@ -80,6 +62,7 @@ export function watchConnection(
   }
   const { onclose, onmessage } = transport;
   transport.onmessage = (message, extra) => {
+    if (listening.delete(endedIn(message)) && listening.size === 0) notify();
     if ('method' in message && message.method === arrivedMethod) arrived(message.params?.requestId);
     else onmessage?.(message, extra);
   };
@@ -87,7 +70,14 @@ export function watchConnection(
     gone.abort();
     onclose?.();
   };
-  return { ...awaiting(awaited, gone.signal), inputEnded };
+  return {
+    ...awaiting(awaited, gone.signal),
+    inputEnded,
+    watch(listener) {
+      listeners.add(listener);
+      if (listening.size > 0) listener(true);
+    },
+  };
 }
 
 /** A connection that puts down in `awaited` whose answers are waited for. */

@@ -1,8 +1,8 @@
 import type { RequestId } from '@modelcontextprotocol/server';
 import { isRecord, parsedJson } from '../../core/json.ts';
 import type { ToolListing } from '../../core/tool-host.ts';
+import { isId } from './lines.ts';
 
-/** What hosts ask for first. */
 export interface EarlyOffer {
   version: string;
   /** At most 2 KB: what a model should know of the tools as a whole. */
@@ -60,8 +60,7 @@ function plainMessage(line: string) {
   if (!hasOnly(message, ['jsonrpc', 'id', 'method', 'params']) || message.jsonrpc !== '2.0') return undefined;
   const { id, method, params = {} } = message;
   if (typeof method !== 'string' || !isRecord(params)) return undefined;
-  const isId = typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id));
-  return isId || id === undefined ? { id, method, params } : undefined;
+  return id === undefined || isId(id) ? { id, method, params } : undefined;
 }
 
 function isPlainGreeting(params: unknown): params is { protocolVersion: unknown } {

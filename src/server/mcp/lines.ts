@@ -1,5 +1,7 @@
+import { isUtf8 } from 'node:buffer';
 import type { RequestId } from '@modelcontextprotocol/server';
 import { parsedJson } from '../../core/json.ts';
+import type { Clock } from '../../core/ports.ts';
 import type { Refusal } from '../access/caller.ts';
 
 /** No request of the protocol is nested nearly as deep. */
@@ -53,16 +55,13 @@ export const batchVersion = '2025-03-26';
 /** How a bridge tells that its client took the answer to a request: what was written to the bridge may be lost with it. */
 export const arrivedMethod = 'notifications/polylogue/arrived';
 
-/** The answer to what can't be taken. */
-export interface RefusedMessage {
-  jsonrpc: '2.0';
-  /** Null where nobody could tell what it answers. */
-  id: RequestId | null;
-  error: { code: number; message: string };
-}
+export const isId = (value: unknown): value is RequestId => typeof value === 'string' || Number.isSafeInteger(value);
 
-export function refusedMessage(id: RequestId | null, code: -32_700 | -32_600, message: string): RefusedMessage {
-  return { jsonrpc: '2.0', id, error: { code, message } };
+export type RefusedMessage = ReturnType<typeof refusedMessage>;
+
+/** The answer to what can't be taken; `id` is null where nobody could tell what it answers. */
+export function refusedMessage(id: RequestId | null, code: number, message: string) {
+  return { jsonrpc: '2.0', id, error: { code, message } } as const;
 }
 
 const id = String.raw`"id"\s*:\s*(-?\d{1,15}|"(?:[^"\\]|\\.){0,200}")`;
@@ -76,14 +75,14 @@ const methodFirst = new RegExp(`${version}"method"\\s*:`);
 const idLast = new RegExp(`,\\s*${id}\\s*\\}\\s*$`);
 
 /** The id of a request of which only the beginning and the end are known. */
-export function idAtEdges(head: string, tail: string): RequestId | null {
+function idAtEdges(head: string, tail: string): RequestId | null {
   const found = idFirst.exec(head)?.[1] ?? (methodFirst.test(head) ? idLast.exec(tail)?.[1] : undefined);
   // Undefined also for an escape that is none.
   const parsed = found === undefined ? undefined : parsedJson(found);
-  return typeof parsed === 'string' || typeof parsed === 'number' ? parsed : null;
+  return isId(parsed) ? parsed : null;
 }
 
-export interface LineListener {
+interface LineListener {
   /** A line without its end. Its bytes are good until the listener returns. */
   onLine(line: Buffer): void;
   /** A line has got longer than one may be; told when that is known. */
@@ -153,6 +152,31 @@ export function lineSplitter(maxBytes: number, listener: LineListener): (piece: 
   };
 }
 
+interface TextListener {
+  /** A line with something in it. */
+  onText(text: string): void;
+  /** What the sender of a line that nobody takes is answered, when it is over. */
+  onRefused(refused: RefusedMessage): void;
+  /** Why a line is not taken, as soon as that is known. */
+  onLong?(why: string): void;
+}
+
+/** As `lineSplitter`, for lines of UTF-8. */
+export function textSplitter(maxBytes: number, { onText, onRefused, onLong }: TextListener) {
+  const tooLong = `A message may have ${maxBytes} bytes; name files by their paths instead of sending their text.`;
+  return lineSplitter(maxBytes, {
+    onLine(line) {
+      // Some write a mark before their first letter.
+      const text = line.toString('utf8').replace(/^\uFEFF/, '');
+      if (text.trim() === '') return;
+      if (isUtf8(line)) onText(text);
+      else onRefused(refusedMessage(null, -32_700, 'The line is no UTF-8.'));
+    },
+    onLong: () => onLong?.(tooLong),
+    onLongEnd: ({ head, tail }) => onRefused(refusedMessage(idAtEdges(head, tail), -32_600, tooLong)),
+  });
+}
+
 /** What `probeReader` writes. It changes nothing for a client, in any protocol revision. */
 export const stillRunning = {
   jsonrpc: '2.0',
@@ -171,4 +195,43 @@ export function probeReader(write: (message: typeof stillRunning) => void, first
   };
   let timer = setTimeout(probe, firstMs);
   return () => clearTimeout(timer);
+}
+
+export interface LifeRules {
+  /** Milliseconds between pings. */
+  pingMs: number;
+  /** Milliseconds without a sign of life, after which the other side counts as gone. */
+  silenceMs: number;
+}
+
+/** A WebSocket. */
+interface LiveConnection extends Record<'readyState' | 'OPEN', number>, Record<'ping' | 'terminate', () => void> {
+  on(event: string, listener: () => void): this;
+}
+
+/** Ends a connection whose other end gives no sign of life any more; the result stops that. */
+export function keepAlive(
+  socket: LiveConnection,
+  { pingMs, silenceMs }: LifeRules,
+  { clock, isRead }: { clock: Pick<Clock, 'after' | 'monotonic'>; isRead(): boolean },
+): () => void {
+  let heardAt = clock.monotonic();
+  const hear = () => {
+    heardAt = clock.monotonic();
+  };
+  socket.on('message', hear).on('ping', hear).on('pong', hear);
+  let stop = () => {};
+  const wait = () => {
+    const left = silenceMs - (clock.monotonic() - heardAt);
+    stop = clock.after(Math.min(pingMs, left), () => {
+      // Nobody looks for signs of life there; a client who takes nothing is ended for that.
+      if (!isRead()) hear();
+      if (clock.monotonic() - heardAt >= silenceMs) return socket.terminate();
+      // A connection that is closing already needs none.
+      if (socket.readyState === socket.OPEN) socket.ping();
+      wait();
+    });
+  };
+  wait();
+  return () => stop();
 }

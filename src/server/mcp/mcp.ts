@@ -9,10 +9,9 @@ import {
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { isRecord, parsedJson } from '../../core/json.ts';
 import type { HostResources, ToolHost, ToolRequest } from '../../core/tool-host.ts';
-import { clientOf, followRoots, type ListedRoots, type ProjectOf, promptFor } from './clients.ts';
-import type { Connection, Listening } from './connection.ts';
-import { cancelOf, listeningOn, watchConnection } from './connection.ts';
-import { capabilities, serverInfo } from './early-answers.ts';
+import { clientOf, followRoots, type ListedRoots, type Project, type ProjectOf, promptFor } from './clients.ts';
+import { type Connection, cancelOf, watchConnection } from './connection.ts';
+import { capabilities, type EarlyOffer, serverInfo } from './early-answers.ts';
 import { callerTrace } from './messages.ts';
 import { resultOf } from './results.ts';
 import {
@@ -94,7 +93,6 @@ export function servePrompts(server: Server, host: ToolHost, projectOf: ProjectO
   });
 }
 
-/** What the `id` in an address is the id of. */
 function idOf(template: string, argument: string): string | undefined {
   if (argument !== 'id') return undefined;
   return template.includes('/jobs/') || template.includes('//jobs/') ? 'job' : 'thread';
@@ -103,7 +101,6 @@ function idOf(template: string, argument: string): string | undefined {
 /** The most addresses that one connection may watch. */
 const maxWatched = 1_024;
 
-/** Threads, jobs and models as resources. */
 export function serveResources(server: Server, resources: HostResources, projectOf: ProjectOf): void {
   const resourceTemplates = resources.templates().map(template => ({ ...template }));
   server.setRequestHandler('resources/list', async (_request, context) => {
@@ -119,65 +116,58 @@ export function serveResources(server: Server, resources: HostResources, project
   });
 }
 
-/** Changes, told to a client for as long as it wants to hear of any. */
-export function updatesOf(server: Server, resources: HostResources, owner: string) {
+/** Changes of one owner's threads and jobs, looked for only while somebody wants to hear of them. */
+export function changesOf(resources: Pick<HostResources, 'watch'>, owner: string, onChange: (uri: string) => void) {
   let stop = new AbortController();
   let watching: Promise<void> | undefined;
-  let closed = false;
-  function watch(wanted: boolean, accepts: (uri: string) => boolean): Promise<void> {
-    if (!wanted || closed) {
+  return {
+    /** Resolves once nothing is missed any more. */
+    watch() {
+      watching ??= resources.watch(owner, onChange, stop.signal);
+      return watching;
+    },
+    unwatch() {
       stop.abort();
       stop = new AbortController();
       watching = undefined;
-      return Promise.resolve();
-    }
-    const notify = (uri: string) => {
-      // A client that is gone needs no word of changes.
-      if (accepts(uri)) server.sendResourceUpdated({ uri }).catch(() => {});
-    };
-    watching ??= resources.watch(owner, notify, stop.signal);
-    return watching;
-  }
-  server.onclose = () => {
-    closed = true;
-    stop.abort();
-  };
-  return {
-    /** Whether every change is told: to a connection that passes on what its client asked for and drops the rest. */
-    all: (wanted: boolean) => void watch(wanted, () => true),
-    /** Tells the changes of these addresses alone; resolves once nothing is missed any more. */
-    only: (wanted: ReadonlySet<string>) => watch(wanted.size > 0, uri => wanted.has(uri)),
+    },
   };
 }
 
-/** The way in which 2025 clients ask for changes. */
-export function serveSubscriptions(server: Server, updates: ReturnType<typeof updatesOf>): void {
+/** Tells a client of changes for as long as it wants to hear of any: of those that it named, or of all where its connection drops the rest. */
+function serveChanges(server: Server, { host, principal, connection }: McpOptions, era: Era): void {
   const wanted = new Set<string>();
+  let closed = false;
+  const changes = changesOf(host.resources, principal.owner, uri => {
+    // A client that is gone needs no word of changes.
+    if (era === 'modern' || wanted.has(uri)) server.sendResourceUpdated({ uri }).catch(() => {});
+  });
+  const follow = (isWanted: boolean) => (isWanted && !closed ? changes.watch() : changes.unwatch());
+  server.onclose = () => {
+    closed = true;
+    changes.unwatch();
+  };
+  if (era === 'modern') {
+    connection?.watch?.(follow);
+    return;
+  }
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }) => {
     if (wanted.size < maxWatched) wanted.add(uri);
-    await updates.only(wanted);
+    await follow(true);
     return {};
   });
   server.setRequestHandler('resources/unsubscribe', async ({ params: { uri } }) => {
     wanted.delete(uri);
-    await updates.only(wanted);
+    await follow(wanted.size > 0);
     return {};
   });
 }
 
-export interface McpOptions {
-  host: ToolHost;
-  version: string;
-  /** At most 2 KB: what a model should know of the tools as a whole. */
-  instructions: string;
-  /** Whose calls these are, and which project they come from. */
-  principal: { owner: string; root: string };
+export interface McpOptions extends Project, Omit<EarlyOffer, 'listings'> {
   /** Names the client's program, as `CallSession` has it. */
   clientId?: string | undefined;
   /** Where the roots that a 2025 client lists say more of his project. */
   listed?: ListedRoots;
-  /** Of the connection, where 2026 clients can listen for changes. */
-  listening?: Listening;
   /** Where one connection lasts from call to call. Absent: a closed stream cancels its request. */
   connection?: Connection;
 }
@@ -186,7 +176,7 @@ const cached = { ttlMs: 300_000, cacheScope: 'public' } as const;
 
 /** A protocol server over the host. Made once a connection, and once more for a probe, so making it starts nothing. */
 export function createMcpServer(options: McpOptions, era: Era): Server {
-  const { host, version, instructions, principal, listening, listed } = options;
+  const { host, version, instructions, principal, listed } = options;
   const server = new Server(serverInfo(version), {
     capabilities: { ...capabilities, ...(era === 'modern' && { extensions: { [tasksExtension]: {} } }) },
     instructions,
@@ -198,9 +188,7 @@ export function createMcpServer(options: McpOptions, era: Era): Server {
   serveCalls(server, { ...options, projectOf }, era);
   servePrompts(server, host, projectOf);
   serveResources(server, host.resources, projectOf);
-  const updates = updatesOf(server, host.resources, principal.owner);
-  if (era === 'modern') listening?.watch(updates.all);
-  else serveSubscriptions(server, updates);
+  serveChanges(server, options, era);
   if (era === 'modern') serveTasks(server, host, principal.owner);
   return withInvalidParams(server);
 }
@@ -213,13 +201,11 @@ export function serveConnection(
   watched: Parameters<typeof watchConnection>[1],
 ) {
   // Assigned below, before a client can have sent anything.
-  let listening: Listening | undefined;
   let connection: Connection | undefined;
-  const handle = serveStdio(({ era }) => createMcpServer({ ...options, listening, connection }, era), {
+  const handle = serveStdio(({ era }) => createMcpServer({ ...options, connection }, era), {
     transport,
     onerror: onError,
   });
-  listening = listeningOn(transport);
   connection = watchConnection(transport, watched);
   return handle;
 }

@@ -1,15 +1,10 @@
-import { type JSONRPCMessage, parseJSONRPCMessage, type RequestId } from '@modelcontextprotocol/server';
+import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
 import type { CallerTrace } from '../../core/tool-host.ts';
-import { type RefusedMessage, readJson, refusedMessage } from './lines.ts';
-
-export interface ReadMessages {
-  read: JSONRPCMessage[];
-  refused: RefusedMessage[];
-}
+import { isId, type RefusedMessage, readJson, refusedMessage } from './lines.ts';
 
 /** The messages of one line or frame: one, or the members of an array where `takesBatches`. */
-export function readMessages(text: string, takesBatches: boolean): ReadMessages {
+export function readMessages(text: string, takesBatches: boolean) {
   const json = readJson(text);
   if ('refusal' in json) return { read: [], refused: [refusedMessage(null, -32_700, json.refusal.message)] };
   const { value } = json;
@@ -19,16 +14,18 @@ export function readMessages(text: string, takesBatches: boolean): ReadMessages 
   return { read: [], refused: [refusedMessage(null, -32_600, `${why} Send one message at a time.`)] };
 }
 
-function judged(values: readonly unknown[]): ReadMessages {
-  const found: ReadMessages = { read: [], refused: [] };
+function judged(values: readonly unknown[]) {
+  const found: { read: JSONRPCMessage[]; refused: RefusedMessage[] } = { read: [], refused: [] };
   for (const value of values) {
     try {
       found.read.push(parseJSONRPCMessage(withoutNulls(value)));
     } catch {
       // A notification has no answer, however wrong it is.
       if (isRecord(value) && typeof value.method === 'string' && !('id' in value)) continue;
+      // What is no request has an id of ours, or none.
+      const id = isRecord(value) && typeof value.method === 'string' && isId(value.id) ? value.id : null;
       // What the schema says of it quotes all of it.
-      found.refused.push(refusedMessage(idOfRequest(value), -32_600, 'This is no JSON-RPC message of MCP.'));
+      found.refused.push(refusedMessage(id, -32_600, 'This is no JSON-RPC message of MCP.'));
     }
   }
   return found;
@@ -41,13 +38,6 @@ export function withoutNulls(value: unknown): unknown {
   if (params === null) return rest;
   const given = isRecord(params) ? Object.entries(params).filter(([, each]) => each !== null) : [];
   return isRecord(params) ? { ...rest, params: Object.fromEntries(given) } : value;
-}
-
-/** What is no request has an id of ours, or none. */
-function idOfRequest(value: unknown): RequestId | null {
-  if (!isRecord(value) || typeof value.method !== 'string') return null;
-  const { id } = value;
-  return typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null;
 }
 
 /** Longer ones are not passed on, as the recommendation allows. */

@@ -47,10 +47,7 @@ const only = (record: JsonObject, keys: readonly string[]): JsonObject =>
 /** The answer itself needs no heading. */
 const headingOf = (path: string): string => (path === 'content' ? '' : `## ${path}\n\n`);
 
-interface LongText {
-  path: string;
-  text: string;
-}
+type LongText = Record<'path' | 'text', string>;
 
 /** A value without its long texts, which are put into `found`. */
 function withoutLong(value: Json | undefined, path: string, found: LongText[]): Json | undefined {

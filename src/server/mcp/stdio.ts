@@ -1,10 +1,9 @@
-import { isUtf8 } from 'node:buffer';
 import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/server';
 import { asError } from '../../core/errors.ts';
 import { recordIn } from '../../core/json.ts';
 import type { AnswerEarly } from './early-answers.ts';
 import type { RefusedMessage, stillRunning } from './lines.ts';
-import { batchVersion, idAtEdges, lineSplitter, probeReader, readJson, refusedMessage } from './lines.ts';
+import { batchVersion, isId, probeReader, readJson, refusedMessage, textSplitter } from './lines.ts';
 import type { McpOptions } from './mcp.ts';
 import type { readMessages } from './messages.ts';
 
@@ -58,12 +57,10 @@ export class StdioTransport implements Transport {
 
   constructor(streams: StdioStreams) {
     this.#streams = streams;
-    const { maxBytes } = streams;
-    const tooLong = `A message may have ${maxBytes} bytes; name files by their paths instead of sending their text.`;
-    this.#split = lineSplitter(maxBytes, {
-      onLine: line => this.#take(line),
-      onLong: () => this.#reportOnce(tooLong),
-      onLongEnd: ({ head, tail }) => this.#refuse(refusedMessage(idAtEdges(head, tail), -32_600, tooLong)),
+    this.#split = textSplitter(streams.maxBytes, {
+      onText: text => this.#take(text),
+      onRefused: refused => this.#refuse(refused),
+      onLong: why => this.#reportOnce(why),
     });
   }
 
@@ -82,9 +79,8 @@ export class StdioTransport implements Transport {
       const json = readJson(line);
       for (const each of 'value' in json ? [json.value].flat() : []) {
         const { id, method } = recordIn(each);
-        const isRequest = typeof method === 'string' && (typeof id === 'string' || typeof id === 'number');
-        if (isRequest && !this.#closed && id !== this.#answeredEarly)
-          this.#write({ jsonrpc: '2.0', id, error: { code: -32_603, message } }).catch(() => undefined);
+        if (typeof method === 'string' && isId(id) && !this.#closed && id !== this.#answeredEarly)
+          this.#write(refusedMessage(id, -32_603, message)).catch(() => undefined);
       }
       return { read: [], refused: [] };
     });
@@ -94,12 +90,9 @@ export class StdioTransport implements Transport {
     if (this.#started) return;
     this.#started = true;
     const { input, output } = this.#streams;
-    input.on('data', this.#onData);
-    input.on('error', this.#onInputError);
-    input.on('end', this.#onEnd);
-    input.on('close', this.#onEnd);
-    output.on('error', this.#onOutputError);
-    output.on('drain', this.#onDrain);
+    input.on('data', this.#onData).on('error', this.#onInputError);
+    input.on('end', this.#onEnd).on('close', this.#onEnd);
+    output.on('error', this.#onOutputError).on('drain', this.#onDrain);
     // What ended before tells nobody any more.
     if ('readableEnded' in input && input.readableEnded) setImmediate(this.#onEnd);
   }
@@ -132,10 +125,8 @@ export class StdioTransport implements Transport {
     this.#kept = [];
     this.#stopProbes?.();
     const { input, output } = this.#streams;
-    input.off('data', this.#onData);
-    input.off('error', this.#onInputError);
-    input.off('end', this.#onEnd);
-    input.off('close', this.#onEnd);
+    input.off('data', this.#onData).off('error', this.#onInputError);
+    input.off('end', this.#onEnd).off('close', this.#onEnd);
     output.off('drain', this.#onDrain);
     // The listener of the output's errors stays: what was written before may still fail, and that must end nobody.
     if (input.listenerCount('data') === 0) input.pause();
@@ -191,14 +182,10 @@ export class StdioTransport implements Transport {
     this.#waiting = 0;
   };
 
-  #take(line: Buffer): void {
+  #take(line: string): void {
     if (this.#closed) return;
-    // Some write a mark before their first letter.
-    const text = line.toString('utf8').replace(/^\uFEFF/, '');
-    if (text.trim() === '') return;
-    if (!isUtf8(line)) this.#refuse(refusedMessage(null, -32_700, 'The line is no UTF-8.'));
-    else if (this.#read) this.#pass(text, this.#read);
-    else this.#takeEarly(text);
+    if (this.#read) this.#pass(line, this.#read);
+    else this.#takeEarly(line);
   }
 
   #takeEarly(line: string): void {
@@ -230,16 +217,17 @@ export class StdioTransport implements Transport {
       if (message.method !== 'subscriptions/listen') this.#accepted.add(message.id);
     } else if (message.method === 'notifications/cancelled') {
       const id = message.params?.requestId;
-      if (typeof id === 'string' || typeof id === 'number') this.#done(id);
+      if (isId(id)) this.#done(id);
     }
   }
 
   #refuse(refused: RefusedMessage): void {
+    if (this.#closed) return;
     this.#reportOnce(refused.error.message);
     // Whoever sends what is none and reads nothing must not fill the memory with answers.
     if (this.#blocked && refused.id === null) return;
     // Whether it arrives makes no difference.
-    if (!this.#closed) this.#write(refused).catch(() => undefined);
+    this.#write(refused).catch(() => undefined);
   }
 
   #reportOnce(what: string): void {
@@ -309,7 +297,6 @@ export function openStdio(
   };
 }
 
-/** Serves what the client sent, and sends. */
 async function serveOver(transport: StdioTransport, open: () => Promise<McpOptions>, onError: (error: Error) => void) {
   const options = await open();
   const { serveConnection } = await import('./mcp.ts');

@@ -28,11 +28,9 @@ export function canBeAsked(server: Server, context: ServerContext): boolean {
 
 /** Questions as requests of the protocol, by their keys. */
 function elicitations(questions: readonly UserQuestion[]) {
-  const requests = questions.map(({ key, message, schema }) => {
-    const params = { mode: 'form' as const, message, requestedSchema: schema };
-    return [key, { method: 'elicitation/create' as const, params }] as const;
-  });
-  return Object.fromEntries(requests);
+  const method = 'elicitation/create';
+  const formOf = ({ message, schema }: UserQuestion) => ({ mode: 'form' as const, message, requestedSchema: schema });
+  return Object.fromEntries(questions.map(each => [each.key, { method, params: formOf(each) } as const]));
 }
 
 /** What a call answers that is to come again once its caller was asked. */
@@ -80,14 +78,12 @@ const updateParams = z.looseObject({
   inputResponses: z.record(z.string(), z.unknown()).optional(),
 });
 
-/** Whether the client of this very request knows tasks. */
 export const knowsTasks = (context: ServerContext): boolean =>
   isRecord(recordIn(recordIn(declaredCapabilities(context)).extensions)[tasksExtension]);
 
 /** What a call answers whose work goes on as a task. */
 export const createdTask = (job: Job) => ({ resultType: 'task' as const, content: [], ...taskOf(job, 'working') });
 
-/** The methods by which clients come back for their tasks. */
 export function serveTasks(server: Server, host: ToolHost, owner: string): void {
   const { jobs } = host;
   server.setRequestHandler('tasks/get', { params: taskParams }, async ({ taskId }, context) => {

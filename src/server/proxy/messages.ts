@@ -1,23 +1,12 @@
-import { isUtf8 } from 'node:buffer';
 import { isRecord, parsedJson, recordIn } from '../../core/json.ts';
-import { idAtEdges, lineSplitter, type RefusedMessage, readJson, refusedMessage } from '../mcp/lines.ts';
+import { isId, type RefusedMessage, readJson, refusedMessage, textSplitter } from '../mcp/lines.ts';
 
 /** The lines of a stream of UTF-8, without their ends, and what the sender of one that nobody takes is answered; empty ones are left out. */
 export async function* linesOf(input: AsyncIterable<Buffer | string>, maxBytes: number) {
   const found: (string | { refused: RefusedMessage })[] = [];
-  const split = lineSplitter(maxBytes, {
-    onLine(line) {
-      const text = line.toString('utf8').replace(/^\uFEFF/, '');
-      if (text.trim() === '') return;
-      const noText = { refused: refusedMessage(null, -32_700, 'The line is no UTF-8.') };
-      found.push(isUtf8(line) ? text : noText);
-    },
-    // Its sender hears of it when his line is over.
-    onLong() {},
-    onLongEnd({ head, tail }) {
-      const why = `A message may have ${maxBytes} bytes; name files by their paths instead of sending their text.`;
-      found.push({ refused: refusedMessage(idAtEdges(head, tail), -32_600, why) });
-    },
+  const split = textSplitter(maxBytes, {
+    onText: text => void found.push(text),
+    onRefused: refused => void found.push({ refused }),
   });
   for await (const piece of input) {
     split(typeof piece === 'string' ? Buffer.from(piece) : piece);
@@ -50,9 +39,6 @@ export function seen(text: string): Seen | undefined {
   return isId(id) || id === null ? { kind: 'answer', id, ok } : undefined;
 }
 
-export const isId = (value: unknown): value is MessageId => typeof value === 'string' || Number.isSafeInteger(value);
-
-/** The members of an array of messages, as texts. */
 export function membersOf(text: string): string[] {
   const json = readJson(text);
   return 'value' in json && Array.isArray(json.value) ? json.value.map(each => JSON.stringify(each)) : [];
@@ -79,4 +65,4 @@ export const notification = (method: string, params: object): string =>
   JSON.stringify({ jsonrpc: '2.0', method, params });
 
 export const failureAnswer = (id: MessageId | null, code: number, message: string): string =>
-  JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
+  JSON.stringify(refusedMessage(id, code, message));

@@ -1,8 +1,8 @@
 import { asError, isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { arrivedMethod, batchVersion } from '../mcp/lines.ts';
+import { arrivedMethod, batchVersion, isId } from '../mcp/lines.ts';
 import type { MessageId, Seen } from './messages.ts';
-import { failureAnswer, isId, lineOf, membersOf, notification, refusalOf, seen } from './messages.ts';
+import { failureAnswer, lineOf, membersOf, notification, refusalOf, seen } from './messages.ts';
 import type { Link, Loss, OpenLink } from './websocket-link.ts';
 
 /** A request that a new connection is told again although the client has its answer. */
@@ -252,7 +252,8 @@ export class MessageForwarder {
     if (this.#end.signal.aborted) return;
     this.#failures += 1;
     const mayPass = error instanceof LinkLost && !error.loss.refused && this.#failures < maxLosses;
-    if (!mayPass) this.#fail(textOf(error), () => true);
+    const next = isAppError(error) ? error.details.next : undefined;
+    if (!mayPass) this.#fail(`${asError(error).message} ${next ?? ''}`.trim(), () => true);
   }
 
   #lost(link: Link, { why, refused }: Loss): void {
@@ -294,9 +295,4 @@ class LinkLost extends Error {
     super(`The connection to the daemon was lost: ${loss.why}.`);
     this.loss = loss;
   }
-}
-
-function textOf(error: unknown): string {
-  if (!isAppError(error)) return asError(error).message;
-  return [error.message, error.details.next ?? ''].join(' ').trim();
 }

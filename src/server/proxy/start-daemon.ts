@@ -22,7 +22,6 @@ export function createKeptToken(path: string) {
   return {
     path,
     read,
-    /** The one that is there, or a new one. */
     readOrMake(): string {
       const kept = read();
       try {
@@ -56,7 +55,6 @@ const unusableFile = (path: string, what: string, cause: unknown): AppError =>
     cause,
   });
 
-/** How a daemon is started. */
 export interface DaemonCommand {
   /** Absolute paths of Node and of the program, and what follows. */
   command: string;

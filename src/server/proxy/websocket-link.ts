@@ -5,19 +5,11 @@ import { type AppError, configError, securityError, storageError } from '../../c
 import type { Clock } from '../../core/ports.ts';
 import { bytesWithin } from '../access/limits.ts';
 import { isToken, shortestToken } from '../access/tokens.ts';
+import { keepAlive } from '../mcp/lines.ts';
 
 /** An open connection to a daemon, one JSON-RPC message a text. */
-export interface Link {
-  send(text: string): void;
-  /** Bytes that were sent and not yet taken by the system. */
-  unsent(): number;
-  /** Reads nothing until `resume`: the client takes nothing now. */
-  pause(): void;
-  resume(): void;
-  close(): void;
-}
+export type Link = ReturnType<typeof linkOf>;
 
-/** Who uses a link. */
 export interface LinkListener {
   onText(text: string): void;
   /** The link is over, by whomever; called once, and nothing comes after it. */
@@ -53,8 +45,7 @@ export interface DaemonAddress {
 /** How long a daemon may take for the end of a connection. */
 const closingMs = 1_000;
 
-/** A daemon that gives no sign of life for two of these is gone. */
-const heartbeatMs = 30_000;
+const heartbeat = { pingMs: 30_000, silenceMs: 90_000 };
 
 const maxRefusalBytes = 16_384;
 
@@ -65,8 +56,11 @@ type Refused = z.infer<typeof refusalSchema>['error'];
 /** Close codes that say that a message was refused for what it is. */
 const refusals = new Set([1003, 1007, 1008, 1009]);
 
-/** Opens a WebSocket on which a daemon speaks MCP. */
-export async function openWebSocketLink(address: DaemonAddress, listener: LinkListener, clock: Pick<Clock, 'after'>) {
+export async function openWebSocketLink(
+  address: DaemonAddress,
+  listener: LinkListener,
+  clock: Pick<Clock, 'after' | 'monotonic'>,
+) {
   const { url, token, root, isGuess, bridge } = address;
   if (token !== undefined && !isToken(token))
     throw configError('POLYLOGUE_TOKEN is no token that a daemon would take.', {
@@ -86,7 +80,6 @@ export async function openWebSocketLink(address: DaemonAddress, listener: LinkLi
   };
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws`, 'mcp', options);
   let trouble: string | undefined;
-  let stopBeat = () => {};
   socket.once('unexpected-response', (request, response) => {
     refusalIn(response)
       .then(refusal => reject(refusedBy(url, response.statusCode ?? 0, refusal)))
@@ -97,14 +90,14 @@ export async function openWebSocketLink(address: DaemonAddress, listener: LinkLi
     reject(unreachable(url, error));
   });
   socket.once('open', () => {
-    stopBeat = watchOver(socket, clock);
+    // A paused socket hears no answer.
+    socket.once('close', keepAlive(socket, heartbeat, { clock, isRead: () => !socket.isPaused }));
     resolve(linkOf(socket, clock));
   });
   socket.on('message', (data, isBinary) => {
     if (!isBinary) listener.onText(data.toString());
   });
   socket.once('close', (code, reason) => {
-    stopBeat();
     reject(unreachable(url));
     const said = reason.toString() || trouble;
     listener.onLost({ why: `it was closed with ${code}${said ? ` (${said})` : ''}`, refused: refusals.has(code) });
@@ -112,12 +105,14 @@ export async function openWebSocketLink(address: DaemonAddress, listener: LinkLi
   return promise;
 }
 
-const linkOf = (socket: WebSocket, clock: Pick<Clock, 'after'>): Link => ({
-  send: text => {
+const linkOf = (socket: WebSocket, clock: Pick<Clock, 'after'>) => ({
+  send(text: string) {
     // What a closed socket no longer takes is sent again over the next one.
     if (socket.readyState === WebSocket.OPEN) socket.send(text);
   },
+  /** Bytes that were sent and not yet taken by the system. */
   unsent: () => socket.bufferedAmount,
+  /** Reads nothing until `resume`: the client takes nothing now. */
   pause: () => socket.pause(),
   resume: () => socket.resume(),
   close() {
@@ -125,24 +120,6 @@ const linkOf = (socket: WebSocket, clock: Pick<Clock, 'after'>): Link => ({
     clock.after(closingMs, () => socket.terminate());
   },
 });
-
-/** Ends a connection whose other end says nothing any more. */
-function watchOver(socket: WebSocket, clock: Pick<Clock, 'after'>): () => void {
-  let missed = 0;
-  let stop = () => {};
-  socket.on('pong', () => {
-    missed = 0;
-  });
-  const beat = () => {
-    // A paused socket hears no answer.
-    if (!socket.isPaused) missed += 1;
-    if (missed > 2) return socket.terminate();
-    if (socket.readyState === WebSocket.OPEN) socket.ping();
-    stop = clock.after(heartbeatMs, beat);
-  };
-  stop = clock.after(heartbeatMs, beat);
-  return () => stop();
-}
 
 /** What a daemon says of its refusal; undefined where it is none of a daemon. */
 async function refusalIn(response: IncomingMessage): Promise<Refused | undefined> {

@@ -58,11 +58,11 @@ export function openFrameCall(options: FrameCallOptions) {
     stopProgress();
     if (reason) leave(reason);
     const failure = error ?? (reply?.isError ? errorOfReply(reply, name) : undefined);
-    const times = { receivedAt, heldAt: held?.at, endedAt: clock.monotonic() };
+    const endedAt = clock.monotonic();
     const frame: ResultFrame = {
       ...resultFrame(requestId, reply?.text ?? '', rules.compatText),
       ...(failure && { error: failure }),
-      metadata: { latency_metrics: latencyOf(times, reply) },
+      metadata: { latency_metrics: latencyOf(receivedAt, held?.at ?? endedAt, endedAt, reply) },
       ...(joined && { from_inflight: work.requestId }),
     };
     writer.end(failure === undefined, () => options.onEnd(frame, failure ? undefined : reply));
@@ -147,17 +147,15 @@ function streamWriter({ frame: { stream }, requestId, clock, send }: FrameCallOp
   };
 }
 
-function latencyOf(times: { receivedAt: number; heldAt: number | undefined; endedAt: number }, reply?: ToolReply) {
-  const { receivedAt, heldAt = times.endedAt, endedAt } = times;
+function latencyOf(receivedAt: number, heldAt: number, endedAt: number, reply?: ToolReply) {
   const { provider_used: provider, queue_ms: queueMs } = recordIn(reply?.document.metadata);
   // A reply says so only where there was a wait.
   const queued = numberIn(queueMs);
   return {
     latency_ms: Math.round(endedAt - receivedAt),
     global_sem_wait_ms: Math.round(heldAt - receivedAt),
-    ...(typeof provider === 'string' && { provider_sem_wait_ms: Math.round(queued) }),
     processing_ms: Math.max(0, Math.round(endedAt - heldAt - queued)),
-    ...(typeof provider === 'string' && { provider_name: provider }),
+    ...(typeof provider === 'string' && { provider_sem_wait_ms: Math.round(queued), provider_name: provider }),
   };
 }
 
@@ -252,7 +250,6 @@ export function openSharedCall(options: WorkOptions, asked: WorkRequest) {
   return {
     /** The request that it was begun for. */
     requestId,
-    /** What it is at. */
     note: () => note,
     /** The result leaves it again; when nobody is left, it is ended with the reason. */
     join(listener: WorkListener) {

@@ -1,16 +1,16 @@
 import { asError, isAppError } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, textIn } from '../../core/json.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, type Refusal, refusalFor } from '../access/caller.ts';
 import type { IdleSessions } from '../access/idle-sessions.ts';
 import type { ResultStore } from '../access/limits.ts';
-import type { CallerProduct, RouteServices } from '../http/routes.ts';
+import type { RouteServices } from '../http/routes.ts';
 import { readJson } from '../mcp/lines.ts';
 import type { WorkOptions } from './frame-call.ts';
 import type { LiveSocket } from './live-socket.ts';
 import type { ClientFrame, FrameRules, HelloFrame, RefusedText, ServerFrame } from './protocol.ts';
 import { clientFrame, closeCodes, issueIn, ops, refusedFrame } from './protocol.ts';
-import { FrameSession, type Link } from './session.ts';
+import { createFrameSession, type FrameSession, type Link } from './session.ts';
 
 export interface FrameServerOptions extends RouteServices, Pick<WorkOptions, 'ceilings' | 'kindOf'> {
   rules: FrameRules;
@@ -24,11 +24,9 @@ export interface FrameClient {
   socket: LiveSocket;
   /** Who it is, when that was said before the first message. */
   caller: Caller | undefined;
-  /** Where it connects from. */
   address: string;
   /** The project that it named before the first message, which may name another. */
   root: string | undefined;
-  /** What it calls itself. */
   name: string;
   /** Told once who it is; false: he has too many connections. */
   onKnown(caller: Caller): boolean;
@@ -62,7 +60,7 @@ export function serveFrames(options: FrameServerOptions, client: FrameClient): v
 
   async function join(text: string): Promise<void> {
     const hello = await readHello(options, client, text);
-    if ('code' in hello) return refuse(hello.code, hello.answer);
+    if (hello.code !== undefined) return refuse(hello.code, hello.answer);
     const { caller, product } = hello;
     const isWelcome = client.onKnown(caller);
     const entered = isWelcome ? enter(options, client.name, hello) : undefined;
@@ -106,9 +104,10 @@ function takeText(open: OpenClient, text: string) {
   const json = readJson(text);
   if ('refusal' in json) return refuse({ class: json.refusal.class, message: 'invalid_json' });
   const { value } = json;
-  const op = isRecord(value) && typeof value.op === 'string' ? value.op : undefined;
-  if (!isRecord(value) || op === undefined) return refuse({ class: 'frame', message: 'No "op" in this message.' });
-  const id = typeof value.request_id === 'string' ? value.request_id.slice(0, 128) : '';
+  const op = isRecord(value) ? value.op : undefined;
+  if (!isRecord(value) || typeof op !== 'string')
+    return refuse({ class: 'frame', message: 'No "op" in this message.' });
+  const id = textIn(value.request_id).slice(0, 128);
   if (!ops.has(op)) return refuse({ class: 'op', message: `Unknown op: ${op.slice(0, 64)}`, id });
   const { data: frame, error } = clientFrame.safeParse(value);
   if (frame) return serve(open, frame, text.length);
@@ -176,32 +175,23 @@ function rotated({ options, caller, address, onRotated }: OpenClient, old = '', 
   return { ok: true } as const;
 }
 
-/** Somebody who said who he is. */
-interface Hello {
-  caller: Caller;
-  product: CallerProduct;
-  frame: HelloFrame;
-}
-
 type HelloAnswer = Extract<ServerFrame, { op: 'hello_ack' }>;
 
-/** What is answered to a bad hello, and the code that the connection is closed with. */
-interface BadHello {
-  code: number;
-  answer: Pick<HelloAnswer, 'error' | 'message' | 'retry_after_s'>;
-}
+/** Somebody who said who he is. */
+type Hello = Exclude<Awaited<ReturnType<typeof readHello>>, { code: number }>;
 
-/** Reads the first message of a connection. */
-async function readHello(options: FrameServerOptions, client: FrameClient, text: string): Promise<Hello | BadHello> {
-  const invalid = (message: string): BadHello => {
-    return { code: closeCodes.invalidHello, answer: { error: 'invalid_hello', message } };
-  };
+/** Reads the first message of a connection: who it is, or what is answered to a bad one, with the code that closes the connection. */
+async function readHello(options: FrameServerOptions, client: FrameClient, text: string) {
+  const invalid = (message: string) => ({
+    code: closeCodes.invalidHello,
+    answer: { error: 'invalid_hello', message } as const,
+  });
   const json = readJson(text);
   if ('refusal' in json) return invalid(json.refusal.message);
   if (!isRecord(json.value) || typeof json.value.op !== 'string') return invalid('Send a hello first.');
   if (json.value.op !== 'hello') {
     const message = 'The first message has to be a hello.';
-    return { code: closeCodes.helloMissing, answer: { error: 'missing_hello', message } };
+    return { code: closeCodes.helloMissing, answer: { error: 'missing_hello', message } as const };
   }
   const { data: frame, error } = clientFrame.safeParse(json.value);
   if (frame?.op !== 'hello') return invalid(issueIn(error));
@@ -218,7 +208,7 @@ async function readHello(options: FrameServerOptions, client: FrameClient, text:
   }
 }
 
-function unauthorized({ status, message, next, retryAfterSeconds }: Refusal): BadHello {
+function unauthorized({ status, message, next, retryAfterSeconds }: Refusal) {
   const how = 'Send {"op": "hello", "token": TOKEN} with a token that this server knows.';
   const answer = { error: 'unauthorized', message: status === 429 ? `${message} ${next}` : how } as const;
   return { code: closeCodes.unauthorized, answer: { ...answer, retry_after_s: retryAfterSeconds } };
@@ -252,7 +242,7 @@ function enter({ sessions, ...options }: FrameServerOptions, client: string, { c
   const scope = JSON.stringify([caller.name, root, id]);
   const principal = { owner: caller.owner, root, client };
   const found = sessions.use(scope, caller.name);
-  const make = () => new FrameSession({ ...options, scope, host, principal });
+  const make = () => createFrameSession({ ...options, scope, host, principal });
   const held = found ?? sessions.add(scope, caller.name, make);
   return typeof held === 'string' ? undefined : { ...held, id, resumed: found !== undefined };
 }

@@ -1,16 +1,13 @@
 import type { RawData, WebSocket } from 'ws';
 import { asError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
+import { keepAlive, type LifeRules } from '../mcp/lines.ts';
 
-export interface SocketRules {
+export interface SocketRules extends LifeRules {
   /** Bytes that may wait for one client. */
   maxBytes: number;
   /** Milliseconds without one byte taken, after which a client is sent away. */
   stallMs: number;
-  /** Milliseconds between pings. */
-  pingMs: number;
-  /** Milliseconds without a sign of life, after which a client counts as gone. */
-  silenceMs: number;
 }
 
 /** What is written at once; a larger text goes out in several parts of one message. */
@@ -29,9 +26,8 @@ function createOutbox(
   { clock, onCrowded }: { clock: Pick<Clock, 'after'>; onCrowded(crowded: boolean): void },
 ) {
   const line: { bytes: Buffer; sent(whole: boolean): void }[] = [];
-  const idle: (() => void)[] = [];
   let waiting = 0;
-  let isPumping = false;
+  let pumping: Promise<void> | undefined;
   let isCrowded = false;
   let stopOverflow: (() => void) | undefined;
   const evict = () => socket.terminate();
@@ -48,7 +44,6 @@ function createOutbox(
   }
 
   async function pump(): Promise<void> {
-    isPumping = true;
     for (let next = line.shift(); next; next = line.shift()) {
       const { bytes, sent } = next;
       let whole = true;
@@ -61,8 +56,7 @@ function createOutbox(
       }
       sent(whole);
     }
-    isPumping = false;
-    for (const done of idle.splice(0)) done();
+    pumping = undefined;
   }
 
   function written(part: Buffer, fin: boolean): Promise<boolean> {
@@ -84,11 +78,10 @@ function createOutbox(
         line.push({ bytes, sent: resolve });
         waiting += bytes.length;
         balance(false);
-        if (!isPumping) void pump();
+        pumping ??= pump();
       });
     },
-    /** Resolves when nothing waits any more. */
-    drained: () => (isPumping ? new Promise<void>(resolve => idle.push(resolve)) : Promise.resolve()),
+    drained: async () => pumping,
   };
 }
 
@@ -203,30 +196,4 @@ function pauses(socket: WebSocket) {
     if (reasons.size > 0) socket.pause();
     else socket.resume();
   };
-}
-
-function keepAlive(
-  socket: WebSocket,
-  { pingMs, silenceMs }: SocketRules,
-  { clock, isRead }: { clock: Pick<Clock, 'after' | 'monotonic'>; isRead(): boolean },
-): () => void {
-  let heardAt = clock.monotonic();
-  const hear = () => {
-    heardAt = clock.monotonic();
-  };
-  socket.on('message', hear).on('ping', hear).on('pong', hear);
-  let stop = () => {};
-  const wait = () => {
-    const left = silenceMs - (clock.monotonic() - heardAt);
-    stop = clock.after(Math.min(pingMs, left), () => {
-      // Nobody looks for signs of life there; a client who takes nothing is ended for that.
-      if (!isRead()) hear();
-      if (clock.monotonic() - heardAt >= silenceMs) return socket.terminate();
-      // A connection that is closing already needs none.
-      if (socket.readyState === socket.OPEN) socket.ping();
-      wait();
-    });
-  };
-  wait();
-  return () => stop();
 }

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { isRecord, textIn } from '../../core/json.ts';
 import type { ToolReply } from '../../core/tool-host.ts';
 
-/** Times and limits of the frame protocol. */
 export interface FrameRules {
   /** Milliseconds that a client has for its first message. */
   helloMs: number;
@@ -65,7 +64,6 @@ export type HelloFrame = Extract<ClientFrame, { op: 'hello' }>;
 
 export const ops: ReadonlySet<string> = new Set(clientFrame.options.map(({ shape }) => shape.op.value));
 
-/** An error as this protocol has it. */
 export interface FrameError {
   code:
     | 'TOOL_NOT_FOUND'
@@ -85,27 +83,6 @@ export interface FrameError {
   detail: { [field: string]: unknown; next?: string | null };
   /** Seconds. */
   retry_after?: number;
-}
-
-/** Milliseconds from a request to its result, and of it, waiting for a place in this server, and in front of the provider. */
-export interface LatencyMetrics {
-  latency_ms: number;
-  global_sem_wait_ms: number;
-  provider_sem_wait_ms?: number;
-  processing_ms: number;
-  provider_name?: string;
-}
-
-/** The server with its sessions, open WebSockets, and the calls that may run at once, that do, and that wait for their turn. */
-export interface FrameHealth {
-  t: number;
-  sessions: number;
-  connections: number;
-  global_capacity: number;
-  global_inflight: number;
-  global_waiting: number;
-  /** No new calls are taken. */
-  draining: boolean;
 }
 
 /** What the server sends; tests hold each message against a schema of the same shape. `t`: seconds since the epoch. */
@@ -137,7 +114,16 @@ export type ServerFrame =
       /** All outputs as one text; left out when EXAI_WS_COMPAT_TEXT is off. */
       text?: string;
       error?: FrameError;
-      metadata?: { latency_metrics: LatencyMetrics };
+      /** Milliseconds from a request to its result, and of it, waiting for a place in this server, and in front of the provider. */
+      metadata?: {
+        latency_metrics: {
+          latency_ms: number;
+          global_sem_wait_ms: number;
+          provider_sem_wait_ms?: number;
+          processing_ms: number;
+          provider_name?: string;
+        };
+      };
       /** The result of an earlier request, which this one is once more. */
       from_cache?: true;
       /** The result of a call that ran already for this other request. */
@@ -145,7 +131,16 @@ export type ServerFrame =
     }
   | { op: 'cancelled'; request_id: string; running: boolean; t: number }
   | { op: 'pong'; request_id?: string; t: number }
-  | { op: 'health_res'; request_id?: string; ok: true; health: FrameHealth }
+  /** The sessions, open WebSockets, and the calls that may run at once, that do, and that wait for their turn. */
+  | {
+      op: 'health_res';
+      request_id?: string;
+      ok: true;
+      health: Record<'t' | 'sessions' | 'connections' | `global_${'capacity' | 'inflight' | 'waiting'}`, number> & {
+        /** No new calls are taken. */
+        draining: boolean;
+      };
+    }
   | {
       op: 'rotate_token_res';
       request_id?: string;
@@ -176,7 +171,6 @@ const invalid = new Set([
   'THREAD_EXPIRED',
 ]);
 
-/** A failed reply as this protocol names it. */
 export function errorOfReply({ document }: ToolReply, tool: string): FrameError {
   const details = isRecord(document.error) ? document.error : {};
   const retryAfter = details.retry_after_s;

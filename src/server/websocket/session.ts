@@ -41,165 +41,158 @@ const maxRunning = 512;
 /** Ends of calls that are told to a client who comes back. */
 const maxUnannounced = 512;
 
+export type FrameSession = ReturnType<typeof createFrameSession>;
+
 /** What a client has under way and what he has not got yet. It outlasts his connections. */
-export class FrameSession {
-  readonly #options: FrameSessionOptions;
-  readonly #kept;
-  readonly #running = new Map<string, Entry>();
-  readonly #works = new Map<string, SharedCall>();
+export function createFrameSession(options: FrameSessionOptions) {
+  const { clock, gate, random, rules, store } = options;
+  const kept = createKeptResults(rules, clock, store);
+  const running = new Map<string, Entry>();
+  const works = createWorks(options);
   /** Ends that were sent to nobody, oldest first; of those that are kept, only that they are. */
-  readonly #untold: { requestId: string; error?: ResultFrame; delivered?: (() => void) | undefined }[] = [];
-  #characters = 0;
-  #link: Link | undefined;
-  #presence = new AbortController();
-
-  constructor(options: FrameSessionOptions) {
-    this.#options = options;
-    this.#kept = createKeptResults(options.rules, options.clock, options.store);
-  }
-
-  isRunning(requestId: string): boolean {
-    return this.#running.has(requestId);
-  }
-
-  /** Goes on over this connection, and sends what came meanwhile. */
-  attach(link: Link): void {
-    const before = this.#link;
-    this.#link = link;
-    before?.replace();
-    if (this.#presence.signal.aborted) {
-      this.#presence = new AbortController();
-      for (const work of this.#works.values()) work.rejoin(this.#presence.signal);
-    }
-    this.catchUp(link);
-    for (const { call } of this.#running.values()) call.report();
-  }
-
-  /** Sends what was kept back, as far as there is room for it. */
-  catchUp(link: Link): void {
-    while (this.#link === link && link.hasRoom()) {
-      const next = this.#untold.shift();
-      if (!next) return;
-      const frame = next.error ?? this.#kept.find(next.requestId)?.frame;
-      if (frame) void this.#tell(frame, next.delivered);
-    }
-  }
-
-  /** Nothing runs, and nothing is kept. */
-  isEmpty(): boolean {
-    return this.#running.size === 0 && this.#untold.length === 0 && this.#kept.count() === 0;
-  }
-
-  /** Lets go of what is kept. */
-  forget(): void {
-    this.#kept.clear();
-    this.#untold.splice(0);
-  }
-
-  /** The connection is over. */
-  detach(link: Link): void {
-    if (this.#link !== link) return;
-    this.#link = undefined;
-    this.#presence.abort();
-  }
-
-  /** `size`: characters of the whole message. */
-  call(frame: CallFrame, size: number): void {
-    const requestId = frame.request_id ?? this.#options.random.uuid();
-    const same = sameCall(frame);
-    const entry = this.#running.get(requestId);
-    const kept = this.#kept.find(requestId);
-    if (entry) this.#again(requestId, frame.name, same, entry);
-    else if (kept?.same === same) void this.#send({ ...kept.frame, from_cache: true });
-    else if (this.#isFull(size)) void this.#send(this.#busy(requestId, frame.name));
-    else this.#begin(requestId, same, { frame, size });
-  }
-
-  cancel(requestId: string): void {
-    this.#running.get(requestId)?.call.cancel();
-  }
+  const untold: { requestId: string; error?: ResultFrame; delivered?: (() => void) | undefined }[] = [];
+  let characters = 0;
+  let current: Link | undefined;
 
   /** A request that runs is sent once more: by a client who lost his connection meanwhile, or by mistake. */
-  #again(requestId: string, name: string, same: string, entry: Entry) {
-    if (entry.same === same && entry.link !== this.#link) {
-      entry.link = this.#link;
+  function again(requestId: string, name: string, same: string, entry: Entry) {
+    if (entry.same === same && entry.link !== current) {
+      entry.link = current;
       return entry.call.report();
     }
-    const message = `The request_id "${requestId}" is that of a call that still runs.`;
-    const next = 'Wait for its call_tool_res, cancel it, or give this call a different id.';
-    const error = ownError({ code: 'DUPLICATE', error_class: 'running', message, tool: name }, next);
-    void this.#send({ op: 'error', request_id: requestId, message, error });
+    void send(duplicate(requestId, name));
   }
 
-  #isFull(size: number): boolean {
-    const isTooMuch = this.#characters > 0 && this.#characters + size > this.#options.rules.maxAsked;
-    return this.#running.size >= maxRunning || isTooMuch;
-  }
-
-  #begin(requestId: string, same: string, { frame, size }: { frame: CallFrame; size: number }): void {
-    const { clock, rules, gate } = this.#options;
+  function begin(requestId: string, same: string, frame: CallFrame, size: number): void {
     const release = gate.hold();
     const call = openFrameCall({
       requestId,
       frame,
-      work: this.#workFor(requestId, same, frame),
+      work: works.find(requestId, same, frame),
       clock,
       rules,
-      send: answer => this.#send(answer),
+      send,
       onEnd: (ended, reply) => {
-        this.#running.delete(requestId);
-        this.#characters -= size;
-        if (!ended.error) this.#kept.keep(requestId, { same, frame: ended });
-        void this.#tell(ended, reply?.delivered).then(release);
+        running.delete(requestId);
+        characters -= size;
+        if (!ended.error) kept.keep(requestId, { same, frame: ended });
+        void tell(ended, reply?.delivered).then(release);
       },
     });
-    this.#running.set(requestId, { same, call, link: this.#link });
-    this.#characters += size;
-  }
-
-  #workFor(requestId: string, same: string, frame: CallFrame): SharedCall {
-    const { rules, principal, scope } = this.#options;
-    const name = toolNameOf(frame.name);
-    // What streams is told from its beginning to one request alone.
-    const isJoined = frame.stream !== true && !rules.notJoined.includes(name);
-    const key = isJoined ? same : `${same} ${requestId}`;
-    const running = this.#works.get(key);
-    if (running) return running;
-    const work = openSharedCall(
-      { ...this.#options, client: `frames ${scope}` },
-      {
-        requestId,
-        request: { name, arguments: frame.arguments ?? {}, principal, rateLimited: true },
-        // What the host knows the call by, so that it is not made again when it is sent again.
-        idempotencyKey: `ws ${hash('sha256', JSON.stringify([scope, requestId, same]))}`,
-        gone: this.#presence.signal,
-        stream: frame.stream === true,
-        onOver: () => {
-          if (this.#works.get(key) === work) this.#works.delete(key);
-        },
-      },
-    );
-    this.#works.set(key, work);
-    return work;
+    running.set(requestId, { same, call, link: current });
+    characters += size;
   }
 
   /** Hands the end of a call to the client, now or when he is back, or has caught up. */
-  async #tell(frame: ResultFrame, delivered: (() => void) | undefined): Promise<void> {
-    if (this.#link?.hasRoom() && (await this.#send(frame))) return delivered?.();
-    this.#untold.push({ requestId: frame.request_id, delivered, ...(frame.error && { error: frame }) });
-    if (this.#untold.length > maxUnannounced) this.#untold.shift();
+  async function tell(frame: ResultFrame, delivered: (() => void) | undefined): Promise<void> {
+    if (current?.hasRoom() && (await send(frame))) return delivered?.();
+    untold.push({ requestId: frame.request_id, delivered, ...(frame.error && { error: frame }) });
+    if (untold.length > maxUnannounced) untold.shift();
   }
 
-  async #send(frame: ServerFrame): Promise<boolean> {
-    return (await this.#link?.send(frame)) ?? false;
+  const send = async (frame: ServerFrame): Promise<boolean> => (await current?.send(frame)) ?? false;
+
+  /** Sends what was kept back, as far as there is room for it. */
+  function catchUp(link: Link): void {
+    while (current === link && link.hasRoom()) {
+      const next = untold.shift();
+      if (!next) return;
+      const frame = next.error ?? kept.find(next.requestId)?.frame;
+      if (frame) void tell(frame, next.delivered);
+    }
   }
 
-  #busy(requestId: string, tool: string): ResultFrame {
-    const message = 'This session has too many requests under way, or too large ones.';
-    const facts = { code: 'OVER_CAPACITY', error_class: 'over_capacity', message, tool, retry_after: 5 } as const;
-    const error = ownError(facts, 'Resend the call once some of them have ended.');
-    return { ...resultFrame(requestId, '', this.#options.rules.compatText), error };
-  }
+  return {
+    isRunning: (requestId: string) => running.has(requestId),
+    /** Goes on over this connection, and sends what came meanwhile. */
+    attach(link: Link): void {
+      const before = current;
+      current = link;
+      before?.replace();
+      works.resume();
+      catchUp(link);
+      for (const { call } of running.values()) call.report();
+    },
+    catchUp,
+    isEmpty: () => running.size === 0 && untold.length === 0 && kept.count() === 0,
+    forget(): void {
+      kept.clear();
+      untold.splice(0);
+    },
+    detach(link: Link): void {
+      if (current !== link) return;
+      current = undefined;
+      works.leave();
+    },
+    /** `size`: characters of the whole message. */
+    call(frame: CallFrame, size: number): void {
+      const requestId = frame.request_id ?? random.uuid();
+      const same = sameCall(frame);
+      const entry = running.get(requestId);
+      const found = kept.find(requestId);
+      const isFull = running.size >= maxRunning || (characters > 0 && characters + size > rules.maxAsked);
+      if (entry) again(requestId, frame.name, same, entry);
+      else if (found?.same === same) void send({ ...found.frame, from_cache: true });
+      else if (isFull) void send(busy(requestId, frame.name, rules));
+      else begin(requestId, same, frame, size);
+    },
+    cancel: (requestId: string) => running.get(requestId)?.call.cancel(),
+  };
+}
+
+function duplicate(requestId: string, tool: string): ServerFrame {
+  const message = `The request_id "${requestId}" is that of a call that still runs.`;
+  const next = 'Wait for its call_tool_res, cancel it, or give this call a different id.';
+  const error = ownError({ code: 'DUPLICATE', error_class: 'running', message, tool }, next);
+  return { op: 'error', request_id: requestId, message, error };
+}
+
+function busy(requestId: string, tool: string, { compatText }: FrameRules): ResultFrame {
+  const message = 'This session has too many requests under way, or too large ones.';
+  const facts = { code: 'OVER_CAPACITY', error_class: 'over_capacity', message, tool, retry_after: 5 } as const;
+  const error = ownError(facts, 'Resend the call once some of them have ended.');
+  return { ...resultFrame(requestId, '', compatText), error };
+}
+
+/** The calls of the host that a session has under way, and whether its client is there. */
+function createWorks(options: FrameSessionOptions) {
+  const { rules, principal, scope } = options;
+  const works = new Map<string, SharedCall>();
+  let presence = new AbortController();
+  return {
+    /** The one that is under way for the same request, or a new one. */
+    find(requestId: string, same: string, frame: CallFrame): SharedCall {
+      const name = toolNameOf(frame.name);
+      // What streams is told from its beginning to one request alone.
+      const isJoined = frame.stream !== true && !rules.notJoined.includes(name);
+      const key = isJoined ? same : `${same} ${requestId}`;
+      const known = works.get(key);
+      if (known) return known;
+      const work = openSharedCall(
+        { ...options, client: `frames ${scope}` },
+        {
+          requestId,
+          request: { name, arguments: frame.arguments ?? {}, principal, rateLimited: true },
+          // What the host knows the call by, so that it is not made again when it is sent again.
+          idempotencyKey: `ws ${hash('sha256', JSON.stringify([scope, requestId, same]))}`,
+          gone: presence.signal,
+          stream: frame.stream === true,
+          onOver: () => {
+            if (works.get(key) === work) works.delete(key);
+          },
+        },
+      );
+      works.set(key, work);
+      return work;
+    },
+    leave: () => presence.abort(),
+    /** The client is here, again or still. */
+    resume() {
+      if (!presence.signal.aborted) return;
+      presence = new AbortController();
+      for (const work of works.values()) work.rejoin(presence.signal);
+    },
+  };
 }
 
 interface KeptResult {

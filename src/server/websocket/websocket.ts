@@ -13,7 +13,7 @@ import { type CallerProduct, mcpOptionsOf, type RouteServices, type UpgradeReque
 import { batchVersion } from '../mcp/lines.ts';
 import { serveConnection } from '../mcp/mcp.ts';
 import { readMessages } from '../mcp/messages.ts';
-import { type FrameServerOptions, secondsFor, serveFrames } from './frame-server.ts';
+import { type FrameClient, type FrameServerOptions, secondsFor, serveFrames } from './frame-server.ts';
 import { type LiveSocket, openLiveSocket, type SocketRules } from './live-socket.ts';
 import { closeCodes, type FrameRules } from './protocol.ts';
 import type { FrameSession } from './session.ts';
@@ -96,7 +96,7 @@ export function openWebSockets(options: WebSocketOptions) {
       if (known !== rotations) return refuseUpgrade(socket, refusals.tokenReplaced);
       server.handleUpgrade(incoming, socket, head, upgraded => {
         const live = openLiveSocket(upgraded, { ...rules, maxBytes: rules.maxBuffered, stallMs }, { clock, onError });
-        const entry = { live, caller, address: incoming.socket.remoteAddress ?? '' };
+        const entry = { socket: live, caller, address: incoming.socket.remoteAddress ?? '' };
         open.add(entry);
         watchMessages(options, upgraded, socket, entry);
         if (product && caller) speakMcp(options, live, caller, product, incoming);
@@ -108,15 +108,20 @@ export function openWebSockets(options: WebSocketOptions) {
   }
 
   function speakFrames(entry: OpenSocket, socket: Duplex, incoming: IncomingMessage): void {
-    const stopCounting = countUnknown(socket, () => entry.live.refuse(1009, 'a hello is shorter'));
+    let unknownBytes = 0;
+    const count = (chunk: Buffer) => {
+      unknownBytes += chunk.length;
+      if (unknownBytes <= maxUnknownBytes) return;
+      socket.off('data', count);
+      entry.socket.refuse(1009, 'a hello is shorter');
+    };
+    socket.prependListener('data', count);
     serveFrames(frameOptions, {
-      socket: entry.live,
-      caller: entry.caller,
-      address: entry.address,
+      ...entry,
       root: rootOf(incoming),
       name: (incoming.headers['user-agent'] ?? 'websocket').slice(0, 100),
       onKnown(caller) {
-        stopCounting();
+        socket.off('data', count);
         return open.know(entry, caller);
       },
       onRotated(caller) {
@@ -193,7 +198,7 @@ function watchMessages(
   let begun = 0;
   let stop: (() => void) | undefined;
   let came = (_bytes: number) => {};
-  const { refuse } = entry.live;
+  const { refuse } = entry.socket;
 
   function begin(): void {
     const memory = gate.reserveInput(entry.caller, entry.address);
@@ -239,20 +244,6 @@ function watchMessages(
 /** Of a ping or pong of a client, besides its data. */
 const controlBytes = 6;
 
-/** Calls `onTooMuch` once more came than a hello can be; the result stops that. */
-function countUnknown(socket: Duplex, onTooMuch: () => void): () => void {
-  let bytes = 0;
-  const onData = (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes <= maxUnknownBytes) return;
-    stop();
-    onTooMuch();
-  };
-  const stop = () => void socket.off('data', onData);
-  socket.prependListener('data', onData);
-  return stop;
-}
-
 const badHandshake = refusalFor(400, 'handshake', 'This is no request for a WebSocket.', {
   next: 'Connect with a WebSocket client of version 13.',
 });
@@ -260,7 +251,6 @@ const badHandshake = refusalFor(400, 'handshake', 'This is no request for a WebS
 const full = (status: 429 | 503, message: string, next: string): Refusal =>
   refusalFor(status, 'connections', message, { next, retryAfterSeconds: 5 });
 
-/** Why no connection is made. */
 export const refusals = {
   tokenRequired: refusalFor(401, 'token_missing', 'MCP over a WebSocket takes the token before anything else.', {
     next: 'Send it as "Authorization: Bearer TOKEN" with the request for the connection.',
@@ -288,12 +278,7 @@ export const refusals = {
     refusalFor(403, 'root', message, { next: 'Ask the operator which directories the token may read.' }),
 };
 
-interface OpenSocket {
-  live: LiveSocket;
-  /** Absent: it has not said hello. */
-  caller: Caller | undefined;
-  /** Where it comes from. */
-  address: string;
+interface OpenSocket extends Pick<FrameClient, 'socket' | 'caller' | 'address'> {
   /** It was sent away, and is not gone yet. */
   leaving?: true;
 }
@@ -320,7 +305,7 @@ function createOpenSockets({ inAll: max, perCaller }: ShareLimits) {
     const [oldest] = isOwnFull ? own : largest;
     if (!oldest) return;
     oldest.leaving = true;
-    oldest.live.refuse(1013, 'others came, and this one said no hello');
+    oldest.socket.refuse(1013, 'others came, and this one said no hello');
   }
 
   return {
@@ -330,23 +315,22 @@ function createOpenSockets({ inAll: max, perCaller }: ShareLimits) {
       if (caller) return ofCaller(caller.name) >= perCaller() ? refusals.tooManyOfYours : undefined;
       return [...open].filter(({ leaving }) => leaving).length >= maxLeaving ? refusals.tooMany : undefined;
     },
-    add(socket: OpenSocket) {
-      if (!socket.caller) makeRoom(socket.address);
-      open.add(socket);
-      socket.live.onClose(() => open.delete(socket));
+    add(entry: OpenSocket) {
+      if (!entry.caller) makeRoom(entry.address);
+      open.add(entry);
+      entry.socket.onClose(() => open.delete(entry));
     },
     /** Whose it is turned out; false: he has too many. */
-    know(socket: OpenSocket, caller: Caller) {
-      if (!socket.caller && ofCaller(caller.name) >= perCaller()) return false;
-      socket.caller = caller;
+    know(entry: OpenSocket, caller: Caller) {
+      if (!entry.caller && ofCaller(caller.name) >= perCaller()) return false;
+      entry.caller = caller;
       return true;
     },
     count: () => open.size,
     /** For the connections whose tokens hold no more. */
     close(isMeant: (each: OpenSocket) => boolean, reason: string) {
-      for (const each of [...open].filter(isMeant)) void each.live.close(closeCodes.unauthorized, reason);
+      for (const each of [...open].filter(isMeant)) void each.socket.close(closeCodes.unauthorized, reason);
     },
-    /** For the end of the server. */
-    closeAll: () => Promise.all([...open].map(({ live }) => live.close(1001, 'the server is going away'))),
+    closeAll: () => Promise.all([...open].map(({ socket }) => socket.close(1001, 'the server is going away'))),
   };
 }

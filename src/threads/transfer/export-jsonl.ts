@@ -20,7 +20,12 @@ export interface Exported {
  */
 export async function* exportJsonl({ thread, blob }: Exported): AsyncGenerator<string> {
   const chain = createSumChain();
-  const line = (record: FileRecordLine) => `${chain.seal(JSON.stringify(inOrder(record)))}\n`;
+  const line = (record: FileRecordLine) => {
+    const checked = checkedRecord(record);
+    if ('problem' in checked)
+      throw bugError(`A stored ${record.kind} does not fit the format of files: ${checked.problem}`);
+    return `${chain.seal(JSON.stringify(checked))}\n`;
+  };
   yield `${chain.seal(JSON.stringify({ format: formatName, version: formatVersion }))}\n`;
   const { id, toolName, title, createdAt, updatedAt, totals, initialContext, turns } = thread;
   const startSeq = thread.seq - turns.length;
@@ -41,11 +46,4 @@ export async function* exportJsonl({ thread, blob }: Exported): AsyncGenerator<s
     blobs++;
   }
   yield line({ kind: 'end', turns: turns.length, blobs });
-}
-
-function inOrder(record: FileRecordLine): FileRecordLine {
-  const checked = checkedRecord(record);
-  if ('problem' in checked)
-    throw bugError(`A stored ${record.kind} does not fit the format of files: ${checked.problem}`);
-  return checked;
 }

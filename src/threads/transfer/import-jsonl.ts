@@ -4,7 +4,7 @@ import { type Sha256, sha256, type ThreadId, threadId } from '../../core/ids.ts'
 import { mapTexts } from '../../core/json.ts';
 import type { Clock, Mask, Random } from '../../core/ports.ts';
 import type { StoredTurn } from '../../core/thread.ts';
-import type { Store, ThreadChange } from '../../storage/store.ts';
+import type { ThreadChange } from '../../storage/store.ts';
 import type { ThreadScope, Threads } from '../threads.ts';
 import { mapCitations } from '../transcript.ts';
 import { type OpenBytes, readRecords } from './read-records.ts';
@@ -13,32 +13,6 @@ import type { FileHead, FileRecordLine } from './records.ts';
 const maxWaiting = 64;
 
 const maxWeight = 8 * 1024 * 1024;
-
-/** Changes of one thread that nobody waits for one by one: a store takes what came together in one go. */
-function createCommits(store: Store, id: ThreadId) {
-  let waiting: Promise<number>[] = [];
-  let total = 0;
-
-  async function settled(): Promise<void> {
-    const all = waiting;
-    waiting = [];
-    total = 0;
-    await Promise.all(all);
-  }
-
-  return {
-    /** `weight`: characters that wait in memory with it. Throws what an earlier change failed with. */
-    async add(change: ThreadChange, weight: number): Promise<void> {
-      const commit = store.commit(id, change);
-      // What it failed with is thrown by `settled`, which may come later.
-      commit.catch(() => {});
-      waiting.push(commit);
-      total += weight;
-      if (waiting.length >= maxWaiting || total >= maxWeight) await settled();
-    },
-    settled,
-  };
-}
 
 export interface ImportParts {
   threads: Threads;
@@ -106,14 +80,29 @@ async function writeRecords(parts: ImportParts, { open, place, signal, onProgres
 }
 
 function createWriter({ threads: { store, lifetimeMs }, clock }: ImportParts, place: ThreadScope, id: ThreadId) {
-  const commits = createCommits(store, id);
+  /** Changes that nobody waits for one by one: a store takes what came together in one go. */
+  let waiting: Promise<number>[] = [];
+  let total = 0;
   let head: FileHead | undefined;
   let seq = 0;
   let exchange: StoredTurn[] = [];
 
-  function change(parts: Partial<ThreadChange>, weight: number, lifeMs = unfinishedMs): Promise<void> {
+  async function settled(): Promise<void> {
+    const all = waiting;
+    waiting = [];
+    total = 0;
+    await Promise.all(all);
+  }
+
+  /** `weight`: characters that wait in memory with it. Throws what an earlier change failed with. */
+  async function change(parts: Partial<ThreadChange>, weight: number, lifeMs = unfinishedMs): Promise<void> {
     const updatedAt = head?.updatedAt ?? clock.now();
-    return commits.add({ baseSeq: seq, updatedAt, expiresAt: expiry(updatedAt, lifeMs), ...parts }, weight);
+    const commit = store.commit(id, { baseSeq: seq, updatedAt, expiresAt: expiry(updatedAt, lifeMs), ...parts });
+    // What it failed with is thrown by `settled`, which may come later.
+    commit.catch(() => {});
+    waiting.push(commit);
+    total += weight;
+    if (waiting.length >= maxWaiting || total >= maxWeight) await settled();
   }
 
   /** The clock that wrote the file may be ahead. */
@@ -128,25 +117,21 @@ function createWriter({ threads: { store, lifetimeMs }, clock }: ImportParts, pl
   }
 
   async function flush(): Promise<void> {
-    const [first, ...others] = exchange;
+    const [first] = exchange;
     if (!first) return;
-    const turns = [first, ...others].map(({ status: _status, ...turn }) => turn);
+    const turns = exchange.map(({ status: _status, ...turn }) => turn);
     const weight = turns.reduce((sum, turn) => sum + turn.content.length, 0);
     exchange = [];
     await change({ turns, exchange: { id: first.exchange, status: first.status } }, weight);
     seq += turns.length;
   }
 
-  async function take(turn: StoredTurn): Promise<void> {
-    const [first] = exchange;
-    if (first && (first.exchange !== turn.exchange || exchange.length >= maxTurns)) await flush();
-    exchange.push(turn);
-  }
-
   async function write(record: FileRecordLine): Promise<void> {
-    if (record.kind === 'turn') return take(record.turn);
-    await flush();
+    const goesOn = record.kind === 'turn' && record.turn.exchange === exchange[0]?.exchange;
+    if (!goesOn || exchange.length >= maxTurns) await flush();
     switch (record.kind) {
+      case 'turn':
+        return void exchange.push(record.turn);
       case 'head':
         return begin(record.head);
       case 'compaction':
@@ -156,7 +141,7 @@ function createWriter({ threads: { store, lifetimeMs }, clock }: ImportParts, pl
       case 'blob':
         return change({ blobs: [{ sha256: record.sha256, text: record.text }] }, record.text.length);
       case 'end':
-        return commits.settled();
+        return settled();
     }
   }
 
@@ -165,12 +150,12 @@ function createWriter({ threads: { store, lifetimeMs }, clock }: ImportParts, pl
     /** The thread is whole, and lives as long as any. */
     async finish(): Promise<void> {
       await change({ title: head?.title ?? '' }, 0, lifetimeMs);
-      await commits.settled();
+      await settled();
     },
     /** Takes away what was written; never throws. */
     async undo(): Promise<void> {
       // What failed first is what the caller needs to hear; what is left over expires by itself within the hour.
-      await commits.settled().catch(() => {});
+      await settled().catch(() => {});
       if (head) await store.remove(id, clock.now()).catch(() => {});
     },
   };
@@ -210,7 +195,7 @@ async function surveyed({ clock, random, mask }: ImportParts, options: ImportOpt
           next: "Set this machine's clock, or export the thread again where the clock is right.",
         });
       const id = options.asNew ? threadId(random.uuid()) : head.id;
-      const masks = createRecordMask(mask, id, { renamed: new Map(), pictures: new Set() });
+      const masks = createRecordMask(mask, id);
       survey = { id, head, turns: 0, blobs: 0, missing: 0, sum, masks };
     }
     if (!survey) continue;
@@ -255,22 +240,18 @@ async function makeWay({ threads: { store }, clock }: ImportParts, { id }: Surve
   if (found.state === 'expired') await store.prune(clock.now());
 }
 
-/** What is known of the texts that a file brings. */
-interface KnownTexts {
-  /** Texts that are not what they were, or that the file does not bring: their hash before → their hash now. */
-  renamed: Map<string, Sha256>;
-  /** Texts that are bytes in base64: there are no secrets in those, but what looks like some. */
-  pictures: Set<Sha256>;
-}
-
 /** What stands in a turn for a text that its file does not bring: the hash of no text that anybody stores. */
 const lostText = (of: Sha256): Sha256 => sha256(hash('sha256', `lost ${of}`));
 
 /**
  * Masks what a file brings in, as everything is that comes into the store; what was masked before stays as it is. Turns come before
- * the texts they refer to: a second reading is given what the first one found out of them.
+ * the texts they refer to: a second reading is given what the `first` one found out of them.
  */
-function createRecordMask(mask: Mask, scope: string, { renamed, pictures }: KnownTexts) {
+function createRecordMask(mask: Mask, scope: string, first?: { renamed: Map<string, Sha256>; pictures: Set<Sha256> }) {
+  /** Texts that are not what they were, or that the file does not bring: their hash before → their hash now. */
+  const renamed = first?.renamed ?? new Map<string, Sha256>();
+  /** Texts that are bytes in base64: there are no secrets in those, but what looks like some. */
+  const pictures = first?.pictures ?? new Set<Sha256>();
   const found: Record<string, number> = {};
 
   async function text(value: string, by?: 'model'): Promise<string> {
@@ -280,19 +261,17 @@ function createRecordMask(mask: Mask, scope: string, { renamed, pictures }: Know
   }
 
   async function turn(given: StoredTurn): Promise<StoredTurn> {
-    const now = (sha: Sha256 | undefined) => (sha === undefined ? undefined : (renamed.get(sha) ?? sha));
-    const files = given.files.map(file => ({
-      ...file,
-      ...(file.base && { base: now(file.base) }),
-      ...(file.shown && { shown: now(file.shown) }),
-    }));
-    const images = given.images.map(image => ({ ...image, blob: renamed.get(image.blob) ?? image.blob }));
+    const now = (sha: Sha256) => renamed.get(sha) ?? sha;
     return {
       ...given,
       content: await text(given.content, given.role === 'assistant' ? 'model' : undefined),
       citations: await mapCitations(given.citations, text),
-      files,
-      images,
+      files: given.files.map(file => ({
+        ...file,
+        ...(file.base && { base: now(file.base) }),
+        ...(file.shown && { shown: now(file.shown) }),
+      })),
+      images: given.images.map(image => ({ ...image, blob: now(image.blob) })),
     };
   }
 

@@ -95,35 +95,16 @@ export function createSumChain() {
   };
 }
 
-export interface NumberedRecord {
-  record: FileRecordLine;
-  /** From 1. */
-  line: number;
-  /** Of the file up to this line: tells whether it is the same at another reading. */
-  sum: string;
-}
-
-const order: Readonly<Record<FileRecordLine['kind'], number>> = {
-  head: 0,
-  turn: 1,
-  compaction: 2,
-  workflow: 3,
-  blob: 4,
-  end: 5,
-};
+const order: readonly FileRecordLine['kind'][] = ['head', 'turn', 'compaction', 'workflow', 'blob', 'end'];
 
 /** Nobody nests deeper; what does is made to break whoever walks through it. */
 const deepest = 100;
 
 /**
  * The records of a thread's file, one after the other. All that can be wrong with it is refused with the number of the line:
- * it comes from anywhere.
+ * it comes from anywhere. `line`: from 1; `sum`: of the file up to this line, tells whether it is the same at another reading.
  */
-export async function* readRecords(
-  open: OpenBytes,
-  signal?: AbortSignal,
-  most = maxRecords,
-): AsyncGenerator<NumberedRecord> {
+export async function* readRecords(open: OpenBytes, signal?: AbortSignal, most = maxRecords) {
   const chain = createSumChain();
   const inPlace = createOrder(most);
   let line = 0;
@@ -208,24 +189,22 @@ function createOrder(most: number) {
         blobs++;
         return hash('sha256', record.text) === record.sha256 ? undefined : 'the text does not have the hash it claims';
       case 'end':
-        return record.turns === turns && record.blobs === blobs
-          ? undefined
-          : 'the numbers of records are not those said';
+        if (record.turns === turns && record.blobs === blobs) return undefined;
+        return 'the numbers of records are not those said';
     }
   }
 
   return {
     /** What does not fit what came before, if anything. */
     problem(record: FileRecordLine): string | undefined {
-      const next = order[record.kind];
-      const repeats = record.kind !== 'head' && record.kind !== 'end';
-      if (rank === -1 ? next !== 0 : next < rank || (next === rank && !repeats)) {
-        return `${record.kind} does not belong here`;
-      }
+      const { kind } = record;
+      const next = order.indexOf(kind);
+      const repeats = kind !== 'head' && kind !== 'end';
+      if (rank === -1 ? next !== 0 : next < rank || (next === rank && !repeats)) return `${kind} does not belong here`;
       rank = next;
       return contentProblem(record);
     },
-    ended: () => rank === order.end,
+    ended: () => order[rank] === 'end',
   };
 }
 

@@ -3,12 +3,13 @@ import type { FileRecord, FileView } from '../../core/file.ts';
 import { escapeHtml, linesBetween, printablePath, safeCut } from '../../core/text.ts';
 import type { Citation, ImageRecord, StoredTurn, Stretch, Thread } from '../../core/thread.ts';
 import { usdText } from '../../core/usage.ts';
+import { shownBlob } from '../transcript.ts';
 import type { Exported, ReadBlob } from './export-jsonl.ts';
 
 const opening = /^ {0,3}(`{3,}|~{3,})/;
 
 /** The fence that a line opens, and the word behind it. Each sign is looked at once: lines may be as long as anybody likes. */
-function openingIn(line: string): { fence: string; language: string } | undefined {
+function openingIn(line: string) {
   const [begin = '', fence] = opening.exec(line) ?? [];
   if (fence === undefined) return undefined;
   const info = line.slice(begin.length);
@@ -21,7 +22,7 @@ function openingIn(line: string): { fence: string; language: string } | undefine
 export function splitFences(markdown: string): Stretch[] {
   const found: Stretch[] = [];
   let lines: string[] = [];
-  let open: { fence: string; language: string } | undefined;
+  let open: ReturnType<typeof openingIn>;
   const close = () => {
     const text = lines.join('\n');
     if (open) found.push({ language: open.language, text });
@@ -51,10 +52,11 @@ function closes(line: string, fence: string): boolean {
 
 /** A block of code that nothing in `text` can end: its fence is longer than any in it. */
 export function fenced(text: string, language = ''): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`{3,}/g)].map(([run]) => run.length));
-  const fence = '`'.repeat(longest + 1);
+  const fence = '`'.repeat(Math.max(3, longestTicks(text) + 1));
   return `${fence}${language.replace(/[^\w+#.-]/g, '').slice(0, 30)}\n${text.endsWith('\n') || text === '' ? text : `${text}\n`}${fence}`;
 }
+
+const longestTicks = (text: string): number => Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
 
 /** Who speaks, on one line. */
 export function speakerOf({ role, toolName, modelProvider, modelName, status }: StoredTurn): string {
@@ -88,7 +90,7 @@ export async function shownFile(file: FileRecord, blob: ReadBlob): Promise<FileV
   const path = printablePath(file.path);
   const named = { path, language: form === 'diff' ? 'diff' : (/\.([A-Za-z0-9]{1,12})$/.exec(path)?.[1] ?? '') };
   const extent = range ? `lines ${range.from}-${range.to} of ${lines}` : (forms[form] ?? `${lines} lines`);
-  const hash = form === 'unchanged' || form === 'changed' ? undefined : (file.shown ?? file.base);
+  const hash = shownBlob(file);
   if (hash === undefined) return { ...named, extent };
   const whole = await blob(hash);
   if (whole === undefined) return { ...named, extent: `${extent}; the text is no longer in the store` };
@@ -136,20 +138,15 @@ function lineWithoutTags(line: string, open: boolean): { text: string; ended: bo
 
 /** Where code ends that so many backticks begin: behind the next run of as many. Asked from left to right. */
 function codeEnds(line: string): (start: number, length: number) => number | undefined {
-  const starts = new Map<number, number[]>();
-  for (const { 0: run, index } of line.matchAll(/`+/g)) {
-    const same = starts.get(run.length);
-    if (same) same.push(index);
-    else starts.set(run.length, [index]);
-  }
+  const runs = Map.groupBy(line.matchAll(/`+/g), ([run]) => run.length);
   const passed = new Map<number, number>();
   return (start, length) => {
-    const same = starts.get(length) ?? [];
+    const same = runs.get(length) ?? [];
     let at = passed.get(length) ?? 0;
-    while ((same[at] ?? Number.POSITIVE_INFINITY) <= start) at++;
+    while ((same[at]?.index ?? Number.POSITIVE_INFINITY) <= start) at++;
     passed.set(length, at);
     const next = same[at];
-    return next === undefined ? undefined : next + length;
+    return next && next.index + length;
   };
 }
 
@@ -187,19 +184,18 @@ const forged = /^( {0,3})(?=##? +\d+\.)/gm;
 function contained(markdown: string): string {
   // To readers, a carriage return ends a line too.
   return splitFences(markdown.replace(/\r\n?/g, '\n'))
-    .map(({ language, text }) => (language === undefined ? harmless(text) : fenced(text, language)))
+    .map(({ language, text }) =>
+      language === undefined ? withoutTags(text).replace(forged, '$1\\') : fenced(text, language),
+    )
     .join('\n');
 }
-
-const harmless = (text: string): string => withoutTags(text).replace(forged, '$1\\');
 
 /** Text that is no Markdown. */
 const plain = (text: string): string => text.replace(/\s+/g, ' ').replace(/[\\`*_[\]<>#|~]/g, '\\$&');
 
 function codeSpan(text: string): string {
-  const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
-  const ticks = '`'.repeat(longest + 1);
-  return longest === 0 ? `${ticks}${text}${ticks}` : `${ticks} ${text} ${ticks}`;
+  const ticks = '`'.repeat(longestTicks(text) + 1);
+  return ticks.length === 1 ? `\`${text}\`` : `${ticks} ${text} ${ticks}`;
 }
 
 const style = `

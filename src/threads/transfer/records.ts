@@ -39,8 +39,8 @@ export type FileRecordLine =
   | { kind: 'end'; turns: number; blobs: number };
 
 /** Does not compile when a member of `Whole` is missing: what a turn gains must be in its file too. */
-function shapeOf<Whole>() {
-  return <Shape extends Record<keyof Whole, z.ZodType>>(shape: Shape): Shape => shape;
+function strict<Whole>() {
+  return <Shape extends Record<keyof Whole, z.ZodType>>(shape: Shape) => z.strictObject(shape);
 }
 
 const controls = /\p{Cc}/u;
@@ -58,140 +58,126 @@ const count = z.int().min(0);
 /** Tokens of models whose numbers are estimates may be fractions. */
 const amount = z.number().min(0);
 const time = z.number().min(0).max(8.64e15);
-const threadIds = z.custom<ThreadHead['id']>(value => typeof value === 'string' && isThreadId(value), 'is no UUID');
-const exchangeIds = z.custom<StoredTurn['exchange']>(
-  value => typeof value === 'string' && isExchangeId(value),
-  'is no UUID',
-);
-const hashes = z.custom<FileRecord['sha256']>(
-  value => typeof value === 'string' && isSha256(value),
-  'is no SHA-256 in lower case',
-);
+const only = <Value extends string>(is: (value: string) => value is Value, problem: string) =>
+  z.custom<Value>(value => typeof value === 'string' && is(value), problem);
+const threadIds = only(isThreadId, 'is no UUID');
+const exchangeIds = only(isExchangeId, 'is no UUID');
+const hashes = only(isSha256, 'is no SHA-256 in lower case');
 /** Any JSON object; how deep it goes is checked where the line is read. */
 const anything = z.custom<JsonObject>(isRecord, 'is no object');
 
-const file = z.strictObject(
-  shapeOf<FileRecord>()({
-    path,
-    form: z.enum(fileForms),
-    size: count,
-    mtimeMs: z.number(),
-    lines: count,
-    sha256: hashes,
-    base: hashes.optional(),
-    shown: hashes.optional(),
-    range: z.strictObject({ from: z.int().min(1), to: z.int().min(1) }).optional(),
-    document: z.boolean().optional(),
-  }),
-);
+const file = strict<FileRecord>()({
+  path,
+  form: z.enum(fileForms),
+  size: count,
+  mtimeMs: z.number(),
+  lines: count,
+  sha256: hashes,
+  base: hashes.optional(),
+  shown: hashes.optional(),
+  range: z.strictObject({ from: z.int().min(1), to: z.int().min(1) }).optional(),
+  document: z.boolean().optional(),
+});
 
-const image = z.strictObject(
-  shapeOf<ImageRecord>()({ source: path, mediaType: z.string().regex(/^image\/[a-z0-9.+-]{1,40}$/), blob: hashes }),
-);
+const image = strict<ImageRecord>()({
+  source: path,
+  mediaType: z.string().regex(/^image\/[a-z0-9.+-]{1,40}$/),
+  blob: hashes,
+});
 
-const citation = z.strictObject(
-  shapeOf<Citation>()({
-    title: text,
-    url: z.string().max(8_192),
-    snippet: text.optional(),
-    date: text.optional(),
-    provider: word,
-  }),
-);
+const citation = strict<Citation>()({
+  title: text,
+  url: z.string().max(8_192),
+  snippet: text.optional(),
+  date: text.optional(),
+  provider: word,
+});
 
-const fee = z.strictObject(shapeOf<Fee>()({ amount, usd: amount, unpriced: amount.optional() }));
+const fee = strict<Fee>()({ amount, usd: amount, unpriced: amount.optional() });
 
-const usage = z.strictObject(
-  shapeOf<Usage>()({
-    input: amount,
-    output: amount,
-    reasoning: amount,
-    cacheRead: amount,
-    cacheWrite: amount,
-    cacheWriteHour: amount.optional(),
-    fees: z.partialRecord(z.enum(feeKinds), fee).optional(),
-    estimated: count.optional(),
-  }),
-);
+const usage = strict<Usage>()({
+  input: amount,
+  output: amount,
+  reasoning: amount,
+  cacheRead: amount,
+  cacheWrite: amount,
+  cacheWriteHour: amount.optional(),
+  fees: z.partialRecord(z.enum(feeKinds), fee).optional(),
+  estimated: count.optional(),
+});
 
-const panelistRecord = z.strictObject(
-  shapeOf<PanelistRecord>()({
-    expert: word,
-    model: word,
-    stance: word,
-    status: z.enum(['success', 'error', 'skipped']),
-    position: word.optional(),
-    confidence: amount.optional(),
-    latencyMs: amount.optional(),
-    costUsd: amount.optional(),
-    from: count,
-    to: count,
-  }),
-);
+const panelistRecord = strict<PanelistRecord>()({
+  expert: word,
+  model: word,
+  stance: word,
+  status: z.enum(['success', 'error', 'skipped']),
+  position: word.optional(),
+  confidence: amount.optional(),
+  latencyMs: amount.optional(),
+  costUsd: amount.optional(),
+  from: count,
+  to: count,
+});
 
-const toolCall = z.strictObject(
-  shapeOf<ToolCallRecord>()({
-    name: word,
-    args: text,
-    outcome: z.enum(['ok', 'failed', 'refused', 'invalid']),
-    approval: word.optional(),
-    reason: text.optional(),
-  }),
-);
+const toolCall = strict<ToolCallRecord>()({
+  name: word,
+  args: text,
+  outcome: z.enum(['ok', 'failed', 'refused', 'invalid']),
+  approval: word.optional(),
+  reason: text.optional(),
+});
 
-const metadata = z.strictObject(
-  shapeOf<ModelMetadata>()({
-    requested: text.optional(),
-    effort: word.optional(),
-    thinkingBudget: count.optional(),
-    finishReason: text.optional(),
-    usage: usage.optional(),
-    costUsd: amount.optional(),
-    latencyMs: amount.optional(),
-    webSearch: z.boolean().optional(),
-    asked: z.array(word).optional(),
-    voices: z.array(panelistRecord).optional(),
-    toolCalls: z.array(toolCall).optional(),
-  }),
-);
+const metadata = strict<ModelMetadata>()({
+  requested: text.optional(),
+  effort: word.optional(),
+  thinkingBudget: count.optional(),
+  finishReason: text.optional(),
+  usage: usage.optional(),
+  costUsd: amount.optional(),
+  latencyMs: amount.optional(),
+  webSearch: z.boolean().optional(),
+  asked: z.array(word).optional(),
+  voices: z.array(panelistRecord).optional(),
+  toolCalls: z.array(toolCall).optional(),
+});
 
-const turn = z.strictObject(
-  shapeOf<Omit<StoredTurn, 'attempts'>>()({
-    seq: z.int().min(1),
-    role: z.enum(['user', 'assistant']),
-    status: z.enum(['pending', 'done', 'failed', 'interrupted']),
-    exchange: exchangeIds,
-    timestamp: time,
-    toolName: word,
-    modelProvider: word.optional(),
-    modelName: word.optional(),
-    modelMetadata: metadata.optional(),
-    content: text,
-    files: z.array(file),
-    images: z.array(image),
-    citations: z.array(citation),
-    tokens: amount,
-  }),
-);
+const turn = strict<Omit<StoredTurn, 'attempts'>>()({
+  seq: z.int().min(1),
+  role: z.enum(['user', 'assistant']),
+  status: z.enum(['pending', 'done', 'failed', 'interrupted']),
+  exchange: exchangeIds,
+  timestamp: time,
+  toolName: word,
+  modelProvider: word.optional(),
+  modelName: word.optional(),
+  modelMetadata: metadata.optional(),
+  content: text,
+  files: z.array(file),
+  images: z.array(image),
+  citations: z.array(citation),
+  tokens: amount,
+});
 
-const trim = z.strictObject(shapeOf<Trim>()({ seq: z.int().min(1), chars: count.optional() }));
+const trim = strict<Trim>()({ seq: z.int().min(1), chars: count.optional() });
 
-const compaction = z.strictObject(
-  shapeOf<Compaction>()({ window: amount, upToSeq: count, summary: text, trims: z.array(trim), createdAt: time }),
-);
+const compaction = strict<Compaction>()({
+  window: amount,
+  upToSeq: count,
+  summary: text,
+  trims: z.array(trim),
+  createdAt: time,
+});
 
-const head = z.strictObject(
-  shapeOf<FileHead>()({
-    id: threadIds,
-    toolName: word,
-    title: z.string().max(2_000),
-    createdAt: time,
-    updatedAt: time,
-    totals: z.strictObject({ tokens: amount, costUsd: amount }),
-    startSeq: count,
-    initialContext: anything,
-  }),
-);
+const head = strict<FileHead>()({
+  id: threadIds,
+  toolName: word,
+  title: z.string().max(2_000),
+  createdAt: time,
+  updatedAt: time,
+  totals: z.strictObject({ tokens: amount, costUsd: amount }),
+  startSeq: count,
+  initialContext: anything,
+});
 
 const line = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('head'), head }),

@@ -1,8 +1,6 @@
 import type { Call, CallKind, Outline } from '../outline/outline.ts';
-import type { Meaning, UnresolvedReason } from './resolve-calls.ts';
-import { createResolver } from './resolve-calls.ts';
-import type { SourceSet } from './symbols.ts';
-import { createSymbolIndex, type Declared, type SymbolIndex } from './symbols.ts';
+import { createResolver, type Meaning, type UnresolvedReason } from './resolve-calls.ts';
+import { createSymbolIndex, type Declared, type SourceSet, type SymbolIndex } from './symbols.ts';
 
 /** A function, class or other symbol; without `declared` the code of a file outside of all functions. */
 export interface GraphNode {
@@ -118,15 +116,14 @@ function addCall(build: Build, outline: Outline, call: Call): void {
   // What `super(…)` calls is the parent's constructor.
   const target = call.target[0] === 'super' && call.target.length === 1 ? ['super', 'constructor'] : call.target;
   const meaning = build.resolver.meaning(outline, call.scope, target);
-  if (meaning.kind === 'symbols') addSymbols(build, from, call, meaning.found);
-  else if (call.kind !== 'passes') addOpen(build, from, call, meaning);
+  if (meaning.kind === 'symbols') {
+    const targets = meaning.found.flatMap(each => whatRuns(build, each, call.kind));
+    const ambiguous = targets.length > 1 ? 'one of several' : undefined;
+    for (const { to, kind } of targets) addEdge(build, { from, to, kind, ambiguous }, call.line);
+  } else if (call.kind !== 'passes') addOpen(build, from, call, whyOpen(meaning));
 }
 
-function addSymbols(build: Build, from: GraphNode, call: Call, found: readonly Declared[]): void {
-  const targets = found.flatMap(each => whatRuns(build, each, call.kind));
-  const why = targets.length > 1 ? 'one of several' : undefined;
-  for (const { to, kind } of targets) addEdge(build, { from, to, kind, ambiguous: why }, call.line);
-}
+const whyOpen = (meaning: Meaning): UnresolvedReason => (meaning.kind === 'unknown' ? meaning.why : 'run_time');
 
 const constructors = ['constructor', '__init__'];
 
@@ -134,8 +131,8 @@ const constructors = ['constructor', '__init__'];
 function whatRuns({ index, nodes }: Build, declared: Declared, kind: CallKind): { to: GraphNode; kind: CallKind }[] {
   const { symbol } = declared;
   if (symbol.kind === 'object' && kind !== 'calls') return [];
-  if (kind === 'passes' && symbol.kind !== 'function' && symbol.kind !== 'method' && symbol.kind !== 'class') return [];
   const isType = symbol.kind !== 'function' && symbol.kind !== 'method';
+  if (kind === 'passes' && isType && symbol.kind !== 'class') return [];
   const own = isType && kind !== 'passes' ? constructors.flatMap(name => index.members(declared, name)) : [];
   const to = nodes.get(own[0] ?? declared);
   if (!to) return [];
@@ -143,8 +140,7 @@ function whatRuns({ index, nodes }: Build, declared: Declared, kind: CallKind): 
   return [{ to, kind: constructs && kind === 'calls' ? 'constructs' : kind }];
 }
 
-function addOpen(build: Build, from: GraphNode, call: Call, meaning: Meaning): void {
-  const why = meaning.kind === 'unknown' ? meaning.why : 'run_time';
+function addOpen(build: Build, from: GraphNode, call: Call, why: UnresolvedReason): void {
   const name = call.target.at(-1) ?? '?';
   const namesakes =
     why === 'run_time' && call.target.length > 1
@@ -157,15 +153,14 @@ function addOpen(build: Build, from: GraphNode, call: Call, meaning: Meaning): v
     }
     return;
   }
-  build.openEnds.push({ from, target: written(call), kind: call.kind, line: call.line, why });
+  const target = call.target.map(part => (part === '?' ? '…' : part)).join('.');
+  build.openEnds.push({ from, target, kind: call.kind, line: call.line, why });
 }
 
 function kindred(a: Outline, b: Outline): boolean {
   const family = ({ language }: Outline) => (language === 'python' || language === 'go' ? language : 'script');
   return family(a) === family(b);
 }
-
-const written = ({ target }: Call): string => target.map(part => (part === '?' ? '…' : part)).join('.');
 
 function addRelations(build: Build, outline: Outline): void {
   for (const { symbol, kind, target, line } of outline.relations) {
@@ -174,8 +169,7 @@ function addRelations(build: Build, outline: Outline): void {
     if (!declared || !from) continue;
     const meaning = build.resolver.meaning(outline, declared.symbol.scope, target);
     if (meaning.kind !== 'symbols') {
-      const why = meaning.kind === 'unknown' ? meaning.why : 'run_time';
-      build.openEnds.push({ from, target: target.join('.'), kind, line, why });
+      build.openEnds.push({ from, target: target.join('.'), kind, line, why: whyOpen(meaning) });
       continue;
     }
     const ambiguous = meaning.found.length > 1 ? 'one of several' : undefined;

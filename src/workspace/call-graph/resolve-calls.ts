@@ -1,4 +1,4 @@
-import type { Chain, Outline } from '../outline/outline.ts';
+import { type Chain, type Outline, scopesAround } from '../outline/outline.ts';
 import type { Declared, SourceSet, SymbolIndex } from './symbols.ts';
 
 /**
@@ -30,11 +30,12 @@ export function merged(meanings: readonly Meaning[]): Meaning {
   return others.reduce(joined, first);
 }
 
+const union = <Item>(a: readonly Item[], b: readonly Item[]): Item[] => [...new Set([...a, ...b])];
+
 function joined(a: Meaning, b: Meaning): Meaning {
-  if (a.kind === 'symbols' && b.kind === 'symbols') return symbolsOf([...new Set([...a.found, ...b.found])]);
-  if (a.kind === 'instance' && b.kind === 'instance') return instances([...new Set([...a.types, ...b.types])]);
-  if (a.kind === 'module' && b.kind === 'module')
-    return { kind: 'module', modules: [...new Set([...a.modules, ...b.modules])] };
+  if (a.kind === 'symbols' && b.kind === 'symbols') return symbolsOf(union(a.found, b.found));
+  if (a.kind === 'instance' && b.kind === 'instance') return instances(union(a.types, b.types));
+  if (a.kind === 'module' && b.kind === 'module') return { kind: 'module', modules: union(a.modules, b.modules) };
   return a.kind === 'unknown' && b.kind === 'unknown' ? a : unknown('run_time');
 }
 
@@ -118,13 +119,9 @@ export function createMembers(index: SymbolIndex, follow: Follow) {
     const below = exact ? [] : subtypes(type).flatMap(each => index.members(each, name));
     const own = found?.kind === 'symbols' ? found.found : [];
     if (own.length + below.length > 0) return symbolsOf([...new Set([...own, ...below])]);
-    const complete = reachable(type, parents).every(each => knowsParents(each));
-    return unknown(complete ? 'not_there' : 'package');
-  }
-
-  function knowsParents(type: Declared): boolean {
-    const written = type.outline.relations.filter(({ symbol }) => symbol === type.number).length;
-    return parents(type).length >= written;
+    const knowsParents = (each: Declared) =>
+      parents(each).length >= each.outline.relations.filter(({ symbol }) => symbol === each.number).length;
+    return unknown(reachable(type, parents).every(knowsParents) ? 'not_there' : 'package');
   }
 
   return { parents, subtypes, find };
@@ -191,12 +188,10 @@ function resultOf(ask: Ask, callee: Declared): Meaning {
 function lookUp(ask: Ask, name: string): Meaning {
   if (name === '?') return unknown('run_time');
   if (name === 'super') return parentsAround(ask);
-  const { outline } = ask;
-  for (let at: number | undefined = ask.scope; at !== undefined; at = outline.scopes[at]?.parent) {
-    const scope = outline.scopes[at];
-    if (scope?.kind === 'class' && at !== ask.scope) continue;
-    if (scope?.self?.name === name) return follow({ ...deeper(ask), scope: scope.parent ?? 0 }, scope.self.type);
-    const found = inScope({ ...ask, scope: at }, name);
+  for (const { number, kind, self, parent = 0 } of scopesAround(ask.outline, ask.scope)) {
+    if (kind === 'class' && number !== ask.scope) continue;
+    if (self?.name === name) return follow({ ...deeper(ask), scope: parent }, self.type);
+    const found = inScope({ ...ask, scope: number }, name);
     if (found) return found;
   }
   return imported(ask, name) ?? beside(ask, name) ?? starred(ask, name) ?? unknown('undeclared');
@@ -208,13 +203,8 @@ function inScope(ask: Ask, name: string): Meaning | undefined {
   if (!held) return symbols.length > 0 ? symbolsOf(symbols) : undefined;
   if (held === 'unsure' || symbols.length > 0) return unknown('run_time');
   // `x = x or y` says nothing of itself.
-  return held.value[0]?.replace('()', '') === name ? outward(ask, held.value) : follow(deeper(ask), held.value);
-}
-
-function outward(ask: Ask, value: Chain): Meaning {
-  const parent = ask.outline.scopes[ask.scope]?.parent;
-  if (parent !== undefined) return follow({ ...deeper(ask), scope: parent }, value);
-  return unknown('run_time');
+  const scope = held.value[0]?.replace('()', '') === name ? ask.outline.scopes[ask.scope]?.parent : ask.scope;
+  return scope === undefined ? unknown('run_time') : follow({ ...deeper(ask), scope }, held.value);
 }
 
 function imported(ask: Ask, name: string): Meaning | undefined {
@@ -223,31 +213,31 @@ function imported(ask: Ask, name: string): Meaning | undefined {
   return merged(
     entries.map(entry => {
       const modules = ask.sources.find(ask.outline, entry.from);
-      if (entry.name === '*')
-        return modules.length > 0 ? { kind: 'module', modules } : absent(ask, ask.outline, entry.from);
-      if (modules.length > 0) return exported(deeper(ask), modules, entry.name);
-      return absent(ask, ask.outline, entry.from);
+      if (modules.length === 0) return absent(ask, entry.from);
+      return entry.name === '*' ? { kind: 'module', modules } : exported(deeper(ask), modules, entry.name);
     }),
   );
 }
 
-const absent = ({ sources }: Ask, outline: Outline, specifier: string): Meaning =>
+const absent = ({ sources, outline }: Ask, specifier: string): Meaning =>
   unknown(sources.isOurs(outline, specifier) ? 'not_read' : 'package');
 
 /** The other files of a Go package share its names. */
 function beside(ask: Ask, name: string): Meaning | undefined {
   if (ask.outline.language !== 'go') return undefined;
   const found = exported(deeper(ask), [ask.sources.moduleOf(ask.outline)], name);
-  return found.kind === 'unknown' && found.why === 'not_there' ? undefined : found;
+  return isMissing(found) ? undefined : found;
 }
 
 function starred(ask: Ask, name: string): Meaning | undefined {
   const entries = ask.outline.imports.filter(entry => entry.local === '*');
-  const modules = entries.flatMap(entry => ask.sources.find(ask.outline, entry.from));
-  const found = modules.length > 0 ? exported(deeper(ask), modules, name) : undefined;
-  if (found && !(found.kind === 'unknown' && found.why === 'not_there')) return found;
-  return entries.some(entry => ask.sources.find(ask.outline, entry.from).length === 0) ? unknown('package') : undefined;
+  const modules = entries.map(entry => ask.sources.find(ask.outline, entry.from));
+  const found = modules.flat().length > 0 ? exported(deeper(ask), modules.flat(), name) : undefined;
+  if (found && !isMissing(found)) return found;
+  return modules.some(none => none.length === 0) ? unknown('package') : undefined;
 }
+
+const isMissing = (meaning: Meaning): boolean => meaning.kind === 'unknown' && meaning.why === 'not_there';
 
 /** A name that modules offer to others. */
 function exported(ask: Ask, modules: readonly string[], name: string): Meaning {
@@ -269,12 +259,12 @@ function exportedBy(ask: Ask, name: string): Meaning[] {
   const found = entries.map(entry => {
     if (entry.from === undefined) return inScope(ask, entry.name) ?? imported(ask, entry.name) ?? unknown('run_time');
     const modules = ask.sources.find(outline, entry.from);
-    if (modules.length === 0) return absent(ask, outline, entry.from);
+    if (modules.length === 0) return absent(ask, entry.from);
     if (entry.as !== '*' && entry.name === '*') return { kind: 'module', modules } as const;
     return exported(deeper(ask), modules, entry.as === '*' ? name : entry.name);
   });
   // Of several `export *` those that don't have the name don't count.
-  const having = found.filter(each => each.kind !== 'unknown' || each.why !== 'not_there');
+  const having = found.filter(each => !isMissing(each));
   return having.length > 1 ? having.filter(each => each.kind !== 'unknown') : having;
 }
 
@@ -287,31 +277,21 @@ function member(ask: Ask, object: Meaning, name: string): Meaning {
       return exported(deeper(ask), object.modules, name);
     case 'instance':
       return ask.members.find(object.types, name, object.exact ?? false);
-    case 'symbols':
-      return memberOfSymbols(ask, object, name);
+    case 'symbols': {
+      const { kind } = object.found[0]?.symbol ?? {};
+      if (kind !== 'function' && kind !== 'method') return ask.members.find(object.found, name, true);
+      // The function itself, called in another way.
+      return ['bind', 'call', 'apply'].includes(name) ? object : unknown('run_time');
+    }
   }
-}
-
-function memberOfSymbols(ask: Ask, object: Meaning & { kind: 'symbols' }, name: string): Meaning {
-  const [first] = object.found;
-  const callable = first?.symbol.kind === 'function' || first?.symbol.kind === 'method';
-  // The function itself, called in another way.
-  if (callable) return ['bind', 'call', 'apply'].includes(name) ? object : unknown('run_time');
-  if (ask.depth > deepest) return unknown('run_time');
-  return ask.members.find(object.found, name, true);
 }
 
 function parentsAround(ask: Ask): Meaning {
-  const { outline } = ask;
-  for (let at: number | undefined = ask.scope; at !== undefined; at = outline.scopes[at]?.parent) {
-    const self = outline.scopes[at]?.self;
-    if (!self) continue;
-    const own = follow({ ...deeper(ask), scope: outline.scopes[at]?.parent ?? 0 }, self.type);
-    if (own.kind !== 'instance') return unknown('run_time');
-    const parents = own.types.flatMap(type => ask.members.parents(type));
-    return parents.length > 0 ? { kind: 'instance', types: parents, exact: true } : unknown('package');
-  }
-  return unknown('run_time');
+  const { self, parent = 0 } = scopesAround(ask.outline, ask.scope).find(scope => scope.self) ?? {};
+  const own = self && follow({ ...deeper(ask), scope: parent }, self.type);
+  if (own?.kind !== 'instance') return unknown('run_time');
+  const types = own.types.flatMap(type => ask.members.parents(type));
+  return types.length > 0 ? { kind: 'instance', types, exact: true } : unknown('package');
 }
 
 const deeper = (ask: Ask): Ask => ({ ...ask, depth: ask.depth + 1 });

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { Chain, Outline, OutlineSymbol } from '../outline/outline.ts';
+import { type Chain, type Outline, type OutlineSymbol, scopesAround } from '../outline/outline.ts';
 
 /** The place of a Go module: its `go.mod` and the import path that it declares. */
 export interface GoModule {
@@ -158,13 +158,10 @@ function declaredIn(outline: Outline): Declared[] {
 /** A Go method belongs to a type of its package, in whichever file that is. */
 function adoptGoMethods(sources: SourceSet, all: readonly Declared[]): void {
   const key = (outline: Outline, name: string) => `${sources.moduleOf(outline)} ${name}`;
-  const types = new Map<string, Declared>();
-  for (const each of all) {
-    const { kind, scope, name } = each.symbol;
-    if (each.outline.language === 'go' && scope === 0 && kind !== 'function' && kind !== 'method') {
-      types.set(key(each.outline, name), each);
-    }
-  }
+  const named = all.filter(({ outline, symbol: { kind, scope } }) => {
+    return outline.language === 'go' && scope === 0 && kind !== 'function' && kind !== 'method';
+  });
+  const types = new Map(named.map(each => [key(each.outline, each.symbol.name), each]));
   for (const each of all) {
     const { ownerName } = each.symbol;
     if (ownerName !== undefined) each.owner = types.get(key(each.outline, ownerName));
@@ -179,10 +176,8 @@ function implemented(list: Declared[]): Declared[] {
 
 function heldIn(outline: Outline): Map<string, Held> {
   const held = new Map<string, Held>();
-  const declared = new Set(
-    outline.variables.filter(each => !each.assigned).map(({ scope, name }) => `${scope} ${name}`),
-  );
-  for (const { scope, name } of outline.symbols) declared.add(`${scope} ${name}`);
+  const declaring = [...outline.variables.filter(each => !each.assigned), ...outline.symbols];
+  const declared = new Set(declaring.map(({ scope, name }) => `${scope} ${name}`));
   for (const { scope, name, value, assigned } of outline.variables) {
     const key = assigned ? declaringKey(outline, scope, name, declared) : `${scope} ${name}`;
     const before = held.get(key);
@@ -194,8 +189,6 @@ function heldIn(outline: Outline): Map<string, Held> {
 
 /** Where the variable that is assigned to is declared. */
 function declaringKey(outline: Outline, scope: number, name: string, known: ReadonlySet<string>): string {
-  for (let at: number | undefined = scope; at !== undefined; at = outline.scopes[at]?.parent) {
-    if (known.has(`${at} ${name}`)) return `${at} ${name}`;
-  }
-  return `0 ${name}`;
+  const declaring = scopesAround(outline, scope).find(({ number }) => known.has(`${number} ${name}`));
+  return `${declaring?.number ?? 0} ${name}`;
 }

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../core/json.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
 import type { Language, Outline } from '../outline/outline.ts';
 import { readOutline } from '../outline/read-outline.ts';
-import { buildCallGraph, type GraphEdge, type GraphNode, type UnresolvedCall } from './call-graph.ts';
+import { buildCallGraph, type GraphEdge, type GraphNode } from './call-graph.ts';
 import type { UnresolvedReason } from './resolve-calls.ts';
 import { createSourceSet, type GoModule } from './symbols.ts';
 import { type Trace, type TraceRequest, traceIn } from './trace.ts';
@@ -99,22 +99,20 @@ function branches(
   depth: number,
   seen = new Set(path),
 ): string[] {
-  const edges = [...(direction.edges.get(node) ?? [])].sort((a, b) => (a.lines[0] ?? 0) - (b.lines[0] ?? 0));
+  const { labels } = direction;
+  const edges = (direction.edges.get(node) ?? []).toSorted((a, b) => (a.lines[0] ?? 0) - (b.lines[0] ?? 0));
   const lines: string[] = [];
   for (const edge of edges) {
     const next = edge[direction.side];
     const note = path.has(next) ? ' ↻ recursion' : seen.has(next) && direction.edges.has(next) ? ' (see above)' : '';
-    lines.push(`${'  '.repeat(depth)}${edgeText(edge, next, direction)}${note}`);
+    const doubt = edge.ambiguous ? `? ${edge.ambiguous}: ` : '';
+    const used = `${edge.kind} ${labels.node(next)}  ${labels.place(next)}  at ${labels.at(edge.from, edge.lines)}`;
+    lines.push(`${'  '.repeat(depth)}${direction.arrow} ${doubt}${used}${note}`);
     if (seen.has(next)) continue;
     seen.add(next);
     lines.push(...branches(direction, next, new Set([...path, next]), depth + 1, seen));
   }
   return lines;
-}
-
-function edgeText(edge: GraphEdge, next: GraphNode, { arrow, labels }: Direction): string {
-  const doubt = edge.ambiguous ? `? ${edge.ambiguous}: ` : '';
-  return `${arrow} ${doubt}${edge.kind} ${labels.node(next)}  ${labels.place(next)}  at ${labels.at(edge.from, edge.lines)}`;
 }
 
 const headline = (node: GraphNode, labels: Labels): string =>
@@ -165,10 +163,10 @@ export interface TraceReport {
 }
 
 export function reportOf(trace: Trace, root: string): TraceReport {
-  const nodes = nodesOf(trace);
-  const labels = labelsFor(nodes, root);
   const { targets, near, imports, leftOut } = trace;
   const edges = [...new Set([...trace.outgoing, ...trace.incoming, ...trace.relations])];
+  const nodes = [...new Set([...targets, ...edges.flatMap(({ from, to }) => [from, to])])];
+  const labels = labelsFor(nodes, root);
   const graph: JsonObject = {
     targets: targets.map(labels.node),
     ...(near.length > 0 && { similar_names: near.map(shortName) }),
@@ -185,7 +183,13 @@ export function reportOf(trace: Trace, root: string): TraceReport {
       at: labels.at(edge.from, edge.lines),
       ...(edge.ambiguous !== undefined && { ambiguous: edge.ambiguous }),
     })),
-    unresolved: trace.openEnds.map(end => openEndJson(end, labels)),
+    unresolved: trace.openEnds.map(({ from, target, kind, line, why }) => ({
+      from: labels.node(from),
+      target: shortName(target),
+      kind,
+      at: labels.at(from, [line]),
+      why,
+    })),
     ...(trace.mode === 'dependencies' && {
       imports: imports.map(({ from, to, line }) => ({
         from: labels.file(from.path),
@@ -196,15 +200,6 @@ export function reportOf(trace: Trace, root: string): TraceReport {
     ...(leftOut > 0 && { left_out: leftOut }),
   };
   return { targets: targets.length, graph, drawing: drawTrace(trace, labels) };
-}
-
-function nodesOf({ targets, outgoing, incoming, relations }: Trace): GraphNode[] {
-  const edges = [...outgoing, ...incoming, ...relations];
-  return [...new Set([...targets, ...edges.flatMap(({ from, to }) => [from, to])])];
-}
-
-function openEndJson({ from, target, kind, line, why }: UnresolvedCall, labels: Labels): JsonObject {
-  return { from: labels.node(from), target: shortName(target), kind, at: labels.at(from, [line]), why };
 }
 
 export interface Source {

@@ -1,3 +1,4 @@
+import { basename } from 'node:path/posix';
 import { languageOf } from '../outline/outline.ts';
 import type { CallGraph, EdgeKind, GraphEdge, GraphNode, ModuleEdge, UnresolvedCall } from './call-graph.ts';
 
@@ -62,9 +63,7 @@ function namedBy(symbols: readonly GraphNode[], word: string): GraphNode[] {
 
 /** Those in a file that the description names, if there are any; no more than can be traced. */
 function narrowed(targets: GraphNode[], description: string): GraphNode[] {
-  const inNamed = targets.filter(({ outline }) => {
-    return description.includes(outline.path.split('/').at(-1) ?? '');
-  });
+  const inNamed = targets.filter(({ outline }) => description.includes(basename(outline.path)));
   return (inNamed.length > 0 ? inNamed : targets).slice(0, maxTargets);
 }
 
@@ -95,7 +94,10 @@ export interface Trace {
   leftOut: number;
 }
 
-const limits = { precision: { down: 6, up: 4, edges: 60 }, dependencies: { down: 1, up: 1, edges: 60 } } as const;
+/** How many steps are followed. */
+const limits = { precision: { down: 6, up: 4 }, dependencies: { down: 1, up: 1 } } as const;
+
+const maxEdges = 60;
 
 const maxOpenEnds = 20;
 
@@ -109,7 +111,7 @@ export function traceIn(graph: CallGraph, request: TraceRequest): Trace {
   const { targets, near } = findTargets(graph, request.target, request.hints);
   const start = new Set(targets.flatMap(target => [target, ...membersOf(graph, target)]));
   const calls = graph.edges.filter(({ kind }) => !relationKinds.has(kind));
-  const { down, up, edges } = limits[mode];
+  const { down, up } = limits[mode];
   const outgoing = reach(start, calls, 'to', down);
   const incoming = reach(start, calls, 'from', up);
   const relations = relationsOf(graph, start);
@@ -122,13 +124,13 @@ export function traceIn(graph: CallGraph, request: TraceRequest): Trace {
     targets,
     near,
     roots: [...start],
-    outgoing: outgoing.slice(0, edges),
-    incoming: incoming.slice(0, edges),
-    relations: relations.slice(0, edges),
+    outgoing: outgoing.slice(0, maxEdges),
+    incoming: incoming.slice(0, maxEdges),
+    relations: relations.slice(0, maxEdges),
     openEnds: openEnds.slice(0, maxOpenEnds),
     imports: imports.slice(0, maxImports),
     leftOut:
-      [outgoing, incoming, relations].reduce((sum, list) => sum + Math.max(0, list.length - edges), 0) +
+      [outgoing, incoming, relations].reduce((sum, list) => sum + Math.max(0, list.length - maxEdges), 0) +
       Math.max(0, openEnds.length - maxOpenEnds) +
       Math.max(0, imports.length - maxImports),
   };
@@ -169,23 +171,20 @@ const byCertainty = (a: GraphEdge, b: GraphEdge): number =>
 /** Up to all ancestors, and down to all that descends. */
 function relationsOf(graph: CallGraph, start: ReadonlySet<GraphNode>): GraphEdge[] {
   const relations = graph.edges.filter(({ kind }) => relationKinds.has(kind));
-  const types = new Set(start);
-  for (const { declared } of start) {
-    const owner = declared?.owner;
-    const node = owner && graph.nodes.find(each => each.declared === owner);
-    if (node) types.add(node);
-  }
+  const owners = [...start].flatMap(({ declared }) => declared?.owner ?? []);
+  const types = new Set([
+    ...start,
+    ...owners.flatMap(owner => graph.nodes.find(each => each.declared === owner) ?? []),
+  ]);
   return [...new Set([...reach(types, relations, 'to', 10), ...reach(types, relations, 'from', 10)])];
 }
 
 /** Library calls and the like: what says most first, each target once for each caller. */
 function openEndsOf(graph: CallGraph, reached: ReadonlySet<GraphNode>): UnresolvedCall[] {
   const order = ['run_time', 'not_read', 'not_there', 'package', 'undeclared'];
-  const found = new Map<string, UnresolvedCall>();
-  for (const end of graph.openEnds) {
-    if (!reached.has(end.from)) continue;
-    const key = `${end.from.outline.path} ${end.from.name} ${end.target} ${end.kind}`;
-    if (!found.has(key)) found.set(key, end);
-  }
-  return [...found.values()].sort((a, b) => order.indexOf(a.why) - order.indexOf(b.why));
+  const ends = graph.openEnds.filter(({ from }) => reached.has(from));
+  const alike = Map.groupBy(ends, ({ from, target, kind }) => `${from.outline.path} ${from.name} ${target} ${kind}`);
+  return [...alike.values()]
+    .flatMap(([first]) => first ?? [])
+    .sort((a, b) => order.indexOf(a.why) - order.indexOf(b.why));
 }

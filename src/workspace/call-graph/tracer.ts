@@ -61,6 +61,10 @@ export function createTracer(options: TracerOptions): Tracer {
     const late = new Int32Array(new SharedArrayBuffer(4));
     const over = new AbortController();
     const stopReading = options.clock.after(readMs, () => Atomics.store(late, 0, 1));
+    const tookTooLong = () =>
+      limitError('size', `The trace was not done after ${totalMs / 1_000} seconds.`, {
+        next: 'Name the relevant files or directories in relevant_files, or trace by reading.',
+      });
     const stopAll = options.clock.after(totalMs, () => over.abort(tookTooLong()));
     try {
       return await traceProject(options, { ...trace, signal: AbortSignal.any([trace.signal, over.signal]) }, late);
@@ -70,11 +74,6 @@ export function createTracer(options: TracerOptions): Tracer {
     }
   };
 }
-
-const tookTooLong = () =>
-  limitError('size', `The trace was not done after ${totalMs / 1_000} seconds.`, {
-    next: 'Name the relevant files or directories in relevant_files, or trace by reading.',
-  });
 
 async function traceProject(
   { sandbox, home, maxNamedFiles, pool }: TracerOptions,
@@ -100,12 +99,8 @@ async function traceProject(
     maxFilesPerDirectory: maxFiles,
   });
   const { sources, over } = withinBytes(files.filter(file => wanted(file.path)));
-  const known = {
-    files: sources.length,
-    skipped: [...skipped, ...over],
-    otherLanguages: [...others].sort(),
-    broken: [],
-  };
+  const otherLanguages = [...others].sort();
+  const known = { files: sources.length, skipped: [...skipped, ...over], otherLanguages, broken: [] };
   if (sources.length === 0) return known;
   const goModules = await findGoModules(sandbox, root, sources, signal);
   const { mode, target, hints } = trace;

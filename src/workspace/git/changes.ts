@@ -1,58 +1,42 @@
 import { join } from 'node:path';
 import { AppError, limitError } from '../../core/errors.ts';
-import type { Mask } from '../../core/ports.ts';
 import { countLines, printablePath } from '../../core/text.ts';
 import { isSecretFile, isSkip } from '../paths.ts';
 import { readFile } from '../read-file.ts';
 import { type AddedSecret, type DiffEntry, maskPatch, parseEntries, splitPatches } from './diff.ts';
-import type { PlaceOptions } from './inside-roots.ts';
-import { placeOf } from './repositories.ts';
-import { type GitOutput, type RepositoryPlace, runGit } from './run-git.ts';
+import { placeOf } from './inside-roots.ts';
+import { type GitOptions, type GitOutput, type RepositoryPlace, runGit } from './run-git.ts';
 
-/** What `git status --porcelain=v2 --branch -z` says. */
-export interface GitStatus {
-  /** Absent when no branch is checked out. */
-  branch?: string;
-  /** Hash of the last commit; absent while there is none. */
-  head?: string;
-  upstream?: string;
-  /** Commits that only this side, or only the upstream, has. */
-  ahead?: number;
-  behind?: number;
-  untracked: string[];
-  /** Files in the middle of a merge. */
-  conflicted: string[];
-}
-
-export function parseStatus(output: string): GitStatus {
-  const status: GitStatus = { untracked: [], conflicted: [] };
+/** Reads what `git status --porcelain=v2 --branch -z` says. */
+function parseStatus(output: string) {
+  const said = new Map<string, string>();
+  const untracked: string[] = [];
+  const conflicted: string[] = [];
   const records = output.split('\0')[Symbol.iterator]();
   for (const record of records) {
     const [kind] = record;
-    if (kind === '#') readHeader(status, record);
-    else if (kind === '?') status.untracked.push(record.slice(2));
-    else if (kind === 'u') status.conflicted.push(record.split(' ').slice(10).join(' '));
+    const [, name, value = ''] = /^# branch\.(\w+) (.*)$/s.exec(record) ?? [];
+    if (name !== undefined) said.set(name, value);
+    else if (kind === '?') untracked.push(record.slice(2));
+    else if (kind === 'u') conflicted.push(record.split(' ').slice(10).join(' '));
     // A renamed entry is followed by the name it had.
     else if (kind === '2') records.next();
   }
-  return status;
-}
-
-function readHeader(status: GitStatus, record: string): void {
-  const [, name = '', ...rest] = record.split(' ');
-  const value = rest.join(' ');
-  if (name === 'branch.oid' && value !== '(initial)') status.head = value;
-  if (name === 'branch.head' && value !== '(detached)') status.branch = value;
-  if (name === 'branch.upstream') status.upstream = value;
-  if (name !== 'branch.ab') return;
-  const [, ahead, behind] = /^\+(\d+) -(\d+)$/.exec(value) ?? [];
-  status.ahead = Number(ahead ?? 0);
-  status.behind = Number(behind ?? 0);
-}
-
-export interface GitOptions extends PlaceOptions {
-  /** Every patch goes through it. */
-  mask: Mask;
+  const [head, branch, apart] = [said.get('oid'), said.get('head'), said.get('ab')];
+  const [, ahead = 0, behind = 0] = /^\+(\d+) -(\d+)$/.exec(apart ?? '') ?? [];
+  return {
+    /** Undefined when no branch is checked out. */
+    branch: branch === '(detached)' ? undefined : branch,
+    /** Hash of the last commit; undefined while there is none. */
+    head: head === '(initial)' ? undefined : head,
+    upstream: said.get('upstream'),
+    /** Commits that only this side, or only the upstream, has. */
+    ahead: apart === undefined ? undefined : Number(ahead),
+    behind: apart === undefined ? undefined : Number(behind),
+    untracked,
+    /** Files in the middle of a merge. */
+    conflicted,
+  };
 }
 
 export interface ChangesRequest {
@@ -69,7 +53,7 @@ export interface ChangesRequest {
   signal?: AbortSignal;
 }
 
-export interface RepositoryChanges extends Omit<GitStatus, 'untracked'> {
+export interface RepositoryChanges extends Omit<ReturnType<typeof parseStatus>, 'untracked'> {
   /** Absolute. */
   path: string;
   /** The commit that was compared with. */
@@ -94,9 +78,7 @@ export interface ChangedFile extends DiffEntry {
 }
 
 const maxUntracked = 300;
-
 const untrackedBytes = 1024 * 1024;
-
 const patchChars = 8 * 1024 * 1024;
 
 const statusArgs = 'status --porcelain=v2 --branch -z --untracked-files=all --ignore-submodules=dirty'.split(' ');
@@ -110,7 +92,7 @@ const diffOptions: readonly string[] = [
 export const allLines = '--unified=100000000';
 
 /** Runs git on one repository; `input` is what it reads from its standard input. */
-type Run = (args: readonly string[], input?: string) => Promise<GitOutput>;
+export type RunGit = (args: readonly string[], input?: string) => Promise<GitOutput>;
 
 export async function readChanges(
   options: GitOptions,
@@ -124,15 +106,12 @@ export async function readChanges(
   const base = request.compareTo === undefined ? undefined : await commonCommit(run, request.compareTo);
   if (request.compareTo !== undefined && base === undefined) notes.push(`It has no commit "${request.compareTo}".`);
   const compared = base !== undefined;
-  const files: ChangedFile[] = [];
-  const read = async (area: ChangedFile['area'], args: readonly string[]) => {
-    files.push(...(await diff({ run, place, options, request, notes }, area, args)));
-  };
-  if (compared) await read('compared', [base]);
-  if (request.staged && !compared) await read('staged', ['--cached']);
-  if (request.unstaged && !compared) await read('unstaged', []);
-  if (request.unstaged || compared) files.push(...(await newFiles(options, place, request, untracked, notes)));
-  return { path: place.top, ...status, comparedWith: base, files, conflicted, notes };
+  const reading: Reading = { run, place, options, request, notes, files: [] };
+  if (compared) await diff(reading, 'compared', [base]);
+  if (request.staged && !compared) await diff(reading, 'staged', ['--cached']);
+  if (request.unstaged && !compared) await diff(reading, 'unstaged', []);
+  if (request.unstaged || compared) await newFiles(reading, untracked);
+  return { path: place.top, ...status, comparedWith: base, files: reading.files, conflicted, notes };
 }
 
 /**
@@ -142,8 +121,8 @@ export async function readChanges(
 export async function filterlessGit(
   options: GitOptions,
   place: RepositoryPlace,
-  signal: AbortSignal | undefined,
-): Promise<Run> {
+  signal?: AbortSignal,
+): Promise<RunGit> {
   const command = { place, signal };
   const listing = ['config', '--list', '-z', '--name-only'];
   const listed = await well(args => runGit(options, { ...command, args }), place, listing);
@@ -160,7 +139,7 @@ export async function filterlessGit(
   return (args, input) => runGit(options, { ...command, args, settings, input });
 }
 
-async function well(run: Run, place: RepositoryPlace, args: readonly string[]): Promise<GitOutput> {
+async function well(run: RunGit, place: RepositoryPlace, args: readonly string[]): Promise<GitOutput> {
   const output = await run(args);
   if (output.exitCode === 0 || !output.complete) return output;
   const said = output.stderr.trim().split('\n', 1)[0] ?? '';
@@ -172,7 +151,7 @@ async function well(run: Run, place: RepositoryPlace, args: readonly string[]): 
 }
 
 /** Where the work on top of a ref began; the ref itself where histories share nothing. */
-async function commonCommit(run: Run, ref: string): Promise<string | undefined> {
+async function commonCommit(run: RunGit, ref: string): Promise<string | undefined> {
   const commit = hashIn(await run(['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`]));
   if (commit === undefined) return undefined;
   return hashIn(await run(['merge-base', commit, 'HEAD'])) ?? commit;
@@ -182,18 +161,16 @@ const hashIn = ({ exitCode, stdout }: GitOutput): string | undefined =>
   exitCode === 0 ? /^[0-9a-f]{40,64}$/m.exec(stdout)?.[0] : undefined;
 
 interface Reading {
-  run: Run;
+  run: RunGit;
   place: RepositoryPlace;
   options: GitOptions;
   request: ChangesRequest;
   notes: string[];
+  files: ChangedFile[];
 }
 
-async function diff(
-  { run, place, options, request, notes }: Reading,
-  area: ChangedFile['area'],
-  args: readonly string[],
-): Promise<ChangedFile[]> {
+async function diff(reading: Reading, area: ChangedFile['area'], args: readonly string[]): Promise<void> {
+  const { run, place, options, request, notes, files } = reading;
   const parts = ['--raw', '--numstat', '-z', '--patch'];
   const { stdout, complete } = await well(run, place, ['diff', ...parts, ...diffOptions, ...args, '--']);
   if (!complete) notes.push(`The ${area} changes are too large to be read whole.`);
@@ -204,15 +181,17 @@ async function diff(
   const around =
     byPath.size === 0 ? undefined : await run(['diff', '--patch', ...diffOptions, allLines, ...args, '--']);
   const wholes = splitPatches(around?.stdout ?? '', around?.complete === true);
-  const files: ChangedFile[] = [];
   for (const entry of parseEntries(stdout.slice(0, end))) {
     const patch = byPath.get(entry.path);
     // Git tells which commit it is at, wherever its data is.
     if (entry.submodule) await placeOf(options, join(place.top, entry.path));
-    const file = { ...entry, area, secretFile: isSecret(place, entry) };
-    files.push(await shown(options, request.scope, file, patch, wholes.get(entry.path)));
+    const secretFile = isSecret(place, entry);
+    const isShown = patch !== undefined && !secretFile && !entry.binary;
+    const shown = isShown
+      ? await maskPatch(patch, options.mask, request.scope, wholes.get(entry.path))
+      : { secrets: [], withheld: secretFile ? heldBack : entry.binary ? 'binary' : 'too large, or in conflict' };
+    files.push({ ...entry, area, secretFile, ...shown });
   }
-  return files;
 }
 
 const heldBack = 'by its name it holds credentials';
@@ -220,50 +199,27 @@ const heldBack = 'by its name it holds credentials';
 const isSecret = (place: RepositoryPlace, { path, from }: Pick<DiffEntry, 'path' | 'from'>): boolean =>
   isSecretFile(join(place.top, path)) || (from !== undefined && isSecretFile(join(place.top, from)));
 
-async function shown(
-  { mask }: GitOptions,
-  scope: string,
-  file: Omit<ChangedFile, 'secrets' | 'patch' | 'withheld'>,
-  patch: string | undefined,
-  whole?: string,
-): Promise<ChangedFile> {
-  if (file.secretFile) return { ...file, secrets: [], withheld: heldBack };
-  if (file.binary) return { ...file, secrets: [], withheld: 'binary' };
-  if (patch === undefined) return { ...file, secrets: [], withheld: 'too large, or in conflict' };
-  return { ...file, ...(await maskPatch(patch, mask, scope, whole)) };
-}
-
 /** Read as any other file is: through the sandbox. */
-async function newFiles(
-  options: GitOptions,
-  place: RepositoryPlace,
-  { scope, signal }: ChangesRequest,
-  paths: readonly string[],
-  notes: string[],
-): Promise<ChangedFile[]> {
+async function newFiles({ options, place, request, notes, files }: Reading, paths: readonly string[]): Promise<void> {
   // A folder is a repository of its own, which is found as one.
   const names = paths.filter(path => !path.endsWith('/'));
   if (names.length > maxUntracked) notes.push(`Only ${maxUntracked} of ${names.length} untracked files were read.`);
-  const files: ChangedFile[] = [];
+  const limits = { maxBytes: untrackedBytes, signal: request.signal };
   let left = patchChars;
   for (const path of names.slice(0, maxUntracked)) {
     const secretFile = isSecret(place, { path });
     const file = { path, area: 'untracked', status: 'added', binary: false, submodule: false, secretFile } as const;
-    if (secretFile) {
-      files.push(await shown(options, scope, file, undefined));
-      continue;
-    }
-    const read = await readFile(options.sandbox, join(place.top, path), { maxBytes: untrackedBytes, signal });
-    if (isSkip(read)) {
+    const read = secretFile ? undefined : await readFile(options.sandbox, join(place.top, path), limits);
+    if (!read) files.push({ ...file, secrets: [], withheld: heldBack });
+    else if (isSkip(read)) {
       files.push({ ...file, binary: read.code === 'binary', secrets: [], withheld: read.code.replaceAll('_', ' ') });
     } else if (read.text.length > left) files.push({ ...file, secrets: [], withheld: 'too large' });
     else {
       left -= read.text.length;
-      const known = { ...file, added: countLines(read.text), removed: 0 };
-      files.push(await shown(options, scope, known, newFilePatch(path, read.text)));
+      const shown = await maskPatch(newFilePatch(path, read.text), options.mask, request.scope);
+      files.push({ ...file, added: countLines(read.text), removed: 0, ...shown });
     }
   }
-  return files;
 }
 
 function newFilePatch(path: string, text: string): string {

@@ -4,13 +4,13 @@ import { inputError, isAppError } from '../../core/errors.ts';
 import { printablePath } from '../../core/text.ts';
 import { isIn, isSkip, slashedFrom, upwards } from '../paths.ts';
 import { reasonToProtect } from '../protected-files.ts';
-import { readBytes } from '../read-file.ts';
+import { readWhole } from '../read-file.ts';
 import type { MaskContext, WrittenSecret } from '../restore-secrets.ts';
 import { checkTarget, writeFailure } from '../write-file.ts';
-import { filterlessGit, type GitOptions } from './changes.ts';
+import { filterlessGit, type RunGit } from './changes.ts';
+import { enclosingRepository } from './inside-roots.ts';
 import { fittedHunks, type PatchedFile, parsePatch, patchedFile, UnfitPatch } from './patch.ts';
-import { enclosingRepository } from './repositories.ts';
-import type { RepositoryPlace } from './run-git.ts';
+import type { GitOptions, RepositoryPlace } from './run-git.ts';
 
 export interface PatchRequest {
   /** A unified diff, as people and models write one. */
@@ -28,24 +28,16 @@ export interface SoundPatch {
   /** Paths are relative to the top of the repository; to be applied there by plain `git apply`. */
   patch: string;
   place: RepositoryPlace;
-  files: PatchedPlace[];
-}
-
-interface PatchedPlace {
-  path: string;
-  added: number;
-  removed: number;
-  isNew: boolean;
-  /** Why its change needs an approval of its own; absent: it needs none. */
-  protection?: string;
-  /** Those that the patch writes back. */
-  secrets: WrittenSecret[];
-}
-
-/** Why a patch is not shown: a clause that goes on from "it was withheld:". */
-export interface WithheldPatch {
-  ok: false;
-  reason: string;
+  files: {
+    path: string;
+    added: number;
+    removed: number;
+    isNew: boolean;
+    /** Why its change needs an approval of its own; undefined: it needs none. */
+    protection: string | undefined;
+    /** Those that the patch writes back. */
+    secrets: WrittenSecret[];
+  }[];
 }
 
 const maxChars = 512 * 1024;
@@ -53,14 +45,15 @@ const maxBytes = 8 * 1024 * 1024;
 
 /**
  * Brings a patch into the form that git takes, for files inside the roots, and asks git whether it applies. Changes nothing.
- * A patch for secret files, for what git runs or believes, or for two repositories at once is withheld.
+ * A patch for secret files, for what git runs or believes, or for two repositories at once is withheld: the reason is a clause that
+ * goes on from "it was withheld:".
  */
-export async function checkPatch(options: GitOptions, request: PatchRequest): Promise<SoundPatch | WithheldPatch> {
+export async function checkPatch(options: GitOptions, request: PatchRequest) {
   try {
     return await soundPatch(options, request);
   } catch (error) {
     const isRefusal = isAppError(error) && (error.kind === 'security' || error.kind === 'input');
-    if (isRefusal || error instanceof UnfitPatch) return { ok: false, reason: error.message };
+    if (isRefusal || error instanceof UnfitPatch) return { ok: false as const, reason: error.message };
     throw error;
   }
 }
@@ -78,24 +71,18 @@ async function soundPatch(options: GitOptions, request: PatchRequest): Promise<S
     const { lines, added, removed } = fittedHunks(file, text ?? '', after);
     const protection = await reasonToProtect(options.sandbox, join(place.top, path), { before: text, after });
     const isNew = text === undefined;
-    pieces.push(pieceOf(path, isNew, lines));
-    files.push({ path, added, removed, isNew, ...(protection !== undefined && { protection }), secrets });
+    const head = isNew ? ['new file mode 100644', '--- /dev/null'] : [`--- a/${path}`];
+    pieces.push(`diff --git a/${path} b/${path}`, ...head, `+++ b/${path}`, ...lines);
+    files.push({ path, added, removed, isNew, protection, secrets });
   }
-  const patch = pieces.join('');
-  const refusal = await applyBy(options, place, patch, ['--check'], request.signal);
+  const patch = `${pieces.join('\n')}\n`;
+  const refusal = await applyBy(await filterlessGit(options, place, request.signal), patch, '--check');
   if (refusal !== undefined) throw new UnfitPatch(`git: ${refusal}`);
   return { ok: true, patch, place, files };
 }
 
 /** Has git apply a patch; answers what it says against it, or undefined. */
-async function applyBy(
-  options: GitOptions,
-  place: RepositoryPlace,
-  patch: string,
-  more: readonly string[],
-  signal: AbortSignal | undefined,
-): Promise<string | undefined> {
-  const git = await filterlessGit(options, place, signal);
+async function applyBy(git: RunGit, patch: string, ...more: string[]): Promise<string | undefined> {
   const { exitCode, stderr } = await git(['apply', ...more, '--whitespace=nowarn', '-'], patch);
   return exitCode === 0 ? undefined : (stderr.trim().split('\n', 1)[0] ?? '');
 }
@@ -115,12 +102,13 @@ async function targetOf(
   for (const path of candidates) {
     if (path === top || !isIn(path, top)) continue;
     checkTarget(sandbox, path);
-    const found = await textOf(sandbox, path, signal);
+    const found = await readWhole(sandbox, path, { maxBytes, signal });
     const slashed = slashedFrom(top, path);
     if (!isSkip(found)) {
       if (found.path !== path) throw new UnfitPatch(`${name} is a link, or lies behind one`);
       if (oldPath === undefined) throw new UnfitPatch(`${name} is there already`);
-      return { path: slashed, text: found.text };
+      // As the bytes are, line ends and all: git compares them so.
+      return { path: slashed, text: found.bytes.toString('utf8') };
     }
     if (found.code !== 'not_found') throw new UnfitPatch(`${name}: ${found.reason}`);
     missing ??= slashed;
@@ -139,21 +127,6 @@ async function isInside(sandbox: GitOptions['sandbox'], path: string): Promise<b
     if (located.code !== 'not_found') return false;
   }
   return false;
-}
-
-async function textOf(sandbox: GitOptions['sandbox'], path: string, signal: AbortSignal | undefined) {
-  const opened = await sandbox.open(path);
-  if (isSkip(opened)) return opened;
-  const bytes = await readBytes(opened, path, { maxBytes: maxBytes, signal });
-  // As the bytes are, line ends and all: git compares them so.
-  return Buffer.isBuffer(bytes) ? { path: opened.path, text: bytes.toString('utf8') } : bytes;
-}
-
-function pieceOf(path: string, isNew: boolean, lines: readonly string[]): string {
-  const head = isNew
-    ? [`diff --git a/${path} b/${path}`, 'new file mode 100644', '--- /dev/null', `+++ b/${path}`]
-    : [`diff --git a/${path} b/${path}`, `--- a/${path}`, `+++ b/${path}`];
-  return `${[...head, ...lines].join('\n')}\n`;
 }
 
 /**
@@ -176,7 +149,7 @@ export async function applyPatch(options: GitOptions, request: PatchRequest & { 
   } catch (error) {
     throw writeFailure(backup, error);
   }
-  const refusal = await applyBy(options, place, patch, [], signal);
+  const refusal = await applyBy(await filterlessGit(options, place, signal), patch);
   if (refusal !== undefined) throw stale(refusal);
   return files.map(({ path }) => join(place.top, path));
 }

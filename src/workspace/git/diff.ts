@@ -94,32 +94,25 @@ function linesOf(patch: string): PatchLine[] {
   });
 }
 
-/** Puts the placeholders into the lines, the later ones first so that the places of the others stay right. */
+/** Puts the placeholders, in the order of their places, into the lines that they touch. */
 function cover(side: readonly PatchLine[], places: readonly MaskedPlace[]): { kind: string; touched: PatchLine[] }[] {
-  const starts: number[] = [];
   let length = 0;
-  for (const { text } of side) {
-    starts.push(length);
-    length += text.length + 1;
-  }
-  let last = side.length - 1;
-  return places
-    .toReversed()
-    .map(({ start, end, kind, placeholder }) => {
-      while (last > 0 && (starts[last] ?? 0) >= end) last--;
-      const touched: PatchLine[] = [];
-      for (let index = last; index >= 0; index--) {
-        const line = side[index];
-        const from = starts[index] ?? 0;
-        if (!line) continue;
-        const begins = start >= from;
-        line.cuts.push({ start: Math.max(0, start - from), end: Math.min(line.text.length, end - from), placeholder });
-        touched.unshift(line);
-        if (begins) break;
-      }
-      return { kind, touched };
-    })
-    .toReversed();
+  const spans = side.map(line => {
+    const from = length;
+    length += line.text.length + 1;
+    return { line, from };
+  });
+  let first = 0;
+  return places.map(({ start, end, kind, placeholder }) => {
+    while ((spans[first + 1]?.from ?? length) <= start) first++;
+    let behind = first + 1;
+    while ((spans[behind]?.from ?? end) < end) behind++;
+    const touched = spans.slice(first, behind).map(({ line, from }) => {
+      line.cuts.push({ start: Math.max(0, start - from), end: Math.min(line.text.length, end - from), placeholder });
+      return line;
+    });
+    return { kind, touched };
+  });
 }
 
 export type ChangeStatus = 'added' | 'modified' | 'deleted' | 'renamed' | 'copied' | 'type_changed' | 'conflicted';
@@ -188,16 +181,12 @@ function count(entries: Map<string, DiffEntry>, field: string, next: () => strin
 
 /** The patches of `git diff`, by the path of the file. What was cut off in the middle is left out. */
 export function splitPatches(output: string, complete: boolean): Map<string, string> {
-  const patches = new Map<string, string>();
   // Within a patch every line has a mark of its own in front, so nothing in a file can look like this.
   const texts = output.split(/(?<=\n)(?=diff --git )/).filter(text => text.startsWith('diff --git '));
   if (!complete) texts.pop();
-  for (const text of texts) {
-    const path = pathOf(text);
-    // A file that became a link, or the other way round, comes as two.
-    if (path !== undefined) patches.set(path, (patches.get(path) ?? '') + text);
-  }
-  return patches;
+  // A file that became a link, or the other way round, comes as two.
+  const byPath = Map.groupBy(texts, pathOf);
+  return new Map([...byPath].map(([path, parts]) => [path, parts.join('')]));
 }
 
 /** The name that a moved file had. */
@@ -210,22 +199,14 @@ function nameIn(header: string, mark: string): string | undefined {
   return line === undefined || line === '/dev/null' ? undefined : unquoted(line.replace(/\t$/, ''));
 }
 
-function pathOf(patch: string): string | undefined {
+function pathOf(patch: string): string {
   const header = headerOf(patch);
   const named = (mark: string) => nameIn(header, mark);
-  return (
-    named('rename to ') ??
-    named('copy to ') ??
-    named('\\+\\+\\+ ')?.slice(2) ??
-    named('--- ')?.slice(2) ??
-    sameNameOf(header)
-  );
-}
-
-/** `diff --git a/X b/X`: there is no other line with the name where only the mode changed or the content is binary. */
-function sameNameOf(header: string): string | undefined {
+  const moved = named('(?:rename|copy) to ');
+  if (moved !== undefined) return moved;
+  // `diff --git a/X b/X`: there is no other line with the name where only the mode changed or the content is binary.
   const line = header.slice('diff --git '.length, header.indexOf('\n'));
-  return unquoted(line.slice(line.length / 2 + 1))?.slice(2);
+  return (named('\\+\\+\\+ ') ?? named('--- ') ?? unquoted(line.slice(line.length / 2 + 1))).slice(2);
 }
 
 const escapes: Readonly<Record<string, number>> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };

@@ -1,39 +1,32 @@
 import { join } from 'node:path';
 import { inputError } from '../../core/errors.ts';
+import { printablePath } from '../../core/text.ts';
 import { isSecretFile, isSkip, parsePathReference } from '../paths.ts';
-import { allLines, type ChangesRequest, type GitOptions, type RepositoryChanges, readChanges } from './changes.ts';
+import { allLines, type ChangesRequest, type RepositoryChanges, readChanges } from './changes.ts';
 import type { PatchRequest } from './check-patch.ts';
 import { maskPatch, movedFrom, splitPatches } from './diff.ts';
-import { checkRef, findRepositories } from './repositories.ts';
-import { type GitOutput, type RepositoryPlace, runGit } from './run-git.ts';
+import { findRepositories } from './inside-roots.ts';
+import { type GitOptions, runGit } from './run-git.ts';
 
-export interface HistoryRequest {
+interface HistoryRequest extends Pick<ChangesRequest, 'scope' | 'signal'> {
   /** Absolute path of a folder in the repository. */
   folder: string;
-  /** Keys the mask. */
-  scope: string;
-  signal?: AbortSignal;
 }
 
 export type GitHistory = ReturnType<typeof createGitHistory>;
 
 const plain = ['--no-color', '--no-ext-diff', '--no-textconv', '--no-show-signature'];
-
 const header = '--format=commit %H%nAuthor: %an%nDate: %aI%n%n%w(0,4,4)%B';
-
 const maxBytes = 4 * 1024 * 1024;
 
 /** Commits as text, secrets masked. Runs nothing of the repository's own. */
 export function createGitHistory(options: GitOptions) {
-  async function run(
-    { folder, signal }: HistoryRequest,
-    args: readonly string[],
-  ): Promise<[RepositoryPlace, GitOutput]> {
+  async function run({ folder, signal }: HistoryRequest, args: readonly string[]) {
     const { places } = await findRepositories(options, folder, signal);
     const [place] = places;
     if (!place) throw inputError('There is no git repository here.', { next: 'Go on without its history.' });
     const output = await runGit(options, { place, args, maxBytes, signal });
-    if (output.exitCode === 0 || !output.complete) return [place, output];
+    if (output.exitCode === 0 || !output.complete) return { place, ...output };
     throw inputError(`git said: ${output.stderr.trim().slice(0, 500)}`, {
       next: 'Name a branch, tag or commit that the repository has.',
     });
@@ -42,16 +35,16 @@ export function createGitHistory(options: GitOptions) {
   return {
     async log({ ref, path, max, ...request }: HistoryRequest & { ref?: string; path?: string; max: number }) {
       const args = ['log', ...plain, header, `--max-count=${max}`, ...(ref === undefined ? [] : [checkRef(ref)])];
-      const [, output] = await run(request, [...args, '--', ...(path === undefined ? [] : [path])]);
-      return (await options.mask(output.stdout, request.scope)).text;
+      const { stdout } = await run(request, [...args, '--', ...(path === undefined ? [] : [path])]);
+      return (await options.mask(stdout, request.scope)).text;
     },
     /** A commit's message and patches, without those of secret files. */
     async show({ ref, ...request }: HistoryRequest & { ref: string }): Promise<string> {
       const args = ['show', ...plain, header, '--find-renames', '-m', '--first-parent', '--patch'];
       // A blob or a tree would be shown as it is, whatever file it is of.
       const commit = `${checkRef(ref)}^{commit}`;
-      const [place, { stdout, complete }] = await run(request, [...args, commit, '--']);
-      const [, around] = await run(request, [...args, allLines, commit, '--']);
+      const { place, stdout, complete } = await run(request, [...args, commit, '--']);
+      const around = await run(request, [...args, allLines, commit, '--']);
       const wholes = splitPatches(around.stdout, around.complete);
       const at = stdout.search(/^diff --git /m);
       const message = at === -1 ? stdout : stdout.slice(0, at);
@@ -67,11 +60,27 @@ export function createGitHistory(options: GitOptions) {
   };
 }
 
+/** Refuses what git could take for an option or for more than one commit. */
+function checkRef(ref: string): string {
+  const problem = ref.startsWith('-')
+    ? 'it begins with "-"'
+    : ref.length > 250
+      ? 'it is longer than 250 characters'
+      : /[\p{Cc}\s?*[\\:]|\.\./u.test(ref)
+        ? 'it has a character that names of commits do not have'
+        : undefined;
+  if (problem === undefined) return ref;
+  throw inputError(`"${printablePath(ref)}" cannot be compared to: ${problem}.`, {
+    next: 'Name one branch, tag or commit in compare_to, such as "main" or "HEAD~3".',
+    validationErrors: [{ field: 'compare_to', error: problem, allowed: ['a branch, a tag, a commit'] }],
+  });
+}
+
 export type Git = ReturnType<typeof createGit>;
 
-export function createGit(options: GitOptions) {
+export const createGit = (options: GitOptions) => ({
   /** Reads what is about to be committed. */
-  async function changes(request: ChangesRequest) {
+  async changes(request: ChangesRequest) {
     if (request.compareTo !== undefined) checkRef(request.compareTo);
     const reference = parsePathReference(request.path, request.root, options.homeDir);
     if (isSkip(reference)) throw noFolder(request.path, reference.reason);
@@ -87,16 +96,13 @@ export function createGit(options: GitOptions) {
       });
     }
     return { repositories, notes };
-  }
-  return {
-    changes,
-    /** Whether a patch applies to the files as they are, and its sound form. Changes nothing. */
-    checkPatch: async (request: PatchRequest) => (await import('./check-patch.ts')).checkPatch(options, request),
-    /** Copies what a patch changes to `backup`, and applies it: all or nothing. */
-    applyPatch: async (request: PatchRequest & { backup: string }) =>
-      (await import('./check-patch.ts')).applyPatch(options, request),
-  };
-}
+  },
+  /** Whether a patch applies to the files as they are, and its sound form. Changes nothing. */
+  checkPatch: async (request: PatchRequest) => (await import('./check-patch.ts')).checkPatch(options, request),
+  /** Copies what a patch changes to `backup`, and applies it: all or nothing. */
+  applyPatch: async (request: PatchRequest & { backup: string }) =>
+    (await import('./check-patch.ts')).applyPatch(options, request),
+});
 
 const noFolder = (path: string, why: string): Error =>
   inputError(`Nothing to validate at "${path}": ${why}`, {

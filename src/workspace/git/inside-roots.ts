@@ -1,16 +1,73 @@
 import { lstat, readdir, readlink } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { errorCode, limitError, securityError } from '../../core/errors.ts';
+import { errorCode, limitError, securityError, throwIfAborted } from '../../core/errors.ts';
 import { printablePath } from '../../core/text.ts';
-import { isSkip } from '../paths.ts';
-import { readBytes } from '../read-file.ts';
-import type { Located, Sandbox } from '../sandbox.ts';
-import { type GitProcessOptions, type RepositoryPlace, runGit } from './run-git.ts';
+import { isSkip, upwards } from '../paths.ts';
+import { readWhole } from '../read-file.ts';
+import type { Located } from '../sandbox.ts';
+import { isSkippedFolder } from '../walk.ts';
+import { type GitOptions, type RepositoryPlace, runGit } from './run-git.ts';
 
-export interface PlaceOptions extends GitProcessOptions {
-  sandbox: Sandbox;
-  /** Home directory, for `~` in paths. */
-  homeDir: string;
+const deepest = 5;
+const maxSearched = 5_000;
+const maxEntries = 20_000;
+const maxRepositories = 20;
+
+/**
+ * The repository that a folder is in, and those below it to depth 5, nested ones too; and what was not looked at, one sentence
+ * each.
+ */
+export async function findRepositories(options: GitOptions, start: string, signal?: AbortSignal) {
+  const { sandbox } = options;
+  const top = await sandbox.assertWithin(start);
+  const around = await enclosingRepository(options, top);
+  const places = around ? [around] : [];
+  const stopped = (note: string) => ({ places, notes: [`${note} Name a lower directory for the others.`] });
+  let level = [top];
+  let looked = 0;
+  for (let depth = 0; depth <= deepest && level.length > 0; depth++) {
+    const below: string[] = [];
+    for (const folder of level) {
+      throwIfAborted(signal);
+      if (++looked > maxSearched) return stopped(`Only ${maxSearched} directories below "path" were searched.`);
+      const listing = await sandbox.list(folder, maxEntries);
+      if (isSkip(listing)) continue;
+      const isRepository = folder !== around?.top && listing.entries.some(entry => entry.name === '.git');
+      const place = isRepository ? await placeOf(options, folder) : undefined;
+      if (place) places.push(place);
+      if (places.length >= maxRepositories) {
+        return stopped(`There may be more than ${maxRepositories} repositories; only the first were read.`);
+      }
+      for (const entry of listing.entries) {
+        if (entry.kind === 'directory' && !isSkippedFolder(entry.name)) below.push(join(folder, entry.name));
+      }
+    }
+    level = below;
+  }
+  return { places, notes: [] };
+}
+
+/** Upwards, but never out of the roots. */
+export async function enclosingRepository(options: GitOptions, start: string): Promise<RepositoryPlace | undefined> {
+  for (const at of upwards(start)) {
+    const place = await placeOf(options, at);
+    if (place || options.sandbox.roots.includes(at)) return place;
+  }
+  return undefined;
+}
+
+/** The repository of a folder that holds a `.git`; undefined where it holds none. */
+export async function placeOf(options: GitOptions, top: string): Promise<RepositoryPlace | undefined> {
+  const dot = await inside(options, top, join(top, '.git'));
+  if (!dot) return undefined;
+  let gitDir: string | undefined = dot.path;
+  if (dot.kind === 'file') {
+    // It says where the data is.
+    const path = /^gitdir: (.+)$/m.exec((await textOf(options, top, join(top, '.git'))) ?? '')?.[1]?.trim();
+    gitDir = path && (await inside(options, top, resolve(top, path)))?.path;
+  }
+  if (!gitDir || !(await inside(options, top, join(gitDir, 'HEAD')))) return undefined;
+  return placeInside(options, top, gitDir);
 }
 
 /** Git never reads these for what it is asked here; a submodule is judged as the repository that it is. */
@@ -25,7 +82,7 @@ const maxLinks = 1_000;
  * Answers a repository of which git reads nothing outside the roots: no link in its data leads there, at any depth, nor do
  * its alternates, theirs, or a file that its settings name. Throws an `AppError` of kind `security` for others.
  */
-export async function placeInside(options: PlaceOptions, top: string, gitDir: string): Promise<RepositoryPlace> {
+async function placeInside(options: GitOptions, top: string, gitDir: string): Promise<RepositoryPlace> {
   const shared = (await textOf(options, top, join(gitDir, 'commondir')))?.replace(/[\r\n]+$/, '');
   const commonDir = shared === undefined ? gitDir : (await inside(options, top, from(gitDir, shared)))?.path;
   if (commonDir === undefined) throw outside(top, join(gitDir, 'commondir'));
@@ -45,7 +102,7 @@ export async function placeInside(options: PlaceOptions, top: string, gitDir: st
 }
 
 /** Where a path leads that stands in a repository; undefined: nothing is there. Throws where it leads out of the roots. */
-export async function inside({ sandbox }: PlaceOptions, top: string, path: string): Promise<Located | undefined> {
+async function inside({ sandbox }: GitOptions, top: string, path: string): Promise<Located | undefined> {
   const located = await sandbox.locate(path);
   if (!isSkip(located)) return located;
   if (located.code === 'not_found') return undefined;
@@ -57,12 +114,11 @@ export async function inside({ sandbox }: PlaceOptions, top: string, path: strin
 const from = (folder: string, path: string): string => (isAbsolute(path) ? path : `${folder}/${path}`);
 
 /** A file of a repository, as git would read it; undefined where there is none. */
-export async function textOf({ sandbox }: PlaceOptions, top: string, path: string): Promise<string | undefined> {
-  const opened = await sandbox.open(path);
-  if (isSkip(opened) && opened.code === 'not_found') return undefined;
-  const bytes = isSkip(opened) ? opened : await readBytes(opened, path, { maxBytes });
+async function textOf({ sandbox }: GitOptions, top: string, path: string): Promise<string | undefined> {
+  const read = await readWhole(sandbox, path, { maxBytes });
+  if (isSkip(read) && read.code === 'not_found') return undefined;
   // Other text would name another path to git than to this program.
-  const text = Buffer.isBuffer(bytes) ? bytes.toString('utf8') : '\0';
+  const text = isSkip(read) ? '\0' : read.bytes.toString('utf8');
   if (text.includes('\0') || text.includes('\ufffd')) throw outside(top, path);
   return text;
 }
@@ -93,16 +149,16 @@ async function namesIn(folder: string, now: number) {
 }
 
 /** Looks at every folder and every link below `start`, and below what the links lead to. Files that are no links cost nothing. */
-async function walk(options: PlaceOptions, top: string, start: string, seen: Set<string>): Promise<void> {
+async function walk(options: GitOptions, top: string, start: string, seen: Set<string>): Promise<void> {
   let level = seen.has(start) ? [] : [start];
   let links = 0;
   while (level.length > 0) {
     for (const folder of level) seen.add(folder);
     if (seen.size > maxFolders) throw tooMuch(top);
-    const listed = await Promise.all(level.map(folder => namesIn(folder, options.clock.now())));
+    const now = options.clock.now();
+    const listed = await Promise.all(level.map(async folder => [folder, await namesIn(folder, now)] as const));
     const below = new Set<string>();
-    for (const [at, names] of listed.entries()) {
-      const folder = level[at] ?? start;
+    for (const [folder, names] of listed) {
       const isRead = (name: string) => folder !== start || !unread.includes(name);
       for (const name of names.folders.filter(isRead)) below.add(join(folder, name));
       links += names.links.length;
@@ -116,7 +172,7 @@ async function walk(options: PlaceOptions, top: string, start: string, seen: Set
   }
 }
 
-async function alternatesOf(options: PlaceOptions, top: string, store: string): Promise<string[]> {
+async function alternatesOf(options: GitOptions, top: string, store: string): Promise<string[]> {
   const list = join(store, 'info/alternates');
   const found: string[] = [];
   for (const line of (await textOf(options, top, list))?.split('\n') ?? []) {
@@ -133,7 +189,7 @@ async function alternatesOf(options: PlaceOptions, top: string, store: string): 
 }
 
 /** Git itself reads the settings where they may name files: each file alone, without a repository and what it includes. */
-async function checkSettings(options: PlaceOptions, { top, gitDir, commonDir }: RepositoryPlace): Promise<void> {
+async function checkSettings(options: GitOptions, { top, gitDir, commonDir }: RepositoryPlace): Promise<void> {
   const files = new Set([join(commonDir, 'config'), join(gitDir, 'config.worktree')]);
   const place = { top, gitDir: '/dev/null', commonDir: '/dev/null' };
   for (const file of files) {

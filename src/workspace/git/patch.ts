@@ -1,5 +1,6 @@
 import { structuredPatch } from 'diff';
 import { printablePath } from '../../core/text.ts';
+import { maxChangedLines } from '../diff.ts';
 import { type MaskContext, maskFile, placeholdersIn, type WrittenSecret } from '../restore-secrets.ts';
 
 /** One hunk as it was written; the numbers of its head are not believed. */
@@ -27,8 +28,9 @@ const maxFiles = 50;
 
 const hunkHead = /^@@(?: -(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@| .*@@|$)/;
 
-/** What comes between the name of a file and its hunks, and changes nothing but text. */
-const plainHeader = /^new file mode 100(?:644|755)$/;
+/** What comes between the name of a file and its hunks, and changes more than text. */
+const refusedHeader =
+  /^(?!new file mode 100(?:644|755)$)(?:(?:old|new|deleted file|new file) mode |index \S+ (?!100(?:644|755)$)|similarity index |rename |copy |GIT binary patch|Binary files )/;
 
 /**
  * Reads a unified diff as people and models write one: in a fence or between prose, with wrong counts, without `a/` and `b/`.
@@ -44,7 +46,7 @@ export function parsePatch(text: string, { deletes = false }: { deletes?: boolea
       const read = readFile(lines, at, deletes);
       files.push(read.file);
       at = read.end;
-    } else if (refusedHeader(line) && !(deletes && /^deleted file mode 100(?:644|755)$/.test(line))) {
+    } else if (refusedHeader.test(line) && !(deletes && /^deleted file mode 100(?:644|755)$/.test(line))) {
       throw new UnfitPatch(`it does more than change lines of text ("${line.slice(0, 60)}")`);
     } else at++;
   }
@@ -57,13 +59,6 @@ export function parsePatch(text: string, { deletes = false }: { deletes?: boolea
 
 const isFileHead = (lines: readonly string[], at: number): boolean =>
   (lines[at] ?? '').startsWith('--- ') && (lines[at + 1] ?? '').startsWith('+++ ');
-
-function refusedHeader(line: string): boolean {
-  if (plainHeader.test(line)) return false;
-  return /^(?:(?:old|new|deleted file|new file) mode |index \S+ (?!100(?:644|755)$)|similarity index |rename |copy |GIT binary patch|Binary files )/.test(
-    line,
-  );
-}
 
 function readFile(lines: readonly string[], start: number, deletes: boolean): { file: PatchedFile; end: number } {
   const oldName = nameIn(lines[start] ?? '');
@@ -116,9 +111,6 @@ function readHunk(lines: readonly string[], start: number): { lines: string[]; e
 /** A removed line that begins with `-- ` looks like the head of a file, but no hunk follows it. */
 const isNextFile = (lines: readonly string[], at: number): boolean =>
   isFileHead(lines, at) && hunkHead.test(lines[at + 2] ?? '');
-
-/** Lines that may be added and removed in all; the work grows with the square of it. */
-const maxChangedLines = 4_000;
 
 const maxMs = 2_000;
 
@@ -206,7 +198,6 @@ function inFile<Result>(path: string, work: () => Result): Result {
 
 /** The index at which the old lines stand. */
 function placeOf(old: readonly string[], lines: readonly string[], stated: number | undefined, behind: number): number {
-  const wanted = stated === undefined ? undefined : stated - 1;
   if (old.length === 0) {
     // Without a line around it, only an empty file says where it belongs.
     if (lines.length === 0) return 0;
@@ -218,7 +209,7 @@ function placeOf(old: readonly string[], lines: readonly string[], stated: numbe
   }
   const [first] = places;
   if (first === undefined) throw new UnfitPatch(`the lines it changes are not there (near line ${stated ?? '?'})`);
-  if (wanted !== undefined && places.includes(wanted)) return wanted;
+  if (stated !== undefined && places.includes(stated - 1)) return stated - 1;
   if (places.length === 1) return first;
   throw new UnfitPatch(`the lines it changes occur at ${places.length} places`);
 }

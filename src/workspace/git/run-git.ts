@@ -1,6 +1,6 @@
-import { type AppError, abortError, asError, configError, limitError, throwIfAborted } from '../../core/errors.ts';
-import type { Clock } from '../../core/ports.ts';
-import { programNamed, variablesFor } from '../programs.ts';
+import { abortError, asError, configError, limitError, throwIfAborted } from '../../core/errors.ts';
+import type { Clock, Mask } from '../../core/ports.ts';
+import { type ChildEnv, programNamed, variablesFor } from '../programs.ts';
 import type { Sandbox } from '../sandbox.ts';
 
 /** A repository whose data and files are all inside the roots. */
@@ -13,12 +13,16 @@ export interface RepositoryPlace {
   commonDir: string;
 }
 
-export interface GitProcessOptions {
+export interface GitOptions {
   clock: Clock;
   /** The environment of this process; git gets only what it needs of it. */
-  childEnv: Readonly<Record<string, string | undefined>>;
-  /** No program inside its roots is taken for git. */
-  sandbox: Pick<Sandbox, 'roots'>;
+  childEnv: ChildEnv;
+  /** Nothing else is read, and no program inside its roots is taken for git. */
+  sandbox: Sandbox;
+  /** Home directory, for `~` in paths. */
+  homeDir: string;
+  /** Every patch goes through it. */
+  mask: Mask;
 }
 
 export interface GitOutput {
@@ -66,7 +70,7 @@ const harmless: readonly (readonly [string, string])[] = [
  * Runs git on one repository: without a shell, and ended with all that it started at the time limit
  * or with the call. Where the repository and its files are is said outright, so that none of its settings can point elsewhere.
  */
-export async function runGit(options: GitProcessOptions, command: GitCommand): Promise<GitOutput> {
+export async function runGit(options: GitOptions, command: GitCommand): Promise<GitOutput> {
   throwIfAborted(command.signal);
   const { place, args, maxBytes = 8 * megabyte } = command;
   const search = { env: options.childEnv, projects: [...options.sandbox.roots, place.top] };
@@ -90,8 +94,15 @@ export async function runGit(options: GitProcessOptions, command: GitCommand): P
   });
   const { exitCode, signal, isMaxBuffer } = ended;
   if (ended.isCanceled) throw abortError(command.signal);
-  if (ended.timedOut) throw tooSlow(place);
-  if (exitCode === undefined && signal === undefined) throw cannotRun(ended.cause);
+  if (ended.timedOut)
+    throw limitError('over_capacity', `git took too long in ${place.top} and was stopped.`, {
+      next: 'Retry, name the directory of one repository in "path", or check whether "git status" alone is slow there.',
+    });
+  if (exitCode === undefined && signal === undefined)
+    throw configError(`git cannot be started (${asError(ended.cause).message}).`, {
+      next: 'Install git 2.31 or newer and make sure that the server finds it on its PATH.',
+      cause: ended.cause,
+    });
   return {
     exitCode: exitCode ?? 1,
     stdout: Buffer.from(ended.stdout).toString('utf8'),
@@ -100,7 +111,7 @@ export async function runGit(options: GitProcessOptions, command: GitCommand): P
   };
 }
 
-function environment(own: GitProcessOptions['childEnv'], { place, settings = [] }: GitCommand): Record<string, string> {
+function environment(own: ChildEnv, { place, settings = [] }: GitCommand): Record<string, string> {
   const all = [...harmless, ...settings];
   const numbered = all.flatMap(([name, value], at) => [
     [`GIT_CONFIG_KEY_${at}`, name],
@@ -123,14 +134,3 @@ function environment(own: GitProcessOptions['childEnv'], { place, settings = [] 
     LC_ALL: 'C',
   };
 }
-
-const cannotRun = (cause: unknown): AppError =>
-  configError(`git cannot be started (${asError(cause).message}).`, {
-    next: 'Install git 2.31 or newer and make sure that the server finds it on its PATH.',
-    cause,
-  });
-
-const tooSlow = (place: RepositoryPlace): AppError =>
-  limitError('over_capacity', `git took too long in ${place.top} and was stopped.`, {
-    next: 'Retry, name the directory of one repository in "path", or check whether "git status" alone is slow there.',
-  });

@@ -1,3 +1,4 @@
+import { basename } from 'node:path/posix';
 import type { Node } from 'web-tree-sitter';
 import type { Chain } from './outline.ts';
 import type { ChainSyntax, Pending, Place, Read, Readers, Sketch } from './outline-builder.ts';
@@ -120,7 +121,7 @@ const readDefinition: Read = (sketch, node, place) => {
     const value = values.length === targets.length || index === 0 ? values[index] : undefined;
     sketch.variable(place.scope, target.text, tree.heldBy(syntax, value), assigned);
   }
-  for (const value of assigned ? values : []) passOn(sketch, value, place);
+  for (const value of assigned ? values : []) tree.pass(syntax, sketch, value, place);
   return [...(assigned ? tree.insideAt(node, 'left', place) : []), ...tree.insideAt(node, 'right', place)];
 };
 
@@ -133,54 +134,13 @@ const readVariable: Read = (sketch, node, place) => {
   return tree.insideAt(node, 'value', place);
 };
 
-const readRange: Read = (sketch, node, place) => {
-  for (const name of tree.namedIn(node, 'left'))
-    if (name.type === 'identifier') sketch.variable(place.scope, name.text);
-  return tree.fieldAt(node, 'right', place);
-};
-
-const readCall: Read = (sketch, node, place) => {
-  const callee = tree.field(node, 'function');
-  if (callee) sketch.call(place.scope, chain(callee), 'calls', node);
-  for (const argument of tree.namedIn(node, 'arguments')) passOn(sketch, argument, place);
-  return tree.childrenAt(node, place);
-};
-
-/** A function that is handed over by its name. */
-function passOn(sketch: Sketch, value: Node, place: Place): void {
-  tree.pass(syntax, sketch, value.type === 'literal_element' ? tree.named(value)[0] : value, place);
-}
-
-const readLiteral: Read = (sketch, node, place) => {
-  const type = plainType(tree.field(node, 'type'));
-  if (type) sketch.call(place.scope, chain(type), 'constructs', node);
-  return tree.insideAt(node, 'body', place);
-};
-
-const readKeyed: Read = (sketch, node, place) => {
-  const value = tree.field(node, 'value');
-  if (value) passOn(sketch, value, place);
-  return tree.insideAt(node, 'value', place);
-};
-
 const readImport: Read = (sketch, node) => {
   const from = tree.stringText(tree.field(node, 'path'));
   const name = tree.field(node, 'name')?.text;
   // A version at the end of a path is not the package's name.
-  const last =
-    from
-      .replace(/\/v\d+$/, '')
-      .split('/')
-      .at(-1) ?? from;
+  const last = basename(from.replace(/\/v\d+$/, ''));
   if (name !== '_') sketch.import(node, { local: name === '.' ? '*' : (name ?? last), from, name: '*' });
   return [];
-};
-
-const passesChildren: Read = (sketch, node, place) => {
-  for (const child of tree.named(node)) {
-    for (const value of child.type === 'expression_list' ? tree.named(child) : [child]) passOn(sketch, value, place);
-  }
-  return tree.childrenAt(node, place);
 };
 
 /** How Go is read. */
@@ -190,12 +150,21 @@ export const goReaders: Readers = {
   ...tree.readersOf('type_spec type_alias', readType),
   ...tree.readersOf('short_var_declaration assignment_statement', readDefinition),
   var_spec: readVariable,
-  range_clause: readRange,
-  call_expression: readCall,
-  composite_literal: readLiteral,
-  keyed_element: readKeyed,
+  range_clause: (sketch, node, place) => {
+    const names = tree.namedIn(node, 'left').filter(({ type }) => type === 'identifier');
+    for (const name of names) sketch.variable(place.scope, name.text);
+    return tree.fieldAt(node, 'right', place);
+  },
+  call_expression: tree.callReader(syntax, () => 'calls'),
+  composite_literal: (sketch, node, place) => {
+    const type = plainType(tree.field(node, 'type'));
+    if (type) sketch.call(place.scope, chain(type), 'constructs', node);
+    return tree.insideAt(node, 'body', place);
+  },
+  keyed_element: tree.pairReader(syntax),
   import_spec: readImport,
-  return_statement: passesChildren,
+  return_statement: (sketch, node, place) =>
+    tree.named(node).flatMap(list => tree.passesChildren(syntax)(sketch, list, place)),
   ...tree.readersOf('block if_statement for_statement', tree.block),
   ...tree.readersOf('expression_switch_statement type_switch_statement select_statement', tree.block),
 };

@@ -1,5 +1,6 @@
 import type { Node } from 'web-tree-sitter';
 import type { CallKind, Chain, Import, Language, Outline, OutlineSymbol, Scope, TypeRelation } from './outline.ts';
+import { scopesAround } from './outline.ts';
 
 /** Where a reader of a language stands in the tree. */
 export interface Place {
@@ -62,13 +63,9 @@ export function createSketch(path: string, language: Language, root: Node) {
 
 /** The member scope of the class whose method a scope is in. */
 export function membersAround({ outline }: Sketch, from: number): number | undefined {
-  for (let at: number | undefined = from; at !== undefined; at = outline.scopes[at]?.parent) {
-    const scope = outline.scopes[at];
-    if (!scope?.self) continue;
-    const owner = outline.symbols[scope.symbol ?? -1]?.owner;
-    return owner === undefined ? undefined : outline.symbols[owner]?.body;
-  }
-  return undefined;
+  const method = scopesAround(outline, from).find(({ self }) => self)?.symbol;
+  const owner = outline.symbols[method ?? -1]?.owner;
+  return outline.symbols[owner ?? -1]?.body;
 }
 
 /** A node to visit, and where it stands. */
@@ -194,8 +191,10 @@ export function heldBy(syntax: ChainSyntax, value: Node | undefined): Chain | un
   return chain?.[0] === '?' ? undefined : chain;
 }
 
-/** Takes note of a function that is handed over by its name. */
-export function pass(syntax: ChainSyntax, sketch: Sketch, value: Node | undefined, { scope }: Place): void {
+/** Takes note of a function that is handed over by its name, also as a keyword argument or an element of a literal. */
+export function pass(syntax: ChainSyntax, sketch: Sketch, given: Node | undefined, { scope }: Place): void {
+  const element = given?.type === 'literal_element' ? named(given)[0] : given;
+  const value = element?.type === 'keyword_argument' ? field(element, 'value') : element;
   if (!value || !syntax.passable.has(value.type)) return;
   const target = chainOf(syntax, value);
   if (target[0] !== '?') sketch.call(scope, target, 'passes', value);
@@ -208,3 +207,25 @@ export function passesChildren(syntax: ChainSyntax): Read {
     return childrenAt(node, place);
   };
 }
+
+/** A pair of a key and the value that it hands over. */
+export const pairReader =
+  (syntax: ChainSyntax): Read =>
+  (sketch, node, place) => {
+    pass(syntax, sketch, field(node, 'value'), place);
+    return fieldAt(node, 'value', place);
+  };
+
+/** A call, and the functions that are handed over to it. */
+export const callReader =
+  (syntax: ChainSyntax, kindOf: (node: Node, callee: Node) => CallKind): Read =>
+  (sketch, node, place) => {
+    const callee = syntax.callee(node);
+    const list = field(node, 'arguments');
+    if (callee && callee.type !== 'import')
+      sketch.call(place.scope, chainOf(syntax, callee), kindOf(node, callee), node);
+    // A generator as the only argument hands over nothing by its name.
+    for (const argument of list && list.type !== 'generator_expression' ? named(list) : [])
+      pass(syntax, sketch, argument, place);
+    return childrenAt(node, place);
+  };

@@ -137,3 +137,14 @@ export interface Outline {
   /** It has syntax errors: what they hide is missing. */
   broken: boolean;
 }
+
+/** A scope and those around it, with their numbers, from the inside outwards. */
+export function scopesAround({ scopes }: Outline, from: number): (Scope & { number: number })[] {
+  const found: (Scope & { number: number })[] = [];
+  let scope = scopes[from];
+  for (let number = from; scope; scope = scopes[number]) {
+    found.push({ ...scope, number });
+    number = scope.parent ?? -1;
+  }
+  return found;
+}

@@ -1,5 +1,5 @@
 import type { Node } from 'web-tree-sitter';
-import type { Chain } from './outline.ts';
+import { type Chain, scopesAround } from './outline.ts';
 import type { ChainSyntax, Place, Read, Readers, Sketch } from './outline-builder.ts';
 import * as tree from './outline-builder.ts';
 
@@ -57,12 +57,6 @@ function readParameters(sketch: Sketch, parameters: readonly Node[], scope: numb
   }
 }
 
-const readLambda: Read = (sketch, node, place) => {
-  const scope = sketch.open(place.scope, 'function');
-  readParameters(sketch, tree.namedIn(node, 'parameters'), scope);
-  return tree.fieldAt(node, 'body', { scope });
-};
-
 const readClass: Read = (sketch, node, place) => {
   const name = tree.nameOf(node);
   const symbol = sketch.symbol({ node, place: { scope: place.scope }, name, kind: 'class' });
@@ -92,15 +86,8 @@ function assignField(sketch: Sketch, left: Node, value: Chain | undefined, { sco
   const [object, name] = target;
   const members = tree.membersAround(sketch, scope);
   if (target.length !== 2 || name === undefined || members === undefined) return;
-  if (object === selfName(sketch, scope)) sketch.variable(members, name, value);
-}
-
-function selfName({ outline }: Sketch, from: number): string | undefined {
-  for (let at: number | undefined = from; at !== undefined; at = outline.scopes[at]?.parent) {
-    const name = outline.scopes[at]?.self?.name;
-    if (name !== undefined) return name;
-  }
-  return undefined;
+  const around = scopesAround(sketch.outline, scope).find(({ self }) => self);
+  if (object === around?.self?.name) sketch.variable(members, name, value);
 }
 
 /** Names that a loop, a `with` or an unpacking binds to who knows what. */
@@ -111,28 +98,6 @@ function bindAll(sketch: Sketch, pattern: Node | undefined, { scope }: Place): v
     else if (node.type !== 'attribute' && node.type !== 'subscript') waiting.push(...tree.named(node));
   }
 }
-
-/** What `with … as name` and `except … as name` bind is for the object to decide. */
-const readAs: Read = (sketch, node, place) => {
-  bindAll(sketch, tree.field(node, 'alias'), place);
-  const value = tree.named(node)[0];
-  return value ? [[value, place]] : [];
-};
-
-const readCall: Read = (sketch, node, place) => {
-  const callee = tree.field(node, 'function');
-  const list = tree.field(node, 'arguments');
-  if (callee) sketch.call(place.scope, chain(callee), 'calls', node);
-  for (const argument of list?.type === 'argument_list' ? tree.named(list) : []) {
-    tree.pass(syntax, sketch, argument.type === 'keyword_argument' ? tree.field(argument, 'value') : argument, place);
-  }
-  return tree.childrenAt(node, place);
-};
-
-const readPair: Read = (sketch, node, place) => {
-  tree.pass(syntax, sketch, tree.field(node, 'value'), place);
-  return tree.childrenAt(node, place);
-};
 
 const readImport: Read = (sketch, node) => {
   for (const part of tree.fields(node, 'name')) {
@@ -161,7 +126,11 @@ const readImportFrom: Read = (sketch, node) => {
 export const pythonReaders: Readers = {
   function_definition: readFunction,
   class_definition: readClass,
-  lambda: readLambda,
+  lambda: (sketch, node, place) => {
+    const scope = sketch.open(place.scope, 'function');
+    readParameters(sketch, tree.namedIn(node, 'parameters'), scope);
+    return tree.fieldAt(node, 'body', { scope });
+  },
   assignment: readAssignment,
   named_expression: (sketch, node, place) => {
     const name = tree.field(node, 'name');
@@ -172,10 +141,17 @@ export const pythonReaders: Readers = {
     bindAll(sketch, tree.field(node, 'left'), place);
     return tree.childrenAt(node, place);
   }),
-  as_pattern: readAs,
-  call: readCall,
+  // What `with … as name` and `except … as name` bind is for the object to decide.
+  as_pattern: (sketch, node, place) => {
+    bindAll(sketch, tree.field(node, 'alias'), place);
+    return tree.childrenAt(node, place).slice(0, 1);
+  },
+  call: tree.callReader(syntax, () => 'calls'),
   ...tree.readersOf('decorator list tuple set return_statement', tree.passesChildren(syntax)),
-  pair: readPair,
+  pair: (sketch, node, place) => {
+    tree.pass(syntax, sketch, tree.field(node, 'value'), place);
+    return tree.childrenAt(node, place);
+  },
   import_statement: readImport,
   import_from_statement: readImportFrom,
   ...tree.readersOf('future_import_statement type', tree.nothing),

@@ -166,13 +166,9 @@ function enterFunction(sketch: Sketch, node: Node, place: Place, symbol?: number
   for (const parameter of tree.namedIn(node, 'parameters')) readParameter(sketch, parameter, scope, place);
   const inner = { scope };
   const body = tree.field(node, 'body');
-  const rest = tree.named(node).filter(child => child.id !== body?.id);
-  const inside: Pending[] = body
-    ? body.type === 'statement_block'
-      ? tree.childrenAt(body, inner)
-      : [[body, inner]]
-    : [];
-  return [...rest.filter(child => child.type !== 'identifier').map((child): Pending => [child, inner]), ...inside];
+  const rest = tree.childrenAt(node, inner).filter(([child]) => child.id !== body?.id && child.type !== 'identifier');
+  const isBlock = body?.type === 'statement_block';
+  return [...rest, ...(isBlock ? tree.childrenAt(body, inner) : tree.fieldAt(node, 'body', inner))];
 }
 
 function readParameter(sketch: Sketch, parameter: Node, scope: number, { owner }: Place): void {
@@ -274,42 +270,24 @@ const readField: Read = (sketch, node, place) => {
   // Arrows in fields and objects see the class's `this`.
   const inside = value && readNamedValue(sketch, { node, name, value }, place);
   const self = selfOf(sketch, place.owner);
-  if (inside) return value?.type === 'arrow_function' ? withSelf(sketch, inside, self) : inside;
+  if (inside) {
+    const scope = value?.type === 'arrow_function' ? sketch.outline.scopes[inside[0]?.[1].scope ?? -1] : undefined;
+    if (scope) scope.self = self;
+    return inside;
+  }
   sketch.variable(place.scope, name, typeOf(tree.field(node, 'type')) ?? tree.heldBy(syntax, value));
   return value ? [[value, { scope: sketch.open(place.scope, 'function', undefined, self) }]] : [];
 };
 
-function withSelf(sketch: Sketch, inside: Pending[], self: ReturnType<typeof selfOf>): Pending[] {
-  const [, place] = inside[0] ?? [];
-  const scope = place && sketch.outline.scopes[place.scope];
-  if (scope) scope.self = self;
-  return inside;
-}
-
-const readPair: Read = (sketch, node, place) => {
-  if (place.owner !== undefined) return readField(sketch, node, place);
-  tree.pass(syntax, sketch, tree.field(node, 'value'), place);
-  return tree.fieldAt(node, 'value', place);
-};
-
-const readCall: Read = (sketch, node, place) => {
-  const callee = tree.field(node, 'function') ?? tree.field(node, 'constructor');
-  const list = tree.field(node, 'arguments');
-  if (!callee) return tree.childrenAt(node, place);
-  const construction = node.type === 'new_expression' || callee.type === 'super';
-  if (callee.type !== 'import') sketch.call(place.scope, chain(callee), construction ? 'constructs' : 'calls', node);
-  for (const argument of list?.type === 'arguments' ? tree.named(list) : []) tree.pass(syntax, sketch, argument, place);
-  return [[callee, place], ...(list ? tree.childrenAt(list, place) : [])];
-};
+const readCall = tree.callReader(syntax, (node, callee) =>
+  node.type === 'new_expression' || callee.type === 'super' ? 'constructs' : 'calls',
+);
 
 const readElement: Read = (sketch, node, place) => {
   const name = tree.field(node, 'name');
   // Lower-case names are the platform's own elements.
   if (name && /^[A-Z]|\./.test(name.text)) sketch.call(place.scope, chain(name), 'renders', node);
-  return tree
-    .named(node)
-    .filter(child => child.id !== name?.id)
-    .map(child => [child, place]);
+  return tree.childrenAt(node, place).filter(([child]) => child.id !== name?.id);
 };
 
 const readAssignment: Read = (sketch, node, place) => {
@@ -341,8 +319,6 @@ const binding =
     return tree.childrenAt(node, { scope });
   };
 
-const readFunctionValue: Read = (sketch, node, place) => enterFunction(sketch, node, { scope: place.scope });
-
 /** How TypeScript, TSX and JavaScript are read. */
 export const typescriptReaders: Readers = {
   import_statement: readImport,
@@ -356,13 +332,15 @@ export const typescriptReaders: Readers = {
   function_signature: declareFunction('function', true),
   method_definition: declareFunction('method'),
   ...tree.readersOf('method_signature abstract_method_signature', declareFunction('method', true)),
-  ...tree.readersOf('arrow_function function_expression generator_function', readFunctionValue),
+  ...tree.readersOf('arrow_function function_expression generator_function', (sketch, node, { scope }) =>
+    enterFunction(sketch, node, { scope }),
+  ),
   ...tree.readersOf('class_declaration abstract_class_declaration', declareType('class')),
   interface_declaration: declareType('interface'),
   ...tree.readersOf('type_alias_declaration enum_declaration', declareType('type')),
   variable_declarator: readDeclarator,
   ...tree.readersOf('public_field_definition field_definition property_signature', readField),
-  pair: readPair,
+  pair: (sketch, node, place) => (place.owner === undefined ? tree.pairReader(syntax) : readField)(sketch, node, place),
   ...tree.readersOf('object array jsx_expression return_statement decorator', tree.passesChildren(syntax)),
   ...tree.readersOf('call_expression new_expression', readCall),
   ...tree.readersOf('jsx_opening_element jsx_self_closing_element', readElement),

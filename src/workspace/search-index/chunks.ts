@@ -29,7 +29,11 @@ export function sectionsOf(text: string): Section[] {
   const close = (end: number) => {
     const own = lines.slice(start, end);
     const title = own.find(line => line.trim() !== '')?.trim() ?? '';
-    if (title !== '') sections.push({ from: start + 1, to: end, title, lines: own });
+    const last = sections.at(-1);
+    // A heading alone is no section: it goes with what follows.
+    if (title !== '' && last && last.lines.length < shortest && last.to === start) {
+      sections.splice(-1, 1, { ...last, to: end, lines: [...last.lines, ...own] });
+    } else if (title !== '') sections.push({ from: start + 1, to: end, title, lines: own });
     start = end;
   };
   for (const [index, line] of lines.entries()) {
@@ -40,19 +44,7 @@ export function sectionsOf(text: string): Section[] {
     if (atHeading || atGap || length >= maxHeadingLength) close(index);
   }
   close(lines.length);
-  return joined(sections);
-}
-
-/** A heading alone is no section: it goes with what follows. */
-function joined(sections: readonly Section[]): Section[] {
-  const out: Section[] = [];
-  for (const section of sections) {
-    const last = out.at(-1);
-    if (last && last.lines.length < shortest && last.to + 1 === section.from) {
-      out[out.length - 1] = { ...last, to: section.to, lines: [...last.lines, ...section.lines] };
-    } else out.push(section);
-  }
-  return out;
+  return sections;
 }
 
 /** A stretch of a file that is found as one. */
@@ -97,9 +89,7 @@ export function chunksOf(
     .filter(chunk => chunk.text.trim() !== '');
 }
 
-interface Named extends LineRange {
-  name: string;
-}
+type Named = Omit<Chunk, 'text'>;
 
 const bySection = (text: string): Named[] =>
   sectionsOf(text).map(({ from, to, title }) => ({ from, to, name: title.slice(0, 120) }));
@@ -109,17 +99,13 @@ function bySymbol(symbols: readonly FoundSymbol[], count: number): Named[] {
   const out: Named[] = [];
   let from = 1;
   for (const { name, to } of leaves(symbols)) {
-    if (to < from) {
-      const last = out.at(-1);
-      if (last) last.name = `${last.name} ${name}`;
-      continue;
-    }
     const last = out.at(-1);
-    if (last && to - last.from < shortLines) {
-      last.to = to;
+    if (!last || (to >= from && to - last.from >= shortLines)) out.push({ from, to: Math.min(to, count), name });
+    else {
+      if (to >= from) last.to = to;
       last.name = `${last.name} ${name}`;
-    } else out.push({ from, to: Math.min(to, count), name });
-    from = to + 1;
+    }
+    from = Math.max(from, to + 1);
   }
   const last = out.at(-1);
   if (from <= count) {

@@ -237,11 +237,11 @@ export class IndexStore {
       has.add(item.path);
       return { item, score: 0 };
     });
-    return [...found, ...others]
-      .map(({ item: { id, fileScore }, score }) => ({ id, score: score + fileShare * fileScore }))
-      .sort((a, b) => b.score - a.score)
-      .slice(0, maxRanked)
-      .map(({ id }) => id);
+    const scored = [...found, ...others].map(({ item, score }) => ({
+      id: item.id,
+      score: score + fileShare * item.fileScore,
+    }));
+    return bestOf(scored);
   }
 
   #byNearness({ model, vector }: { model: string; vector: Float32Array }): number[] {
@@ -251,17 +251,14 @@ export class IndexStore {
         'SELECT chunks.id AS id, vector, weight FROM chunks JOIN files ON files.id = chunks.file WHERE model = ?',
       )
       .iterate(model);
-    const near: { id: number; worth: number }[] = [];
+    const near: { id: number; score: number }[] = [];
     for (const { id, vector: stored, weight } of rows) {
       if (!(stored instanceof Uint8Array)) continue;
       const packed = new Int8Array(stored.buffer, stored.byteOffset, stored.byteLength);
-      const worth = cosineSimilarity(wanted, packed) * Number(weight);
-      if (worth > 0) near.push({ id: Number(id), worth });
+      const score = cosineSimilarity(wanted, packed) * Number(weight);
+      if (score > 0) near.push({ id: Number(id), score });
     }
-    return near
-      .sort((a, b) => b.worth - a.worth)
-      .slice(0, maxRanked)
-      .map(({ id }) => id);
+    return bestOf(near);
   }
 
   #drop(paths: readonly string[]): void {
@@ -286,18 +283,33 @@ export class IndexStore {
 
   #whole(change: () => void): void {
     this.#changes++;
-    this.#db.exec('BEGIN IMMEDIATE');
     try {
-      change();
-      this.#db.exec('COMMIT');
+      wholeChange(this.#db, change);
     } catch (error) {
-      // SQLite has ended it already where the disk failed.
-      if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
       this.#version = undefined;
       throw error;
     }
   }
 }
+
+/** Makes a change that is whole or did not happen. */
+export function wholeChange(db: DatabaseSync, change: () => void): void {
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    change();
+    db.exec('COMMIT');
+  } catch (error) {
+    // SQLite has ended it already where the disk failed.
+    if (db.isTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+const bestOf = (scored: { id: number; score: number }[]): number[] =>
+  scored
+    .sort((a, b) => b.score - a.score)
+    .slice(0, maxRanked)
+    .map(({ id }) => id);
 
 const maxQuestion = 20_000;
 const maxWanted = 120;

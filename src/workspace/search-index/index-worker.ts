@@ -16,7 +16,7 @@ import { classifyFile, type FileClass, type WalkMemory, walkDirectory } from '..
 import { doJob } from '../workers/run-job.ts';
 import { TermCounter } from './file-terms.ts';
 import type { FileToCut, IndexFailure, IndexJob, IndexResults, IndexThreadOptions, ToThread } from './index-client.ts';
-import { type FileToPut, type IndexedFile, IndexStore } from './index-store.ts';
+import { type FileToPut, type IndexedFile, IndexStore, wholeChange } from './index-store.ts';
 
 /** Raised when the tables or what is put into them change: an index of another version is made anew. */
 const version = 2;
@@ -81,16 +81,10 @@ function openFile(path: string): DatabaseSync {
 }
 
 function withTables(db: DatabaseSync): DatabaseSync {
-  db.exec('BEGIN IMMEDIATE');
-  try {
+  wholeChange(db, () => {
     if (db.prepare('PRAGMA user_version').get()?.user_version !== version) db.exec(tables);
-    db.exec('COMMIT');
-    return db;
-  } catch (error) {
-    // SQLite has ended it already where the disk failed.
-    if (db.isTransaction) db.exec('ROLLBACK');
-    throw error;
-  }
+  });
+  return db;
 }
 
 const port = parentPort;

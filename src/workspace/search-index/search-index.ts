@@ -131,10 +131,17 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
     return files.length > 0;
   }
 
-  /** Cuts all files, and gives every chunk a vector; answers why it did not, where the model failed. */
-  async function embedAll(how: RefreshOptions, embedder: Embedder): Promise<string | undefined> {
-    while (await cut()) throwIfAborted(how.signal);
-    return embedBare(client, how, embedder);
+  async function vectorOf(question: string, embedder: Embedder, signal: AbortSignal, payer?: Payer) {
+    // Like the files: who makes the vectors is somebody else.
+    const { text } = await mask(question.toWellFormed(), maskScope);
+    try {
+      const [vector] = await embedder.embed([embeddable(text)], signal, payer);
+      return vector && { model: embedder.model, vector };
+    } catch (error) {
+      // Words find something too; that there are no vectors is told when they are made.
+      if (signal.aborted || !isAppError(error)) throw error;
+      return undefined;
+    }
   }
 
   return {
@@ -146,7 +153,11 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
       watching.add(tell);
       try {
         const seen = waitMs === undefined ? await look(rebuild, signal) : await lookFor(waitMs, signal);
-        const warning = seen ? (embedder ? await embedAll(how, embedder) : options.noEmbedder) : unfinished(latest);
+        let warning = seen ? options.noEmbedder : unfinished(latest);
+        if (seen && embedder) {
+          while (await cut()) throwIfAborted(signal);
+          warning = await embedBare(client, how, embedder);
+        }
         const { chunks, vectors } = await client.ask<'counts'>({ op: 'counts', model: embedder?.model });
         const done = seen ?? { files: latest.done, indexed: 0, removed: 0, skipped: [] };
         return { ...done, chunks, ...(embedder && { vectors }), ...(warning !== undefined && { warning }) };
@@ -157,7 +168,7 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
     /** The best stretches of files for a question, the best first. */
     async search(question: string, limit: number, signal: AbortSignal, payer?: Payer): Promise<Hit[]> {
       throwIfAborted(signal);
-      const near = embedder && (await vectorOf(options, embedder, { question, signal, payer }));
+      const near = embedder && (await vectorOf(question, embedder, signal, payer));
       // While files come in, others may always be nearer.
       for (let left = maxCuts; left > 0 && (await cut(question)); left--) throwIfAborted(signal);
       return client.ask<'search'>({ op: 'search', question, limit, ...(near && { near }) });
@@ -181,23 +192,6 @@ function withLines(text: string, { text: masked, places = [] }: Masked): string 
 function unfinished({ done, total }: LookProgress): string {
   const how = total === 0 ? 'brought up to date' : `made, and ${done} of ${total} files are in it so far`;
   return `the index is being ${how}; resend the call in a minute to search the other files, too.`;
-}
-
-async function vectorOf(
-  { mask }: SearchIndexesOptions,
-  embedder: Embedder,
-  { question, signal, payer }: { question: string; signal: AbortSignal; payer: Payer | undefined },
-) {
-  // Like the files: who makes the vectors is somebody else.
-  const { text } = await mask(question.toWellFormed(), maskScope);
-  try {
-    const [vector] = await embedder.embed([embeddable(text)], signal, payer);
-    return vector && { model: embedder.model, vector };
-  } catch (error) {
-    // Words find something too; that there are no vectors is told when they are made.
-    if (signal.aborted || !isAppError(error)) throw error;
-    return undefined;
-  }
 }
 
 /** The beginning of a text that any model takes: one that is refused would hold up all others. */

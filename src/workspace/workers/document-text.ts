@@ -61,16 +61,13 @@ async function officeText(format: Exclude<DocumentFormat, 'pdf'>, bytes: Uint8Ar
     },
   });
   const parts = Object.fromEntries(Object.entries(files).map(([name, data]) => [name, strFromU8(data)]));
-  if (format === 'xlsx') return sheetsText(parts);
-  return format === 'pptx' ? slidesText(parts) : wordText(parts);
+  return { xlsx: sheetsText, pptx: slidesText, docx: wordText }[format](parts);
 }
 
 function wordText(parts: Parts): string {
   const main = parts['word/document.xml'];
   if (main === undefined) throw new Error('it has no main part');
-  const notes = ['word/footnotes.xml', 'word/endnotes.xml', 'word/comments.xml'].map(name =>
-    flowText(parts[name] ?? ''),
-  );
+  const notes = ['footnotes', 'endnotes', 'comments'].map(name => flowText(parts[`word/${name}.xml`]));
   return [flowText(main), ...notes.filter(Boolean)].join('\n\n');
 }
 
@@ -79,9 +76,7 @@ function slidesText(parts: Parts): string {
   return numbers
     .sort((a, b) => a - b)
     .map(number => {
-      const texts = ['slides/slide', 'notesSlides/notesSlide'].map(name =>
-        flowText(parts[`ppt/${name}${number}.xml`] ?? ''),
-      );
+      const texts = ['slides/slide', 'notesSlides/notesSlide'].map(name => flowText(parts[`ppt/${name}${number}.xml`]));
       return [titleOf(`Slide ${number}`), ...texts.filter(Boolean)].join('\n');
     })
     .join('\n\n');
@@ -93,7 +88,7 @@ const markup = /<(\/?)(?:\w+:)?(\w+)((?:"[^"]*"|'[^']*'|[^>"'])*?)(\/?)>|([^<]+)
 const headingStyle = /"(?:heading|berschrift|titre|titolo|t.tulo|kop)\s?(\d)"/i;
 
 /** Running text: a line for each paragraph and each row of a table, whose cells are apart by tabs. */
-function flowText(xml: string): string {
+function flowText(xml = ''): string {
   const lines: string[] = [];
   let line = '';
   const open = { t: false, r: false, tc: false, Fallback: false };
@@ -132,8 +127,10 @@ function attribute(name: string, attributes: string): string | undefined {
   return value === undefined ? undefined : decoded(value);
 }
 
+type XmlElement = Record<'attributes' | 'content', string>;
+
 /** Attributes and content of all elements of a name that do not stand in each other. */
-function elements(name: string, xml: string): { attributes: string; content: string }[] {
+function elements(name: string, xml = ''): XmlElement[] {
   const pattern = new RegExp(`<(?:\\w+:)?${name}(?=[\\s/>])([^>]*?)(?:/>|>([\\s\\S]*?)</(?:\\w+:)?${name}>)`, 'g');
   return [...xml.matchAll(pattern)].map(([, attributes = '', content = '']) => ({ attributes, content }));
 }
@@ -142,15 +139,15 @@ function elements(name: string, xml: string): { attributes: string; content: str
 function sheetsText(parts: Parts): string {
   const workbook = parts['xl/workbook.xml'] ?? '';
   const targets = new Map(
-    elements('Relationship', parts['xl/_rels/workbook.xml.rels'] ?? '').map(({ attributes }) => [
+    elements('Relationship', parts['xl/_rels/workbook.xml.rels']).map(({ attributes }) => [
       attribute('Id', attributes),
       (attribute('Target', attributes) ?? '').replace(/^\/?(?:xl\/)?/, 'xl/'),
     ]),
   );
-  const shared = elements('si', parts['xl/sharedStrings.xml'] ?? '').map(({ content }) => stringIn(content));
+  const shared = elements('si', parts['xl/sharedStrings.xml']).map(({ content }) => stringIn(content));
   const cells: CellFormats = {
     shared,
-    dated: datedStyles(parts['xl/styles.xml'] ?? ''),
+    dated: datedStyles(parts['xl/styles.xml']),
     // Serial numbers count days from the year 1900, or in old files of the Macintosh from 1904.
     epoch: Date.UTC(1899, 11, /date1904="(?:1|true)"/.test(workbook) ? 30 + 1_462 : 30),
   };
@@ -173,14 +170,11 @@ interface CellFormats {
 /** Phonetic guides repeat what stands there. */
 function stringIn(xml: string): string {
   const own = xml.replace(/<(?:\w+:)?rPh\b[\s\S]*?<\/(?:\w+:)?rPh>/g, '');
-  return decoded(
-    elements('t', own)
-      .map(({ content }) => content)
-      .join(''),
-  ).replace(/\s+/g, ' ');
+  const texts = elements('t', own).map(({ content }) => content);
+  return decoded(texts.join('')).replace(/\s+/g, ' ');
 }
 
-function datedStyles(xml: string): boolean[] {
+function datedStyles(xml: string | undefined): boolean[] {
   const codes = new Map(
     elements('numFmt', xml).map(({ attributes }) => [
       Number(attribute('numFmtId', attributes)),
@@ -188,7 +182,7 @@ function datedStyles(xml: string): boolean[] {
     ]),
   );
   const [used] = elements('cellXfs', xml);
-  return elements('xf', used?.content ?? '').map(({ attributes }) => {
+  return elements('xf', used?.content).map(({ attributes }) => {
     const id = Number(attribute('numFmtId', attributes));
     return (id >= 14 && id <= 22) || (id >= 45 && id <= 47) || /[dmyhs]/i.test(codes.get(id) ?? '');
   });
@@ -216,10 +210,7 @@ function columnOf(reference: string): number {
   return column - 1;
 }
 
-function cellText(
-  { attributes, content }: { attributes: string; content: string },
-  { shared, dated, epoch }: CellFormats,
-): string {
+function cellText({ attributes, content }: XmlElement, { shared, dated, epoch }: CellFormats): string {
   const type = attribute('t', attributes);
   const value = elements('v', content)[0]?.content ?? '';
   if (type === 's') return shared[Number(value)] ?? '';

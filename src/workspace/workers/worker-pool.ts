@@ -8,6 +8,7 @@ const program = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './wor
 
 /** Characters that are parsed or compared in about 10 ms; for less a thread is not worth its message. */
 const smallChars = 24_000;
+const manyChars = Number.POSITIVE_INFINITY;
 /** A thread's memory; the largest file that is read takes a fraction of it. */
 const threadMegabytes = 1_024;
 /** A thread that had nothing to do for this long ends. */
@@ -26,12 +27,6 @@ export interface PoolOptions {
   clock: Pick<Clock, 'after'>;
 }
 
-interface Thread {
-  worker: Worker;
-  /** Stops the countdown to its end. */
-  stayAwake?: () => void;
-}
-
 /** Threads for work on the processor. An abort ends the work at once. */
 export function createPool(options: PoolOptions) {
   const threads = createThreads(options);
@@ -39,20 +34,22 @@ export function createPool(options: PoolOptions) {
   const readers = createThreads(options);
 
   async function run<Kind extends JobKind>(
-    job: JobMessage<Kind>,
+    kind: Kind,
+    input: JobInputs[Kind],
     chars: number,
     signal: AbortSignal | undefined,
   ): Promise<JobResults[Kind]> {
+    const job: JobMessage<Kind> = { kind, input };
     throwIfAborted(signal);
     // Most processes never need what this takes, so it is loaded late.
     if (chars <= smallChars) return (await import('./run-job.ts')).doJob(job);
-    const isDocument = job.kind === 'document';
+    const isDocument = kind === 'document';
     const from = isDocument ? readers : threads;
-    const thread = await from.take(job.kind === 'trace', signal);
-    const guard = isDocument ? guarded(thread.worker, options.clock, signal) : undefined;
+    const thread = await from.take(kind === 'trace', signal);
+    const guard = isDocument ? guarded(thread, options.clock, signal) : undefined;
     let sound = false;
     try {
-      const done = await ask(thread.worker, job, guard?.signal ?? signal);
+      const done = await ask(thread, job, guard?.signal ?? signal);
       sound = true;
       return done;
     } finally {
@@ -68,28 +65,23 @@ export function createPool(options: PoolOptions) {
     get threads(): number {
       return threads.all.size + readers.all.size;
     },
-    /** What a source file declares, in the order of the source. */
-    symbols: (input: JobInputs['symbols'], signal?: AbortSignal) =>
-      run({ kind: 'symbols', input }, input.text.length, signal),
-    /** What changed in a file; undefined when the texts are too far apart. */
+    symbols: (input: JobInputs['symbols'], signal?: AbortSignal) => run('symbols', input, input.text.length, signal),
     diff: (input: JobInputs['diff'], signal?: AbortSignal) =>
-      run({ kind: 'diff', input }, input.before.length + input.after.length, signal),
+      run('diff', input, input.before.length + input.after.length, signal),
     /**
      * Tokens of texts by o200k, or a few more: slow, for what an estimate can't decide. Always in a thread: the tokenizer alone
      * takes longer to load than others should wait.
      */
-    count: (input: JobInputs['count'], signal?: AbortSignal) =>
-      run({ kind: 'count', input }, Number.POSITIVE_INFINITY, signal),
-    /** Where a target of sources leads. */
+    count: (input: JobInputs['count'], signal?: AbortSignal) => run('count', input, manyChars, signal),
     trace: (input: JobInputs['trace'], signal?: AbortSignal) =>
       run(
-        { kind: 'trace', input },
-        input.sources.reduce((sum, { text }) => sum + text.length, 0),
+        'trace',
+        input,
+        input.sources.map(({ text }) => text.length).reduce((a, b) => a + b, 0),
         signal,
       ),
     /** The text of a document. In a thread however small it is: it was made elsewhere, and may be made to take all there is. */
-    document: (input: JobInputs['document'], signal?: AbortSignal) =>
-      run({ kind: 'document', input }, Number.POSITIVE_INFINITY, signal),
+    document: (input: JobInputs['document'], signal?: AbortSignal) => run('document', input, manyChars, signal),
     async close() {
       await Promise.all([threads.close(), readers.close()]);
     },
@@ -98,27 +90,34 @@ export function createPool(options: PoolOptions) {
 
 /** Starts threads when there is work and lets idle ones end; neither keeps the process alive. */
 function createThreads({ size, clock }: PoolOptions) {
-  const all = new Set<Thread>();
-  const idle: Thread[] = [];
-  const queue: PromiseWithResolvers<Thread>[] = [];
+  const all = new Set<Worker>();
+  /** Those without work, the last one that had some behind, and what stops the countdown to its end. */
+  const idle = new Map<Worker, () => void>();
+  const queue: PromiseWithResolvers<Worker>[] = [];
   let closed = false;
 
-  function start(): Thread {
-    const worker = new Worker(program, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: threadMegabytes } });
-    const thread: Thread = { worker };
+  function start(): Worker {
+    const thread = new Worker(program, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: threadMegabytes } });
     // An error that comes after an abort is nobody's, and must not end the process.
-    worker.on('error', () => undefined);
+    thread.on('error', () => undefined);
     all.add(thread);
     return thread;
   }
 
-  async function take(atOnce: boolean, signal: AbortSignal | undefined): Promise<Thread> {
+  function wake(thread: Worker): void {
+    idle.get(thread)?.();
+    idle.delete(thread);
+  }
+
+  async function take(atOnce: boolean, signal: AbortSignal | undefined): Promise<Worker> {
     if (closed) throw ending();
-    const rested = idle.pop();
-    rested?.stayAwake?.();
-    if (rested) return rested;
+    const rested = [...idle.keys()].at(-1);
+    if (rested) {
+      wake(rested);
+      return rested;
+    }
     if (atOnce || all.size < size) return start();
-    const waiting = Promise.withResolvers<Thread>();
+    const waiting = Promise.withResolvers<Worker>();
     queue.push(waiting);
     const forget = onAbort(signal, () => {
       const place = queue.indexOf(waiting);
@@ -128,26 +127,23 @@ function createThreads({ size, clock }: PoolOptions) {
     return waiting.promise.finally(forget);
   }
 
-  function giveBack(thread: Thread): void {
+  function giveBack(thread: Worker): void {
     const next = queue.shift();
     if (next) {
       next.resolve(thread);
       return;
     }
-    thread.worker.unref();
-    thread.stayAwake = clock.after(idleMs, () => {
-      idle.splice(idle.indexOf(thread), 1);
-      void end(thread);
-    });
-    idle.push(thread);
+    thread.unref();
+    const stayAwake = clock.after(idleMs, () => void end(thread));
+    idle.set(thread, stayAwake);
   }
 
-  async function end(thread: Thread): Promise<void> {
+  async function end(thread: Worker): Promise<void> {
     all.delete(thread);
-    thread.stayAwake?.();
+    wake(thread);
     // A job that waits gets a thread of its own in the place of this one.
     queue.shift()?.resolve(start());
-    await thread.worker.terminate();
+    await thread.terminate();
   }
 
   async function close(): Promise<void> {
@@ -218,13 +214,9 @@ async function ask<Kind extends JobKind>(
 function threadError(error: unknown, kind: JobKind): Error {
   if (errorCode(error) !== 'ERR_WORKER_OUT_OF_MEMORY') return bugError('A thread failed.', error);
   if (kind === 'document') return tooMuch('more memory than there is for it', error);
-  return kind === 'trace'
-    ? limitError('size', 'The files are too much to trace at once.', {
-        next: 'Name fewer files or directories in relevant_files.',
-        cause: error,
-      })
-    : limitError('size', 'A file is too much to be worked on whole.', {
-        next: 'Name ranges of lines (file.ts:10-80) or fewer files.',
-        cause: error,
-      });
+  const [message, next] =
+    kind === 'trace'
+      ? ['The files are too much to trace at once.', 'Name fewer files or directories in relevant_files.']
+      : ['A file is too much to be worked on whole.', 'Name ranges of lines (file.ts:10-80) or fewer files.'];
+  return limitError('size', message, { next, cause: error });
 }

@@ -57,7 +57,7 @@ function route(label: Partial<Label>, policy: Partial<RoutingPolicy> = {}) {
   };
   const all = { ...roster, providers };
   const scene = eligibleModels(request, all, { ...noPolicy, ...policy });
-  const steered = applyRequirements(scene, { ...noPolicy, ...policy });
+  const steered = applyRequirements(scene).request;
   return { plan: steered.plan!, resolve: () => resolveModel(steered, all, { ...noPolicy, ...policy }) };
 }
 

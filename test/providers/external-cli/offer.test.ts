@@ -32,7 +32,7 @@ async function start({ installed = [], env = {}, childEnv = {} }: Setup) {
 
 describe('clink', () => {
   it('knows the programs of all CLIs that are built in', () => {
-    expect([...(clink.programs ?? [])].sort()).toEqual(clis.map(({ executable }) => executable).sort());
+    expect([...(clink.programs ?? [])].sort()).toEqual(clis.map(({ name }) => name).sort());
   });
 
   it.each(['codex', 'gemini', 'claude', 'agy', 'opencode'])('is offered where %s is installed', async name => {

@@ -1,4 +1,4 @@
-import type { AgentMode } from '../../../calls/tool.ts';
+import type { ToolMode } from '../../../calls/tool.ts';
 import type { Message } from '../../../core/message.ts';
 import type { Candidate } from '../../../core/model.ts';
 import type { Clock, Emit, Mask, Random } from '../../../core/ports.ts';
@@ -92,20 +92,12 @@ export interface AgentParts {
   emit: Emit;
   /** What tools bring has its secrets masked before a model sees it; scoped to the run. */
   mask: Mask;
-  /** Tells whether files that the model saw have changed. Absent: nothing is refreshed. */
-  refresh?: Refresher;
+  /** Tells what changed of files that the model saw, each change once. Absent: nothing is refreshed. */
+  refresh?: { saw(path: string): Promise<void>; changes(): Promise<readonly { path: string; text: string }[]> };
   /** What a failed call may mean, in a few sentences; undefined: nobody knows. Absent: no triage. */
   triage?:
     | ((failure: { name: string; args: unknown; text: string }, signal: AbortSignal) => Promise<string | undefined>)
     | undefined;
-}
-
-/** Watches files of one run. */
-export interface Refresher {
-  /** The model has seen this file as it is now. */
-  saw(path: string): Promise<void>;
-  /** What changed since, each file once; asking again tells only of newer changes. */
-  changes(): Promise<readonly { path: string; text: string }[]>;
 }
 
 export interface AgentInput {
@@ -196,7 +188,7 @@ export interface AgentResult {
 }
 
 /** A model works with tools, round by round; its runs open their threads themselves, and may wait for approval. */
-export const agent: Mode<AgentMode> = {
+export const agent: Mode<Extract<ToolMode, { kind: 'agent' }>> = {
   thread: 'own',
   execute: (_definition, call, services) => services.agent.execute(call, services),
 };

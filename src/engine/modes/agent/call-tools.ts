@@ -58,7 +58,8 @@ export async function callTools(
     const { effect = 'read' } = input.tools.find(({ name }) => name === call.name) ?? {};
     const alone = effect === 'write' || effect === 'run';
     if (alone || batch.length >= round.limits.parallel) await flush();
-    if (index >= round.limits.callsARound) outcomes[index] = tooMany(call, round);
+    if (index >= round.limits.callsARound)
+      outcomes[index] = refusal(call, call.args, round.number, 'refused', tooMany(round.limits));
     else batch.push([index, call]);
     if (alone) await flush();
   }
@@ -66,10 +67,8 @@ export async function callTools(
   return outcomes;
 }
 
-function tooMany(call: ToolCall, { number, limits }: Round): CallOutcome {
-  const text = `Not run: one round may have ${limits.callsARound} calls. Retry it in the next round.`;
-  return refusal(call, call.args, number, 'refused', text);
-}
+const tooMany = ({ callsARound }: AgentLimits) =>
+  `Not run: one round may have ${callsARound} calls. Retry it in the next round.`;
 
 const refusal = (
   { id, name }: ToolCall,

@@ -3,9 +3,9 @@ import { asError } from '../../../core/errors.ts';
 import { type JsonObject, jsonOf, parsedJson, recordIn } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import { boundedFetch } from '../../../models/resilience/bounded-body.ts';
-import { type ChildEnv, programNamed, variablesFor } from '../../../workspace/programs.ts';
-import type { Sandbox } from '../../../workspace/sandbox.ts';
+import { programNamed, variablesFor } from '../../../workspace/programs.ts';
 import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
+import type { LocalToolServices } from './local-tools/local-tool.ts';
 
 const id = z.string().regex(/^[a-zA-Z0-9_-]{1,30}$/, 'takes letters, digits, "_" and "-", at most 30');
 
@@ -51,19 +51,15 @@ export function readServerList(text: string): { servers: ServerEntry[] } | { pro
   return { servers: servers.filter(({ disabled }) => !disabled).slice(0, maxServers) };
 }
 
-export interface ServersParts {
+interface ServersParts extends Pick<LocalToolServices, 'childEnv' | 'sandbox'> {
   servers: readonly ServerEntry[];
-  /** The environment as programs that are started may see it. */
-  childEnv: ChildEnv;
+  version: string;
   /** Working directory of servers that name none. */
   root: string;
-  sandbox: Pick<Sandbox, 'roots'>;
-  version: string;
   warn(message: string): void;
   signal: AbortSignal;
 }
 
-/** Servers that were started for one run. */
 export interface OpenServers {
   tools: AgentTool[];
   close(): Promise<void>;
@@ -94,9 +90,7 @@ export async function openServers(parts: ServersParts): Promise<OpenServers> {
   const opened = await Promise.all(parts.servers.map(server => openOne(parts, server)));
   return {
     tools: opened.flatMap(({ tools }) => tools),
-    close: async () => {
-      await Promise.all(opened.map(({ close }) => close()));
-    },
+    close: async () => void (await Promise.all(opened.map(({ close }) => close()))),
   };
 }
 
@@ -106,10 +100,8 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
     { name: 'polylogue-agent', version: parts.version },
     { versionNegotiation: { mode: 'auto' }, jsonSchemaValidator: unchecked },
   );
-  const close = async () => {
-    // A server that will not go is ended by its transport; the run is over in any case.
-    await client.close().catch(() => undefined);
-  };
+  // A server that will not go is ended by its transport; the run is over in any case.
+  const close = () => client.close().catch(() => undefined);
   try {
     await client.connect(await transportOf(parts, server), { timeout: connectMs, signal: parts.signal });
     const { tools } = await client.listTools(undefined, { timeout: connectMs, signal: parts.signal });
@@ -121,8 +113,7 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
     return { tools: wanted.map(tool => toolOf(client, server, tool)), close };
   } catch (error) {
     await close();
-    const why = asError(error).message;
-    parts.warn(`The MCP server ${server.id} cannot be used: ${safeCut(why, 300)}`);
+    parts.warn(`The MCP server ${server.id} cannot be used: ${safeCut(asError(error).message, 300)}`);
     return { tools: [], close: async () => {} };
   }
 }

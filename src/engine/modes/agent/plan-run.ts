@@ -55,10 +55,10 @@ export function createRefresher(
     return now.text === before.text ? undefined : changeText(path, before.text, now.text, found.changed.lines);
   }
 
+  /** The model has seen this file as it is now. */
   async function saw(path: string): Promise<void> {
     const file = await readFile(parts.sandbox, path, options);
-    if (isSkip(file)) return;
-    remember(known, path, await masked(file), maxFiles);
+    if (!isSkip(file)) remember(known, path, await masked(file), maxFiles);
   }
 
   return {
@@ -70,6 +70,7 @@ export function createRefresher(
       if ((await checkFile(parts.sandbox, file, options)) === 'unchanged') await saw(file.path);
       else known.set(file.path, { ...file, text: '' });
     },
+    /** What changed since, each file once; asking again tells only of newer changes. */
     async changes() {
       const changes: { path: string; text: string }[] = [];
       for (const [path, before] of [...known]) {
@@ -104,7 +105,6 @@ const maxArgsLength = 300;
 
 type RecordedCall = ToolCallRecord & { round: number; elapsed_ms: number };
 
-/** What a run did so far, for its reply. */
 export interface RunRecord {
   calls: RecordedCall[];
   /** Absolute paths of files that it wrote, each once. */
@@ -123,7 +123,6 @@ export const runTurn = ({ args }: ParsedCall, language: string | undefined): Mod
   effort: 'medium',
 });
 
-/** The reply to a run that came to an end. */
 export function finishRun({ text, stopReason, rounds }: AgentResult, record: RunRecord): Finish {
   const status = stopReason === 'done' ? 'success' : 'partial';
   return { text, document: content => ({ status, content, stop_reason: stopReason, rounds, ...factsOf(record) }) };
@@ -139,14 +138,12 @@ export function taskIn({ task }: Record<string, unknown>): string {
   });
 }
 
-/** What a run did, as its reply tells it. */
 export const factsOf = ({ calls, changed, sandbox }: RunRecord): JsonObject => ({
   sandbox,
   tool_calls: calls.map(call => ({ ...call })),
   changed_files: changed.length > 0 ? changed.map(printablePath) : undefined,
 });
 
-/** A call of a run, as a reply tells it. */
 export const callFacts = (
   { round, name, args, outcome, elapsedMs, result }: AgentToolCall,
   approval?: string,
@@ -202,7 +199,10 @@ export async function chooseAble(route: ChooseModel, request: ModelRequest, name
   });
   const [first, ...others] = resolution.candidates.filter(({ model }) => model.tools);
   if (first) return { ...resolution, candidates: [first, ...others] };
-  const [untold, ...like] = resolution.candidates.filter(({ model }) => mayCall(model));
+  const [untold, ...like] = resolution.candidates.filter(
+    // Of servers of one's own and deployments only the names are known; programs and the offline models are known to call nothing.
+    ({ model: { provider } }) => provider !== cliProviderId && !isOffline(provider),
+  );
   if (untold && named) {
     const warning = `Nobody here knows whether ${untold.model.provider}:${untold.model.id} can call tools; it was tried.`;
     return { ...resolution, candidates: [untold, ...like], warnings: [...resolution.warnings, warning] };
@@ -213,19 +213,10 @@ export async function chooseAble(route: ChooseModel, request: ModelRequest, name
   });
 }
 
-/** Of servers of one's own and deployments only the names are known; programs and the offline models are known to call nothing. */
-const mayCall = ({ provider }: ModelInfo): boolean => provider !== cliProviderId && !isOffline(provider);
-
 /** What is done without asking anybody: nothing, what only reads within the roots, or everything. */
 export type ApprovalPolicy = 'never' | 'reads' | 'all';
 
 const words = { once: 'allow', always: 'allow all of this kind in this run', no: 'refuse' } as const;
-
-const schemaOf = (decisions: readonly string[]): JsonObject => ({
-  type: 'object',
-  properties: { decision: { type: 'string', title: 'Decision', enum: [...decisions], default: words.no } },
-  required: ['decision'],
-});
 
 /** Clients give up after eight such answers to one call. */
 export const maxQuestions = 7;
@@ -268,7 +259,9 @@ export function createApprovals(
     if (!given && key !== undefined && gate.allowed.includes(key)) return { action: 'allow' as const };
     if (!given && gate.open) return { action: 'wait' as const };
     const digest = hashOf(JSON.stringify([call.name, call.args, call.approval]));
-    const schema = schemaOf(key === undefined ? [words.once, words.no] : Object.values(words));
+    const choices = key === undefined ? [words.once, words.no] : Object.values(words);
+    const property = { type: 'string', title: 'Decision', enum: choices, default: words.no };
+    const schema = { type: 'object', properties: { decision: property }, required: ['decision'] };
     const message = `${messageOf(call)}\n\nrun_id: ${id}`;
     const question = given?.question ?? { key: `${id}:${++gate.asked}`, message, schema };
     const answer = given?.answer ?? (await ask(question));
@@ -278,7 +271,10 @@ export function createApprovals(
     }
     if (given) gate.given = undefined;
     if (!answer && asked !== undefined) return unasked(call.approval);
-    if (!answer) return deny(`${call.name} needs approval, and nobody can be asked here; ${advice}`);
+    if (!answer)
+      return deny(
+        `${call.name} needs approval, and nobody can be asked here; the operator can allow it with AGENT_APPROVE=all, or a host that shows forms (MCP elicitation). Go on without, or conclude.`,
+      );
     const decision = answer.action === 'accept' ? answer.content.decision : words.no;
     const always = decision === words.always && key !== undefined;
     gate.decided[call.id] = always || decision === words.once ? String(decision) : words.no;
@@ -310,9 +306,6 @@ const changed =
 const unasked = ({ asked, instead = 'Go on without, or conclude.' }: Approval) =>
   deny(`${asked} Nobody can be asked here. ${instead}`);
 
-const advice =
-  'the operator can allow it with AGENT_APPROVE=all, or a host that shows forms (MCP elicitation). Go on without, or conclude.';
-
 const deny = (reason: string) => ({ action: 'deny' as const, reason });
 
 const acts = { read: 'read', write: 'change files', run: 'run a program', network: 'reach the network' } as const;
@@ -331,25 +324,21 @@ const instructions =
 
 const shownChars = 12_000;
 
-const outputTokens = 600;
-
 /** A second look at what failed, by a model that sees the output alone. */
 export function createTriage(
   { route, mask, triageModel }: { route: ChooseModel; mask: Mask; triageModel?: string | undefined },
   ask: AskModel,
-  { reqId, scope }: Pick<LocalToolServices, 'reqId' | 'scope'>,
-  owner: string,
+  { reqId, scope, owner }: Pick<LocalToolServices, 'reqId' | 'scope' | 'owner'>,
 ): AgentParts['triage'] {
   if (triageModel === undefined) return undefined;
   return async ({ name, args, text }, signal) => {
     const { candidates } = await route({ name: triageModel, category: 'fast_response', needs: {} });
-    // What matters of a log stands at its end.
-    const output = text.length > shownChars ? text.slice(-shownChars) : text;
     const called = safeCut(JSON.stringify(args) ?? '', 2_000);
-    const failure = `Tool: ${name}\nArguments: ${called}\n--- BEGIN OUTPUT ---\n${output}\n--- END OUTPUT ---`;
+    // What matters of a log stands at its end.
+    const failure = `Tool: ${name}\nArguments: ${called}\n--- BEGIN OUTPUT ---\n${text.slice(-shownChars)}\n--- END OUTPUT ---`;
     const messages = [said('system', 'preamble', instructions), said('user', 'turn', failure)];
     const question = { reqId, tool: 'triage', payer: { owner }, candidates, messages, signal };
-    const { text: answer } = await ask({ ...question, maxOutputTokens: outputTokens });
+    const { text: answer } = await ask({ ...question, maxOutputTokens: 600 });
     const hint = (await mask(answer.trim(), scope)).text;
     return /^unknown\.?$/i.test(hint) ? undefined : hint;
   };

@@ -2,24 +2,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { createMaskedStream } from '../../../calls/ask/redaction.ts';
 import { bugError, throwIfAborted } from '../../../core/errors.ts';
 import { type Message, type SaidPart, type ToolCall, textOf } from '../../../core/message.ts';
-import type { Candidate, ModelInfo } from '../../../core/model.ts';
+import type { ModelInfo } from '../../../core/model.ts';
 import { addUsage, noUsage } from '../../../core/usage.ts';
 import { type ModelAnswer, pausedTurn } from '../../../models/ask-model.ts';
 import { thinksInAnswer } from '../../../models/budget.ts';
 import { said } from '../../../threads/transcript.ts';
-import type { AgentInput, AgentLimits, AgentParts, AgentResult, AgentStop, AgentToolCall } from './agent.ts';
+import type { AgentInput, AgentLimits, AgentParts, AgentResult, AgentStop } from './agent.ts';
 import { agentLimits, noticeOf, stripForgedMarks } from './agent.ts';
 import { callTools, type RoundOutcomes } from './call-tools.ts';
 import type { Conversation, Exchange } from './conversation-window.ts';
 import { messagesOf, messagesOfRound, trimConversation } from './conversation-window.ts';
-
-/** What the run adds to a conversation that goes on after it. */
-const turnsOf = ({ context, task, exchanges }: Conversation, truncLimit: number, last: Message): Message[] => [
-  ...(context ? [context] : []),
-  task,
-  ...exchanges.flatMap(exchange => messagesOfRound(exchange, truncLimit, '')),
-  last,
-];
 
 /** What the model said and saw in these rounds, before anything was cut for later ones. */
 function bytesBrought(exchanges: readonly Exchange[]): number {
@@ -40,18 +32,13 @@ const outputTokens = 8_192;
 /** Thoughts come out of the same room. */
 const thinkingOutputTokens = 32_768;
 
-interface Run {
+interface Run extends Pick<AgentResult, 'rounds' | 'toolCalls' | 'usage' | 'attempts'>, Pick<AgentInput, 'candidates'> {
   parts: AgentParts;
   input: AgentInput;
   limits: AgentLimits;
-  candidates: readonly Candidate[];
   conversation: Conversation;
   /** Everything that was added, whatever was trimmed since. */
   all: Conversation['exchanges'];
-  rounds: number;
-  toolCalls: AgentToolCall[];
-  usage: AgentResult['usage'];
-  attempts: AgentResult['attempts'];
   costUsd: number | undefined;
   warnings: Set<string>;
   /** Some text went to who listens. */
@@ -62,13 +49,10 @@ interface Run {
 export interface StoppedRun
   extends Pick<Run, 'conversation' | 'all' | 'candidates' | 'rounds' | 'usage' | 'attempts' | 'costUsd' | 'spoke'> {
   warnings: string[];
-  round: OpenRound;
+  round: { said: readonly SaidPart[]; outcomes: RoundOutcomes };
 }
 
-interface OpenRound {
-  said: readonly SaidPart[];
-  outcomes: RoundOutcomes;
-}
+type OpenRound = StoppedRun['round'];
 
 /** A run whose gate lets no call wait. */
 export async function runAgent(parts: AgentParts, input: AgentInput): Promise<AgentResult> {
@@ -248,9 +232,11 @@ async function conclude(run: Run, answer: ModelAnswer, stopReason: AgentStop): P
   const { parts, input, limits, rounds, toolCalls, usage, costUsd } = run;
   const whole = answer.text.trim() === '' ? nothingSaid : answer.text.toWellFormed();
   const { text } = await parts.mask(whole, input.scope ?? input.reqId, 'model');
+  const { context, task } = run.conversation;
+  const exchanges = run.all.flatMap(exchange => messagesOfRound(exchange, limits.truncLimit, ''));
   return {
     text,
-    turns: turnsOf({ ...run.conversation, exchanges: run.all }, limits.truncLimit, lastMessage(answer)),
+    turns: [...(context ? [context] : []), task, ...exchanges, lastMessage(answer)],
     rounds,
     usage,
     ...(costUsd !== undefined && { costUsd }),

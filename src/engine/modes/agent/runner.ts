@@ -15,6 +15,7 @@ import type { ModelRequest } from '../../../models/routing/roster.ts';
 import type { Meter } from '../../../models/spend-meter.ts';
 import { scopesOf } from '../../../threads/threads.ts';
 import { isSkip } from '../../../workspace/paths.ts';
+import { modelName } from '../ask-many/ask-many.ts';
 import type { AgentRunner } from '../mode.ts';
 import { type AgentInput, type AgentResult, agentLimits, newMark } from './agent.ts';
 import type { AgentTool } from './local-tools/agent-tool.ts';
@@ -38,7 +39,8 @@ import {
   taskIn,
 } from './plan-run.ts';
 import { runUntilStopped } from './run-agent.ts';
-import { cannotContinue, type Run, restoreRun, type StoredRun, type WaitingRun, WaitingRuns } from './waiting-runs.ts';
+import type { Run, StoredRun, WaitingRun, WaitingRuns } from './waiting-runs.ts';
+import { cannotContinue, createWaitingRuns, restoreRun } from './waiting-runs.ts';
 
 export interface RunnerParts
   extends Omit<LocalToolServices, 'reqId' | 'scope' | 'earlierScopes' | 'tool' | 'owner' | 'root'>,
@@ -66,7 +68,7 @@ const graceMs = 5_000;
 const maxWatched = 100;
 
 export function createAgentRunner(parts: RunnerParts): AgentRunner {
-  const waitingRuns = new WaitingRuns(parts);
+  const waitingRuns = createWaitingRuns(parts);
 
   async function execute(call: ParsedCall, services: CallServices): Promise<Reply> {
     const { request, args } = call;
@@ -101,7 +103,7 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
     });
   }
 
-  return { execute, close: () => waitingRuns.close() };
+  return { execute, close: waitingRuns.close };
 }
 
 /** The call that began a run, made by the one that continues it. Throws where this process can't. */
@@ -125,20 +127,17 @@ async function callHere(
 /** Of the models that a run may ask those that this process can. Throws where the one that it works with is missing. */
 async function candidatesHere({ route }: RunnerParts, id: string, all: readonly Candidate[]): Promise<Candidates> {
   const found = all.map(async candidate => {
-    const name = nameOf(candidate);
+    const name = modelName(candidate);
     // One that nobody knows here is not asked, like one that may not be.
     const known = await route({ name, category: 'balanced', needs: {} }).catch(() => undefined);
     const here = known?.candidates[0];
-    return here && nameOf(here) === name ? [{ ...candidate, model: here.model }] : [];
+    return here && modelName(here) === name ? [{ ...candidate, model: here.model }] : [];
   });
   const [[first] = [], ...others] = await Promise.all(found);
   if (first) return [first, ...others.flat()];
-  throw cannotContinue(id, `its model ${all.slice(0, 1).map(nameOf)} cannot be used`);
+  throw cannotContinue(id, `its model ${all.slice(0, 1).map(modelName)} cannot be used`);
 }
 
-const nameOf = ({ model }: Candidate): string => `${model.provider}:${model.id}`;
-
-/** The question of a run that stopped, for who called. */
 function asking({ id, gate }: Run, thread: ThreadId, { tool, reqId }: ParsedCall): Reply {
   const question = gate.open?.question;
   return {
@@ -169,12 +168,13 @@ async function work(parts: WorkParts, run: Run, call: ThreadedCall, services: Ca
     parts.emit(event);
   };
   const exchange: Exchange = {
+    services,
     // Read when the reply is made: the caller must not lose what was done until then.
     get local() {
       return record.calls.length > 0 ? factsOf(record) : {};
     },
   };
-  const reply = await inExchange(services, call, exchange, async () => {
+  const reply = await inExchange(exchange, call, async () => {
     const plan = runTurn(call, parts.language);
     const choose = (request: ModelRequest) => chooseAble(parts.route, request, isNamed(call.common.model));
     let prepared: PreparedCall;
@@ -184,12 +184,13 @@ async function work(parts: WorkParts, run: Run, call: ThreadedCall, services: Ca
       prepared = { ...call, ...kept, candidates, plan, messages: [], blobs: [] };
     } else {
       prepared = await prepareTurn(services, call, plan, choose);
-      await storeQuestion(services, prepared, exchange);
+      await storeQuestion(exchange, prepared);
     }
     const promptFor = async (candidate: Candidate) => {
-      prepared = await askAnew(services, prepared, candidate, exchange);
+      prepared = await askAnew(exchange, prepared, candidate);
       return promptOf(prepared);
     };
+    // Uses the answer up that a run waited for. Throws where this process can't continue it with these tools.
     const begin = async (names: readonly string[]) => {
       if (!earlier) return;
       const { found, stored } = earlier;
@@ -205,23 +206,20 @@ async function work(parts: WorkParts, run: Run, call: ThreadedCall, services: Ca
       const limit = callLimit(parts.perRequest, run.maxCostUsd);
       if (limit) parts.meter.begin(call.reqId, Math.max(0, limit.usd - run.spentUsd));
     };
-    const around = { services, promptFor, exchange, earlier, begin, latest: () => prepared };
+    const around = { promptFor, exchange, earlier, begin, latest: () => prepared };
     const result = await perform({ ...parts, emit }, run, prepared, around);
     if (!result) return asking(run, call.thread.id, call);
     const answer = answerOf(result, record, run.elapsedMs);
-    return finishTurn(services, { ...prepared, answer, said: answer.text }, exchange, () => finishRun(result, record));
+    return finishTurn(exchange, { ...prepared, answer, said: answer.text }, () => finishRun(result, record));
   });
   // Its answer was used, for it has an exchange again. The reply is worth more than the word that it was.
   if (earlier && exchange.pending && !reply.questions) await parts.waitingRuns.end(run.id).catch(() => undefined);
   return reply;
 }
 
-interface Performance {
-  services: CallServices;
-  promptFor: AgentInput['promptFor'];
+interface Performance extends Pick<AgentInput, 'promptFor'> {
   exchange: Exchange;
   earlier: Earlier | undefined;
-  /** Uses the answer up that a run waited for. Throws where this process can't continue it with these tools. */
   begin(tools: readonly string[]): Promise<void>;
   /** The call as its last prompt was made. */
   latest(): PreparedCall;
@@ -232,8 +230,9 @@ async function perform(
   parts: WorkParts,
   run: Run,
   gathered: PreparedCall,
-  { services, promptFor, exchange, earlier, begin, latest }: Performance,
+  { promptFor, exchange, earlier, begin, latest }: Performance,
 ): Promise<AgentResult | undefined> {
+  const { services } = exchange;
   const { request, reqId, thread, tool, args, common, candidates, signal, progress } = gathered;
   const { owner, root } = request.principal;
   const { gate, record, mark } = run;
@@ -262,7 +261,7 @@ async function perform(
     const result = await runUntilStopped(
       {
         ...{ ask: parts.askModel, clock: parts.clock, emit: parts.emit, mask, refresh },
-        triage: createTriage(parts, parts.askModel, toolServices, owner),
+        triage: createTriage(parts, parts.askModel, toolServices),
       },
       {
         ...promptOf(gathered),

@@ -3,7 +3,7 @@ import type { PendingExchange, PreparedCall, ThreadedCall } from '../../../calls
 import { AppError, configError, inputError, limitError, storageError } from '../../../core/errors.ts';
 import { hashOf, type ThreadId } from '../../../core/ids.ts';
 import { isRecord, type JsonObject, mapTexts, textIn } from '../../../core/json.ts';
-import type { SharedState } from '../../../core/ports.ts';
+import type { Mask, SharedState } from '../../../core/ports.ts';
 import { runPrefixes, type Threads } from '../../../threads/threads.ts';
 import type { KnownFile } from '../../../workspace/read-file.ts';
 import type { OpenServers } from './mcp-servers.ts';
@@ -80,158 +80,120 @@ const idPattern = /^[0-9a-f-]{36}-[0-9a-f]{8}$/;
 
 const [headPrefix, bodyPrefix] = runPrefixes;
 
-export interface WaitingParts extends Pick<CallServices, 'threads' | 'clock' | 'mask'> {
-  state: SharedState;
-}
+export type WaitingRuns = ReturnType<typeof createWaitingRuns>;
 
 /**
  * The runs that wait for an answer, in the store: any process on it may take one, once. Nobody finds another owner's. A process
  * has to itself the servers that it started, and what the model of a run made up that looks like a secret: the store keeps none.
  */
-export class WaitingRuns {
-  readonly #parts: WaitingParts;
-  readonly #here = new Map<string, { key: string; body: string; servers: OpenServers; stopTimer: () => void }>();
+export function createWaitingRuns(parts: Pick<CallServices, 'threads' | 'clock' | 'mask'> & { state: SharedState }) {
+  const { threads, clock, mask, state } = parts;
+  const here = new Map<string, { key: string; body: string; servers: OpenServers; stopTimer: () => void }>();
 
-  constructor(parts: WaitingParts) {
-    this.#parts = parts;
-  }
+  const read = async (id: string): Promise<WaitingRun | undefined> => headIn(await state.get(headPrefix + id));
 
-  /** A run by its id, or by the question that one of the answers is to. */
-  async find(owner: string, id: string | undefined, keys: Iterable<string>): Promise<WaitingRun | undefined> {
-    const ids = id === undefined ? [...keys].map(key => key.slice(0, key.lastIndexOf(':'))) : [id];
-    for (const each of ids.filter(text => idPattern.test(text))) {
-      const found = await this.#read(each);
-      if (found?.owner === owner) return found;
-    }
-    if (id === undefined) return undefined;
-    throw noSuchRun(id);
-  }
-
-  /** All of a run that waits, for ten more minutes. */
-  async open({ id, key }: WaitingRun): Promise<StoredRun> {
-    await this.#change(id, patienceMs, head => {
-      if (head?.state !== 'waiting') throw head ? answered(head) : noSuchRun(id);
-      return head;
-    });
-    const own = this.#here.get(id);
-    const stored = await this.#parts.state.change(bodyPrefix + id, patienceMs, value => value);
-    const body = own?.key === key ? own.body : bodyOf(stored);
-    if (body === undefined) throw cannotContinue(id, unstored);
-    const run: StoredRun = JSON.parse(body, (_key, value) =>
-      isBytes(value) ? Buffer.from(value.data, 'base64') : value,
-    );
-    return run;
-  }
-
-  /** Runs `work` unless a process works for the run already. */
-  alone<Result>(run: WaitingRun, signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
-    const taken = new AbortController();
-    const options = { signal: AbortSignal.any([signal, taken.signal]), onWait: () => taken.abort(answered(run)) };
-    return this.#parts.threads.exclusively(run.id, options, async () => {
-      const now = await this.#read(run.id);
-      if (!now) throw noSuchRun(run.id);
-      if (now.state === 'running') throw interrupted(now);
-      if (now.state === 'ended' || now.key !== run.key) throw answered(now);
-      return work();
-    });
-  }
-
-  /** Uses the answer up, before anything is done for it. */
-  async claim({ id, key }: WaitingRun): Promise<void> {
-    await this.#change(id, runningMs, head => {
-      if (head?.state !== 'waiting' || head.key !== key) throw head ? answered(head) : noSuchRun(id);
-      return { ...head, state: 'running' };
-    });
-    this.#here.get(id)?.stopTimer();
-    this.#here.delete(id);
-    await this.#parts.state.change(bodyPrefix + id, 0, () => undefined);
-  }
-
-  serversOf(id: string): OpenServers | undefined {
-    return this.#here.get(id)?.servers;
-  }
-
-  /** Until it is taken, or nobody came for ten minutes. */
-  async keep(
-    run: Pick<WaitingRun, 'id' | 'owner' | 'thread'>,
-    stored: StoredRun,
-    { question, call }: OpenQuestion,
-    servers: OpenServers,
-  ): Promise<void> {
-    const { state, clock } = this.#parts;
-    if ((await listWaiting(state, run.owner)).length >= maxWaiting)
-      throw limitError('over_capacity', `${maxWaiting} runs wait for an answer already.`, {
-        next: 'Answer one of them, or wait until they end by themselves.',
-      });
-    const body = JSON.stringify(stored, (_key, value) =>
-      value?.type === 'Buffer' && Array.isArray(value.data)
-        ? { bytes: true, data: Buffer.from(value.data).toString('base64') }
-        : value,
-    );
-    if (!(await this.#holdsSecrets(body, run.thread)))
-      await state.change(bodyPrefix + run.id, patienceMs, () => ({ body, seal: hashOf(body) }));
-    const { exchange } = stored.call.turn;
-    const since = clock.storeTime();
-    const head: WaitingRun = { ...run, state: 'waiting', key: question.key, call, exchange, since };
-    await this.#change(run.id, patienceMs, () => head);
-    this.#here.set(run.id, { key: head.key, body, servers, stopTimer: () => {} });
-    this.#expireIn(head, patienceMs);
-  }
-
-  /** Its answers are used up; who sends one is told so for ten minutes. */
-  async end(id: string): Promise<void> {
-    await this.#change(id, patienceMs, head => head && { ...head, state: 'ended' });
-  }
-
-  /** Lets go of what this process has; the runs wait on. */
-  async close(): Promise<void> {
-    const all = [...this.#here.values()];
-    this.#here.clear();
-    for (const { stopTimer } of all) stopTimer();
-    await Promise.all(all.map(({ servers }) => servers.close()));
-  }
-
-  async #read(id: string): Promise<WaitingRun | undefined> {
-    return headIn(await this.#parts.state.get(headPrefix + id));
-  }
-
-  async #change(id: string, ttlMs: number, next: (head: WaitingRun | undefined) => WaitingRun | undefined) {
-    await this.#parts.state.change(headPrefix + id, ttlMs, value => {
+  const change = (id: string, ttlMs: number, next: (head: WaitingRun | undefined) => WaitingRun | undefined) =>
+    state.change(headPrefix + id, ttlMs, value => {
       const head = next(headIn(value));
       return head && { head: JSON.stringify(head) };
     });
-  }
 
   /** Ends what this process has of a run that nobody answered, and the question in its thread. */
-  async #expire(run: WaitingRun): Promise<void> {
-    const head = await this.#read(run.id);
+  async function expire(run: WaitingRun): Promise<void> {
+    const head = await read(run.id);
     // It was shown once more, or timers are not exact.
-    if (head?.state === 'waiting' && head.key === run.key) return this.#expireIn(run, 5_000);
-    await this.serversOf(run.id)?.close();
-    this.#here.delete(run.id);
+    if (head?.state === 'waiting' && head.key === run.key) return expireIn(run, 5_000);
+    await here.get(run.id)?.servers.close();
+    here.delete(run.id);
     if (head) return;
-    const { threads } = this.#parts;
     const { signal } = new AbortController();
     await threads.exclusively(run.thread, { signal }, () => threads.refresh({ id: run.thread, owner: run.owner }));
   }
 
-  #expireIn(run: WaitingRun, ms: number): void {
-    const own = this.#here.get(run.id);
+  function expireIn(run: WaitingRun, ms: number): void {
+    const own = here.get(run.id);
     // A thread that went has no question any more, and one that can't be written now is closed by its next use.
-    if (own) own.stopTimer = this.#parts.clock.after(ms, () => void this.#expire(run).catch(() => undefined));
+    if (own) own.stopTimer = clock.after(ms, () => void expire(run).catch(() => undefined));
   }
 
-  async #holdsSecrets(body: string, scope: string): Promise<boolean> {
-    // What vendors sealed, and images, can't be told from random bytes.
-    const texts: unknown = JSON.parse(body, (key, value) => (key === 'vendor' || isBytes(value) ? undefined : value));
-    let found = false;
-    await mapTexts(texts, async text => {
-      const whole = text.toWellFormed();
-      if ((await this.#parts.mask(whole, scope, 'model')).text !== whole) found = true;
-      return text;
-    });
-    return found;
-  }
+  return {
+    /** A run by its id, or by the question that one of the answers is to. */
+    async find(owner: string, id: string | undefined, keys: Iterable<string>): Promise<WaitingRun | undefined> {
+      const ids = id === undefined ? [...keys].map(key => key.slice(0, key.lastIndexOf(':'))) : [id];
+      for (const each of ids.filter(text => idPattern.test(text))) {
+        const found = await read(each);
+        if (found?.owner === owner) return found;
+      }
+      if (id === undefined) return undefined;
+      throw noSuchRun(id);
+    },
+
+    /** All of a run that waits, for ten more minutes. */
+    async open({ id, key }: WaitingRun): Promise<StoredRun> {
+      await change(id, patienceMs, head => {
+        if (head?.state !== 'waiting') throw head ? answered(head) : noSuchRun(id);
+        return head;
+      });
+      const own = here.get(id);
+      const stored = await state.change(bodyPrefix + id, patienceMs, value => value);
+      const body = own?.key === key ? own.body : bodyOf(stored);
+      if (body === undefined) throw cannotContinue(id, unstored);
+      return JSON.parse(body, (_key, value) => (isBytes(value) ? Buffer.from(value.data, 'base64') : value));
+    },
+
+    /** Runs `work` unless a process works for the run already. */
+    alone<Result>(run: WaitingRun, signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+      const taken = new AbortController();
+      const options = { signal: AbortSignal.any([signal, taken.signal]), onWait: () => taken.abort(answered(run)) };
+      return threads.exclusively(run.id, options, async () => {
+        assertWaiting(await read(run.id), run);
+        return work();
+      });
+    },
+
+    /** Uses the answer up, before anything is done for it. */
+    async claim({ id, key }: WaitingRun): Promise<void> {
+      await change(id, runningMs, head => {
+        if (head?.state !== 'waiting' || head.key !== key) throw head ? answered(head) : noSuchRun(id);
+        return { ...head, state: 'running' };
+      });
+      here.get(id)?.stopTimer();
+      here.delete(id);
+      await state.change(bodyPrefix + id, 0, () => undefined);
+    },
+
+    serversOf: (id: string) => here.get(id)?.servers,
+
+    /** Until it is taken, or nobody came for ten minutes. */
+    async keep(
+      run: Pick<WaitingRun, 'id' | 'owner' | 'thread'>,
+      stored: StoredRun,
+      { question, call }: OpenQuestion,
+      servers: OpenServers,
+    ): Promise<void> {
+      if ((await listWaiting(state, run.owner)).length >= maxWaiting) throw tooManyWait();
+      const body = textOf(stored);
+      if (!(await holdsSecrets(mask, body, run.thread)))
+        await state.change(bodyPrefix + run.id, patienceMs, () => ({ body, seal: hashOf(body) }));
+      const { exchange } = stored.call.turn;
+      const since = clock.storeTime();
+      const head: WaitingRun = { ...run, state: 'waiting', key: question.key, call, exchange, since };
+      await change(run.id, patienceMs, () => head);
+      here.set(run.id, { key: head.key, body, servers, stopTimer: () => {} });
+      expireIn(head, patienceMs);
+    },
+
+    /** Its answers are used up; who sends one is told so for ten minutes. */
+    end: (id: string) => change(id, patienceMs, head => head && { ...head, state: 'ended' }),
+
+    /** Lets go of what this process has; the runs wait on. */
+    async close(): Promise<void> {
+      const all = [...here.values()];
+      here.clear();
+      for (const { stopTimer } of all) stopTimer();
+      await Promise.all(all.map(({ servers }) => servers.close()));
+    },
+  };
 }
 
 /** An owner's runs that wait, in whichever process they began. */
@@ -246,6 +208,25 @@ function headIn(value: JsonObject | undefined): WaitingRun | undefined {
   return head;
 }
 
+const textOf = (stored: StoredRun): string =>
+  JSON.stringify(stored, (_key, value) =>
+    value?.type === 'Buffer' && Array.isArray(value.data)
+      ? { bytes: true, data: Buffer.from(value.data).toString('base64') }
+      : value,
+  );
+
+async function holdsSecrets(mask: Mask, body: string, scope: string): Promise<boolean> {
+  // What vendors sealed, and images, can't be told from random bytes.
+  const texts: unknown = JSON.parse(body, (key, value) => (key === 'vendor' || isBytes(value) ? undefined : value));
+  let found = false;
+  await mapTexts(texts, async text => {
+    const whole = text.toWellFormed();
+    if ((await mask(whole, scope, 'model')).text !== whole) found = true;
+    return text;
+  });
+  return found;
+}
+
 function bodyOf(value: JsonObject | undefined): string | undefined {
   const body = textIn(value?.body);
   if (!value || hashOf(body) === value.seal) return value && body;
@@ -256,6 +237,17 @@ function bodyOf(value: JsonObject | undefined): string | undefined {
 
 const isBytes = (value: unknown): value is { bytes: true; data: string } =>
   isRecord(value) && value.bytes === true && typeof value.data === 'string';
+
+function assertWaiting(now: WaitingRun | undefined, { id, key }: WaitingRun): void {
+  if (!now) throw noSuchRun(id);
+  if (now.state === 'running') throw interrupted(now);
+  if (now.state === 'ended' || now.key !== key) throw answered(now);
+}
+
+const tooManyWait = (): AppError =>
+  limitError('over_capacity', `${maxWaiting} runs wait for an answer already.`, {
+    next: 'Answer one of them, or wait until they end by themselves.',
+  });
 
 const noSuchRun = (id: string): AppError =>
   inputError(`No run ${id} waits for an answer.`, {

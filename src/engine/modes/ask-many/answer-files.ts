@@ -22,22 +22,13 @@ import type { ModeServices } from '../mode.ts';
 import { factsOf, nameOf, type TargetEntry, type TargetResponse } from './ask-many.ts';
 import type { FanoutRun } from './targets.ts';
 
-/** Where the answers of a call are written. */
-export interface OutputPlan {
-  /** Inside the roots when it was checked. */
-  directory: string;
-  /** The one file's name, where the caller gave a whole path. */
-  name?: string;
-  /** What names begin with. */
-  stem: string;
-  /** Without a dot. */
-  extension: string;
-  /** Files of the same name may be replaced. */
-  overwrite: boolean;
-}
+export type OutputPlan = ReturnType<typeof planOutput>;
 
-/** Reads where the answers go: one path for one model, else a directory (`responses` beside the prompt) and an ending. */
-export function planOutput(services: ModeServices, { args, request }: ParsedCall, question: string): OutputPlan {
+/**
+ * Reads where the answers go: one path for one model, else a directory (`responses` beside the prompt) and an ending without a dot.
+ * `name`: the one file's, where the caller gave a whole path; `stem`: what the names of others begin with.
+ */
+export function planOutput(services: ModeServices, { args, request }: ParsedCall, question: string) {
   const overwrite = args.overwrite === true;
   const stem = basename(question, extname(question));
   const absolute = (field: string) => pathIn(field, args[field], request.principal.root, services.home);
@@ -116,8 +107,6 @@ export interface WrittenAnswer extends TargetEntry {
 
 export type AnswerWriter = ReturnType<typeof createAnswerWriter>;
 
-type FileFacts = { path: string; facts: JsonObject } | { path?: undefined; facts: JsonObject };
-
 /**
  * Writes one call's files, one after the other: two of its answers never get the same name. `question`: the file that was sent; where
  * an answer replaces it, its masked secrets are put back.
@@ -127,7 +116,7 @@ export function createAnswerWriter({ services, call }: FanoutRun, output: Output
   const used = new Set<string>();
   let count = 0;
 
-  async function write(wanted: string, answer: string): Promise<FileFacts> {
+  async function write(wanted: string, answer: string): Promise<{ path?: string; facts: JsonObject }> {
     const name = unused(wanted, used);
     const { directory, overwrite } = output;
     const unique = `${call.reqId}-${++count}`;

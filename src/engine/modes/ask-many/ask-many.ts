@@ -42,7 +42,6 @@ export interface ManyRun {
   spent: { usage: Usage; costUsd?: number };
 }
 
-/** How many models are asked at the same time. */
 const maxConcurrentModels = 5;
 
 export const modelName = ({ model }: Candidate): string => `${model.provider}:${model.id}`;

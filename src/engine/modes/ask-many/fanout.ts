@@ -12,7 +12,7 @@ import type { JsonObject } from '../../../core/json.ts';
 import { linesBetween } from '../../../core/text.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import { noUsage } from '../../../core/usage.ts';
-import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
+import { parsePathReference } from '../../../workspace/paths.ts';
 import { readTextFile } from '../../../workspace/read-file.ts';
 import type { Mode, ModeServices } from '../mode.ts';
 import type { AnswerWriter, WrittenAnswer } from './answer-files.ts';
@@ -24,13 +24,12 @@ import { askTargets, decide, decisionPrompt, type FanoutRun, resolveDecider, res
 async function readQuestion(services: CallServices, { args, request, signal, reqId }: ParsedCall) {
   const { sandbox, home, maxFileBytes: maxBytes, mask } = services;
   const reference = parsePathReference(String(args.file_path), request.principal.root, home);
-  if (isSkip(reference)) throw unreadable(reference);
   const outcome = await readTextFile(sandbox, reference, { maxBytes, signal });
   if (!outcome.ok) throw unreadable(outcome.skip);
   const { file, range } = outcome;
   const lines = range ? linesBetween(file.text, range.from, range.to) : file.text;
   if (lines.trim() === '')
-    throw inputError(`${reference.input} holds no text.`, { next: 'Name a file with a prompt in it.' });
+    throw inputError(`${args.file_path} holds no text.`, { next: 'Name a file with a prompt in it.' });
   return { text: (await mask(lines.toWellFormed(), reqId)).text, path: file.path };
 }
 

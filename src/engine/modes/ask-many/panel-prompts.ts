@@ -5,7 +5,7 @@ import type { PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { type AppError, isAppError, limitError } from '../../../core/errors.ts';
 import type { FileRecord } from '../../../core/file.ts';
-import { type Message, tailHeading, textOf } from '../../../core/message.ts';
+import { tailHeading, textOf } from '../../../core/message.ts';
 import type { Candidate, Candidates } from '../../../core/model.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';
 import type { ModelQuestion } from '../../../models/ask-model.ts';
@@ -23,12 +23,10 @@ export interface PanelRun extends ManyRun {
   exchange: Exchange;
 }
 
-export interface PanelQuestion extends Pick<ModelQuestion, 'promptFor' | 'sharers' | 'wholeOnly'> {
-  candidates: Candidates;
-  messages: readonly Message[];
-  /** Room for the answer in the model's window. */
-  maxOutputTokens: number;
-}
+export type PanelQuestion = { candidates: Candidates } & Pick<
+  ModelQuestion,
+  'messages' | 'promptFor' | 'sharers' | 'wholeOnly' | 'maxOutputTokens'
+>;
 
 /** Reserves what a question may cost, so that each of several gets a part. What it is refused for is its outcome. */
 export async function readyQuestion(run: PanelRun, question: PanelQuestion): Promise<ReadyQuestion> {

@@ -2,20 +2,30 @@ import { openExchange, reportFiles, type StoredAnswer, storeAnswer } from '../..
 import type { PreparedCall } from '../../../calls/call-record.ts';
 import { fitTexts } from '../../../calls/format-reply.ts';
 import type { Reply } from '../../../calls/reply.ts';
-import { continuationOffer, fileFacts, objectIn, readControlStatus, successReply } from '../../../calls/reply.ts';
+import { continuationOffer, fileFacts, objectIn, successReply } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
-import type { Candidate, Candidates } from '../../../core/model.ts';
+import type { Candidate, Candidates, ModelInfo } from '../../../core/model.ts';
 import type { PanelistRecord } from '../../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
+import type { ModelAnswer } from '../../../models/ask-model.ts';
 import { planBudget } from '../../../threads/compaction.ts';
 import { said } from '../../../threads/transcript.ts';
 import { costOf, metadataOf, nameOf, type TargetOutcome } from './ask-many.ts';
 import { type PanelRun, readyQuestion, storedTurn } from './panel-prompts.ts';
 import { type Panelist, panelistName } from './panelists.ts';
 import type { PanelistResponse, Tally } from './verdicts.ts';
-import { anonymousVerdicts, complaintOf, panelistRecord, responseOf, sideBySide, verdictOf } from './verdicts.ts';
+import {
+  anonymousVerdicts,
+  complaintOf,
+  panelistRecord,
+  pleaOf,
+  responseOf,
+  sideBySide,
+  verdictOf,
+  verdictsIn,
+} from './verdicts.ts';
 
 /** Makes the question durable before anybody is paid to answer it. */
 export async function storePanelQuestion(
@@ -28,32 +38,43 @@ export async function storePanelQuestion(
   if (prompts[0]) reportFiles(services, prompts[0]);
   const { turn, blobs } = storedTurn(services, call, content, prompts);
   const { thread } = call;
-  await openExchange(services, exchange, { thread, turn, sent: thread.turns.length + 1 }, { blobs });
+  await openExchange(exchange, { thread, turn, sent: thread.turns.length + 1 }, { blobs });
 }
 
 const promptsOf = (panelists: readonly Panelist[]): PreparedCall[] => panelists.flatMap(({ prompt }) => prompt ?? []);
 
-/** Stores what a panel came to, with what all its answers took. */
+/** Stores what a panel came to, with what all its answers took; `answer`: the one that the turn goes by. */
 export function storePanelAnswer(
-  { services, call, spent, exchange }: PanelRun,
-  { modelMetadata, ...answer }: StoredAnswer,
+  { call, spent, exchange }: PanelRun,
+  answer: ModelAnswer | undefined,
+  { modelMetadata, ...stored }: StoredAnswer,
 ): ReturnType<typeof storeAnswer> {
   const { usage, costUsd } = spent;
-  return storeAnswer(services, call, exchange, {
-    ...answer,
-    modelMetadata: { usage, costUsd: costOf(costUsd), ...modelMetadata },
+  const { effort, thinkingBudget } = answer?.candidate ?? {};
+  return storeAnswer(exchange, call, {
+    modelProvider: answer?.model.provider,
+    modelName: answer?.model.id,
+    ...stored,
+    modelMetadata: { usage, costUsd: costOf(costUsd), effort, thinkingBudget, ...modelMetadata },
     tokens: usage.input + usage.output,
     costUsd,
   });
 }
 
-/** What every reply of a panel says of itself, beside the mode's own facts. */
-export function panelMetadata(run: PanelRun, prompts: readonly PreparedCall[], warnings: readonly string[]) {
+/** What every reply of a panel says of itself, beside the mode's own facts; `used`: the model that it goes by. */
+export function panelMetadata(
+  run: PanelRun,
+  prompts: readonly PreparedCall[],
+  warnings: readonly string[],
+  used: Partial<Pick<ModelInfo, 'provider' | 'id'>> = {},
+) {
   const files = prompts.toSorted((a, b) => b.files.embedded.length - a.files.embedded.length)[0]?.files;
   return {
     ...metadataOf(run, [...prompts.flatMap(prompt => prompt.warnings), ...warnings]),
     workflow_type: 'multi_model_consensus',
     files: files && fileFacts(files),
+    model_used: used.id,
+    provider_used: used.provider,
   };
 }
 
@@ -73,13 +94,9 @@ export async function panelReply(run: PanelRun, result: PanelResult): Promise<Re
   const asked = responses.filter(({ outcome }) => outcome.status !== 'skipped').map(nameOf);
   if (synthesizer && synthesizer.outcome.status !== 'skipped') asked.push(synthesizer.name);
   const { content, records: kept } = turnText(result);
-  const ended = await storePanelAnswer(run, {
+  const ended = await storePanelAnswer(run, answer, {
     content,
-    modelProvider: answer?.model.provider,
-    modelName: answer?.model.id,
     modelMetadata: {
-      effort: answer?.candidate.effort,
-      thinkingBudget: answer?.candidate.thinkingBudget,
       latencyMs: Math.round(services.clock.monotonic() - call.startedAt),
       asked: [...new Set(asked)],
       voices: kept,
@@ -92,9 +109,7 @@ export async function panelReply(run: PanelRun, result: PanelResult): Promise<Re
     ...bodyOf(result),
     continuation_offer: continuationOffer(ended.thread, services.maxTurns, ended.thread.turns.length),
     metadata: {
-      ...panelMetadata(run, promptsOf(panelists), warnings),
-      model_used: answer?.model.id,
-      provider_used: answer?.model.provider,
+      ...panelMetadata(run, promptsOf(panelists), warnings, answer?.model),
       models_consulted: names,
       total_models: names.length,
     },
@@ -110,11 +125,8 @@ function warningsOf({ target, outcome }: PanelistResponse): string[] {
 
 function bodyOf(result: PanelResult): JsonObject {
   const { responses, tally, synthesizer, synthesis } = result;
-  const pleas = responses.flatMap(({ outcome }) =>
-    outcome.status === 'success' ? (readControlStatus(outcome.answer.text) ?? []) : [],
-  );
-  const verdicts = responses.filter(verdictOf);
-  const plea = verdicts.length === 0 ? pleas[0] : undefined;
+  const verdicts = verdictsIn(responses);
+  const plea = verdicts.length === 0 ? responses.map(pleaOf).find(each => each !== undefined) : undefined;
   return {
     status: plea?.status ?? (verdicts.length === responses.length ? 'consensus_complete' : 'partial'),
     content: plea && JSON.stringify(plea.object),
@@ -144,12 +156,7 @@ function bodyOf(result: PanelResult): JsonObject {
 }
 
 const minorityOf = ({ responses, tally }: PanelResult) =>
-  responses.flatMap(response => {
-    const verdict = verdictOf(response);
-    return verdict && tally.minority.includes(response.target.label)
-      ? [{ target: response.target, facts: verdict.facts }]
-      : [];
-  });
+  verdictsIn(responses).filter(({ target }) => tally.minority.includes(target.label));
 
 function skippedForCost({ responses, synthesizer }: PanelResult): string[] | undefined {
   const isDear = (outcome: TargetOutcome) => outcome.status === 'skipped' && outcome.because === 'cost';
@@ -183,9 +190,8 @@ function fitting(
 }
 
 function entryOf(response: PanelistResponse, shown: string): JsonObject {
-  const { target, round, notRevised, outcome } = response;
+  const { target, round, notRevised } = response;
   const verdict = verdictOf(response);
-  const plea = !verdict && outcome.status === 'success' ? readControlStatus(outcome.answer.text)?.status : undefined;
   return {
     expert: target.label,
     ...responseOf(response, shown),
@@ -193,7 +199,7 @@ function entryOf(response: PanelistResponse, shown: string): JsonObject {
     position: verdict?.facts.position,
     round: verdict && round,
     not_revised: notRevised,
-    asks_for: plea,
+    asks_for: pleaOf(response)?.status,
   };
 }
 
@@ -231,15 +237,7 @@ const section = (title: string, text: string): string => (text === '' ? '' : `##
 const bullets = (items: readonly string[] = []): string => items.map(item => `- ${item}`).join('\n');
 
 /** What the verdicts come to, in the words of the model that brought them together; its keys are those of the reply. */
-interface Synthesis extends JsonObject {
-  /** The answer as it stands, where it was not in the form that was asked for. */
-  text?: string;
-  recommendation?: string;
-  agreement: string[];
-  disagreement: string[];
-  minority_view?: string;
-  next_steps: string[];
-}
+type Synthesis = ReturnType<typeof synthesisIn>;
 
 /** Asks one model, that need not be on the panel, what the verdicts have in common and where they part. */
 export async function synthesize(
@@ -285,20 +283,19 @@ function facts(responses: readonly PanelistResponse[], { positions, minority, me
   ].join('\n');
 }
 
-/** The object that was asked for; anything else is kept as it stands. */
-function synthesisIn(text: string): Synthesis {
-  const object = objectIn(text);
+/** The object that was asked for; anything else is kept as it stands, in `text`. */
+function synthesisIn(answer: string) {
+  const object = objectIn(answer);
   const recommendation = wordsOf(object?.recommendation);
-  const agreement = listOf(object?.agreement);
-  const disagreement = listOf(object?.disagreement);
-  if (!object || (!recommendation && agreement.length + disagreement.length === 0))
-    return { text: text.trim(), agreement: [], disagreement: [], next_steps: [] };
+  const [agreement, disagreement] = [listOf(object?.agreement), listOf(object?.disagreement)];
+  if (recommendation === '' && agreement.length + disagreement.length === 0)
+    return { text: answer.trim(), agreement, disagreement, next_steps: [] };
   return {
     recommendation: recommendation || undefined,
     agreement,
     disagreement,
-    minority_view: wordsOf(object.minority_view) || undefined,
-    next_steps: listOf(object.next_steps),
+    minority_view: wordsOf(object?.minority_view) || undefined,
+    next_steps: listOf(object?.next_steps),
   };
 }
 

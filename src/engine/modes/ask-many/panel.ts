@@ -1,6 +1,6 @@
 import { inExchange } from '../../../calls/ask/ask.ts';
 import { fileTokens } from '../../../calls/ask/route-call.ts';
-import { continuationOffer, type Reply, readControlStatus, successReply, wishIn } from '../../../calls/reply.ts';
+import { continuationOffer, type Reply, successReply, wishIn } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { type AppError, limitError, throwIfAborted } from '../../../core/errors.ts';
 import { type JsonObject, jsonOf } from '../../../core/json.ts';
@@ -30,7 +30,7 @@ import {
   validatePanelists,
 } from './panelists.ts';
 import type { PanelistResponse } from './verdicts.ts';
-import { complaintOf, factsOf, panelistRecord, responseOf, tallyOf, verdictOf } from './verdicts.ts';
+import { complaintOf, panelistRecord, pleaOf, responseOf, tallyOf, verdictOf, verdictsIn } from './verdicts.ts';
 
 /** One step: the next model of the agenda is asked. That it fails is its answer; the caller goes on with the next one. */
 async function panelStep(run: PanelRun, mode: PanelMode, sent: StepCall): Promise<Reply> {
@@ -86,14 +86,12 @@ async function storedReply(run: PanelRun, wanted: StepCall, progress: PanelProgr
   const planned = 'candidates' in who ? who.candidates[0].model : undefined;
   const asked = answer?.model ?? (outcome.status === 'error' ? planned : undefined);
   const content = answer?.text ?? `[${nameOf(response)} gave no verdict: ${complaintOf(response)}]`;
-  const ended = await storePanelAnswer(run, {
+  const ended = await storePanelAnswer(run, answer, {
     content,
     modelProvider: asked?.provider,
     modelName: asked?.id,
     modelMetadata: {
       requested: target.model,
-      effort: answer?.candidate.effort,
-      thinkingBudget: answer?.candidate.thinkingBudget,
       finishReason: answer && (answer.finish.raw ?? answer.finish.kind),
       latencyMs: answer && Math.round(answer.latencyMs),
       voices: [panelistRecord(response, 0, content.length)],
@@ -101,8 +99,7 @@ async function storedReply(run: PanelRun, wanted: StepCall, progress: PanelProgr
     workflow: { tool: call.tool.name, state: jsonOf(next) },
   });
   const warnings = [...target.warnings, ...(answer?.warnings ?? []), ...ended.warnings];
-  const own = { ...panelMetadata(run, prompt ? [prompt] : [], warnings), ...stepMetadata(next) };
-  const metadata = { ...own, model_used: asked?.id, provider_used: asked?.provider };
+  const metadata = { ...panelMetadata(run, prompt ? [prompt] : [], warnings, asked), ...stepMetadata(next) };
   return stepReply(run, stepDocument(wanted, next, modelResponse(response)), ended.thread, metadata);
 }
 
@@ -119,18 +116,18 @@ function sameAgain(
   { model, stance, status, text, turn }: HeardPanelist,
 ): Reply {
   const { thread } = run.call;
-  const { content = text, modelName, modelProvider } = thread.turns.find(({ seq }) => seq === turn) ?? {};
-  const metadata = { provider: modelProvider, model_name: modelName };
+  const { content = text, modelName: id, modelProvider: provider } = thread.turns.find(({ seq }) => seq === turn) ?? {};
+  const metadata = { provider, model_name: id };
   const document = stepDocument(wanted, progress, { model, stance, status, verdict: content, metadata });
-  const used = { model_used: modelName, provider_used: modelProvider };
-  return stepReply(run, document, thread, { ...panelMetadata(run, [], []), ...stepMetadata(progress), ...used });
+  const facts = panelMetadata(run, [], [], { provider, id });
+  return stepReply(run, document, thread, { ...facts, ...stepMetadata(progress) });
 }
 
 function modelResponse(response: PanelistResponse): JsonObject {
   const { outcome } = response;
-  const plea = outcome.status === 'success' ? readControlStatus(outcome.answer.text) : undefined;
+  const plea = pleaOf(response);
   return {
-    ...responseOf(response, outcome.status === 'success' ? outcome.answer.text : ''),
+    ...responseOf(response),
     ...(plea && { asks_for: plea.status, ...wishIn(plea.object) }),
     // Callers of the stepwise form know two words.
     ...(outcome.status === 'skipped' && { status: 'error' }),
@@ -140,11 +137,8 @@ function modelResponse(response: PanelistResponse): JsonObject {
 function heardOf(response: PanelistResponse, turn: number): HeardPanelist {
   const { target, outcome } = response;
   const { model, stance } = target;
-  if (outcome.status !== 'success') return { model, stance, status: outcome.status, text: complaintOf(response), turn };
-  const { short, confidence, position } = factsOf(outcome.answer.text);
-  const plea = readControlStatus(outcome.answer.text);
-  const shared = { model, stance, status: 'success', turn };
-  return plea ? { ...shared, text: complaintOf(response) } : { ...shared, text: short, confidence, position };
+  const { short: text = complaintOf(response), confidence, position } = verdictOf(response)?.facts ?? {};
+  return { model, stance, status: outcome.status, text, turn, confidence, position };
 }
 
 const isOver = ({ heard, models }: PanelProgress): boolean => heard.length >= models.length;
@@ -228,7 +222,7 @@ async function panelInOneCall(run: PanelRun, mode: PanelMode, wanted: SingleCall
   const first = asked.map(response => ({ ...response, round: 1 }));
   const responses = wanted.rounds < 2 ? first : await reviseVerdicts(run, mode, proposal, first);
   if (responses.every(({ outcome }) => outcome.status !== 'success')) {
-    run.exchange.local = { responses: responses.map(response => responseOf(response, '')) };
+    run.exchange.local = { responses: responses.map(response => responseOf(response)) };
     throw nobodyAnswered(responses);
   }
   return panelReply(run, await conclude(run, mode, proposal, responses, synthesizer));
@@ -277,10 +271,7 @@ async function conclude(
   responses: readonly PanelistResponse[],
   synthesizer: Candidates | undefined,
 ): Promise<PanelResult> {
-  const votes = responses.flatMap(response => {
-    const verdict = verdictOf(response);
-    return verdict ? [{ label: response.target.label, ...verdict.facts }] : [];
-  });
+  const votes = verdictsIn(responses).map(({ target: { label }, facts }) => ({ label, ...facts }));
   const result: PanelResult = { responses, tally: tallyOf(votes) };
   // One verdict has nothing to be brought together with.
   if (!synthesizer || votes.length < 2) return result;
@@ -296,8 +287,14 @@ export const panel: Mode<PanelMode> = {
   execute(mode, call, services) {
     const { warnings, ...wanted } = panelCallOf(call.args);
     const noted = { ...call, warnings: [...call.warnings, ...warnings] };
-    const run: PanelRun = { services, call: noted, scope: noted.thread.id, spent: { usage: noUsage }, exchange: {} };
+    const run: PanelRun = {
+      services,
+      call: noted,
+      scope: noted.thread.id,
+      spent: { usage: noUsage },
+      exchange: { services },
+    };
     const steps = () => (wanted.kind === 'step' ? panelStep(run, mode, wanted) : panelInOneCall(run, mode, wanted));
-    return inExchange(services, noted, run.exchange, steps);
+    return inExchange(run.exchange, noted, steps);
   },
 };

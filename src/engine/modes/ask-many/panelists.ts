@@ -152,44 +152,25 @@ async function chosenWithout(
 
 const fields = z.object({ ...panelFields, ...quietPanelFields });
 
-interface Shared {
-  /** Absent: the caller named none. */
-  models?: PanelistRequest[];
-  files?: string[];
-  images?: string[];
-  findings: string;
-}
+type PanelCall = ReturnType<typeof panelCallOf>;
 
 /** All models in one call. */
-export interface SingleCallPanel extends Shared {
-  kind: 'at once';
-  proposal: string;
-  rounds: number;
-  synthesizer?: string;
-}
+export type SingleCallPanel = Omit<Extract<PanelCall, { kind: 'at once' }>, 'warnings'>;
 
 /** One model a call. */
-export interface StepCall extends Shared {
-  kind: 'step';
-  step: string;
-  stepNumber: number;
-}
+export type StepCall = Omit<Extract<PanelCall, { kind: 'step' }>, 'warnings'>;
 
-/** What the caller wants of a panel; a step number decides between the two forms. */
-export function panelCallOf(args: Record<string, unknown>): (SingleCallPanel | StepCall) & { warnings: string[] } {
+/** What the caller wants of a panel; a step number decides between the two forms. `models` is undefined where it named none. */
+export function panelCallOf(args: Record<string, unknown>) {
   const given = fields.parse(args);
-  const shared: Shared = {
-    models: given.models?.flatMap(each => {
-      if (typeof each === 'string') return each.split(',').map(panelistOf);
-      const { model, stance, stance_prompt: stancePrompt } = each;
-      const named = stance ? { model: model.trim(), stance } : panelistOf(model);
-      return [{ ...named, ...(stancePrompt !== undefined && { stancePrompt }) }];
-    }),
-    files: given.relevant_files,
-    images: given.images,
-    findings: given.findings ?? '',
-  };
-  if (shared.models?.length === 0) delete shared.models;
+  const named = given.models?.flatMap((each): PanelistRequest[] => {
+    if (typeof each === 'string') return each.split(',').map(panelistOf);
+    const { model, stance, stance_prompt: stancePrompt } = each;
+    const request = stance ? { model: model.trim(), stance } : panelistOf(model);
+    return [{ ...request, ...(stancePrompt !== undefined && { stancePrompt }) }];
+  });
+  const { relevant_files: files, images, findings = '' } = given;
+  const shared = { models: named?.length ? named : undefined, files, images, findings };
   // Hosts that fill in every field number a step that is none.
   const { step_number: number = 1, total_steps: total = 1, next_step_required: more = false } = given;
   const isFilledIn = given.step === undefined && given.prompt !== undefined && number === 1 && total === 1 && !more;
@@ -198,7 +179,7 @@ export function panelCallOf(args: Record<string, unknown>): (SingleCallPanel | S
     if (step === undefined) throw missing('step', 'Send "step": in step 1 the proposal, later your notes.');
     const ignored = given.step !== undefined && given.prompt !== undefined;
     const warnings = ignored ? ['"prompt" is for calls without step_number; it was ignored.'] : [];
-    return { ...shared, kind: 'step', step, stepNumber: given.step_number, warnings };
+    return { ...shared, kind: 'step' as const, step, stepNumber: given.step_number, warnings };
   }
   if (given.prompt === undefined) {
     const next =
@@ -206,7 +187,7 @@ export function panelCallOf(args: Record<string, unknown>): (SingleCallPanel | S
     throw missing('prompt', next);
   }
   const { prompt, rounds = 1, synthesizer } = given;
-  return { ...shared, kind: 'at once', proposal: prompt, rounds, synthesizer, warnings: [] };
+  return { ...shared, kind: 'at once' as const, proposal: prompt, rounds, synthesizer, warnings: [] };
 }
 
 /** A model as one text: its name, and after a last colon its side. */

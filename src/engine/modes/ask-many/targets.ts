@@ -1,7 +1,7 @@
 import { continueTruncated, questionBase } from '../../../calls/ask/ask.ts';
 import { createMaskedStream } from '../../../calls/ask/redaction.ts';
 import type { FanoutMode } from '../../../calls/tool.ts';
-import { AppError, type FieldError, inputError, isAppError, limitError } from '../../../core/errors.ts';
+import { AppError, type FieldError, inputError, limitError } from '../../../core/errors.ts';
 import { type Message, textOf } from '../../../core/message.ts';
 import type { Candidate, Candidates } from '../../../core/model.ts';
 import { safeCut } from '../../../core/text.ts';
@@ -96,7 +96,8 @@ async function assertPrefixed(
   const errors: FieldError[] = [];
   for (const name of names) {
     if (hasProvider(services, name)) continue;
-    const meant = await meantBy(services, { ...request, name });
+    const { who } = await resolveTarget(services, { ...request, name });
+    const meant = 'candidates' in who && !who.corrected ? modelName(who.candidates[0]) : undefined;
     // The name of no model either: before the colon stands a provider that is none of ours, and its own slot says so.
     if (prefixOf(name) !== undefined && meant === undefined) continue;
     const error = `"${safeCut(name, maxShownLength)}" names no provider`;
@@ -108,17 +109,6 @@ async function assertPrefixed(
     next: `Write ${errors.flatMap(({ allowed = [] }) => allowed).join(', ')}; "list_providers" and "list_models" have the names. Leave ${field} out to have the default asked.`,
     validationErrors: errors,
   });
-}
-
-async function meantBy({ route }: ModeServices, request: ModelRequest): Promise<string | undefined> {
-  try {
-    const { candidates, corrected } = await route(request);
-    return corrected ? undefined : modelName(candidates[0]);
-  } catch (error) {
-    // Nobody knows it: then there is nothing to suggest.
-    if (!isAppError(error) || error.kind === 'bug') throw error;
-    return undefined;
-  }
 }
 
 function namesIn(value: unknown): string[] {
@@ -257,7 +247,6 @@ function tooLong(candidate: Candidate, tokens: number, { free, room }: { free: n
   });
 }
 
-/** Puts the text to every model. */
 export async function askTargets(run: FanoutRun, targets: readonly Target[]): Promise<TargetResponse[]> {
   const { call, text } = run;
   const [only] = targets.length === 1 ? targets : [];

@@ -6,16 +6,6 @@ import { prefixWithin } from '../../../core/tokens.ts';
 import { answerFacts, costOf, modelName, nameOf, type Target, type TargetResponse } from './ask-many.ts';
 import type { Panelist } from './panelists.ts';
 
-/** What can be read from a verdict that keeps to the form it was asked for. */
-export interface VerdictFacts {
-  /** The verdict in its own first sentence. */
-  short: string;
-  /** 0 to 10. */
-  confidence?: number;
-  /** `support`, `support with conditions`, `oppose`, or the option it chooses, in lower case. */
-  position?: string;
-}
-
 const maxSummaryLength = 400;
 
 const maxPositionLength = 80;
@@ -28,26 +18,31 @@ const positionLine = heading('position');
 
 const verdictLine = heading('verdict');
 
-export function factsOf(text: string): VerdictFacts {
+/**
+ * What can be read from a verdict that keeps to the form it was asked for. `short`: its own first sentence; `confidence`: 0 to 10;
+ * `position`: `support`, `support with conditions`, `oppose`, or the option it chooses, in lower case.
+ */
+export function factsOf(text: string) {
   const confidence = confidenceIn(text);
   const position = positionIn(text);
-  return { short: cutMiddle(shortOf(text), maxSummaryLength), confidence, position };
+  const short = firstWords(text, verdictLine.exec(text)) ?? text.trim();
+  return { short: cutMiddle(short, maxSummaryLength), confidence, position };
 }
 
-function shortOf(text: string): string {
-  const found = verdictLine.exec(text);
+/** The first line with words, behind a heading where there is one. */
+function firstWords(text: string, found: RegExpExecArray | null): string | undefined {
   const after = found ? `${found[1]}\n${text.slice(found.index + found[0].length)}` : text;
-  const lines = after.split('\n').map(bare);
-  return lines.find(line => line !== '') ?? text.trim();
+  return after
+    .split('\n')
+    .map(bare)
+    .find(line => line !== '');
 }
 
 const bare = (line: string): string => line.replace(/^[\s#*_>-]+|[\s*_]+$/g, '');
 
 function positionIn(text: string): string | undefined {
   const found = positionLine.exec(text);
-  if (!found) return undefined;
-  const rest = [found[1] ?? '', ...text.slice(found.index + found[0].length).split('\n')];
-  const word = rest.map(bare).find(line => line !== '');
+  const word = found ? firstWords(text, found) : undefined;
   if (word === undefined || word.length > maxPositionLength) return undefined;
   const words = word.toLowerCase().replace(/["'`´‘’“”*_.!,;:()[\]]+(?=\s|$)|(?<=^|\s)["'`´‘’“”*_([]+/g, '');
   const flat = words
@@ -69,27 +64,17 @@ function confidenceIn(text: string): number | undefined {
   return value <= 10 ? value : undefined;
 }
 
-export interface Vote extends Pick<VerdictFacts, 'confidence' | 'position'> {
+export interface Vote extends Partial<Pick<ReturnType<typeof factsOf>, 'confidence' | 'position'>> {
   label: string;
 }
 
-export interface Tally {
-  /** How sure the panel is as a whole; `unknown` where no verdict said how sure it is. */
-  level: 'high' | 'medium' | 'low' | 'unknown';
-  /** Of the verdicts' own numbers, 0 to 10. */
-  mean?: number;
-  lowest?: number;
-  highest?: number;
-  /** Labels by position, the most frequent first. */
-  positions: ReadonlyMap<string, readonly string[]>;
-  /** The position of more verdicts than any other. */
-  majority?: string;
-  /** Labels of the verdicts that stand against the majority. */
-  minority: readonly string[];
-}
+export type Tally = ReturnType<typeof tallyOf>;
 
-/** Counts the verdicts: what they hold, who stands apart, and how sure they are by their own numbers. */
-export function tallyOf(votes: readonly Vote[]): Tally {
+/**
+ * Counts the verdicts. `level`: how sure the panel is as a whole; `mean`, `lowest` and `highest`: of their own numbers, 0 to 10;
+ * `positions`: labels by position, the most frequent first; `minority`: labels of those against the `majority`, where there is one.
+ */
+export function tallyOf(votes: readonly Vote[]) {
   const numbers = votes.flatMap(({ confidence }) => confidence ?? []);
   const sum = numbers.reduce((total, next) => total + next, 0);
   const mean = numbers.length === 0 ? undefined : Number((sum / numbers.length).toFixed(1));
@@ -101,7 +86,8 @@ export function tallyOf(votes: readonly Vote[]): Tally {
   );
   return {
     level: levelOf(mean, positions.size, first?.[1].length ?? 0, votes.length),
-    ...(mean !== undefined && { mean, lowest: Math.min(...numbers), highest: Math.max(...numbers) }),
+    mean,
+    ...(mean !== undefined && { lowest: Math.min(...numbers), highest: Math.max(...numbers) }),
     positions,
     majority,
     minority: minority.toSorted(),
@@ -109,15 +95,13 @@ export function tallyOf(votes: readonly Vote[]): Tally {
 }
 
 function positionsOf(votes: readonly Vote[]): Map<string, string[]> {
-  const found = new Map<string, string[]>();
-  for (const { label, position } of votes) {
-    if (position !== undefined) found.set(position, [...(found.get(position) ?? []), label]);
-  }
-  return new Map([...found].sort(([, a], [, b]) => b.length - a.length));
+  const taken = votes.flatMap(({ label, position }) => (position === undefined ? [] : [{ label, position }]));
+  const groups = [...Map.groupBy(taken, ({ position }) => position)].sort(([, a], [, b]) => b.length - a.length);
+  return new Map(groups.map(([position, all]) => [position, all.map(({ label }) => label)]));
 }
 
 /** Sure models that contradict each other make no sure panel. */
-function levelOf(mean: number | undefined, sides: number, largest: number, voters: number): Tally['level'] {
+function levelOf(mean: number | undefined, sides: number, largest: number, voters: number) {
   if (mean === undefined) return 'unknown';
   if (mean < 5 || (sides > 1 && largest * 3 < voters * 2)) return 'low';
   return mean >= 7.5 && sides <= 1 ? 'high' : 'medium';
@@ -181,18 +165,24 @@ export interface PanelistResponse extends TargetResponse<Panelist> {
   notRevised?: string;
 }
 
-/** What a model said when it gave a verdict; undefined when it failed, or asked for files instead. */
-export function verdictOf({ outcome }: PanelistResponse): { text: string; facts: VerdictFacts } | undefined {
-  if (outcome.status !== 'success' || readControlStatus(outcome.answer.text)) return undefined;
-  return { text: outcome.answer.text, facts: factsOf(outcome.answer.text) };
-}
+/** What a model asks for instead of giving a verdict; undefined when it gave one, or failed. */
+export const pleaOf = ({ outcome }: PanelistResponse) =>
+  outcome.status === 'success' ? readControlStatus(outcome.answer.text) : undefined;
 
-/** All verdicts that were given, without the names of models. */
+/** The responses with a verdict: none that failed, or asked for files instead. */
+export const verdictsIn = (responses: readonly PanelistResponse[]) =>
+  responses.flatMap(response => {
+    const { outcome, target } = response;
+    if (outcome.status !== 'success' || pleaOf(response)) return [];
+    return [{ target, text: outcome.answer.text, facts: factsOf(outcome.answer.text) }];
+  });
+
+export const verdictOf = (response: PanelistResponse) => verdictsIn([response])[0];
+
 export function anonymousVerdicts(responses: readonly PanelistResponse[], proposal: string): Labelled[] {
   const panelists = responses.map(({ target }) => target);
-  return responses.flatMap(response => {
-    const verdict = verdictOf(response);
-    return verdict ? [{ label: response.target.label, text: anonymize(verdict.text, panelists, proposal) }] : [];
+  return verdictsIn(responses).map(({ target: { label }, text }) => {
+    return { label, text: anonymize(text, panelists, proposal) };
   });
 }
 
@@ -202,16 +192,15 @@ export function complaintOf({ outcome }: PanelistResponse): string {
   return outcome.status === 'skipped' ? `Not asked. ${outcome.error.message}` : outcome.error.message;
 }
 
-/** A response as replies show it; `text` is its verdict, whole or as much as there is room for. */
-export function responseOf({ target, outcome }: PanelistResponse, text: string): JsonObject {
+/** A response as replies show it; `text`: as much of its verdict as there is room for, absent: all. */
+export function responseOf({ target, outcome }: PanelistResponse, text?: string): JsonObject {
   const { model, stance, who } = target;
-  const { status } = outcome;
-  const shared = { model, stance, status };
+  const shared = { model, stance, status: outcome.status };
   if (outcome.status === 'success') {
     const { answer } = outcome;
     const model_corrected = 'candidates' in who && who.corrected ? { ...who.corrected } : undefined;
     const metadata = { provider: answer.model.provider, model_name: answer.model.id, model_corrected };
-    return { ...shared, verdict: text, ...answerFacts(answer), metadata };
+    return { ...shared, verdict: text ?? answer.text, ...answerFacts(answer), metadata };
   }
   const { message, details } = outcome.error;
   const planned = 'candidates' in who ? who.candidates[0].model : undefined;

@@ -252,20 +252,6 @@ async function finish(services: ModeServices, wanted: boolean, answered: Answere
   return { text: '', document: () => ({ status, ...document, ...patch }) };
 }
 
-/** What a model makes of an error, before anything of it was checked. */
-interface Diagnosis {
-  /** False: what was sent does not say what went wrong. */
-  canTell: boolean;
-  summary: string;
-  rootCause: string;
-  evidence: { file: string; line: number; text: string }[];
-  impact: string;
-  recommendation: string;
-  /** What would have to be sent, where nobody can tell. */
-  needs: string[];
-  patch?: string;
-}
-
 const diagnosisForm = `Answer with one JSON object and nothing else:
 {"can_tell": true or false,
  "summary": "what happened, in one or two sentences",
@@ -284,8 +270,10 @@ const noPatchForm = 'Leave the key "patch" out.';
 
 const maxEvidence = 20;
 
-/** The diagnosis in a model's answer; undefined where it holds none. */
-function readDiagnosis(text: string): Diagnosis | undefined {
+type Diagnosis = NonNullable<ReturnType<typeof readDiagnosis>>;
+
+/** The diagnosis in a model's answer, before anything of it was checked; undefined where it holds none. */
+function readDiagnosis(text: string) {
   const object = objectIn(text);
   if (!object) return undefined;
   const summary = textIn(object.summary).trim();
@@ -304,7 +292,7 @@ function readDiagnosis(text: string): Diagnosis | undefined {
     impact: textIn(object.impact).trim(),
     recommendation: textIn(object.recommendation).trim(),
     needs: listIn(object.needs),
-    ...(canTell && patch !== '' && patch !== 'PATCH' && { patch: textIn(object.patch) }),
+    patch: canTell && patch !== '' && patch !== 'PATCH' ? textIn(object.patch) : undefined,
   };
 }
 
@@ -327,7 +315,7 @@ async function checkEvidence(place: Place, evidence: Diagnosis['evidence']): Pro
     const path = isAbsolute(file) ? file : join(place.root, file);
     const found = read.get(path) ?? (await readProjectFile(place, path));
     read.set(path, found);
-    const shown = !isSkip(found) ? slashedFrom(place.root, found.path) : file;
+    const shown = isSkip(found) ? file : slashedFrom(place.root, found.path);
     const at = isSkip(found) ? undefined : lineOf(found, line, text);
     checked.push({
       file: shown.startsWith('..') ? file : shown,

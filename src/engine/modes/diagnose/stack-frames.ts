@@ -91,14 +91,6 @@ function pathEnding(lead: string): string {
   return decoded(path.replace(/^file:\/\/(?:\/(?=[a-z]:))?/i, ''));
 }
 
-/** A file of the project that an error message speaks of. */
-export interface FoundFile {
-  /** Absolute. */
-  path: string;
-  /** Lines that the message names, in its order. */
-  lines: number[];
-}
-
 /** Where the files of a call are, and how they may be read. */
 export interface Place extends Pick<ModeServices, 'sandbox' | 'home' | 'maxFileBytes'> {
   root: string;
@@ -119,10 +111,11 @@ const foreign = /(?:^|\/)(?:node_modules|site-packages|dist-packages|\.cargo|rus
 
 /**
  * The files of the project that the places mean, the first named first. A message may come from another machine or a
- * container: what is not there as it is written is looked for by the end of its path, and taken if only one file fits.
+ * container: what is not there as it is written is looked for by the end of its path, and taken if only one file fits. Paths are
+ * absolute; `lines` are those that the message names, in its order.
  */
-export async function findFrames(options: Place, frames: readonly Frame[]): Promise<FoundFile[]> {
-  const files = new Map<string, FoundFile>();
+export async function findFrames(options: Place, frames: readonly Frame[]) {
+  const files = new Map<string, { path: string; lines: number[] }>();
   let sources: Sources | undefined;
   for (const frame of frames) {
     if (frame.path.startsWith('node:') || foreign.test(frame.path.replaceAll('\\', '/'))) continue;
@@ -141,7 +134,7 @@ export async function findFrames(options: Place, frames: readonly Frame[]): Prom
 }
 
 /** What is to be read of the files, as a caller would name it. */
-export async function referencesOf(place: Place, files: readonly FoundFile[]): Promise<string[]> {
+export async function referencesOf(place: Place, files: Awaited<ReturnType<typeof findFrames>>) {
   const references: string[] = [];
   for (const { path, lines } of files) {
     const file = await readProjectFile(place, path);

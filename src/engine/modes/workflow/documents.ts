@@ -63,7 +63,7 @@ export const workSince = (thread: Thread, tool: string, afterSeq: number): strin
     .map(turn => turn.content);
 
 /** What the steps came to, as the tool's own summary object. */
-export const summaryOf = ({ step, progress, work }: Facts): JsonObject => ({
+const summaryOf = ({ step, progress, work }: Facts): JsonObject => ({
   initial_request: progress.request,
   steps_taken: progress.lastStep,
   files_examined: progress.filesChecked,
@@ -95,15 +95,9 @@ export function skippedDocument(mode: Definition, facts: Facts): JsonObject {
   };
 }
 
-/** The reply to the last step when no expert was wanted, or none can be had. */
-export function declinedDocument(mode: Definition, why: string): JsonObject {
-  return { status: 'local_work_complete', [mode.words.complete]: true, next_steps: why };
-}
-
-/** The reply to the last step with the expert's view. */
 export function expertDocument(
   mode: Definition,
-  summary: JsonObject,
+  facts: Facts,
   compat: boolean,
   { text, embedded, known }: { text: string; embedded: number; known: number },
 ): JsonObject {
@@ -114,7 +108,7 @@ export function expertDocument(
       context_optimization: `Full content of ${embedded} files was embedded for the expert; ${known} more were in the conversation already.`,
     },
     [mode.words.complete]: true,
-    [mode.words.summary]: summary,
+    [mode.words.summary]: summaryOf(facts),
   };
   const special = readControlStatus(text);
   if (special && special.status !== 'no_bug_found')
@@ -124,6 +118,7 @@ export function expertDocument(
       content: JSON.stringify(special.object),
       ...wishIn(special.object),
       next_steps: afterSpecial(special),
+      ...mode.verdict?.(facts, text),
     };
   return {
     ...document,
@@ -132,6 +127,7 @@ export function expertDocument(
     next_steps: `Present both views. Check the expert’s points against the code before you act on them, the most severe first.${mode.expert?.after ? ` ${mode.expert.after}` : ''}`,
     important_considerations:
       'The expert saw only what it was sent. If you disagree with it, tell the user where and why.',
+    ...mode.verdict?.(facts, text),
   };
 }
 

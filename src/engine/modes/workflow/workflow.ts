@@ -11,16 +11,8 @@ import type { StoredTurn } from '../../../core/thread.ts';
 import { createTracer } from '../../../workspace/call-graph/tracer.ts';
 import { listSourceFiles, missingPaths } from '../../../workspace/find-files.ts';
 import { isSkip } from '../../../workspace/paths.ts';
-import type { Mode, ModeServices, WorkflowSettings } from '../mode.ts';
-import {
-  declinedDocument,
-  expertDocument,
-  pauseDocument,
-  skippedDocument,
-  stepDocument,
-  summaryOf,
-  workSince,
-} from './documents.ts';
+import type { Mode, ModeServices } from '../mode.ts';
+import { expertDocument, pauseDocument, skippedDocument, stepDocument, workSince } from './documents.ts';
 import { advance, bringsNothingNew, isSameRun, orderWarning, readProgress, stepOf } from './step-progress.ts';
 
 /**
@@ -87,14 +79,7 @@ function withOwnIssues(progress: WorkflowProgress, tool: string, evidence: Evide
   return { ...progress, issuesFound: [...callers, ...evidence.issues.map(issue => ({ ...issue, found_by: tool }))] };
 }
 
-interface StepCall {
-  mode: Definition;
-  step: Step & { useExpert?: boolean };
-  facts: StepFacts<Record<string, unknown>>;
-  call: ThreadedCall;
-  contribution: string;
-  document: JsonObject;
-}
+type StepCall = Awaited<ReturnType<typeof record>>;
 
 /** One step of a workflow. State is the thread's: two callers, two daemons or a restart in between give the same answers. */
 export const workflow: Mode<Definition> = { thread: 'one', execute: takeStep };
@@ -126,17 +111,16 @@ async function endWithoutExpert(stepCall: StepCall, before: WorkflowProgress | u
     facts.progress.ended = false;
     return local(stepCall, unfinished);
   }
-  if (mode.finish) return finish(stepCall, mode.finish(facts));
-  if (step.useExpert === false)
-    return local(stepCall, {
-      ...declinedDocument(mode, 'Present your findings with their evidence.'),
-      ...mode.verdict?.(facts),
-    });
+  if (mode.finish) {
+    const { document, turn } = mode.finish(facts);
+    return { ...local(stepCall, { [mode.words.complete]: true, ...document }), contribution: turn };
+  }
+  if (step.useExpert === false) return declined(stepCall, 'Present your findings with their evidence.');
   const certain = mode.certain?.(step, call.args, facts.progress.settings) ?? false;
   if (certain && mode.words.skipped && !services.workflow.expertAtCertain)
     return local(stepCall, { ...skippedDocument(mode, facts), ...mode.verdict?.(facts) });
   const answer = before?.ended ? await answerBefore(stepCall, before, services) : undefined;
-  return answer && answeredAgain(stepCall, answer, services.workflow);
+  return answer && answeredAgain(stepCall, answer, services);
 }
 
 const nothingReadable =
@@ -175,7 +159,7 @@ async function answerBefore(
 function answeredAgain(
   stepCall: StepCall,
   { content, modelName, modelProvider }: StoredTurn,
-  { compat }: Pick<WorkflowSettings, 'compat'>,
+  services: ModeServices,
 ): LocalTurn {
   const { mode, facts, call } = stepCall;
   call.warnings.push(
@@ -183,8 +167,7 @@ function answeredAgain(
   );
   const known = facts.progress.relevantFiles.length;
   const again = local(stepCall, {
-    ...expertDocument(mode, summaryOf(facts), compat, { text: content, embedded: 0, known }),
-    ...mode.verdict?.(facts, content),
+    ...expertDocument(mode, facts, services.workflow.compat, { text: content, embedded: 0, known }),
   });
   return { ...again, metadata: { ...again.metadata, model_used: modelName, provider_used: modelProvider } };
 }
@@ -193,14 +176,14 @@ async function record(
   mode: Definition,
   call: ThreadedCall,
   services: ModeServices,
-  { step, before }: Pick<StepCall, 'step'> & { before?: WorkflowProgress },
-): Promise<StepCall> {
+  { step, before }: { step: ReturnType<typeof stepOf>; before: WorkflowProgress | undefined },
+) {
   const tool = call.tool.name;
   const { sandbox, home } = services;
   const place = { root: call.request.principal.root, home, signal: call.signal };
   const missing = await missingPaths(sandbox, [...new Set([...step.filesChecked, ...step.relevantFiles])], place);
   const found = mode.countsFiles ? await listSourceFiles(sandbox, step.relevantFiles, place) : [];
-  const news = settingsIn(mode, call.args);
+  const news = jsonOf(Object.fromEntries((mode.settings ?? []).map(name => [name, call.args[name]])));
   const advanced = advance(before, step, call.thread.seq);
   const held = { ...advanced.settings, ...news };
   const looks = step.stepNumber === 1 || !step.nextStepRequired || !isDeepStrictEqual(held, advanced.settings);
@@ -236,9 +219,6 @@ function holdsFiles({ thread, request }: ThreadedCall, named: readonly string[])
   return named.length > 0 && named.every(isSeen);
 }
 
-const settingsIn = ({ settings = [] }: Definition, args: Record<string, unknown>): JsonObject =>
-  jsonOf(Object.fromEntries(settings.flatMap(name => (args[name] === undefined ? [] : [[name, args[name]]]))));
-
 function checkFirst(tool: string, mode: Definition, step: Step, args: Record<string, unknown>): void {
   if (step.stepNumber !== 1) return;
   const isAbsent = (value: unknown) => value === undefined || (Array.isArray(value) && value.length === 0);
@@ -259,8 +239,11 @@ const local = ({ call, mode, facts, contribution, document }: StepCall, ending: 
   metadata: mode.metadata?.(facts),
 });
 
-function finish(stepCall: StepCall, { document, turn }: { document: JsonObject; turn: string }): LocalTurn {
-  return { ...local(stepCall, { [stepCall.mode.words.complete]: true, ...document }), contribution: turn };
+/** The last step when no expert was wanted, or none can be had. */
+function declined(stepCall: StepCall, next: string): LocalTurn {
+  const { mode, facts } = stepCall;
+  const ending = { status: 'local_work_complete', [mode.words.complete]: true, next_steps: next };
+  return local(stepCall, { ...ending, ...mode.verdict?.(facts) });
 }
 
 async function askExpert(services: ModeServices, stepCall: StepCall) {
@@ -283,27 +266,18 @@ async function askExpert(services: ModeServices, stepCall: StepCall) {
     text: answer.text,
     document: text => ({
       ...document,
-      ...expertDocument(mode, summaryOf(facts), services.workflow.compat, {
+      ...expertDocument(mode, facts, services.workflow.compat, {
         text,
         embedded: files.embedded.length + files.changed.length,
         known: files.unchanged.length,
       }),
-      ...mode.verdict?.(facts, text),
       ...(evidenceLeftOut.length > 0 && { evidence_left_out: evidenceLeftOut }),
     }),
   });
-  const withoutModel = {
-    contribution,
-    workflow,
-    document: {
-      ...document,
-      ...declinedDocument(
-        mode,
-        'Present your findings. No expert was asked because no provider is configured: set a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, …) or CUSTOM_API_URL to enable expert reviews.',
-      ),
-      ...mode.verdict?.(facts),
-    },
-  };
+  const withoutModel = declined(
+    stepCall,
+    'Present your findings. No expert was asked because no provider is configured: set a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, …) or CUSTOM_API_URL to enable expert reviews.',
+  );
   return askModelTurn(services, call, turn, finish, { local: document, withoutModel });
 }
 

@@ -4,7 +4,6 @@ import type { CliDefinition } from './cli.ts';
 export const agy: CliDefinition = {
   name: 'agy',
   title: 'Antigravity CLI',
-  executable: 'agy',
   window: 200_000,
   command: ({ model, mayWrite }, extra) => [
     ...(mayWrite ? [] : ['--sandbox']),
@@ -14,7 +13,6 @@ export const agy: CliDefinition = {
   ],
   widening: ['--dangerously-skip-permissions', '--add-dir='],
   promptBy: 'last',
-  output: 'text',
   parser: 'text',
   env: ['ANTIGRAVITY_*', 'GEMINI_API_KEY', 'GOOGLE_*'],
   login: /not (?:logged|signed) in|please (?:log|sign) in|sign in to continue|authentication required|login required/i,

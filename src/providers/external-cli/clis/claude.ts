@@ -1,5 +1,5 @@
 import { isRecord, recordIn, recordsIn, textIn, textsIn } from '../../../core/json.ts';
-import { type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
+import { byType, type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
 /** What it may not use while it only reads. */
 const writingTools = 'Bash,Edit,MultiEdit,Write,NotebookEdit,KillShell';
@@ -8,7 +8,6 @@ const writingTools = 'Bash,Edit,MultiEdit,Write,NotebookEdit,KillShell';
 export const claude: CliDefinition = {
   name: 'claude',
   title: 'Claude Code',
-  executable: 'claude',
   window: 200_000,
   command: ({ model, session, mayWrite }, extra) => [
     ...['--print', '--output-format', 'stream-json', '--verbose', '--setting-sources', 'user', '--strict-mcp-config'],
@@ -23,35 +22,26 @@ export const claude: CliDefinition = {
     ...['--setting-sources=', '--mcp-config=', '--add-dir='],
   ],
   promptBy: 'stdin',
-  output: 'json',
   parser: 'claude_json',
-  read,
+  // Events of `stream-json`, which are also what `json` tells, as one object or as a list.
+  read: byType({
+    system: ({ subtype, session_id: session, model }) =>
+      subtype === 'init'
+        ? [
+            { type: 'session', id: textIn(session) },
+            { type: 'model', name: textIn(model) },
+          ]
+        : [],
+    assistant: ({ message }) => blocksOf(message).flatMap(said),
+    user: ({ message }) => blocksOf(message).flatMap(done),
+    result,
+  }),
   env: ['ANTHROPIC_*', 'CLAUDE_CODE_*', 'CLAUDE_CONFIG_DIR'],
   set: { DISABLE_AUTOUPDATER: '1' },
   login:
     /Invalid API key|Please run \/login|Not logged in|authentication_error|OAuth token (?:has expired|revoked)|setup-token/i,
   loginHint: 'Run "claude" once in a terminal and log in, or set ANTHROPIC_API_KEY in the environment of this server.',
 };
-
-/** Events of `stream-json`, which are also what `json` tells, as one object or as a list. */
-function read(event: Record<string, unknown>): CliEvent[] {
-  switch (event.type) {
-    case 'system':
-      if (event.subtype !== 'init') return [];
-      return [
-        { type: 'session', id: textIn(event.session_id) },
-        { type: 'model', name: textIn(event.model) },
-      ];
-    case 'assistant':
-      return blocksOf(event.message).flatMap(said);
-    case 'user':
-      return blocksOf(event.message).flatMap(done);
-    case 'result':
-      return result(event);
-    default:
-      return [];
-  }
-}
 
 const blocksOf = (message: unknown): Record<string, unknown>[] => recordsIn(recordIn(message).content);
 

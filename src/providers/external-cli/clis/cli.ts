@@ -1,31 +1,25 @@
-import { isRecord, numberIn } from '../../../core/json.ts';
+import { isRecord, numberIn, textIn } from '../../../core/json.ts';
 import { cutMiddle } from '../../../core/text.ts';
 import type { Usage } from '../../../core/usage.ts';
 
 /** One CLI: how it is started so that nobody has to sit before it, and what its output means. */
 export interface CliDefinition {
-  /** Stands behind the colon of `cli:name`, and is the `cli_name` of `clink`. Lower case. */
+  /** Its executable; stands behind the colon of `cli:name`, and is the `cli_name` of `clink`. Lower case. */
   name: string;
   /** For people, and for the agent itself. */
   title: string;
-  /** Looked for in PATH (with PATHEXT on Windows), unless it is an absolute path. */
-  executable: string;
   /** Tokens that a prompt may have; a careful guess where nobody tells. */
   window: number;
-  /**
-   * All arguments but the prompt. `session`: to be gone on with. `extra` is what configuration adds: it stands where flags may stand.
-   */
+  /** All arguments but the prompt. `session`: to be gone on with; `extra`: what configuration adds, where flags may stand. */
   command(call: { model?: string; session?: string; mayWrite: boolean }, extra: readonly string[]): string[];
   /** Flags that let it do more than read, with `=` where one takes a value: left out unless the operator allows writing. */
   widening: readonly string[];
   /** `stdin`, or `last`: it takes it as its last argument only. */
   promptBy: 'stdin' | 'last';
-  /** `text`: what it prints is the answer. `json`: objects, one a line, or one in all. */
-  output: 'text' | 'json';
   /** PAL's word for what reads its output; shown in replies. */
   parser: string;
-  /** What one object of its output means; absent for `text`. */
-  read?(event: Record<string, unknown>): CliEvent[];
+  /** What an object means of those that it prints, one a line or one in all; absent: what it prints is the answer. */
+  read?: Reader;
   /** An at sign means nothing to it. Absent: it may read a file for it, so that none reaches it. */
   plainAt?: boolean;
   /** Variables of our environment that it gets beside those that every CLI gets; `*` at the end stands for any letters. */
@@ -58,6 +52,17 @@ export type CliEvent =
   | { type: 'error'; message: string }
   /** Its own word for how it ended. */
   | { type: 'end'; ok: boolean };
+
+/** What an object that a CLI prints means. */
+export type Reader = (event: Record<string, unknown>) => CliEvent[];
+
+/** Reads objects by their `type`; those of other types mean nothing. */
+export const byType =
+  (readers: Readonly<Record<string, Reader>>): Reader =>
+  event => {
+    const type = textIn(event.type);
+    return Object.hasOwn(readers, type) ? (readers[type]?.(event) ?? []) : [];
+  };
 
 const maxDetailLength = 500;
 

@@ -1,11 +1,10 @@
-import { isRecord, numberIn, textIn } from '../../../core/json.ts';
-import { type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
+import { isRecord, numberIn, recordIn, textIn } from '../../../core/json.ts';
+import { byType, type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
 /** OpenAI's Codex CLI. Its `exec` never asks for approval, and takes a prompt as it is. */
 export const codex: CliDefinition = {
   name: 'codex',
   title: 'Codex CLI',
-  executable: 'codex',
   window: 270_000,
   command: ({ model, session, mayWrite }, extra) => [
     'exec',
@@ -21,35 +20,23 @@ export const codex: CliDefinition = {
     ...['--approve-for-me', '--trust', '--sandbox=', '-s=', '--add-dir='],
   ],
   promptBy: 'stdin',
-  output: 'json',
   parser: 'codex_jsonl',
-  read,
+  read: byType({
+    'thread.started': event => [{ type: 'session', id: textIn(event.thread_id) }],
+    'item.started': ({ item }) => itemOf(recordIn(item), false),
+    'item.completed': ({ item }) => itemOf(recordIn(item), true),
+    'turn.completed': event => [...usageOf(event.usage), { type: 'end', ok: true }],
+    'turn.failed': event => [
+      { type: 'error', message: messageIn(event.error) },
+      { type: 'end', ok: false },
+    ],
+    error: event => [{ type: 'error', message: messageIn(event) }],
+  }),
   plainAt: true,
   env: ['OPENAI_*', 'CODEX_*'],
   login: /401 Unauthorized|Not logged in|codex login|Missing bearer|invalid_api_key|Missing environment variable/i,
   loginHint: 'Run "codex login" once in a terminal, or set CODEX_API_KEY in the environment of this server.',
 };
-
-function read(event: Record<string, unknown>): CliEvent[] {
-  switch (event.type) {
-    case 'thread.started':
-      return [{ type: 'session', id: textIn(event.thread_id) }];
-    case 'item.started':
-    case 'item.completed':
-      return isRecord(event.item) ? itemOf(event.item, event.type === 'item.completed') : [];
-    case 'turn.completed':
-      return [...usageOf(event.usage), { type: 'end', ok: true }];
-    case 'turn.failed':
-      return [
-        { type: 'error', message: messageIn(event.error) },
-        { type: 'end', ok: false },
-      ];
-    case 'error':
-      return [{ type: 'error', message: messageIn(event) }];
-    default:
-      return [];
-  }
-}
 
 function usageOf(usage: unknown): CliEvent[] {
   if (!isRecord(usage)) return [];

@@ -1,11 +1,10 @@
 import { isRecord, recordIn, textIn } from '../../../core/json.ts';
-import { type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
+import { byType, type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
 /** Google's Gemini CLI. It reads `@path` anywhere in a prompt, and a slash at its beginning as a command. */
 export const gemini: CliDefinition = {
   name: 'gemini',
   title: 'Gemini CLI',
-  executable: 'gemini',
   window: 1_000_000,
   command: ({ model, session, mayWrite }, extra) => [
     ...['--output-format', 'stream-json'],
@@ -16,9 +15,8 @@ export const gemini: CliDefinition = {
   ],
   widening: ['--yolo', '-y', '--approval-mode=', '--allowed-tools=', '--skip-trust', '--policy='],
   promptBy: 'stdin',
-  output: 'json',
   parser: 'gemini_json',
-  read,
+  read: event => (event.type === undefined ? whole(event) : eventOf(event)),
   env: ['GEMINI_*', 'GOOGLE_*'],
   set: { NO_BROWSER: 'true' },
   login:
@@ -39,38 +37,28 @@ function approval(mayWrite: boolean, extra: readonly string[]): string[] {
   return extra.some(arg => /^(?:--yolo|-y|--approval-mode)(?:=|$)/.test(arg)) ? [] : ['--approval-mode', 'auto_edit'];
 }
 
-/** Events of `stream-json`, and the one document of `json`. */
-function read(event: Record<string, unknown>): CliEvent[] {
-  const { type } = event;
-  switch (type) {
-    case 'init':
-      return [
-        { type: 'session', id: textIn(event.session_id) },
-        { type: 'model', name: textIn(event.model) },
-      ];
-    case 'message':
-      return event.role === 'assistant' ? [{ type: 'text', text: textIn(event.content) }] : [];
-    case 'tool_use': {
-      const { tool_name: name = event.name, tool_id: id, parameters } = event;
-      return [{ type: 'tool_use', name: textIn(name), id: textIn(id), detail: detailOf(parameters) }];
-    }
-    case 'tool_result': {
-      const { tool_id: id, status, output, error } = event;
-      return [{ type: 'tool_result', id: textIn(id), ok: status !== 'error', detail: detailOf(error ?? output) }];
-    }
-    case 'error':
-      return [{ type: event.severity === 'warning' ? 'warning' : 'error', message: messageIn(event) }];
-    case 'result':
-      return [
-        ...statsOf(event.stats),
-        { type: 'error', message: messageIn(event.error) },
-        { type: 'end', ok: event.status !== 'error' },
-      ];
-    default:
-      return type === undefined ? whole(event) : [];
-  }
-}
+/** Events of `stream-json`. */
+const eventOf = byType({
+  init: event => [
+    { type: 'session', id: textIn(event.session_id) },
+    { type: 'model', name: textIn(event.model) },
+  ],
+  message: ({ role, content }) => (role === 'assistant' ? [{ type: 'text', text: textIn(content) }] : []),
+  tool_use: ({ name: own, tool_name: name = own, tool_id: id, parameters }) => [
+    { type: 'tool_use', name: textIn(name), id: textIn(id), detail: detailOf(parameters) },
+  ],
+  tool_result: ({ tool_id: id, status, output, error }) => [
+    { type: 'tool_result', id: textIn(id), ok: status !== 'error', detail: detailOf(error ?? output) },
+  ],
+  error: event => [{ type: event.severity === 'warning' ? 'warning' : 'error', message: messageIn(event) }],
+  result: ({ stats, error, status }) => [
+    ...statsOf(stats),
+    { type: 'error', message: messageIn(error) },
+    { type: 'end', ok: status !== 'error' },
+  ],
+});
 
+/** The one document of `json`. */
 function whole({ session_id: session, response, stats, error }: Record<string, unknown>): CliEvent[] {
   if (response === undefined && error === undefined) return [];
   return [

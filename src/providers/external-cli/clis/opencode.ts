@@ -1,11 +1,10 @@
 import { isRecord, numberIn, recordIn, textIn } from '../../../core/json.ts';
-import { type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
+import { byType, type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
 /** OpenCode. Its agent `plan` changes nothing; `build` is the one that writes. */
 export const opencode: CliDefinition = {
   name: 'opencode',
   title: 'OpenCode',
-  executable: 'opencode',
   window: 128_000,
   command: ({ model, session, mayWrite }, extra) => [
     ...['run', '--format', 'json', '--agent', mayWrite ? 'build' : 'plan'],
@@ -15,36 +14,22 @@ export const opencode: CliDefinition = {
   ],
   widening: ['--auto', '--agent=', '--dangerously-skip-permissions'],
   promptBy: 'stdin',
-  output: 'json',
   parser: 'opencode_jsonl',
-  read,
+  read: event => [{ type: 'session', id: textIn(event.sessionID) }, ...partOf(event)],
   env: ['OPENCODE_*', 'ANTHROPIC_API_KEY', 'OPENAI_API_KEY', 'GEMINI_API_KEY', 'OPENROUTER_API_KEY'],
   set: { OPENCODE_DISABLE_AUTOUPDATE: 'true' },
   login: /opencode auth login|ProviderAuthError|invalid api key|unauthorized|no credentials/i,
   loginHint: 'Run "opencode auth login" once in a terminal.',
 };
 
-/** Each line is an event with the part of a message that it is about. */
-function read(event: Record<string, unknown>): CliEvent[] {
-  return [{ type: 'session', id: textIn(event.sessionID) }, ...partOf(event, recordIn(event.part))];
-}
-
-function partOf(event: Record<string, unknown>, part: Record<string, unknown>): CliEvent[] {
-  switch (event.type) {
-    case 'text':
-      return [{ type: 'text', text: textIn(part.text), block: true }];
-    case 'reasoning':
-      return [{ type: 'note', text: textIn(part.text) }];
-    case 'tool_use':
-      return toolOf(part);
-    case 'step_finish':
-      return stepOf(part);
-    case 'error':
-      return [{ type: 'error', message: messageIn(event.error) || textIn(event.error) }];
-    default:
-      return [];
-  }
-}
+/** What a line says of the part of a message that it is about. */
+const partOf = byType({
+  text: ({ part }) => [{ type: 'text', text: textIn(recordIn(part).text), block: true }],
+  reasoning: ({ part }) => [{ type: 'note', text: textIn(recordIn(part).text) }],
+  tool_use: ({ part }) => toolOf(recordIn(part)),
+  step_finish: ({ part }) => stepOf(recordIn(part)),
+  error: ({ error }) => [{ type: 'error', message: messageIn(error) || textIn(error) }],
+});
 
 /** Told once the tool has ended. */
 function toolOf(part: Record<string, unknown>): CliEvent[] {

@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { isRecord, parsedJson } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import { addUsage, type Usage } from '../../../core/usage.ts';
-import type { CliDefinition, CliEvent } from '../clis/cli.ts';
+import type { CliDefinition, CliEvent, Reader } from '../clis/cli.ts';
 
 /** Longer ones are left out: no event of a CLI that matters is that long, and each is held in memory whole. */
 export const maxLineLength = 8 * 1024 * 1024;
@@ -77,17 +77,14 @@ const maxText = 400_000;
 /** Bytes that a CLI may print in all, events of its tools included. */
 export const maxBytes = 64 * 1024 * 1024;
 
-const maxNoise = 4_000;
-
-const maxMessages = 20;
-
-const maxMessageLength = 2_000;
+/** Messages, and characters of one of them, of what was no event, and of what may be one document over several lines. */
+const most = { messages: 20, message: 2_000, noise: 4_000, unread: 4 * 1024 * 1024 };
 
 /** Reads what a CLI prints while it prints it. */
-export function readOutput(cli: CliDefinition, listener: OutputListener) {
+export function readOutput(cli: Pick<CliDefinition, 'read'>, listener: OutputListener) {
   const out: CliOutput = { text: '', errors: [], warnings: [], tools: 0, failed: false, noise: '' };
   const collector = collect(out, listener);
-  const feed = cli.output === 'text' ? plainFeed(collector.text) : jsonFeed(cli, collector);
+  const feed = cli.read ? jsonFeed(cli.read, collector) : plainFeed(collector.text);
   let bytes = 0;
   return {
     push(chunk: Buffer): void {
@@ -115,7 +112,7 @@ function collect(out: CliOutput, listener: OutputListener) {
     if (out.text.length >= maxText - 1) listener.onFull();
   };
   const note = (list: string[], message: string) => {
-    if (message.trim() !== '' && list.length < maxMessages) list.push(safeCut(clean(message).trim(), maxMessageLength));
+    if (message.trim() !== '' && list.length < most.messages) list.push(safeCut(clean(message).trim(), most.message));
   };
   const takeEvent = (event: CliEvent) => {
     if (event.type === 'text') text(event.block && out.text.trim() !== '' ? `\n\n${event.text}` : event.text);
@@ -130,7 +127,7 @@ function collect(out: CliOutput, listener: OutputListener) {
     text,
     event: takeEvent,
     noise(line: string): void {
-      if (out.noise.length < maxNoise) out.noise += `${safeCut(clean(line), maxNoise)}\n`;
+      if (out.noise.length < most.noise) out.noise += `${safeCut(clean(line), most.noise)}\n`;
     },
     done(): CliOutput {
       if (out.text.trim() === '' && final !== '') text(final);
@@ -158,7 +155,7 @@ function clean(text: string): string {
 }
 
 /** Escape sequences may be cut by a chunk's end: text waits for the end of its line. */
-function plainFeed(onText: (delta: string) => void): { push(chunk: Buffer): void; end(): void } {
+function plainFeed(onText: (delta: string) => void): ReturnType<typeof splitLines> {
   const decoder = new StringDecoder('utf8');
   let waiting = '';
   return {
@@ -177,24 +174,22 @@ function plainFeed(onText: (delta: string) => void): { push(chunk: Buffer): void
   };
 }
 
-const maxUnread = 4 * 1024 * 1024;
-
 /** One object a line. Where no line was one, the output as a whole may be: some print one document over several lines. */
-function jsonFeed(cli: CliDefinition, to: ReturnType<typeof collect>): { push(chunk: Buffer): void; end(): void } {
+function jsonFeed(read: Reader, to: ReturnType<typeof collect>) {
   let understood = false;
   let unread = '';
   const take = (value: unknown) => {
     for (const event of Array.isArray(value) ? value : [value]) {
       if (!isRecord(event)) continue;
       understood = true;
-      for (const each of eventsIn(cli, event)) to.event(each);
+      for (const each of eventsIn(read, event)) to.event(each);
     }
   };
   const lines = splitLines(line => {
     const value = jsonIn(line);
     if (isRecord(value) || Array.isArray(value)) return take(value);
     to.noise(line);
-    if (!understood && unread.length + line.length < maxUnread) unread += `${line}\n`;
+    if (!understood && unread.length + line.length < most.unread) unread += `${line}\n`;
   });
   return {
     push: lines.push,
@@ -202,15 +197,14 @@ function jsonFeed(cli: CliDefinition, to: ReturnType<typeof collect>): { push(ch
       lines.end();
       if (understood) return;
       const from = unread.search(/^[{[]/m);
-      const value = from === -1 ? undefined : jsonIn(unread.slice(from));
-      if (value !== undefined) take(value);
+      if (from !== -1) take(jsonIn(unread.slice(from)));
     },
   };
 }
 
-function eventsIn(cli: CliDefinition, event: Record<string, unknown>): CliEvent[] {
+function eventsIn(read: Reader, event: Record<string, unknown>): CliEvent[] {
   try {
-    return cli.read?.(event) ?? [];
+    return read(event);
   } catch (error) {
     // Objects within objects by the thousand are no event of any CLI: nothing more can be done with them.
     if (error instanceof RangeError) return [];

@@ -185,7 +185,7 @@ describe('whatever a CLI prints', () => {
     `{"type":"error","error":${'{"error":'.repeat(50_000)}1${'}'.repeat(50_000)}}`,
     '\u0000\u001b[31m\ufeff{',
   ])('is no answer and no failure of ours: %s', printed => {
-    for (const { name } of clis.filter(({ output }) => output === 'json')) {
+    for (const { name } of clis.filter(cli => cli.read)) {
       const out = read(name, printed, 1_000);
       expect(out.text, name).toBe('');
       for (const count of Object.values(out.usage ?? {})) expect(count).toBeGreaterThanOrEqual(0);

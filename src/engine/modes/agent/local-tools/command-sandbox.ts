@@ -137,23 +137,10 @@ async function probe(
   }
 }
 
-/** Folders that a command sees otherwise than the rest of the system, which it only reads. */
-interface Places {
-  /** Empty for it. */
-  hidden: string[];
-  /** In hidden folders, and read all the same. */
-  visible: string[];
-  /** In the project, and only read. */
-  fixed: string[];
-  /** In the project, with protected files in them: not renamed, so that nothing protected is moved away with its folder. */
-  around: string[];
-  /** In these, and empty: what programs write between their packages and need no more afterwards. */
-  scratch: string[];
-  /** Lasts from command to command. */
-  cache: string;
-  temporary: string;
-}
+/** `cache` lasts from command to command. */
+type Places = Awaited<ReturnType<typeof placesOf>> & { cache: string; temporary: string };
 
+/** Folders that a command sees otherwise than the rest of the system, which it only reads. */
 async function placesOf(
   { home, own, childEnv }: CommandSandboxOptions,
   { project, argv, env }: SandboxedCommand,
@@ -173,10 +160,15 @@ async function placesOf(
   const scratch = packages.flatMap(folder => scratchFolders.map(name => join(folder, name)));
   for (const folder of scratch) await mkdir(folder, { recursive: true });
   return {
+    /** Empty for it. */
     hidden: [...hidden, await realOf(own)].filter(folder => existsSync(folder)),
+    /** In hidden folders, and read all the same. */
     visible: [...new Set(visible)].filter(path => isHidden(path) && !hidden.includes(path) && existsSync(path)),
+    /** In the project, and only read. */
     fixed,
+    /** In the project, with protected files in them: not renamed, so that nothing protected is moved away with its folder. */
     around,
+    /** In these, and empty: what programs write between their packages and need no more afterwards. */
     scratch,
   };
 }

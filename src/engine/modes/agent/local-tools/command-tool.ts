@@ -106,10 +106,8 @@ function ownTarget(parts: LocalToolServices, argv: readonly string[], cwd: strin
   const named = argv.flatMap(word => [word, word.slice(word.indexOf('=') + 1), word.replace(/^--?[a-z]/i, '')]);
   const places = new Set(['.', ...named, ...named.flatMap(word => word.split(/[,:;]/))]);
   if (places.size > maxPlaces) throw tooMuch(`${maxPlaces} things`);
-  return [...places].find(place => isOwn(parts, resolve(folder, place)));
+  return [...places].find(place => !place.includes('\0') && parts.sandbox.isOwn(resolve(folder, place)));
 }
-
-const isOwn = ({ sandbox }: LocalToolServices, path: string): boolean => !path.includes('\0') && sandbox.isOwn(path);
 
 const tooMuch = (what: string): Error =>
   inputError(`The command has more than ${what}; it was not looked through, and is not run.`, {
@@ -122,7 +120,7 @@ function shownWord(word: string): string {
   return JSON.stringify(word).replace(/[^ -~]/gu, sign => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
 }
 
-export interface ProcessRun extends Pick<TreeRun, 'clock' | 'cwd' | 'env' | 'signal' | 'platform'> {
+interface ProcessRun extends Pick<TreeRun, 'clock' | 'cwd' | 'env' | 'signal' | 'platform'> {
   argv: readonly [string, ...string[]];
   /** Milliseconds. */
   timeMs: number;

@@ -12,7 +12,6 @@ import { targetInside } from '../../../../workspace/write-changes.ts';
 import type { AgentTool, Approval, ToolOutput, ToolSurroundings } from './agent-tool.ts';
 import type { CommandSandbox } from './command-sandbox.ts';
 
-/** What the local tools of one run work with. */
 export interface LocalToolServices
   extends Pick<CallServices, 'sandbox' | 'fileShortener' | 'clock' | 'mask' | 'emit' | 'home' | 'maxFileBytes'> {
   git: Git;
@@ -49,7 +48,6 @@ export function pathIn({ root, home }: LocalToolServices, input: string): string
   return resolve(reference.literal ?? reference.path);
 }
 
-/** A refusal of the sandbox as the error that it is. */
 export function refused({ path, code, reason }: Skip): Error {
   const message = `${printablePath(path)}: ${reason}`;
   const next = 'Name a file of the project.';

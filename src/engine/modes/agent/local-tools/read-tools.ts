@@ -100,10 +100,8 @@ const maxEntries = 1_000;
 
 const summaryTokens = 2_000;
 
-/** A text file with its secrets masked. */
 async function readMasked(parts: LocalToolServices, path: string, signal: AbortSignal) {
   const reference = parsePathReference(path, parts.root, parts.home);
-  if (isSkip(reference)) throw refused(reference);
   const outcome = await readTextFile(parts.sandbox, reference, { maxBytes: parts.maxFileBytes, signal });
   if (!outcome.ok) throw refused(outcome.skip);
   const { file, range } = outcome;

@@ -9,7 +9,7 @@ import { parsePatch, patchedFile, UnfitPatch } from '../../../../workspace/git/p
 import { isSkip } from '../../../../workspace/paths.ts';
 import { reasonToProtect } from '../../../../workspace/protected-files.ts';
 import { readBytes } from '../../../../workspace/read-file.ts';
-import { maskFile, type WrittenSecret } from '../../../../workspace/restore-secrets.ts';
+import { type MaskContext, maskFile, type WrittenSecret } from '../../../../workspace/restore-secrets.ts';
 import { type ChangedPlace, type FileChange, writeChanges } from '../../../../workspace/write-changes.ts';
 import { type AgentTool, type Approval, everyCall } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused, targetNamed } from './local-tool.ts';
@@ -33,7 +33,10 @@ async function preparePatch(parts: LocalToolServices, { patch }: { patch: string
   try {
     return await prepared(parts, await madeBy(parts, patch, signal));
   } catch (error) {
-    throw error instanceof UnfitPatch ? unfit(error.message) : error;
+    if (!(error instanceof UnfitPatch)) throw error;
+    throw inputError(`The patch cannot be applied: ${error.message}.`, {
+      next: 'Read the files as they are now, and write a unified diff against them, with paths from the project on.',
+    });
   }
 }
 
@@ -50,8 +53,7 @@ async function madeBy(parts: LocalToolServices, patch: string, signal: AbortSign
     if (oldPath !== undefined && !before) throw new UnfitPatch(`${name} is not there`);
     if (made.some(({ change }) => change.path === path))
       throw new UnfitPatch(`it changes ${name} in two places of the patch`);
-    const { mask } = parts;
-    const { after, secrets } = await patchedFile({ mask, scopes: scopesOf(parts) }, path, file, text);
+    const { after, secrets } = await patchedFile(maskedAs(parts), path, file, text);
     if (isDeleted && after !== '') throw new UnfitPatch(`${name} has more than the lines that it deletes`);
     made.push({ change: { path, before, text: isDeleted ? undefined : after }, secrets });
   }
@@ -65,8 +67,7 @@ async function prepareFile(
 ): Promise<Prepared> {
   const path = await targetNamed(parts, pathIn(parts, named));
   const before = await bytesOf(parts, path, signal);
-  const { mask } = parts;
-  const masked = await maskFile({ mask, scopes: scopesOf(parts) }, path, before?.toString('utf8') ?? '');
+  const masked = await maskFile(maskedAs(parts), path, before?.toString('utf8') ?? '');
   const { text, secrets } = await masked.restore(masked.canonical(content));
   const diff = before ? unifiedDiff(named, masked.text, masked.canonical(content)) : undefined;
   return { ...(await prepared(parts, [{ change: { path, text, before }, secrets }])), diff: diff || undefined };
@@ -81,7 +82,10 @@ async function bytesOf({ sandbox, maxFileBytes: maxBytes }: LocalToolServices, p
   return bytes;
 }
 
-const scopesOf = ({ scope, earlierScopes = [] }: LocalToolServices): [string, ...string[]] => [scope, ...earlierScopes];
+const maskedAs = ({ mask, scope, earlierScopes = [] }: LocalToolServices): MaskContext => ({
+  mask,
+  scopes: [scope, ...earlierScopes],
+});
 
 interface Made {
   change: FileChange;
@@ -112,11 +116,6 @@ function approvalOf(tool: string, { changes, guarded, places, diff: shown }: Pre
   const instead = 'Leave these files as they are, and say in your answer what the user should change in them.';
   return { asked, instead, basis, shown, notes: [asked, ...notes] };
 }
-
-const unfit = (why: string): Error =>
-  inputError(`The patch cannot be applied: ${why}.`, {
-    next: 'Read the files as they are now, and write a unified diff against them, with paths from the project on.',
-  });
 
 const maxTextLength = 1_000_000;
 
