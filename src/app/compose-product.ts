@@ -6,7 +6,7 @@ import type { ExchangeRecord, Random } from '../core/ports.ts';
 import { estimateTokens } from '../core/tokens.ts';
 import { version } from '../core/version.ts';
 import type { ModelService } from '../models/call/models.ts';
-import { createReplay, type ReplayCall } from '../models/call/replay.ts';
+import type { ReplayCall } from '../models/call/replay.ts';
 import type { Telemetry } from '../observability/observability.ts';
 import { createStoredState } from '../storage/shared-state.ts';
 import { createThreads } from '../threads/threads.ts';
@@ -142,12 +142,16 @@ function composeObservability(
   gauge('polylogue_questions_waiting', 'Questions to models that wait for a place.', [], () => [
     [[], models.load().waiting],
   ]);
-  const repeat = createReplay({ route: models.route, ask: models.ask, random });
   /** Asks the same model the same question again, on the operator's own account; the answer is without secrets, as every reply. */
   const send = async (exchange: ExchangeRecord, { signal, onText }: Omit<ReplayCall, 'payer'>) => {
     const scope = exchange.exchange;
     const stream = onText && createMaskedStream(mask, scope, onText);
-    const answer = await repeat(exchange, { payer: { owner: 'local' }, signal, onText: stream?.push });
+    const { createReplay } = await import('../models/call/replay.ts');
+    const answer = await createReplay({ ...models, random })(exchange, {
+      payer: { owner: 'local' },
+      signal,
+      onText: stream?.push,
+    });
     await stream?.end();
     const wanted = (answer.said ?? []).flatMap(part => (part.type === 'call' ? [part] : []));
     const calls = wanted.map(

@@ -3,9 +3,8 @@ import type { Emit } from '../../core/ports.ts';
 import type { ExportFormat, Thread } from '../../core/thread.ts';
 import type { Prunable } from '../../storage/store.ts';
 import type { ThreadScope } from '../threads.ts';
-import { type Exported, exportJsonl, type ReadBlob } from './export-jsonl.ts';
-import { type ImportOptions, type ImportParts, importJsonl } from './import-jsonl.ts';
-import { exportHtml, exportMarkdown } from './readable.ts';
+import type { Exported, ReadBlob } from './export-jsonl.ts';
+import type { ImportOptions, ImportParts } from './import-jsonl.ts';
 
 /** `jsonl` can be imported again; the others are for reading. */
 export interface TransferParts extends ImportParts {
@@ -18,10 +17,11 @@ export interface Export {
   pieces: AsyncIterable<string>;
 }
 
-const writers: Readonly<Record<ExportFormat, (exported: Exported) => AsyncIterable<string>>> = {
-  jsonl: exportJsonl,
-  md: exportMarkdown,
-  html: exportHtml,
+/** Loaded when a thread is exported or imported, which few processes ever do. */
+const writers: Readonly<Record<ExportFormat, () => Promise<(exported: Exported) => AsyncIterable<string>>>> = {
+  jsonl: async () => (await import('./export-jsonl.ts')).exportJsonl,
+  md: async () => (await import('./readable.ts')).exportMarkdown,
+  html: async () => (await import('./readable.ts')).exportHtml,
 };
 
 export type Transfer = ReturnType<typeof createTransfer>;
@@ -46,9 +46,13 @@ export function createTransfer(parts: TransferParts) {
     /** Throws like `Threads.find` when there is no such thread. */
     async export(reference: string, place: ThreadScope, format: ExportFormat): Promise<Export> {
       const thread = await threads.find(reference, place);
-      return { thread, pieces: writers[format]({ thread, blob }) };
+      const write = await writers[format]();
+      return { thread, pieces: write({ thread, blob }) };
     },
-    import: (options: ImportOptions) => importJsonl(parts, options),
+    async import(options: ImportOptions) {
+      const { importJsonl } = await import('./import-jsonl.ts');
+      return importJsonl(parts, options);
+    },
     /** What went, or would go. */
     async prune({ owner, unusedFor, dryRun }: PruneOptions): Promise<Prunable> {
       const now = clock.now();
