@@ -23,7 +23,10 @@ export interface CallerPlace {
   isAlone?: boolean;
 }
 
-/** The directories that a caller may read (absent: those of the process), as they really are, and his project, else `productRoot`. Rejects with an `AppError` of kind `security` where the caller may not read what he declares. */
+/**
+ * The directories that a caller may read (absent: those of the process), as they really are, and his project, else `productRoot`.
+ * Rejects with an `AppError` of kind `security` where the caller may not read what he declares.
+ */
 async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: string) {
   const { files, fileContext } = shared;
   const { permissions, declared } = caller;

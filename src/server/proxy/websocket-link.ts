@@ -3,9 +3,9 @@ import { type ClientOptions, WebSocket } from 'ws';
 import { z } from 'zod';
 import { type AppError, configError, securityError, storageError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
+import { keepAlive } from '../access/keep-alive.ts';
 import { bytesWithin } from '../access/limits.ts';
 import { isToken, shortestToken } from '../access/tokens.ts';
-import { keepAlive } from '../mcp/lines.ts';
 
 /** An open connection to a daemon, one JSON-RPC message a text. */
 export type Link = ReturnType<typeof linkOf>;

@@ -1,7 +1,7 @@
 import type { RawData, WebSocket } from 'ws';
 import { asError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { keepAlive, type LifeRules } from '../mcp/lines.ts';
+import { keepAlive, type LifeRules } from '../access/keep-alive.ts';
 
 export interface SocketRules extends LifeRules {
   /** Bytes that may wait for one client. */
