@@ -109,7 +109,10 @@ export function createRotatingLog(
     file,
     /** The paths of it and of the rotated ones, the youngest first, whether they are there or not. */
     files: () => rotatedFiles(file, keep),
-    /** One JSON object a line: `ts`, then the record's fields. Rejects when they can't be written: they are lost. False: none came. */
+    /**
+     * One JSON object a line: `ts`, then the records' own fields. Rejects when they can't be written: then they are lost. False:
+     * there were none.
+     */
     async append(records: readonly LogRecord[]): Promise<boolean> {
       const last = records.at(-1);
       if (!last) return false;

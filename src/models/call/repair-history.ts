@@ -76,7 +76,10 @@ const interrupted = 'There is no result: the call was interrupted.';
 /** Of the ids and names of calls. */
 const maxLength = 64;
 
-/** Each call with one result right after it, under a sound id and name of its own. Lone results go, missing ones are told; `signer` reads it. */
+/**
+ * Each call with exactly one result in the messages right after it, under an id and a name that vendors take and no other call
+ * has; a missing result is said to be missing, and one without a call is left out. `signer` is who reads it.
+ */
 function pairToolCalls(messages: readonly LanguageModelV4Message[], signer: string): LanguageModelV4Message[] {
   const out: LanguageModelV4Message[] = [];
   const used = new Set<string>();
