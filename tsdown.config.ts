@@ -108,6 +108,24 @@ const fronts = {
   },
 };
 
+/** V8 keeps two bytes of each character of a text that has others than ASCII, and most pieces would have some. */
+const ascii = {
+  name: 'ascii',
+  generateBundle: {
+    order: 'post' as const,
+    handler(_options: unknown, bundle: Record<string, { code?: string }>) {
+      for (const [name, piece] of Object.entries(bundle)) {
+        if (/\\[\u0080-\uffff]/.test(piece.code ?? ''))
+          throw new Error(`${name} has a backslash before what is no ASCII.`);
+        piece.code = piece.code?.replace(
+          /[\u0080-\uffff]/g,
+          each => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`,
+        );
+      }
+    },
+  },
+};
+
 const shared = { platform: 'node', target: 'node24', fixedExtension: false, minify: true, dts: false } as const;
 
 const pieces = defineConfig({
@@ -124,7 +142,7 @@ const pieces = defineConfig({
   outputOptions: { chunkFileNames: pieceName, strict: true, dynamicImportInCjs: false },
   // The parser's loader uses eval for an extension mechanism that its builds without dynamic code never reach.
   inputOptions: { checks: { eval: false } },
-  plugins: [syncSchemas, lazySchemas, leanPackages, grammars, vocabulary, licenses, fronts],
+  plugins: [syncSchemas, lazySchemas, leanPackages, grammars, vocabulary, licenses, fronts, ascii],
   copy: [
     { from: 'src/core/vocabulary.gen.bin', to: 'dist' },
     { from: 'src/models/routing/freshness.gen.bin', to: 'dist' },

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { isAscii } from 'node:buffer';
 import {
   closeSync,
   fstatSync,
@@ -13,6 +13,7 @@ import module, { createRequire, Module } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { Script } from 'node:vm';
+import { crc32 } from 'node:zlib';
 
 /** Milliseconds after the start at which a process keeps what V8 has compiled: all of a first call, and what comes later. */
 const keptAfterMs = [3_000, 60_000];
@@ -33,10 +34,10 @@ const memoryFlags = {
   usual: ['--semi-space-growth-factor=2', '--heap-growing-percent=0'],
 };
 
-/** Compiled code in a file: of the text with the digest `source`, `size` bytes from `at` on. */
+/** Compiled code in a file, `size` bytes from `at` on; `source` and `sum` are checksums of its text and of itself. */
 interface Compiled {
   source: string;
-  digest: string;
+  sum: string;
   at: number;
   size: number;
 }
@@ -49,6 +50,12 @@ interface Kept {
   codeOf(piece: Compiled): Buffer | undefined;
   close(): void;
 }
+
+/** As Node wraps a module. */
+const wrapping = {
+  before: Buffer.from('(function (exports, require, module, __filename, __dirname) {'),
+  after: Buffer.from('\n})'),
+};
 
 type Codes = Map<string, { source: string; code: Buffer }>;
 
@@ -74,14 +81,15 @@ export function loadCompiled(main: string) {
   function load(path: string) {
     const known = ofNode.cache[path];
     if (known) return known.exports;
-    const text = readFileSync(path, 'utf8');
-    const source = digestOf(text);
+    const bytes = Buffer.concat([wrapping.before, readFileSync(path), wrapping.after]);
+    const source = sumOf(bytes);
     const name = basename(path);
     const piece = kept.pieces.get(name);
     const cachedData = piece?.source === source ? kept.codeOf(piece) : undefined;
     const options = { filename: path, ...(cachedData && { cachedData }) };
-    const wrapped = `(function (exports, require, module, __filename, __dirname) {${text}\n})`;
-    const script = underUsualFlags(() => new Script(wrapped, options));
+    // Pieces are written in ASCII, of which V8 keeps one byte a character.
+    const text = bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8');
+    const script = underUsualFlags(() => new Script(text, options));
     isComplete &&= script.cachedDataRejected === false;
     loaded.set(name, { source, script });
     const evaluate: Evaluate = script.runInThisContext();
@@ -153,16 +161,17 @@ function underUsualFlags<Result>(run: () => Result): Result {
   }
 }
 
-const digestOf = (data: string | Buffer): string => hash('sha1', data, 'hex');
+/** Tells damage and other versions: who could forge it can write the program, too. */
+const sumOf = (data: string | Buffer): string => crc32(data).toString(16).padStart(8, '0');
 
 /** In the folder of Node's own cache, which is of this version of V8, processor and user; undefined where that is switched off. */
 function fileOf(main: string): string | undefined {
   const { directory } = module.enableCompileCache();
-  return directory === undefined ? undefined : join(directory, `polylogue-${digestOf(main).slice(0, 16)}`);
+  return directory === undefined ? undefined : join(directory, `polylogue-${sumOf(main)}`);
 }
 
-/** What stands before the head of the file: its digest and its length in bytes. */
-const prefix = { digest: 40, length: 8 };
+/** What stands before the head of the file: its checksum and its length in bytes. */
+const prefix = { sum: 8, length: 8 };
 
 /** Answers with nothing where the file is missing or damaged, or where another user could have written it: it is run. */
 function openKept(file: string | undefined): Kept {
@@ -175,17 +184,17 @@ function openKept(file: string | undefined): Kept {
     const { uid, mode } = fstatSync(handle);
     if (process.getuid && (![0, process.getuid()].includes(uid) || (mode & 0o022) !== 0)) return none;
     const read = (at: number, size: number) => {
-      const bytes = Buffer.alloc(size);
+      const bytes = Buffer.allocUnsafeSlow(size);
       return bytes.subarray(0, readSync(handle, bytes, 0, size, at));
     };
-    const start = prefix.digest + prefix.length;
+    const start = prefix.sum + prefix.length;
     const lead = read(0, start).toString('latin1');
-    const head = read(start, Number(lead.slice(prefix.digest)));
-    if (digestOf(head) !== lead.slice(0, prefix.digest)) return none;
+    const head = read(start, Number(lead.slice(prefix.sum)));
+    if (sumOf(head) !== lead.slice(0, prefix.sum)) return none;
     const { times, pieces }: { times: number; pieces: [string, Compiled][] } = JSON.parse(head.toString());
-    const codeOf = ({ digest, at, size }: Compiled) => {
+    const codeOf = ({ sum, at, size }: Compiled) => {
       const code = read(start + head.length + at, size);
-      return digestOf(code) === digest ? code : undefined;
+      return sumOf(code) === sum ? code : undefined;
     };
     return { times, pieces: new Map(pieces), codeOf, close };
   } catch {
@@ -197,10 +206,10 @@ function writeKept(file: string, times: number, codes: Codes): void {
   let at = 0;
   const pieces = [...codes].map(([name, { source, code }]) => {
     at += code.length;
-    return [name, { source, digest: digestOf(code), at: at - code.length, size: code.length }];
+    return [name, { source, sum: sumOf(code), at: at - code.length, size: code.length }];
   });
   const head = Buffer.from(JSON.stringify({ times, pieces }));
-  const lead = Buffer.from(`${digestOf(head)}${String(head.length).padStart(prefix.length)}`);
+  const lead = Buffer.from(`${sumOf(head)}${String(head.length).padStart(prefix.length)}`);
   const draft = `${file}.${process.pid}`;
   try {
     const all = [lead, head, ...[...codes.values()].map(({ code }) => code)];

@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
@@ -12,10 +11,11 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 const loader = resolve('dist/code-cache.cjs');
-const digestOf = (data: string | Buffer) => createHash('sha1').update(data).digest('hex');
+const sumOf = (data: string | Buffer) => crc32(data).toString(16).padStart(8, '0');
 
 let folder: string;
 beforeEach(() => {
@@ -50,13 +50,12 @@ function plant(): string {
   put('main.cjs', "exports.answer = () => 'read';");
   const file = keptFile() ?? '';
   const bytes = readFileSync(file);
-  const end = 48 + Number(bytes.toString('latin1', 40, 48));
-  const head = bytes
-    .toString('utf8', 48, end)
-    .replace(/"source":"\w+"/, `"source":"${digestOf(readFileSync(at('main.cjs')))}"`);
+  const end = 16 + Number(bytes.toString('latin1', 8, 16));
+  const wrapped = `(function (exports, require, module, __filename, __dirname) {${readFileSync(at('main.cjs'))}\n})`;
+  const head = bytes.toString('utf8', 16, end).replace(/"source":"\w+"/, `"source":"${sumOf(wrapped)}"`);
   writeFileSync(
     file,
-    Buffer.concat([Buffer.from(digestOf(head)), bytes.subarray(40, 48), Buffer.from(head), bytes.subarray(end)]),
+    Buffer.concat([Buffer.from(sumOf(head)), bytes.subarray(8, 16), Buffer.from(head), bytes.subarray(end)]),
   );
   return file;
 }

@@ -233,8 +233,8 @@ const builtins: StructureRules['builtins'] = {
   'node:timers': [],
   'node:url': [],
   'node:util': [],
-  // Grammars are packed.
-  'node:zlib': ['workspace/outline'],
+  // Grammars are packed; kept code has a checksum.
+  'node:zlib': ['workspace/outline', 'code-cache.ts'],
   'node:events': ['cli/command', 'server/proxy'],
   'node:fs': [
     'code-cache.ts',
@@ -310,6 +310,6 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
-  budgets: { files: 455, lines: 74_222 },
+  budgets: { files: 455, lines: 74_265 },
   traceBudget: { chat: { files: 96, folders: 20, functions: 885 }, debug: { files: 101, folders: 21, functions: 950 } },
 };

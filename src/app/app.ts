@@ -31,9 +31,14 @@ export const readinessOf = async (url: string): Promise<Readiness> =>
 export const createProduct = async (config: AppConfig, environment: ProcessEnvironment): Promise<Product> =>
   productBehind(await composeFront(config, environment), config, environment);
 
+/** Where a call waits already (`isCalled`), the store is opened while the rest is loaded. */
 async function productBehind(front: Front, config: AppConfig, environment: ProcessEnvironment, isCalled = false) {
+  const { openStore } = await import('./compose-storage.ts');
+  const { clock, random } = environment;
+  const opened = await openStore({ ...front.place, clock, random, emit: front.telemetry.emit });
+  if (isCalled) opened.store.open?.();
   const { composeProduct } = await import('./compose-product.ts');
-  return composeProduct(config, environment, front, isCalled);
+  return composeProduct(config, environment, front, opened, isCalled);
 }
 
 /** Serves one MCP client over standard input and output. Tools are listed at once; the product is loaded by who wants more. */

@@ -17,21 +17,19 @@ import { composeCommandSandbox, composeEmbedder } from './compose-engine.ts';
 import type { Front, ProcessEnvironment } from './compose-front.ts';
 import { unlimited } from './compose-host.ts';
 import { composeExternalClis, composeModels, composeVendorServices } from './compose-models.ts';
-import { openStore } from './compose-storage.ts';
+import type { OpenedStore } from './compose-storage.ts';
 import { composeFiles, maskFor } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
 
 /** All of it, running. */
 export type Product = Awaited<ReturnType<typeof composeProduct>>;
 
-/**
- * Configuration and what was told of it → running parts. Opens nothing: databases, connections and logs come with their first use.
- * Where a call waits already (`isCalled`), the store is opened beside the rest.
- */
+/** Configuration and what was told of it → running parts. Opens nothing: databases, connections and logs come with their first use. */
 export async function composeProduct(
   config: AppConfig,
   environment: ProcessEnvironment,
   front: Front,
+  { store, clock }: OpenedStore,
   isCalled = false,
 ) {
   const values = config.values.app;
@@ -41,12 +39,8 @@ export async function composeProduct(
   const { isPrivate } = place;
   const { roots } = found;
   const { providers: extraProviders, tools: extraTools } = extensions;
-  const { store, clock } = await openStore({ ...place, clock: environment.clock, random, emit });
-  if (isCalled) {
-    store.open?.();
-    // Loads the client for HTTP, which the call needs anyway, while the store is opened.
-    void inSlices([async () => void new Headers()]);
-  }
+  // Loads the client for HTTP, which the call needs anyway, while the store is opened.
+  if (isCalled) void inSlices([async () => void new Headers()]);
   const ports = { clock, random, emit };
   const threads = createThreads({ ...ports, store, timeoutHours: values.conversationTimeoutHours });
   const state = createStoredState(store, clock);

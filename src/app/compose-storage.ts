@@ -15,8 +15,13 @@ export interface StoreChoice extends Pick<OpenableStorePlace, 'file' | 'redis' |
 const timeEveryMs = 60_000;
 const retryMs = 1_000;
 
+export interface OpenedStore {
+  store: Store;
+  clock: Clock;
+}
+
 /** The store that the operator chose, and the clock with its time. Opens nothing yet; a server is asked for its time. */
-export async function openStore({ clock, emit, ...choice }: StoreChoice): Promise<{ store: Store; clock: Clock }> {
+export async function openStore({ clock, emit, ...choice }: StoreChoice): Promise<OpenedStore> {
   const warn = (message: string) => emit({ type: 'warning', where: 'clock', message });
   const { ahead, follow } = createStoreTime(clock, choice.file && `${choice.file}-clock`, warn);
   const own: Clock = { ...clock, storeTime: () => clock.now() - ahead() };

@@ -36,6 +36,10 @@ function noteKind(code: number): number {
 function kindOf(character: string): number {
   if (/[\r\n]/.test(character)) return kinds.newline;
   if (/\s/.test(character)) return kinds.space;
+  if (/[a-z]/.test(character)) return kinds.lower;
+  if (/[A-Z]/.test(character)) return kinds.upper;
+  // What most texts have alone needs none of the tables of Unicode, which take milliseconds to build.
+  if (/[ -~]/.test(character)) return /\d/.test(character) ? kinds.digit : kinds.mark;
   if (/[\p{Lu}\p{Lt}]/u.test(character)) return kinds.upper;
   if (/\p{Ll}/u.test(character)) return kinds.lower;
   if (/[\p{Lm}\p{Lo}\p{M}]/u.test(character)) return kinds.letter;

@@ -45,35 +45,38 @@ const tokens = z.number().int().min(0).max(maxTokens);
 const dollars = z.number().min(0).max(100_000);
 export const inputKinds = ['text', 'image', 'pdf', 'audio', 'video'] as const;
 
-const thinkingSchema = z
-  .object({ values: z.array(z.string()), min: z.number(), max: z.number() })
-  .partial()
-  .extend({ type: z.string() });
+const thinkingSchema = () =>
+  z
+    .object({ values: z.array(z.string()), min: z.number(), max: z.number() })
+    .partial()
+    .extend({ type: z.string() });
 
-const modelSchema = z.object({
-  id: z.string().regex(/^[\w~][\w.:@/+~-]{0,199}$/),
-  name: z.string().min(1).max(200).optional(),
-  reasoning: z.boolean().optional(),
-  temperature: z.boolean().optional(),
-  tool_call: z.boolean().optional(),
-  status: z.string().optional(),
-  modalities: z.object({ input: z.array(z.string()), output: z.array(z.string()) }),
-  limit: z.object({ context: tokens, output: tokens.optional() }),
-  cost: z
-    .object({ input: dollars, output: dollars, cache_read: dollars.optional(), cache_write: dollars.optional() })
-    .optional(),
-  reasoning_options: z.array(thinkingSchema).optional(),
-});
-type Entry = z.infer<typeof modelSchema>;
+const modelSchema = () =>
+  z.object({
+    id: z.string().regex(/^[\w~][\w.:@/+~-]{0,199}$/),
+    name: z.string().min(1).max(200).optional(),
+    reasoning: z.boolean().optional(),
+    temperature: z.boolean().optional(),
+    tool_call: z.boolean().optional(),
+    status: z.string().optional(),
+    modalities: z.object({ input: z.array(z.string()), output: z.array(z.string()) }),
+    limit: z.object({ context: tokens, output: tokens.optional() }),
+    cost: z
+      .object({ input: dollars, output: dollars, cache_read: dollars.optional(), cache_write: dollars.optional() })
+      .optional(),
+    reasoning_options: z.array(thinkingSchema()).optional(),
+  });
+type Entry = z.infer<ReturnType<typeof modelSchema>>;
 
-const documentSchema = z.record(z.string(), z.looseObject({ models: z.record(z.string(), z.unknown()) }));
+const documentSchema = () => z.record(z.string(), z.looseObject({ models: z.record(z.string(), z.unknown()) }));
 
 /** Those parts of api.json that are read here, without what is malformed; much smaller than the whole. */
 function ourPart(body: unknown) {
-  const { data: document = {} } = documentSchema.safeParse(body);
+  const { data: document = {} } = documentSchema().safeParse(body);
+  const schema = modelSchema();
   const parts = Object.keys(providerIds).flatMap(id => {
     const sound = Object.entries(document[id]?.models ?? {}).flatMap(([key, raw]) => {
-      const { data } = modelSchema.safeParse(raw);
+      const { data } = schema.safeParse(raw);
       return data ? [[key, data] as const] : [];
     });
     return sound.length === 0 ? [] : [[id, { models: Object.fromEntries(sound) }] as const];
@@ -176,11 +179,12 @@ const maxTagLength = 200;
 const patienceMs = 30_000;
 
 /** The body stays as the source told it: a later release of ours may read more of it. */
-const keptSchema = z.object({ version: z.literal(1), at: z.number(), etag: z.string().optional(), body: z.unknown() });
+const keptSchema = () =>
+  z.object({ version: z.literal(1), at: z.number(), etag: z.string().optional(), body: z.unknown() });
 
 /** Undefined when nothing was ever fetched, or what was is damaged or of another release: the next refresh writes it anew. */
 export async function keptFacts(kept: KeptTexts | undefined) {
-  const file = keptSchema.safeParse(parsedJson((await kept?.read(keptName)) ?? '')).data;
+  const file = keptSchema().safeParse(parsedJson((await kept?.read(keptName)) ?? '')).data;
   const facts = readModelsDev(file?.body);
   return file && facts && { at: file.at, etag: file.etag, facts };
 }

@@ -44,37 +44,36 @@ function withWindow(model: ModelInfo, window: number | undefined): ModelInfo {
 
 const count = z.int().positive();
 
-/** One model in the form that PAL's files have. */
-const entrySchema = z.looseObject({
-  model_name: z.string().trim().min(1).max(200),
-  friendly_name: z.string().optional(),
-  aliases: z
-    .union([z.array(z.string()), z.string().transform(text => text.split(','))])
-    .transform(names => names.map(name => name.trim().toLowerCase()).filter(name => name !== ''))
-    .optional(),
-  intelligence_score: z.int().min(1).max(20).optional(),
-  description: z.string().optional(),
-  context_window: count.optional(),
-  max_output_tokens: count.optional(),
-  max_thinking_tokens: z.int().min(0).optional(),
-  supports_extended_thinking: z.boolean().optional(),
-  supports_function_calling: z.boolean().optional(),
-  supports_images: z.boolean().optional(),
-  supports_temperature: z.boolean().optional(),
-  temperature_constraint: z.enum(['fixed', 'range', 'discrete']).optional(),
-  allow_code_generation: z.boolean().optional(),
-  default_reasoning_effort: z.enum(efforts).optional(),
-  // Part of the form, but nothing here depends on them.
-  supports_system_prompts: z.boolean().optional(),
-  supports_streaming: z.boolean().optional(),
-  supports_json_mode: z.boolean().optional(),
-  use_openai_response_api: z.boolean().optional(),
-  max_image_size_mb: z.number().optional(),
-});
+/** One model in the form that PAL's files have. Made for those who have such a file. */
+const entrySchema = () =>
+  z.looseObject({
+    model_name: z.string().trim().min(1).max(200),
+    friendly_name: z.string().optional(),
+    aliases: z
+      .union([z.array(z.string()), z.string().transform(text => text.split(','))])
+      .transform(names => names.map(name => name.trim().toLowerCase()).filter(name => name !== ''))
+      .optional(),
+    intelligence_score: z.int().min(1).max(20).optional(),
+    description: z.string().optional(),
+    context_window: count.optional(),
+    max_output_tokens: count.optional(),
+    max_thinking_tokens: z.int().min(0).optional(),
+    supports_extended_thinking: z.boolean().optional(),
+    supports_function_calling: z.boolean().optional(),
+    supports_images: z.boolean().optional(),
+    supports_temperature: z.boolean().optional(),
+    temperature_constraint: z.enum(['fixed', 'range', 'discrete']).optional(),
+    allow_code_generation: z.boolean().optional(),
+    default_reasoning_effort: z.enum(efforts).optional(),
+    // Part of the form, but nothing here depends on them.
+    supports_system_prompts: z.boolean().optional(),
+    supports_streaming: z.boolean().optional(),
+    supports_json_mode: z.boolean().optional(),
+    use_openai_response_api: z.boolean().optional(),
+    max_image_size_mb: z.number().optional(),
+  });
 
-type Entry = z.infer<typeof entrySchema>;
-
-const knownKeys = new Set(Object.keys(entrySchema.shape));
+type Entry = z.infer<ReturnType<typeof entrySchema>>;
 
 /**
  * Lays the operator's own entries over the models of one provider: members that an entry has replace ours, unknown names
@@ -87,18 +86,19 @@ export function overlay(models: readonly ModelInfo[], provider: string, file: un
     const warning = `The models file for ${provider} has no list "models"; it was left out.`;
     return { models: [...models], warnings: [warning] };
   }
+  const schema = entrySchema();
   const warnings: string[] = [];
   const claimed = new Map<string, string>();
   let merged = [...models];
   for (const [index, raw] of list.entries()) {
     const where = `Model ${index + 1} in the models file for ${provider}`;
-    const entry = entrySchema.safeParse(raw);
+    const entry = schema.safeParse(raw);
     const problem = entry.success ? aliasProblem(entry.data, merged, provider, claimed) : firstIssue(entry.error);
     if (!entry.success || problem !== undefined) {
       warnings.push(`${where} was left out: ${problem}.`);
       continue;
     }
-    const strange = Object.keys(entry.data).filter(key => !knownKeys.has(key) && !key.startsWith('_'));
+    const strange = Object.keys(entry.data).filter(key => !Object.hasOwn(schema.shape, key) && !key.startsWith('_'));
     if (strange.length > 0) warnings.push(`${where} has members that mean nothing here: ${strange.join(', ')}.`);
     for (const alias of [...(entry.data.aliases ?? []), entry.data.model_name.toLowerCase()]) {
       claimed.set(alias, entry.data.model_name);

@@ -16,6 +16,7 @@ const decidingFreshMs = 60_000;
 const failedFreshMs = 60_000;
 /** Where nobody waits for it, a listing that failed is left alone for longer: some servers have none. */
 const renewAfterMs = 3_600_000;
+const aheadMs = 500;
 /** A vendor that does not list its models in this time is used by name alone. */
 const patienceMs = 3_000;
 /** Aggregators list some hundred. */
@@ -51,6 +52,8 @@ interface State {
   /** Reading what another process, or an earlier one, kept. */
   loading?: Promise<void>;
   asking?: Promise<Listing>;
+  /** It is about to be asked. */
+  isDue?: boolean;
   /** Epoch milliseconds of the last try, failed or not. */
   triedAt?: number;
 }
@@ -94,11 +97,17 @@ export function createListings(parts: ListingParts) {
     /** What is known, however old, without asking the vendor. */
     known: async (definition: ProviderDefinition) => (await stateOf(definition)).listing,
     current,
-    /** Asks the vendor for a list that is old, while the call goes on; one that failed within the hour is let be. */
+    /** Asks the vendor for a list that is old, a moment later, so that the call goes first; one that failed within the hour is let be. */
     renew(definition: ProviderDefinition) {
-      const { triedAt, listing } = states.get(definition.id) ?? {};
+      const state = states.get(definition.id) ?? {};
+      const { triedAt, listing } = state;
       const failed = triedAt !== undefined && listing?.complete === false;
-      if (!failed || parts.clock.storeTime() - triedAt >= renewAfterMs) void current(definition);
+      if (state.isDue || (failed && parts.clock.storeTime() - triedAt < renewAfterMs)) return;
+      state.isDue = true;
+      parts.clock.after(aheadMs, () => {
+        state.isDue = false;
+        void current(definition);
+      });
     },
   };
 }
@@ -129,18 +138,19 @@ function sound({ window, ...model }: LiveModel): LiveModel[] {
   return [window !== undefined && Number.isInteger(window) && window > 0 ? { ...model, window } : model];
 }
 
-const keptSchema = z.object({
-  at: z.number(),
-  models: z.array(
-    z.object({
-      id: z.string().min(1),
-      window: z.int().positive().optional(),
-      input: z.array(z.enum(inputKinds)).optional(),
-      reasoning: z.boolean().optional(),
-      efforts: z.array(z.enum(efforts)).optional(),
-    }),
-  ),
-});
+const keptSchema = () =>
+  z.object({
+    at: z.number(),
+    models: z.array(
+      z.object({
+        id: z.string().min(1),
+        window: z.int().positive().optional(),
+        input: z.array(z.enum(inputKinds)).optional(),
+        reasoning: z.boolean().optional(),
+        efforts: z.array(z.enum(efforts)).optional(),
+      }),
+    ),
+  });
 
 /** A list that is too old to be believed is still the best guess while its vendor does not answer. */
 const keptForMs = 30 * freshMs;
@@ -149,7 +159,8 @@ async function load(parts: ListingParts, definition: ProviderDefinition, state: 
   const { settings, clock } = parts;
   if (definition.listDecides) return;
   try {
-    const found = keptSchema.safeParse(await parts.state?.get(keyOf(definition, settings(definition.id)))).data;
+    const kept = await parts.state?.get(keyOf(definition, settings(definition.id)));
+    const found = kept === undefined ? undefined : keptSchema().safeParse(kept).data;
     if (!found || found.at > clock.storeTime() || found.at <= (state.listing?.at ?? 0)) return;
     state.listing = { models: found.models, at: found.at, complete: true };
     state.triedAt = found.at;

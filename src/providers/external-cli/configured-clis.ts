@@ -47,41 +47,46 @@ export interface CliFile {
   document: unknown;
 }
 
-const words = z.union([z.string().transform(splitCommand), z.array(z.string())]);
+const words = () => z.union([z.string().transform(splitCommand), z.array(z.string())]);
 
-const fileSchema = z.object({
-  name: z
-    .string()
-    .regex(/^[a-z][a-z0-9_-]{0,39}$/i)
-    .toLowerCase(),
-  command: words.optional(),
-  working_dir: z.string().nullish(),
-  additional_args: words.optional(),
-  env: z.record(z.string(), z.string()).optional(),
-  timeout_seconds: z.number().positive().max(86_400).nullish(),
-  roles: z
-    .record(
-      z.string(),
-      z.object({ prompt_path: z.string().nullish(), role_args: words.optional(), description: z.string().nullish() }),
-    )
-    .optional(),
-  output_to_file: z.unknown().optional(),
-  // Ours, for CLIs that are not built in.
-  like: z.string().optional(),
-  title: z.string().optional(),
-  prompt: z.enum(['stdin', 'argument']).optional(),
-  output: z.enum(['text', 'gemini_json', 'codex_jsonl', 'claude_json', 'opencode_jsonl']).optional(),
-  model_args: z.array(z.string()).optional(),
-  resume_args: z.array(z.string()).optional(),
-  read_args: z.array(z.string()).optional(),
-  write_args: z.array(z.string()).optional(),
-  pass_env: z.array(z.string().regex(/^\w+\*?$/)).optional(),
-  login_pattern: z.string().optional(),
-  login_hint: z.string().optional(),
-  context_window: z.int().positive().optional(),
-});
+const fileSchema = () =>
+  z.object({
+    name: z
+      .string()
+      .regex(/^[a-z][a-z0-9_-]{0,39}$/i)
+      .toLowerCase(),
+    command: words().optional(),
+    working_dir: z.string().nullish(),
+    additional_args: words().optional(),
+    env: z.record(z.string(), z.string()).optional(),
+    timeout_seconds: z.number().positive().max(86_400).nullish(),
+    roles: z
+      .record(
+        z.string(),
+        z.object({
+          prompt_path: z.string().nullish(),
+          role_args: words().optional(),
+          description: z.string().nullish(),
+        }),
+      )
+      .optional(),
+    output_to_file: z.unknown().optional(),
+    // Ours, for CLIs that are not built in.
+    like: z.string().optional(),
+    title: z.string().optional(),
+    prompt: z.enum(['stdin', 'argument']).optional(),
+    output: z.enum(['text', 'gemini_json', 'codex_jsonl', 'claude_json', 'opencode_jsonl']).optional(),
+    model_args: z.array(z.string()).optional(),
+    resume_args: z.array(z.string()).optional(),
+    read_args: z.array(z.string()).optional(),
+    write_args: z.array(z.string()).optional(),
+    pass_env: z.array(z.string().regex(/^\w+\*?$/)).optional(),
+    login_pattern: z.string().optional(),
+    login_hint: z.string().optional(),
+    context_window: z.int().positive().optional(),
+  });
 
-type FileEntry = z.output<typeof fileSchema>;
+type FileEntry = z.output<ReturnType<typeof fileSchema>>;
 
 /** What only configuration adds. */
 const plain: Pick<ConfiguredCli, 'prefix' | 'extra' | 'roles'> = {
@@ -98,7 +103,7 @@ export function configuredClis(files: readonly CliFile[], timeLimitMs: number) {
   const builtIn = clis.map(cli => ({ ...cli, ...plain, executable: cli.name, timeLimitMs }));
   const found = new Map<string, ConfiguredCli>(builtIn.map(cli => [cli.name, cli]));
   for (const { path, document } of files) {
-    const parsed = fileSchema.safeParse(document);
+    const parsed = fileSchema().safeParse(document);
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
       warnings.push(`The CLI file ${path} was left out: ${issue?.path.join('.') || 'the file'}: ${issue?.message}.`);
