@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { defineConfig } from 'tsdown';
 import { type Emits, grammars, leanPackages, vocabulary } from './scripts/build/lean-packages.ts';
 
@@ -25,6 +25,29 @@ const syncSchemas = {
     if (!code.includes(asyncSchemas))
       throw new Error(`${id} checks its schemas in another way: look at syncSchemas again.`);
     return code.replace(asyncSchemas, 'import { safeParse as safeParseAsync } from "zod/v4"');
+  },
+};
+
+/** The pipes of the vendors' packages, and what stands for each. */
+const pipes = [
+  [
+    /\bstream\s*\.pipeThrough\(new TextDecoderStream\(\)\)\s*\.pipeThrough\(new EventSourceParserStream[\w$]*\(\)\)/g,
+    'serverSentEvents(stream)',
+  ],
+  [/([\w$]+(?:\(stream\))?)\s*\.pipeThrough\(\s*new TransformStream\(/g, 'transformed($1, ('],
+] as const;
+
+/** They read an answer through streams that are piped into each other, which takes longer than to read it. */
+const onePass = {
+  name: 'one-pass',
+  transform(code: string, id: string) {
+    if (!/@ai-sdk\/[\w-]+\/dist\/index|@openrouter\/ai-sdk-provider\/dist\/index/.test(id)) return undefined;
+    const lean = pipes.reduce((text, [pipe, call]) => text.replace(pipe, call), code);
+    if (/provider-utils|openrouter/.test(id) && !lean.includes('transformed(serverSentEvents(stream), ('))
+      throw new Error(`${id} reads events in another way: look at onePass again.`);
+    return lean === code
+      ? undefined
+      : `import { serverSentEvents, transformed } from ${JSON.stringify(resolve('src/providers/shared/one-pass.ts'))};\n${lean}`;
   },
 };
 
@@ -142,7 +165,7 @@ const pieces = defineConfig({
   outputOptions: { chunkFileNames: pieceName, strict: true, dynamicImportInCjs: false },
   // The parser's loader uses eval for an extension mechanism that its builds without dynamic code never reach.
   inputOptions: { checks: { eval: false } },
-  plugins: [syncSchemas, lazySchemas, leanPackages, grammars, vocabulary, licenses, fronts, ascii],
+  plugins: [syncSchemas, onePass, lazySchemas, leanPackages, grammars, vocabulary, licenses, fronts, ascii],
   copy: [
     { from: 'src/core/vocabulary.gen.bin', to: 'dist' },
     { from: 'src/models/routing/freshness.gen.bin', to: 'dist' },

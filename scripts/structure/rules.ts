@@ -199,6 +199,7 @@ const lazy: StructureRules['lazy'] = {
 const packages: StructureRules['packages'] = {
   zod: [],
   '@ai-sdk/provider': ['models', 'providers'],
+  'eventsource-parser': ['providers/shared/one-pass.ts'],
   '@ai-sdk/*': ['providers'],
   '@openrouter/*': ['providers/openrouter.ts'],
   'fastest-levenshtein': ['calls/arguments.ts', 'models/routing'],
@@ -310,6 +311,6 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
-  budgets: { files: 455, lines: 74_265 },
+  budgets: { files: 457, lines: 74_520 },
   traceBudget: { chat: { files: 96, folders: 20, functions: 885 }, debug: { files: 101, folders: 21, functions: 950 } },
 };

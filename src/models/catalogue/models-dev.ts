@@ -4,7 +4,7 @@ import { parsedJson } from '../../core/json.ts';
 import { efforts, type ModelInfo, type Price } from '../../core/model.ts';
 import type { Clock, KeptTexts } from '../../core/ports.ts';
 import { checkedBaseUrl, plainModel } from '../provider.ts';
-import { boundedFetch } from '../resilience/bounded-body.ts';
+import { boundedFetch } from '../resilience/bounded-fetch.ts';
 import { badUpstream, toModelError } from '../resilience/errors.ts';
 import { isChatId } from '../routing/names.ts';
 import { strangerScore } from './overlay.ts';

@@ -1,74 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import { isRecord } from '../../core/json.ts';
 import { badUpstream } from './errors.ts';
 
 /** The most bytes of a body: an extracted book fits. A token of a stream may have an event of its own; an error begins with its cause. */
-const most = { body: 64 * 1024 * 1024, stream: 256 * 1024 * 1024, error: 1024 * 1024 };
-
-/**
- * Where Node's fetch keeps what carries its requests: the proxy that was configured, else direct connections. Newer versions
- * put it under the first name.
- */
-const dispatcherNames = [Symbol.for('undici.globalDispatcher.2'), Symbol.for('undici.globalDispatcher.1')] as const;
-
-/** What Node's fetch gives a dispatcher to tell it of an answer. */
-interface Handler {
-  onHeaders?(status: number, headers: readonly unknown[], resume: () => void, ...more: unknown[]): unknown;
-  /** False: no more for now. Absent since Node 26, whose parser bears an end in such a pause. */
-  onData?(bytes: Uint8Array): unknown;
-}
-
-type Dispatch = (options: object, handler: Handler) => boolean;
-
-const isDispatcher = (value: unknown): value is { dispatch: Dispatch } =>
-  isRecord(value) && typeof value.dispatch === 'function';
-
-const currentDispatcher = () =>
-  dispatcherNames.map((name): unknown => Reflect.get(globalThis, name)).find(isDispatcher);
-
-/**
- * Node 22 and 24 end the process where a connection ends while its answer has to wait, unless it was to stay open (nodejs/undici#5360).
- * So only an answer waits that says that it does. What comes of others unasked is kept, up to the most that a body may have.
- */
-function unpaused(handler: Handler): Handler {
-  if (!handler.onData) return handler;
-  let [waits, ahead] = [false, 0];
-  return {
-    ...handler,
-    onHeaders(status, headers, resume, ...more) {
-      const [connection, ...length] = ['connection', 'transfer-encoding', 'content-length'].map(name =>
-        headers.filter((_, index) => index % 2 === 1 && `${headers[index - 1]}`.toLowerCase() === name).join(),
-      );
-      waits = /^keep-alive$/i.test(`${connection}`) && /^(?:chunked,|,\d+)$/i.test(`${length}`);
-      const read = () => {
-        ahead = 0;
-        resume();
-      };
-      return handler.onHeaders?.call(this, status, headers, read, ...more);
-    },
-    onData(bytes) {
-      const takesMore = handler.onData?.call(this, bytes) !== false;
-      if (takesMore || waits) return takesMore;
-      ahead += bytes.length;
-      if (ahead > most.body) throw badUpstream(`${ahead} bytes of the answer came before they could be read.`, false);
-      return true;
-    },
-  };
-}
-
-/**
- * Node's fetch, whose answer is `bounded`. Node gives up on an answer without headers after 300 s and on one that rests for as long;
- * here the caller's signal decides, once it is connected: models that think and machines at home take longer. A proxy counts
- * whenever it was set up.
- */
-export const boundedFetch: typeof fetch = async (input, init) => {
-  // Only the first use of fetch makes the dispatcher; without one there is nothing to be patient with.
-  if (!currentDispatcher()) void new Response();
-  const carrier = currentDispatcher();
-  const dispatch: Dispatch = (options, handler) =>
-    carrier?.dispatch({ ...options, headersTimeout: 0, bodyTimeout: 0 }, unpaused(handler)) ?? true;
-  return bounded(await fetch(input, Object.assign({ ...init }, carrier && { dispatcher: { dispatch } })));
-};
+export const most = { body: 64 * 1024 * 1024, stream: 256 * 1024 * 1024, error: 1024 * 1024 };
 
 /** Handed on at once. */
 const pieceBytes = 16_384;
@@ -92,42 +26,93 @@ function nextTurn(): Promise<void> {
 /** What is handed on of the bytes that came; may hold some back until more come. */
 type ReadBytes = (bytes: Buffer, isLast: boolean) => Buffer;
 
+/** What feeds a body. */
+export interface Feed {
+  /** It may go on after a `push` that answered false. */
+  resume(): void;
+  cancel(reason?: unknown): void;
+}
+
+export type Feeding = ReturnType<typeof inTurns>['feeding'];
+
+const isPacked = (packing: string): packing is 'gzip' | 'deflate' => packing === 'gzip' || packing === 'deflate';
+
 /**
  * The answer with a body that is read no faster than it is used and in turns with all others; pieces and events that came
  * together are one. A body that is longer than any real one ends as bad upstream, a long error is cut, and the connection is closed.
  */
-function bounded(response: Response): Response {
-  const { body, ok, status, statusText } = response;
-  if (!body) return response;
-  const headers = new Headers(response.headers);
+export function bounded(
+  { status, headers, hasBody }: { status: number; headers: Headers; hasBody: boolean },
+  feed: Feed,
+) {
+  const ok = status >= 200 && status < 300;
+  const packing = headers.get('content-encoding')?.toLowerCase().replace(/^x-/, '') ?? '';
   // They describe the bytes that came, and those are read.
   for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) headers.delete(name);
   const [isStream, isEvents] = /(event-stream)|ndjson/i.exec(headers.get('content-type') ?? '') ?? [];
   const limit = ok ? (isStream ? most.stream : most.body) : most.error;
   const readBytes: ReadBytes = ok && isStream ? joinedEvents(isEvents ? 'events' : 'lines') : bytes => bytes;
-  const source = inTurns(body.getReader(), { limit, cuts: !ok, readBytes });
+  const options = { limit, cuts: !ok, readBytes };
+  const { stream, feeding } = hasBody && isPacked(packing) ? unpacked(packing, feed, options) : inTurns(feed, options);
   // No Response may have the higher ones that servers invent.
-  return new Response(source, { status: Math.min(status, 599), statusText, headers });
+  return { response: new Response(hasBody ? stream : null, { status: Math.min(status, 599), headers }), feeding };
 }
 
-function inTurns(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  { limit, cuts, readBytes }: { limit: number; cuts: boolean; readBytes: ReadBytes },
-): ReadableStream<Uint8Array> {
-  let [pieces, rest, left]: [Uint8Array[], Buffer, number] = [[], Buffer.alloc(0), limit];
-  let [came, taken] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  let end: { failure?: unknown } | undefined;
+interface BodyOptions {
+  limit: number;
+  cuts: boolean;
+  readBytes: ReadBytes;
+}
 
-  async function readAhead(): Promise<void> {
-    for (let ahead = 0, next = await reader.read(); !next.done; next = await reader.read()) {
-      const { length } = next.value;
-      if (length > left && !cuts) throw badUpstream(`The answer did not end after ${limit} bytes.`, false);
-      ahead = pieces.push(next.value.subarray(0, left)) === 1 ? length : ahead + length;
-      left -= Math.min(left, length);
-      came.resolve();
-      if (left === 0 && cuts) return reader.cancel();
-      if (ahead >= pieceBytes) await taken.promise;
+/** The limit counts the bytes that were packed. */
+function unpacked(packing: 'gzip' | 'deflate', feed: Feed, options: BodyOptions) {
+  const { stream: packed, feeding } = inTurns(feed, { limit: most.stream, cuts: false, readBytes: bytes => bytes });
+  const reader = packed.pipeThrough(new DecompressionStream(packing)).getReader();
+  let goOn = Promise.withResolvers<void>();
+  const plain = inTurns(
+    { resume: () => goOn.resolve(), cancel: reason => void reader.cancel(reason).catch(() => undefined) },
+    options,
+  );
+  async function pump(): Promise<void> {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      goOn = Promise.withResolvers();
+      if (!plain.feeding.push(next.value)) await goOn.promise;
     }
+  }
+  void pump().then(
+    () => plain.feeding.end({}),
+    failure => plain.feeding.end({ failure }),
+  );
+  return { stream: plain.stream, feeding };
+}
+
+function inTurns(feed: Feed, { limit, cuts, readBytes }: BodyOptions) {
+  let [pieces, rest, left, ahead]: [Uint8Array[], Buffer, number, number] = [[], Buffer.alloc(0), limit, 0];
+  let came = Promise.withResolvers<void>();
+  let ending: { failure?: unknown } | undefined;
+
+  function end(how: { failure?: unknown }): void {
+    ending ??= how;
+    came.resolve();
+  }
+
+  function stop(how: { failure?: unknown }): void {
+    end(how);
+    feed.cancel(how.failure);
+  }
+
+  /** Whether more may come before it is resumed. */
+  function push(bytes: Uint8Array): boolean {
+    if (ending) return true;
+    const { length } = bytes;
+    const isTooLong = length > left;
+    pieces.push(isTooLong ? bytes.subarray(0, left) : bytes);
+    ahead += length;
+    left -= Math.min(left, length);
+    came.resolve();
+    if (isTooLong && !cuts) stop({ failure: badUpstream(`The answer did not end after ${limit} bytes.`, false) });
+    else if (left === 0 && cuts) stop({});
+    return ahead < pieceBytes;
   }
 
   async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
@@ -135,12 +120,14 @@ function inTurns(
       if (rest.length === 0) await came.promise;
       await nextTurn();
       if (rest.length === 0) {
-        [rest, pieces] = [Buffer.concat(pieces), []];
-        taken.resolve();
-        [taken, came] = [Promise.withResolvers(), end ? came : Promise.withResolvers()];
+        [rest, pieces, ahead] = [Buffer.concat(pieces), [], 0];
+        if (!ending) {
+          came = Promise.withResolvers();
+          feed.resume();
+        }
       }
-      isLast = end !== undefined && rest.length === 0;
-      if (isLast && end && 'failure' in end) throw end.failure;
+      isLast = ending !== undefined && rest.length === 0;
+      if (isLast && ending && 'failure' in ending) throw ending.failure;
       out = readBytes(rest.subarray(0, pieceBytes), isLast);
       rest = rest.subarray(pieceBytes);
       if (out.length > 0) controller.enqueue(out);
@@ -148,26 +135,18 @@ function inTurns(
     }
   }
 
-  const close = (error: unknown) => reader.cancel(error).catch(() => undefined);
-  const ended = (how: { failure?: unknown }) => {
-    end = how;
-    came.resolve();
-  };
-  void readAhead().then(
-    () => ended({}),
-    failure => ended({ failure }),
-  );
-  return new ReadableStream(
+  const stream = new ReadableStream<Uint8Array>(
     {
       pull: controller =>
         pull(controller).catch(error => {
-          void close(error);
+          feed.cancel(error);
           throw error;
         }),
-      cancel: close,
+      cancel: reason => feed.cancel(reason),
     },
     { highWaterMark: 0 },
   );
+  return { stream, feeding: { push, end } };
 }
 
 /** No event is longer; nor is what keeps a connection alive between two of them. */

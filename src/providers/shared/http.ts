@@ -13,7 +13,7 @@ export type Fetch = typeof globalThis.fetch;
  */
 export const vendorFetch: Fetch = async (input, init) => {
   // Not with the settings of providers, which the start needs.
-  const { boundedFetch } = await import('../../models/resilience/bounded-body.ts');
+  const { boundedFetch } = await import('../../models/resilience/bounded-fetch.ts');
   const response = await boundedFetch(input, { ...init, redirect: 'manual' });
   const target = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null;
   if (target === null) return response;

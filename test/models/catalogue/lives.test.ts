@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { autoPicks, picksTable, retiredAmong, vendors } from '../../../scripts/auto-picks.ts';
 import { catalogueFiles, readFacts } from '../../../scripts/catalogue.ts';
 import { changesSince, reportOf } from '../../../scripts/catalogue-report.ts';
@@ -10,13 +10,17 @@ import { providers } from '../../../src/providers/index.gen.ts';
 import { aheadBy, realClock } from '../../support/clock.ts';
 import { testProduct } from '../../support/product.ts';
 import { seededRandom } from '../../support/random.ts';
+import { answerWith, redirectHost } from '../../support/stub-dispatcher.ts';
 import { tempProject } from '../../support/temp-project.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 import { noPolicy } from '../routing-fixtures.ts';
 
 const factsText = readFileSync(new URL('../../../scripts/data/model-facts.jsonl', import.meta.url), 'utf8');
 
-afterEach(() => vi.unstubAllGlobals());
+const restore: (() => void)[] = [];
+afterEach(() => {
+  for (const undo of restore.splice(0).reverse()) undo();
+});
 
 /** Time that runs on, from a day on. */
 function clockAt(day: string): Clock {
@@ -27,11 +31,13 @@ function clockAt(day: string): Clock {
 
 /** The vendors answer nothing but their lists, where they are given: ids by host. */
 function onlyLists(lists: Record<string, string[]> = {}) {
-  vi.stubGlobal('fetch', async (url: string | URL | Request) => {
-    const { hostname } = new URL(url instanceof Request ? url.url : url);
-    const ids = lists[hostname];
-    return ids ? Response.json({ object: 'list', data: ids.map(id => ({ id })) }) : new Response('', { status: 503 });
-  });
+  restore.push(
+    answerWith(({ hostname }) => {
+      const ids = lists[hostname];
+      const body = JSON.stringify({ object: 'list', data: ids?.map(id => ({ id })) });
+      return ids ? { status: 200, body } : { status: 503, body: '' };
+    }),
+  );
 }
 
 interface Setting {
@@ -159,10 +165,7 @@ describe('retired models', () => {
   it('are refused in a call of a tool, before anybody is asked, and are not in its lists', async () => {
     const vendor = await startOpenAi({ models: [{ id: 'gpt-6.2-sol' }, { id: 'gpt-6-luna' }] });
     const project = await tempProject({});
-    const inner = globalThis.fetch;
-    vi.stubGlobal('fetch', (url: string | URL | Request, init?: RequestInit) =>
-      inner(`${url}`.replace(/^https:\/\/api\.openai\.com(\/v1)?/, vendor.url), init),
-    );
+    restore.push(redirectHost('api.openai.com', vendor.url));
     const env = { OPENAI_API_KEY: 'test-key' };
     const polylogue = await testProduct({ root: project.root, env, clock: clockAt('2026-11-23') });
     try {

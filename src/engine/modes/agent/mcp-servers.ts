@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asError } from '../../../core/errors.ts';
 import { type JsonObject, jsonOf, parsedJson, recordIn } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
-import { boundedFetch } from '../../../models/resilience/bounded-body.ts';
+import { boundedFetch } from '../../../models/resilience/bounded-fetch.ts';
 import { programNamed, variablesFor } from '../../../workspace/programs.ts';
 import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
 import type { LocalToolServices } from './local-tools/local-tool.ts';

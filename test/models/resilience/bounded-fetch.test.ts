@@ -1,0 +1,261 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { boundedFetch } from '../../../src/models/resilience/bounded-fetch.ts';
+import { stubDispatcher } from '../../support/stub-dispatcher.ts';
+
+interface Seen {
+  method: string | undefined;
+  url: string | undefined;
+  headers: IncomingMessage['headers'];
+  body: string;
+}
+
+type Answer = (seen: Seen, response: ServerResponse) => void;
+
+const open: { server: Server; close(): Promise<void> }[] = [];
+let seen: Seen[];
+let answer: Answer;
+let url: string;
+
+async function startServer(): Promise<string> {
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece);
+    const { method, url: path, headers } = request;
+    const one = { method, url: path, headers, body: Buffer.concat(pieces).toString() };
+    seen.push(one);
+    answer(one, response);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const close = async () => {
+    server.closeAllConnections();
+    await new Promise(resolve => server.close(resolve));
+  };
+  open.push({ server, close });
+  const address = server.address();
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+}
+
+beforeEach(async () => {
+  seen = [];
+  answer = (_seen, response) => response.end('ok');
+  url = await startServer();
+});
+
+afterEach(async () => {
+  for (const { close } of open.splice(0)) await close();
+});
+
+const secrets = { authorization: 'Bearer secret', 'x-api-key': 'secret', cookie: 'a=secret', 'mcp-session-id': 's1' };
+
+describe('a request', () => {
+  it('goes out with its headers, its body and what names the program', async () => {
+    const response = await boundedFetch(`${url}/a?b=c`, {
+      method: 'POST',
+      headers: { 'X-Api-Key': 'k', 'content-type': 'application/json' },
+      body: '{"é":1}',
+    });
+    expect([response.status, await response.text()]).toEqual([200, 'ok']);
+    expect(seen).toMatchObject([{ method: 'POST', url: '/a?b=c', body: '{"é":1}' }]);
+    expect(seen[0]?.headers).toMatchObject({
+      'x-api-key': 'k',
+      'content-type': 'application/json',
+      'content-length': '8',
+      accept: '*/*',
+      'user-agent': 'node',
+    });
+  });
+
+  it.each([
+    ['Headers', () => new Headers({ 'x-a': '1' })],
+    ['a list', (): [string, string][] => [['x-a', '1']]],
+    ['nothing', () => undefined],
+  ])('takes headers as %s', async (_, make) => {
+    const headers = make();
+    await (await boundedFetch(new URL(url), { ...(headers && { headers }) })).text();
+    expect(seen[0]?.headers['x-a']).toBe(headers && '1');
+  });
+
+  it('sends a form whole, and a Request as it is', async () => {
+    const form = new FormData();
+    form.set('purpose', 'assistants');
+    form.set('file', new Blob(['what it holds']), 'a.txt');
+    await (await boundedFetch(url, { method: 'POST', body: form })).text();
+    await (await boundedFetch(new Request(`${url}/r`, { method: 'PUT', headers: { 'x-a': '1' }, body: 'b' }))).text();
+    expect(seen[0]?.headers['content-type']).toMatch(/^multipart\/form-data; boundary=/);
+    expect(seen[0]?.body).toContain('what it holds');
+    expect(seen[1]).toMatchObject({ method: 'PUT', url: '/r', body: 'b', headers: { 'x-a': '1' } });
+  });
+
+  it('fails as fetch does where nobody answers', async () => {
+    const [{ close }] = open.splice(0) as [(typeof open)[number]];
+    await close();
+    await expect(boundedFetch(url)).rejects.toMatchObject({
+      name: 'TypeError',
+      message: 'fetch failed',
+      cause: { code: 'ECONNREFUSED' },
+    });
+  });
+
+  it('with a header that cannot be sent fails without telling it', async () => {
+    const failure = await boundedFetch(url, { headers: { authorization: 'Bearer sec\nret' } }).catch(error => error);
+    expect(failure).toBeInstanceOf(TypeError);
+    expect(`${failure} ${failure.cause}`).not.toContain('sec\nret');
+    expect(seen).toEqual([]);
+  });
+
+  it('ends with its reason when its caller gives up: before it, while it waits, and while its answer comes', async () => {
+    await expect(boundedFetch(url, { signal: AbortSignal.abort(new Error('early')) })).rejects.toThrow('early');
+    expect(seen).toEqual([]);
+    const closed: Promise<unknown>[] = [];
+    answer = ({ url: path }, response) => {
+      closed.push(once(response, 'close'));
+      if (path === '/begun') response.write('first ');
+    };
+    const [waiting, reading] = [new AbortController(), new AbortController()];
+    const asked = boundedFetch(url, { signal: waiting.signal });
+    await expect.poll(() => seen.length).toBe(1);
+    waiting.abort(new Error('late'));
+    await expect(asked).rejects.toThrow('late');
+    const { body } = await boundedFetch(`${url}/begun`, { signal: reading.signal });
+    const reader = body?.getReader();
+    expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('first ');
+    reading.abort(new Error('enough'));
+    await expect(reader?.read()).rejects.toThrow('enough');
+    await Promise.all(closed);
+  });
+});
+
+describe('an answer', () => {
+  it('that is packed is unpacked, and says nothing of that', async () => {
+    answer = (_seen, response) => response.setHeader('content-encoding', 'gzip').end(gzipSync('x'.repeat(100_000)));
+    const response = await boundedFetch(url);
+    expect(await response.text()).toBe('x'.repeat(100_000));
+    expect(response.headers.get('content-encoding')).toBeNull();
+    expect(seen[0]?.headers['accept-encoding']).toBe('gzip');
+  });
+
+  it('that says it is packed and is not fails', async () => {
+    answer = (_seen, response) => response.setHeader('content-encoding', 'gzip').end('no gzip at all');
+    await expect(boundedFetch(url).then(response => response.text())).rejects.toThrow();
+  });
+
+  it('keeps headers that come more than once, and may have no body', async () => {
+    answer = (_seen, response) => response.writeHead(204, { 'set-cookie': ['a=1', 'b=2'] }).end();
+    const response = await boundedFetch(url);
+    expect([response.status, response.body, response.headers.getSetCookie()]).toEqual([204, null, ['a=1', 'b=2']]);
+  });
+
+  it('that breaks off is told as fetch tells it', async () => {
+    answer = (_seen, response) => {
+      response.write('first ', () => response.destroy());
+    };
+    const response = await boundedFetch(url);
+    await expect(response.text()).rejects.toMatchObject({ message: 'terminated', cause: { code: 'UND_ERR_SOCKET' } });
+  });
+
+  it('is read no faster than it is used, and its connection is closed with the body', async () => {
+    let written = 0;
+    let closed = false;
+    answer = (_seen, response) => {
+      response.setHeader('connection', 'keep-alive').on('close', () => {
+        closed = true;
+      });
+      const more = () => {
+        for (let takes = true; takes && !response.closed; written += 65_536)
+          takes = response.write(Buffer.alloc(65_536));
+        if (!response.closed) response.once('drain', more);
+      };
+      more();
+    };
+    const { body } = await boundedFetch(url);
+    const reader = body?.getReader();
+    await reader?.read();
+    await new Promise(resolve => setTimeout(resolve, 300));
+    const before = written;
+    expect(before).toBeLessThan(20_000_000);
+    for (let read = 0; read < 2 * before + 1_000_000; ) read += (await reader?.read())?.value?.length ?? 0;
+    expect(written).toBeGreaterThan(before);
+    await reader?.cancel();
+    await expect.poll(() => closed).toBe(true);
+  });
+});
+
+describe('a redirection', () => {
+  const to = (target: string, status = 307): Answer => {
+    return ({ url: path }, response) => {
+      if (path !== '/from') return void response.end('there');
+      response.writeHead(status, { location: target }).end('moved');
+    };
+  };
+  const ask = (more: RequestInit = {}) =>
+    boundedFetch(`${url}/from`, { method: 'POST', headers: secrets, body: '{}', ...more });
+
+  it('within a host takes all along', async () => {
+    answer = to('/to');
+    expect(await (await ask()).text()).toBe('there');
+    expect(seen[1]).toMatchObject({ method: 'POST', url: '/to', body: '{}', headers: secrets });
+  });
+
+  it('to another host takes no header along that could be a secret', async () => {
+    const other = await startServer();
+    answer = to(`${other}/to`, 308);
+    expect(await (await ask()).text()).toBe('there');
+    expect(seen[1]).toMatchObject({ method: 'POST', body: '{}', headers: { 'mcp-session-id': 's1' } });
+    expect(JSON.stringify(seen[1])).not.toContain('secret');
+  });
+
+  it.each([301, 302, 303])('with %i is followed by reading', async status => {
+    answer = to('/to', status);
+    expect(await (await ask()).text()).toBe('there');
+    expect(seen[1]).toMatchObject({ method: 'GET', url: '/to', body: '' });
+  });
+
+  it('is an answer to who follows it by hand', async () => {
+    answer = to('/to');
+    const response = await ask({ redirect: 'manual' });
+    expect([response.status, response.headers.get('location')]).toEqual([307, '/to']);
+    expect(seen).toHaveLength(1);
+  });
+
+  it.each([
+    ['to itself', '/from', {}],
+    ['to a file', 'file:///etc/passwd', {}],
+    ['to no address', 'http://', {}],
+    ['that is not wanted', '/to', { redirect: 'error' as const }],
+  ])('%s fails', async (_, target, more) => {
+    answer = to(target);
+    await expect(ask(more)).rejects.toMatchObject({ message: 'fetch failed', cause: { message: /redirected/ } });
+    expect(seen.length).toBeLessThan(30);
+  });
+});
+
+describe('a dispatcher of an older undici', () => {
+  it('is understood, and may be told to wait', async () => {
+    const told: unknown[] = [];
+    const piece = Buffer.alloc(20_000, 'x');
+    const undo = stubDispatcher(() => (_options, given) => {
+      const handler = given as unknown as Record<string, (...args: unknown[]) => unknown>;
+      handler.onConnect?.(() => told.push('abort'));
+      handler.onHeaders?.(100, [], () => {});
+      const raw = ['Content-Length', '40000', 'Connection', 'keep-alive', 'X-A', '1'].map(text => Buffer.from(text));
+      handler.onHeaders?.(200, raw, () => {
+        if (told.push('resume') > 2) return;
+        told.push(handler.onData?.(piece));
+        handler.onComplete?.([]);
+      });
+      told.push(handler.onData?.(piece));
+      return true;
+    });
+    try {
+      const response = await boundedFetch(url);
+      expect([response.status, response.headers.get('x-a')]).toEqual([200, '1']);
+      expect((await response.text()).length).toBe(40_000);
+      expect(told.slice(0, 3)).toEqual([false, 'resume', false]);
+    } finally {
+      undo();
+    }
+  });
+});
