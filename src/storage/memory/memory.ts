@@ -22,7 +22,8 @@ function openMemory() {
   // Nothing goes to the disk, not even what SQLite sorts by.
   db.exec('PRAGMA temp_store = MEMORY');
   sqliteSchema(db, 'The store in memory');
-  return { db, reads: sqliteReads(db, () => undefined), writes: sqliteWrites(db), evict: evictor(db) };
+  const [begin, commit] = [db.prepare('BEGIN'), db.prepare('COMMIT')];
+  return { db, begin, commit, reads: sqliteReads(db, () => undefined), writes: sqliteWrites(db), evict: evictor(db) };
 }
 
 /** Makes a thread expire, at the latest at a time, and forgets all but the newest ids of threads that went. */
@@ -60,11 +61,11 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
 
   /** All of a change, or nothing of it. */
   function change<Result>(run: () => Result): Result {
-    const { db } = held();
-    db.exec('BEGIN');
+    const { db, begin, commit } = held();
+    begin.run();
     try {
       const result = run();
-      db.exec('COMMIT');
+      commit.run();
       return result;
     } catch (error) {
       if (db.isTransaction) db.exec('ROLLBACK');
