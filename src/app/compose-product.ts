@@ -94,8 +94,8 @@ export async function composeProduct(
     warm: () =>
       inSlices([
         () => Promise.all([store.warm?.(), fetch('data:,').then(reply => reply.text())]),
-        async () => void estimateTokens('A text of some words.'),
-        () => mask('A text.', 'warm'),
+        async () => void estimateTokens(instructions),
+        () => mask(instructions, 'warm'),
         models.warm,
       ]),
     /** The search index of a folder within the roots. */

@@ -39,7 +39,8 @@ function kindOf(character: string): number {
   if (/[a-z]/.test(character)) return kinds.lower;
   if (/[A-Z]/.test(character)) return kinds.upper;
   // What most texts have alone needs none of the tables of Unicode, which take milliseconds to build.
-  if (/[ -~]/.test(character)) return /\d/.test(character) ? kinds.digit : kinds.mark;
+  if (/[ -~\u2010-\u205e\u2190-\u23ff\u2500-\u2767]/.test(character))
+    return /\d/.test(character) ? kinds.digit : kinds.mark;
   if (/[\p{Lu}\p{Lt}]/u.test(character)) return kinds.upper;
   if (/\p{Ll}/u.test(character)) return kinds.lower;
   if (/[\p{Lm}\p{Lo}\p{M}]/u.test(character)) return kinds.letter;

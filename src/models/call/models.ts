@@ -206,10 +206,20 @@ async function listedBy(list: Promise<LiveModel[] | undefined>): Promise<number 
 }
 
 async function warm({ rosterAlone }: ModelSources, policy: RoutingPolicy, connection: Connections): Promise<void> {
-  const task = { tool: 'chat', text: 'What is new today?', files: [], images: 0, estimatedTokens: 1 };
+  const task = {
+    tool: 'chat',
+    text: 'What is the latest on this today, and when did it come out?',
+    files: [],
+    images: 0,
+    estimatedTokens: 1,
+  };
   const request = { category: 'fast_response', effort: 'medium', needs: {}, name: 'auto', task } as const;
   const [first] = explainRoute(request, await rosterAlone(), policy).candidates;
-  if (first) await connection(first.model.provider);
+  if (!first) return;
+  const { languageModel } = await connection(first.model.provider);
+  // All of a question but the network, of which a call that was given up takes no notice.
+  const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: task.text }] }];
+  await languageModel(first.model).doStream({ prompt, abortSignal: AbortSignal.abort() });
 }
 
 /** What is there, whoever is asked. */
