@@ -4,7 +4,7 @@ import { createBus, type Sink } from './event-bus.ts';
 import { createActivity, createAudit, createBreadcrumbs } from './file-logs.ts';
 import { createLiveCallsSink, createWarningSink } from './live-calls.ts';
 import { createMetrics } from './metrics.ts';
-import { createMask, maskKey, type SecretMask } from './secret-masking.ts';
+import { createMask, maskKey } from './secret-masking.ts';
 import { createStderr, type LogLevel } from './stderr-log.ts';
 import type { TraceSettings } from './tracing.ts';
 
@@ -60,10 +60,14 @@ export async function createTelemetry(options: TelemetryOptions) {
     sinks: [stderr, inMemory([live, warned, metrics]), ...written, ...(traces ? [traces] : [])],
     onSinkError,
   });
+  const mask: Mask = (text, scope, by) => lasting().mask(text, scope, by);
+  mask.remember = (found, scope) => {
+    for (const masks of [lasting(), passing]) masks.remember(found, scope);
+  };
   const exchangeSinks = [log?.log, traces?.logExchange].filter(log => log !== undefined);
   return {
     emit: bus.emit,
-    mask: createPort(lasting, passing),
+    mask,
     /** Secrets that came up since the start, all of them each time: masked from now on, wherever they turn up. */
     know(secret: readonly string[]): void {
       known = secret;
@@ -139,11 +143,3 @@ const ofCalls = (sink: Sink): Sink => ({
     return own.length > 0 && sink.write(own);
   },
 });
-
-function createPort(lasting: () => SecretMask, passing: SecretMask): Mask {
-  const port: Mask = (text, scope, by) => lasting().mask(text, scope, by);
-  port.remember = (secrets, scope) => {
-    for (const masking of [lasting(), passing]) masking.remember(secrets, scope);
-  };
-  return port;
-}

@@ -1,4 +1,4 @@
-import type { Attributes, Context, Link, Span, SpanContext, Tracer } from '@opentelemetry/api';
+import type { Attributes, Context, Span, SpanContext, Tracer } from '@opentelemetry/api';
 import { createTraceState, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -17,16 +17,6 @@ import type { ExchangeNote, LogExchange, Mask } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { CallerTrace } from '../core/tool-host.ts';
 import { createOpenCalls, type Observation, type OpenCall, type Sink } from './event-bus.ts';
-
-/** What the span of a call is a part of, and what it is linked to. */
-function contextOf(given: CallerTrace | undefined): { context: Context; links: Link[] } {
-  const parent = given && spanOf(given.parent, given.state);
-  const link = given?.link === undefined ? undefined : spanOf(given.link);
-  return {
-    context: parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT,
-    links: link ? [{ context: link }] : [],
-  };
-}
 
 /** Undefined for what is no span: the mask may have made something else of it. */
 function spanOf(text: string, state?: string): SpanContext | undefined {
@@ -82,7 +72,7 @@ async function recordCall(parts: SpanParts, { at, event }: Observation, call: Op
   }
 }
 
-function startCall(tracer: Tracer, startTime: number, call: OpenCall<Notes>, trace: CallerTrace | undefined): Span {
+function startCall(tracer: Tracer, startTime: number, call: OpenCall<Notes>, given: CallerTrace | undefined): Span {
   const { tool, reqId, owner, client } = call;
   const attributes = {
     'mcp.method.name': 'tools/call',
@@ -92,7 +82,11 @@ function startCall(tracer: Tracer, startTime: number, call: OpenCall<Notes>, tra
     'polylogue.owner': owner,
     ...(client !== undefined && { 'polylogue.client': client }),
   };
-  const { context, links } = contextOf(trace);
+  // What it is a part of, and what it is linked to.
+  const parent = given && spanOf(given.parent, given.state);
+  const link = given?.link === undefined ? undefined : spanOf(given.link);
+  const context = parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT;
+  const links = link ? [{ context: link }] : [];
   return tracer.startSpan(`tools/call ${tool}`, { kind: SpanKind.SERVER, startTime, attributes, links }, context);
 }
 

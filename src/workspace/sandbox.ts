@@ -115,9 +115,12 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       const real = await realpath(path);
       if (!isWithin(realRoots, real)) return outside(path, realRoots);
       const stats = await lstat(real);
-      const refused = judge(path, real, !stats.isDirectory());
+      const isFolder = stats.isDirectory();
+      const refused = judge(path, real, !isFolder);
       if (refused) return refused;
-      return stats.isDirectory() || stats.isFile() ? locatedAs(real, stats) : notRegular(path, stats);
+      if (!isFolder && !stats.isFile()) return notRegular(path, stats);
+      const { mtimeMs, ctimeMs } = stats;
+      return { path: real, kind: isFolder ? 'directory' : 'file', size: isFolder ? 0 : stats.size, mtimeMs, ctimeMs };
     } catch (error) {
       const failure = skipFor(path, error);
       // what is outside the roots is not even told to be missing
@@ -129,15 +132,14 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   async function openJudged<Result extends object>(
     given: string,
     located: Located,
-    flags: number,
-    use: (opened: Opened, leadsWhere: () => Promise<string | undefined>) => Promise<Result | Skip | undefined>,
+    use: Use<Result>,
   ): Promise<Result | Skip | undefined> {
     let handle: FileHandle | undefined;
     let outcome: Result | Skip | undefined;
     try {
       const way = hasLinks ? '' : await wayTo(realRoots, located.path);
       if (way === undefined) return undefined;
-      const opened = await open(located.path, flags);
+      const opened = await open(located.path, located.kind === 'file' ? readFlags : listFlags);
       handle = opened;
       const stats = await opened.stat();
       const leadsWhere = () =>
@@ -154,27 +156,26 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     }
   }
 
-  const openFile = async (path: string): Promise<Opened | Skip> =>
-    persistently(path, async () => {
-      const located = await locate(path);
-      if (isSkip(located)) return located;
-      if (located.kind === 'directory') return skip(path, 'not_regular', 'It is a directory, not a file.');
-      return openJudged(path, located, readFlags, async opened =>
-        opened.stats.isFile() ? opened : notRegular(path, opened.stats),
-      );
-    });
-
-  const inFolder: InFolder = (given, use) => {
-    return persistently(given, async () => {
+  /** Tries again when something was swapped in between, as editors do that save by renaming. */
+  async function openAs<Result extends object>(kind: Located['kind'], given: string, use: Use<Result>) {
+    for (let left = 3; left > 0; left--) {
       const located = await locate(given);
       if (isSkip(located)) return located;
-      if (located.kind === 'file') return skip(given, 'not_regular', 'It is a file, not a directory.');
-      return openJudged(given, located, listFlags, async ({ handle, path }, leadsWhere) => {
-        const found = await use(path, hasLinks ? `${descriptors}/${handle.fd}` : path);
-        return hasLinks || (await leadsWhere()) !== undefined ? found : undefined;
-      });
+      if (located.kind !== kind) return skip(given, 'not_regular', `It is a ${located.kind}, not a ${kind}.`);
+      const outcome = await openJudged(given, located, use);
+      if (outcome !== undefined) return outcome;
+    }
+    return skip(given, 'unreadable', 'It keeps changing. Retry when writing has finished.');
+  }
+
+  const openFile = (path: string) =>
+    openAs('file', path, async opened => (opened.stats.isFile() ? opened : notRegular(path, opened.stats)));
+
+  const inFolder: InFolder = (given, use) =>
+    openAs('directory', given, async ({ handle, path }, leadsWhere) => {
+      const found = await use(path, hasLinks ? `${descriptors}/${handle.fd}` : path);
+      return hasLinks || (await leadsWhere()) !== undefined ? found : undefined;
     });
-  };
 
   async function assertWithin(path: string): Promise<string> {
     const located = await locate(path);
@@ -188,6 +189,12 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   const { list, readIn } = folderReaders(inFolder, judge);
   return { options, roots: realRoots, isOwn: judgeOwn(own), locate, open: openFile, list, readIn, assertWithin };
 }
+
+/** What is done with what was opened and judged; undefined: it was swapped meanwhile. */
+type Use<Result> = (
+  opened: Opened,
+  leadsWhere: () => Promise<string | undefined>,
+) => Promise<Result | Skip | undefined>;
 
 /** Opens a folder and judges it; `through` leads to the very folder that was opened, wherever it is moved. */
 type InFolder = <Result extends object>(
@@ -212,12 +219,6 @@ const folderReaders = (
       return new Map(names.map(name => [name, readOne(join(folder, name), name)]));
     }),
 });
-
-function locatedAs(path: string, stats: fs.Stats): Located {
-  const { mtimeMs, ctimeMs } = stats;
-  const isFile = stats.isFile();
-  return { path, kind: isFile ? 'file' : 'directory', size: isFile ? stats.size : 0, mtimeMs, ctimeMs };
-}
 
 /** `through` is the way by a folder that is open and judged; `path` is what it is called. */
 function readRegular(path: string, through: string, maxBytes: number): ReadBytes | Skip {
@@ -269,15 +270,6 @@ function outside(path: string, roots: readonly string[]): Skip {
       ? `Files are readable only inside ${roots.map(printablePath).join(', ')}`
       : 'No directory is readable';
   return skip(path, 'outside_roots', `${allowed}. The operator can add directories to POLYLOGUE_ROOTS.`);
-}
-
-/** Tries again when something was swapped in between, as editors do that save by renaming. */
-async function persistently<Result extends object>(path: string, attempt: () => Promise<Result | Skip | undefined>) {
-  for (let left = 3; left > 0; left--) {
-    const outcome = await attempt();
-    if (outcome !== undefined) return outcome;
-  }
-  return skip(path, 'unreadable', 'It keeps changing. Retry when writing has finished.');
 }
 
 function notRegular(path: string, stats: fs.Stats): Skip {

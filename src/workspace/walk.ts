@@ -42,11 +42,6 @@ const cacheTag = 'CACHEDIR.TAG';
 export const isSkippedFolder = (name: string): boolean =>
   name.startsWith('.') || name.endsWith('.egg-info') || buildFolders.includes(name);
 
-/** By what is in it. */
-export function isMarkedFolder(name: string, entries: ReadonlySet<string>): boolean {
-  return entries.has(cacheTag) || markedFolders.get(name)?.some(marker => entries.has(marker)) === true;
-}
-
 /** What a file is for, the most telling first: the order in which the files of a directory are sent. */
 const fileClasses = ['source', 'test', 'doc', 'config', 'log', 'generated'] as const;
 
@@ -222,7 +217,8 @@ async function listed(sandbox: Sandbox, path: string, start: string, limit: numb
 async function visited(context: IgnoreContext, folder: Folder, listing: Listing & { ctimeMs: number }, named: boolean) {
   const names = new Set(listing.entries.map(entry => entry.name));
   const rules = new Set(ruleFiles.filter(name => names.has(name)));
-  const isLeftOut = !named && isMarkedFolder(basename(listing.path), names);
+  const marks = [cacheTag, ...(markedFolders.get(basename(listing.path)) ?? [])];
+  const isLeftOut = !named && marks.some(mark => names.has(mark));
   const chain = isLeftOut ? folder.chain : await enterDirectory(context, folder.chain, listing.path, rules);
   const { ctimeMs, entries } = listing;
   const visit: Visit = { chain, files: [], folders: [], skipped: [], entries: entries.length, rules, ctimeMs };

@@ -120,7 +120,7 @@ function troubleLog(onWarning: (message: string) => void) {
 }
 
 export interface RedisClientOptions extends RedisLinkOptions {
-  /** Told once when something goes wrong, and once when it is over. */
+  /** Told once when something goes wrong, and once when it is over: for the log, one sentence each. */
   onWarning: (message: string) => void;
 }
 
@@ -137,10 +137,8 @@ const maxRedirects = 5;
 /** While a slot moves, commands with several of its keys have to wait. */
 const movingPauseMs = 20;
 
-interface Manner {
-  bulk?: boolean;
-  kind?: ScriptKind;
-}
+/** What follows the name of a command. */
+type Values = readonly (string | number)[];
 
 /**
  * Sends commands to the server that has the key, in a cluster or alone. Failures are `AppError`s of kind `storage`. A command
@@ -164,7 +162,8 @@ export function redisClient({ onWarning, ...options }: RedisClientOptions) {
     return failure;
   }
 
-  async function routed(key: string, args: readonly string[], { bulk, kind = 'reads' }: Manner): Promise<unknown> {
+  async function routed(key: string, values: Values, kind: ScriptKind = 'reads', bulk = false): Promise<unknown> {
+    const args = values.map(String);
     const bytes = args.reduce((sum, arg) => sum + arg.length, 0);
     let node = address;
     try {
@@ -191,49 +190,47 @@ export function redisClient({ onWarning, ...options }: RedisClientOptions) {
     }
   }
 
-  async function run(script: RedisScript, keys: readonly string[], args: readonly string[], bulk: boolean) {
+  async function run(script: RedisScript, keys: readonly string[], args: Values, bulk: boolean) {
     const key = keys[0] ?? '';
-    const rest = [String(keys.length), ...keys, ...args];
-    const manner = { bulk, kind: script.kind };
+    const rest = [keys.length, ...keys, ...args];
     try {
-      return await routed(key, ['EVALSHA', script.sha1, ...rest], manner);
+      return await routed(key, ['EVALSHA', script.sha1, ...rest], script.kind, bulk);
     } catch (error) {
       if (!(error instanceof Error) || replyCode(error.cause) !== 'NOSCRIPT') throw error;
-      return routed(key, ['EVAL', script.text, ...rest], manner);
+      return routed(key, ['EVAL', script.text, ...rest], script.kind, bulk);
     }
   }
 
   /** A short answer from the same server comes first: whether it is there is known as soon as for any other command. */
   async function afterShort<Answer>(key: string, long: () => Promise<Answer>): Promise<Answer> {
-    const [, answer] = await Promise.all([routed(key, ['EXISTS', key], {}), long()]);
+    const [, answer] = await Promise.all([routed(key, ['EXISTS', key]), long()]);
     return answer;
+  }
+
+  /** For what is asked of no key: its failures are those of the server that was named. */
+  async function keyless<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await ask();
+    } catch (error) {
+      throw failed(error, address);
+    }
   }
 
   return {
     /** Without credentials. */
     address,
-    send: (key: string, args: readonly string[]) => routed(key, args, {}),
+    send: (key: string, args: Values) => routed(key, args),
     /** For answers of any length. */
-    fetch: (key: string, args: readonly string[]) => afterShort(key, () => routed(key, args, { bulk: true })),
+    fetch: (key: string, args: Values) => afterShort(key, () => routed(key, args, 'reads', true)),
     /** Runs a script. `bulk` for answers of any length. */
-    run: (script: RedisScript, keys: readonly string[], args: readonly string[], bulk?: 'bulk') =>
+    run: (script: RedisScript, keys: readonly string[], args: Values, bulk?: 'bulk') =>
       bulk ? afterShort(keys[0] ?? '', () => run(script, keys, args, true)) : run(script, keys, args, false),
     /** Asks each server that holds keys, as far as `isCluster` found them. */
-    async everywhere(args: readonly string[]): Promise<unknown[]> {
-      try {
-        const deadline = clock.monotonic() + patienceMs;
-        return await Promise.all(topology.nodes().map(node => topology.linkTo(node).ask({ args, deadline })));
-      } catch (error) {
-        throw failed(error, address);
-      }
+    everywhere(args: readonly string[]): Promise<unknown[]> {
+      const deadline = clock.monotonic() + patienceMs;
+      return keyless(() => Promise.all(topology.nodes().map(node => topology.linkTo(node).ask({ args, deadline }))));
     },
-    async isCluster(): Promise<boolean> {
-      try {
-        return await topology.discover();
-      } catch (error) {
-        throw failed(error, address);
-      }
-    },
+    isCluster: () => keyless(topology.discover),
     close: () => topology.close(),
   };
 }

@@ -148,11 +148,6 @@ function session(
   };
 }
 
-/** The same as `session.silent()` would say, for whoever asks before sending. */
-export function refuseSilent(current: RedisSession): void {
-  if (current.silent()) throw new Unreachable(noAnswer);
-}
-
 export interface RedisLinkOptions extends RedisSessionOptions {
   random: Random;
 }
@@ -182,20 +177,15 @@ export function redisLink(options: RedisLinkOptions) {
     connecting = Promise.withResolvers();
   }
 
-  /** Rejects when the connection ends or does not come about. */
-  async function live(): Promise<never> {
-    const current = await openSession(options);
-    if (closed) current.end(new Error('the store is closed'));
-    else session = current;
-    tries = 0;
-    connecting.resolve();
-    return current.ended.finally(() => lose(current, reason));
-  }
-
   async function keepConnected(): Promise<void> {
     while (!closed) {
       try {
-        await live();
+        const current = await openSession(options);
+        if (closed) current.end(new Error('the store is closed'));
+        else session = current;
+        tries = 0;
+        connecting.resolve();
+        await current.ended.finally(() => lose(current, reason));
       } catch (error) {
         reason = error;
         // Only the first attempt has more time than a command. Whoever waits looks again.
@@ -223,13 +213,13 @@ export function redisLink(options: RedisLinkOptions) {
     for (;;) {
       if (closed) throw new Unreachable('the store is closed');
       if (session) {
-        refuseSilent(session);
+        if (session.silent()) throw new Unreachable(noAnswer);
         return session;
       }
       const left = Math.min(deadline, hopeUntil) - clock.monotonic();
       // It heals by what somebody does, not within the time that a call waits.
       if (left <= 0 || isAppError(reason) || tlsAdvice(reason) !== undefined || replyCode(reason) === 'WRONGPASS')
-        throw new Unreachable(reasonText(reason), reason);
+        throw new Unreachable(reasonText(reason), { cause: reason });
       await sleepUntil(clock, left, connecting.promise);
     }
   }
@@ -251,7 +241,7 @@ export function redisLink(options: RedisLinkOptions) {
           if (replyCode(error) !== '' || error instanceof Unreachable) throw error;
           lose(current, error);
           current.end(error);
-          if (clock.monotonic() >= deadline) throw new Unreachable(reasonText(error), error);
+          if (clock.monotonic() >= deadline) throw new Unreachable(reasonText(error), { cause: error });
         }
       }
     },

@@ -71,13 +71,13 @@ export function redisFacts({ client, keys, random }: RedisParts): RedisFacts {
       return found;
     },
     async swapFact({ key, version, value, expiresAt, now }) {
-      const life = String(Math.ceil(Math.max(0, expiresAt - now) + marginMs));
-      const facts = [key, random.uuid(), String(version), String(now), String(expiresAt), life];
+      const life = Math.ceil(Math.max(0, expiresAt - now) + marginMs);
+      const facts = [key, random.uuid(), version, now, expiresAt, life];
       const args = value === undefined ? facts : [...facts, storedJson(value)];
       return Number(await client.run(swapScript, place, args)) === 1;
     },
     async dropExpiredFacts(now) {
-      await client.run(dropScript, place, [String(now)]);
+      await client.run(dropScript, place, [now]);
     },
   };
 }

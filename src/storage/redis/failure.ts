@@ -16,33 +16,23 @@ export async function readAuthorities(path: string): Promise<string> {
   }
 }
 
-const untrusted = [
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'CERT_UNTRUSTED',
-];
+/** What to do about a connection whose TLS failed, by its codes; the first that fits counts. */
+const tlsAdvices: Readonly<Record<string, string>> = {
+  'DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|CERT_UNTRUSTED':
+    'Nobody whom this machine trusts signed its certificate: let REDIS_CA_FILE (or NODE_EXTRA_CA_CERTS) name the certificate of the authority that did.',
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    'Its certificate is for other names: let REDIS_URL name it by one of those, or give it a certificate for this one.',
+  'CERT_HAS_EXPIRED|CERT_NOT_YET_VALID':
+    'Its certificate is not valid now: renew it, or set the clock of this machine.',
+  'ERR_SSL_.*ALERT.*':
+    'It refuses this client: where it asks for certificates of its clients, set "tls-auth-clients no" there; a password lets them in.',
+  '(ERR_SSL_|ERR_OSSL_|CERT_).*': 'Check the certificates of that server and of REDIS_CA_FILE.',
+};
 
-/** What to do about a connection whose TLS failed; undefined where it was something else. */
+/** Undefined where it was something else. */
 export function tlsAdvice(error: unknown): string | undefined {
   const code = codeOf(error);
-  if (untrusted.includes(code)) {
-    return 'Nobody whom this machine trusts signed its certificate: let REDIS_CA_FILE (or NODE_EXTRA_CA_CERTS) name the certificate of the authority that did.';
-  }
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
-    return 'Its certificate is for other names: let REDIS_URL name it by one of those, or give it a certificate for this one.';
-  }
-  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
-    return 'Its certificate is not valid now: renew it, or set the clock of this machine.';
-  }
-  if (/^ERR_SSL_.*ALERT/.test(code)) {
-    return 'It refuses this client: where it asks for certificates of its clients, set "tls-auth-clients no" there; a password lets them in.';
-  }
-  return /^(ERR_SSL_|ERR_OSSL_|CERT_)/.test(code)
-    ? 'Check the certificates of that server and of REDIS_CA_FILE.'
-    : undefined;
+  return Object.entries(tlsAdvices).find(([codes]) => new RegExp(`^(${codes})$`).test(code))?.[1];
 }
 
 /** The first code along the causes of an error. */
@@ -59,10 +49,7 @@ export type Trouble = 'unreachable' | 'full' | 'read_only' | 'refused';
 
 /** There is no connection, or it brought no answer: whether the server did what it was told is not known then. */
 export class Unreachable extends Error {
-  constructor(message: string, cause?: unknown) {
-    super(message, { cause });
-    this.name = 'Unreachable';
-  }
+  override readonly name = 'Unreachable';
 }
 
 /** The first word of an error that the server answered: `MOVED`, `OOM`, `READONLY`. */
@@ -75,9 +62,6 @@ export function replyCode(error: unknown): string {
 const passing = new Set(['LOADING', 'CLUSTERDOWN', 'MASTERDOWN', 'TRYAGAIN', 'BUSY', 'NOREPLICAS']);
 
 const accessDenied = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM']);
-
-const access =
-  'Correct the user and password in REDIS_URL, and let that user run scripts and all commands on its keys.';
 
 export function troubleOf(error: unknown): Trouble {
   if (error instanceof Unreachable) return 'unreachable';
@@ -93,36 +77,30 @@ export function redisFailure(error: unknown, address: string): AppError {
   // It was ours before it was what kept a connection from coming about.
   if (error instanceof Unreachable && isAppError(error.cause)) return error.cause;
   const raw = asError(error).message;
-  const details = { cause: error, retryable: true };
-  const code = replyCode(error);
-  switch (troubleOf(error)) {
-    case 'full':
-      return storageError('storage_full', `The Redis at ${address} has no memory left for new data (maxmemory).`, {
-        ...details,
-        next: 'Raise its maxmemory, or delete threads; the next call works again without a restart.',
-      });
-    case 'read_only':
-      return storageError('unavailable', `The Redis at ${address} takes no writes: it is a replica now.`, {
-        ...details,
-        next: 'Try again in a moment; if it stays so, let REDIS_URL name the primary.',
-      });
-    case 'unreachable': {
-      const advice = tlsAdvice(error);
-      const why = advice === undefined ? 'cannot serve now' : 'cannot be trusted';
-      return storageError('unavailable', `The Redis at ${address} ${why}: ${raw}`, {
-        ...details,
-        ...(advice !== undefined && { retryable: false }),
-        next:
-          advice ??
-          (accessDenied.has(code)
-            ? access
-            : 'Check that Redis is running and that REDIS_URL points to it (rediss:// for TLS, redis:// without). Polylogue keeps reconnecting, so the next call may work.'),
-      });
-    }
-    case 'refused':
-      return storageError('unavailable', `The Redis at ${address} refused a command: ${raw}`, {
-        ...details,
-        next: accessDenied.has(code) ? access : 'Let REDIS_URL name a Redis 7 or newer, or a Valkey.',
-      });
-  }
+  const advice = tlsAdvice(error);
+  const access = accessDenied.has(replyCode(error))
+    ? 'Correct the user and password in REDIS_URL, and let that user run scripts and all commands on its keys.'
+    : undefined;
+  const said: Readonly<Record<Trouble, readonly [what: string, next: string]>> = {
+    full: [
+      'has no memory left for new data (maxmemory).',
+      'Raise its maxmemory, or delete threads; the next call works again without a restart.',
+    ],
+    read_only: [
+      'takes no writes: it is a replica now.',
+      'Try again in a moment; if it stays so, let REDIS_URL name the primary.',
+    ],
+    unreachable: [
+      `${advice === undefined ? 'cannot serve now' : 'cannot be trusted'}: ${raw}`,
+      advice ??
+        access ??
+        'Check that Redis is running and that REDIS_URL points to it (rediss:// for TLS, redis:// without). Polylogue keeps reconnecting, so the next call may work.',
+    ],
+    refused: [`refused a command: ${raw}`, access ?? 'Let REDIS_URL name a Redis 7 or newer, or a Valkey.'],
+  };
+  const trouble = troubleOf(error);
+  const [what, next] = said[trouble];
+  const retryable = trouble !== 'unreachable' || advice === undefined;
+  const details = { cause: error, retryable, next };
+  return storageError(trouble === 'full' ? 'storage_full' : 'unavailable', `The Redis at ${address} ${what}`, details);
 }

@@ -34,7 +34,7 @@ export const redisLeases = ({ client, keys, marks }: RedisParts): Pick<Store, 'l
   async lease(id, holder, ttlMs, now) {
     const name = keys.lease(id);
     const mine = markedHolder(marks, holder);
-    const facts = [mine, String(now + ttlMs), String(now), String(Math.ceil(ttlMs + marginMs))];
+    const facts = [mine, now + ttlMs, now, Math.ceil(ttlMs + marginMs)];
     const current = String(await client.run(takeScript, [name], [...facts, '']));
     if (current === mine) return true;
     if (stateOfHolder(marks, current) !== 'gone') return false;
@@ -82,7 +82,7 @@ return 1
 
 export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
   const indexOf = (owner: string) => keys.owner(owner).jobs;
-  const life = ({ expiresAt, updatedAt }: Job) => String(Math.ceil(Math.max(0, expiresAt - updatedAt) + graceMs));
+  const life = ({ expiresAt, updatedAt }: Job) => Math.ceil(Math.max(0, expiresAt - updatedAt) + graceMs);
 
   async function read(id: string): Promise<Job | 'gone'> {
     const name = keys.job(id);
@@ -102,7 +102,7 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
   async function indexed(job: Job): Promise<void> {
     const index = indexOf(ownerHash(job.owner));
     await Promise.all([
-      client.run(indexScript, [index], [job.id, String(job.createdAt), life(job)]),
+      client.run(indexScript, [index], [job.id, job.createdAt, life(job)]),
       client.send(keys.mark, ['INCR', keys.mark]),
     ]);
   }
@@ -110,7 +110,7 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
   async function* walk(owner: string) {
     const name = indexOf(owner);
     for (let at = 0; ; at += page) {
-      const ids = allTextsOf(await client.send(name, ['ZRANGE', name, String(at), String(at + page - 1), 'REV']));
+      const ids = allTextsOf(await client.send(name, ['ZRANGE', name, at, at + page - 1, 'REV']));
       // One that is damaged is refused to whoever asks for it; it does not hide the others.
       yield await inBatches(ids, async id => ({ id, job: await unlessDamaged(read(id)) }));
       if (ids.length < page) return;

@@ -35,7 +35,7 @@ export function redisBlobs(client: RedisClient, keys: RedisKeys) {
     throw damagedText(sha, 'in Redis');
   }
 
-  async function refer(user: string, sha: Sha256, text: string | undefined, life: string): Promise<boolean> {
+  async function refer(user: string, sha: Sha256, text: string | undefined, life: number): Promise<boolean> {
     const names = keys.blob(sha);
     if (Number(await client.run(referToBlob, names, [user, life])) === 1) return true;
     if (text === undefined) return false;
@@ -51,7 +51,7 @@ export function redisBlobs(client: RedisClient, keys: RedisKeys) {
     /** Adds a user to texts, writing those that are new. Answers the hashes of all that are there then. */
     async refer(user: string, hashes: Iterable<Sha256>, texts: ReadonlyMap<Sha256, string>, lifeMs: number) {
       const wanted = [...new Set(hashes)];
-      const there = await inBatches(wanted, sha => refer(user, sha, texts.get(sha), String(lifeMs)));
+      const there = await inBatches(wanted, sha => refer(user, sha, texts.get(sha), lifeMs));
       return wanted.filter((_, index) => there[index]);
     },
     /** Ends the use of texts; those without another user go. */
@@ -59,7 +59,7 @@ export function redisBlobs(client: RedisClient, keys: RedisKeys) {
       await inBatches(uses, ([sha, user]) => client.run(dropBlob, keys.blob(sha), [user]));
     },
     async keep(hashes: readonly string[], lifeMs: number): Promise<void> {
-      await inBatches(hashes, sha => client.run(keepBlob, keys.blob(sha), [String(lifeMs)]));
+      await inBatches(hashes, sha => client.run(keepBlob, keys.blob(sha), [lifeMs]));
     },
   };
 }

@@ -1,12 +1,10 @@
 import { createQueue } from '../../core/concurrency.ts';
 import { storageError } from '../../core/errors.ts';
 import { isThreadId, type ThreadId } from '../../core/ids.ts';
-import type { ThreadHead } from '../../core/thread.ts';
 import { processMarks } from '../process-mark.ts';
 import { closedStore, skipWarning, tombstoneLifeMs } from '../records.ts';
 import { lastingTimeoutHours, type Store, type StoreInspection, type Unused } from '../store.ts';
-import { type RedisClient, redisClient } from './cluster-client.ts';
-import type { RedisLinkOptions } from './connection.ts';
+import { type RedisClient, type RedisClientOptions, redisClient } from './cluster-client.ts';
 import { type RedisFacts, redisFacts } from './facts.ts';
 import { type RedisJobs, redisJobs, redisLeases } from './jobs.ts';
 import { ownerHash, type RedisKeys, redisKeys } from './keys.ts';
@@ -58,18 +56,12 @@ function warningsFor(infos: readonly ReadonlyMap<string, string>[], isSynced: bo
   return warnings;
 }
 
-function fieldsOf(info: string): Map<string, string> {
-  const pairs = info
-    .split(/\r?\n/)
-    .map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)] as const);
-  return new Map(pairs.filter(([name]) => name !== ''));
-}
+const fieldsOf = (info: string): Map<string, string> =>
+  new Map([...info.matchAll(/^([^:\r\n]+):([^\r\n]*)/gm)].map(([, name = '', value = '']) => [name, value]));
 
-export interface RedisStoreOptions extends RedisLinkOptions {
+export interface RedisStoreOptions extends RedisClientOptions {
   /** Begins all keys: several products can share one server. */
   prefix: string;
-  /** Told when the server begins to fail and when that is over: for the log, one sentence each. */
-  onWarning: (message: string) => void;
 }
 
 /** Counts what is under way, so that closing can wait for it. */
@@ -183,7 +175,7 @@ export function redisPrune(
 ): Pick<Store, 'prune' | 'prunable'> {
   const ownersOf = async () => allTextsOf(await client.send(keys.owners, ['SMEMBERS', keys.owners]));
 
-  const ranged = async (list: string, upTo: string): Promise<string[]> =>
+  const ranged = async (list: string, upTo: string | number): Promise<string[]> =>
     allTextsOf(await client.send(list, ['ZRANGE', list, '-inf', upTo, 'BYSCORE']));
 
   /** The stored threads that begin with this one; a damaged one counts. */
@@ -197,7 +189,7 @@ export function redisPrune(
   /** An owner's threads whose time is over. The lists only say where to look; `mends` puts right what they have wrong. */
   async function over(owner: string, now: number, unused: Unused | undefined, mends: boolean): Promise<StoredHead[]> {
     const { ends, threads: byUse } = keys.owner(owner);
-    const ids = await ranged(ends, String(now));
+    const ids = await ranged(ends, now);
     if (unused && ownerHash(unused.owner) === owner) ids.push(...(await ranged(byUse, `(${unused.since}`)));
     const found = await inBatches([...new Set(ids)], async id => {
       const thread = isThreadId(id) ? await unlessDamaged(threads.find(id)) : undefined;
@@ -207,8 +199,9 @@ export function redisPrune(
         return undefined;
       }
       const { head } = thread.value;
-      if (head.expiresAt <= now || (unused && isUnused(head, unused))) return thread.value;
-      if (mends) await client.send(ends, ['ZADD', ends, 'XX', String(head.expiresAt), id]);
+      const isUnused = unused && head.owner === unused.owner && head.updatedAt < unused.since;
+      if (head.expiresAt <= now || isUnused) return thread.value;
+      if (mends) await client.send(ends, ['ZADD', ends, 'XX', head.expiresAt, id]);
       return undefined;
     });
     return found.filter(each => each !== undefined);
@@ -238,7 +231,7 @@ export function redisPrune(
   /** Ids of threads that went long ago. */
   async function forget(owner: string, now: number): Promise<void> {
     const { gone } = keys.owner(owner);
-    const ids = await ranged(gone, String(now - tombstoneLifeMs));
+    const ids = await ranged(gone, now - tombstoneLifeMs);
     await inBatches(ids.filter(isThreadId), async id => {
       const found = await unlessDamaged(threads.find(id));
       const { head } = keys.thread(id);
@@ -295,7 +288,3 @@ async function lostTexts(client: RedisClient, keys: RedisKeys, ids: readonly Thr
   });
   return lost.filter(bytes => bytes > 0);
 }
-
-/** Whether a prune takes a thread for not having been used since. */
-const isUnused = ({ owner, updatedAt }: Pick<ThreadHead, 'owner' | 'updatedAt'>, unused: Unused): boolean =>
-  owner === unused.owner && updatedAt < unused.since;

@@ -102,7 +102,7 @@ const maxTries = 100;
 /** The server forgets what was put aside this much later than whoever did it. */
 const marginMs = 60_000;
 
-const lifeMs = String((spendDays + 30) * 86_400_000);
+const lifeMs = (spendDays + 30) * 86_400_000;
 
 /** A row as it is replaced, if it is still what was seen. */
 interface Change {
@@ -123,17 +123,8 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
     for (let tries = 0; tries < maxTries; tries++) {
       const before = await seenRow(client, place, key);
       const body = packRecord({ kind: 'spend', row: before.row ? sumOf(before.row, row) : row });
-      const facts = [
-        nonce,
-        key,
-        before.version,
-        body,
-        row.day,
-        String(instead ? 0 : row.costUsd),
-        row.thread ?? '',
-        hold,
-        lifeMs,
-      ];
+      const usd = instead ? 0 : row.costUsd;
+      const facts = [nonce, key, before.version, body, row.day, usd, row.thread ?? '', hold, lifeMs];
       const rest = instead ? [keyOf(instead), instead.thread ?? ''] : [];
       if (Number(await client.run(putSpend, [place], [...facts, ...rest])) === 1) return;
     }
@@ -154,20 +145,15 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
     },
     async hold({ id, owner, day, thread, now, usd, expiresAt, dayLimit, threadLimit }) {
       const name = keys.hold(id);
-      const life = String(Math.ceil(Math.max(1, expiresAt - now) + marginMs));
+      const life = Math.ceil(Math.max(1, expiresAt - now) + marginMs);
       // First, because whoever frees it knows no more than its name.
       await client.send(name, ['SET', name, ownerHash(owner), 'PX', life]);
-      const limitText = (limit: number | undefined) => (limit === undefined ? '' : String(limit + rounding));
-      const facts = [day, thread ?? '', String(now), id, String(usd), String(expiresAt), life];
-      const held = await client.run(
-        holdSpend,
-        [placeOf(owner)],
-        [...facts, limitText(dayLimit), limitText(threadLimit)],
-      );
-      return Number(held) === 1;
+      const limits = [dayLimit, threadLimit].map(limit => (limit === undefined ? '' : limit + rounding));
+      const facts = [day, thread ?? '', now, id, usd, expiresAt, life, ...limits];
+      return Number(await client.run(holdSpend, [placeOf(owner)], facts)) === 1;
     },
     async used({ owner, day, thread, now }: SpendScope) {
-      const sums = await client.run(usedSpend, [placeOf(owner)], [day, thread ?? '', String(now)]);
+      const sums = await client.run(usedSpend, [placeOf(owner)], [day, thread ?? '', now]);
       const [ofDay = '0', ofThread = '0'] = textsOf(sums);
       return { day: Number(ofDay), thread: Number(ofThread) };
     },
@@ -177,8 +163,13 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
     },
     async prune(owner, now) {
       const place = keys.spend(owner);
-      await client.run(freeHolds, [place], [String(now)]);
-      await dropOld(client, place, now);
+      await client.run(freeHolds, [place], [now]);
+      const old = ['ZRANGE', place, '-', `(${daysBefore(now, spendDays)}`, 'BYLEX'];
+      for (const name of allTextsOf(await client.fetch(place, old))) {
+        const [day = '', key = ''] = name.split(' ');
+        const { row } = await seenRow(client, place, key);
+        await client.run(dropSpend, [place], [key, day, row?.thread ?? '']);
+      }
       const late = daysBefore(now, spendThreadDays);
       for (const row of await rowsSince(client, place, '')) {
         const { thread } = row;
@@ -206,13 +197,4 @@ async function rowsSince(client: RedisClient, place: string, from: string): Prom
   const rows = found.flatMap(({ row, order }) => (row ? [{ row, order }] : []));
   rows.sort((a, b) => (a.row.day === b.row.day ? a.order - b.order : a.row.day < b.row.day ? -1 : 1));
   return rows.map(({ row }) => row);
-}
-
-async function dropOld(client: RedisClient, place: string, now: number): Promise<void> {
-  const range = ['ZRANGE', place, '-', `(${daysBefore(now, spendDays)}`, 'BYLEX'];
-  for (const name of allTextsOf(await client.fetch(place, range))) {
-    const [day = '', key = ''] = name.split(' ');
-    const { row } = await seenRow(client, place, key);
-    await client.run(dropSpend, [place], [key, day, row?.thread ?? '']);
-  }
 }

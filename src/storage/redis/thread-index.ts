@@ -54,20 +54,23 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
   }
 
   /** Live threads of a list, page by page, the newest first. */
-  async function* walk({ owner, workspace, now, ...rest }: Omit<ListQuery, 'limit'>, size: number) {
+  async function* walk({ owner, workspace, now, before, beforeId }: Omit<ListQuery, 'limit'>, size: number) {
     const names = keys.owner(ownerHash(owner));
     const name = workspace === undefined ? names.threads : names.workspace(workspace);
-    const newest = String(rest.before ?? '+inf');
     for (let at = 0; ; at += size) {
-      const range = ['ZRANGE', name, newest, '-inf', 'BYSCORE', 'REV', 'LIMIT', String(at), String(size)];
+      const range = ['ZRANGE', name, before ?? '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', at, size];
       const ids = allTextsOf(await client.send(name, range));
       const found = await inBatches(ids, headOf);
       const live: StoredHead[] = [];
       for (const each of found) {
         if (each?.state !== 'stored') continue;
         const { head } = each.value;
+        const { id, updatedAt } = head;
         const isAsked = head.owner === owner && (workspace === undefined || head.workspace === workspace);
-        if (isAsked && head.expiresAt > now && isListedAfter(head, rest)) live.push(each.value);
+        const isSameTime = updatedAt === before && beforeId !== undefined;
+        // On the page that a list goes on with.
+        const isAfter = before === undefined || updatedAt < before || (isSameTime && id < beforeId);
+        if (isAsked && head.expiresAt > now && isAfter) live.push(each.value);
       }
       yield live;
       if (ids.length < size) return;
@@ -78,7 +81,7 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
     /** Never rejects: the change it follows is made, and the next one puts the index right. */
     async put(head: Indexed): Promise<void> {
       const life = Math.ceil(Math.max(0, head.expiresAt - head.updatedAt) + tombstoneLifeMs);
-      const args = [head.id, String(head.updatedAt), String(head.expiresAt), String(life)];
+      const args = [head.id, head.updatedAt, head.expiresAt, life];
       const hash = ownerHash(head.owner);
       try {
         await Promise.all([
@@ -93,7 +96,7 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
     async bury(head: Indexed, at: number): Promise<void> {
       const { gone } = keys.owner(ownerHash(head.owner));
       await Promise.all([
-        client.run(buryScript, [...namesOf(head), gone], [head.id, String(at), String(tombstoneLifeMs)]),
+        client.run(buryScript, [...namesOf(head), gone], [head.id, at, tombstoneLifeMs]),
         client.send(keys.mark, ['INCR', keys.mark]),
       ]);
     },
@@ -133,24 +136,13 @@ async function bestTurn(client: RedisClient, keys: RedisKeys, stored: StoredHead
   const { all } = keys.thread(head.id);
   const [, turns = '', exchanges = '', , , , indexed = ''] = all;
   const wanted = words.map(word => ` ${word}`);
-  const seqs = allTextsOf(await client.run(searchThread, [indexed, exchanges], [String(weighedTurns), ...wanted]));
+  const seqs = allTextsOf(await client.run(searchThread, [indexed, exchanges], [weighedTurns, ...wanted]));
   let found: (SearchHit & { count: number }) | undefined;
-  for (const text of await inBatches(seqs, seq =>
-    client.fetch(turns, ['LINDEX', turns, String(Number(seq) - head.startSeq - 1)]),
-  )) {
+  const placeOf = (seq: string) => Number(seq) - head.startSeq - 1;
+  for (const text of await inBatches(seqs, seq => client.fetch(turns, ['LINDEX', turns, placeOf(seq)]))) {
     const turn = unpackRecord(typeof text === 'string' ? text : undefined, 'turn')?.turn;
     const match = turn && matchWords(turn.content, words);
     if (match && match.count > (found?.count ?? 0)) found = { thread: publicHead(stored), seq: turn.seq, ...match };
   }
   return found && { thread: found.thread, seq: found.seq, snippet: found.snippet };
-}
-
-/** Whether a thread is on the page that a list goes on with. */
-function isListedAfter(
-  { id, updatedAt }: Pick<ThreadHead, 'id' | 'updatedAt'>,
-  { before, beforeId }: Pick<ListQuery, 'before' | 'beforeId'>,
-) {
-  return (
-    before === undefined || updatedAt < before || (updatedAt === before && beforeId !== undefined && id < beforeId)
-  );
 }

@@ -30,9 +30,10 @@ const graceMs = 7 * 86_400_000;
 const maxAncestors = 20;
 
 /** How long the server keeps the head, and the rest, if nobody tidies up earlier: milliseconds. */
-export function lives(lifeMs: number): [head: string, rest: string] {
-  return [String(Math.ceil(lifeMs + tombstoneLifeMs)), String(Math.ceil(lifeMs + graceMs))];
-}
+const lives = (lifeMs: number): [head: number, rest: number] => [
+  Math.ceil(lifeMs + tombstoneLifeMs),
+  Math.ceil(lifeMs + graceMs),
+];
 
 export const textLife = (lifeMs: number): number => Math.ceil(2 * lifeMs + graceMs);
 
@@ -59,7 +60,7 @@ export function redisKeeping(client: RedisClient, keys: RedisKeys, blobs: RedisB
         const [body, kept] = textsOf(await client.run(keepThread, all, lives(lifeMs)));
         if (body === undefined) return;
         const until = await texts(next.thread, Number(kept ?? 0), lifeMs, now);
-        if (until !== Number(kept ?? 0)) await client.run(setTexts, [head], [String(until)]);
+        if (until !== Number(kept ?? 0)) await client.run(setTexts, [head], [until]);
         next = unpackRecord(body, 'origin')?.origin.parent;
       }
     },
@@ -174,11 +175,11 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
     const undo = (hashes: readonly string[]) =>
       // What is left over goes when its time is over.
       blobs.drop(hashes.map(sha => [sha, nonce] as const)).catch(() => undefined);
-    const facts = [nonce, stored.version, String(head.expiresAt), packRecord({ kind: 'head', head }), String(until)];
+    const facts = [nonce, stored.version, head.expiresAt, packRecord({ kind: 'head', head }), until];
     const rest = changeParts(id, head.seq, change, referred, nonce);
     try {
       const holder = change.holder === undefined ? '' : markedHolder(marks, change.holder);
-      const args = [...facts, ...lives(lifeMs), holder, String(now), ...rest];
+      const args = [...facts, ...lives(lifeMs), holder, now, ...rest];
       const names = [...keys.thread(id).all, keys.lease(id)];
       const [written, ...known] = textsOf(await client.run(commitThread, names, args));
       await undo(written === '1' ? known.filter(sha => sha !== undefined) : referred);
@@ -204,7 +205,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
         await keeping.ancestors(head, lifeMs, head.updatedAt);
       }
       const records = [packRecord({ kind: 'head', head: known }), packRecord({ kind: 'origin', origin })];
-      const args = [random.uuid(), String(head.expiresAt), ...records, lives(lifeMs)[0], over ?? ''];
+      const args = [random.uuid(), head.expiresAt, ...records, lives(lifeMs)[0], over ?? ''];
       const written = await client.run(createThread, keys.thread(id).all, args);
       if (Number(written) !== 1) refuseExisting(id);
       if (over) await index.revive(known);
@@ -255,7 +256,7 @@ function redisBurial({ client, keys, random }: RedisParts, blobs: RedisBlobs, in
     const state = why === 'unused' ? 'deleted' : why;
     const at = why === 'expired' ? head.expiresAt : now;
     const unchanged = why === 'unused' ? version : '';
-    const args = [state, String(at), random.uuid(), String(tombstoneLifeMs), String(now), unchanged];
+    const args = [state, at, random.uuid(), tombstoneLifeMs, now, unchanged];
     const [buried, uses] = partsOf(await client.run(buryThread, all, args));
     if (Number(buried) !== 1) return false;
     await index.bury(head, at);

@@ -50,7 +50,6 @@ export interface CallGraph {
 const maxNamesakes = 5;
 
 interface Build {
-  sources: SourceSet;
   index: SymbolIndex;
   resolver: ReturnType<typeof createResolver>;
   nodes: Map<Declared | Outline, GraphNode>;
@@ -67,7 +66,7 @@ export function buildCallGraph(sources: SourceSet): CallGraph {
   for (const declared of index.all) {
     nodes.set(declared, { id: nodes.size, outline: declared.outline, declared, name: qualifiedName(index, declared) });
   }
-  const build: Build = { sources, index, resolver, nodes, edges: new Map(), openEnds: [] };
+  const build: Build = { index, resolver, nodes, edges: new Map(), openEnds: [] };
   for (const outline of sources.outlines) {
     for (const call of outline.calls) addCall(build, outline, call);
     addRelations(build, outline);
@@ -80,21 +79,16 @@ export function buildCallGraph(sources: SourceSet): CallGraph {
   };
 }
 
-function qualifiedName(index: SymbolIndex, { outline, symbol, owner }: Declared): string {
-  const names = [symbol.name];
-  const seen = new Set<Declared>();
-  let scope = symbol.scope;
-  let above = owner;
-  for (;;) {
-    const around = above ?? index.at(outline, outline.scopes[scope]?.symbol ?? -1);
-    // A symbol whose error-ridden source seems to hold itself.
-    if (!around || seen.has(around)) return names.join('.');
-    seen.add(around);
-    names.unshift(around.symbol.name);
-    if (around.outline !== outline) return names.join('.');
-    scope = around.symbol.scope;
-    above = around.owner;
-  }
+function qualifiedName(index: SymbolIndex, declared: Declared): string {
+  const above = ({ outline, symbol, owner }: Declared) =>
+    owner ?? index.at(outline, outline.scopes[symbol.scope]?.symbol ?? -1);
+  // A symbol whose error-ridden source seems to hold itself ends it, too.
+  const around = new Set<Declared>();
+  for (let at = above(declared); at && !around.has(at); at = above(at)) around.add(at);
+  return [declared, ...around]
+    .map(({ symbol }) => symbol.name)
+    .reverse()
+    .join('.');
 }
 
 function addEdge({ edges }: Build, { from, to, kind, ambiguous }: Omit<GraphEdge, 'lines'>, line: number): void {
@@ -104,14 +98,9 @@ function addEdge({ edges }: Build, { from, to, kind, ambiguous }: Omit<GraphEdge
   if (!edge.lines.includes(line)) edge.lines.push(line);
 }
 
-function callerOf({ nodes, index }: Build, outline: Outline, scope: number): GraphNode | undefined {
-  const symbol = outline.scopes[scope]?.symbol;
-  const declared = symbol === undefined ? undefined : index.at(outline, symbol);
-  return nodes.get(declared ?? outline);
-}
-
 function addCall(build: Build, outline: Outline, call: Call): void {
-  const from = callerOf(build, outline, call.scope);
+  const caller = build.index.at(outline, outline.scopes[call.scope]?.symbol ?? -1);
+  const from = build.nodes.get(caller ?? outline);
   if (!from) return;
   // What `super(…)` calls is the parent's constructor.
   const target = call.target[0] === 'super' && call.target.length === 1 ? ['super', 'constructor'] : call.target;
@@ -144,7 +133,7 @@ function addOpen(build: Build, from: GraphNode, call: Call, why: UnresolvedReaso
   const name = call.target.at(-1) ?? '?';
   const namesakes =
     why === 'run_time' && call.target.length > 1
-      ? build.index.methods(name).filter(({ outline }) => kindred(outline, from.outline))
+      ? build.index.methods(name).filter(({ outline }) => familyOf(outline) === familyOf(from.outline))
       : [];
   if (namesakes.length > 0 && namesakes.length <= maxNamesakes) {
     for (const each of namesakes) {
@@ -157,10 +146,7 @@ function addOpen(build: Build, from: GraphNode, call: Call, why: UnresolvedReaso
   build.openEnds.push({ from, target, kind: call.kind, line: call.line, why });
 }
 
-function kindred(a: Outline, b: Outline): boolean {
-  const family = ({ language }: Outline) => (language === 'python' || language === 'go' ? language : 'script');
-  return family(a) === family(b);
-}
+const familyOf = ({ language }: Outline) => (language === 'python' || language === 'go' ? language : 'script');
 
 function addRelations(build: Build, outline: Outline): void {
   for (const { symbol, kind, target, line } of outline.relations) {

@@ -24,11 +24,8 @@ export const symbolsOf = (found: readonly Declared[]): Meaning => ({ kind: 'symb
 export const instances = (types: readonly Declared[]): Meaning => ({ kind: 'instance', types });
 
 /** Several meanings as one: of the same kind they are joined, of different kinds nothing is certain. */
-export function merged(meanings: readonly Meaning[]): Meaning {
-  const [first, ...others] = meanings;
-  if (!first) return unknown('run_time');
-  return others.reduce(joined, first);
-}
+const merged = (meanings: readonly Meaning[]): Meaning =>
+  meanings.length === 0 ? unknown('run_time') : meanings.reduce(joined);
 
 const union = <Item>(a: readonly Item[], b: readonly Item[]): Item[] => [...new Set([...a, ...b])];
 

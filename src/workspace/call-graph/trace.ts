@@ -114,26 +114,22 @@ export function traceIn(graph: CallGraph, request: TraceRequest): Trace {
   const { down, up } = limits[mode];
   const outgoing = reach(start, calls, 'to', down);
   const incoming = reach(start, calls, 'from', up);
-  const relations = relationsOf(graph, start);
   const reached = new Set([...start, ...(mode === 'precision' ? outgoing.map(edge => edge.to) : [])]);
-  const openEnds = openEndsOf(graph, reached);
   const files = new Set(targets.map(target => target.outline));
   const imports = graph.imports.filter(({ from, to }) => files.has(from) || files.has(to));
-  return {
-    mode,
-    targets,
-    near,
-    roots: [...start],
-    outgoing: outgoing.slice(0, maxEdges),
-    incoming: incoming.slice(0, maxEdges),
-    relations: relations.slice(0, maxEdges),
-    openEnds: openEnds.slice(0, maxOpenEnds),
-    imports: imports.slice(0, maxImports),
-    leftOut:
-      [outgoing, incoming, relations].reduce((sum, list) => sum + Math.max(0, list.length - maxEdges), 0) +
-      Math.max(0, openEnds.length - maxOpenEnds) +
-      Math.max(0, imports.length - maxImports),
+  let leftOut = 0;
+  const first = <Item>(most: number, found: readonly Item[]): readonly Item[] => {
+    leftOut += Math.max(0, found.length - most);
+    return found.slice(0, most);
   };
+  const shown = {
+    outgoing: first(maxEdges, outgoing),
+    incoming: first(maxEdges, incoming),
+    relations: first(maxEdges, relationsOf(graph, start)),
+    openEnds: first(maxOpenEnds, openEndsOf(graph, reached)),
+    imports: first(maxImports, imports),
+  };
+  return { mode, targets, near, roots: [...start], ...shown, leftOut };
 }
 
 /** Of a class all that it holds, of a function the functions in it. */

@@ -9,18 +9,12 @@ const syntax: ChainSyntax = {
   members: { selector_expression: ['operand', 'field'], qualified_type: ['package', 'name'] },
   literals: new Set(),
   passable: new Set(['identifier', 'selector_expression']),
-  callee: node =>
-    node.type === 'call_expression'
-      ? tree.field(node, 'function')
-      : node.type === 'composite_literal'
-        ? plainType(tree.field(node, 'type'))
-        : undefined,
-  inside: node =>
-    node.type === 'parenthesized_expression'
-      ? tree.named(node)[0]
-      : node.type === 'unary_expression' && /^[&*]/.test(node.text)
-        ? tree.field(node, 'operand')
-        : undefined,
+  callees: { call_expression: 'function', composite_literal: 'type' },
+  inside: node => {
+    if (node.type === 'parenthesized_expression') return tree.named(node)[0];
+    if (node.type === 'generic_type') return tree.field(node, 'type');
+    return node.type === 'unary_expression' && /^[&*]/.test(node.text) ? tree.field(node, 'operand') : undefined;
+  },
 };
 
 const chain = (node: Node): Chain => tree.chainOf(syntax, node);

@@ -136,7 +136,7 @@ export function called(chain: Chain): Chain {
   return last === undefined || last === '?' ? ['?'] : [...chain.slice(0, -1), `${last}()`];
 }
 
-/** How a language writes what chains are made of, by kinds of nodes; the functions answer undefined for other nodes. */
+/** How a language writes what chains are made of, by kinds of nodes. */
 export interface ChainSyntax {
   /** A name, `this`, `super`. */
   names: ReadonlySet<string>;
@@ -146,13 +146,18 @@ export interface ChainSyntax {
   literals: ReadonlySet<string>;
   /** What may be a function that is handed over by its name. */
   passable: ReadonlySet<string>;
-  /** The callee of a call or the class of a construction. */
-  callee(node: Node): Node | undefined;
-  /** What is inside something that changes nothing here: parentheses, `await`, `!`. */
+  /** The field with the callee of a call or the class of a construction. */
+  callees: Readonly<Record<string, string>>;
+  /** What is inside something that changes nothing here: parentheses, `await`, `!`. Undefined for other nodes. */
   inside(node: Node): Node | undefined;
 }
 
 const maxChainLength = 12;
+
+function calleeOf({ callees }: ChainSyntax, node: Node): Node | undefined {
+  const name = callees[node.type];
+  return name === undefined ? undefined : field(node, name);
+}
 
 function memberOf({ members }: ChainSyntax, node: Node): { object: Node; name: string } | undefined {
   const [object, name] = members[node.type]?.map(part => field(node, part)) ?? [];
@@ -172,7 +177,7 @@ export function chainOf(syntax: ChainSyntax, expression: Node): Chain {
       node = member.object;
       continue;
     }
-    const callee = syntax.callee(node);
+    const callee = calleeOf(syntax, node);
     // A call of what a call gave is nothing that a name stands for.
     if (callee && suffix !== '') break;
     if (callee) suffix = '()';
@@ -220,7 +225,7 @@ export const pairReader =
 export const callReader =
   (syntax: ChainSyntax, kindOf: (node: Node, callee: Node) => CallKind): Read =>
   (sketch, node, place) => {
-    const callee = syntax.callee(node);
+    const callee = calleeOf(syntax, node);
     const list = field(node, 'arguments');
     if (callee && callee.type !== 'import')
       sketch.call(place.scope, chainOf(syntax, callee), kindOf(node, callee), node);

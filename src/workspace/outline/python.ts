@@ -12,7 +12,7 @@ const syntax: ChainSyntax = {
     ),
   ),
   passable: new Set(['identifier', 'attribute']),
-  callee: node => (node.type === 'call' ? tree.field(node, 'function') : undefined),
+  callees: { call: 'function' },
   inside: node => (node.type === 'parenthesized_expression' || node.type === 'await' ? tree.named(node)[0] : undefined),
 };
 

@@ -16,12 +16,7 @@ const syntax: ChainSyntax = {
   },
   literals: new Set(['array', 'object', 'string', 'template_string', 'number', 'regex', 'true', 'false']),
   passable: new Set(['identifier', 'member_expression', 'shorthand_property_identifier']),
-  callee: node =>
-    node.type === 'call_expression'
-      ? tree.field(node, 'function')
-      : node.type === 'new_expression'
-        ? tree.field(node, 'constructor')
-        : undefined,
+  callees: { call_expression: 'function', new_expression: 'constructor' },
   inside: node => (transparent.has(node.type) ? tree.named(node)[0] : undefined),
 };
 
@@ -108,8 +103,7 @@ function readExport({ outline }: Sketch, statement: Node): void {
 function declaredNames(declaration: Node | undefined): string[] {
   if (!declaration) return [];
   const own = tree.field(declaration, 'name')?.text;
-  if (own) return [own];
-  return tree.named(declaration).flatMap(child => tree.field(child, 'name')?.text ?? []);
+  return own ? [own] : tree.named(declaration).flatMap(child => tree.field(child, 'name')?.text ?? []);
 }
 
 /** The module of `require('x')`. */
