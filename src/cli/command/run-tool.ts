@@ -41,15 +41,15 @@ export interface ToolRun {
   ask?: ((question: UserQuestion, signal: AbortSignal) => Promise<UserAnswer>) | undefined;
   /** Prints a reply of which nothing was shown yet; absent: its content is shown as an answer. */
   print?(document: JsonObject): void;
-  /** Tells what else there is to tell; answers the exit code. */
-  finish(document: JsonObject): number;
+  /** Tells what else there is to tell; answers the exit code, 0 where it answers none. */
+  finish: ((document: JsonObject) => number) | ((document: JsonObject) => void);
 }
 
 /** Calls one tool and shows its reply: as a document with `--json`, as the command shows it without; answers the exit code. */
 export function runTool(context: CommandContext, tool: string, args: Record<string, unknown>, run: ToolRun) {
   const work = async (open: OpenProduct) => {
     const reply = await showCall(context, open, tool, args, run);
-    return reply.isError ? showFailure(context, reply) : run.finish(reply.document);
+    return reply.isError ? showFailure(context, reply) : run.finish(reply.document) || 0;
   };
   return openProduct(context, work, run.toolset);
 }

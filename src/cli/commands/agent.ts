@@ -31,7 +31,6 @@ export const agent = defineCommand({
       finish(document) {
         showWarnings(context, document);
         out.remark(closingRemark(document, workOf(document)));
-        return 0;
       },
     });
   },

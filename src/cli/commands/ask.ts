@@ -26,12 +26,6 @@ export const ask = defineCommand({
       model: textFlag(flags, 'model'),
       continuation_id: textFlag(flags, 'continue'),
     };
-    return runTool(context, 'chat', args, {
-      streams: true,
-      finish(document) {
-        showAnswerFacts(context, document);
-        return 0;
-      },
-    });
+    return runTool(context, 'chat', args, { streams: true, finish: document => showAnswerFacts(context, document) });
   },
 });

@@ -30,24 +30,18 @@ export const chat = defineCommand({
   run: context => openProduct(context, open => converse(context, open)),
 });
 
+type Conversation = ReturnType<typeof begun>;
+
 /** What the next question is sent with, and what those before it cost. */
-interface Conversation {
-  thread: string | undefined;
-  model: string | undefined;
-  files: string[];
-  questions: number;
-  unpriced: number;
-  usd: number;
-  failed: boolean;
+function begun({ flags }: CommandContext) {
+  const files: string[] = [];
+  const sums = { questions: 0, unpriced: 0, usd: 0, failed: false };
+  return { thread: textFlag(flags, 'continue'), model: textFlag(flags, 'model'), files, ...sums };
 }
 
 async function converse(context: CommandContext, open: OpenProduct): Promise<number> {
-  const { flags, out, environment } = context;
-  const talk: Conversation = {
-    thread: textFlag(flags, 'continue'),
-    model: textFlag(flags, 'model'),
-    ...{ files: [], questions: 0, unpriced: 0, usd: 0, failed: false },
-  };
+  const { out, environment } = context;
+  const talk = begun(context);
   const isTerminal = process.stdin.isTTY === true;
   const terminal = createInterface({
     input: process.stdin,

@@ -8,15 +8,10 @@ import { type CommandContext, defineCommand } from '../command/command.ts';
 import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
 
 /** What a built-in model was sent, as its answer tells. */
-export interface Account {
-  tokens: number;
-  messages: Record<string, unknown>[];
-  /** Each with how it was sent: `full`, `diff`, `unchanged`. */
-  files: string[];
-}
+export type Account = NonNullable<ReturnType<typeof accountIn>>;
 
 /** The account in a reply: in a text, or as an expert's findings. */
-export function accountIn({ content, expert_analysis: expert }: JsonObject): Account | undefined {
+export function accountIn({ content, expert_analysis: expert }: JsonObject) {
   const said = isRecord(expert) ? (expert.raw_analysis ?? expert) : content;
   const answer = typeof said === 'string' ? jsonIn(said) : said;
   if (!isRecord(answer) || !Array.isArray(answer.messages) || !isRecord(answer.totals)) return undefined;
@@ -24,6 +19,7 @@ export function accountIn({ content, expert_analysis: expert }: JsonObject): Acc
   return {
     tokens: Number(answer.totals.tokens),
     messages,
+    /** Each with how it was sent: `full`, `diff`, `unchanged`. */
     files: messages.flatMap(({ files }) => recordsIn(files).map(shown)),
   };
 }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { AppError, inputError, isAppError } from '../../core/errors.ts';
@@ -72,13 +72,7 @@ async function write(path: string, pieces: AsyncIterable<string>, overwrite: boo
     const next = 'Choose another file, or add --overwrite.';
     if (!overwrite && existsSync(path)) throw inputError(`${path} already exists.`, { class: 'exists', next });
     // Never what is there already: a link that somebody else put there would be followed.
-    const handle = await open(draft, 'wx', 0o600);
-    try {
-      await handle.writeFile(pieces);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
+    await writeFile(draft, pieces, { flag: 'wx', mode: 0o600, flush: true });
     await rename(draft, path);
     return path;
   } catch (error) {

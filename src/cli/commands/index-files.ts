@@ -1,9 +1,19 @@
 import { relative } from 'node:path';
+import type { Product } from '../../app/compose-product.ts';
 import { printablePath } from '../../core/text.ts';
-import { defineCommand, flag, isOn } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, isOn } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 
 const skipsShown = 20;
+
+/** The index of the project as its files are now, with what was done for that. */
+export async function refreshedIndex({ out }: CommandContext, product: Product, signal: AbortSignal, rebuild = false) {
+  const index = await product.searchIndex(product.root);
+  const onProgress = (stage: string, done: number, total: number) => out.status(`${stage} ${done} of ${total}`);
+  const report = await index.refresh({ signal, rebuild, onProgress });
+  out.status('');
+  return { index, report };
+}
 
 export const indexFiles = defineCommand({
   name: 'index',
@@ -17,10 +27,7 @@ export const indexFiles = defineCommand({
   async run(context) {
     const { out, flags, environment } = context;
     return openProduct(context, async ({ product, signal }) => {
-      const index = await product.searchIndex(product.root);
-      const onProgress = (stage: string, done: number, total: number) => out.status(`${stage} ${done} of ${total}`);
-      const report = await index.refresh({ signal, rebuild: isOn(flags, 'rebuild'), onProgress });
-      out.status('');
+      const { report } = await refreshedIndex(context, product, signal, isOn(flags, 'rebuild'));
       const { files, indexed, removed, chunks, vectors, warning, skipped } = report;
       const shown = skipped.slice(0, skipsShown).map(skip => ({ ...skip }));
       const counts = { files, indexed, removed, chunks, vectors, warning, skipped: skipped.length };

@@ -7,24 +7,21 @@ import { type ServerEnvironment, serverEnvironment } from '../command/environmen
 import { hasEntry, withEntry, withoutEntry } from '../init/edit-config.ts';
 import { type HostDefinition, hosts } from '../init/hosts.ts';
 
-export interface ConfigFile {
-  /** With symbolic links resolved: dotfiles are often kept elsewhere. */
-  path: string;
-  /** Undefined where there is none. */
-  text: string | undefined;
-}
+type ConfigFile = ReturnType<typeof openConfigFile>;
 
-export const openConfigFile = (path: string): ConfigFile =>
+/** A file with its text, which is undefined where there is none. */
+const openConfigFile = (path: string) =>
   translated(path, () => {
     const stats = fs.statSync(path, { throwIfNoEntry: false });
     if (!stats) return { path, text: undefined };
     if (!stats.isFile()) throw new Error('it is not a regular file');
+    // With symbolic links resolved: dotfiles are often kept elsewhere.
     const real = fs.realpathSync(path);
     return { path: real, text: fs.readFileSync(real, 'utf8') };
   });
 
 /** The texts of the backups beside a file, the newest first. */
-export const backupsOf = ({ path }: ConfigFile): string[] =>
+const backupsOf = ({ path }: ConfigFile): string[] =>
   translated(path, () => {
     const folder = dirname(path);
     const names = fs.readdirSync(folder).filter(name => name.startsWith(`${basename(path)}.bak-`));
@@ -35,32 +32,24 @@ export const backupsOf = ({ path }: ConfigFile): string[] =>
   });
 
 /** Replaces a file in one step, undefined removes it; answers where the old one was kept, if it is to be. */
-export const replaceConfigFile = (file: ConfigFile, text: string | undefined, now: number, keeps: boolean) =>
-  translated(file.path, () => {
-    const backup = file.text === undefined || !keeps ? undefined : keep(file.path, file.text, now);
-    if (text === undefined) fs.rmSync(file.path, { force: true });
+const replaceConfigFile = ({ path, text: old }: ConfigFile, text: string | undefined, now: number, keeps: boolean) =>
+  translated(path, () => {
+    const stamp = new Date(now).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 19);
+    const backup = old === undefined || !keeps ? undefined : `${path}.bak-${stamp}`;
+    // With the mode that it has.
+    if (backup !== undefined) fs.copyFileSync(path, backup);
+    if (text === undefined) fs.rmSync(path, { force: true });
     else {
-      fs.mkdirSync(dirname(file.path), { recursive: true });
-      const draft = `${file.path}.new`;
-      writeLike(file.path, draft, text);
-      fs.renameSync(draft, file.path);
+      fs.mkdirSync(dirname(path), { recursive: true });
+      // A new file may come to hold keys and is for its owner alone.
+      const mode = (fs.statSync(path, { throwIfNoEntry: false })?.mode ?? 0o600) & 0o777;
+      const draft = `${path}.new`;
+      fs.writeFileSync(draft, text, { mode });
+      fs.chmodSync(draft, mode);
+      fs.renameSync(draft, path);
     }
     return backup;
   });
-
-function keep(path: string, text: string, now: number): string {
-  const stamp = new Date(now).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 19);
-  const backup = `${path}.bak-${stamp}`;
-  writeLike(path, backup, text);
-  return backup;
-}
-
-/** With the mode of the file at `path`; a new file may come to hold keys and is for its owner alone. */
-function writeLike(path: string, place: string, text: string): void {
-  const mode = (fs.statSync(path, { throwIfNoEntry: false })?.mode ?? 0o600) & 0o777;
-  fs.writeFileSync(place, text, { mode });
-  fs.chmodSync(place, mode);
-}
 
 function translated<Result>(path: string, work: () => Result): Result {
   try {

@@ -59,8 +59,8 @@ async function refresh({ out }: CommandContext, { models }: Product, signal: Abo
   const { changed, models: count, providers } = await models.refresh(signal);
   out.status('');
   out.document({ status: 'success', changed, models: count, providers: [...providers] });
-  if (changed) out.line(`Updated model data: ${count} models, ${providers.length} providers.`);
-  else out.line(`Model data is up to date: ${count} models, ${providers.length} providers.`);
+  const how = changed ? 'Updated model data' : 'Model data is up to date';
+  out.line(`${how}: ${count} models, ${providers.length} providers.`);
 }
 
 function documentOf({ id, title, configured, env, onlyByPrefix, models: list, listing }: Provider): JsonObject {

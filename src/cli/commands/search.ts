@@ -3,6 +3,7 @@ import { inputError } from '../../core/errors.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
 import { defineCommand, flag, numberFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
+import { refreshedIndex } from './index-files.ts';
 
 const usual = 10;
 const maxResults = 50;
@@ -26,10 +27,8 @@ export const search = defineCommand({
     }
     const limit = numberFlag(flags, 'limit', { min: 1, max: maxResults }) ?? usual;
     return openProduct(context, async ({ product, signal }) => {
-      const index = await product.searchIndex(product.root);
-      const onProgress = (stage: string, done: number, total: number) => out.status(`${stage} ${done} of ${total}`);
-      const { warning } = await index.refresh({ signal, onProgress });
-      out.status('');
+      const { index, report } = await refreshedIndex(context, product, signal);
+      const { warning } = report;
       const hits = await index.search(question, limit, signal);
       out.document({ status: 'success', root: product.root, warning, hits: hits.map(hit => ({ ...hit })) });
       if (warning !== undefined) environment.writeError(`polylogue: ${warning}\n`);

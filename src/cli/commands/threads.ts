@@ -5,7 +5,21 @@ import { openProduct, showFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
 import { costText } from '../command/run-tool.ts';
 
-const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete', 'prune'];
+interface Action {
+  /** Those that go with it, beside those that all commands take. */
+  flags?: readonly string[];
+  show?(out: Output, document: JsonObject): void;
+}
+
+const actions: Readonly<Record<string, Action>> = {
+  list: { flags: ['everywhere', 'cursor'], show: (out, { threads }) => showHeads(out, recordsIn(threads)) },
+  search: { flags: ['everywhere'], show: (out, { hits }) => showHeads(out, recordsIn(hits)) },
+  read: { flags: ['cursor'], show: (out, { transcript }) => showTurns(out, recordsIn(transcript)) },
+  sent: { show: (out, { sent }) => showSent(out, recordsIn(sent)) },
+  fork: { flags: ['turn'], show: (out, { continuation_id: id, title }) => out.line(`${String(id)}  ${String(title)}`) },
+  delete: { flags: ['yes'], show: (out, { deleted }) => out.line(`deleted ${String(deleted)}`) },
+  prune: { flags: ['older-than', 'dry-run'] },
+};
 
 const hourMs = 3_600_000;
 const units: Readonly<Record<string, number>> = { h: hourMs, d: 24 * hourMs, w: 7 * 24 * hourMs };
@@ -15,7 +29,7 @@ export const threads = defineCommand({
   group: 'Threads',
   summary: 'List, search, read, fork, delete or prune stored threads',
   usage: '[action] [rest...]',
-  words: actions,
+  words: Object.keys(actions),
   flags: [
     flag('everywhere', 'list, search: include all projects'),
     flag('cursor <cursor>', 'list, read: continue after this cursor'),
@@ -43,28 +57,19 @@ export const threads = defineCommand({
       const { out } = context;
       const { next_cursor: cursor } = reply.document;
       out.document(reply.document);
-      shows[String(args.action)]?.(out, reply.document);
+      actions[args.action]?.show?.(out, reply.document);
       if (typeof cursor === 'string') out.line(out.style('dim', `more: --cursor ${cursor}`));
     });
   },
 });
 
-const flagsOf: Readonly<Record<string, readonly string[]>> = {
-  list: ['everywhere', 'cursor'],
-  search: ['everywhere'],
-  read: ['cursor'],
-  fork: ['turn'],
-  delete: ['yes'],
-  prune: ['older-than', 'dry-run'],
-};
-
 /** Whoever adds --dry-run to a delete, or names an age without its flag, wants something else than what would be done. */
 function refuseStray({ args: [action = 'list', ...rest], flags }: CommandContext): void {
-  if (!actions.includes(action)) return;
-  const known = [...(flagsOf[action] ?? []), 'json'];
-  const [stray] = Object.keys(flags).filter(name => flags[name] !== undefined && !known.includes(name));
+  const known = Object.hasOwn(actions, action) && ['json', ...(actions[action]?.flags ?? [])];
+  if (!known) return;
+  const stray = Object.keys(flags).find(name => flags[name] !== undefined && !known.includes(name));
   if (stray !== undefined) {
-    const those = Object.keys(flagsOf).filter(name => flagsOf[name]?.includes(stray));
+    const those = Object.keys(actions).filter(name => actions[name]?.flags?.includes(stray));
     throw inputError(`"threads ${action}" takes no --${stray}.`, { next: `It goes with ${those.join(' and ')}.` });
   }
   if (rest.length > 0 && (action === 'list' || action === 'prune')) {
@@ -74,9 +79,9 @@ function refuseStray({ args: [action = 'list', ...rest], flags }: CommandContext
   }
 }
 
-function argumentsOf({ args, flags }: CommandContext): Record<string, unknown> {
+function argumentsOf({ args, flags }: CommandContext) {
   const [action = 'list', ...rest] = args;
-  if (!actions.includes(action)) throw noneOf('action', action, actions);
+  if (!Object.hasOwn(actions, action)) throw noneOf('action', action, Object.keys(actions));
   const onThread = action !== 'list' && action !== 'search';
   if (onThread && rest.length !== 1) {
     throw inputError(`"threads ${action}" needs a thread ID.`, {
@@ -93,15 +98,6 @@ function argumentsOf({ args, flags }: CommandContext): Record<string, unknown> {
     confirm: isOn(flags, 'yes') || undefined,
   };
 }
-
-const shows: Readonly<Record<string, (out: Output, document: JsonObject) => void>> = {
-  list: (out, { threads }) => showHeads(out, recordsIn(threads)),
-  search: (out, { hits }) => showHeads(out, recordsIn(hits)),
-  read: (out, { transcript }) => showTurns(out, recordsIn(transcript)),
-  sent: (out, { sent }) => showSent(out, recordsIn(sent)),
-  fork: (out, { continuation_id: id, title }) => out.line(`${String(id)}  ${String(title)}`),
-  delete: (out, { deleted }) => out.line(`deleted ${String(deleted)}`),
-};
 
 function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void {
   if (heads.length === 0) out.line('No threads in this project. Add --everywhere to search all projects.');

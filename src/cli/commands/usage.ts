@@ -49,17 +49,9 @@ function documentOf({ calls, unpriced, usage: tokens, costUsd }: Total): JsonObj
 type Total = Omit<ledger.SpendSum, 'key'>;
 
 function print(out: Output, by: ledger.SpendKey, sums: readonly ledger.SpendSum[], total: Total, days: number): void {
-  if (sums.length === 0) {
-    out.line(nothing(days));
-    return;
-  }
-  const width = Math.max(by.length, 5, ...sums.map(({ key }) => key.length));
-  const columns = ['calls', 'input', 'cache read', 'cache write', 'output', 'USD'];
-  const line = (key: string, cells: readonly string[]) =>
-    `${key.padEnd(width)}${cells.map(cell => cell.padStart(13)).join('')}`;
-  out.line(out.style('bold', line(by, columns)));
-  for (const { key, ...sum } of sums) out.line(line(key, cellsOf(sum)));
-  out.line(out.style('bold', line('total', cellsOf(total))));
+  const heads = [by, 'calls', 'input', 'cache read', 'cache write', 'output', 'USD'];
+  const lines = [...sums.map(({ key, ...sum }) => [key, ...cellsOf(sum)]), ['total', ...cellsOf(total)]];
+  printTable(out, days, [heads, ...lines], Math.max(...[heads, ...lines].map(([key = '']) => key.length)));
   if (total.unpriced > 0) {
     out.line(out.style('dim', `${total.unpriced} calls have no known price and are not included.`));
   }
@@ -74,17 +66,21 @@ function showKinds(out: Output, kinds: readonly ledger.KindSum[], from: string, 
   const usd = kinds.reduce((sum, kind) => sum + kind.usd, 0);
   const total = { cost_usd: ledger.roundedUsd(usd) };
   out.document({ status: 'success', from, by: 'kind', rows: kinds.map(kindDocument), total });
-  if (kinds.length === 0) out.line(nothing(days));
-  else {
-    // Words of the line say already that it is not priced.
-    const costOf = (kind: ledger.KindSum) => (ledger.knownUsd(kind) === undefined ? '' : ledger.usdText(kind.usd));
-    const lines = kinds.map(kind => [kind.kind, ledger.kindWords(kind), costOf(kind)]);
-    const width = Math.max(...lines.map(([, words = '']) => words.length));
-    const line = ([kind = '', words = '', cost = '']: readonly string[]) =>
-      `${kind.padEnd(15)}${words.padStart(width)}${cost.padStart(13)}`;
-    out.line(out.style('bold', line(['kind', '', 'USD'])));
-    for (const cells of lines) out.line(line(cells));
-    out.line(out.style('bold', line(['total', '', ledger.usdText(usd)])));
+  // Words of the line say already that it is not priced.
+  const costOf = (kind: ledger.KindSum) => (ledger.knownUsd(kind) === undefined ? '' : ledger.usdText(kind.usd));
+  const lines = kinds.map(kind => [kind.kind, ledger.kindWords(kind), costOf(kind)]);
+  const width = Math.max(0, ...lines.map(([, words = '']) => words.length));
+  printTable(out, days, [['kind', '', 'USD'], ...lines, ['total', '', ledger.usdText(usd)]], 15, width);
+}
+
+type Rows = readonly (readonly string[])[];
+
+/** The first column is on the left; heads and sums, between which there may be nothing, stand out. */
+function printTable(out: Output, days: number, rows: Rows, first: number, second = 13) {
+  if (rows.length === 2) return out.line(`No model calls ${days === 1 ? 'today' : `in the last ${days} days`}.`);
+  for (const [at, [key = '', cell = '', ...cells]] of rows.entries()) {
+    const line = [key.padEnd(first), cell.padStart(second), ...cells.map(each => each.padStart(13))].join('');
+    out.line(at === 0 || at === rows.length - 1 ? out.style('bold', line) : line);
   }
 }
 
@@ -93,8 +89,6 @@ function kindDocument(sum: ledger.KindSum): JsonObject {
   const usd = ledger.knownUsd(sum);
   return { kind, amount, unit, not_priced: unpriced, cost_usd: usd === undefined ? undefined : ledger.roundedUsd(usd) };
 }
-
-const nothing = (days: number): string => `No model calls ${days === 1 ? 'today' : `in the last ${days} days`}.`;
 
 function cellsOf({ calls, usage: tokens, costUsd }: Total): string[] {
   const { input, cacheRead, cacheWrite, output } = tokens;

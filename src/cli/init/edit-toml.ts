@@ -27,28 +27,26 @@ interface Setting {
   inline: boolean;
 }
 
-interface TomlFile {
-  tables: AST.TOMLTable[];
-  settings: Setting[];
-}
+type TomlFile = ReturnType<typeof readToml>;
 
-function readToml(text: string): TomlFile {
-  const file: TomlFile = { tables: [], settings: [] };
+function readToml(text: string) {
+  const tables: AST.TOMLTable[] = [];
+  const settings: Setting[] = [];
   const add = (nodes: readonly AST.TOMLKeyValue[], table: Path, before: Path, inline: boolean) => {
     for (const node of nodes) {
       const path = [...before, ...getStaticTOMLValue(node.key)];
-      file.settings.push({ path, node, table, inline });
+      settings.push({ path, node, table, inline });
       if (node.value.type === 'TOMLInlineTable') add(node.value.body, table, path, true);
     }
   };
   for (const node of parsed(text)) {
     if (node.type === 'TOMLKeyValue') add([node], [], [], false);
     else {
-      file.tables.push(node);
+      tables.push(node);
       add(node.body, node.resolvedKey, node.resolvedKey, false);
     }
   }
-  return file;
+  return { tables, settings };
 }
 
 function parsed(text: string): AST.TOMLTopLevelTable['body'] {

@@ -1,12 +1,9 @@
 import { join } from 'node:path';
+import type { Environment, MachineEnvironment } from '../../config/home.ts';
 import type { JsonObject } from '../../core/json.ts';
 
 /** Where a host's files are looked for. */
-export interface HostPlace {
-  homeDir: string;
-  platform: string;
-  env: Readonly<Record<string, string | undefined>>;
-}
+type HostPlace = Pick<MachineEnvironment, 'homeDir' | 'platform'> & { env: Environment };
 
 /** How a host is to start the server; `references` are variables that it takes from its own environment then. */
 interface ServerEntry {

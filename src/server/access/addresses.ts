@@ -5,7 +5,6 @@ import { type Refusal, refusalFor } from './caller.ts';
 const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
-loopback.addSubnet('::ffff:127.0.0.0', 104, 'ipv6');
 
 /** Whether a name or address can only mean this machine. An empty one and the wildcards mean every network it is on. */
 export function isLoopback(host: string): boolean {

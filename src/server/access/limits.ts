@@ -175,16 +175,14 @@ export function createCapacity({ perCaller, inAll, queued, bytes = Infinity }: C
     async enter(caller: string, signal: AbortSignal, bytes = 0): Promise<() => void> {
       const memory = reserve(caller);
       memory.more(callBytes + copies * bytes);
-      try {
-        const leave = await turn(caller, signal);
-        return () => {
-          leave();
-          memory.release();
-        };
-      } catch (error) {
+      const leave = await turn(caller, signal).catch(error => {
         memory.release();
         throw error;
-      }
+      });
+      return () => {
+        leave();
+        memory.release();
+      };
     },
   };
 }

@@ -17,14 +17,7 @@ export interface TokenEntry {
 }
 
 /** What was ended when other tokens took the place of those before. Names of tokens. */
-export interface TokenChange {
-  /** What came by them is over: another token has the name, it is another owner's, or there is none any more. */
-  ended: ReadonlySet<string>;
-  /** Of these, the ones that nobody of the same owner has: what was kept for them is nobody's. */
-  gone: ReadonlySet<string>;
-  /** The ones that are new, or may do other things from now on. */
-  others: ReadonlySet<string>;
-}
+export type TokenChange = ReturnType<typeof changeOf>;
 
 export type Tokens = ReturnType<typeof createTokens>;
 
@@ -105,15 +98,18 @@ export function createTokens(
 
 const isSameOwner = (one: Caller, other: Caller): boolean => one.name === other.name && one.owner === other.owner;
 
-function changeOf(before: readonly TokenEntry[], after: readonly TokenEntry[]): TokenChange {
+function changeOf(before: readonly TokenEntry[], after: readonly TokenEntry[]) {
   const namesOf = (entries: readonly TokenEntry[]) => new Set(entries.map(({ caller }) => caller.name));
   const without = (isKept: (one: TokenEntry, other: TokenEntry) => boolean) =>
     namesOf(before.filter(one => !after.some(other => isKept(one, other))));
   const hasHeir = (one: TokenEntry, other: TokenEntry) => isSameOwner(one.caller, other.caller);
   const ended = without((one, other) => hasHeir(one, other) && one.digest.equals(other.digest));
   return {
+    /** What came by them is over: another token has the name, it is another owner's, or there is none any more. */
     ended,
+    /** Of these, the ones that nobody of the same owner has: what was kept for them is nobody's. */
     gone: without(hasHeir),
+    /** The ones that are new, or may do other things from now on. */
     others: namesOf(after.filter(one => !before.includes(one) && !ended.has(one.caller.name))),
   };
 }

@@ -115,7 +115,8 @@ export async function openDaemon(options: DaemonOptions) {
   });
   checkOrigin = createAddressGuard({ ...options, bind: bind.host, address, port });
   /** Where programs of this machine reach it, without a path. */
-  const url = `http://${nameOf(isLoopback(bind.host) ? address : bind.host)}:${port}`;
+  const bound = isLoopback(bind.host) ? address : bind.host;
+  const url = `http://${hostOf(ownAddresses.get(bound) ?? bound)}:${port}`;
   /** What runs now. `sessions`: of 2025 clients, and connections of other protocols. */
   const load = () => {
     const { running: callsRunning, waiting: callsWaiting } = gate.load();
@@ -249,12 +250,8 @@ function cannotListen(host: string, port: number, error: Error & { code?: string
   });
 }
 
-/** What a program of this machine calls the address; one that means all of them has this machine's own. */
-function nameOf(host: string): string {
-  if (host === '' || host === '0.0.0.0') return '127.0.0.1';
-  if (host === '::') return '[::1]';
-  return hostOf(host);
-}
+/** What a program of this machine calls an address that means all of them. */
+const ownAddresses = new Map(Object.entries({ '': '127.0.0.1', '0.0.0.0': '127.0.0.1', '::': '::1' }));
 
 /** Numbers of the whole process in Prometheus' text format: they tell of everybody's calls, so the operator alone gets them. */
 export const metricsRoute = (text: () => string): Route => ({

@@ -49,9 +49,9 @@ export async function keepHealthFile(options: HealthFileOptions) {
   let isTold = false;
   let stopTimer = () => {};
   let isOver = false;
-  let writing: Promise<void> = Promise.resolve();
+  let writing: Promise<unknown> = Promise.resolve();
 
-  const attempt = (write: () => Promise<void>) =>
+  const attempt = (write: () => Promise<unknown>) =>
     write().catch(error => {
       // Who runs is found by its port too; a full disk is no reason to serve nobody.
       if (!isTold) options.onError(asError(error));
@@ -59,15 +59,15 @@ export async function keepHealthFile(options: HealthFileOptions) {
     });
 
   /** One after the other: the newest report has to be the last. */
-  function write(): Promise<void> {
+  function write(): Promise<unknown> {
     writing = writing.then(() =>
-      attempt(async () => (isOver ? undefined : replaceFile(files.health, `${JSON.stringify(await report())}\n`))),
+      attempt(async () => isOver || replaceFile(files.health, `${JSON.stringify(await report())}\n`)),
     );
     return writing;
   }
 
   const beat = () => {
-    stopTimer = clock.after(healthEveryMs, () => void write().then(() => (isOver ? undefined : beat())));
+    stopTimer = clock.after(healthEveryMs, () => void write().then(() => isOver || beat()));
   };
   await attempt(async () => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -82,9 +82,7 @@ export async function keepHealthFile(options: HealthFileOptions) {
       isOver = true;
       stopTimer();
       await writing;
-      await attempt(async () => {
-        await Promise.all(Object.values(files).map(file => rm(file, { force: true })));
-      });
+      await attempt(() => Promise.all(Object.values(files).map(file => rm(file, { force: true }))));
     },
   };
 }
@@ -102,10 +100,7 @@ export async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 /** A daemon that told of itself in the data folder. */
-export interface FoundDaemon extends DaemonHealth {
-  /** `gone`: its process is there no more, and left its file behind. `silent`: it is there, and says nothing any more. */
-  state: 'running' | 'silent' | 'gone';
-}
+export type FoundDaemon = Awaited<ReturnType<typeof findDaemons>>[number];
 
 /** Reports that were missed until a daemon counts as silent. */
 const missed = 3;
@@ -114,7 +109,7 @@ const missed = 3;
 export const healthFolder = (home: string): string => join(home, 'daemon');
 
 /** The daemons of such a folder, by their ports. */
-export async function findDaemons(folder: string, clock: Pick<Clock, 'now'>): Promise<FoundDaemon[]> {
+export async function findDaemons(folder: string, clock: Pick<Clock, 'now'>) {
   // No daemon ever ran here where there is no folder.
   const names = await readdir(folder).catch(() => []);
   const files = names.filter(name => /^\d{1,5}\.json$/.test(name)).map(name => readFile(join(folder, name), 'utf8'));
@@ -125,7 +120,8 @@ export async function findDaemons(folder: string, clock: Pick<Clock, 'now'>): Pr
     .toSorted((a, b) => a.port - b.port);
 }
 
-function stateOf({ pid, t }: DaemonHealth, now: number): FoundDaemon['state'] {
+/** `gone`: its process is there no more, and left its file behind. `silent`: it is there, and says nothing any more. */
+function stateOf({ pid, t }: DaemonHealth, now: number): 'running' | 'silent' | 'gone' {
   if (!isRunning(pid)) return 'gone';
   return now - t * 1_000 > missed * healthEveryMs ? 'silent' : 'running';
 }

@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { normalize } from 'node:path';
+import { createQueue } from '../../core/concurrency.ts';
 import { asError, configError, isAppError, securityError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
@@ -98,7 +99,7 @@ function followFile(
   let problem: string | undefined;
   let warned: string | undefined;
   /** Reading and writing take turns: a rotation on its way into the file must not be taken for one taken back. */
-  let last: Promise<void> = Promise.resolve();
+  const turns = createQueue();
   let stop = () => {};
   let isOver = false;
 
@@ -142,11 +143,9 @@ function followFile(
     digests.set(name, entry.digest.toString('hex'));
   }
 
-  function inTurn(work: () => Promise<void>): Promise<void> {
-    const done = last.then(work);
-    // The failure of one is told to who asked for it; the next one has its turn all the same.
-    last = done.catch(() => undefined);
-    return done;
+  async function inTurn(work: () => Promise<void>): Promise<void> {
+    const leave = await turns.enter(path);
+    return work().finally(leave);
   }
 
   function report({ ended, gone, others }: TokenChange, { entries }: TokenFile, isAsked: boolean): void {
@@ -208,9 +207,6 @@ const digestsOf = ({ entries }: TokenFile): Map<string, string> =>
 
 type ProductOf = RouteServices['productOf'];
 
-/** More that nobody uses any more are looked through for those that can be forgotten. */
-const leastKept = 256;
-
 /**
  * Products that follow what their callers may do, for as long as connections and sessions last: each call is one of the caller
  * as he is when it begins.
@@ -218,7 +214,7 @@ const leastKept = 256;
 export function followTokens(tokens: Pick<Tokens, 'now' | 'onChange'>, productOf: ProductOf): ProductOf {
   // Whoever is listed hears of a change before his next call; being listed keeps none of them.
   const open = new Set<WeakRef<() => Promise<unknown>>>();
-  let keptCount = leastKept;
+  const forgotten = new FinalizationRegistry((ref: WeakRef<() => Promise<unknown>>) => open.delete(ref));
   tokens.onChange(() => {
     for (const each of open)
       each
@@ -228,11 +224,9 @@ export function followTokens(tokens: Pick<Tokens, 'now' | 'onChange'>, productOf
   return async (caller, root, listed) => {
     const first = await productOf(caller, root, listed);
     const { host, refresh } = follow(first, caller, tokens, each => productOf(each, root, listed));
-    open.add(new WeakRef(refresh));
-    if (open.size > keptCount) {
-      for (const each of open) if (!each.deref()) open.delete(each);
-      keptCount = Math.max(leastKept, open.size * 2);
-    }
+    const ref = new WeakRef(refresh);
+    open.add(ref);
+    forgotten.register(refresh, ref);
     return { ...first, host };
   };
 }

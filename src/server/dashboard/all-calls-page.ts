@@ -2,7 +2,7 @@ import type { RecentEvent, WatchedCall } from '../../core/ports.ts';
 import type { AttemptRecord, StoredTurn, Thread } from '../../core/thread.ts';
 import { type CallRow, callTable, outcomes, rowOf } from './calls-page.ts';
 import type { ThreadsData } from './data.ts';
-import { empty, filterForm, html, type Markup, maxFilterLength, pager } from './html.ts';
+import { empty, filterForm, filterIn, html, type Markup, pager } from './html.ts';
 import type { Page, Visit } from './page.ts';
 import { cursorOf, lastPart } from './thread-page.ts';
 
@@ -49,9 +49,9 @@ function form(url: URL, kept: readonly CallRow[]): Markup {
 }
 
 /** Whether a call is one that the address asks for; `text`: more than its question to look for words in. */
-function wantedOf({ searchParams }: URL): (row: CallRow, text?: string) => boolean {
+function wantedOf(url: URL): (row: CallRow, text?: string) => boolean {
   const [tool, model, project, outcome, q] = ['tool', 'model', 'project', 'outcome', 'q'].map(name =>
-    (searchParams.get(name) ?? '').slice(0, maxFilterLength).trim().toLowerCase(),
+    filterIn(url, name).trim().toLowerCase(),
   );
   const words = (q ?? '').split(/\s+/);
   const has = (text: string, part = '') => text.toLowerCase().includes(part);
@@ -69,7 +69,7 @@ const maxRounds = 20;
 /** Exchanges of the threads behind a cursor, the newest first, but for those of calls that are kept and were shown before. */
 async function older(threads: ThreadsData, { url, now }: Visit, kept: readonly CallRow[]) {
   const wanted = wantedOf(url);
-  const text = (url.searchParams.get('q') ?? '').slice(0, maxFilterLength).trim();
+  const text = filterIn(url, 'q').trim();
   const isKept = ({ startedAt: at, about }: CallRow) => {
     const ofThread = kept.filter(call => call.about?.thread === about?.thread);
     return ofThread.some(({ startedAt, facts }) => at >= startedAt && at <= startedAt + facts.tookMs);

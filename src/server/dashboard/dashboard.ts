@@ -1,3 +1,4 @@
+import { withTimeout } from '../../core/concurrency.ts';
 import { asError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type Caller, refusalResponse } from '../access/caller.ts';
@@ -44,64 +45,51 @@ const quietMs = 10_000;
 const maxWaiting = 2;
 
 /** Server-sent events: a piece of a page, each time that it is another one. */
-export function liveStream(parts: LiveStreamParts): Response {
+export function liveStream({ clock, render, subscribe, signal, isAllowed, onEnd }: LiveStreamParts): Response {
   const gone = new AbortController();
+  const { promise: over, resolve } = Promise.withResolvers<undefined>();
   const encoder = new TextEncoder();
-  let cancel = () => {};
-  let last = '';
+  let hear = () => {};
 
   const stop = () => {
     if (gone.signal.aborted) return;
     gone.abort();
-    cancel();
-    parts.onEnd();
+    resolve(undefined);
+    onEnd();
   };
+
+  async function draw(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    const write = (text: string) => controller.enqueue(encoder.encode(text));
+    let last = '';
+    while (isAllowed()) {
+      // What is heard while it is drawn is drawn once more.
+      const news = Promise.withResolvers<boolean>();
+      hear = () => news.resolve(true);
+      const { html, isOver } = await render();
+      if (gone.signal.aborted) return;
+      const hasRoom = (controller.desiredSize ?? 0) > 0;
+      if (hasRoom) write(html === last ? ': \n\n' : `data: ${JSON.stringify(html)}\n\n`);
+      if (hasRoom) last = html;
+      if (hasRoom && isOver) {
+        write('event: over\ndata: 1\n\n');
+        break;
+      }
+      const isStale = !hasRoom || (await withTimeout(clock, quietMs, Promise.race([news.promise, over])));
+      if (isStale) await withTimeout(clock, pauseMs, over);
+      if (gone.signal.aborted) return;
+    }
+    controller.close();
+  }
 
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        let isDrawing = false;
-        let isStale = false;
-        const write = (text: string) => controller.enqueue(encoder.encode(text));
-        const end = (text: string) => {
-          if (gone.signal.aborted) return;
-          write(text);
-          controller.close();
-          stop();
-        };
-        const later = (ms: number) => {
-          cancel();
-          cancel = parts.clock.after(ms, () => void draw());
-        };
-        const draw = async () => {
-          if (gone.signal.aborted) return;
-          if (!parts.isAllowed()) return end('');
-          isDrawing = true;
-          isStale = false;
-          try {
-            const { html, isOver } = await parts.render();
-            if (gone.signal.aborted) return;
-            const hasRoom = (controller.desiredSize ?? 0) > 0;
-            if (hasRoom) write(html === last ? ': \n\n' : `data: ${JSON.stringify(html)}\n\n`);
-            if (hasRoom) last = html;
-            if (isOver && hasRoom) return end('event: over\ndata: 1\n\n');
-            later(isStale || !hasRoom ? pauseMs : quietMs);
-          } catch (error) {
-            if (gone.signal.aborted) return;
-            controller.error(error);
-            stop();
-          } finally {
-            isDrawing = false;
-          }
-        };
-        parts.signal.addEventListener('abort', stop, { once: true });
-        if (parts.signal.aborted) return stop();
-        parts.subscribe(() => {
-          // What was heard while it was drawn is drawn once more; until the pause is over there is no need to look again.
-          if (!isStale && !isDrawing) later(pauseMs);
-          isStale = true;
-        }, gone.signal);
-        void draw();
+        signal.addEventListener('abort', stop, { once: true });
+        if (signal.aborted) return stop();
+        subscribe(() => hear(), gone.signal);
+        draw(controller)
+          .catch(error => gone.signal.aborted || controller.error(error))
+          .finally(stop);
       },
       cancel: stop,
     },

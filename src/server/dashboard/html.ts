@@ -129,16 +129,16 @@ export interface Filter {
 }
 
 /** Searches this page's list; what is typed and chosen stands in its address. */
-export function filterForm({ pathname, searchParams }: URL, placeholder: string, filters: readonly Filter[]): Markup {
-  const value = (name: string) => (searchParams.get(name) ?? '').slice(0, maxFilterLength);
+export function filterForm(url: URL, placeholder: string, filters: readonly Filter[]): Markup {
   const field = ({ name, words = [], choices }: Filter) =>
     choices
-      ? html`<select name="${name}" aria-label="${name}"><option value="">any ${name}</option>${choices.map(each => html`<option${each === value(name) && html` selected`}>${each}</option>`)}</select>`
-      : html`<input type="text" name="${name}" value="${value(name)}" aria-label="${name}" placeholder="${name}" list="of-${name}"><datalist id="of-${name}">${words.map(word => html`<option value="${word}">`)}</datalist>`;
-  return html`<form class="search" role="search" action="${pathname}"><input type="search" name="q" value="${value('q')}" aria-label="${placeholder}" placeholder="${placeholder}" autocomplete="off">${filters.map(field)}<button>Search</button></form>`;
+      ? html`<select name="${name}" aria-label="${name}"><option value="">any ${name}</option>${choices.map(each => html`<option${each === filterIn(url, name) && html` selected`}>${each}</option>`)}</select>`
+      : html`<input type="text" name="${name}" value="${filterIn(url, name)}" aria-label="${name}" placeholder="${name}" list="of-${name}"><datalist id="of-${name}">${words.map(word => html`<option value="${word}">`)}</datalist>`;
+  return html`<form class="search" role="search" action="${url.pathname}"><input type="search" name="q" value="${filterIn(url, 'q')}" aria-label="${placeholder}" placeholder="${placeholder}" autocomplete="off">${filters.map(field)}<button>Search</button></form>`;
 }
 
-export const maxFilterLength = 300;
+/** What an address says of one of these; empty where it says nothing. */
+export const filterIn = ({ searchParams }: URL, name: string): string => (searchParams.get(name) ?? '').slice(0, 300);
 
 /** The way to the next page of a list, and back to its beginning, with the filters as they are. */
 export function pager({ pathname, searchParams }: URL, next: Readonly<Record<string, string>> | undefined): Child {

@@ -78,7 +78,7 @@ ${body}
 </body>
 </html>
 `);
-  return new Response(text, { status, headers: { ...ofPages, ...(cookie !== undefined && { 'Set-Cookie': cookie }) } });
+  return guardedAnswer(text, { ...ofPages, ...(cookie !== undefined && { 'Set-Cookie': cookie }) }, status);
 }
 
 const mark = html`<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true"><path class="mark-a" d="M3 4h11a3 3 0 0 1 3 3v4a3 3 0 0 1-3 3H9l-4 4v-4H3z"/><path class="mark-b" d="M19 9h2v10h-2v3l-3-3h-5l2-3h3a3 3 0 0 0 3-3z"/></svg>`;
@@ -133,8 +133,11 @@ const guarded = {
   'X-Frame-Options': 'DENY',
 } as const;
 
+function guardedAnswer(body: ConstructorParameters<typeof Response>[0], headers: Record<string, string>, status = 200) {
+  return new Response(body, { status, headers: { ...guarded, ...headers } });
+}
+
 const ofPages = {
-  ...guarded,
   'Content-Security-Policy': policy,
   'Content-Type': 'text/html; charset=utf-8',
   // It shows what is one person's, and forms that hold for one person.
@@ -163,28 +166,22 @@ export function bareAnswer(page: Page, theme: Theme, cookie?: string): Response 
 /** Sends the browser on, by GET. */
 export function redirectTo(path: string, cookie?: string): Response {
   const cookies = cookie !== undefined && { 'Set-Cookie': cookie };
-  return new Response(null, {
-    status: 303,
-    headers: { ...guarded, Location: path, 'Cache-Control': 'no-store', ...cookies },
-  });
+  return guardedAnswer(null, { Location: path, 'Cache-Control': 'no-store', ...cookies }, 303);
 }
 
 /** The name of an asset changes with what it holds. */
 export function assetAnswer({ type, text }: ReturnType<typeof asset>): Response {
   const kept = { 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'public, max-age=31536000, immutable' };
-  return new Response(text, { headers: { ...guarded, ...kept } });
+  return guardedAnswer(text, kept);
 }
 
 /** What others wrote, as a file: should a browser open it, nothing in it runs or loads. */
 export const fileAnswer = (body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>, type: string, name?: string) =>
-  new Response(body, {
-    headers: {
-      ...guarded,
-      'Content-Type': type,
-      'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox",
-      'Cache-Control': 'no-store',
-      ...(name !== undefined && { 'Content-Disposition': `attachment; filename="${name}"` }),
-    },
+  guardedAnswer(body, {
+    'Content-Type': type,
+    'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox",
+    'Cache-Control': 'no-store',
+    ...(name !== undefined && { 'Content-Disposition': `attachment; filename="${name}"` }),
   });
 
 const lost = new Set(['THREAD_NOT_FOUND', 'THREAD_EXPIRED', 'INVALID_INPUT_FORMAT']);

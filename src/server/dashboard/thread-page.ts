@@ -13,11 +13,11 @@ import {
   empty,
   facts,
   filterForm,
+  filterIn,
   highlighted,
   html,
   line,
   type Markup,
-  maxFilterLength,
   pager,
   pill,
   plural,
@@ -28,7 +28,7 @@ import { codeBlock, cutTo, said, sources } from './turn-parts.ts';
 const perPage = 30;
 
 export async function threadsPage({ url, now }: Visit, threads: ThreadsData): Promise<Page> {
-  const words = (url.searchParams.get('q') ?? '').slice(0, maxFilterLength).trim();
+  const words = filterIn(url, 'q').trim();
   return {
     title: words === '' ? 'Threads' : 'Threads found',
     place: '/threads',
@@ -186,7 +186,7 @@ async function turnPart(visit: Visit, threads: ThreadsData, thread: Thread, turn
   const { text, note } = cutTo(turn.content, limit, address);
   return html`<article class="turn card ${turn.role}" id="turn-${turn.seq}" aria-labelledby="name-${turn.seq}">
 <header><h2 id="name-${turn.seq}">${turn.seq}. ${speaker(turn)}</h2>${turn.status !== 'done' && pill(turn.status === 'failed' ? 'bad' : 'warn', turn.status)}<span class="soft">${numbers(turn, visit.now)}</span></header>
-${said(visit.data.stretches, text, (visit.url.searchParams.get('q') ?? '').slice(0, maxFilterLength))}${note}
+${said(visit.data.stretches, text, filterIn(visit.url, 'q'))}${note}
 ${turn.modelMetadata?.voices && html`<p class="small"><a href="/threads/${thread.id}/verdicts#panel-${turn.seq}">Compare verdicts</a></p>`}
 ${toolCalls(turn.modelMetadata?.toolCalls)}${await files(threads, thread, turn)}${images(turn, address)}${sources(turn.citations)}
 ${threads.change && endsExchange(thread, turn) && form(visit, `/threads/${thread.id}/fork`, html`<input type="hidden" name="turn" value="${turn.seq}"><button class="quiet small" aria-label="Fork from here, turn ${turn.seq}">Fork from here</button>`, 'fork')}

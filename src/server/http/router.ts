@@ -3,7 +3,6 @@ import type { Duplex } from 'node:stream';
 import { type ErrorKind, isAppError } from '../../core/errors.ts';
 import { decoded } from '../../core/text.ts';
 import { originOf } from '../access/addresses.ts';
-import type { Gate } from '../access/admission.ts';
 import { type Caller, type Refusal, refusalFor, refusalResponse } from '../access/caller.ts';
 import { readJson } from '../mcp/lines.ts';
 import { addressOf, bringsBody, readBody, toRequest } from './requests.ts';
@@ -130,7 +129,13 @@ export function createRouter(parts: RouterParts) {
     const root = rootOf(incoming);
     // The body was read; what goes on only says that there is one.
     const request = toRequest(incoming, outgoing, url, incoming.method === 'POST' ? Buffer.from('{}') : undefined);
-    return throughGate(parts.gate, () => open({ request, body: value, caller, root }));
+    // The gate is empty when everybody has what he asked for. Who only listens does not count.
+    const release = parts.gate.hold();
+    return heldUntilWritten(release, async () => {
+      const exchange = await open({ request, body: value, caller, root });
+      if (exchange.listens) release();
+      return exchange;
+    });
   }
 
   async function callRoute(route: Route, request: Request, call: Call, caller: Caller | undefined): Promise<Exchange> {
@@ -205,16 +210,6 @@ export function handOver(parts: RouterParts, incoming: IncomingMessage, socket: 
   if (tooMany) return tooMany;
   handler.accept({ incoming, socket, head, caller });
   return undefined;
-}
-
-/** The gate is empty when everybody has what he asked for. Who only listens does not count. */
-function throughGate(gate: Gate, open: () => Promise<Exchange>): Promise<Exchange> {
-  const release = gate.hold();
-  return heldUntilWritten(release, async () => {
-    const exchange = await open();
-    if (exchange.listens) release();
-    return exchange;
-  });
 }
 
 interface Call {

@@ -56,14 +56,14 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
     const { session: opening, release } = held;
     return heldUntilWritten(release, async () => {
       const session = await opening;
+      let hasBegun = id !== null;
       try {
         const exchange = await session.handle(request, body);
-        // Nobody will ever come back to a session that did not begin.
-        if (id === null && !exchange.response.ok) await session.close();
+        hasBegun ||= exchange.response.ok;
         return exchange;
-      } catch (error) {
-        if (id === null) await session.close();
-        throw error;
+      } finally {
+        // Nobody will ever come back to a session that did not begin.
+        if (!hasBegun) await session.close();
       }
     });
   }
@@ -83,20 +83,16 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
   async function stateless({ request, body, caller, root }: GuardedRequest): Promise<Exchange> {
     // The owner, too: a request that was let in before its token became another owner's must leave him nothing.
     const key = JSON.stringify([caller.name, caller.owner, root ?? null]);
-    const held = handlers.use(key, caller.name) ?? handlers.add(key, caller.name, () => made(key, { caller, root }));
+    const held = handlers.use(key, caller.name) ?? handlers.add(key, caller.name, () => made({ caller, root }));
     if (typeof held === 'string') return { response: overCapacity() };
+    // A product that can't be made now may be made for the next request.
+    held.session.catch(() => handlers.remove(key));
     return heldUntilWritten(held.release, async () => (await held.session).handle(request, body));
   }
 
-  async function made(key: string, from: From): Promise<StatelessHandler> {
-    try {
-      const mcp = await optionsFor(from, from.caller.name);
-      return createStatelessHandler(mcp, () => listens(from.caller.name), { clock, serverOf, onError });
-    } catch (error) {
-      // A product that can't be made now may be made for the next request.
-      handlers.remove(key);
-      throw error;
-    }
+  async function made(from: From): Promise<StatelessHandler> {
+    const mcp = await optionsFor(from, from.caller.name);
+    return createStatelessHandler(mcp, () => listens(from.caller.name), { clock, serverOf, onError });
   }
 
   // Their requests are ended by whoever has their connections.

@@ -4,7 +4,7 @@ import { recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createIdleSessions, type SessionRules } from '../access/idle-sessions.ts';
 import type { ResultStore } from '../access/limits.ts';
-import { awaiting, type Connection } from '../mcp/connection.ts';
+import { type Connection, createAnswers } from '../mcp/connection.ts';
 import { isId } from '../mcp/lines.ts';
 import type { Era, McpOptions } from '../mcp/mcp.ts';
 
@@ -80,12 +80,13 @@ const answered = (message: JSONRPCMessage): RequestId[] =>
 /** Knows which answers reached a client: those whose streams were written to their ends. */
 function createArrivals(clock: Pick<Clock, 'monotonic'>) {
   const gone = new AbortController();
-  const awaited = new Map<unknown, () => void>();
+  const { onAnswered, arrived } = createAnswers(gone.signal);
   const streams = new Map<RequestId, AbortController>();
   let resumed = 0;
   let resumedAt = Number.NEGATIVE_INFINITY;
   const connection: Connection = {
-    ...awaiting(awaited, gone.signal),
+    gone: gone.signal,
+    onAnswered,
     cutOf: id => streams.get(id)?.signal,
     resumedAt: () => (resumed > 0 ? clock.monotonic() : resumedAt),
   };
@@ -108,18 +109,8 @@ function createArrivals(clock: Pick<Clock, 'monotonic'>) {
         resumedAt = clock.monotonic();
       };
     },
-    /** The answers to these requests were written. */
-    arrived(ids: readonly RequestId[]) {
-      if (gone.signal.aborted) return;
-      for (const id of ids) {
-        awaited.get(id)?.();
-        awaited.delete(id);
-      }
-    },
-    lose() {
-      gone.abort();
-      awaited.clear();
-    },
+    arrived,
+    lose: () => gone.abort(),
   };
 }
 
@@ -183,7 +174,7 @@ export async function openSession(options: SessionOptions) {
           over(whole);
           if (!whole) return;
           const answered = last === null ? asked : log.answersAfter(last);
-          arrived(answered);
+          for (const each of answered) arrived(each);
           clock.after(resumeMs, () => log.forget(answered));
         },
       };

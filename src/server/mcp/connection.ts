@@ -41,7 +41,7 @@ export function watchConnection(
   { inputEnded, confirms = false }: Pick<Connection, 'inputEnded'> & { confirms?: boolean } = {},
 ): Connection {
   const gone = new AbortController();
-  const awaited = new Map<unknown, () => void>();
+  const answers = createAnswers(gone.signal);
   const listening = new Set<unknown>();
   const listeners = new Set<(anybody: boolean) => void>();
   const notify = () => {
@@ -55,11 +55,7 @@ export function watchConnection(
     // A pipe that nobody reads is found out right after the write.
     if (!confirms && !('method' in message)) setImmediate(() => arrived(message.id));
   };
-  function arrived(id: unknown): void {
-    const then = awaited.get(id);
-    awaited.delete(id);
-    if (!gone.signal.aborted && !inputEnded?.aborted) then?.();
-  }
+  const arrived = (id: unknown) => void (inputEnded?.aborted || answers.arrived(id));
   const { onclose, onmessage } = transport;
   transport.onmessage = (message, extra) => {
     if (listening.delete(endedIn(message)) && listening.size === 0) notify();
@@ -71,7 +67,8 @@ export function watchConnection(
     onclose?.();
   };
   return {
-    ...awaiting(awaited, gone.signal),
+    gone: gone.signal,
+    onAnswered: answers.onAnswered,
     inputEnded,
     watch(listener) {
       listeners.add(listener);
@@ -80,15 +77,22 @@ export function watchConnection(
   };
 }
 
-/** A connection that puts down in `awaited` whose answers are waited for. */
-export const awaiting = (awaited: Map<unknown, () => void>, gone: AbortSignal): Connection => ({
-  gone,
-  onAnswered(id, cancelled, then) {
-    if (cancelled.aborted || gone.aborted) return;
-    awaited.set(id, then);
-    cancelled.addEventListener('abort', () => awaited.delete(id), { once: true });
-  },
-});
+/** The requests whose answers are waited for, until the client is gone. */
+export function createAnswers(gone: AbortSignal) {
+  const awaited = new Map<unknown, () => void>();
+  return {
+    onAnswered(id: RequestId, cancelled: AbortSignal, then: () => void) {
+      if (cancelled.aborted || gone.aborted) return;
+      awaited.set(id, then);
+      cancelled.addEventListener('abort', () => awaited.delete(id), { once: true });
+    },
+    /** The answer to this request was written. */
+    arrived(id: unknown) {
+      if (!gone.aborted) awaited.get(id)?.();
+      awaited.delete(id);
+    },
+  };
+}
 
 /** A request's own signal, but for the end of the connection, which cancels nothing. */
 export function cancelOf(signal: AbortSignal, { gone }: Connection): AbortSignal {

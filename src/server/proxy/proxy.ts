@@ -40,15 +40,11 @@ const askEveryMs = 100;
 /** Carries messages between one client and a daemon that many share until the client ends its side, or `stop` is aborted. */
 export async function runProxy(options: ProxyOptions): Promise<void> {
   const { clock, maxBytes, onRemark, input, output, stop } = options;
-  let isFull = false;
   const write = (line: string, onTaken?: () => void) => {
-    if (output.write(`${line}\n`, failed => !failed && onTaken?.()) || isFull) return;
-    isFull = true;
+    const wasFull = output.writableNeedDrain;
+    if (output.write(`${line}\n`, failed => !failed && onTaken?.()) || wasFull) return;
     forwarder.pause();
-    output.once('drain', () => {
-      isFull = false;
-      forwarder.resume();
-    });
+    output.once('drain', () => forwarder.resume());
   };
   const forwarder = new MessageForwarder({ open: openerOf(options), toClient: write, onRemark, clock });
   const end = new AbortController();
@@ -58,15 +54,13 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
   };
   const forget = onAbort(stop, onStop);
   // Not awaited: a client that leaves before there is a daemon is noticed all the same.
-  const started = forwarder.start().then(
-    () => undefined,
-    (error: unknown) => {
-      // Whoever is gone needs no connection.
-      if (end.signal.aborted) return undefined;
-      end.abort();
-      return { error };
-    },
-  );
+  const started = forwarder.start().catch((error: unknown) => {
+    // Whoever is gone needs no connection.
+    if (end.signal.aborted) return;
+    end.abort();
+    throw error;
+  });
+  started.catch(() => undefined);
   try {
     for await (const line of until(linesOf(input, maxBytes), end.signal)) {
       if (typeof line === 'string') forwarder.take(line);
@@ -80,8 +74,7 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
     onStop();
     forget();
   }
-  const failed = await started;
-  if (failed) throw failed.error;
+  await started;
 }
 
 /** The items of a sequence until a signal; what the sequence reads from stays open. */

@@ -10,35 +10,39 @@ import { isRunning } from '../daemon/health-file.ts';
 
 /** The token of daemons that were given none, in a file that only their user can read. Errors name the file and what to do. */
 export function createKeptToken(path: string) {
-  /** Undefined where no daemon was started yet. */
-  function read(): string | undefined {
+  /** What comes of a piece of work on the file; undefined where it fails for this reason, which is none to stop. */
+  function attempt<Result>(what: string, work: () => Result, harmless?: string): Result | undefined {
     try {
-      return fs.readFileSync(path, 'utf8').trim() || undefined;
-    } catch (error) {
-      if (errorCode(error) === 'ENOENT') return undefined;
-      throw unusableFile(path, 'read', error);
+      return work();
+    } catch (cause) {
+      const code = errorCode(cause);
+      if (code !== undefined && code === harmless) return undefined;
+      throw configError(`The token file "${path}" cannot be ${what}: ${String(code)}.`, {
+        next: 'Correct its permissions, or those of its directory; or set POLYLOGUE_TOKEN.',
+        cause,
+      });
     }
   }
+
+  /** Undefined where no daemon was started yet. */
+  const read = () => attempt('read', () => fs.readFileSync(path, 'utf8').trim() || undefined, 'ENOENT');
+
+  function make(): void {
+    fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    fs.writeFileSync(path, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
+  }
+
   return {
     path,
     read,
     readOrMake(): string {
       const kept = read();
-      try {
-        if (kept === undefined) {
-          fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-          fs.writeFileSync(path, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
-        }
-      } catch (error) {
-        // Another process was faster: its token is as good.
-        if (errorCode(error) !== 'EEXIST') throw unusableFile(path, 'written', error);
-      }
-      try {
+      // Where another process is faster, its token is as good.
+      if (kept === undefined) attempt('written', make, 'EEXIST');
+      attempt('kept from other users', () => {
         // Whatever the umask, or a copy, made of it.
         if ((fs.statSync(path).mode & 0o077) !== 0) fs.chmodSync(path, 0o600);
-      } catch (error) {
-        throw unusableFile(path, 'kept from other users', error);
-      }
+      });
       return kept ?? read() ?? '';
     },
     replace(token: string): void {
@@ -48,12 +52,6 @@ export function createKeptToken(path: string) {
     },
   };
 }
-
-const unusableFile = (path: string, what: string, cause: unknown): AppError =>
-  configError(`The token file "${path}" cannot be ${what}: ${String(errorCode(cause))}.`, {
-    next: 'Correct its permissions, or those of its directory; or set POLYLOGUE_TOKEN.',
-    cause,
-  });
 
 export interface DaemonCommand {
   /** Absolute paths of Node and of the program, and what follows. */

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { type ClientOptions, WebSocket } from 'ws';
 import { z } from 'zod';
 import { type AppError, configError, securityError, storageError } from '../../core/errors.ts';
+import { parsedJson } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { keepAlive } from '../access/keep-alive.ts';
 import { bytesWithin } from '../access/limits.ts';
@@ -123,13 +124,8 @@ const linkOf = (socket: WebSocket, clock: Pick<Clock, 'after'>) => ({
 
 /** What a daemon says of its refusal; undefined where it is none of a daemon. */
 async function refusalIn(response: IncomingMessage): Promise<Refused | undefined> {
-  try {
-    const bytes = await bytesWithin(response, maxRefusalBytes);
-    return bytes && refusalSchema.parse(JSON.parse(bytes.toString('utf8'))).error;
-  } catch {
-    // Whatever it was, no daemon wrote it.
-    return undefined;
-  }
+  const bytes = await bytesWithin(response, maxRefusalBytes).catch(() => undefined);
+  return refusalSchema.safeParse(parsedJson(bytes?.toString('utf8') ?? '')).data?.error;
 }
 
 function refusedBy(url: string, status: number, refusal: Refused | undefined): AppError {

@@ -1,10 +1,9 @@
 import { asError, cancelledError } from '../../core/errors.ts';
-import { numberIn, recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { CallKind, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import type { Gate } from '../access/admission.ts';
 import type { CallFrame, FrameError, FrameRules, ResultFrame, ServerFrame } from './protocol.ts';
-import { errorOfReply, ownError, resultFrame } from './protocol.ts';
+import { errorOfReply, latencyOf, ownError, resultFrame } from './protocol.ts';
 
 export interface FrameCallOptions {
   requestId: string;
@@ -144,18 +143,6 @@ function streamWriter({ frame: { stream }, requestId, clock, send }: FrameCallOp
       };
       flush();
     },
-  };
-}
-
-function latencyOf(receivedAt: number, heldAt: number, endedAt: number, reply?: ToolReply) {
-  const { provider_used: provider, queue_ms: queueMs } = recordIn(reply?.document.metadata);
-  // A reply says so only where there was a wait.
-  const queued = numberIn(queueMs);
-  return {
-    latency_ms: Math.round(endedAt - receivedAt),
-    global_sem_wait_ms: Math.round(heldAt - receivedAt),
-    processing_ms: Math.max(0, Math.round(endedAt - heldAt - queued)),
-    ...(typeof provider === 'string' && { provider_sem_wait_ms: Math.round(queued), provider_name: provider }),
   };
 }
 

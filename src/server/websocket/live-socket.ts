@@ -112,7 +112,6 @@ export function openLiveSocket(
   const stopPings = keepAlive(socket, rules, { clock, isRead: outbox.hasRoom });
   let tooFast = (): number | undefined => undefined;
   let listener = (_text: string) => {};
-  const closed: (() => void)[] = [stopPings];
   let isOpen = true;
   // One that is to end soon, or was ended just now, takes nothing more.
   const isLive = () => isOpen && socket.readyState === socket.OPEN;
@@ -121,8 +120,8 @@ export function openLiveSocket(
   async function close(code: number, reason: string): Promise<void> {
     if (!isOpen) return;
     isOpen = false;
-    const over = new Promise<void>(resolve => closed.push(resolve));
-    closed.push(clock.after(closingMs, () => socket.terminate()));
+    const stopLate = clock.after(closingMs, () => socket.terminate());
+    const over = new Promise<void>(resolve => socket.once('close', () => resolve())).finally(stopLate);
     await Promise.race([outbox.drained(), over]);
     socket.close(code, reason);
     // The client's own close frame stands behind what was not read yet.
@@ -152,9 +151,9 @@ export function openLiveSocket(
   });
   // What is wrong with a message closes the connection by itself, with the code for it.
   socket.on('error', () => {});
-  socket.on('close', () => {
+  socket.once('close', () => {
     isOpen = false;
-    for (const done of closed.splice(0)) done();
+    stopPings();
   });
   return {
     /** Resolves once the text was handed to the system; false: the connection ended before. Never rejects. */
@@ -182,7 +181,7 @@ export function openLiveSocket(
     /** Called once, when the connection is over for whatever reason. */
     onClose(then: () => void) {
       if (socket.readyState === socket.CLOSED) then();
-      else closed.push(then);
+      else socket.once('close', then);
     },
   };
 }

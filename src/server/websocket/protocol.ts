@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isRecord, textIn } from '../../core/json.ts';
+import { isRecord, numberIn, recordIn, textIn } from '../../core/json.ts';
 import type { ToolReply } from '../../core/tool-host.ts';
 
 export interface FrameRules {
@@ -85,18 +85,17 @@ export interface FrameError {
   retry_after?: number;
 }
 
+/** How something went that is no call of a tool. */
+type Outcome<Problem> = { ok: boolean; error?: Problem; message?: string; retry_after_s?: number };
+
 /** What the server sends; tests hold each message against a schema of the same shape. `t`: seconds since the epoch. */
 export type ServerFrame =
-  | {
+  | ({
       op: 'hello_ack';
-      ok: boolean;
       session_id?: string;
       /** The session was there already, with what it has kept. */
       resumed?: boolean;
-      error?: 'invalid_hello' | 'missing_hello' | 'unauthorized' | 'over_capacity';
-      message?: string;
-      retry_after_s?: number;
-    }
+    } & Outcome<'invalid_hello' | 'missing_hello' | 'unauthorized' | 'over_capacity'>)
   | {
       op: 'list_tools_res';
       request_id?: string;
@@ -115,15 +114,7 @@ export type ServerFrame =
       text?: string;
       error?: FrameError;
       /** Milliseconds from a request to its result, and of it, waiting for a place in this server, and in front of the provider. */
-      metadata?: {
-        latency_metrics: {
-          latency_ms: number;
-          global_sem_wait_ms: number;
-          provider_sem_wait_ms?: number;
-          processing_ms: number;
-          provider_name?: string;
-        };
-      };
+      metadata?: { latency_metrics: ReturnType<typeof latencyOf> };
       /** The result of an earlier request, which this one is once more. */
       from_cache?: true;
       /** The result of a call that ran already for this other request. */
@@ -141,17 +132,22 @@ export type ServerFrame =
         draining: boolean;
       };
     }
-  | {
-      op: 'rotate_token_res';
-      request_id?: string;
-      ok: boolean;
-      error?: 'missing_params' | 'unauthorized' | 'invalid_token';
-      message?: string;
-      retry_after_s?: number;
-    }
+  | ({ op: 'rotate_token_res'; request_id?: string } & Outcome<'missing_params' | 'unauthorized' | 'invalid_token'>)
   | { op: 'error'; request_id?: string; message: string; error: FrameError };
 
 export type ResultFrame = Extract<ServerFrame, { op: 'call_tool_res' }>;
+
+export function latencyOf(receivedAt: number, heldAt: number, endedAt: number, reply?: ToolReply) {
+  const { provider_used: provider, queue_ms: queueMs } = recordIn(reply?.document.metadata);
+  // A reply says so only where there was a wait.
+  const queued = numberIn(queueMs);
+  return {
+    latency_ms: Math.round(endedAt - receivedAt),
+    global_sem_wait_ms: Math.round(heldAt - receivedAt),
+    processing_ms: Math.max(0, Math.round(endedAt - heldAt - queued)),
+    ...(typeof provider === 'string' && { provider_sem_wait_ms: Math.round(queued), provider_name: provider }),
+  };
+}
 
 /** The end of a call, with its text once more where old clients read it. */
 export const resultFrame = (requestId: string, text: string, compatText: boolean): ResultFrame => {

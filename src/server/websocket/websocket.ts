@@ -196,31 +196,32 @@ function watchMessages(
   entry: OpenSocket,
 ): void {
   let begun = 0;
-  let stop: (() => void) | undefined;
-  let came = (_bytes: number) => {};
+  let current: ReturnType<typeof begin> | undefined;
   const { refuse } = entry.socket;
 
-  function begin(): void {
+  function begin() {
     const memory = gate.reserveInput(entry.caller, entry.address);
     const late = (how: string) => () => refuse(1008, `the message ${how}`);
     const pace = watchPace(clock, late('comes slower than 1,024 bytes a second'), () => socket.isPaused());
     const stopLate = clock.after(requestMs, late('takes too long'));
-    stop = () => {
-      memory.release();
-      pace.stop();
-      stopLate();
-    };
-    came = bytes => {
-      pace.came(bytes);
-      memory.more(bytes);
+    return {
+      came(bytes: number) {
+        pace.came(bytes);
+        memory.more(bytes);
+      },
+      stop() {
+        memory.release();
+        pace.stop();
+        stopLate();
+      },
     };
   }
 
   const ended = (bytes: number) => {
     begun = Math.max(0, begun - bytes);
     if (begun > 0) return;
-    stop?.();
-    stop = undefined;
+    current?.stop();
+    current = undefined;
   };
   const onControl = (data: Buffer) => ended(controlBytes + data.length);
   // Before the call in it begins, which takes its own part of the memory.
@@ -232,9 +233,9 @@ function watchMessages(
   // Before the messages in it are told.
   socket.prependListener('data', (chunk: Buffer) => {
     begun += chunk.length;
-    if (!stop) begin();
+    current ??= begin();
     try {
-      came(chunk.length);
+      current.came(chunk.length);
     } catch (error) {
       refuse(1013, asError(error).message);
     }
