@@ -311,6 +311,6 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
-  budgets: { files: 457, lines: 74_300 },
+  budgets: { files: 457, lines: 74_312 },
   traceBudget: { chat: { files: 96, folders: 20, functions: 885 }, debug: { files: 101, folders: 21, functions: 950 } },
 };

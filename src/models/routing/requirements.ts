@@ -155,13 +155,13 @@ const rules: readonly { class: RouteClass; fires(facts: Facts): string | undefin
 /** Plans a call by rules alone. Pure. */
 export function requirementsOf(request: ManagerRequest): ModelRequirements {
   const facts = factsOf(request);
-  const fired = rules.map(rule => ({ rule, because: rule.fires(facts) }));
-  const first = fired.find(({ because }) => because !== undefined);
-  const routeClass = first?.rule.class ?? 'chat';
+  const why = firstOf(rules, rule => rule.fires(facts));
+  const routeClass = why?.of.class ?? 'chat';
   const explicit = routeClass === 'explicit';
   const { estimatedTokens } = request;
   const window = explicit ? 0 : estimatedTokens + Math.min(16_000, Math.max(1_024, Math.ceil(estimatedTokens / 4)));
-  const search = facts.searchWhy !== undefined && (!explicit || request.useWebsearch === true);
+  // A named model is asked whatever the text is about, so that is not looked at.
+  const search = (!explicit || request.useWebsearch === true) && facts.searchWhy !== undefined;
   const prefers = explicit ? [] : preferences(facts, { routeClass, window, search });
   const files = facts.documents.length > 0 && request.models.some(model => model.provider === 'moonshot');
   return {
@@ -173,33 +173,55 @@ export function requirementsOf(request: ManagerRequest): ModelRequirements {
     context: contextOf(facts, { window, files }),
     stream: request.watched ?? false,
     reasons: [
-      `${routeClass}: ${first?.because ?? 'nothing else fits'}`,
+      `${routeClass}: ${why?.found ?? 'nothing else fits'}`,
       ...(search && routeClass !== 'search' ? [`searches the web: ${facts.searchWhy}`] : []),
       ...(facts.documents.length > 0 && routeClass !== 'documents'
         ? [`reads documents: ${facts.documents.length}`]
         : []),
-      ...(facts.openWhy !== undefined && routeClass === 'chat' ? [`unclear: ${facts.openWhy}`] : []),
+      ...(routeClass === 'chat' && facts.openWhy !== undefined ? [`unclear: ${facts.openWhy}`] : []),
       ...(prefers.length > 0 ? [`prefers ${prefers.join(', ')}`] : []),
     ],
-    rules: fired.map(({ rule, because }) => ({ rule: rule.class, fired: because !== undefined, because })),
+    get rules() {
+      const all = rules.map(rule => ({ rule: rule.class, because: rule.fires(facts) }));
+      return all.map(({ rule, because }) => ({ rule, fired: because !== undefined, because }));
+    },
   };
+}
+
+/** The first for which something is found. */
+function firstOf<Item, Found>(items: readonly Item[], find: (item: Item) => Found | undefined) {
+  for (const of of items) {
+    const found = find(of);
+    if (found !== undefined) return { of, found };
+  }
+  return undefined;
 }
 
 function factsOf(request: ManagerRequest) {
   const { tool, text, files } = request;
   const affinity = affinities.find(([, tools]) => tools.has(tool))?.[0];
+  let search: ReturnType<typeof searchFacts> | undefined;
+  const searching = () => (search ??= searchFacts(request, affinity));
   return {
     request,
     affinity,
     documents: documentsAmong(files, text),
     pictures: picturesAmong(files, text),
     sources: files.filter(path => sources.has(extensionOf(path))),
-    ...searchFacts(request, affinity),
+    get searchWhy() {
+      return searching().searchWhy;
+    },
+    get openWhy() {
+      return searching().openWhy;
+    },
   };
 }
 
 /** Why the web is to be searched, when it is, or why it may have to be. */
-function searchFacts(request: ManagerRequest, affinity: RouteClass | undefined) {
+function searchFacts(
+  request: ManagerRequest,
+  affinity: RouteClass | undefined,
+): { searchWhy?: string; openWhy?: string } {
   const { useWebsearch, webSearch, told, files, text } = request;
   if (webSearch === 'off' || useWebsearch === false) return {};
   if (useWebsearch) return { searchWhy: 'use_websearch' };
