@@ -234,8 +234,8 @@ const builtins: StructureRules['builtins'] = {
   'node:timers': [],
   'node:url': [],
   'node:util': [],
-  // Grammars are packed; kept code has a checksum.
-  'node:zlib': ['workspace/outline', 'code-cache.ts'],
+  // Grammars are packed, and answers may be; kept code has a checksum.
+  'node:zlib': ['workspace/outline', 'models/resilience/bounded-body.ts', 'code-cache.ts'],
   'node:events': ['cli/command', 'server/proxy'],
   'node:fs': [
     'code-cache.ts',
@@ -311,6 +311,6 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
-  budgets: { files: 457, lines: 74_312 },
+  budgets: { files: 457, lines: 74_330 },
   traceBudget: { chat: { files: 95, folders: 20, functions: 868 }, debug: { files: 99, folders: 21, functions: 934 } },
 };

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { constants, createGunzip, createInflate } from 'node:zlib';
 import { badUpstream } from './errors.ts';
 
 /** The most bytes of a body: an extracted book fits. A token of a stream may have an event of its own; an error begins with its cause. */
@@ -64,26 +65,37 @@ interface BodyOptions {
   readBytes: ReadBytes;
 }
 
-/** The limit counts the bytes that were packed. */
+/** What came is unpacked as it comes, and may end early. */
+const asItComes = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
+
+/**
+ * The limit counts the bytes that were packed. Not by a `DecompressionStream`: where one is given up while it gives out a piece, Node
+ * ends the process.
+ */
 function unpacked(packing: 'gzip' | 'deflate', feed: Feed, options: BodyOptions) {
-  const { stream: packed, feeding } = inTurns(feed, { limit: most.stream, cuts: false, readBytes: bytes => bytes });
-  const reader = packed.pipeThrough(new DecompressionStream(packing)).getReader();
-  let goOn = Promise.withResolvers<void>();
-  const plain = inTurns(
-    { resume: () => goOn.resolve(), cancel: reason => void reader.cancel(reason).catch(() => undefined) },
-    options,
-  );
-  async function pump(): Promise<void> {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      goOn = Promise.withResolvers();
-      if (!plain.feeding.push(next.value)) await goOn.promise;
+  const unpack = packing === 'gzip' ? createGunzip(asItComes) : createInflate(asItComes);
+  const cancel = (reason?: unknown) => {
+    unpack.destroy();
+    feed.cancel(reason);
+  };
+  const { stream, feeding } = inTurns({ resume: () => void unpack.resume(), cancel }, options);
+  unpack.on('data', (bytes: Buffer) => void (feeding.push(bytes) || unpack.pause()));
+  unpack.on('drain', () => feed.resume());
+  unpack.on('end', () => feeding.end({}));
+  unpack.on('error', cause => {
+    feeding.end({ failure: new TypeError('terminated', { cause }) });
+    feed.cancel(cause);
+  });
+  const push = (bytes: Uint8Array) => unpack.destroyed || unpack.write(bytes);
+  function end(how: { failure?: unknown }): void {
+    if (!('failure' in how)) {
+      unpack.end();
+      return;
     }
+    unpack.destroy();
+    feeding.end(how);
   }
-  void pump().then(
-    () => plain.feeding.end({}),
-    failure => plain.feeding.end({ failure }),
-  );
-  return { stream: plain.stream, feeding };
+  return { stream, feeding: { push, end } };
 }
 
 function inTurns(feed: Feed, { limit, cuts, readBytes }: BodyOptions) {

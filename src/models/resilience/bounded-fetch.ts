@@ -143,6 +143,8 @@ function sent({ url, method, headers, body, signal }: PlainRequest): Promise<Res
       answered.get(name),
     );
     waits = /^keep-alive$/i.test(`${connection}`) && /^(?:chunked,|,\d+)$/i.test(length.join());
+    // Its parser takes this for the same as `connection`.
+    if (answered.has('proxy-connection')) waits = false;
     const feed: Feed = {
       resume: () => {
         ahead = 0;

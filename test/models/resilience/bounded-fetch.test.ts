@@ -142,6 +142,33 @@ describe('an answer', () => {
     await expect(boundedFetch(url).then(response => response.text())).rejects.toThrow();
   });
 
+  it('that is packed is cut at its limit, however it comes', async () => {
+    const packed = gzipSync(Buffer.alloc(3_000_000, 'ab cd'));
+    answer = async ({ url: path }, response) => {
+      response.writeHead(500, { 'content-encoding': 'gzip', connection: 'keep-alive' });
+      const size = Number(path?.slice(1));
+      for (let at = 0; at < packed.length; at += size) {
+        response.write(packed.subarray(at, at + size));
+        if (at > 0) await new Promise(resolve => setTimeout(resolve, at % 2));
+      }
+      response.end();
+    };
+    // What Node throws past everybody fails this file.
+    for (let size = 900; size < 9_000; size += 300)
+      await Promise.all(
+        Array.from({ length: 8 }, async () => {
+          const text = await (await boundedFetch(`${url}/${size}`)).text();
+          expect(text.length).toBe(1_048_576);
+        }),
+      );
+  });
+
+  it('that is packed and ends early is what came of it', async () => {
+    const packed = gzipSync('what it says');
+    answer = (_seen, response) => response.setHeader('content-encoding', 'gzip').end(packed.subarray(0, -6));
+    expect(await (await boundedFetch(url)).text()).toBe('what it says');
+  });
+
   it('keeps headers that come more than once, and may have no body', async () => {
     answer = (_seen, response) => response.writeHead(204, { 'set-cookie': ['a=1', 'b=2'] }).end();
     const response = await boundedFetch(url);
