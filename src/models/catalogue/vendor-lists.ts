@@ -100,6 +100,7 @@ export function createListings(parts: ListingParts) {
     /** Asks the vendor for a list that is old, a moment later, so that the call goes first; one that failed within the hour is let be. */
     renew(definition: ProviderDefinition) {
       const state = states.get(definition.id) ?? {};
+      states.set(definition.id, state);
       const { triedAt, listing } = state;
       const failed = triedAt !== undefined && listing?.complete === false;
       if (state.isDue || (failed && parts.clock.storeTime() - triedAt < renewAfterMs)) return;

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { constants, createGunzip, createInflate } from 'node:zlib';
+import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { badUpstream } from './errors.ts';
 
 /** The most bytes of a body: an extracted book fits. A token of a stream may have an event of its own; an error begins with its cause. */
@@ -36,27 +36,38 @@ export interface Feed {
 
 export type Feeding = ReturnType<typeof inTurns>['feeding'];
 
-const isPacked = (packing: string): packing is 'gzip' | 'deflate' => packing === 'gzip' || packing === 'deflate';
+/** How a body ended. `failure`: why it broke; with `drops`, what came before is not wanted either. */
+export interface Ending {
+  failure?: unknown;
+  drops?: true;
+}
 
 /**
  * The answer with a body that is read no faster than it is used and in turns with all others; pieces and events that came
  * together are one. A body that is longer than any real one ends as bad upstream, a long error is cut, and the connection is closed.
  */
-export function bounded(
-  { status, headers, hasBody }: { status: number; headers: Headers; hasBody: boolean },
-  feed: Feed,
-) {
+export function bounded({ status, statusText, headers, hasBody }: BoundedHead, feed: Feed) {
   const ok = status >= 200 && status < 300;
   const packing = headers.get('content-encoding')?.toLowerCase().replace(/^x-/, '') ?? '';
+  const unpack = hasBody ? unpackers[packing]?.() : undefined;
   // They describe the bytes that came, and those are read.
-  for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) headers.delete(name);
+  for (const name of ['content-length', 'transfer-encoding']) headers.delete(name);
+  if (unpack) headers.delete('content-encoding');
   const [isStream, isEvents] = /(event-stream)|ndjson/i.exec(headers.get('content-type') ?? '') ?? [];
   const limit = ok ? (isStream ? most.stream : most.body) : most.error;
   const readBytes: ReadBytes = ok && isStream ? joinedEvents(isEvents ? 'events' : 'lines') : bytes => bytes;
   const options = { limit, cuts: !ok, readBytes };
-  const { stream, feeding } = hasBody && isPacked(packing) ? unpacked(packing, feed, options) : inTurns(feed, options);
+  const { stream, feeding } = unpack ? unpacked(unpack, feed, options) : inTurns(feed, options);
   // No Response may have the higher ones that servers invent.
-  return { response: new Response(hasBody ? stream : null, { status: Math.min(status, 599), headers }), feeding };
+  const head = { status: Math.min(status, 599), statusText, headers };
+  return { response: new Response(hasBody ? stream : null, head), feeding };
+}
+
+interface BoundedHead {
+  status: number;
+  statusText: string;
+  headers: Headers;
+  hasBody: boolean;
 }
 
 interface BodyOptions {
@@ -65,29 +76,41 @@ interface BodyOptions {
   readBytes: ReadBytes;
 }
 
-/** What came is unpacked as it comes, and may end early. */
-const asItComes = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
+const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = constants;
+
+/** What came is unpacked as it comes, and may end early. Asked for is gzip; some send others all the same. */
+const unpackers: Readonly<Record<string, (() => ReturnType<typeof createGunzip>) | undefined>> = {
+  gzip: () => createGunzip({ flush: Z_SYNC_FLUSH, finishFlush: Z_SYNC_FLUSH }),
+  deflate: () => createInflate({ flush: Z_SYNC_FLUSH, finishFlush: Z_SYNC_FLUSH }),
+  br: () => createBrotliDecompress({ flush: BROTLI_OPERATION_FLUSH, finishFlush: BROTLI_OPERATION_FLUSH }),
+};
 
 /**
  * The limit counts the bytes that were packed. Not by a `DecompressionStream`: where one is given up while it gives out a piece, Node
  * ends the process.
  */
-function unpacked(packing: 'gzip' | 'deflate', feed: Feed, options: BodyOptions) {
-  const unpack = packing === 'gzip' ? createGunzip(asItComes) : createInflate(asItComes);
+function unpacked(unpack: ReturnType<typeof createGunzip>, feed: Feed, options: BodyOptions) {
+  let left = most.stream;
   const cancel = (reason?: unknown) => {
     unpack.destroy();
     feed.cancel(reason);
   };
   const { stream, feeding } = inTurns({ resume: () => void unpack.resume(), cancel }, options);
+  const fail = (failure: Error) => {
+    feeding.end({ failure });
+    cancel(failure);
+  };
   unpack.on('data', (bytes: Buffer) => void (feeding.push(bytes) || unpack.pause()));
   unpack.on('drain', () => feed.resume());
   unpack.on('end', () => feeding.end({}));
-  unpack.on('error', cause => {
-    feeding.end({ failure: new TypeError('terminated', { cause }) });
-    feed.cancel(cause);
-  });
-  const push = (bytes: Uint8Array) => unpack.destroyed || unpack.write(bytes);
-  function end(how: { failure?: unknown }): void {
+  unpack.on('error', cause => fail(new TypeError('terminated', { cause })));
+  function push(bytes: Uint8Array): boolean {
+    left -= bytes.length;
+    // There is packing in which nothing is packed.
+    if (left < 0) fail(badUpstream(`The answer did not end after ${most.stream} bytes.`, false));
+    return unpack.destroyed || unpack.write(bytes);
+  }
+  function end(how: Ending): void {
     if (!('failure' in how)) {
       unpack.end();
       return;
@@ -101,14 +124,15 @@ function unpacked(packing: 'gzip' | 'deflate', feed: Feed, options: BodyOptions)
 function inTurns(feed: Feed, { limit, cuts, readBytes }: BodyOptions) {
   let [pieces, rest, left, ahead]: [Uint8Array[], Buffer, number, number] = [[], Buffer.alloc(0), limit, 0];
   let came = Promise.withResolvers<void>();
-  let ending: { failure?: unknown } | undefined;
+  let ending: Ending | undefined;
 
-  function end(how: { failure?: unknown }): void {
+  function end(how: Ending): void {
+    if (!ending && how.drops) [pieces, rest] = [[], Buffer.alloc(0)];
     ending ??= how;
     came.resolve();
   }
 
-  function stop(how: { failure?: unknown }): void {
+  function stop(how: Ending): void {
     end(how);
     feed.cancel(how.failure);
   }

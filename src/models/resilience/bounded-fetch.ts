@@ -1,5 +1,5 @@
 import { isRecord } from '../../core/json.ts';
-import { bounded, type Feed, type Feeding, most } from './bounded-body.ts';
+import { bounded, type Ending, type Feed, type Feeding, most } from './bounded-body.ts';
 import { badUpstream } from './errors.ts';
 
 /**
@@ -11,17 +11,19 @@ const dispatcherNames = [Symbol.for('undici.globalDispatcher.2'), Symbol.for('un
 /** What a dispatcher tells of an answer: in the names that undici has had since 7, and in those of 6 and before. */
 interface Handler {
   onRequestStart(controller: Controller): void;
-  onResponseStart(controller: Controller, status: number, headers: Record<string, string | string[]>): void;
+  onResponseStart(controller: Controller, status: number, headers: HeaderRecord, statusText?: string): void;
   onResponseData(controller: Controller, bytes: Uint8Array): void;
   onResponseEnd(): void;
   onResponseError(controller: unknown, error: unknown): void;
   onConnect(abort: Abort): void;
-  onHeaders(status: number, raw: readonly unknown[], resume: () => void): boolean;
+  onHeaders(status: number, raw: readonly unknown[], resume: () => void, statusText?: string): boolean;
   /** False: no more for now. */
   onData(bytes: Uint8Array): boolean;
   onComplete(): void;
   onError(error: unknown): void;
 }
+
+type HeaderRecord = Record<string, string | string[]>;
 
 type Abort = (reason: unknown) => void;
 
@@ -50,6 +52,9 @@ const fail = (): never => {
   throw new Error('this Node has no dispatcher for fetch');
 };
 
+/** What a piece of a body takes in addition to its bytes, in bytes. */
+const pieceCost = 128;
+
 const emptyStatuses: readonly number[] = [204, 205, 304];
 
 interface PlainRequest {
@@ -66,24 +71,27 @@ async function plainRequest(url: string, init: RequestInit): Promise<PlainReques
   const isPlain = typeof body === 'string' || body === null;
   const packed = isPlain ? undefined : new Response(body);
   const type = packed?.headers.get('content-type');
-  const headers: PlainRequest['headers'] = { accept: '*/*', 'accept-encoding': 'gzip', 'user-agent': 'node' };
-  if (type) headers['content-type'] = type;
   const entries = given instanceof Headers || Array.isArray(given) ? given : Object.entries(given);
-  for (const [name, value] of entries) headers[name.toLowerCase()] = `${value}`;
+  const named = new Map<string, string>(type ? [['content-type', type]] : []);
+  for (const [name, value] of entries)
+    named.set(name.toLowerCase(), `${value}`.replace(/^[\t\r\n ]+|[\t\r\n ]+$/g, ''));
+  const headers = { accept: '*/*', 'accept-encoding': 'gzip', 'user-agent': 'node', ...Object.fromEntries(named) };
   const bytes = packed ? new Uint8Array(await packed.arrayBuffer()) : null;
-  return { url: new URL(url), method, headers, body: isPlain ? body : bytes, signal };
+  return { url: new URL(url), method: method.toUpperCase(), headers, body: isPlain ? body : bytes, signal };
 }
 
 /** Of the headers of a request, what another host may have that it was redirected to. */
-const carried = /^(?:accept|accept-encoding|content-type|if-none-match|user-agent|mcp-[\w-]+)$/;
+const carried =
+  /^(?:accept|accept-encoding|content-type|if-none-match|last-event-id|user-agent|mcp-(?:protocol-version|session-id))$/;
 
 const maxRedirections = 20;
 
 function redirected(request: PlainRequest, status: number, url: URL): PlainRequest {
   const isSame = url.origin === request.url.origin;
-  const headers = Object.entries(request.headers).filter(([name]) => isSame || carried.test(name));
-  const isRead = status === 303 || (status < 303 && request.method === 'POST');
-  const read = isRead && request.method !== 'HEAD' && { method: 'GET', body: null };
+  const isRead = request.method !== 'HEAD' && (status === 303 || (status < 303 && request.method === 'POST'));
+  const goes = (name: string) => (isSame || carried.test(name)) && !(isRead && name === 'content-type');
+  const headers = Object.entries(request.headers).filter(([name]) => goes(name));
+  const read = isRead && { method: 'GET', body: null };
   return { ...request, url, headers: Object.fromEntries(headers), ...read };
 }
 
@@ -96,15 +104,16 @@ function redirected(request: PlainRequest, status: number, url: URL): PlainReque
 export const boundedFetch: typeof fetch = async (input, init) => {
   const whole = input instanceof Request ? new Request(input, init) : undefined;
   let request = await plainRequest(whole?.url ?? String(input), whole ?? init ?? {});
+  const { redirect } = init?.redirect ? init : (whole ?? {});
   for (let hops = 0; ; hops++) {
     const response = await sent(request);
     const { status, headers, body } = response;
-    const isMoved = init?.redirect !== 'manual' && [301, 302, 303, 307, 308].includes(status);
+    const isMoved = redirect !== 'manual' && [301, 302, 303, 307, 308].includes(status);
     const target = isMoved ? headers.get('location') : null;
     if (target === null) return response;
     await body?.cancel();
     const url = URL.parse(target, request.url.href);
-    if (init?.redirect === 'error' || hops === maxRedirections || !url || !/^https?:$/.test(url.protocol))
+    if (redirect === 'error' || hops === maxRedirections || !url || !/^https?:$/.test(url.protocol))
       throw new TypeError('fetch failed', { cause: new Error(`it was redirected to ${target.slice(0, 200)}`) });
     request = redirected(request, status, url);
   }
@@ -118,14 +127,14 @@ function sent({ url, method, headers, body, signal }: PlainRequest): Promise<Res
   let over = false;
   let [waits, ahead] = [false, 0];
 
-  const ended = (failure?: { failure: unknown }) => {
+  const ended = (how: Ending = {}) => {
     over = true;
     signal?.removeEventListener('abort', giveUp);
-    if (!feeding) reject(failure?.failure);
-    feeding?.end(failure ?? {});
+    if (!feeding) reject(how.failure);
+    feeding?.end(how);
   };
   const stop = (reason: unknown) => {
-    ended({ failure: reason });
+    ended({ failure: reason, drops: true });
     abort?.(reason);
   };
   const giveUp = () => stop(signal?.reason);
@@ -133,18 +142,17 @@ function sent({ url, method, headers, body, signal }: PlainRequest): Promise<Res
     abort = given;
     if (over) given(signal?.reason ?? new Error('it is not wanted any more'));
   };
-  const start = (status: number, entries: Iterable<readonly [string, string]>, goOn: () => void) => {
+  const start = ({ status, statusText, entries }: AnswerHead, goOn: () => void) => {
     if (status < 200) return;
     const answered = new Headers();
     for (const [name, value] of entries) answered.append(name, value);
     // Node 22 and 24 end the process where a connection ends while its answer has to wait, unless it was to stay open
     // (nodejs/undici#5360). So only an answer waits that says that it does. What comes of others unasked is kept, up to a limit.
-    const [connection, ...length] = ['connection', 'transfer-encoding', 'content-length'].map(name =>
-      answered.get(name),
-    );
-    waits = /^keep-alive$/i.test(`${connection}`) && /^(?:chunked,|,\d+)$/i.test(length.join());
-    // Its parser takes this for the same as `connection`.
-    if (answered.has('proxy-connection')) waits = false;
+    // By the texts as they came, which is how the parser reads them; it takes `proxy-connection` for the same as `connection`.
+    const raw = (wanted: string) => entries.filter(([name]) => name.toLowerCase() === wanted).map(([, text]) => text);
+    const [connection, ...length] = ['connection', 'transfer-encoding', 'content-length'].map(raw);
+    const isKept = /^keep-alive$/i.test(`${connection}`) && raw('proxy-connection').length === 0;
+    waits = isKept && /^(?:chunked,|,\d+)$/i.test(length.join());
     const feed: Feed = {
       resume: () => {
         ahead = 0;
@@ -155,14 +163,14 @@ function sent({ url, method, headers, body, signal }: PlainRequest): Promise<Res
       },
     };
     const hasBody = method !== 'HEAD' && !emptyStatuses.includes(status);
-    const made = bounded({ status, headers: answered, hasBody }, feed);
+    const made = bounded({ status, statusText, headers: answered, hasBody }, feed);
     feeding = made.feeding;
     resolve(made.response);
   };
   /** Whether more may come. */
   const take = (bytes: Uint8Array): boolean => {
     if (!feeding || feeding.push(bytes)) return true;
-    ahead += bytes.length;
+    ahead += bytes.length + pieceCost;
     if (waits || ahead <= most.body) return !waits;
     stop(badUpstream(`${ahead} bytes of the answer came before they could be read.`, false));
     return true;
@@ -183,10 +191,17 @@ function sent({ url, method, headers, body, signal }: PlainRequest): Promise<Res
   return promise;
 }
 
+interface AnswerHead {
+  status: number;
+  statusText: string;
+  /** As they came. */
+  entries: readonly (readonly [string, string])[];
+}
+
 /** What is done with an answer; `take` says whether more may come. */
 interface Answer {
   begin(abort: Abort): void;
-  start(status: number, headers: Iterable<readonly [string, string]>, goOn: () => void): void;
+  start(head: AnswerHead, goOn: () => void): void;
   take(bytes: Uint8Array): boolean;
   ended(): void;
   broken(error: unknown): void;
@@ -194,18 +209,18 @@ interface Answer {
 
 const handlerFor = ({ begin, start, take, ended, broken }: Answer): Handler => ({
   onRequestStart: controller => begin(reason => controller.abort(reason)),
-  onResponseStart: (controller, status, headers) => {
+  onResponseStart: (controller, status, headers, statusText = '') => {
     const all = Object.entries(headers).flatMap(([name, value]) => [value].flat().map(each => [name, each] as const));
-    start(status, all, () => controller.resume());
+    start({ status, statusText, entries: all }, () => controller.resume());
   },
   onResponseData: (controller, bytes) => void (take(bytes) || controller.pause()),
   onResponseEnd: () => ended(),
   onResponseError: (_controller, error) => broken(error),
   onConnect: begin,
-  onHeaders: (status, raw, goOn) => {
+  onHeaders: (status, raw, goOn, statusText = '') => {
     const texts = raw.map(String);
     const all = texts.flatMap((name, at) => (at % 2 === 0 ? [[name, texts[at + 1] ?? ''] as const] : []));
-    start(status, all, goOn);
+    start({ status, statusText, entries: all }, goOn);
     return true;
   },
   onData: take,

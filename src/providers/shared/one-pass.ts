@@ -40,6 +40,7 @@ export function transformed<In, Out>(stream: ReadableStream<In>, transformer: Tr
         try {
           for (const before = count; count === before && !isOver; ) {
             const { done, value } = await reader.read();
+            if (isOver) return;
             if (!done) await transformer.transform?.(value, sink);
             else {
               await transformer.flush?.(sink);
@@ -50,7 +51,10 @@ export function transformed<In, Out>(stream: ReadableStream<In>, transformer: Tr
           sink.error(error);
         }
       },
-      cancel: close,
+      cancel(reason) {
+        isOver = true;
+        return close(reason);
+      },
     },
     { highWaterMark: 0 },
   );

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { gzipSync } from 'node:zlib';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTcpServer, type Socket } from 'node:net';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { boundedFetch } from '../../../src/models/resilience/bounded-fetch.ts';
 import { stubDispatcher } from '../../support/stub-dispatcher.ts';
@@ -14,7 +15,7 @@ interface Seen {
 
 type Answer = (seen: Seen, response: ServerResponse) => void;
 
-const open: { server: Server; close(): Promise<void> }[] = [];
+const open: { close(): Promise<void> }[] = [];
 let seen: Seen[];
 let answer: Answer;
 let url: string;
@@ -33,9 +34,22 @@ async function startServer(): Promise<string> {
     server.closeAllConnections();
     await new Promise(resolve => server.close(resolve));
   };
-  open.push({ server, close });
+  open.push({ close });
   const address = server.address();
   return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+}
+
+/** A server that speaks as no library would; `close`: its first connection is over. */
+async function startOdd(speak: (socket: Socket) => Promise<void>): Promise<{ address: string; close: Promise<void> }> {
+  const over = Promise.withResolvers<void>();
+  const server = createTcpServer(socket => {
+    socket.on('error', () => {}).on('close', () => over.resolve());
+    socket.once('data', () => void speak(socket).catch(() => undefined));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  open.push({ close: async () => void server.close() });
+  const at = server.address();
+  return { address: `http://127.0.0.1:${typeof at === 'object' ? at?.port : ''}`, close: over.promise };
 }
 
 beforeEach(async () => {
@@ -54,7 +68,7 @@ describe('a request', () => {
   it('goes out with its headers, its body and what names the program', async () => {
     const response = await boundedFetch(`${url}/a?b=c`, {
       method: 'POST',
-      headers: { 'X-Api-Key': 'k', 'content-type': 'application/json' },
+      headers: { 'X-Api-Key': ' k\n', 'content-type': 'application/json' },
       body: '{"é":1}',
     });
     expect([response.status, await response.text()]).toEqual([200, 'ok']);
@@ -162,6 +176,59 @@ describe('an answer', () => {
         }),
       );
   });
+
+  it.each([
+    ['nothing', Buffer.alloc(0), ''],
+    ['two members', Buffer.concat([gzipSync('hello '), gzipSync('two')]), 'hello two'],
+  ])('that is packed may be %s', async (_, packed, text) => {
+    answer = (_seen, response) => response.writeHead(401, { 'content-encoding': 'gzip' }).end(packed);
+    const response = await boundedFetch(url);
+    expect([response.status, response.statusText, await response.text()]).toEqual([401, 'Unauthorized', text]);
+  });
+
+  it('that is packed as nobody asked for is unpacked, or says how it is packed', async () => {
+    answer = ({ url: path }, response) => {
+      const packing = path?.slice(1) ?? '';
+      response.setHeader('content-encoding', packing).end(packing === 'br' ? brotliCompressSync('hello') : 'as it is');
+    };
+    expect(await (await boundedFetch(`${url}/br`)).text()).toBe('hello');
+    const response = await boundedFetch(`${url}/zstd`);
+    expect([response.headers.get('content-encoding'), await response.text()]).toEqual(['zstd', 'as it is']);
+  });
+
+  it('of small pieces that nobody reads is not kept without a limit', async () => {
+    const { address, close } = await startOdd(async socket => {
+      // Who says nothing of the connection is not made to wait.
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
+      const pieces = '1\r\nx\r\n'.repeat(10_000);
+      while (socket.writable)
+        if (!socket.write(pieces)) await Promise.race([once(socket, 'drain'), once(socket, 'close')]);
+    });
+    const { body } = await boundedFetch(address);
+    await close;
+    await expect(body?.getReader().read()).rejects.toThrow('bytes of the answer came before they could be read');
+  }, 60_000);
+
+  it.each([
+    ['chunked\t', 'keep-alive', ''],
+    ['chunked', 'keep-alive\t', ''],
+    ['chunked', 'keep-alive', 'Proxy-Connection: close\r\n'],
+  ])(
+    'that says in an odd way how it ends, and breaks off while it waits, ends nothing else: %j',
+    async (coding, connection, more) => {
+      const { address } = await startOdd(async socket => {
+        socket.write(`HTTP/1.1 200 OK\r\nConnection: ${connection}\r\nTransfer-Encoding: ${coding}\r\n${more}\r\n`);
+        const piece = 'a'.repeat(20_000);
+        for (let at = 0; at < 10; at++) socket.write(`${piece.length.toString(16)}\r\n${piece}\r\n`);
+        await new Promise(resolve => setTimeout(resolve, 50));
+        socket.resetAndDestroy();
+      });
+      const response = await boundedFetch(address);
+      await new Promise(resolve => setTimeout(resolve, 200));
+      // What it is taken for is the parser's affair.
+      await response.text().catch(error => expect(`${error}`).toContain('terminated'));
+    },
+  );
 
   it('that is packed and ends early is what came of it', async () => {
     const packed = gzipSync('what it says');

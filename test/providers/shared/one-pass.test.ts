@@ -73,6 +73,15 @@ describe('transformed', () => {
     expect(seen).toEqual({ taken: 1, cancelled: 'enough' });
   });
 
+  it('flushes nothing once it was given up while it waited', async () => {
+    let flushed = 0;
+    const never = new ReadableStream<string>({}, { highWaterMark: 0 });
+    const reader = transformed(never, { flush: () => void flushed++ }).getReader();
+    const reading = reader.read();
+    await reader.cancel();
+    expect([await reading, flushed]).toEqual([{ done: true, value: undefined }, 0]);
+  });
+
   it('ends where the transformer ends it', async () => {
     const { stream, seen } = streamOf(['a', 'b', 'c']);
     const once = (piece: string, sink: TransformStreamDefaultController<string>) => {
