@@ -360,7 +360,8 @@ it('asks each vendor through what is left of its package, and reads a PDF', asyn
   );
   for (const [at, { id, fake }] of vendors.entries()) {
     expect([id, answers[at]]).toEqual([id, expect.not.stringContaining('Error')]);
-    const sent = fake.requests.at(-1)?.messages.map(({ text }) => text);
+    // The list of models is asked for a moment after a call.
+    const sent = fake.requests.findLast(({ messages }) => messages.length > 0)?.messages.map(({ text }) => text);
     expect(sent?.join('\n'), id).toContain('The bridge of Ostrava closes on Friday.');
     expect(fake.violations.filter(said => !said.startsWith('GET '))).toEqual([]);
     await fake.close();
