@@ -16,6 +16,7 @@ const decidingFreshMs = 60_000;
 const failedFreshMs = 60_000;
 /** Where nobody waits for it, a listing that failed is left alone for longer: some servers have none. */
 const renewAfterMs = 3_600_000;
+/** A call goes first; the list is for those after it. */
 const aheadMs = 500;
 /** A vendor that does not list its models in this time is used by name alone. */
 const patienceMs = 3_000;

@@ -49,7 +49,7 @@ export interface Ending {
 export function bounded({ status, statusText, headers, hasBody }: BoundedHead, feed: Feed) {
   const ok = status >= 200 && status < 300;
   const packing = headers.get('content-encoding')?.toLowerCase().replace(/^x-/, '') ?? '';
-  const unpack = hasBody ? unpackers[packing]?.() : undefined;
+  const unpack = hasBody ? unpackers.get(packing)?.() : undefined;
   // They describe the bytes that came, and those are read.
   for (const name of ['content-length', 'transfer-encoding']) headers.delete(name);
   if (unpack) headers.delete('content-encoding');
@@ -79,11 +79,11 @@ interface BodyOptions {
 const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = constants;
 
 /** What came is unpacked as it comes, and may end early. Asked for is gzip; some send others all the same. */
-const unpackers: Readonly<Record<string, (() => ReturnType<typeof createGunzip>) | undefined>> = {
-  gzip: () => createGunzip({ flush: Z_SYNC_FLUSH, finishFlush: Z_SYNC_FLUSH }),
-  deflate: () => createInflate({ flush: Z_SYNC_FLUSH, finishFlush: Z_SYNC_FLUSH }),
-  br: () => createBrotliDecompress({ flush: BROTLI_OPERATION_FLUSH, finishFlush: BROTLI_OPERATION_FLUSH }),
-};
+const unpackers = new Map<string, () => ReturnType<typeof createGunzip>>([
+  ['gzip', () => createGunzip({ flush: Z_SYNC_FLUSH, finishFlush: Z_SYNC_FLUSH })],
+  ['deflate', () => createInflate({ flush: Z_SYNC_FLUSH, finishFlush: Z_SYNC_FLUSH })],
+  ['br', () => createBrotliDecompress({ flush: BROTLI_OPERATION_FLUSH, finishFlush: BROTLI_OPERATION_FLUSH })],
+]);
 
 /**
  * The limit counts the bytes that were packed. Not by a `DecompressionStream`: where one is given up while it gives out a piece, Node

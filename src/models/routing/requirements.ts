@@ -155,8 +155,8 @@ const rules: readonly { class: RouteClass; fires(facts: Facts): string | undefin
 /** Plans a call by rules alone. Pure. */
 export function requirementsOf(request: ManagerRequest): ModelRequirements {
   const facts = factsOf(request);
-  const why = firstOf(rules, rule => rule.fires(facts));
-  const routeClass = why?.of.class ?? 'chat';
+  const first = rules.find(rule => rule.fires(facts) !== undefined);
+  const routeClass = first?.class ?? 'chat';
   const explicit = routeClass === 'explicit';
   const { estimatedTokens } = request;
   const window = explicit ? 0 : estimatedTokens + Math.min(16_000, Math.max(1_024, Math.ceil(estimatedTokens / 4)));
@@ -173,7 +173,7 @@ export function requirementsOf(request: ManagerRequest): ModelRequirements {
     context: contextOf(facts, { window, files }),
     stream: request.watched ?? false,
     reasons: [
-      `${routeClass}: ${why?.found ?? 'nothing else fits'}`,
+      `${routeClass}: ${first?.fires(facts) ?? 'nothing else fits'}`,
       ...(search && routeClass !== 'search' ? [`searches the web: ${facts.searchWhy}`] : []),
       ...(facts.documents.length > 0 && routeClass !== 'documents'
         ? [`reads documents: ${facts.documents.length}`]
@@ -186,15 +186,6 @@ export function requirementsOf(request: ManagerRequest): ModelRequirements {
       return all.map(({ rule, because }) => ({ rule, fired: because !== undefined, because }));
     },
   };
-}
-
-/** The first for which something is found. */
-function firstOf<Item, Found>(items: readonly Item[], find: (item: Item) => Found | undefined) {
-  for (const of of items) {
-    const found = find(of);
-    if (found !== undefined) return { of, found };
-  }
-  return undefined;
 }
 
 function factsOf(request: ManagerRequest) {
