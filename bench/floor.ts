@@ -32,6 +32,8 @@ interface Line {
   what: string;
   /** Of the floor, where it does the same. */
   floor?: string;
+  /** Of the same libraries with nothing of ours. */
+  libraries?: string;
   ours: number;
   digits?: number;
   /** To the floor, inside of the rounds. */
@@ -56,7 +58,7 @@ export async function floor(folder: BenchFolder): Promise<Table> {
     ];
     return {
       title: `floor: a tiny chat beside the same work by hand (${roundCount} rounds; ratios are taken inside of them)`,
-      columns: ['what', 'floor', 'ours', 'ratio', 'line', 'crossed'],
+      columns: ['what', 'floor', 'libraries', 'ours', 'ours to floor', 'line', 'crossed'],
       rows: lines.map(rowOf),
       failed: lines
         .filter(each => each.checked && verdictOf(each) === 'no')
@@ -64,6 +66,7 @@ export async function floor(folder: BenchFolder): Promise<Table> {
           ({ what, ours, digits }) => `${what}: ${figure(ours, digits ?? 2)}, behind a line that was crossed before`,
         ),
       notes: [
+        "Libraries: the SDK of the protocol, the vendor's package and node:sqlite, as the product uses them, and nothing of ours.",
         'By hand: lines of JSON-RPC, one streamed fetch to a vendor that answers at once, two FULL commits in node:sqlite.',
         'Pages and commits: by the index of the write-ahead log. Writes: what strace counts into files of POLYLOGUE_HOME, checkpoints included.',
         'All write calls: as the system accounts for the process, with pipes, sockets and wake-ups of threads.',
@@ -75,10 +78,10 @@ export async function floor(folder: BenchFolder): Promise<Table> {
 }
 
 function rowOf(given: Line): string[] {
-  const { what, floor: yardstick = '', ours, digits = 2, ratio: beside, most, least, checked } = given;
+  const { what, floor: yardstick = '', libraries = '', ours, digits = 2, ratio: beside, most, least, checked } = given;
   const line = most !== undefined ? `≤ ${most}` : least !== undefined ? `≥ ${least}` : '';
   const verdict = `${verdictOf(given)}${checked ? ', checked' : ''}`;
-  return [what, yardstick, figure(ours, digits), beside === undefined ? '' : times(beside), line, verdict];
+  return [what, yardstick, libraries, figure(ours, digits), beside === undefined ? '' : times(beside), line, verdict];
 }
 
 /** Empty where there is no line, or nothing to judge. */
@@ -89,7 +92,7 @@ function verdictOf({ ours, ratio: beside, most, least }: Line): 'yes' | 'no' | '
   return crossed ? 'yes' : 'no';
 }
 
-function byHand(folder: BenchFolder, vendorUrl: string, { floor: program }: Yardsticks, durable: boolean): Launch {
+function yardstickOf(folder: BenchFolder, vendorUrl: string, program: string, durable: boolean): Launch {
   const database: Record<string, string> = durable ? { DATABASE: join(folder.fresh('floor'), 'turns.sqlite') } : {};
   return { program, env: { ...folder.env, ...database, VENDOR_URL: vendorUrl } };
 }
@@ -103,7 +106,8 @@ async function costs(folder: BenchFolder, vendorUrl: string, yardsticks: Yardsti
   for (const store of stores) {
     const durable = store === 'SQLite FULL';
     const launches: Record<string, Launch> = {
-      floor: byHand(folder, vendorUrl, yardsticks, durable),
+      floor: yardstickOf(folder, vendorUrl, yardsticks.floor, durable),
+      libraries: yardstickOf(folder, vendorUrl, yardsticks.libraries, durable),
       ours: product(folder, vendorUrl, durable ? {} : { POLYLOGUE_STORE: 'memory' }),
     };
     for (const [name, launch] of Object.entries(launches)) {
@@ -153,6 +157,7 @@ function compared(
   return {
     ...line,
     floor: figure(typical(rounds, yardstick, name), digits),
+    libraries: figure(typical(rounds, `libraries, ${store}`, name), digits),
     ours: typical(rounds, ours, name),
     ratio: ratio(rounds, name, ours, yardstick),
   };
@@ -162,7 +167,7 @@ function compared(
 async function writes(folder: BenchFolder, vendorUrl: string, yardsticks: Yardsticks): Promise<Line[]> {
   const ours = product(folder, vendorUrl);
   const home = ours.env.POLYLOGUE_HOME ?? '';
-  const yardstick = byHand(folder, vendorUrl, yardsticks, true);
+  const yardstick = yardstickOf(folder, vendorUrl, yardsticks.floor, true);
   const database = yardstick.env.DATABASE ?? '';
   const own = await written(ours, { home, database: join(home, 'threads.sqlite'), trace: folder.fresh('trace') });
   const floors = await written(yardstick, { home: join(database, '..'), database, trace: folder.fresh('trace') });
@@ -235,13 +240,15 @@ async function memory(folder: BenchFolder, vendorUrl: string, yardsticks: Yardst
       await session.close();
     }
   };
-  const yardstick = await held(byHand(folder, vendorUrl, yardsticks, true));
+  const yardstick = await held(yardstickOf(folder, vendorUrl, yardsticks.floor, true));
+  const libraries = await held(yardstickOf(folder, vendorUrl, yardsticks.libraries, true));
   const { first, later } = await held(product(folder, vendorUrl));
-  const floorsFirst = figure(yardstick.first, 0);
-  const line: Line = { what: 'MB after 1,000 chats', floor: floorsFirst, ours: first, digits: 0, most: 150 };
+  const firsts = { floor: figure(yardstick.first, 0), libraries: figure(libraries.first, 0) };
+  const line: Line = { what: 'MB after 1,000 chats', ...firsts, ours: first, digits: 0, most: 150 };
   if (moreChats <= 1_000) return [line];
   const what = `MB after ${moreChats} chats, to 1,000`;
-  return [line, { what, floor: figure(yardstick.later, 0), ours: later, digits: 0, ratio: later / first, most: 1.1 }];
+  const laters = { floor: figure(yardstick.later, 0), libraries: figure(libraries.later, 0) };
+  return [line, { what, ...laters, ours: later, digits: 0, ratio: later / first, most: 1.1 }];
 }
 
 /** From spawn to the list of tools, and the first call after it. */

@@ -11,6 +11,8 @@ export interface Yardsticks {
   relay: string;
   /** A chat by hand. */
   floor: string;
+  /** The same chat with the SDK, the vendor's package and SQLite, and nothing of ours. */
+  libraries: string;
 }
 
 // Inside node_modules, where the programs find the packages that they import.
@@ -31,7 +33,12 @@ export async function buildYardsticks(): Promise<Yardsticks> {
   } as const;
   const entries = { 'bare-node': source('bare-node'), 'bare-sdk': source('bare-sdk') };
   await build({ ...shared, entry: entries, deps: { neverBundle: [/^[^./]/] } });
-  const bundled = { 'bundled-sdk': source('bare-sdk'), relay: source('relay'), floor: source('floor') };
+  const bundled = {
+    'bundled-sdk': source('bare-sdk'),
+    relay: source('relay'),
+    floor: source('floor'),
+    libraries: source('libraries'),
+  };
   await build({ ...shared, entry: bundled, minify: true, deps: { alwaysBundle: [/.*/], onlyBundle: false } });
   return {
     bareNode: `${folder}bare-node.js`,
@@ -39,5 +46,6 @@ export async function buildYardsticks(): Promise<Yardsticks> {
     bundledSdk: `${folder}bundled-sdk.js`,
     relay: `${folder}relay.js`,
     floor: `${folder}floor.js`,
+    libraries: `${folder}libraries.js`,
   };
 }
