@@ -73,7 +73,8 @@ export async function serveStdio(
       return { host: gated(host), root };
     };
     const listed = followsClientRoots(config, found) ? { clock, productOf } : undefined;
-    return { host: gated(host), version, instructions, principal: { owner: 'local', root }, clientId, listed };
+    const principal = { owner: 'local', root };
+    return { host: gated(host), version, instructions, principal, clientId, clock, listed };
   };
   const early = offer && createEarlyAnswers({ ...offer, version });
   const warm = async () => (await open()).warm();

@@ -111,6 +111,52 @@ export async function withDeadline<Result>(
   }
 }
 
+/** After a piece the next words are gathered for so many milliseconds, or until they are so many characters. */
+const gatherMs = 40;
+const gatherLength = 4_096;
+
+/** Sends a text on as it is written: the first words at once, then one piece at a time with all that came since the last one. */
+export function gatherText(clock: Pick<Clock, 'after'>, send: (text: string) => Promise<unknown>) {
+  let text = '';
+  let isSending = false;
+  let stopGathering: (() => void) | undefined;
+  let then: (() => void) | undefined;
+
+  function flush(): void {
+    if (isSending || (stopGathering && !then && text.length < gatherLength)) return;
+    stopGathering?.();
+    stopGathering = undefined;
+    if (text === '') {
+      then?.();
+      return;
+    }
+    isSending = true;
+    stopGathering = clock.after(gatherMs, () => {
+      stopGathering = undefined;
+      flush();
+    });
+    const piece = text;
+    text = '';
+    void send(piece).then(() => {
+      isSending = false;
+      flush();
+    });
+  }
+
+  return {
+    write(delta: string): void {
+      if (then) return;
+      text += delta;
+      flush();
+    },
+    /** `after` comes behind the last piece; what is written later is not sent. */
+    end(after: () => void): void {
+      then = after;
+      flush();
+    },
+  };
+}
+
 /** Puts a value last in a map, which forgets what was put first beyond `most` entries. */
 export function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value, most: number): void {
   map.delete(key);

@@ -135,5 +135,5 @@ export function mcpOptionsOf(
     },
   };
   const principal = { owner: caller.owner, root };
-  return { host: wrap(host), version, instructions, principal, ...(follows && { listed }) };
+  return { host: wrap(host), version, instructions, principal, clock, ...(follows && { listed }) };
 }

@@ -7,8 +7,10 @@ import {
   type Transport,
 } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { gatherText } from '../../core/concurrency.ts';
 import { isRecord, parsedJson } from '../../core/json.ts';
-import type { HostResources, ToolHost, ToolRequest } from '../../core/tool-host.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { HostResources, ProgressUpdate, ToolHost, ToolRequest } from '../../core/tool-host.ts';
 import { clientOf, followRoots, type ListedRoots, type Project, type ProjectOf, promptFor } from './clients.ts';
 import { type Connection, cancelOf, watchConnection } from './connection.ts';
 import { capabilities, type EarlyOffer, serverInfo } from './early-answers.ts';
@@ -164,6 +166,7 @@ function serveChanges(server: Server, { host, principal, connection }: McpOption
 }
 
 export interface McpOptions extends Project, Omit<EarlyOffer, 'listings'> {
+  clock: Pick<Clock, 'after'>;
   /** Names the client's program, as `CallSession` has it. */
   clientId?: string | undefined;
   /** Where the roots that a 2025 client lists say more of his project. */
@@ -219,11 +222,12 @@ function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf
     const detach = era === 'modern' && knowsTasks(context) ? 'task' : 'job';
     if (detach !== 'task' && onlyTasks.has(params.name)) requireTasks(context);
     const { host, principal } = await options.projectOf(context);
+    const { end, ...progress } = progressOf(context, options.clock);
     const request = {
       name: params.name,
       arguments: params.arguments ?? {},
       principal: { ...principal, client: clientOf(server, context) },
-      onProgress: progressOf(context),
+      ...progress,
       detach,
       answers: canBeAsked(server, context) ? answersIn(context.mcpReq.inputResponses) : undefined,
       rateLimited: true,
@@ -236,6 +240,7 @@ function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf
       const answers = await askUser(server, context, reply.questions);
       reply = await hostCall(host, { ...request, answers }, context, options);
     }
+    await end();
     if (reply.job && detach === 'task') return createdTask(reply.job);
     const { client, owner } = request.principal;
     return resultOf(reply, {
@@ -260,11 +265,25 @@ async function hostCall(host: ToolHost, request: ToolRequest, { mcpReq }: Server
   return reply;
 }
 
-function progressOf({ mcpReq }: ServerContext) {
-  const progressToken = mcpReq._meta?.progressToken;
-  if (progressToken === undefined) return undefined;
-  return ({ progress, message }: { progress: number; message: string }) => {
+/** In the `_meta` of a call that has a `progressToken`: the messages of its progress are to be the answer, as it is written. */
+export const partialTextKey = 'polylogue/partialText';
+
+function progressOf({ mcpReq }: ServerContext, clock: Pick<Clock, 'after'>) {
+  const { progressToken, [partialTextKey]: asked } = mcpReq._meta ?? {};
+  if (progressToken === undefined) return { end: async () => {} };
+  const tell = (progress: number, message?: string) => {
+    const params = { progressToken, progress, ...(message !== undefined && { message }) };
     // A client that is gone needs no progress; the call's own signal ends the work.
-    mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, message } }).catch(() => {});
+    return mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {});
+  };
+  const onProgress = ({ progress, message }: ProgressUpdate) => void tell(progress, message);
+  if (asked !== true) return { onProgress, end: async () => {} };
+  let step = 0;
+  const gathered = gatherText(clock, text => tell(++step, text));
+  return {
+    onProgress: () => void tell(++step),
+    onText: gathered.write,
+    /** Resolves once all of the text was sent. */
+    end: () => new Promise<void>(resolve => gathered.end(resolve)),
   };
 }

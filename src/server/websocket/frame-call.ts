@@ -1,3 +1,4 @@
+import { gatherText } from '../../core/concurrency.ts';
 import { asError, cancelledError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { CallKind, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
@@ -99,49 +100,19 @@ export function openFrameCall(options: FrameCallOptions) {
   };
 }
 
-/** After a chunk the next words are gathered for so many milliseconds, or until they are so many characters. */
-const gatherMs = 40;
-const gatherLength = 4_096;
-
-/** Sends an answer on as it is written: the first words at once, then one chunk at a time with all that came since the last one. */
+/** Sends an answer on as it is written, where the client asked for that. */
 function streamWriter({ frame: { stream }, requestId, clock, send }: FrameCallOptions) {
-  let text = '';
-  let isSending = false;
-  let stopGathering: (() => void) | undefined;
-  let then: (() => void) | undefined;
-
-  function flush() {
-    if (isSending || (stopGathering && !then && text.length < gatherLength)) return;
-    stopGathering?.();
-    stopGathering = undefined;
-    if (text === '') return then?.();
-    isSending = true;
-    stopGathering = clock.after(gatherMs, () => {
-      stopGathering = undefined;
-      flush();
-    });
-    const chunk = text;
-    text = '';
-    void send({ op: 'stream_chunk', request_id: requestId, chunk, t: clock.now() / 1_000 }).then(() => {
-      isSending = false;
-      flush();
-    });
-  }
-
+  const told = <Op extends string>(op: Op) => ({ op, request_id: requestId, t: clock.now() / 1_000 });
+  const gathered = gatherText(clock, chunk => send({ ...told('stream_chunk'), chunk }));
   return {
-    write(delta: string) {
-      if (!stream) return;
-      text += delta;
-      flush();
-    },
+    write: (delta: string) => stream && gathered.write(delta),
     /** `after` comes behind the last chunk. */
     end(whole: boolean, after: () => void) {
       if (!stream) return after();
-      then = () => {
-        if (whole) void send({ op: 'stream_complete', request_id: requestId, t: clock.now() / 1_000 });
+      gathered.end(() => {
+        if (whole) void send(told('stream_complete'));
         after();
-      };
-      flush();
+      });
     },
   };
 }

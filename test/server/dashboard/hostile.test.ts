@@ -307,7 +307,8 @@ describe('what others wrote', () => {
   it.each(Object.entries(pages))('is text and nothing else on the page %s', async (name, path) => {
     const { page, requests, faults } = reader;
     faults.length = 0;
-    await page.goto(`${url}${path}`);
+    // A turn of a million characters takes the browser of a busy machine long.
+    await page.goto(`${url}${path}`, { timeout: 110_000 });
     await page.waitForTimeout(name === 'live' || name === 'call' ? 400 : 50);
     const found = await page.evaluate<Record<string, unknown>>(`({
       ran: window.ran,

@@ -57,6 +57,37 @@ describe.each<Era>(['legacy', 'modern', 'auto'])('a client of the %s era over HT
     await session.close();
   });
 
+  it('hears the answer as it is written, where the call asks for that, with its secrets masked', async () => {
+    const session = await daemon.connect(era);
+    const token = `ghp_${'a1B2c3D4e5F6'.repeat(3)}`;
+    const answer = `Once more: ${'word '.repeat(200)} ${token} and ${'then '.repeat(200)}the end.`;
+    const updates: { progress: number; message?: string }[] = [];
+    const chat = (_meta?: Record<string, unknown>) => {
+      vendor.script({ answer, chunks: 60, chunkDelayMs: 5 });
+      updates.length = 0;
+      const call = { name: 'chat', arguments: { prompt: 'A story.', model: 'gpt-5' }, ...(_meta && { _meta }) };
+      return session.client.callTool(call, { onprogress: update => updates.push(update) });
+    };
+    const { content } = await chat({ 'polylogue/partialText': true });
+    const pieces = updates.flatMap(({ message }) => message ?? []);
+    const whole = pieces.join('');
+    expect(whole).toMatch(/^Once more: (word )+ .+ and (then )+the end\.$/);
+    expect(JSON.stringify(content)).toContain(whole);
+    expect(whole).not.toContain(token);
+    expect(pieces.length).toBeGreaterThan(2);
+    expect(pieces.length).toBeLessThan(60);
+    // What is not the answer is told without a message, and every number is larger than the last.
+    const steps = updates.map(({ progress }) => progress);
+    expect(updates.length).toBeGreaterThan(pieces.length);
+    expect(steps).toEqual(steps.toSorted((a, b) => a - b));
+    for (const meta of [undefined, { 'polylogue/partialText': 'no' }]) {
+      await chat(meta);
+      expect(JSON.stringify(updates)).toContain('asking openai:gpt-5');
+      expect(JSON.stringify(updates)).not.toContain('word');
+    }
+    await session.close();
+  });
+
   it('cancels a call down to the vendor’s socket', async () => {
     const session = await daemon.connect(era);
     const before = vendor.requests.length;

@@ -3,6 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEarlyAnswers } from '../../../src/server/mcp/early-answers.ts';
 import { openStdio } from '../../../src/server/mcp/stdio.ts';
+import { realClock } from '../../support/clock.ts';
 import { type Document, type TestProduct, testProduct } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
@@ -46,7 +47,8 @@ async function talk(
     isCalled = called;
     opened += 1;
     await hold;
-    return { host, instructions, version: '7', principal: { owner: 'local', root: project.root } };
+    const principal = { owner: 'local', root: project.root };
+    return { host, instructions, version: '7', principal, clock: realClock() };
   };
   const early = isEarly ? createEarlyAnswers({ listings: host.list(), instructions, version: '7' }) : undefined;
   const errors: string[] = [];
@@ -159,7 +161,8 @@ describe('what a host asks first', () => {
       warmed.resolve();
       throw new Error('no such file');
     };
-    const open = async () => ({ host, instructions, version: '7', principal: { owner: 'local', root: project.root } });
+    const principal = { owner: 'local', root: project.root };
+    const open = async () => ({ host, instructions, version: '7', principal, clock: realClock() });
     const early = createEarlyAnswers({ listings: host.list(), instructions, version: '7' });
     const served = openStdio(open, { input, output, early, warm, maxBytes: 100_000 }, () => undefined);
     let text = '';

@@ -7,6 +7,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import type { ToolHost } from '../../../src/core/tool-host.ts';
 import { createMcpServer } from '../../../src/server/mcp/mcp.ts';
+import { realClock } from '../../support/clock.ts';
 import { fixtureHost } from '../../support/conformance/fixture-host.ts';
 import { httpMount } from '../../support/conformance/http-mount.ts';
 import { eraVersions } from '../../support/mcp-session.ts';
@@ -62,7 +63,8 @@ async function erase(era: keyof typeof eraVersions, answer?: Answer) {
     await client.connect(new StreamableHTTPClientTransport(new URL(mount.url)));
   } else {
     const [near, far] = InMemoryTransport.createLinkedPair();
-    const options = { host, version: '0', instructions: 'x', principal: { owner: 'local', root: '/' } };
+    const principal = { owner: 'local', root: '/' };
+    const options = { host, version: '0', instructions: 'x', principal, clock: realClock() };
     await createMcpServer(options, 'legacy').connect(far);
     await client.connect(near);
   }

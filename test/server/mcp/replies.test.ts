@@ -1,6 +1,7 @@
 import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createMcpServer } from '../../../src/server/mcp/mcp.ts';
+import { realClock } from '../../support/clock.ts';
 import { type Document, type TestProduct, testProduct } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
@@ -37,7 +38,10 @@ async function clientNamed(name: string, { product }: TestProduct): Promise<Clie
   const client = new Client({ name, version: '1' });
   const [near, far] = InMemoryTransport.createLinkedPair();
   const principal = { owner: 'local', root: project.root };
-  await createMcpServer({ host: product.host, version: '0', instructions: 'x', principal }, 'legacy').connect(far);
+  await createMcpServer(
+    { host: product.host, version: '0', instructions: 'x', principal, clock: realClock() },
+    'legacy',
+  ).connect(far);
   await client.connect(near);
   open.push(client);
   return client;

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import type { ToolHost } from '../../../src/core/tool-host.ts';
 import { createMcpServer } from '../../../src/server/mcp/mcp.ts';
+import { realClock } from '../clock.ts';
 
 export interface HttpMount {
   url: string;
@@ -11,7 +12,8 @@ export interface HttpMount {
 
 /** The product's protocol server behind HTTP, as the conformance suite wants it. For tests alone: it has no guards. */
 export async function httpMount(host: ToolHost, root = '/'): Promise<HttpMount> {
-  const options = { host, version: '0.0.0', instructions: 'Fixtures.', principal: { owner: 'local', root } };
+  const principal = { owner: 'local', root };
+  const options = { host, version: '0.0.0', instructions: 'Fixtures.', principal, clock: realClock() };
   const handler = createMcpHandler(({ era }) => createMcpServer(options, era));
   const server = createServer((incoming, outgoing) => {
     answer(handler.fetch, incoming, outgoing).catch(error => outgoing.destroy(error));

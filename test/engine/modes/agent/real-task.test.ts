@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { Client, InMemoryTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMcpServer } from '../../../../src/server/mcp/mcp.ts';
+import { realClock } from '../../../support/clock.ts';
 import { httpMount } from '../../../support/conformance/http-mount.ts';
 import { eraVersions } from '../../../support/mcp-session.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../../support/product.ts';
@@ -96,7 +97,8 @@ async function clientOf(era: keyof typeof eraVersions, decide: (message: string)
     await client.connect(new StreamableHTTPClientTransport(new URL(mount.url)));
   } else {
     const [near, far] = InMemoryTransport.createLinkedPair();
-    const options = { host, version: '0', instructions: 'x', principal: { owner: 'local', root } };
+    const principal = { owner: 'local', root };
+    const options = { host, version: '0', instructions: 'x', principal, clock: realClock() };
     await createMcpServer(options, 'legacy').connect(far);
     await client.connect(near);
   }
