@@ -143,7 +143,7 @@ describe('a client that is slow', () => {
     await start(
       hostOf(async ({ onProgress }, signal) => {
         for (; !signal.aborted && told < 20_000; told += 1) {
-          onProgress?.({ progress: told, message: 'x'.repeat(1_000) });
+          onProgress?.({ progress: told, message: 'x'.repeat(10_000) });
           if (told % 50 === 0) await new Promise(resolve => setImmediate(resolve));
         }
         over.resolve();
@@ -162,8 +162,8 @@ describe('a client that is slow', () => {
       request.on('error', resolve).end('{}');
     });
     expect(lost).toBe(false);
-    // Kernel buffers take a few megabytes; behind them nothing grows.
-    expect(told).toBeLessThan(15_000);
+    // Kernel buffers take up to 40 MB on a busy machine; behind them nothing grows.
+    expect(told).toBeLessThan(6_000);
   });
 });
 
