@@ -87,6 +87,16 @@ export function createWriteQueue<Item>({ name, write, maxWaiting, sizeOf, gather
 
 export type Observation = RecentEvent;
 
+/** The newest second that was written, up to the point behind it. */
+let written = { second: Number.NaN, text: '' };
+
+/** A time in epoch milliseconds as ISO 8601. Most of what is written falls into the same second. */
+export function isoTime(at: number): string {
+  const second = Math.floor(at / 1_000);
+  if (second !== written.second) written = { second, text: new Date(second * 1_000).toISOString().slice(0, -4) };
+  return `${written.text}${String(Math.floor(at - second * 1_000)).padStart(3, '0')}Z`;
+}
+
 /** Writes down what happened. The bus calls `write` with the events in order, and again only after the last one ended. */
 export interface Sink {
   /** For messages about the sink itself. */

@@ -4,7 +4,7 @@ import { type ErrorCode, errorCode } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
 import type { Clock } from '../core/ports.ts';
 import { addUsage, noUsage, type Usage } from '../core/usage.ts';
-import { createOpenCalls, type Observation, type OpenCall, type Sink } from './event-bus.ts';
+import { createOpenCalls, isoTime, type Observation, type OpenCall, type Sink } from './event-bus.ts';
 
 /** Undefined for a file that is not there. */
 export const fileStateOf = (path: string): fs.Stats | undefined => fs.statSync(path, { throwIfNoEntry: false });
@@ -91,6 +91,7 @@ export function createRotatingLog(
    */
   let begun: { inode: number; at: number | undefined } | undefined;
   let held: { handle: number; inode: number } | undefined;
+  let lookedAt = 0;
 
   /** Whether the file as it stands is to be rotated before a line of this time. */
   const isFull = (at: number, found = fileStateOf(file)): boolean => {
@@ -98,6 +99,14 @@ export function createRotatingLog(
     if (found.size >= maxBytes) return true;
     if (begun?.inode !== found.ino) begun = { inode: found.ino, at: firstRecordTime(file) };
     return begun.at !== undefined && at - begun.at > maxAgeMs;
+  };
+
+  /** Follows the path once a second, as another program may rename the file: one that was rotated is full, a removed one has no name. */
+  const stateAt = (at: number): fs.Stats | undefined => {
+    const open = held && Math.abs(at - lookedAt) < 1_000 ? fs.fstatSync(held.handle) : undefined;
+    if (open && open.nlink > 0 && !isFull(at, open)) return open;
+    lookedAt = at;
+    return fileStateOf(file);
   };
 
   const close = (): void => {
@@ -116,7 +125,7 @@ export function createRotatingLog(
     async append(records: readonly LogRecord[]): Promise<boolean> {
       const last = records.at(-1);
       if (!last) return false;
-      let found = fileStateOf(file);
+      let found = stateAt(last.at);
       if (isFull(last.at, found)) {
         const done = rotateFile(file, keep, () => isFull(last.at));
         begun = undefined;
@@ -141,12 +150,14 @@ function openForLines(file: string): { handle: number; inode: number } {
 }
 
 const lineOf = ({ at, fields, asIs }: LogRecord): string =>
-  `${JSON.stringify({ ts: new Date(at).toISOString(), ...snakeCased(fields), ...asIs })}\n`;
+  `${JSON.stringify(Object.assign(snakeCased(fields, { ts: isoTime(at) }), asIs))}\n`;
 
-function snakeCased(record: object): Record<string, unknown> {
-  const nameOf = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`);
-  const shownAs = (value: unknown) => (isRecord(value) ? snakeCased(value) : value);
-  return Object.fromEntries(Object.entries(record).map(([name, value]) => [nameOf(name), shownAs(value)]));
+function snakeCased(record: object, copy: Record<string, unknown> = {}): Record<string, unknown> {
+  for (const [name, value] of Object.entries(record)) {
+    const shown = /[A-Z]/.test(name) ? name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`) : name;
+    copy[shown] = isRecord(value) ? snakeCased(value) : value;
+  }
+  return copy;
 }
 
 /** The time of a file's first line; undefined when it does not tell. */

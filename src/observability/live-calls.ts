@@ -103,18 +103,8 @@ export function createLiveCallsSink(limits = defaultLimits): Sink & { calls: Wat
   };
 }
 
-/** About the characters of an event as JSON. */
-function sizeOf(observation: RecentEvent | undefined): number {
-  let size = 0;
-  for (const value of Object.values(observation?.event ?? {})) {
-    if (typeof value === 'string') size += value.length;
-    else if (typeof value === 'object') size += JSON.stringify(value).length;
-    size += fieldSize;
-  }
-  return size;
-}
-
-const fieldSize = 16;
+/** The characters of an event as JSON. */
+const sizeOf = (observation: RecentEvent | undefined): number => JSON.stringify(observation?.event ?? {}).length;
 
 function runningFirst(a: WatchedCall, b: WatchedCall): number {
   const running = Number(b.endedAt === undefined) - Number(a.endedAt === undefined);

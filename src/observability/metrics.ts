@@ -66,14 +66,14 @@ function createSeries<Value>(width: number, blank: () => Value) {
   const overflow: Labels = Array.from({ length: width }, () => 'other');
   const find = (labels: Labels): Value => {
     const key = JSON.stringify(labels);
-    const [, value = blank()] = kept.get(key) ?? [];
+    const known = kept.get(key);
+    if (known) return known[1];
+    if (kept.size >= maxSeries && labels !== overflow) return find(overflow);
+    const value = blank();
     kept.set(key, [labels, value]);
     return value;
   };
-  return {
-    of: (labels: Labels): Value => find(kept.size < maxSeries || kept.has(JSON.stringify(labels)) ? labels : overflow),
-    all: () => [...kept.values()],
-  };
+  return { of: find, all: () => [...kept.values()] };
 }
 
 function sample(name: string, names: readonly string[], labels: Labels, value: number): string {

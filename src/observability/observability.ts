@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import type { Clock, ExchangeReader, LogExchange, Mask, Random } from '../core/ports.ts';
+import type { Clock, ExchangeReader, LogExchange, Random } from '../core/ports.ts';
 import { createBus, type Sink } from './event-bus.ts';
 import { createActivity, createAudit, createBreadcrumbs } from './file-logs.ts';
 import { createLiveCallsSink, createWarningSink } from './live-calls.ts';
 import { createMetrics } from './metrics.ts';
-import { createMask, maskKey } from './secret-masking.ts';
+import { createMask, logScope, maskKey } from './secret-masking.ts';
 import { createStderr, type LogLevel } from './stderr-log.ts';
 import type { TraceSettings } from './tracing.ts';
 
@@ -28,52 +28,42 @@ export type Telemetry = Awaited<ReturnType<typeof createTelemetry>>;
 
 /** Observers and masking, ready to use; files are opened with the first event, and what is not wanted is not loaded. */
 export async function createTelemetry(options: TelemetryOptions) {
-  const { home, secrets, logLevel, clock, random, writeError, version } = options;
-  let masking: ReturnType<typeof createMask> | undefined;
-  let known: readonly string[] = [];
-  const lasting = () => {
-    if (masking) return masking;
-    masking = createMask({ secret: maskKey(home, random), keys: [...secrets] });
-    masking.know(known);
-    return masking;
-  };
+  const { home, secrets: keys, logLevel, clock, random, writeError, exchangeLog, version } = options;
   // Logs need no placeholders that outlast the process, and a warning at the start must not write a key to disk.
-  const passing = createMask({ secret: maskKey(undefined, random), keys: [...secrets] });
+  const passing = maskKey(undefined, random);
+  let lasting: string | undefined;
+  const secret = (scope: string): string => {
+    if (scope === logScope) return passing;
+    lasting ??= maskKey(home, random);
+    return lasting;
+  };
+  const masks = createMask({ secret, keys });
   const onSinkError = (sink: string, error: unknown): void =>
-    writeError(`polylogue: the sink ${sink} failed: ${passing.maskSync(String(error), 'log').text}\n`);
+    writeError(`polylogue: the sink ${sink} failed: ${masks.maskSync(String(error), logScope).text}\n`);
   const stderr = createStderr({ write: writeError, level: logLevel });
   const live = createLiveCallsSink();
   const warned = createWarningSink();
   const metrics = createMetrics();
   const folder = home === undefined ? undefined : join(home, 'logs');
-  const { exchangeLog } = options;
-  const logged = exchangeLog && folder !== undefined && { folder, ...exchangeLog, clock, secrets: passing };
+  const logged = exchangeLog && folder !== undefined && { folder, ...exchangeLog, clock, secrets: masks };
   const log = logged
     ? (await import('./exchange-log.ts')).createExchangeLog({ ...logged, onError: onSinkError })
     : undefined;
-  const parts = { mask: passing.mask, version, onError: (error: unknown) => onSinkError('traces', error) };
+  const parts = { mask: masks.mask, version, onError: (error: unknown) => onSinkError('traces', error) };
   const traces = options.traces && (await import('./tracing.ts')).openTraces(options.traces, parts);
   const written = folder === undefined ? [] : fileSinks({ folder }, clock).map(ofCalls);
   const bus = createBus({
     clock,
-    mask: event => passing.maskDeep(event),
+    mask: masks.maskDeep,
     sinks: [stderr, inMemory([live, warned, metrics]), ...written, ...(traces ? [traces] : [])],
     onSinkError,
   });
-  const mask: Mask = (text, scope, by) => lasting().mask(text, scope, by);
-  mask.remember = (found, scope) => {
-    for (const masks of [lasting(), passing]) masks.remember(found, scope);
-  };
   const exchangeSinks = [log?.log, traces?.logExchange].filter(log => log !== undefined);
   return {
     emit: bus.emit,
-    mask,
+    mask: masks.mask,
     /** Secrets that came up since the start, all of them each time: masked from now on, wherever they turn up. */
-    know(secret: readonly string[]): void {
-      known = secret;
-      passing.know(secret);
-      masking?.know(secret);
-    },
+    know: masks.know,
     /** Absent: nobody wants to know what is said to models. */
     ...(exchangeSinks.length > 0 && { logExchange: toAll(exchangeSinks, onSinkError) }),
     /** What was said to models, by whichever process on this home. Absent: nothing is kept on disk. */

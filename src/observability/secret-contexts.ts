@@ -5,6 +5,7 @@ import {
   decoded,
   hasLetterAndDigit,
   looksRandom,
+  matchesOf,
   type Span,
   uuid,
 } from './secret-tokens.ts';
@@ -300,7 +301,7 @@ const entry =
 function clusterSecrets(text: string): Span[] {
   const spans: Span[] = [];
   let covered = 0;
-  for (const { index } of text.matchAll(/\bkind["']?:[ \t]{0,4}["']?Secret\b/g)) {
+  for (const { index } of matchesOf(text, /\bkind["']?:[ \t]{0,4}["']?Secret\b/g)) {
     if (index < covered) continue;
     const before = text.slice(Math.max(covered, index - 32_768), index);
     const from = index - before.length + Math.max(0, before.lastIndexOf('\n---'));

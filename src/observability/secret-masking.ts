@@ -8,7 +8,7 @@ import type { Mask, Masked, MaskedPlace, Random } from '../core/ports.ts';
 import { findKeyLines, findPrivateKeys } from './private-keys.ts';
 import { base64Forms, createRememberedSecrets, placesOf } from './remembered-secrets.ts';
 import { assignmentFinders, findContexts } from './secret-contexts.ts';
-import { base64Runs, findTokens, joinSpans, type Span } from './secret-tokens.ts';
+import { base64Runs, findTokens, joinSpans, matchesOf, type Span } from './secret-tokens.ts';
 
 export interface TextMask {
   /** Masks the secrets within the name of a field. */
@@ -63,11 +63,16 @@ function copyFields(
   mask: TextMask,
   path: readonly object[],
 ): object {
-  const copied = entries.map(([key, value]): [string, unknown] => {
+  const copy: Record<string, unknown> = {};
+  for (const [key, plain] of entries) {
     const name = String(key);
-    return [mask.name(name), secretName.test(name) ? hide(value, mask, path) : maskValue(value, mask, path)];
-  });
-  return Object.fromEntries(copied);
+    const value = secretName.test(name) ? hide(plain, mask, path) : maskValue(plain, mask, path);
+    // An ordinary field, also where its name would set the prototype.
+    if (name === '__proto__')
+      Object.defineProperty(copy, name, { value, enumerable: true, configurable: true, writable: true });
+    else copy[mask.name(name)] = value;
+  }
+  return copy;
 }
 
 function hide(value: unknown, mask: TextMask, path: readonly object[]): unknown {
@@ -94,8 +99,8 @@ const fields = (value: object): [string, unknown][] =>
   });
 
 export interface MaskParts {
-  /** Keys the hashes, so that a placeholder can't be tried against guesses. Not itself a value to mask. */
-  secret: string;
+  /** Keys the hashes of a scope, so that a placeholder can't be tried against guesses. Not itself a value to mask. */
+  secret: string | ((scope: string) => string);
   /** The operator's own keys: masked wherever they stand, whatever they look like. */
   keys: readonly string[];
 }
@@ -110,9 +115,10 @@ const pauseFrom = 262_144;
 const pauseAfter = 65_536;
 const nextTurn = () => new Promise<0>(resolve => setImmediate(resolve, 0));
 
-const logScope = 'log';
+/** Of everything that is told to observers. */
+export const logScope = 'log';
 
-/** Names of fields, tools and models come again with every event: so many of those without a secret are remembered. */
+/** Names of fields, tools, models and calls come again with every event: so many of those without a secret are remembered. */
 const rememberedTexts = 2_000;
 
 const rememberedLength = 64;
@@ -128,12 +134,14 @@ export function createMask({ secret, keys }: MaskParts) {
   const known = withReadable(plain);
   const all = withReadable([...plain, ...assignmentFinders]);
   let remembered: ReturnType<typeof createRememberedSecrets> | undefined;
+  const keyOf = typeof secret === 'string' ? () => secret : secret;
   const placeholder = (kind: string, value: string, scope: string): string => {
-    const hash = createHmac('sha256', secret).update(`${scope}\0${value}`).digest('hex').slice(0, 8);
+    const hash = createHmac('sha256', keyOf(scope)).update(`${scope}\0${value}`).digest('hex').slice(0, 8);
     return `[masked:${kind}:${hash}]`;
   };
 
   const replace = (text: string, scope: string, spans: readonly Span[]): Masked => {
+    if (spans.length === 0) return { text, found: {} };
     const found: Record<string, number> = {};
     const parts: string[] = [];
     const places: MaskedPlace[] = [];
@@ -145,11 +153,7 @@ export function createMask({ secret, keys }: MaskParts) {
       found[kind] = (found[kind] ?? 0) + 1;
       done = end;
     }
-    return {
-      text: parts.length === 0 ? text : parts.join('') + text.slice(done),
-      found,
-      ...(places.length > 0 && { places }),
-    };
+    return { text: parts.join('') + text.slice(done), found, places };
   };
 
   const recalled = (text: string, scope: string): Span[] =>
@@ -158,8 +162,13 @@ export function createMask({ secret, keys }: MaskParts) {
   const maskSync = (text: string, scope: string): Masked =>
     replace(text, scope, [...all.flatMap(find => find(text)), ...recalled(text, scope)]);
 
+  /** Short texts in which nothing was found, by any rule and in any scope. */
+  const clean = new Set<string>();
   let sincePause = 0;
   const mask: Mask = async (text, scope, by) => {
+    // A key that cannot be used is told of with the first text, whether there is a secret in it or not.
+    keyOf(scope);
+    if (clean.has(text)) return { text, found: {} };
     const spans: Span[] = [];
     for (const find of by === 'model' ? known : all) {
       for (const span of find(text)) spans.push(span);
@@ -171,14 +180,13 @@ export function createMask({ secret, keys }: MaskParts) {
     return replace(text, scope, spans);
   };
 
-  const clean = new Set<string>();
   const maskForLog = (text: string): string => {
     if (clean.has(text)) return text;
     // Each call has IDs of its own, in which no pattern finds anything.
     const masked = isUuid(text)
       ? replace(text, logScope, [...own(text), ...knownKeys(text), ...recalled(text, logScope)])
       : maskSync(text, logScope);
-    if (masked.text === text && text.length <= rememberedLength && !isUuid(text)) {
+    if (masked.text === text && text.length <= rememberedLength) {
       if (clean.size >= rememberedTexts) clean.clear();
       clean.add(text);
     }
@@ -205,12 +213,12 @@ export function createMask({ secret, keys }: MaskParts) {
     knownKeys = keyFinder([...current, ...former]);
     clean.clear();
   };
-  const remember: NonNullable<Mask['remember']> = (secrets, scope) => {
+  mask.remember = (secrets, scope) => {
     remembered ??= createRememberedSecrets();
     remembered.add(secrets, scope);
     clean.clear();
   };
-  return { mask, maskSync, maskDeep, maskLifting, remember, know };
+  return { mask, maskSync, maskDeep, maskLifting, know };
 }
 
 function findKeys(text: string): Span[] {
@@ -275,7 +283,7 @@ function findInReadable(text: string, find: (readable: string) => readonly Span[
     }
     group = [];
   };
-  for (const match of text.matchAll(unread)) {
+  for (const match of matchesOf(text, unread)) {
     const last = group.at(-1);
     if (last && match.index > last.index + last[0].length + 2 * reach) finish();
     group.push(match);

@@ -82,9 +82,9 @@ export function createFinder(rows: readonly Row[], rank: number): (text: string)
   const scan = createScan(rules.flatMap(rule => rule.words.map(word => [word, rule] as const)));
   return text => {
     // In the order of the rules: where finds are the same, the first one names the kind.
-    const spans = rules.map((): Span[] => []);
+    const spans: Span[][] = [];
     // Behind what was matched: no rule goes through a part of the text twice.
-    const done = rules.map(() => 0);
+    const done: number[] = [];
     const add = ({ kind, index, accept }: (typeof rules)[number], match: RegExpExecArray) => {
       const end = match.index + match[0].length;
       done[index] = end;
@@ -94,16 +94,25 @@ export function createFinder(rows: readonly Row[], rank: number): (text: string)
       const secret = found.replace(/[.,;]$/, '');
       const start = end - found.length;
       if (secret === '' || accept?.(secret) === false) return;
-      spans[index]?.push({ start, end: start + secret.length, kind, rank });
+      spans[index] ??= [];
+      spans[index].push({ start, end: start + secret.length, kind, rank });
     };
     scan(text, (at, rule) => {
       rule.pattern.lastIndex = at;
       const match = at < (done[rule.index] ?? 0) ? null : rule.pattern.exec(text);
       if (match) add(rule, match);
     });
-    for (const rule of searched) for (const match of text.matchAll(rule.pattern)) add(rule, match);
+    for (const rule of searched) for (const match of matchesOf(text, rule.pattern)) add(rule, match);
     return spans.flat();
   };
+}
+
+/** All matches of a global pattern that takes a character or more. Unlike `matchAll` it makes no copy of the pattern for each text. */
+export function matchesOf(text: string, pattern: RegExp): RegExpExecArray[] {
+  const matches: RegExpExecArray[] = [];
+  pattern.lastIndex = 0;
+  for (let match = pattern.exec(text); match; match = pattern.exec(text)) matches.push(match);
+  return matches;
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { AppEvent } from '../core/events.ts';
 import { printableText } from '../core/text.ts';
-import type { Sink } from './event-bus.ts';
+import { isoTime, type Sink } from './event-bus.ts';
 
 /** From the least to the most important; `silent` writes nothing. */
 const levels = ['debug', 'info', 'warning', 'error', 'silent'] as const;
@@ -15,11 +15,10 @@ export function createStderr({ write, level }: { write(line: string): void; leve
       for (const { at, event } of observations) {
         const [own, sentence] = lineOf(event);
         if (levels.indexOf(own) < least) continue;
-        const time = new Date(at).toISOString();
         const call = event.reqId === undefined ? '' : ` [${event.reqId.slice(0, 8)}]`;
         // Names come from outside: they must neither forge a line nor steer the terminal.
         const shown = printableText(sentence()).replace(/[\r\n\t]/g, '\uFFFD');
-        write(`${time} ${own.padEnd(7)}${call} ${shown}\n`);
+        write(`${isoTime(at)} ${own.padEnd(7)}${call} ${shown}\n`);
       }
     },
   };

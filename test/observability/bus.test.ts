@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Observation, Sink } from '../../src/observability/event-bus.ts';
-import { createBus } from '../../src/observability/event-bus.ts';
+import { createBus, isoTime } from '../../src/observability/event-bus.ts';
 import { manualClock } from '../support/clock.ts';
 
 const warning = (message: string): AppEvent => ({ type: 'warning', where: 'test', message });
@@ -180,5 +180,14 @@ describe('the bus', () => {
     await bus.close();
     expect(closed).toEqual(['good']);
     expect(problems).toEqual(['bad: Error: stuck']);
+  });
+});
+
+describe('the time of what happened', () => {
+  it('is written as ISO 8601, in whichever order the seconds come', () => {
+    const begin = Date.UTC(2030, 0, 2, 3, 4, 5);
+    const times = [begin, begin + 7, begin + 999, begin + 1_000, begin + 86_400_000, begin, begin - 1, 0, -1];
+    expect(times.map(isoTime)).toEqual(times.map(at => new Date(at).toISOString()));
+    expect(() => isoTime(Number.NaN)).toThrow(RangeError);
   });
 });

@@ -299,10 +299,10 @@ describe('secrets that come up while the process runs', () => {
   });
 
   it('are remembered where they were told, in every log, and not by the rules alone', async () => {
-    const { remember, mask, maskSync, maskDeep } = createMask({ secret: 'pepper', keys: [] });
+    const { mask, maskSync, maskDeep } = createMask({ secret: 'pepper', keys: [] });
     const word = 'correct-horse-battery';
     expect(maskDeep(word)).toBe(word);
-    remember([{ kind: 'password', value: word }], 'here');
+    mask.remember?.([{ kind: 'password', value: word }], 'here');
     const masked = /^\[masked:password:[0-9a-f]{8}\]$/;
     expect(maskSync(word, 'here').text).toMatch(masked);
     expect(maskSync(word, 'there').text).toBe(word);
@@ -379,6 +379,14 @@ describe('what is remembered of a log', () => {
     expect(texts.map(text => many.maskDeep({ text }))).toEqual(once);
     expect(JSON.stringify(once)).not.toMatch(/My-Own-Key|q7Zt9Kx2/);
     expect(once[0]).toEqual({ text: 'chat' });
+  });
+
+  it('copies a field with the name of a prototype as any other', () => {
+    const { maskDeep } = createMask({ secret: 'pepper', keys: ['k-0123456789'] });
+    const copy = maskDeep({ payload: JSON.parse('{"__proto__":{"note":"k-0123456789"},"plain":1}') });
+    expect(JSON.stringify(copy)).toMatch(
+      /^\{"payload":\{"__proto__":\{"note":"\[masked:own_key:\w+\]"\},"plain":1\}\}$/,
+    );
   });
 });
 

@@ -1,4 +1,4 @@
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rename, rm } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createRotatingLog, type LogRules } from '../../src/observability/file-logs.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
@@ -71,6 +71,17 @@ describe('a rotating log', () => {
     const names = ['seen.jsonl', 'seen.jsonl.1', 'seen.jsonl.2', 'seen.jsonl.3'];
     const texts = await Promise.all(names.map(read));
     expect(texts.map(text => /"message":"(\w+)"/.exec(text)?.[1])).toEqual(['five', 'four', 'two', 'one']);
+  });
+
+  it('goes on in the file that its name leads to a second after another program renamed it', async () => {
+    const { log, read, folder } = await logOf({});
+    await log.append([record(0, 'one')]);
+    await rename(`${folder}/seen.jsonl`, `${folder}/seen.jsonl.old`);
+    const second = 1 / 3_600;
+    await log.append([record(second, 'two')]);
+    await log.append([record(second, 'three')]);
+    expect(await read('seen.jsonl.old')).toMatch(/^[^\n]*one[^\n]*\n$/);
+    expect(await read('seen.jsonl')).toMatch(/two[\s\S]*three/);
   });
 
   it('loses no line of two who write to one file at once, and mixes none', async () => {

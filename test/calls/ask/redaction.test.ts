@@ -34,7 +34,7 @@ const services = {
       read.push(text);
       return mask.mask(text, ...more);
     }) satisfies Mask,
-    { remember: mask.remember },
+    { remember: mask.mask.remember },
   ),
   maxFileBytes: 1_000,
   runsHere: (provider: string) => provider === 'here',
