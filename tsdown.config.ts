@@ -31,10 +31,11 @@ const syncSchemas = {
 /** The pipes of the vendors' packages, and what stands for each. */
 const pipes = [
   [
-    /\bstream\s*\.pipeThrough\(new TextDecoderStream\(\)\)\s*\.pipeThrough\(new EventSourceParserStream[\w$]*\(\)\)/g,
-    'serverSentEvents(stream)',
+    /\bstream\s*\.pipeThrough\(new TextDecoderStream\(\)\)\s*\.pipeThrough\(new EventSourceParserStream[\w$]*\(\)\)\s*\.pipeThrough\(\s*new TransformStream\(/g,
+    'transformedEvents(stream, (',
   ],
-  [/([\w$]+(?:\(stream\))?)\s*\.pipeThrough\(\s*new TransformStream\(/g, 'transformed($1, ('],
+  [/([\w$]+)\s*\.pipeThrough\(\s*new TransformStream\(/g, 'transformed($1, ('],
+  [/= stream\.tee\(\)/g, '= teed(stream)'],
 ] as const;
 
 /** They read an answer through streams that are piped into each other, which takes longer than to read it. */
@@ -43,11 +44,12 @@ const onePass = {
   transform(code: string, id: string) {
     if (!/@ai-sdk\/[\w-]+\/dist\/index|@openrouter\/ai-sdk-provider\/dist\/index/.test(id)) return undefined;
     const lean = pipes.reduce((text, [pipe, call]) => text.replace(pipe, call), code);
-    if (/provider-utils|openrouter/.test(id) && !lean.includes('transformed(serverSentEvents(stream), ('))
+    const isOther = /provider-utils|openrouter/.test(id) && !lean.includes('transformedEvents(stream, (');
+    if (isOther || (/@ai-sdk\/openai\//.test(id) && !lean.includes('teed(stream)')))
       throw new Error(`${id} reads events in another way: look at onePass again.`);
     return lean === code
       ? undefined
-      : `import { serverSentEvents, transformed } from ${JSON.stringify(resolve('src/providers/shared/one-pass.ts'))};\n${lean}`;
+      : `import { teed, transformed, transformedEvents } from ${JSON.stringify(resolve('src/providers/shared/one-pass.ts'))};\n${lean}`;
   },
 };
 

@@ -96,8 +96,9 @@ const shortTokens = 60;
 
 export const documentTokens = (document: JsonObject): number => estimateTokens(JSON.stringify(document), replyMargin);
 
-/** No text has more tokens than bytes: most replies need no estimate. */
+/** No text has more tokens than bytes: most replies need no estimate, and where there is no limit none is measured. */
 function fits(document: JsonObject, limit: number): boolean {
+  if (limit === Number.MAX_SAFE_INTEGER) return true;
   const text = JSON.stringify(document);
   return Buffer.byteLength(text) * replyMargin <= limit || estimateTokens(text, replyMargin) <= limit;
 }

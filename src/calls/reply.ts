@@ -217,16 +217,17 @@ export const localMetadata = (call: ParsedCall, elapsedMs: number): JsonObject =
 const nonEmpty = <Item extends Json>(items: readonly Item[]): Item[] | undefined =>
   items.length > 0 ? [...items] : undefined;
 
-/** Leaves out keys without a value, and objects that are left empty by that. */
+/** Leaves out keys without a value, and objects that are left empty by that. What has none is the same object. */
 function pruned(document: JsonObject): JsonObject {
-  const kept = Object.entries(document).flatMap(([key, value]): [string, Json][] => {
-    if (value === undefined) return [];
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return [[key, value]];
-    const inner = pruned(value);
-    return Object.keys(inner).length > 0 || Object.keys(value).length === 0 ? [[key, inner]] : [];
-  });
+  const kept: [string, Json][] = [];
+  let isSame = true;
+  for (const [key, value] of Object.entries(document)) {
+    const inner = isRecord(value) ? pruned(value) : value;
+    isSame &&= inner === value && inner !== undefined;
+    if (inner !== undefined && (inner === value || Object.keys(inner ?? {}).length > 0)) kept.push([key, inner]);
+  }
   // Not by assignment: keys may come from callers, and one of them is `__proto__`.
-  return Object.fromEntries(kept);
+  return isSame ? document : Object.fromEntries(kept);
 }
 
 /** What a model may answer instead of an answer: a request to the caller, as a JSON object with one of these statuses. */

@@ -161,6 +161,6 @@ export function gatherText(clock: Pick<Clock, 'after'>, send: (text: string) => 
 export function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value, most: number): void {
   map.delete(key);
   map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > most && oldest !== undefined) map.delete(oldest);
+  const [oldest] = map.size > most ? map.keys() : [];
+  if (oldest !== undefined) map.delete(oldest);
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 declare const brand: unique symbol;
 type Brand<Name extends string> = string & { readonly [brand]: Name };
@@ -40,5 +40,4 @@ export const requestId = (text: string): RequestId => branded(text, isRequestId,
 export const sha256 = (text: string): Sha256 => branded(text, isSha256, 'a SHA-256');
 
 /** The SHA-256 of a text or of bytes. */
-export const hashOf = (content: string | Uint8Array): Sha256 =>
-  sha256(createHash('sha256').update(content).digest('hex'));
+export const hashOf = (content: string | Uint8Array): Sha256 => sha256(hash('sha256', content));

@@ -12,7 +12,7 @@ export const isRecord = (value: unknown): value is Record<string, unknown> =>
 /** What a JSON text says, a byte order mark aside; undefined where it is none. */
 export function parsedJson(text: string): unknown {
   try {
-    return JSON.parse(text.replace(/^\uFEFF/, ''));
+    return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text);
   } catch {
     // Who asks knows what it is then; the parser's own message quotes the text.
     return undefined;

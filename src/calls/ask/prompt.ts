@@ -242,11 +242,12 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
   const { window, maxOutput } = model;
   const tail = [plan.tail, model.allowCodeGeneration && plan.codeTail].filter(Boolean).join('\n\n');
   const preamble = plan.preamble ?? services.preamble;
-  const plainly = planBudget({ window, maxOutput, reserved: reservedTokens(preamble, parts, tail), maxPrompt });
+  const least = reservedTokens(preamble, parts, tail);
+  const plainly = planBudget({ window, maxOutput, reserved: least, maxPrompt });
   const evidence = fitEvidence(plan.evidence ?? [], (plainly.rest * evidenceShare) / factor);
   const content = [parts.draft.content, evidence.text].filter(Boolean).join('\n\n');
   const draft = { ...parts.draft, content };
-  const reserved = reservedTokens(preamble, { ...parts, draft }, tail);
+  const reserved = evidence.text === '' ? least : reservedTokens(preamble, { ...parts, draft }, tail);
   const budget = planBudget({ window, maxOutput, reserved, maxPrompt });
   // What is made shorter for its price is so for that much room, and not for the whole window.
   const shown = Math.min(window, (maxPrompt ?? window) + budget.answer);
@@ -258,8 +259,8 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
   const historyUsed = Math.ceil(selectionTokens(selection) * factor);
 
   const inPrompt = promptFiles(selection);
-  const bases = [...inPrompt.values()].map(file => file.base);
-  const stored = await services.store.blobs([...new Set([...blobsOf(selection), ...bases])]);
+  const hashes = new Set([...blobsOf(selection), ...[...inPrompt.values()].map(file => file.base)]);
+  const stored: Blobs = hashes.size > 0 ? await services.store.blobs([...hashes]) : new Map();
   const embedded = await includeFiles({
     ...{ services, call, named: collected.files, found: parts.found, inPrompt },
     ...{ shownTexts: shownTexts(selection), bases: stored, budget: budget.rest - historyUsed, factor },

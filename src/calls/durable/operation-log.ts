@@ -239,7 +239,7 @@ export async function fingerprintCall(
     const place = [principal.owner, principal.root];
     const own = session?.idempotencyKey;
     if (own !== undefined && own.length > 0 && own.length <= maxKeyLength) {
-      return { key: hashOf(canonicalJson(['named', ...place, own])), same, named: true, client, folders: [], edits };
+      return { key: hashOf(JSON.stringify(['named', ...place, own])), same, named: true, client, folders: [], edits };
     }
     const isLast = request.arguments.continuation_id === 'last';
     // What it means now; an id is part of the arguments anyway.
@@ -249,7 +249,7 @@ export async function fingerprintCall(
     const { files, folders } = edits ? { files: [], folders: [] } : await pathsOf(options, request, writesTo);
     // A search looks into all of the project, whatever it finds there.
     if (!edits && /^\s*true\s*$/i.test(String(request.arguments.use_search))) folders.push(principal.root);
-    const key = hashOf(canonicalJson(['same', ...place, same, thread, files]));
+    const key = hashOf(JSON.stringify(['same', ...place, same, thread, files]));
     return { key, same, named: false, client, folders, edits };
   } catch {
     // Such as a thread that is not there, or arguments of a form that is refused: the call itself will be told.

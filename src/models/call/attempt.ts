@@ -130,7 +130,7 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
       return;
     case 'raw':
       outcome.accepted ||= isRecord(part.rawValue);
-      if (countsIn(part.rawValue)) outcome.told = { ...outcome.told, ...usageIn(part.rawValue) };
+      outcome.told = withCounts(outcome.told, countsIn(part.rawValue));
       return;
     case 'tool-call':
       // A search at the vendor is part of the answer: it leaves no call behind that would have been cut.
@@ -224,10 +224,9 @@ function countsIn(chunk: unknown): Record<string, unknown> | undefined {
   return undefined;
 }
 
-/** What a chunk of a vendor's stream tells of tokens; what it does not tell is left out. */
-function usageIn(chunk: unknown): Partial<Usage> {
-  const counts = countsIn(chunk);
-  if (!counts) return {};
+/** What was told of tokens so far, with what these counts tell; what they do not tell is left out. */
+function withCounts(before: AttemptOutcome['told'], counts: ReturnType<typeof countsIn>): AttemptOutcome['told'] {
+  if (!counts) return before;
   const sum = (...names: string[]) => names.reduce((total, name) => total + count(counts[name]), 0);
   const detail = (name: string) =>
     ['input', 'prompt', 'output', 'completion'].reduce((total, side) => {
@@ -246,7 +245,7 @@ function usageIn(chunk: unknown): Partial<Usage> {
     cacheWrite: sum('cache_creation_input_tokens'),
     cacheWriteHour: keptForAnHour(counts),
   };
-  return Object.fromEntries(Object.entries(told).filter(([, tokens]) => tokens > 0));
+  return { ...before, ...Object.fromEntries(Object.entries(told).filter(([, tokens]) => tokens > 0)) };
 }
 
 /** Absent numbers are computed from their parts; absent at all when the vendor told nothing. */

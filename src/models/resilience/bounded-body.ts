@@ -57,10 +57,23 @@ export function bounded({ status, statusText, headers, hasBody }: BoundedHead, f
   const limit = ok ? (isStream ? most.stream : most.body) : most.error;
   const readBytes: ReadBytes = ok && isStream ? joinedEvents(isEvents ? 'events' : 'lines') : bytes => bytes;
   const options = { limit, cuts: !ok, readBytes };
-  const { stream, feeding } = unpack ? unpacked(unpack, feed, options) : inTurns(feed, options);
+  const { feeding, ...pieces } = unpack ? unpacked(unpack, feed, options) : inTurns(feed, options);
+  const body = hasBody ? pieces : undefined;
   // No Response may have the higher ones that servers invent.
   const head = { status: Math.min(status, 599), statusText, headers };
-  return { response: new Response(hasBody ? stream : null, head), feeding };
+  return { answer: { ...head, body, response: () => new Response(body ? streamOf(body) : null, head) }, feeding };
+}
+
+/** An answer whose body is read either by itself or as the Response that it is. */
+export type BoundedAnswer = ReturnType<typeof bounded>['answer'];
+
+function streamOf({ read, cancel }: Pick<ReturnType<typeof inTurns>, 'read' | 'cancel'>) {
+  async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    const piece = await read();
+    if (piece) controller.enqueue(piece);
+    else controller.close();
+  }
+  return new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
 }
 
 interface BoundedHead {
@@ -95,7 +108,7 @@ function unpacked(unpack: ReturnType<typeof createGunzip>, feed: Feed, options: 
     unpack.destroy();
     feed.cancel(reason);
   };
-  const { stream, feeding } = inTurns({ resume: () => void unpack.resume(), cancel }, options);
+  const { feeding, ...body } = inTurns({ resume: () => void unpack.resume(), cancel }, options);
   const fail = (failure: Error) => {
     feeding.end({ failure });
     cancel(failure);
@@ -118,13 +131,14 @@ function unpacked(unpack: ReturnType<typeof createGunzip>, feed: Feed, options: 
     unpack.destroy();
     feeding.end(how);
   }
-  return { stream, feeding: { push, end } };
+  return { ...body, feeding: { push, end } };
 }
 
 function inTurns(feed: Feed, { limit, cuts, readBytes }: BodyOptions) {
   let [pieces, rest, left, ahead]: [Uint8Array[], Buffer, number, number] = [[], Buffer.alloc(0), limit, 0];
   let came = Promise.withResolvers<void>();
   let ending: Ending | undefined;
+  let isOver = false;
 
   function end(how: Ending): void {
     if (!ending && how.drops) [pieces, rest] = [[], Buffer.alloc(0)];
@@ -151,38 +165,34 @@ function inTurns(feed: Feed, { limit, cuts, readBytes }: BodyOptions) {
     return ahead < pieceBytes;
   }
 
-  async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    for (let [isLast, out] = [false, rest.subarray(0, 0)]; out.length === 0 && !isLast; ) {
-      if (rest.length === 0) await came.promise;
-      await nextTurn();
-      if (rest.length === 0) {
-        [rest, pieces, ahead] = [Buffer.concat(pieces), [], 0];
-        if (!ending) {
-          came = Promise.withResolvers();
-          feed.resume();
+  /** The next piece; undefined at the end. */
+  async function read(): Promise<Uint8Array | undefined> {
+    try {
+      while (!isOver) {
+        if (rest.length === 0) await came.promise;
+        await nextTurn();
+        if (rest.length === 0) {
+          [rest, pieces, ahead] = [Buffer.concat(pieces), [], 0];
+          if (!ending) {
+            came = Promise.withResolvers();
+            feed.resume();
+          }
         }
+        const isLast = ending !== undefined && rest.length === 0;
+        if (isLast && ending && 'failure' in ending) throw ending.failure;
+        isOver = isLast;
+        const out = readBytes(rest.subarray(0, pieceBytes), isLast);
+        rest = rest.subarray(pieceBytes);
+        if (out.length > 0) return out;
       }
-      isLast = ending !== undefined && rest.length === 0;
-      if (isLast && ending && 'failure' in ending) throw ending.failure;
-      out = readBytes(rest.subarray(0, pieceBytes), isLast);
-      rest = rest.subarray(pieceBytes);
-      if (out.length > 0) controller.enqueue(out);
-      if (isLast) controller.close();
+      return undefined;
+    } catch (error) {
+      feed.cancel(error);
+      throw error;
     }
   }
 
-  const stream = new ReadableStream<Uint8Array>(
-    {
-      pull: controller =>
-        pull(controller).catch(error => {
-          feed.cancel(error);
-          throw error;
-        }),
-      cancel: reason => feed.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  );
-  return { stream, feeding: { push, end } };
+  return { read, cancel: (reason?: unknown) => feed.cancel(reason), feeding: { push, end } };
 }
 
 /** No event is longer; nor is what keeps a connection alive between two of them. */

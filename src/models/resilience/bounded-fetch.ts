@@ -1,5 +1,5 @@
 import { isRecord } from '../../core/json.ts';
-import { bounded, type Ending, type Feed, type Feeding, most } from './bounded-body.ts';
+import { type BoundedAnswer, bounded, type Ending, type Feed, type Feeding, most } from './bounded-body.ts';
 import { badUpstream } from './errors.ts';
 
 /**
@@ -7,23 +7,6 @@ import { badUpstream } from './errors.ts';
  * put it under the first name.
  */
 const dispatcherNames = [Symbol.for('undici.globalDispatcher.2'), Symbol.for('undici.globalDispatcher.1')] as const;
-
-/** What a dispatcher tells of an answer: in the names that undici has had since 7, and in those of 6 and before. */
-interface Handler {
-  onRequestStart(controller: Controller): void;
-  onResponseStart(controller: Controller, status: number, headers: HeaderRecord, statusText?: string): void;
-  onResponseData(controller: Controller, bytes: Uint8Array): void;
-  onResponseEnd(): void;
-  onResponseError(controller: unknown, error: unknown): void;
-  onConnect(abort: Abort): void;
-  onHeaders(status: number, raw: readonly unknown[], resume: () => void, statusText?: string): boolean;
-  /** False: no more for now. */
-  onData(bytes: Uint8Array): boolean;
-  onComplete(): void;
-  onError(error: unknown): void;
-}
-
-type HeaderRecord = Record<string, string | string[]>;
 
 type Abort = (reason: unknown) => void;
 
@@ -34,7 +17,7 @@ interface Controller {
 }
 
 interface Dispatcher {
-  dispatch(options: object, handler: Handler): boolean;
+  dispatch(options: object, handler: ReturnType<typeof handlerFor>): boolean;
 }
 
 const isDispatcher = (value: unknown): value is Dispatcher => isRecord(value) && typeof value.dispatch === 'function';
@@ -45,28 +28,20 @@ function currentDispatcher(): Dispatcher {
   if (found) return found;
   // Only the first use of fetch makes it.
   void new Response();
-  return find() ?? fail();
-}
-
-const fail = (): never => {
+  const made = find();
+  if (made) return made;
   throw new Error('this Node has no dispatcher for fetch');
-};
+}
 
 /** What a piece of a body takes in addition to its bytes, in bytes. */
 const pieceCost = 128;
 
 const emptyStatuses: readonly number[] = [204, 205, 304];
 
-interface PlainRequest {
-  url: URL;
-  method: string;
-  headers: Record<string, string>;
-  body: string | Uint8Array | null;
-  signal: AbortSignal | null | undefined;
-}
+type PlainRequest = Awaited<ReturnType<typeof plainRequest>>;
 
 /** A request as it goes to the dispatcher; a form is packed, a stream read whole. */
-async function plainRequest(url: string, init: RequestInit): Promise<PlainRequest> {
+async function plainRequest(url: string, init: RequestInit) {
   const { method = 'GET', headers: given = {}, body = null, signal } = init;
   const isPlain = typeof body === 'string' || body === null;
   const packed = isPlain ? undefined : new Response(body);
@@ -75,7 +50,8 @@ async function plainRequest(url: string, init: RequestInit): Promise<PlainReques
   const named = new Map<string, string>(type ? [['content-type', type]] : []);
   for (const [name, value] of entries)
     named.set(name.toLowerCase(), `${value}`.replace(/^[\t\r\n ]+|[\t\r\n ]+$/g, ''));
-  const headers = { accept: '*/*', 'accept-encoding': 'gzip', 'user-agent': 'node', ...Object.fromEntries(named) };
+  const usual = { accept: '*/*', 'accept-encoding': 'gzip', 'user-agent': 'node' };
+  const headers: Record<string, string> = { ...usual, ...Object.fromEntries(named) };
   const bytes = packed ? new Uint8Array(await packed.arrayBuffer()) : null;
   return { url: new URL(url), method: method.toUpperCase(), headers, body: isPlain ? body : bytes, signal };
 }
@@ -101,27 +77,30 @@ function redirected(request: PlainRequest, status: number, url: URL): PlainReque
  * connected: models that think and machines at home take longer. A proxy counts whenever it was set up. To another host, a
  * redirection takes no header along that could be a secret.
  */
-export const boundedFetch: typeof fetch = async (input, init) => {
+export const boundedFetch: typeof fetch = async (input, init) => (await boundedAnswer(input, init)).response();
+
+/** The same before it is made a Response, for who reads it at once. */
+export async function boundedAnswer(...[input, init]: Parameters<typeof fetch>): Promise<BoundedAnswer> {
   const whole = input instanceof Request ? new Request(input, init) : undefined;
   let request = await plainRequest(whole?.url ?? String(input), whole ?? init ?? {});
   const { redirect } = init?.redirect ? init : (whole ?? {});
   for (let hops = 0; ; hops++) {
-    const response = await sent(request);
-    const { status, headers, body } = response;
+    const answer = await sent(request);
+    const { status, headers, body } = answer;
     const isMoved = redirect !== 'manual' && [301, 302, 303, 307, 308].includes(status);
     const target = isMoved ? headers.get('location') : null;
-    if (target === null) return response;
-    await body?.cancel();
+    if (target === null) return answer;
+    body?.cancel();
     const url = URL.parse(target, request.url.href);
     if (redirect === 'error' || hops === maxRedirections || !url || !/^https?:$/.test(url.protocol))
       throw new TypeError('fetch failed', { cause: new Error(`it was redirected to ${target.slice(0, 200)}`) });
     request = redirected(request, status, url);
   }
-};
+}
 
 /** One request and its answer, whatever that is. Rejects with the signal's reason, or as fetch does where there is no answer. */
-function sent({ url, method, headers, body, signal }: PlainRequest): Promise<Response> {
-  const { promise, resolve, reject } = Promise.withResolvers<Response>();
+function sent({ url, method, headers, body, signal }: PlainRequest): Promise<BoundedAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<BoundedAnswer>();
   let feeding: Feeding | undefined;
   let abort: Abort | undefined;
   let over = false;
@@ -142,7 +121,7 @@ function sent({ url, method, headers, body, signal }: PlainRequest): Promise<Res
     abort = given;
     if (over) given(signal?.reason ?? new Error('it is not wanted any more'));
   };
-  const start = ({ status, statusText, entries }: AnswerHead, goOn: () => void) => {
+  const start: Answer['start'] = ({ status, statusText, entries }, goOn) => {
     if (status < 200) return;
     const answered = new Headers();
     for (const [name, value] of entries) answered.append(name, value);
@@ -165,7 +144,7 @@ function sent({ url, method, headers, body, signal }: PlainRequest): Promise<Res
     const hasBody = method !== 'HEAD' && !emptyStatuses.includes(status);
     const made = bounded({ status, statusText, headers: answered, hasBody }, feed);
     feeding = made.feeding;
-    resolve(made.response);
+    resolve(made.answer);
   };
   /** Whether more may come. */
   const take = (bytes: Uint8Array): boolean => {
@@ -191,33 +170,35 @@ function sent({ url, method, headers, body, signal }: PlainRequest): Promise<Res
   return promise;
 }
 
-interface AnswerHead {
-  status: number;
-  statusText: string;
-  /** As they came. */
-  entries: readonly (readonly [string, string])[];
-}
+type Entry = readonly [name: string, value: string];
 
 /** What is done with an answer; `take` says whether more may come. */
 interface Answer {
   begin(abort: Abort): void;
-  start(head: AnswerHead, goOn: () => void): void;
+  /** `entries`: its headers as they came. */
+  start(head: { status: number; statusText: string; entries: readonly Entry[] }, goOn: () => void): void;
   take(bytes: Uint8Array): boolean;
   ended(): void;
   broken(error: unknown): void;
 }
 
-const handlerFor = ({ begin, start, take, ended, broken }: Answer): Handler => ({
-  onRequestStart: controller => begin(reason => controller.abort(reason)),
-  onResponseStart: (controller, status, headers, statusText = '') => {
+/** What a dispatcher tells of an answer: in the names that undici has had since 7, and in those of 6 and before. */
+const handlerFor = ({ begin, start, take, ended, broken }: Answer) => ({
+  onRequestStart: (controller: Controller) => begin(reason => controller.abort(reason)),
+  onResponseStart: (
+    controller: Controller,
+    status: number,
+    headers: Record<string, string | string[]>,
+    statusText = '',
+  ) => {
     const all = Object.entries(headers).flatMap(([name, value]) => [value].flat().map(each => [name, each] as const));
     start({ status, statusText, entries: all }, () => controller.resume());
   },
-  onResponseData: (controller, bytes) => void (take(bytes) || controller.pause()),
+  onResponseData: (controller: Controller, bytes: Uint8Array) => void (take(bytes) || controller.pause()),
   onResponseEnd: () => ended(),
-  onResponseError: (_controller, error) => broken(error),
+  onResponseError: (_controller: unknown, error: unknown) => broken(error),
   onConnect: begin,
-  onHeaders: (status, raw, goOn, statusText = '') => {
+  onHeaders: (status: number, raw: readonly unknown[], goOn: () => void, statusText = '') => {
     const texts = raw.map(String);
     const all = texts.flatMap((name, at) => (at % 2 === 0 ? [[name, texts[at + 1] ?? ''] as const] : []));
     start({ status, statusText, entries: all }, goOn);

@@ -1,6 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import { isRecord, type JsonObject, parsedJson, recordIn, textIn } from '../../core/json.ts';
+import type { BoundedAnswer } from '../../models/resilience/bounded-body.ts';
 import { readVendorError } from '../../models/resilience/classify-error.ts';
 import { badUpstream, toModelError } from '../../models/resilience/errors.ts';
 
@@ -11,15 +12,18 @@ export type Fetch = typeof globalThis.fetch;
  * `boundedFetch` for everything that is asked of a vendor. A redirection is refused: keys travel in headers that fetch would
  * carry along to another host.
  */
-export const vendorFetch: Fetch = async (input, init) => {
+export const vendorFetch: Fetch = async (input, init) => (await vendorAnswer(input, init)).response();
+
+/** The same before it is made a Response, for who reads it at once. */
+export async function vendorAnswer(...[input, init]: Parameters<Fetch>): Promise<BoundedAnswer> {
   // Not with the settings of providers, which the start needs.
-  const { boundedFetch } = await import('../../models/resilience/bounded-fetch.ts');
-  const response = await boundedFetch(input, { ...init, redirect: 'manual' });
-  const target = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null;
-  if (target === null) return response;
-  await response.body?.cancel();
-  throw redirected(response.status, new URL(target, input instanceof Request ? input.url : input));
-};
+  const { boundedAnswer } = await import('../../models/resilience/bounded-fetch.ts');
+  const answer = await boundedAnswer(input, { ...init, redirect: 'manual' });
+  const target = answer.status >= 300 && answer.status < 400 ? answer.headers.get('location') : null;
+  if (target === null) return answer;
+  answer.body?.cancel();
+  throw redirected(answer.status, new URL(target, input instanceof Request ? input.url : input));
+}
 
 /** Statuses of a path that a server does not have. */
 const noSuchPath: readonly (number | undefined)[] = [404, 405, 501];

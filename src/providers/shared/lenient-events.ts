@@ -17,6 +17,10 @@ const known = {
   item: /^(?:message|reasoning|(?:function|custom_tool|mcp|web_search|x_search|file_search|image_generation|code_interpreter|code_execution|view_image|view_x_video)_call)$/,
 };
 
+/** An event of OpenAI's Responses, with its type in front, that has nothing which has to be looked at. */
+const plain =
+  /^(?:event:[^\n]*\n)?data: ?\{"type": ?"(response\.[\w.]+)"(?!.*"(?:(?:error|base_resp|choices|item|response|content_block|index)":|delta": ?\{))/s;
+
 /** True where there is no type as well. */
 function isKnown(holder: unknown, field: Exclude<keyof typeof known, 'event'>): boolean {
   const { type } = recordIn(recordIn(holder)[field]);
@@ -120,7 +124,9 @@ export function createLenientEvents() {
 
   /** An event as it came, or as it should have come; a chat that told no reason gets one before its `[DONE]`. */
   function fittedText(text: string): string[] {
-    const data = Array.from(text.matchAll(/^data:([^\r\n]*)/gm), ([, line]) => line).join('\n');
+    const type = dialect === 'typed' ? plain.exec(text)?.[1] : undefined;
+    if (type !== undefined) return known.event.test(type) ? [text] : [];
+    const data = (text.match(/^data:[^\r\n]*/gm) ?? []).map(line => line.slice(5)).join('\n');
     if (data.trim() === '[DONE]') return dialect === 'chat' && !reason ? [stopped, text] : [text];
     const event = parsedJson(data);
     if (!isRecord(event)) return isWhole() ? [] : [text];

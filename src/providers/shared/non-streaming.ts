@@ -1,6 +1,7 @@
 import { isRecord, parsedJson, recordsIn } from '../../core/json.ts';
+import type { BoundedAnswer } from '../../models/resilience/bounded-body.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
-import { type Fetch, vendorFetch } from './http.ts';
+import { type Fetch, vendorAnswer } from './http.ts';
 import { type Body, createLenientEvents, failureIn, reasonIn } from './lenient-events.ts';
 
 /**
@@ -8,16 +9,16 @@ import { type Body, createLenientEvents, failureIn, reasonIn } from './lenient-e
  * whole answer becomes the events of the stream that was asked for, and an error under a 200 gets the status that it should have had.
  */
 export const answerFetch: Fetch = async (input, init) => {
-  const response = await vendorFetch(input, init);
-  const { headers, body } = response;
+  const answer = await vendorAnswer(input, init);
+  const { status, headers, body } = answer;
   const type = headers.get('content-type') ?? '';
-  if (!response.ok || init?.method !== 'POST' || !body) return response;
+  if (status < 200 || status > 299 || init?.method !== 'POST' || !body) return answer.response();
   if (/^text\/html\b/i.test(type)) {
-    await body.cancel();
+    body.cancel();
     const next = "Check the provider's base URL and any proxy in between, or choose another model.";
     throw badUpstream(`The answer was no stream of events, but a page (${type.slice(0, 60)}).`, true, next);
   }
-  const { isDocument, pieces } = await begun(body.getReader(), type);
+  const { isDocument, pieces } = await begun(body, type);
   if (!isDocument) return new Response(pieces, { headers });
   const text = await new Response(pieces).text();
   const document = parsedJson(text);
@@ -29,23 +30,22 @@ export const answerFetch: Fetch = async (input, init) => {
 };
 
 /** A body from its first piece on, which shows a JSON document whatever type it was sent with. Streams become what packages take. */
-async function begun(reader: ReadableStreamDefaultReader<Uint8Array>, type: string) {
-  let next = await reader.read();
-  const isDocument = /^application\/json\b/i.test(type) || /^\s*[[{]/.test(new TextDecoder().decode(next.value));
+async function begun(body: NonNullable<BoundedAnswer['body']>, type: string) {
+  let next = await body.read();
+  const isDocument = /^application\/json\b/i.test(type) || /^\s*[[{]/.test(new TextDecoder().decode(next));
   const isStream = !isDocument && /event-stream/i.test(type);
   const [decoder, lenient] = [new TextDecoder(), createLenientEvents()];
-  const over = { done: true, value: undefined } as const;
   // A connection may break once the answer is whole.
-  const read = () => reader.read().catch(error => (lenient.isWhole() ? over : Promise.reject(error)));
+  const read = () => body.read().catch(error => (lenient.isWhole() ? undefined : Promise.reject(error)));
   async function pull(controller: ReadableStreamDefaultController<Uint8Array>) {
     for (let size = 0; size === 0; next = await read()) {
-      if (next.done) return controller.close();
-      const bytes = isStream ? Buffer.from(lenient.fitted(decoder.decode(next.value, { stream: true }))) : next.value;
+      if (!next) return controller.close();
+      const bytes = isStream ? Buffer.from(lenient.fitted(decoder.decode(next, { stream: true }))) : next;
       size = bytes.length;
       if (size > 0) controller.enqueue(bytes);
     }
   }
-  const pieces = new ReadableStream({ pull, cancel: reason => reader.cancel(reason) }, { highWaterMark: 0 });
+  const pieces = new ReadableStream({ pull, cancel: body.cancel }, { highWaterMark: 0 });
   return { isDocument, pieces };
 }
 

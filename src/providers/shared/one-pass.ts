@@ -1,12 +1,15 @@
 import type { Transformer } from 'node:stream/web';
 import { createParser } from 'eventsource-parser';
 
+/** What a transformer reads. */
+type Source<Piece> = { getReader(): Pick<ReadableStreamDefaultReader<Piece>, 'read' | 'cancel'> };
+
 /**
  * Stands for `stream.pipeThrough(new TransformStream(transformer))` in the vendors' packages as they are built into this one. A
  * pipe has a queue on both sides and several promises a piece; this reads a piece when one is wanted.
  */
-export function transformed<In, Out>(stream: ReadableStream<In>, transformer: Transformer<In, Out>) {
-  const reader = stream.getReader();
+export function transformed<In, Out>(stream: ReadableStream<In> | Source<In>, transformer: Transformer<In, Out>) {
+  const reader: ReturnType<Source<In>['getReader']> = stream.getReader();
   let [count, isOver] = [0, false];
   const close = (reason?: unknown) => reader.cancel(reason).catch(() => undefined);
   /** What a transformer writes to. */
@@ -60,14 +63,30 @@ export function transformed<In, Out>(stream: ReadableStream<In>, transformer: Tr
   );
 }
 
-/** The events of a stream of them, as `TextDecoderStream` and `EventSourceParserStream` of the package `eventsource-parser` tell them. */
-export function serverSentEvents(stream: ReadableStream<Uint8Array>): ReadableStream<{ data: string }> {
+/** The same for the events in a stream, as `TextDecoderStream` and `EventSourceParserStream` of `eventsource-parser` tell them. */
+export function transformedEvents<Out>(stream: ReadableStream<Uint8Array>, inner: Transformer<{ data: string }, Out>) {
   const decoder = new TextDecoder();
-  let feed: (text: string) => void;
-  return transformed<Uint8Array, { data: string }>(stream, {
-    start: sink => {
-      ({ feed } = createParser({ onEvent: event => sink.enqueue(event) }));
+  const events: { data: string }[] = [];
+  const { feed } = createParser({ onEvent: event => void events.push(event) });
+  return transformed<Uint8Array, Out>(stream, {
+    async transform(bytes, sink) {
+      feed(decoder.decode(bytes, { stream: true }));
+      for (const event of events.splice(0)) await inner.transform?.(event, sink);
     },
-    transform: bytes => feed(decoder.decode(bytes, { stream: true })),
   });
+}
+
+/** Stands for `stream.tee()` where one copy looks ahead and is given up; the other one has all pieces. */
+export function teed<Piece>(stream: ReadableStream<Piece>) {
+  const reader = stream.getReader();
+  const seen: ReturnType<typeof reader.read>[] = [];
+  const look = () => {
+    const next = reader.read();
+    seen.push(next);
+    return next;
+  };
+  const read = () => seen.shift() ?? reader.read();
+  const ahead = { read: look, cancel: () => Promise.resolve(), releaseLock: () => undefined };
+  const all = { ...ahead, read, cancel: (reason?: unknown) => reader.cancel(reason) };
+  return [{ getReader: () => ahead }, { getReader: () => all }] as const;
 }

@@ -81,16 +81,15 @@ function pagesOf(text: string, { bytes, lines }: PageSize): string[] {
   return [...pages, page];
 }
 
-function blocksOf({ document, text, markdown }: ToolReply, { bytes }: PageSize): { head: JsonObject; text?: string } {
-  const { error: _error, ...brief } = only(document, firstKeys);
-  if (markdown) return { head: brief, text };
+function blocksOf({ document, text, markdown }: ToolReply, { bytes }: PageSize) {
   const found: LongText[] = [];
-  const shown = shownDocument(document);
+  const shown = markdown ? {} : shownDocument(document);
   const head = withoutLong(shown, '', found);
-  const limit = found.length > 0 ? bytes * headShare : bytes;
-  if (!isRecord(head) || Buffer.byteLength(JSON.stringify(head)) > limit)
-    return { head: brief, text: JSON.stringify(shown, undefined, 1) };
-  return { head, ...(found.length > 0 && { text: found.map(each => headingOf(each.path) + each.text).join('\n\n') }) };
+  const headText = JSON.stringify(head);
+  if (isRecord(head) && !markdown && Buffer.byteLength(headText) <= (found.length > 0 ? bytes * headShare : bytes))
+    return { head, headText, text: found.map(each => headingOf(each.path) + each.text).join('\n\n') };
+  const { error: _error, ...brief } = only(document, firstKeys);
+  return { head: brief, headText: JSON.stringify(brief), text: markdown ? text : JSON.stringify(shown, undefined, 1) };
 }
 
 export interface PagedFor {
@@ -106,15 +105,15 @@ export interface PagedFor {
 export async function resultOf(reply: ToolReply, reader: PagedFor) {
   const { isError, document, markdown, structured, kept } = reply;
   const size = pageSizeOf(reader.client, reader.maxTokens, isError);
-  const { head, text = '' } = blocksOf(reply, size);
+  const { head, headText, text } = blocksOf(reply, size);
   const known = only(document, ['metadata', 'continuation_offer']);
   const facts = { isError, ...(Object.keys(known).length > 0 && { _meta: { [factsKey]: known } }) };
   const fits = markdown && Buffer.byteLength(text) <= size.bytes;
   if (text === '' || fits) {
-    const content = [{ type: 'text' as const, text: markdown ? text : JSON.stringify(head) }];
+    const content = [{ type: 'text' as const, text: markdown ? text : headText }];
     return { ...facts, content, ...(structured && { structuredContent: structured }) };
   }
-  const room = Math.max(leastBytes, size.bytes - Buffer.byteLength(JSON.stringify(head)) - noteBytes);
+  const room = Math.max(leastBytes, size.bytes - Buffer.byteLength(headText) - noteBytes);
   const pages = pagesOf(text, { ...size, bytes: room });
   const number = Math.min(kept?.page ?? 1, pages.length);
   const job = pages.length === 1 ? undefined : (kept?.job ?? (await reader.keep(reply)));

@@ -158,6 +158,19 @@ describe('types that a package does not know', () => {
     expect(await served(openai, body)).toMatchObject(whole);
   });
 
+  it('an error of that kind is told, and what of Responses is as it should be stays as it came', () => {
+    const { fitted } = createLenientEvents();
+    const delta =
+      'event: x\ndata: {"type":"response.output_text.delta","delta":"An \\"error\\": {}","output_index":1}\n\n';
+    const fault = { type: 'response.new_thing', error: { message: 'No room.' } };
+    expect(fitted(sse(created) + delta)).toBe(sse(created) + delta);
+    expect(fitted(sse({ type: 'response.new.delta', delta: 'x' }))).toBe('');
+    expect(fitted(sse(fault))).toContain('"type":"error"');
+    expect(createLenientEvents().fitted(sse({ type: 'response.new.delta', message: 'No.' }))).toContain(
+      '"type":"error"',
+    );
+  });
+
   const typed: [string, RegExp, (type: string) => object][] = [
     [
       'anthropic',

@@ -1,6 +1,6 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { describe, expect, it } from 'vitest';
-import { serverSentEvents, transformed } from '../../../src/providers/shared/one-pass.ts';
+import { teed, transformed, transformedEvents } from '../../../src/providers/shared/one-pass.ts';
 
 /** A stream of these, and what became of it: how many were taken, and why it was given up. */
 function streamOf<Piece>(pieces: readonly Piece[], failure?: Error) {
@@ -21,6 +21,8 @@ function streamOf<Piece>(pieces: readonly Piece[], failure?: Error) {
   );
   return { stream, seen };
 }
+
+const pass = <Piece>(piece: Piece, sink: TransformStreamDefaultController<Piece>) => sink.enqueue(piece);
 
 async function all<Piece>(stream: ReadableStream<Piece>): Promise<Piece[]> {
   const pieces: Piece[] = [];
@@ -63,7 +65,6 @@ describe('transformed', () => {
 
   it('takes no piece before one is wanted, and gives the source up with its reader', async () => {
     const { stream, seen } = streamOf(['a', 'b', 'c']);
-    const pass = (piece: string, sink: TransformStreamDefaultController<string>) => sink.enqueue(piece);
     const reader = transformed(stream, { transform: pass }).getReader();
     await Promise.resolve();
     expect(seen.taken).toBe(0);
@@ -93,7 +94,7 @@ describe('transformed', () => {
   });
 });
 
-describe('serverSentEvents', () => {
+describe('transformedEvents', () => {
   const text =
     'data: {"a":"é€😀"}\n\nevent: x\r\nid: 7\r\ndata: one\r\ndata: two\r\n\r\n: a comment\n\ndata: [DONE]\n\ndata: cut';
   const bytes = new TextEncoder().encode(text);
@@ -105,8 +106,42 @@ describe('serverSentEvents', () => {
     const piped = streamOf(pieces)
       .stream.pipeThrough(new TextDecoderStream())
       .pipeThrough(new EventSourceParserStream());
-    const found = await all(serverSentEvents(streamOf(pieces).stream));
+    const found = await all(transformedEvents(streamOf(pieces).stream, { transform: pass<{ data: string }> }));
     expect(found).toEqual(await all(piped));
     expect(found.map(({ data }) => data)).toEqual(['{"a":"é€😀"}', 'one\ntwo', '[DONE]']);
+  });
+});
+
+describe('teed', () => {
+  it('reads ahead, and gives all of it again', async () => {
+    const { stream, seen } = streamOf(['a', 'b', 'c', 'd']);
+    const [first, second] = teed(stream);
+    const ahead = first.getReader();
+    expect([await ahead.read(), await ahead.read()].map(({ value }) => value)).toEqual(['a', 'b']);
+    // As where the wait for it was too long.
+    const late = ahead.read();
+    await ahead.cancel();
+    ahead.releaseLock();
+    expect(await all(transformed(second, { transform: pass }))).toEqual(['a', 'b', 'c', 'd']);
+    expect(await late).toEqual({ done: false, value: 'c' });
+    expect(seen).toEqual({ taken: 4 });
+  });
+
+  it('ends for both where the stream ends while it is read ahead', async () => {
+    const [first, second] = teed(streamOf(['a']).stream);
+    const ahead = first.getReader();
+    expect([await ahead.read(), await ahead.read()].map(({ done }) => done)).toEqual([false, true]);
+    expect(await all(transformed(second, { transform: pass }))).toEqual(['a']);
+  });
+
+  it('passes on a failure and a cancel', async () => {
+    const [, failing] = teed(streamOf(['a'], new Error('source')).stream);
+    await expect(all(transformed(failing, { transform: pass }))).rejects.toThrow('source');
+    const { stream, seen } = streamOf(['a', 'b']);
+    const [, second] = teed(stream);
+    const reader = transformed(second, { transform: pass }).getReader();
+    await reader.read();
+    await reader.cancel('enough');
+    expect(seen).toEqual({ taken: 1, cancelled: 'enough' });
   });
 });
