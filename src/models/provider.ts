@@ -13,6 +13,9 @@ import type { Clock, SharedState } from '../core/ports.ts';
 import type { CallLimits, ModelQuestion, WebSearch } from './ask-model.ts';
 import type { UsesIn } from './fees.ts';
 
+/** The reason of a signal that is aborted from the start: `vendorFetch` answers such a question itself, with an event that says nothing. */
+export const rehearsal = new Error('Nothing is asked.');
+
 /**
  * The supported effort nearest to the wanted one: itself, else the next lower, else the next higher. `none` never stands
  * in for another effort, because that would switch thinking off. Undefined when nothing is wanted or nothing fits.

@@ -57,14 +57,14 @@ export const route = defineCommand({
 
 function documentOf(explanation: Explanation, whole: boolean): JsonObject {
   const { plan, candidates, leftOut, failure, classifier, corrected } = explanation;
-  const { rules, ...summary } = plan ?? { rules: [] };
+  const { rules, ...summary } = plan ?? { rules: () => [] };
   return {
     status: failure ? 'error' : 'success',
     tool: explanation.tool,
     category: explanation.category,
     estimated_tokens: explanation.estimatedTokens,
     requested: explanation.requested,
-    ...(plan && { plan: { ...summary, ...(whole && { rules: rules.map(rule => ({ ...rule })) }) } }),
+    ...(plan && { plan: { ...summary, ...(whole && { rules: rules() }) } }),
     ...(classifier && { classifier: { ...classifier } }),
     ...(corrected && { model_corrected: { ...corrected } }),
     candidates: candidates.map(({ model, effort, thinkingBudget, reason, price, usd, maxPrompt, searches }) => {
@@ -129,7 +129,7 @@ const namesShown = 6;
 function printWhy({ out }: CommandContext, { plan, leftOut }: Explanation): void {
   if (plan) {
     out.line('\n', out.style('bold', 'Rules, in their order'));
-    for (const { rule, fired, because } of plan.rules) {
+    for (const { rule, fired, because } of plan.rules()) {
       const answer = fired ? out.style('green', 'yes') : out.style('dim', 'no ');
       out.line('  ', answer, ` ${rule}${because ? `: ${because}` : ''}`);
     }

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { orAbort } from '../../core/concurrency.ts';
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
@@ -8,6 +9,7 @@ import type { ConfiguredProvider, Connections } from '../catalogue/connections.t
 import { configureProviders, createConnections, keyNames } from '../catalogue/connections.ts';
 import { createModelSources, type ModelSources, type SourceOptions } from '../catalogue/model-sources.ts';
 import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { rehearsal } from '../provider.ts';
 import { upstreamOf } from '../resilience/breaker.ts';
 import type { LimiterRules } from '../resilience/limiter.ts';
 import { createResilience } from '../resilience/policy.ts';
@@ -148,7 +150,7 @@ export function createModelService(options: ModelServiceOptions) {
       return sources.explain({ ailing, ...request });
     },
     /** Loads what the first question needs, and asks no vendor for anything. */
-    warm: () => warm(sources, options.policy, connection),
+    warm: () => warm(sources, options.policy, [connection, createConnections(definitions, settings)]),
     /** Has vendors asked for their lists where those at hand are old, as a first call would; waits for servers of one's own alone. */
     lookAhead: async () => void (await sources.roster()),
     async route(request: ModelRequest): Promise<Resolution> {
@@ -205,7 +207,8 @@ async function listedBy(list: Promise<LiveModel[] | undefined>): Promise<number 
   }
 }
 
-async function warm({ rosterAlone }: ModelSources, policy: RoutingPolicy, connection: Connections): Promise<void> {
+/** The connections `apart` are used for nothing else, so that no made-up answer tells what a server has. */
+async function warm(sources: ModelSources, policy: RoutingPolicy, [connection, apart]: [Connections, Connections]) {
   const task = {
     tool: 'chat',
     text: 'What is the latest on this today, and when did it come out?',
@@ -214,12 +217,19 @@ async function warm({ rosterAlone }: ModelSources, policy: RoutingPolicy, connec
     estimatedTokens: 1,
   };
   const request = { category: 'fast_response', effort: 'medium', needs: {}, name: 'auto', task } as const;
-  const [first] = explainRoute(request, await rosterAlone(), policy).candidates;
+  const [first] = explainRoute(request, await sources.rosterAlone(), policy).candidates;
   if (!first) return;
-  const { languageModel } = await connection(first.model.provider);
-  // All of a question but the network, of which a call that was given up takes no notice.
   const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: task.text }] }];
-  await languageModel(first.model).doStream({ prompt, abortSignal: AbortSignal.abort() });
+  const ask = async (open: Connections, why?: Error) =>
+    (await open(first.model.provider))
+      .languageModel(first.model)
+      .doStream({ prompt, abortSignal: AbortSignal.abort(why) });
+  // All of a question but the network, of which a call that was given up takes no notice.
+  await ask(connection).catch(() => undefined);
+  await turn();
+  // The first event has the schemas of all events made.
+  const { stream } = await ask(apart, rehearsal);
+  for await (const _part of stream);
 }
 
 /** What is there, whoever is asked. */

@@ -98,6 +98,16 @@ export async function boundedAnswer(...[input, init]: Parameters<typeof fetch>):
   }
 }
 
+/** A stream with an event that says nothing, for a question that goes nowhere. */
+export function rehearsedAnswer(): BoundedAnswer {
+  const headers = new Headers({ 'content-type': 'text/event-stream' });
+  const head = { status: 200, statusText: 'OK', headers, hasBody: true };
+  const { answer, feeding } = bounded(head, { resume() {}, cancel() {} });
+  feeding.push(Buffer.from('data: {}\n\n'));
+  feeding.end({});
+  return answer;
+}
+
 /** One request and its answer, whatever that is. Rejects with the signal's reason, or as fetch does where there is no answer. */
 function sent({ url, method, headers, body, signal }: PlainRequest): Promise<BoundedAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<BoundedAnswer>();

@@ -104,7 +104,7 @@ export interface ModelRequirements {
   /** Why, one clause each. */
   reasons: string[];
   /** All rules, in their order, and what each said to the task: where it fired, also why. */
-  rules: { rule: string; fired: boolean; because?: string }[];
+  rules(): { rule: string; fired: boolean; because?: string }[];
 }
 
 /** Above this many tokens a prompt is long: it goes where windows are wide and reading is cheap. */
@@ -142,7 +142,7 @@ const rules: readonly { class: RouteClass; fires(facts: Facts): string | undefin
       estimatedTokens > longFrom ? `about ${estimatedTokens} tokens, more than ${longFrom}` : undefined,
   },
   { class: 'documents', fires: documentsWhy },
-  { class: 'search', fires: ({ searchWhy }) => searchWhy },
+  { class: 'search', fires: facts => facts.search().searchWhy },
   {
     class: 'agent',
     fires: ({ affinity, request }) => (affinity === 'agent' ? `${request.tool} works alone` : undefined),
@@ -161,12 +161,12 @@ export function requirementsOf(request: ManagerRequest): ModelRequirements {
   const { estimatedTokens } = request;
   const window = explicit ? 0 : estimatedTokens + Math.min(16_000, Math.max(1_024, Math.ceil(estimatedTokens / 4)));
   // A named model is asked whatever the text is about, so that is not looked at.
-  const search = (!explicit || request.useWebsearch === true) && facts.searchWhy !== undefined;
+  const search = (!explicit || request.useWebsearch === true) && facts.search().searchWhy !== undefined;
   const prefers = explicit ? [] : preferences(facts, { routeClass, window, search });
   const files = facts.documents.length > 0 && request.models.some(model => model.provider === 'moonshot');
   return {
     class: routeClass,
-    unclear: routeClass === 'chat' && facts.openWhy !== undefined,
+    unclear: routeClass === 'chat' && facts.search().openWhy !== undefined,
     needs: { vision: request.images > 0, window, search },
     prefers,
     tools: { webSearch: search, files },
@@ -174,14 +174,14 @@ export function requirementsOf(request: ManagerRequest): ModelRequirements {
     stream: request.watched ?? false,
     reasons: [
       `${routeClass}: ${first?.fires(facts) ?? 'nothing else fits'}`,
-      ...(search && routeClass !== 'search' ? [`searches the web: ${facts.searchWhy}`] : []),
+      ...(search && routeClass !== 'search' ? [`searches the web: ${facts.search().searchWhy}`] : []),
       ...(facts.documents.length > 0 && routeClass !== 'documents'
         ? [`reads documents: ${facts.documents.length}`]
         : []),
-      ...(routeClass === 'chat' && facts.openWhy !== undefined ? [`unclear: ${facts.openWhy}`] : []),
+      ...(routeClass === 'chat' && facts.search().openWhy !== undefined ? [`unclear: ${facts.search().openWhy}`] : []),
       ...(prefers.length > 0 ? [`prefers ${prefers.join(', ')}`] : []),
     ],
-    get rules() {
+    rules() {
       const all = rules.map(rule => ({ rule: rule.class, because: rule.fires(facts) }));
       return all.map(({ rule, because }) => ({ rule, fired: because !== undefined, because }));
     },
@@ -192,19 +192,13 @@ function factsOf(request: ManagerRequest) {
   const { tool, text, files } = request;
   const affinity = affinities.find(([, tools]) => tools.has(tool))?.[0];
   let search: ReturnType<typeof searchFacts> | undefined;
-  const searching = () => (search ??= searchFacts(request, affinity));
   return {
     request,
     affinity,
     documents: documentsAmong(files, text),
     pictures: picturesAmong(files, text),
     sources: files.filter(path => sources.has(extensionOf(path))),
-    get searchWhy() {
-      return searching().searchWhy;
-    },
-    get openWhy() {
-      return searching().openWhy;
-    },
+    search: () => (search ??= searchFacts(request, affinity)),
   };
 }
 

@@ -54,6 +54,14 @@ describe("a vendor's live list", () => {
     await expect.poll(() => lists(vendor)).toBeGreaterThan(0);
   });
 
+  it('is not what an idle server learns an address by: one without its version path is found by the first call', async () => {
+    const vendor = await openAi();
+    const polylogue = await product(vendorEnv({ openai: vendor.url.replace(/\/v1$/, '') }));
+    await polylogue.product.warm();
+    expect(vendor.requests).toEqual([]);
+    expect(await polylogue.call('chat', { prompt: 'Hi', model: 'gpt-5.2' })).toMatchObject({ isError: false });
+  });
+
   it('is looked at once for one that is not: a new model answers on its first day', async () => {
     const vendor = await openAi({ models: listed });
     const polylogue = await product(vendorEnv({ openai: vendor.url }));

@@ -217,13 +217,12 @@ describe('a plan', () => {
 
   it('says which rules fired, in their order, and why', () => {
     const { plan } = route({ tool: 'debug', prompt: 'See', files: ['a.ts', 'b.pdf'], images: 1, use_websearch: true });
-    expect(plan.rules.filter(({ fired }) => fired).map(({ rule }) => rule)).toEqual([
-      'vision',
-      'documents',
-      'search',
-      'code',
-      'chat',
-    ]);
+    expect(
+      plan
+        .rules()
+        .filter(({ fired }) => fired)
+        .map(({ rule }) => rule),
+    ).toEqual(['vision', 'documents', 'search', 'code', 'chat']);
     expect(plan.reasons.join()).toContain('use_websearch');
   });
 });

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { rehearsal } from '../../../src/models/provider.ts';
 import { type Fetch, isPathMissing, vendorFetch, versionedFetch } from '../../../src/providers/shared/http.ts';
 
 const names = [Symbol.for('undici.globalDispatcher.1'), Symbol.for('undici.globalDispatcher.2')];
@@ -78,6 +79,13 @@ describe('vendorFetch', () => {
     const asked = vendorFetch(`${url}/late`, { signal: given.signal });
     given.abort(new Error('enough'));
     await expect(asked).rejects.toThrow('enough');
+  });
+
+  it('answers a rehearsal itself, with an event that says nothing', async () => {
+    const signal = AbortSignal.abort(rehearsal);
+    const response = await vendorFetch('http://127.0.0.1:1/', { signal });
+    expect([response.status, await response.text()]).toEqual([200, 'data: {}\n\n']);
+    await expect(vendorFetch('http://127.0.0.1:1/', { signal: AbortSignal.abort() })).rejects.toThrow('aborted');
   });
 });
 
