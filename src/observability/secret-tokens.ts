@@ -166,6 +166,9 @@ const formats: readonly Row[] = [
   // What programs store of a password: it can be guessed from that.
   ['password_hash', '$apr1$ $2a$ $2b$ $2y$ $5$ $6$ $y$ $argon2i$ $argon2d$ $argon2id$ {SSHA} {SSHA256} {SSHA512} pbkdf2_sha256$', /[\w./$=,+-]{30,}/, looksMixed],
   ['service_token', 'pnu_ sgp_ nfp_ vcp_ rnd_ re_ phx_ tskey- tfp_ EZAK EZTK fio-u- sha256~ ico- tk-us- p8e- s-s4t2ud- s-s4t2af- signkey-prod- akab- amzn.mws. amzn1.oa2-cs.v1. cfut_ cfat_ cfk_ tr_prod_', /[\w=-]{24,}/, looksRandom],
+  ['service_token', 'apify_api_ e2b_ zpka_ tgp_v1_', /[\w-]{32,}/, looksRandom],
+  ['service_token', 'fc-', /[0-9a-f]{32}(?![\w-])/, looksRandom],
+  ['service_token', 'cio AKID AKLT', /[A-Za-z0-9]{28,48}(?![\w-])/, token => looksMixed(token) && hasLetterAndDigit(token)],
   ['service_token', 'EAAA', /[\w-]{56,64}(?![\w-])/, looksMixed],
   ['service_token', 'LTAI AQVN', /(?:\w{16,20}|[\w-]{35,38})(?![\w-])/, looksMixed],
   ['service_token', 'EAAC EAAM EAAB EAAG AKCp cmVmd sl.', /(?:u\.)?[\w-]{59,}/, looksMixed],

@@ -41,7 +41,7 @@ const tokens: readonly (readonly [prefix: string, alphabet: Alphabet, length: nu
   'lin_api_ word 40|lin_oauth_ word 64|ntn_ word 46|secret_ word 43|figd_ word 40|dapi hex 32|glsa_ word 41|glc_ word 60|NRAK- upper 27|PMAK- hex 59|sbp_ hex 40|sb_secret_ word 31|' +
   'pscale_tkn_ word 43|pscale_pw_ word 43|dp.pt. word 43|dp.st.prd. word 43|fo1_ word 43|fm2_ base64 100|sntryu_ hex 64|sntrys_ base64 80|sq0atp- word 22|sq0csp- word 43|EAAA word 60|' +
   'HRKU- word 36|sl. word 130|tskey-auth- word 30|pul- hex 40|CCIPAT_ word 40|nfp_ word 36|re_ word 32|lsv2_pt_ word 40|AGE-SECRET-KEY-1 upper 58|SK hex 32|' +
-  'vercel_blob_rw_ word 40|napi_ word 64|squ_ hex 40|sk_ hex 48|pa- word 43|dG9rOm word 54|$2b$12$ word 53|$6$ab$ word 86|{SSHA} word 38'
+  'vercel_blob_rw_ word 40|napi_ word 64|squ_ hex 40|sk_ hex 48|pa- word 43|dG9rOm word 54|$2b$12$ word 53|$6$ab$ word 86|{SSHA} word 38|apify_api_ word 36|e2b_ hex 40|zpka_ hex 41|tgp_v1_ word 43|fc- hex 32|cio word 32|AKID word 32|AKLT word 40'
 )
   .split('|')
   .map(row => {
