@@ -18,16 +18,10 @@ export interface BudgetRequest {
 }
 
 /** How one prompt's window is divided. All figures are tokens; `answer + reserved + rest` is never more than `window`. */
-export interface Budget extends Omit<BudgetRequest, 'maxOutput' | 'maxPrompt'> {
-  answer: number;
-  /** For history and files together. */
-  rest: number;
-  /** The most that history may take; above it the thread is compacted. What it leaves is for files. */
-  history: number;
-}
+export type Budget = ReturnType<typeof planBudget>;
 
 /** Divides a window. Throws LIMIT with the numbers when the reserved parts alone are too much. */
-export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: BudgetRequest): Budget {
+export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: BudgetRequest) {
   const answer = answerTokens({ window, maxOutput });
   const room = window - answer - reserved;
   if (room < 0) {
@@ -40,8 +34,11 @@ export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: 
       },
     );
   }
+  /** For history and files together. */
   const rest = Math.max(0, Math.min(room, maxPrompt - reserved));
-  return { window, answer, reserved, rest, history: Math.floor(rest * (isWide(window) ? 0.4 : 0.5)) };
+  /** The most that history may take; above it the thread is compacted. What it leaves is for files. */
+  const history = Math.floor(rest * (isWide(window) ? 0.4 : 0.5));
+  return { window, answer, reserved, rest, history };
 }
 
 /** The largest power of two that is not above the window: models of one class share a thread's compactions. */

@@ -18,11 +18,7 @@ export interface ExclusiveOptions {
 }
 
 /** Runs work on a thread, or on a run that waits in one, while no other call, of this or another process, does. */
-export type WithThreadLock = <Result>(
-  id: string,
-  options: ExclusiveOptions,
-  work: () => Promise<Result>,
-) => Promise<Result>;
+export type WithThreadLock = ReturnType<typeof createThreadLocks>;
 
 /** A process that died holds a thread for this long at the most. */
 const leaseMs = 6_000;
@@ -30,7 +26,7 @@ const renewEveryMs = 2_000;
 const pollMs = 50;
 
 /** Within the process calls queue in the order they came; between processes a lease in the store decides. */
-export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions): WithThreadLock {
+export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions) {
   const queue = createQueue();
   const warn = warnFrom(emit, 'thread lease');
 
@@ -55,7 +51,7 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions):
     return () => stop();
   }
 
-  return async (id, options, work) => {
+  return async <Result>(id: string, options: ExclusiveOptions, work: () => Promise<Result>) => {
     const leave = await queue.enter(id, options.signal, options.onWait);
     try {
       await take(id, options);

@@ -54,35 +54,36 @@ export async function loadThread(store: Store, id: ThreadId, owner: string, now:
 }
 
 /** The ids that texts of a thread may have been masked under: its own, and those of the threads that it begins with. */
-export async function scopesOf(store: Store, thread: Pick<ThreadHead, 'id' | 'owner' | 'parent'>): Promise<ThreadId[]> {
-  const ids: ThreadId[] = [thread.id];
-  for (let next = thread.parent?.thread; next && !ids.includes(next) && ids.length <= maxAncestors; ) {
-    const found: Lookup<ThreadHead> = await store.head(next, 0);
-    if (found.state !== 'live' || found.value.owner !== thread.owner) break;
-    ids.push(next);
-    next = found.value.parent?.thread;
-  }
+export async function scopesOf(store: Store, thread: Child): Promise<ThreadId[]> {
+  const ids = [thread.id];
+  for await (const { original } of originals(thread, id => store.head(id, 0))) ids.push(original.id);
   return ids;
+}
+
+type Child = Pick<ThreadHead, 'id' | 'owner' | 'parent'>;
+
+/** The threads that a thread was forked off, the nearest first, each with the turn after which the way to the thread leaves it. */
+async function* originals<Head extends Child>(thread: Child, read: (id: ThreadId) => Promise<Lookup<Head>>) {
+  const seen = new Set([thread.id]);
+  for (let next = thread.parent; next && !seen.has(next.thread) && seen.size <= maxAncestors; ) {
+    seen.add(next.thread);
+    const found: Lookup<Head> = await read(next.thread);
+    if (found.state !== 'live' || found.value.owner !== thread.owner) return;
+    yield { original: found.value, seq: next.seq };
+    next = found.value.parent;
+  }
 }
 
 /** What stood before the fork point, oldest first. An original that is gone leaves the fork with its own turns. */
 async function ancestry(store: Store, thread: Thread): Promise<Pick<Thread, 'turns' | 'compactions'>[]> {
   const chain: Pick<Thread, 'turns' | 'compactions'>[] = [];
-  const seen = new Set<ThreadId>([thread.id]);
-  let next = thread.parent;
   let upTo = Number.POSITIVE_INFINITY;
-  while (next && !seen.has(next.thread) && chain.length < maxAncestors) {
-    const { thread: parentId, seq } = next;
-    seen.add(parentId);
+  // An expired original is still there until it is pruned.
+  for await (const { original, seq } of originals(thread, id => store.read(id, 0))) {
     // A fork may begin before the point where its own original was forked off.
     upTo = Math.min(upTo, seq);
-    // An expired original is still there until it is pruned.
-    const parent: Lookup<Thread> = await store.read(parentId, 0);
-    if (parent.state !== 'live' || parent.value.owner !== thread.owner) break;
-    const { turns, compactions } = parent.value;
-    const shared = turns.filter(turn => turn.seq <= upTo);
-    chain.unshift({ turns: shared, compactions: compactions.filter(madeBy(shared)) });
-    next = parent.value.parent;
+    const shared = original.turns.filter(turn => turn.seq <= upTo);
+    chain.unshift({ turns: shared, compactions: original.compactions.filter(madeBy(shared)) });
   }
   return chain;
 }
@@ -220,9 +221,7 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     return { ...touch({ seq }), ...rest, exchange: { id, status, ...(attempts && { attempts }) } };
   }
 
-  function newHead(
-    facts: Pick<ThreadHead, 'owner' | 'workspace' | 'toolName' | 'title' | 'initialContext'>,
-  ): ThreadHead {
+  function newHead(facts: Pick<ThreadHead, 'owner' | 'workspace' | 'toolName' | 'title' | 'initialContext'>) {
     const now = clock.now();
     const times = { createdAt: now, updatedAt: now, expiresAt: now + lifetimeMs };
     return { ...facts, ...times, id: threadId(random.uuid()), totals: { tokens: 0, costUsd: 0 }, seq: 0 };

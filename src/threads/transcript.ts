@@ -1,6 +1,6 @@
 import type { FileRecord, LineRange } from '../core/file.ts';
 import type { Sha256 } from '../core/ids.ts';
-import type { Message, Part } from '../core/message.ts';
+import { type Message, type Part, textOf } from '../core/message.ts';
 import { cutMiddle, linesBetween, numberLines, printablePath } from '../core/text.ts';
 import type { Citation, Compaction, StoredTurn, Thread, Trim, Turn } from '../core/thread.ts';
 import { estimateTokens, imageTokens, tokensPerMessage } from '../core/tokens.ts';
@@ -106,11 +106,11 @@ export function renderFile(file: FileRecord, blobs: Blobs): string {
     case 'changed':
       return `--- FILE CHANGED, NOT SHOWN (no room): ${path} ---`;
     case 'diff':
-      return `--- BEGIN DIFF: ${path} ---\n${textOf(file.shown, blobs)}\n--- END DIFF: ${path} ---`;
+      return `--- BEGIN DIFF: ${path} ---\n${storedText(file.shown, blobs)}\n--- END DIFF: ${path} ---`;
     case 'outline':
     case 'summary': {
       const extent = `${file.lines} lines, too long to show whole; each entry begins with its lines`;
-      return between(file.form.toUpperCase(), path, extent, textOf(file.shown, blobs));
+      return between(file.form.toUpperCase(), path, extent, storedText(file.shown, blobs));
     }
     case 'full':
     case 'range':
@@ -127,7 +127,7 @@ export function renderDocument(file: FileRecord, blobs: Blobs): string | undefin
 /** The whole text or its range, with numbered lines: none of them can look like a marker. */
 function shownText(kind: 'FILE' | 'DOCUMENT', file: FileRecord, blobs: Blobs): string {
   const path = printablePath(file.path);
-  const text = textOf(file.base, blobs);
+  const text = storedText(file.base, blobs);
   if (file.form === 'full') return between(kind, path, `${file.lines} lines`, numberLines(text));
   const { from, to } = file.range ?? { from: 1, to: file.lines };
   return between(kind, path, `lines ${from}-${to} of ${file.lines}`, numberLines(linesBetween(text, from, to), from));
@@ -136,20 +136,15 @@ function shownText(kind: 'FILE' | 'DOCUMENT', file: FileRecord, blobs: Blobs): s
 const between = (kind: string, path: string, extent: string, text: string): string =>
   `--- BEGIN ${kind}: ${path} (${extent}) ---\n${text}\n--- END ${kind}: ${path} ---`;
 
-const textOf = (hash: Sha256 | undefined, blobs: Blobs): string =>
+const storedText = (hash: Sha256 | undefined, blobs: Blobs): string =>
   (hash && blobs.get(hash)) ?? '[the text is no longer in the store]';
 
 /** What a turn costs in every prompt it stands in. */
 export function turnTokens(turn: Omit<Turn, 'tokens'>, previous: Turn | undefined, blobs: Blobs): number {
-  const text = estimateTokens(renderTurn({ ...turn, tokens: 0 }, previous, blobs));
-  return text + documentTokens(turn.files, blobs) + imageTokens * turn.images.length;
+  const texts = [renderTurn({ ...turn, tokens: 0 }, previous, blobs), ...documentMessages(turn, blobs).map(textOf)];
+  const tokens = texts.reduce((sum, text) => sum + estimateTokens(text) + tokensPerMessage, -tokensPerMessage);
+  return tokens + imageTokens * turn.images.length;
 }
-
-const documentTokens = (files: readonly FileRecord[], blobs: Blobs): number =>
-  files.reduce((sum, file) => {
-    const text = renderDocument(file, blobs);
-    return text === undefined ? sum : sum + estimateTokens(text) + tokensPerMessage;
-  }, 0);
 
 /** A file whose text stands in the prompt that is about to be sent. */
 export interface PromptFile extends Pick<FileRecord, 'path' | 'size' | 'mtimeMs' | 'sha256' | 'document'> {

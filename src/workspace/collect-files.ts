@@ -24,11 +24,7 @@ export interface CollectedFile extends TextFile {
   range?: LineRange;
 }
 
-export interface Collection {
-  /** The named ones in the order named; then what directories had, by kind (source first), the smaller first. */
-  files: CollectedFile[];
-  skipped: Skip[];
-}
+export type Collection = Awaited<ReturnType<typeof collectFiles>>;
 
 /** A file found in a directory that may be read. `rank`: the place of its kind in the order. */
 type Candidate = Pick<Located, 'path' | 'size'> & { rank: number };
@@ -36,12 +32,11 @@ type Candidate = Pick<Located, 'path' | 'size'> & { rank: number };
 const maxConcurrent = 8;
 const skipsShown = 20;
 
-/** Reads the files and directories that a caller named. Each file comes once, whatever names lead to it. */
-export async function collectFiles(
-  sandbox: Sandbox,
-  references: readonly string[],
-  options: CollectOptions,
-): Promise<Collection> {
+/**
+ * Reads the files and directories that a caller named. Each file comes once, whatever names lead to it: the named ones in the
+ * order named; then what directories had, by kind (source first), the smaller first.
+ */
+export async function collectFiles(sandbox: Sandbox, references: readonly string[], options: CollectOptions) {
   const unique = [...new Set(references)];
   const { maxNamedFiles: limit, root, home, signal } = options;
   if (unique.length > limit)

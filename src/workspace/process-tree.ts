@@ -34,14 +34,8 @@ export interface TreeRun {
   onOutput(chunk: Buffer, from: 'stdout' | 'stderr'): void;
 }
 
-/** How a program ended. */
-export interface TreeEnd {
-  /** Undefined when a signal ended it. */
-  code: number | undefined;
-  signal: string | undefined;
-  /** Why it could not be started. */
-  failure?: string;
-}
+/** How a program ended: `code` is undefined when a signal ended it; `failure`: why it could not be started. */
+export type TreeEnd = Awaited<ReturnType<typeof runTree>>;
 
 const pollMs = 40;
 const forceMs = 3_000;
@@ -91,7 +85,7 @@ async function start({ file, args, cwd, env, input, graceMs }: TreeRun) {
  * ended, or `signal` was aborted, nothing that it started is left; on Windows, what it left behind when it ended by itself goes on,
  * as nothing tells there who started it. Rejects with what `onOutput` throws.
  */
-export async function runTree(run: TreeRun): Promise<TreeEnd> {
+export async function runTree(run: TreeRun) {
   checkArguments(run);
   const { input, signal, graceMs } = run;
   const { child, failure } = await start(run);
@@ -131,11 +125,8 @@ export async function runTree(run: TreeRun): Promise<TreeEnd> {
   }
   const result = await child;
   if (broken) throw broken.error;
-  return {
-    code: result.exitCode,
-    signal: result.signal,
-    ...(pid === undefined && { failure: result.originalMessage ?? 'the system did not start it' }),
-  };
+  const unstarted = pid === undefined ? (result.originalMessage ?? 'the system did not start it') : undefined;
+  return { code: result.exitCode, signal: result.signal, failure: unstarted };
 }
 
 /**

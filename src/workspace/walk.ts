@@ -87,13 +87,6 @@ export interface WalkLimits {
   late?: (() => boolean) | undefined;
 }
 
-export interface Walk {
-  /** Absolute paths of regular files, shallow ones first, then by name. */
-  files: string[];
-  /** What was left out for another reason than the rules for ignored, hidden and build folders. */
-  skipped: Skip[];
-}
-
 /** `chain`: the rules that hold in the folder above. */
 type Folder = Pick<Visit, 'chain'> & { path: string };
 
@@ -142,13 +135,16 @@ export async function walkDirectory(
   limits: WalkLimits,
   signal?: AbortSignal,
   memory?: WalkMemory,
-): Promise<Walk> {
-  const walk: Walk = { files: [], skipped: [] };
-  const report = (problem: Skip) => walk.skipped.push(problem);
+) {
+  /** Absolute paths of regular files, shallow ones first, then by name. */
+  const files: string[] = [];
+  /** What was left out for another reason than the rules for ignored, hidden and build folders. */
+  const skipped: Skip[] = [];
+  const report = (problem: Skip) => skipped.push(problem);
   const context: IgnoreContext = { sandbox, report, signal, before: memory?.rules };
   const stop = (at: Folder | undefined, reason: string) => {
-    walk.skipped.push(skip(at?.path ?? start, 'too_many_files', reason));
-    return walk;
+    report(skip(at?.path ?? start, 'too_many_files', reason));
+    return { files, skipped };
   };
   let level: Folder[] = [{ path: start, chain: await chainAbove(context, start) }];
   const { maxEntries = 200_000 } = limits;
@@ -172,13 +168,13 @@ export async function walkDirectory(
       }));
       for (const { folder, listing } of listings) {
         if (isSkip(listing)) {
-          walk.skipped.push(listing);
+          report(listing);
           continue;
         }
         const visit = 'chain' in listing ? listing : await visited(context, folder, listing, folder.path === start);
         left -= visit.entries;
-        for (const file of visit.files) walk.files.push(file);
-        for (const problem of visit.skipped) walk.skipped.push(problem);
+        for (const file of visit.files) files.push(file);
+        for (const problem of visit.skipped) report(problem);
         for (const path of visit.folders) below.push({ path, chain: visit.chain });
         if ('chain' in listing || (listing.complete && left >= 0)) {
           memory?.folders.set(folder.path, visit);
@@ -189,7 +185,7 @@ export async function walkDirectory(
     }
     level = below;
   }
-  return walk;
+  return { files, skipped };
 }
 
 /** What is known of a folder, where it is still so. */

@@ -28,12 +28,8 @@ export interface ChangeOptions {
   signal: AbortSignal;
 }
 
-export interface ChangedPlace {
-  path: string;
-  did: 'created' | 'changed' | 'deleted';
-  /** Where the former content is; absent where there was none. */
-  backup?: string;
-}
+/** `backup`: where the former content is; undefined where there was none. */
+export type ChangedPlace = Awaited<ReturnType<typeof kept>>;
 
 const maxBytes = 64 * 1024 * 1024;
 
@@ -101,12 +97,8 @@ async function formerOf({ sandbox, approved, signal }: ChangeOptions, change: Fi
   return { path: real, bytes, mode: mode & 0o777, text };
 }
 
-async function kept(
-  { backups, sandbox }: ChangeOptions,
-  { path, bytes, text }: Former,
-  index: number,
-): Promise<ChangedPlace> {
-  if (bytes === null) return { path, did: 'created' };
+async function kept({ backups, sandbox }: ChangeOptions, { path, bytes, text }: Former, index: number) {
+  if (bytes === null) return { path, did: 'created', backup: undefined } as const;
   const root = sandbox.roots.find(each => isIn(path, each));
   const backup = join(backups, String(index), root === undefined ? basename(path) : relative(root, path));
   try {
@@ -115,7 +107,7 @@ async function kept(
   } catch (error) {
     throw writeFailure(backup, error);
   }
-  return { path, did: text === undefined ? 'deleted' : 'changed', backup };
+  return { path, did: text === undefined ? 'deleted' : 'changed', backup } as const;
 }
 
 async function put(sandbox: Sandbox, { path, mode }: Former, text: string | undefined, unique: string) {

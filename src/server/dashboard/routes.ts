@@ -76,16 +76,29 @@ export const routes: readonly Route[] = [
     const image = await threads.image(thread, Number(parts[1]), Number(parts[2]));
     return image && fileAnswer(Uint8Array.from(image.bytes), image.mediaType);
   }),
-  allThreads('/threads/ID/export', exportThread),
+  allThreads('/threads/ID/export', async ({ visit, parts: [id = ''] }, threads) => {
+    const wanted = visit.url.searchParams.get('format') ?? 'md';
+    const form = exportForms.find(name => name === wanted);
+    if (!form) return undefined;
+    const pieces = await threads.export(id, form);
+    const body = ReadableStream.from(pieces).pipeThrough(new TextEncoderStream());
+    return fileAnswer(body, `${types[form]}; charset=utf-8`, `thread-${id.slice(0, 8)}.${form}`);
+  }),
   post('/threads/ID/fork', ofThread(fork)),
   post('/threads/ID/delete', ofThread(remove)),
-  get('/runs/ID-RUN', showRun),
+  get('/runs/ID-RUN', async ({ request, visit, parts }) => {
+    const id = parts.join('');
+    return visit.own.runs ? runPage(visit, id, await visit.own.runs.question(id, request.signal)) : noAgent;
+  }),
   post('/runs/ID-RUN', answerRun),
   get('/providers', ({ visit }) => providersPage(visit)),
   post('/providers', tryProvider),
   get('/spend\\.csv', ({ visit }) => spendCsv(visit)),
   get('/spend', ({ visit }) => spendPage(visit)),
-  post('/theme', chooseTheme),
+  post('/theme', ({ request, visit, fields }) => {
+    const theme = themes.find(name => name === fields.get('theme')) ?? visit.theme;
+    return redirectTo(localPath(fields.get('back')), cookie(request, 'polylogue_theme', theme, 31_536_000));
+  }),
 ];
 
 function followCall({ visit, parts: [id = ''], follow }: Asked): Answer {
@@ -114,15 +127,6 @@ function ofThread(answer: ThreadAnswer): Route['answer'] {
 
 const types = { md: 'text/markdown', html: 'text/html', jsonl: 'application/jsonl' } as const;
 
-async function exportThread({ visit, parts: [id = ''] }: Asked, threads: ThreadsData): Promise<Answer> {
-  const wanted = visit.url.searchParams.get('format') ?? 'md';
-  const form = exportForms.find(name => name === wanted);
-  if (!form) return undefined;
-  const pieces = await threads.export(id, form);
-  const body = ReadableStream.from(pieces).pipeThrough(new TextEncoderStream());
-  return fileAnswer(body, `${types[form]}; charset=utf-8`, `thread-${id.slice(0, 8)}.${form}`);
-}
-
 async function fork({ fields }: Asked, threads: ThreadsData, thread: Thread): Promise<Answer> {
   if (!threads.change) return readingOnly;
   const turn = turnOf(thread, fields.get('turn'));
@@ -140,11 +144,6 @@ async function remove({ request, fields }: Asked, threads: ThreadsData, thread: 
   if (fields.get('sure') !== 'yes') return unsure;
   await threads.change.remove(thread, request.signal);
   return redirectTo('/threads');
-}
-
-async function showRun({ request, visit, parts }: Asked): Promise<Answer> {
-  const id = parts.join('');
-  return visit.own.runs ? runPage(visit, id, await visit.own.runs.question(id, request.signal)) : noAgent;
 }
 
 /** A run that goes on for longer is seen among the live calls. */
@@ -168,11 +167,6 @@ async function tryProvider({ request, visit, fields }: Asked): Promise<Answer> {
     if (!isAppError(error) || error.kind === 'input') throw error;
     return providersPage(visit, { id, mood: 'bad', text: error.message });
   }
-}
-
-function chooseTheme({ request, visit, fields }: Asked): Response {
-  const theme = themes.find(name => name === fields.get('theme')) ?? visit.theme;
-  return redirectTo(localPath(fields.get('back')), cookie(request, 'polylogue_theme', theme, 31_536_000));
 }
 
 /** Where to go on: an address of this server, whatever was asked for. */

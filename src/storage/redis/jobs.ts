@@ -5,7 +5,7 @@ import { damagedJob, endedJob, refuseExistingJob } from '../records.ts';
 import type { Store } from '../store.ts';
 import { ownerHash } from './keys.ts';
 import { inBatches, packRecord, unlessDamaged, unpackRecord } from './records.ts';
-import { allTextsOf, frees, type RedisScript, raiseLife, writes } from './script.ts';
+import { allTextsOf, frees, raiseLife, writes } from './script.ts';
 import type { RedisParts } from './threads.ts';
 
 /** The server forgets a lease this much later than its holder: their clocks need not agree. */
@@ -55,20 +55,12 @@ const graceMs = 86_400_000;
 
 const page = 50;
 
-/** KEYS: job. ARGV: nonce, body, life. */
-const createScript = writes(`
-if redis.call('EXISTS', KEYS[1]) == 1 then return redis.call('HGET', KEYS[1], 'n') == ARGV[1] and 1 or 0 end
-redis.call('HSET', KEYS[1], 'n', ARGV[1], 's', 'running', 'body', ARGV[2])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return 1
-`);
-
-/** KEYS: job. ARGV: nonce, body, life. Answers 1 for the one that ended it. */
-const endScript = writes(`
+/** KEYS: job. ARGV: nonce, body, life, state, the state before or '' where there is none. Answers 1 where it took effect. */
+const writeScript = writes(`
 local seen = redis.call('HMGET', KEYS[1], 's', 'n')
-if seen[1] == 'ended' and seen[2] == ARGV[1] then return 1 end
-if seen[1] ~= 'running' then return 0 end
-redis.call('HSET', KEYS[1], 'n', ARGV[1], 's', 'ended', 'body', ARGV[2])
+if seen[1] == ARGV[4] and seen[2] == ARGV[1] then return 1 end
+if (seen[1] or '') ~= ARGV[5] then return 0 end
+redis.call('HSET', KEYS[1], 'n', ARGV[1], 's', ARGV[4], 'body', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
 `);
@@ -94,9 +86,9 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
   }
 
   /** True where it took effect. */
-  async function write(script: RedisScript, job: Job): Promise<boolean> {
-    const args = [random.uuid(), packRecord({ kind: 'job', job }), life(job)];
-    return Number(await client.run(script, [keys.job(job.id)], args)) === 1;
+  async function write(job: Job, state: 'running' | 'ended', before: '' | 'running'): Promise<boolean> {
+    const args = [random.uuid(), packRecord({ kind: 'job', job }), life(job), state, before];
+    return Number(await client.run(writeScript, [keys.job(job.id)], args)) === 1;
   }
 
   async function indexed(job: Job): Promise<void> {
@@ -131,7 +123,7 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
 
   return {
     async createJob(job) {
-      if (!(await write(createScript, job))) refuseExistingJob(job.id);
+      if (!(await write(job, 'running', ''))) refuseExistingJob(job.id);
       await Promise.all([indexed(job), client.send(keys.owners, ['SADD', keys.owners, ownerHash(job.owner)])]);
     },
     async job(id, now) {
@@ -152,7 +144,7 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
     async endJob(id, end) {
       const before = await read(id);
       const job = before === 'gone' ? undefined : endedJob(before, end);
-      if (!job || !(await write(endScript, job))) return false;
+      if (!job || !(await write(job, 'ended', 'running'))) return false;
       await indexed(job);
       return true;
     },

@@ -69,11 +69,6 @@ function connectionGate(client: RedisClient) {
   const open = new Set<Promise<unknown>>();
   let closing: Promise<void> | undefined;
 
-  async function finish(): Promise<void> {
-    await Promise.allSettled(open);
-    client.close();
-  }
-
   return {
     async pass<Result>(run: () => Promise<Result>): Promise<Result> {
       if (closing) throw closedStore();
@@ -82,7 +77,7 @@ function connectionGate(client: RedisClient) {
       return running.finally(() => open.delete(running));
     },
     close() {
-      closing ??= finish();
+      closing ??= Promise.allSettled(open).then(() => client.close());
       return closing;
     },
   };

@@ -247,11 +247,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
  * (`deleted`), has not expired (`expired`), or changed meanwhile (`unused`, which counts as deleted).
  */
 function redisBurial({ client, keys, random }: RedisParts, blobs: RedisBlobs, index: RedisIndex) {
-  return async (
-    { head, origin, version }: StoredHead,
-    why: 'expired' | 'deleted' | 'unused',
-    now: number,
-  ): Promise<boolean> => {
+  return async ({ head, origin, version }: StoredHead, why: 'expired' | 'deleted' | 'unused', now: number) => {
     const { all } = keys.thread(head.id);
     const state = why === 'unused' ? 'deleted' : why;
     const at = why === 'expired' ? head.expiresAt : now;

@@ -32,17 +32,8 @@ export interface ImportOptions {
   onProgress?: (stage: 'checking' | 'writing', records: number) => void;
 }
 
-/** A file that was read to its end and is whole. */
-interface Survey {
-  id: ThreadId;
-  head: FileHead;
-  turns: number;
-  blobs: number;
-  missing: number;
-  sum: string;
-  /** Knows how texts were renamed. */
-  masks: ReturnType<typeof createRecordMask>;
-}
+/** A file that was read to its end and is whole; `masks` knows how its texts were renamed. */
+type Survey = Awaited<ReturnType<typeof surveyed>>;
 
 /** Until its last change a thread says that it is not whole, and lives no longer than this. */
 const unfinishedMs = 3_600_000;
@@ -182,12 +173,15 @@ export async function importJsonl(parts: ImportParts, options: ImportOptions) {
   });
 }
 
-async function surveyed({ clock, random, mask }: ImportParts, options: ImportOptions): Promise<Survey> {
+async function surveyed({ clock, random, mask }: ImportParts, options: ImportOptions) {
   const texts = new Set<Sha256>();
   const brought = new Set<string>();
-  let survey: Survey | undefined;
+  let begun: { id: ThreadId; masks: ReturnType<typeof createRecordMask> } | undefined;
+  let turns = 0;
+  let last = '';
   for await (const { record, line, sum } of readRecords(options.open, options.signal)) {
     options.onProgress?.('checking', line);
+    last = sum;
     if (record.kind === 'head') {
       const { head } = record;
       if (head.updatedAt > clock.now() + aheadMs)
@@ -195,26 +189,23 @@ async function surveyed({ clock, random, mask }: ImportParts, options: ImportOpt
           next: "Set this machine's clock, or export the thread again where the clock is right.",
         });
       const id = options.asNew ? threadId(random.uuid()) : head.id;
-      const masks = createRecordMask(mask, id);
-      survey = { id, head, turns: 0, blobs: 0, missing: 0, sum, masks };
+      begun = { id, masks: createRecordMask(mask, id) };
     }
-    if (!survey) continue;
-    survey.sum = sum;
+    if (!begun) continue;
     if (record.kind === 'turn') {
-      survey.turns++;
-      note(record.turn, texts, survey.masks.pictures);
+      turns++;
+      note(record.turn, texts, begun.masks.pictures);
     } else if (record.kind === 'blob') {
-      survey.blobs++;
       brought.add(record.sha256);
-      await survey.masks.record(record);
+      await begun.masks.record(record);
     }
   }
-  if (!survey)
+  if (!begun)
     throw inputError('The file holds no thread.', { next: 'Name a file that was exported with format jsonl.' });
   // The store may hold such a text all the same: another owner's, whose hash is all that the file knows of it.
-  for (const hash of [...texts, ...survey.masks.pictures])
-    if (!brought.has(hash)) survey.masks.renamed.set(hash, lostText(hash));
-  return { ...survey, missing: texts.size + survey.masks.pictures.size - survey.blobs };
+  const lost = [...texts, ...begun.masks.pictures].filter(hash => !brought.has(hash));
+  for (const hash of lost) begun.masks.renamed.set(hash, lostText(hash));
+  return { ...begun, turns, blobs: brought.size, missing: lost.length, sum: last };
 }
 
 /** Sorts what a turn refers to; a file's text stays one, whatever else claims it to be a picture. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type FileRecord, fileForms } from '../../core/file.ts';
-import { isExchangeId, isSha256, isThreadId, type Sha256 } from '../../core/ids.ts';
+import { isExchangeId, isSha256, isThreadId } from '../../core/ids.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
 import type {
   Citation,
@@ -30,13 +30,7 @@ export type FileHead = Pick<
 };
 
 /** One line of a thread's file, in this order: head, turns, compactions, workflow states, blobs, end. */
-export type FileRecordLine =
-  | { kind: 'head'; head: FileHead }
-  | { kind: 'turn'; turn: StoredTurn }
-  | { kind: 'compaction'; compaction: Compaction }
-  | { kind: 'workflow'; tool: string; state: JsonObject }
-  | { kind: 'blob'; sha256: Sha256; text: string }
-  | { kind: 'end'; turns: number; blobs: number };
+export type FileRecordLine = z.output<typeof line>;
 
 /** Does not compile when a member of `Whole` is missing: what a turn gains must be in its file too. */
 function strict<Whole>() {

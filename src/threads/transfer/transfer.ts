@@ -1,6 +1,6 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Emit } from '../../core/ports.ts';
-import type { ExportFormat, Thread } from '../../core/thread.ts';
+import type { ExportFormat } from '../../core/thread.ts';
 import type { Prunable } from '../../storage/store.ts';
 import type { ThreadScope } from '../threads.ts';
 import type { Exported, ReadBlob } from './export-jsonl.ts';
@@ -9,12 +9,6 @@ import type { ImportOptions, ImportParts } from './import-jsonl.ts';
 /** `jsonl` can be imported again; the others are for reading. */
 export interface TransferParts extends ImportParts {
   emit: Emit;
-}
-
-export interface Export {
-  thread: Thread;
-  /** The file's text, in order; texts of the store are read as they are due. */
-  pieces: AsyncIterable<string>;
 }
 
 /** Loaded when a thread is exported or imported, which few processes ever do. */
@@ -43,8 +37,11 @@ export function createTransfer(parts: TransferParts) {
   };
 
   return {
-    /** Throws like `Threads.find` when there is no such thread. */
-    async export(reference: string, place: ThreadScope, format: ExportFormat): Promise<Export> {
+    /**
+     * Throws like `Threads.find` when there is no such thread. `pieces`: the file's text, in order; texts of the store are read as
+     * they are due.
+     */
+    async export(reference: string, place: ThreadScope, format: ExportFormat) {
       const thread = await threads.find(reference, place);
       const write = await writers[format]();
       return { thread, pieces: write({ thread, blob }) };

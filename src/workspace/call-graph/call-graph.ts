@@ -33,18 +33,7 @@ export interface UnresolvedCall {
   why: UnresolvedReason;
 }
 
-export interface ModuleEdge {
-  from: Outline;
-  to: Outline;
-  line: number;
-}
-
-export interface CallGraph {
-  nodes: readonly GraphNode[];
-  edges: readonly GraphEdge[];
-  openEnds: readonly UnresolvedCall[];
-  imports: readonly ModuleEdge[];
-}
+export type CallGraph = ReturnType<typeof buildCallGraph>;
 
 /** Methods of one name that may be meant where the receiver's type is not known; with more of them the name says nothing. */
 const maxNamesakes = 5;
@@ -58,7 +47,7 @@ interface Build {
 }
 
 /** Who calls whom in a set of files, by their syntax: what it leaves open is listed as open. */
-export function buildCallGraph(sources: SourceSet): CallGraph {
+export function buildCallGraph(sources: SourceSet) {
   const index = createSymbolIndex(sources);
   const resolver = createResolver(sources, index);
   const nodes = new Map<Declared | Outline, GraphNode>();
@@ -181,8 +170,8 @@ function addGoImplementations(build: Build, outline: Outline): void {
   }
 }
 
-function importsOf(sources: SourceSet): ModuleEdge[] {
-  const edges: ModuleEdge[] = [];
+function importsOf(sources: SourceSet) {
+  const edges: { from: Outline; to: Outline; line: number }[] = [];
   for (const outline of sources.outlines) {
     const passedOn = outline.exports.flatMap(({ from, line }) =>
       from === undefined ? [] : [{ from, name: '*', line }],

@@ -154,15 +154,11 @@ function openLines({ openEnds }: Trace, labels: Labels): string[] {
 const section = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : [title, ...lines.map(line => `  ${line}`)];
 
-/** A trace as data and as a drawing. Plain values: it crosses threads and goes into replies. */
-export interface TraceReport {
-  /** How many symbols the description named; none: the rest is empty. */
-  targets: number;
-  graph: JsonObject;
-  drawing: string;
-}
-
-export function reportOf(trace: Trace, root: string): TraceReport {
+/**
+ * A trace as data and as a drawing. Plain values: it crosses threads and goes into replies. `targets`: how many symbols the
+ * description named; none: the rest is empty.
+ */
+function reportOf(trace: Trace, root: string) {
   const { targets, near, imports, leftOut } = trace;
   const edges = [...new Set([...trace.outgoing, ...trace.incoming, ...trace.relations])];
   const nodes = [...new Set([...targets, ...edges.flatMap(({ from, to }) => [from, to])])];
@@ -219,15 +215,10 @@ export interface TraceInput {
   late: Int32Array<SharedArrayBuffer>;
 }
 
-export interface TracedSources extends TraceReport {
-  /** Files with syntax errors: what these hide is missing. */
-  broken: string[];
-  /** Files for which no time was left: they are not in the graph. */
-  unread: string[];
-}
+export type TracedSources = Awaited<ReturnType<typeof traceSources>>;
 
 /** Parses the sources, builds their call graph and traces the target in it. */
-export async function traceSources(input: TraceInput): Promise<TracedSources> {
+export async function traceSources(input: TraceInput) {
   const outlines: Outline[] = [];
   for (const { path, language, text } of input.sources) {
     await setImmediate();
@@ -237,7 +228,9 @@ export async function traceSources(input: TraceInput): Promise<TracedSources> {
   }
   const graph = buildCallGraph(createSourceSet(outlines, input.goModules));
   const report = reportOf(traceIn(graph, input.request), input.root);
+  // What syntax errors hide is missing.
   const broken = outlines.filter(outline => outline.broken).map(({ path }) => path);
+  // Files for which no time was left: they are not in the graph.
   const unread = input.sources.slice(outlines.length).map(({ path }) => path);
   return { ...report, broken, unread };
 }

@@ -1,6 +1,6 @@
 import { basename } from 'node:path/posix';
 import { languageOf } from '../outline/outline.ts';
-import type { CallGraph, EdgeKind, GraphEdge, GraphNode, ModuleEdge, UnresolvedCall } from './call-graph.ts';
+import type { CallGraph, EdgeKind, GraphEdge, GraphNode, UnresolvedCall } from './call-graph.ts';
 
 /** Words of any description: a function of that name has to be written as code to be meant. */
 const ordinary = new Set(
@@ -20,7 +20,7 @@ const maxNear = 8;
  * `called()`) are what is meant; where there are none, plain words are. A path in the description chooses among namesakes.
  * `near`: names like those, where it names none.
  */
-export function findTargets(graph: CallGraph, description: string, hints: readonly string[]) {
+function findTargets(graph: CallGraph, description: string, hints: readonly string[]) {
   const symbols = graph.nodes.filter(node => node.declared);
   const words = (
     description.match(/`[^`\s]+`|[\p{L}_$][\p{L}\p{N}_$]*(?:(?:\.|::|#|->)[\p{L}_$][\p{L}\p{N}_$]*)*(?:\(\))?/gu) ?? []
@@ -31,13 +31,14 @@ export function findTargets(graph: CallGraph, description: string, hints: readon
   const plain = words.map(bare).filter(word => !ordinary.has(word));
   // A name that is there as code and names nothing is not made up for by words around it.
   const tries = code.length > 0 ? [code] : [plain.filter(word => /^[A-Z]/.test(word)), plain];
+  let targets: GraphNode[] = [];
   for (const candidates of tries) {
-    const targets = candidates.flatMap(word => namedBy(symbols, word));
+    targets = candidates.flatMap(word => namedBy(symbols, word));
     if (targets.length > 0) return { targets: narrowed([...new Set(targets)], description), near: [] };
   }
   const folded = [...code, ...plain].map(word => word.toLowerCase()).filter(word => word.length > 2);
   const near = symbols.filter(({ name }) => folded.some(word => resembles(name.toLowerCase(), word)));
-  return { targets: [], near: [...new Set(near.map(({ name }) => name))].slice(0, maxNear) };
+  return { targets, near: [...new Set(near.map(({ name }) => name))].slice(0, maxNear) };
 }
 
 const resembles = (name: string, word: string): boolean =>
@@ -78,21 +79,7 @@ export interface TraceRequest {
 }
 
 /** The part of a graph that has to do with a target. */
-export interface Trace {
-  mode: TraceMode;
-  targets: readonly GraphNode[];
-  near: readonly string[];
-  /** The targets and what is inside them. */
-  roots: readonly GraphNode[];
-  /** What the roots lead to, and what leads to them: nearest first. */
-  outgoing: readonly GraphEdge[];
-  incoming: readonly GraphEdge[];
-  relations: readonly GraphEdge[];
-  openEnds: readonly UnresolvedCall[];
-  imports: readonly ModuleEdge[];
-  /** Edges and open ends that were left out for their number. */
-  leftOut: number;
-}
+export type Trace = ReturnType<typeof traceIn>;
 
 /** How many steps are followed. */
 const limits = { precision: { down: 6, up: 4 }, dependencies: { down: 1, up: 1 } } as const;
@@ -106,9 +93,10 @@ const maxImports = 20;
 const relationKinds: ReadonlySet<EdgeKind> = new Set(['extends', 'implements', 'embeds']);
 
 /** Follows the calls from and to what a request names. */
-export function traceIn(graph: CallGraph, request: TraceRequest): Trace {
+export function traceIn(graph: CallGraph, request: TraceRequest) {
   const { mode } = request;
   const { targets, near } = findTargets(graph, request.target, request.hints);
+  // The targets and what is inside them.
   const start = new Set(targets.flatMap(target => [target, ...membersOf(graph, target)]));
   const calls = graph.edges.filter(({ kind }) => !relationKinds.has(kind));
   const { down, up } = limits[mode];
@@ -117,12 +105,14 @@ export function traceIn(graph: CallGraph, request: TraceRequest): Trace {
   const reached = new Set([...start, ...(mode === 'precision' ? outgoing.map(edge => edge.to) : [])]);
   const files = new Set(targets.map(target => target.outline));
   const imports = graph.imports.filter(({ from, to }) => files.has(from) || files.has(to));
+  /** Edges and open ends that were left out for their number. */
   let leftOut = 0;
   const first = <Item>(most: number, found: readonly Item[]): readonly Item[] => {
     leftOut += Math.max(0, found.length - most);
     return found.slice(0, most);
   };
   const shown = {
+    // What the roots lead to, and what leads to them: nearest first.
     outgoing: first(maxEdges, outgoing),
     incoming: first(maxEdges, incoming),
     relations: first(maxEdges, relationsOf(graph, start)),

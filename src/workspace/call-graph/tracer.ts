@@ -31,17 +31,11 @@ export interface TracerOptions {
   pool: { trace(input: TraceInput, signal: AbortSignal): Promise<TracedSources> };
 }
 
-export interface TracedProject {
-  /** Absent when there was no source to read. */
-  traced?: TracedSources;
-  /** Files that were parsed. */
-  files: number;
-  skipped: Skip[];
-  /** Languages of files that no grammar here can read. */
-  otherLanguages: string[];
-  /** Files with syntax errors, relative to the root. */
-  broken: string[];
-}
+/**
+ * `traced` is undefined when there was no source to read; `files`: how many were parsed; `broken`: those with syntax errors, relative
+ * to the root.
+ */
+export type TracedProject = Awaited<ReturnType<typeof traceProject>>;
 
 /** Of one file and of all: hand-written source is smaller, and a parse stays within a second or two. */
 const maxFileBytes = 1024 * 1024;
@@ -79,8 +73,9 @@ async function traceProject(
   { sandbox, home, maxNamedFiles, pool }: TracerOptions,
   trace: ProjectTrace,
   late: TraceInput['late'],
-): Promise<TracedProject> {
+) {
   const { root, signal } = trace;
+  /** Languages of files that no grammar here can read. */
   const others = new Set<string>();
   const wanted = (path: string) => {
     const other = otherLanguageOf(path);
@@ -101,7 +96,7 @@ async function traceProject(
   const { sources, over } = withinBytes(files.filter(file => wanted(file.path)));
   const otherLanguages = [...others].sort();
   const known = { files: sources.length, skipped: [...skipped, ...over], otherLanguages, broken: [] };
-  if (sources.length === 0) return known;
+  if (sources.length === 0) return { ...known, traced: undefined };
   const goModules = await findGoModules(sandbox, root, sources, signal);
   const { mode, target, hints } = trace;
   const traced = await pool.trace({ root, sources, goModules, request: { mode, target, hints }, late }, signal);

@@ -53,16 +53,6 @@ export interface ChangesRequest {
   signal?: AbortSignal;
 }
 
-export interface RepositoryChanges extends Omit<ReturnType<typeof parseStatus>, 'untracked'> {
-  /** Absolute. */
-  path: string;
-  /** The commit that was compared with. */
-  comparedWith?: string;
-  files: ChangedFile[];
-  /** What was not read, one sentence each. */
-  notes: string[];
-}
-
 /** One file of a change. A file that is staged and changed again comes twice. */
 export interface ChangedFile extends DiffEntry {
   /** `compared`: between the commit that was named and the files as they are. */
@@ -94,11 +84,10 @@ export const allLines = '--unified=100000000';
 /** Runs git on one repository; `input` is what it reads from its standard input. */
 export type RunGit = (args: readonly string[], input?: string) => Promise<GitOutput>;
 
-export async function readChanges(
-  options: GitOptions,
-  place: RepositoryPlace,
-  request: ChangesRequest,
-): Promise<RepositoryChanges> {
+export type RepositoryChanges = Awaited<ReturnType<typeof readChanges>>;
+
+/** `path` is absolute; `comparedWith`: the commit that was compared with; `notes`: what was not read, one sentence each. */
+export async function readChanges(options: GitOptions, place: RepositoryPlace, request: ChangesRequest) {
   const run = await filterlessGit(options, place, request.signal);
   const output = await well(run, place, statusArgs);
   const { untracked, conflicted, ...status } = parseStatus(output.stdout);
@@ -106,23 +95,20 @@ export async function readChanges(
   const base = request.compareTo === undefined ? undefined : await commonCommit(run, request.compareTo);
   if (request.compareTo !== undefined && base === undefined) notes.push(`It has no commit "${request.compareTo}".`);
   const compared = base !== undefined;
-  const reading: Reading = { run, place, options, request, notes, files: [] };
+  const files: ChangedFile[] = [];
+  const reading = { run, place, options, request, notes, files };
   if (compared) await diff(reading, 'compared', [base]);
   if (request.staged && !compared) await diff(reading, 'staged', ['--cached']);
   if (request.unstaged && !compared) await diff(reading, 'unstaged', []);
   if (request.unstaged || compared) await newFiles(reading, untracked);
-  return { path: place.top, ...status, comparedWith: base, files: reading.files, conflicted, notes };
+  return { path: place.top, ...status, comparedWith: base, files, conflicted, notes };
 }
 
 /**
  * With the filters that the repository names switched off: git would start their programs for files that changed. Asking
  * for the settings starts nothing.
  */
-export async function filterlessGit(
-  options: GitOptions,
-  place: RepositoryPlace,
-  signal?: AbortSignal,
-): Promise<RunGit> {
+export async function filterlessGit(options: GitOptions, place: RepositoryPlace, signal?: AbortSignal) {
   const command = { place, signal };
   const listing = ['config', '--list', '-z', '--name-only'];
   const listed = await well(args => runGit(options, { ...command, args }), place, listing);
@@ -136,7 +122,8 @@ export async function filterlessGit(
   const settings = [...names].flatMap(name =>
     Object.entries(off).map(([what, value]) => [`${name}.${what}`, value] as const),
   );
-  return (args, input) => runGit(options, { ...command, args, settings, input });
+  const run: RunGit = (args, input) => runGit(options, { ...command, args, settings, input });
+  return run;
 }
 
 async function well(run: RunGit, place: RepositoryPlace, args: readonly string[]): Promise<GitOutput> {

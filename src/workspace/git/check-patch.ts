@@ -5,7 +5,7 @@ import { printablePath } from '../../core/text.ts';
 import { isIn, isSkip, slashedFrom, upwards } from '../paths.ts';
 import { reasonToProtect } from '../protected-files.ts';
 import { readWhole } from '../read-file.ts';
-import type { MaskContext, WrittenSecret } from '../restore-secrets.ts';
+import type { MaskContext } from '../restore-secrets.ts';
 import { checkTarget, writeFailure } from '../write-file.ts';
 import { filterlessGit, type RunGit } from './changes.ts';
 import { enclosingRepository } from './inside-roots.ts';
@@ -23,22 +23,7 @@ export interface PatchRequest {
 }
 
 /** A patch that `git apply --check` takes in its repository, as it is now. */
-export interface SoundPatch {
-  ok: true;
-  /** Paths are relative to the top of the repository; to be applied there by plain `git apply`. */
-  patch: string;
-  place: RepositoryPlace;
-  files: {
-    path: string;
-    added: number;
-    removed: number;
-    isNew: boolean;
-    /** Why its change needs an approval of its own; undefined: it needs none. */
-    protection: string | undefined;
-    /** Those that the patch writes back. */
-    secrets: WrittenSecret[];
-  }[];
-}
+export type SoundPatch = Awaited<ReturnType<typeof soundPatch>>;
 
 const maxChars = 512 * 1024;
 const maxBytes = 8 * 1024 * 1024;
@@ -58,27 +43,30 @@ export async function checkPatch(options: GitOptions, request: PatchRequest) {
   }
 }
 
-async function soundPatch(options: GitOptions, request: PatchRequest): Promise<SoundPatch> {
+async function soundPatch(options: GitOptions, request: PatchRequest) {
   if (request.patch.length > maxChars) throw new UnfitPatch('it is too large');
   const changed = parsePatch(request.patch);
   const place = await enclosingRepository(options, await options.sandbox.assertWithin(request.root));
   if (!place) throw new UnfitPatch('there is no git repository that could say whether it applies');
   const pieces: string[] = [];
-  const files: SoundPatch['files'] = [];
+  const files = [];
   for (const file of changed) {
     const { path, text } = await targetOf(options, request, place, file);
+    // Of secrets those that the patch writes back.
     const { after, secrets } = await patchedFile(request.secrets, path, file, text);
     const { lines, added, removed } = fittedHunks(file, text ?? '', after);
+    // Why its change needs an approval of its own; undefined: it needs none.
     const protection = await reasonToProtect(options.sandbox, join(place.top, path), { before: text, after });
     const isNew = text === undefined;
     const head = isNew ? ['new file mode 100644', '--- /dev/null'] : [`--- a/${path}`];
     pieces.push(`diff --git a/${path} b/${path}`, ...head, `+++ b/${path}`, ...lines);
     files.push({ path, added, removed, isNew, protection, secrets });
   }
+  /** Paths are relative to the top of the repository; to be applied there by plain `git apply`. */
   const patch = `${pieces.join('\n')}\n`;
   const refusal = await applyBy(await filterlessGit(options, place, request.signal), patch, '--check');
   if (refusal !== undefined) throw new UnfitPatch(`git: ${refusal}`);
-  return { ok: true, patch, place, files };
+  return { ok: true as const, patch, place, files };
 }
 
 /** Has git apply a patch; answers what it says against it, or undefined. */

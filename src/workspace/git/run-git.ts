@@ -25,14 +25,7 @@ export interface GitOptions {
   mask: Mask;
 }
 
-export interface GitOutput {
-  /** 0 when all went well. */
-  exitCode: number;
-  stdout: string;
-  stderr: string;
-  /** False when git had more to say than `maxBytes`; it was ended then. */
-  complete: boolean;
-}
+export type GitOutput = Awaited<ReturnType<typeof runGit>>;
 
 export interface GitCommand {
   place: RepositoryPlace;
@@ -70,7 +63,7 @@ const harmless: readonly (readonly [string, string])[] = [
  * Runs git on one repository: without a shell, and ended with all that it started at the time limit
  * or with the call. Where the repository and its files are is said outright, so that none of its settings can point elsewhere.
  */
-export async function runGit(options: GitOptions, command: GitCommand): Promise<GitOutput> {
+export async function runGit(options: GitOptions, command: GitCommand) {
   throwIfAborted(command.signal);
   const { place, args, maxBytes = 8 * megabyte } = command;
   const search = { env: options.childEnv, projects: [...options.sandbox.roots, place.top] };
@@ -104,9 +97,11 @@ export async function runGit(options: GitOptions, command: GitCommand): Promise<
       cause: ended.cause,
     });
   return {
+    /** 0 when all went well. */
     exitCode: exitCode ?? 1,
     stdout: Buffer.from(ended.stdout).toString('utf8'),
     stderr: Buffer.from(ended.stderr).toString('utf8').slice(0, errorChars),
+    /** False when git had more to say than `maxBytes`; it was ended then. */
     complete: !isMaxBuffer,
   };
 }

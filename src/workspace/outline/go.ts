@@ -1,7 +1,7 @@
 import { basename } from 'node:path/posix';
 import type { Node } from 'web-tree-sitter';
 import type { Chain } from './outline.ts';
-import type { ChainSyntax, Pending, Place, Read, Readers, Sketch } from './outline-builder.ts';
+import type { ChainSyntax, Pending, Place, Readers, Sketch } from './outline-builder.ts';
 import * as tree from './outline-builder.ts';
 
 const syntax: ChainSyntax = {
@@ -58,28 +58,6 @@ function enterFunction(sketch: Sketch, node: Node, place: Place, symbol?: number
   return tree.insideAt(node, 'body', { scope });
 }
 
-const readFunction: Read = (sketch, node, place) => {
-  const name = tree.nameOf(node);
-  const receiver = tree.field(node, 'receiver');
-  const type = receiver && typeOf(tree.field(tree.named(receiver)[0] ?? receiver, 'type'));
-  const ownerName = type?.at(-1)?.replace('()', '');
-  const kind = receiver ? 'method' : 'function';
-  const declared = !tree.field(node, 'body');
-  const symbol = sketch.symbol({ node, place, name, kind, ownerName, declared, returns: resultOf(node) });
-  return enterFunction(sketch, node, place, symbol);
-};
-
-const readType: Read = (sketch, node, place) => {
-  const name = tree.nameOf(node);
-  const type = tree.field(node, 'type');
-  const kind = type?.type === 'struct_type' ? 'class' : type?.type === 'interface_type' ? 'interface' : 'type';
-  const symbol = sketch.symbol({ node, place, name, kind });
-  const scope = sketch.open(place.scope, 'class', symbol);
-  if (kind === 'class' && type) readStruct(sketch, tree.named(type)[0], scope, symbol);
-  if (kind === 'interface' && type) readInterface(sketch, type, scope, symbol);
-  return [];
-};
-
 function readStruct(sketch: Sketch, list: Node | undefined, scope: number, symbol: number): void {
   for (const member of list ? tree.named(list) : []) {
     const type = tree.field(member, 'type');
@@ -105,45 +83,50 @@ function readInterface(sketch: Sketch, type: Node, scope: number, symbol: number
   }
 }
 
-/** `a := b()`, `a, err := b()`: the first name gets the first result, the others are not known. */
-const readDefinition: Read = (sketch, node, place) => {
-  const targets = tree.namedIn(node, 'left');
-  const values = tree.namedIn(node, 'right');
-  const assigned = node.type === 'assignment_statement';
-  for (const [index, target] of targets.entries()) {
-    if (target.type !== 'identifier' || target.text === '_') continue;
-    const value = values.length === targets.length || index === 0 ? values[index] : undefined;
-    sketch.variable(place.scope, target.text, tree.heldBy(syntax, value), assigned);
-  }
-  for (const value of assigned ? values : []) tree.pass(syntax, sketch, value, place);
-  return [...(assigned ? tree.insideAt(node, 'left', place) : []), ...tree.insideAt(node, 'right', place)];
-};
-
-const readVariable: Read = (sketch, node, place) => {
-  const type = typeOf(tree.field(node, 'type'));
-  const values = tree.namedIn(node, 'value');
-  for (const [index, name] of tree.fields(node, 'name').entries()) {
-    sketch.variable(place.scope, name.text, type ?? tree.heldBy(syntax, values[index]));
-  }
-  return tree.insideAt(node, 'value', place);
-};
-
-const readImport: Read = (sketch, node) => {
-  const from = tree.stringText(tree.field(node, 'path'));
-  const name = tree.field(node, 'name')?.text;
-  // A version at the end of a path is not the package's name.
-  const last = basename(from.replace(/\/v\d+$/, ''));
-  if (name !== '_') sketch.import(node, { local: name === '.' ? '*' : (name ?? last), from, name: '*' });
-  return [];
-};
-
 /** How Go is read. */
 export const goReaders: Readers = {
-  ...tree.readersOf('function_declaration method_declaration', readFunction),
+  ...tree.readersOf('function_declaration method_declaration', (sketch, node, place) => {
+    const name = tree.nameOf(node);
+    const receiver = tree.field(node, 'receiver');
+    const type = receiver && typeOf(tree.field(tree.named(receiver)[0] ?? receiver, 'type'));
+    const ownerName = type?.at(-1)?.replace('()', '');
+    const kind = receiver ? 'method' : 'function';
+    const declared = !tree.field(node, 'body');
+    const symbol = sketch.symbol({ node, place, name, kind, ownerName, declared, returns: resultOf(node) });
+    return enterFunction(sketch, node, place, symbol);
+  }),
   func_literal: (sketch, node, place) => enterFunction(sketch, node, place),
-  ...tree.readersOf('type_spec type_alias', readType),
-  ...tree.readersOf('short_var_declaration assignment_statement', readDefinition),
-  var_spec: readVariable,
+  ...tree.readersOf('type_spec type_alias', (sketch, node, place) => {
+    const name = tree.nameOf(node);
+    const type = tree.field(node, 'type');
+    const kind = type?.type === 'struct_type' ? 'class' : type?.type === 'interface_type' ? 'interface' : 'type';
+    const symbol = sketch.symbol({ node, place, name, kind });
+    const scope = sketch.open(place.scope, 'class', symbol);
+    if (kind === 'class' && type) readStruct(sketch, tree.named(type)[0], scope, symbol);
+    if (kind === 'interface' && type) readInterface(sketch, type, scope, symbol);
+    return [];
+  }),
+  /** `a := b()`, `a, err := b()`: the first name gets the first result, the others are not known. */
+  ...tree.readersOf('short_var_declaration assignment_statement', (sketch, node, place) => {
+    const targets = tree.namedIn(node, 'left');
+    const values = tree.namedIn(node, 'right');
+    const assigned = node.type === 'assignment_statement';
+    for (const [index, target] of targets.entries()) {
+      if (target.type !== 'identifier' || target.text === '_') continue;
+      const value = values.length === targets.length || index === 0 ? values[index] : undefined;
+      sketch.variable(place.scope, target.text, tree.heldBy(syntax, value), assigned);
+    }
+    for (const value of assigned ? values : []) tree.pass(syntax, sketch, value, place);
+    return [...(assigned ? tree.insideAt(node, 'left', place) : []), ...tree.insideAt(node, 'right', place)];
+  }),
+  var_spec: (sketch, node, place) => {
+    const type = typeOf(tree.field(node, 'type'));
+    const values = tree.namedIn(node, 'value');
+    for (const [index, name] of tree.fields(node, 'name').entries()) {
+      sketch.variable(place.scope, name.text, type ?? tree.heldBy(syntax, values[index]));
+    }
+    return tree.insideAt(node, 'value', place);
+  },
   range_clause: (sketch, node, place) => {
     const names = tree.namedIn(node, 'left').filter(({ type }) => type === 'identifier');
     for (const name of names) sketch.variable(place.scope, name.text);
@@ -156,7 +139,14 @@ export const goReaders: Readers = {
     return tree.insideAt(node, 'body', place);
   },
   keyed_element: tree.pairReader(syntax),
-  import_spec: readImport,
+  import_spec: (sketch, node) => {
+    const from = tree.stringText(tree.field(node, 'path'));
+    const name = tree.field(node, 'name')?.text;
+    // A version at the end of a path is not the package's name.
+    const last = basename(from.replace(/\/v\d+$/, ''));
+    if (name !== '_') sketch.import(node, { local: name === '.' ? '*' : (name ?? last), from, name: '*' });
+    return [];
+  },
   return_statement: (sketch, node, place) =>
     tree.named(node).flatMap(list => tree.passesChildren(syntax)(sketch, list, place)),
   ...tree.readersOf('block if_statement for_statement', tree.block),

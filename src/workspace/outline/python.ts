@@ -57,18 +57,6 @@ function readParameters(sketch: Sketch, parameters: readonly Node[], scope: numb
   }
 }
 
-const readClass: Read = (sketch, node, place) => {
-  const name = tree.nameOf(node);
-  const symbol = sketch.symbol({ node, place: { scope: place.scope }, name, kind: 'class' });
-  for (const parent of tree.namedIn(node, 'superclasses')) {
-    if (parent.type === 'keyword_argument' || parent.type === 'comment') continue;
-    const target = parent.type === 'subscript' ? tree.field(parent, 'value') : parent;
-    if (target) sketch.relation(symbol, 'extends', chain(target), parent);
-  }
-  const scope = sketch.open(place.scope, 'class', symbol);
-  return tree.insideAt(node, 'body', { scope, owner: symbol });
-};
-
 const readAssignment: Read = (sketch, node, place) => {
   const left = tree.field(node, 'left');
   const right = tree.field(node, 'right');
@@ -99,33 +87,20 @@ function bindAll(sketch: Sketch, pattern: Node | undefined, { scope }: Place): v
   }
 }
 
-const readImport: Read = (sketch, node) => {
-  for (const part of tree.fields(node, 'name')) {
-    const module = (part.type === 'aliased_import' ? tree.field(part, 'name') : part)?.text ?? '';
-    const alias = tree.field(part, 'alias')?.text;
-    // `import a.b` binds `a`, and loads `a.b`.
-    const first = module.split('.')[0] ?? module;
-    sketch.import(node, { local: alias ?? first, from: alias ? module : first, name: '*' });
-    if (!alias && module !== first) sketch.import(node, { local: module, from: module, name: '*' });
-  }
-  return [];
-};
-
-const readImportFrom: Read = (sketch, node) => {
-  const from = tree.field(node, 'module_name')?.text ?? '';
-  if (tree.named(node).some(child => child.type === 'wildcard_import'))
-    sketch.import(node, { local: '*', from, name: '*' });
-  for (const part of tree.fields(node, 'name')) {
-    const name = (part.type === 'aliased_import' ? tree.field(part, 'name') : part)?.text ?? '';
-    sketch.import(node, { local: tree.field(part, 'alias')?.text ?? name, from, name });
-  }
-  return [];
-};
-
 /** How Python is read. */
 export const pythonReaders: Readers = {
   function_definition: readFunction,
-  class_definition: readClass,
+  class_definition: (sketch, node, place) => {
+    const name = tree.nameOf(node);
+    const symbol = sketch.symbol({ node, place: { scope: place.scope }, name, kind: 'class' });
+    for (const parent of tree.namedIn(node, 'superclasses')) {
+      if (parent.type === 'keyword_argument' || parent.type === 'comment') continue;
+      const target = parent.type === 'subscript' ? tree.field(parent, 'value') : parent;
+      if (target) sketch.relation(symbol, 'extends', chain(target), parent);
+    }
+    const scope = sketch.open(place.scope, 'class', symbol);
+    return tree.insideAt(node, 'body', { scope, owner: symbol });
+  },
   lambda: (sketch, node, place) => {
     const scope = sketch.open(place.scope, 'function');
     readParameters(sketch, tree.namedIn(node, 'parameters'), scope);
@@ -152,7 +127,26 @@ export const pythonReaders: Readers = {
     tree.pass(syntax, sketch, tree.field(node, 'value'), place);
     return tree.childrenAt(node, place);
   },
-  import_statement: readImport,
-  import_from_statement: readImportFrom,
+  import_statement: (sketch, node) => {
+    for (const part of tree.fields(node, 'name')) {
+      const module = (part.type === 'aliased_import' ? tree.field(part, 'name') : part)?.text ?? '';
+      const alias = tree.field(part, 'alias')?.text;
+      // `import a.b` binds `a`, and loads `a.b`.
+      const first = module.split('.')[0] ?? module;
+      sketch.import(node, { local: alias ?? first, from: alias ? module : first, name: '*' });
+      if (!alias && module !== first) sketch.import(node, { local: module, from: module, name: '*' });
+    }
+    return [];
+  },
+  import_from_statement: (sketch, node) => {
+    const from = tree.field(node, 'module_name')?.text ?? '';
+    if (tree.named(node).some(child => child.type === 'wildcard_import'))
+      sketch.import(node, { local: '*', from, name: '*' });
+    for (const part of tree.fields(node, 'name')) {
+      const name = (part.type === 'aliased_import' ? tree.field(part, 'name') : part)?.text ?? '';
+      sketch.import(node, { local: tree.field(part, 'alias')?.text ?? name, from, name });
+    }
+    return [];
+  },
   ...tree.readersOf('future_import_statement type', tree.nothing),
 };

@@ -273,17 +273,6 @@ const readField: Read = (sketch, node, place) => {
   return value ? [[value, { scope: sketch.open(place.scope, 'function', undefined, self) }]] : [];
 };
 
-const readCall = tree.callReader(syntax, (node, callee) =>
-  node.type === 'new_expression' || callee.type === 'super' ? 'constructs' : 'calls',
-);
-
-const readElement: Read = (sketch, node, place) => {
-  const name = tree.field(node, 'name');
-  // Lower-case names are the platform's own elements.
-  if (name && /^[A-Z]|\./.test(name.text)) sketch.call(place.scope, chain(name), 'renders', node);
-  return tree.childrenAt(node, place).filter(([child]) => child.id !== name?.id);
-};
-
 const readAssignment: Read = (sketch, node, place) => {
   const left = tree.field(node, 'left');
   const right = tree.field(node, 'right');
@@ -336,8 +325,18 @@ export const typescriptReaders: Readers = {
   ...tree.readersOf('public_field_definition field_definition property_signature', readField),
   pair: (sketch, node, place) => (place.owner === undefined ? tree.pairReader(syntax) : readField)(sketch, node, place),
   ...tree.readersOf('object array jsx_expression return_statement decorator', tree.passesChildren(syntax)),
-  ...tree.readersOf('call_expression new_expression', readCall),
-  ...tree.readersOf('jsx_opening_element jsx_self_closing_element', readElement),
+  ...tree.readersOf(
+    'call_expression new_expression',
+    tree.callReader(syntax, (node, callee) =>
+      node.type === 'new_expression' || callee.type === 'super' ? 'constructs' : 'calls',
+    ),
+  ),
+  ...tree.readersOf('jsx_opening_element jsx_self_closing_element', (sketch, node, place) => {
+    const name = tree.field(node, 'name');
+    // Lower-case names are the platform's own elements.
+    if (name && /^[A-Z]|\./.test(name.text)) sketch.call(place.scope, chain(name), 'renders', node);
+    return tree.childrenAt(node, place).filter(([child]) => child.id !== name?.id);
+  }),
   assignment_expression: readAssignment,
   ...tree.readersOf('statement_block for_statement', tree.block),
   for_in_statement: binding('left'),

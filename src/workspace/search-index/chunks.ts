@@ -69,23 +69,16 @@ const indexedChunks = 400;
  * Cuts a file where its declarations end, each with the comment before it; a long class at its members. Prose is cut at its
  * headings. Every line that says something is in just one chunk.
  */
-export function chunksOf(
-  text: string,
-  symbols: readonly FoundSymbol[] | undefined,
-  maxChunks = indexedChunks,
-): Chunk[] {
+export function chunksOf(text: string, symbols: readonly FoundSymbol[] | undefined, maxChunks = indexedChunks) {
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
   const ranges = symbols && symbols.length > 0 ? bySymbol(symbols, lines.length) : bySection(text);
   return ranges
     .flatMap(range => pieces(range, lines))
     .slice(0, maxChunks)
-    .map(({ from, to, name }) => ({
-      from,
-      to,
-      name,
-      text: safeCut(lines.slice(from - 1, to).join('\n'), maxChunkChars),
-    }))
+    .map((range): Chunk => {
+      return { ...range, text: safeCut(lines.slice(range.from - 1, range.to).join('\n'), maxChunkChars) };
+    })
     .filter(chunk => chunk.text.trim() !== '');
 }
 

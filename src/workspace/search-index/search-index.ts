@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { orAbort, withTimeout } from '../../core/concurrency.ts';
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
-import type { Skip } from '../../core/file.ts';
 import type { Clock, Embedder, Mask, Masked } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
@@ -34,22 +33,6 @@ export interface RefreshOptions {
   waitMs?: number;
   /** Told some twenty times on the way: what is done, and of how many. */
   onProgress?(stage: 'indexing' | 'embedding', done: number, total: number): void;
-}
-
-/** What a refresh did. Counts of files, but for the last three. */
-export interface RefreshReport {
-  files: number;
-  /** Put or put anew. */
-  indexed: number;
-  removed: number;
-  /** What may or can not be read. */
-  skipped: Skip[];
-  /** Stretches of those files that a search came near to, or of all files where a model makes vectors. */
-  chunks: number;
-  /** Chunks that have a vector; absent where no model makes them. */
-  vectors?: number;
-  /** Why there are not more of them. */
-  warning?: string;
 }
 
 export type SearchIndex = ReturnType<typeof createIndex>;
@@ -145,8 +128,13 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
   }
 
   return {
-    /** Makes the index equal to the files: only those that changed are read. An abort keeps what is done so far. */
-    async refresh(how: RefreshOptions): Promise<RefreshReport> {
+    /**
+     * Makes the index equal to the files: only those that changed are read. An abort keeps what is done so far. Answers counts of
+     * files (`indexed`: put or put anew), what may or can not be read (`skipped`), and how many `chunks` there are: stretches of
+     * those files that a search came near to, or of all files where a model makes vectors. Then `vectors` of them have one, and
+     * `warning` says why not more.
+     */
+    async refresh(how: RefreshOptions) {
       const { signal, waitMs, rebuild = false } = how;
       throwIfAborted(signal);
       const tell = stepReporter(how, 'indexing');

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { onAbort } from '../../core/concurrency.ts';
 import { abortError, bugError, cancelledError, errorCode, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { JobAnswer, JobInputs, JobKind, JobMessage, JobResults } from './run-job.ts';
+import type { JobAnswer, JobInputs, JobKind, JobMessage } from './run-job.ts';
 
 const program = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './work-thread.cjs', import.meta.url);
 
@@ -33,12 +33,7 @@ export function createPool(options: PoolOptions) {
   // A document may hold its thread for a minute, for which nothing else should wait.
   const readers = createThreads(options);
 
-  async function run<Kind extends JobKind>(
-    kind: Kind,
-    input: JobInputs[Kind],
-    chars: number,
-    signal: AbortSignal | undefined,
-  ): Promise<JobResults[Kind]> {
+  async function run<Kind extends JobKind>(kind: Kind, input: JobInputs[Kind], chars: number, signal?: AbortSignal) {
     const job: JobMessage<Kind> = { kind, input };
     throwIfAborted(signal);
     // Most processes never need what this takes, so it is loaded late.
@@ -73,13 +68,10 @@ export function createPool(options: PoolOptions) {
      * takes longer to load than others should wait.
      */
     count: (input: JobInputs['count'], signal?: AbortSignal) => run('count', input, manyChars, signal),
-    trace: (input: JobInputs['trace'], signal?: AbortSignal) =>
-      run(
-        'trace',
-        input,
-        input.sources.map(({ text }) => text.length).reduce((a, b) => a + b, 0),
-        signal,
-      ),
+    trace(input: JobInputs['trace'], signal?: AbortSignal) {
+      const chars = input.sources.reduce((sum, { text }) => sum + text.length, 0);
+      return run('trace', input, chars, signal);
+    },
     /** The text of a document. In a thread however small it is: it was made elsewhere, and may be made to take all there is. */
     document: (input: JobInputs['document'], signal?: AbortSignal) => run('document', input, manyChars, signal),
     async close() {
@@ -127,12 +119,9 @@ function createThreads({ size, clock }: PoolOptions) {
     return waiting.promise.finally(forget);
   }
 
-  function giveBack(thread: Worker): void {
+  function giveBack(thread: Worker) {
     const next = queue.shift();
-    if (next) {
-      next.resolve(thread);
-      return;
-    }
+    if (next) return next.resolve(thread);
     thread.unref();
     const stayAwake = clock.after(idleMs, () => void end(thread));
     idle.set(thread, stayAwake);
@@ -188,11 +177,7 @@ function tooMuch(what: string, cause?: unknown): Error {
 }
 
 /** Has a thread do a job. It keeps the process alive meanwhile. */
-async function ask<Kind extends JobKind>(
-  worker: Worker,
-  job: JobMessage<Kind>,
-  signal: AbortSignal | undefined,
-): Promise<JobResults[Kind]> {
+async function ask<Kind extends JobKind>(worker: Worker, job: JobMessage<Kind>, signal: AbortSignal | undefined) {
   const { promise, resolve, reject } = Promise.withResolvers<JobAnswer<Kind>>();
   const onError = (error: unknown) => reject(threadError(error, job.kind));
   const onExit = (code: number) => reject(bugError(`A thread ended with code ${code} and no answer.`));

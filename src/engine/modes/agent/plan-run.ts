@@ -144,10 +144,7 @@ export const factsOf = ({ calls, changed, sandbox }: RunRecord): JsonObject => (
   changed_files: changed.length > 0 ? changed.map(printablePath) : undefined,
 });
 
-export const callFacts = (
-  { round, name, args, outcome, elapsedMs, result }: AgentToolCall,
-  approval?: string,
-): RecordedCall => ({
+export const callFacts = ({ round, name, args, outcome, elapsedMs, result }: AgentToolCall, approval?: string) => ({
   round,
   name,
   args: safeCut(JSON.stringify(args) ?? '', maxArgsLength),

@@ -14,16 +14,8 @@ import { type ChangedPlace, type FileChange, writeChanges } from '../../../../wo
 import { type AgentTool, type Approval, everyCall } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused, targetNamed } from './local-tool.ts';
 
-/** What a call would write, and what whoever approves it has to know of that. */
-interface Prepared {
-  changes: FileChange[];
-  /** Real paths of protected files among them, each with its reason. */
-  guarded: Map<string, string>;
-  /** Where secrets are put back, in words. */
-  places: string[];
-  /** What becomes of a file that is there, its secrets masked. */
-  diff?: string | undefined;
-}
+/** What a call would write, and what whoever approves it has to know of that; `diff`: of a file that is there, its secrets masked. */
+type Prepared = Awaited<ReturnType<typeof prepared>> & { diff?: string | undefined };
 
 /**
  * What a unified diff makes of the project's files, which are masked as the model saw them. A project needs no repository for it.
@@ -92,8 +84,10 @@ interface Made {
   secrets: readonly WrittenSecret[];
 }
 
-async function prepared({ sandbox, root }: LocalToolServices, made: readonly Made[]): Promise<Prepared> {
+async function prepared({ sandbox, root }: LocalToolServices, made: readonly Made[]) {
+  /** Real paths of protected files among them, each with its reason. */
   const guarded = new Map<string, string>();
+  /** Where secrets are put back, in words. */
   const places: string[] = [];
   for (const { change, secrets } of made) {
     const { path, before, text: after } = change;
