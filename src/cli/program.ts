@@ -44,16 +44,15 @@ const misusedExit = 2;
 
 /** Runs what the command line asks for; without arguments it serves MCP on standard input and output. */
 export async function runProgram(argv: readonly string[]): Promise<void> {
+  if (argv.length > 0) process.stdout.on('error', leaveWhenUnread);
   // What a host starts, and waits for, needs no reading of a command line.
   const isConnect = argv.length === 1 && argv[0] === 'connect';
   if (argv.length === 0 || isConnect) {
-    if (isConnect) process.stdout.on('error', leaveWhenUnread);
     const definition = isConnect ? (await import('./commands/connect.ts')).connect : stdio;
     process.exitCode = await run({ definition, args: [], flags: {}, settings: {}, commands: [] });
     return;
   }
   const { runCommandLine } = await import('./run-command-line.ts');
-  process.stdout.on('error', leaveWhenUnread);
   await runCommandLine(argv, run);
 }
 

@@ -31,10 +31,8 @@ export function readCliFiles(places: readonly { path: string; asked?: boolean }[
 
 function jsonFilesIn(folder: string): string[] {
   const names = readdirSync(folder).filter(name => name.endsWith('.json'));
-  return names
-    .toSorted()
-    .slice(0, maxFiles)
-    .map(name => join(folder, name));
+  names.sort().splice(maxFiles);
+  return names.map(name => join(folder, name));
 }
 
 const suffix = /(?:M|^m)odelsFile$/;

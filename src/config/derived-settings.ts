@@ -23,26 +23,18 @@ export function exposurePolicy(values: Values) {
 const allowListSuffix = 'AllowedModels';
 
 /** What the operator decided about the choice of models. */
-export const routingPolicy = (values: Values) => ({
-  defaultModel: values.defaultModel,
-  allowed: Object.fromEntries(allowedModels(values)),
-  denied: values.deniedModels ?? [],
-  localOnly: values.localOnly,
-  prefer: values.routePrefer,
-  webSearch: values.webSearch,
-  allowUnknown: values.allowUnknownModels,
-  autoCostLimit: values.autoCostLimit,
-  allowUnpriced: values.allowUnpricedModels,
-  offline: values.offline,
-});
+export function routingPolicy(values: Values) {
+  const { defaultModel, deniedModels: denied = [], localOnly, offline, routePrefer: prefer, webSearch } = values;
+  const { autoCostLimit, allowUnknownModels: allowUnknown, allowUnpricedModels: allowUnpriced } = values;
+  const allowed = Object.fromEntries(allowedModels(values));
+  const limits = { localOnly, offline, allowUnknown, autoCostLimit, allowUnpriced };
+  return { defaultModel, allowed, denied, prefer, webSearch, ...limits };
+}
 
 /** When the web may be searched, and how much a search brings. */
-export const searchSettings = (values: Values) => ({
-  when: values.webSearch,
-  maxResults: values.webSearchMaxResults,
-  maxRounds: values.webSearchMaxRounds,
-  contentSize: values.webSearchContentSize,
-});
+export function searchSettings({ webSearch: when, webSearchMaxResults: maxResults, ...values }: Values) {
+  return { when, maxResults, maxRounds: values.webSearchMaxRounds, contentSize: values.webSearchContentSize };
+}
 
 /** The allow-lists that are set, by provider id. An empty list restricts nothing and is left out. */
 export function allowedModels(values: Values): ReadonlyMap<string, readonly string[]> {

@@ -68,24 +68,16 @@ export function readOwnEndpoints(sources: EndpointSources) {
 function readEntry(value: unknown, sources: EndpointSources, taken: Set<string>): EndpointSettings | string {
   const parsed = entrySchema.safeParse(value);
   if (!parsed.success) return problemOf(parsed.error);
-  const entry = parsed.data;
-  const own = [entry.id, ...entry.names];
+  const { id, names, api_url, models, context_window: contextWindow, headers } = parsed.data;
+  const own = [id, ...names];
   const clash = own.find((name, at) => taken.has(name) || own.indexOf(name) !== at);
   if (clash !== undefined) return `the name "${clash}" is taken`;
-  const header = Object.keys(entry.headers).find(name => ownHeaders.test(name));
+  const header = Object.keys(headers).find(name => ownHeaders.test(name));
   if (header !== undefined) return `the header ${header} cannot be set`;
-  const key = keyOf(entry, sources);
-  if (key instanceof Error) return key.message;
+  const apiKey = keyOf(parsed.data, sources);
+  if (apiKey instanceof Error) return apiKey.message;
   for (const name of own) taken.add(name);
-  return {
-    id: entry.id,
-    names: entry.names,
-    apiUrl: entry.api_url.trim(),
-    ...(key === undefined ? {} : { apiKey: key }),
-    models: entry.models,
-    ...(entry.context_window === undefined ? {} : { contextWindow: entry.context_window }),
-    headers: entry.headers,
-  };
+  return { id, names, apiUrl: api_url.trim(), apiKey, models, contextWindow, headers };
 }
 
 function keyOf({ api_key, api_key_env }: Entry, { variable }: EndpointSources): string | undefined | Error {

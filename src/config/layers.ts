@@ -20,20 +20,17 @@ export interface Layer {
   find(table: string, option: string, spec: OptionSpec): FoundValue | undefined;
 }
 
-export type Flags = Readonly<Record<string, unknown>>;
+export type Values = Readonly<Record<string, unknown>>;
 
 type Warn = (message: string) => void;
 
 /** Names and values, as a process and a `.env` file have them. */
-export const namesLayer = (
-  origin: Origin,
-  folder: string,
-  values: Readonly<Record<string, unknown>>,
-  warn: Warn,
-): Layer => ({ origin, folder, find: (_table, _option, spec) => findByEnvName(spec, values, origin, warn) });
+export function namesLayer(origin: Origin, folder: string, values: Values, warn: Warn): Layer {
+  return { origin, folder, find: (_table, _option, spec) => findByEnvName(spec, values, origin, warn) };
+}
 
 /** A JSON document: options by their environment names, by their own names, and a provider's in an object under its id. */
-export function documentLayer(folder: string, document: Readonly<Record<string, unknown>>, warn: Warn): Layer {
+export function documentLayer(folder: string, document: Values, warn: Warn): Layer {
   const origin = 'config.json';
   return {
     origin,
@@ -50,7 +47,7 @@ export function documentLayer(folder: string, document: Readonly<Record<string, 
 }
 
 /** Flags by their name, with dashes or in camelCase. */
-export function flagsLayer(folder: string, flags: Flags, warn: Warn): Layer {
+export function flagsLayer(folder: string, flags: Values, warn: Warn): Layer {
   const origin = 'flag';
   return {
     origin,
@@ -63,20 +60,14 @@ export function flagsLayer(folder: string, flags: Flags, warn: Warn): Layer {
   };
 }
 
-function findByEnvName(
-  spec: OptionSpec,
-  values: Readonly<Record<string, unknown>>,
-  origin: Origin,
-  warn: Warn,
-): FoundValue | undefined {
-  const [first, ...others] = spec.env.flatMap(name => setValue(own(values, name), name, origin, warn) ?? []);
+function findByEnvName({ env }: OptionSpec, values: Values, origin: Origin, warn: Warn): FoundValue | undefined {
+  const [first, ...others] = env.flatMap(name => setValue(own(values, name), name, origin, warn) ?? []);
   const other = others.find(({ raw }) => raw !== first?.raw);
   if (first && other) warn(`${first.name} and ${other.name} (${origin}) differ; ${first.name} counts.`);
   return first;
 }
 
-const own = (record: Readonly<Record<string, unknown>>, key: string): unknown =>
-  Object.hasOwn(record, key) ? record[key] : undefined;
+const own = (record: Values, key: string): unknown => (Object.hasOwn(record, key) ? record[key] : undefined);
 
 /** What a place sets; undefined where it sets nothing. */
 function setValue(raw: unknown, name: string, origin: Origin, warn: Warn): FoundValue | undefined {

@@ -2,14 +2,14 @@ import { bugError, configError, type FieldError } from '../core/errors.ts';
 import type { EndpointSettings, OptionSpec } from '../core/option.ts';
 import { decoded } from '../core/text.ts';
 import { absolutePath, type MachineEnvironment, pathsOf, resolveHome } from './home.ts';
-import { type Flags, flagsLayer, type Layer, namesLayer, type Origin } from './layers.ts';
+import { flagsLayer, type Layer, namesLayer, type Origin, type Values } from './layers.ts';
 import { areValuesOf, type OptionTables, type OptionValue, parseValue, type TableValues } from './option-values.ts';
 import { readSettings, type Settings, type SettingsRequest } from './settings-files.ts';
 
 export interface ConfigSources<Tables extends OptionTables> extends Omit<SettingsRequest, 'home' | 'warn'> {
   tables: Tables;
   /** Values by flag name, with dashes or in camelCase; names that no table knows are left alone. */
-  argvFlags: Flags;
+  argvFlags: Values;
 }
 
 export interface Config<Tables extends OptionTables> extends Pick<Settings, 'namesEndpoints' | 'variables'> {
@@ -57,10 +57,13 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
   for (const [id, table] of Object.entries(sources.tables)) {
     const found = new Map<string, Setting>();
     for (const [name, spec] of Object.entries(table)) {
-      const setting = settle(id, name, spec, layers, sources, problems);
+      const setting = settle(id, name, spec, layers, sources);
       if (!setting) continue;
-      found.set(name, setting);
-      for (const secret of secretsIn(spec, setting.value)) secrets.add(secret);
+      if (setting.error !== undefined) problems.push(setting);
+      else {
+        found.set(name, setting);
+        for (const secret of secretsIn(spec, setting.value)) secrets.add(secret);
+      }
     }
     settings.set(id, found);
     values[id] = Object.fromEntries([...found].map(([name, { value }]) => [name, value]));
@@ -89,27 +92,19 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
   };
 }
 
-/** The value of one option, by the strongest place that sets it. A weaker place's bad value does no harm. */
-function settle(
-  id: string,
-  option: string,
-  spec: OptionSpec,
-  layers: readonly Layer[],
-  environment: MachineEnvironment,
-  problems: FieldError[],
-): Setting | undefined {
+/** The value of one option, or what is wrong with it, by the strongest place that sets it. A weaker place's bad value does no harm. */
+function settle(id: string, option: string, spec: OptionSpec, layers: readonly Layer[], machine: MachineEnvironment) {
   for (const layer of layers) {
     const found = layer.find(id, option, spec);
     if (!found) continue;
     const parsed = parseValue(spec, found.raw, {
-      resolve: path => absolutePath(path, layer.folder, environment),
-      delimiter: pathsOf(environment.platform).delimiter,
+      resolve: path => absolutePath(path, layer.folder, machine),
+      delimiter: pathsOf(machine.platform).delimiter,
     });
     if (parsed.ok) return { value: parsed.value, origin: layer.origin };
-    problems.push({ field: `${found.name} (${layer.origin})`, error: parsed.problem, allowed: [parsed.allowed] });
-    return undefined;
+    return { field: `${found.name} (${layer.origin})`, error: parsed.problem, allowed: [parsed.allowed] };
   }
-  return spec.default === undefined ? undefined : { value: spec.default, origin: 'default' };
+  return spec.default === undefined ? undefined : { value: spec.default, origin: 'default' as const };
 }
 
 function secretsIn({ secret }: OptionSpec, value: OptionValue): string[] {

@@ -52,22 +52,18 @@ export interface PathRules {
 
 /** Reads one value as text, or as the JSON type that fits. */
 export function parseValue(spec: OptionSpec, raw: unknown, paths: PathRules): ParsedValue {
-  switch (spec.type) {
-    case 'boolean':
-      return parseBoolean(spec, raw);
-    case 'number':
-      return parseNumber(spec, raw);
-    case 'list':
-      return parseList(spec, raw, /[,\n]/, word => word);
-    case 'paths':
-      return parseList(spec, raw, paths.delimiter === ';' ? /[,;\n]/ : /[,:\n]/, paths.resolve);
-    case 'path':
-      return parseWord(spec, raw, paths.resolve);
-    case 'url':
-    case 'string':
-      return parseWord(spec, raw, word => word);
-  }
+  return parsers[spec.type](spec, raw, paths);
 }
+
+const parsers: Record<OptionType, (spec: OptionSpec, raw: unknown, paths: PathRules) => ParsedValue> = {
+  boolean: parseBoolean,
+  number: parseNumber,
+  list: (spec, raw) => parseList(spec, raw, /[,\n]/, word => word),
+  paths: (spec, raw, { resolve, delimiter }) => parseList(spec, raw, delimiter === ';' ? /[,;\n]/ : /[,:\n]/, resolve),
+  path: (spec, raw, { resolve }) => parseWord(spec, raw, resolve),
+  url: (spec, raw) => parseWord(spec, raw, word => word),
+  string: (spec, raw) => parseWord(spec, raw, word => word),
+};
 
 /** What an option takes, as the end of a sentence. */
 export function allowedText(spec: OptionSpec): string {
@@ -149,12 +145,11 @@ function parseList(spec: OptionSpec, raw: unknown, separator: RegExp, finish: (w
   return { ok: true, value: [...words] };
 }
 
-function choice(spec: OptionSpec, given: string): string | undefined {
-  if (!spec.choices) return given;
+function choice({ choices, synonyms = {} }: OptionSpec, given: string): string | undefined {
+  if (!choices) return given;
   const lower = given.toLowerCase();
-  const known = spec.choices.find(word => word.toLowerCase() === lower);
-  if (known !== undefined || !spec.synonyms || !Object.hasOwn(spec.synonyms, lower)) return known;
-  return spec.synonyms[lower];
+  const known = choices.find(word => word.toLowerCase() === lower);
+  return known ?? (Object.hasOwn(synonyms, lower) ? synonyms[lower] : undefined);
 }
 
 function isWebAddress(text: string): boolean {

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, realpathSync, renameSync, statSync,
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { asError, configError } from '../core/errors.ts';
-import { isRecord, parsedJson } from '../core/json.ts';
+import { isRecord, parsedJson, recordIn, recordsIn, textsIn } from '../core/json.ts';
 import type { OptionSpec } from '../core/option.ts';
 import { nearName } from '../core/text.ts';
 import type { readOwnEndpoints } from './endpoints.ts';
@@ -17,8 +17,7 @@ import { options } from './options.ts';
  */
 export function parseEnvFile(text: string) {
   const content = text.startsWith('\uFEFF') ? text.slice(1) : text;
-  const values: Record<string, string> = Object.create(null);
-  for (const [name, value] of Object.entries(parseEnv(content))) if (value !== undefined) values[name] = value;
+  const values: Record<string, string> = Object.assign(Object.create(null), parseEnv(content));
   const cut = content.split(/\r?\n/).flatMap(line => {
     // Other readers keep a `#` without a space before it; the built-in one starts a comment there.
     const name = /^\s*(?:export\s+)?([\w.-]+)\s*=\s*(?!["'`])[^\s#]+#\S/.exec(line)?.[1];
@@ -75,16 +74,9 @@ export function readSettings(request: SettingsRequest) {
 }
 
 /** The names of variables that entries take their keys from. */
-function endpointVariables(raw: unknown): string[] {
-  const entries = Array.isArray(raw) ? raw.filter(isRecord) : [];
-  return entries.flatMap(({ api_key_env: name }) => (typeof name === 'string' ? [name] : []));
-}
+const endpointVariables = (raw: unknown): string[] => textsIn(recordsIn(raw).map(entry => entry.api_key_env));
 
-function read(
-  request: SettingsRequest,
-  name: string,
-  folder = request.home,
-): { path: string; text: string } | undefined {
+function read(request: SettingsRequest, name: string, folder = request.home) {
   const path = pathsOf(request.platform).join(folder, name);
   try {
     const text = request.readFile(path);
@@ -126,16 +118,15 @@ function readProjectEnv(request: SettingsRequest): Record<string, string> {
   if (request.cwd === request.home || !isTrusted(request)) return {};
   const file = read(request, '.env', request.cwd);
   if (!file) return {};
-  const values = { ...parseEnvFile(file.text).values };
-  for (const spec of allSpecs(request.tables)) {
-    if (mayComeFromProject(spec)) continue;
-    for (const name of spec.env.filter(name => Object.hasOwn(values, name))) {
-      delete values[name];
-      request.warn(
-        `${name} was ignored: the .env of a project may not set it. ` +
-          `Set it in the environment or in the .env of ${request.home}.`,
-      );
-    }
+  const { values } = parseEnvFile(file.text);
+  const barred = allSpecs(request.tables).filter(spec => !mayComeFromProject(spec));
+  for (const name of barred.flatMap(({ env }) => env)) {
+    if (!Object.hasOwn(values, name)) continue;
+    delete values[name];
+    request.warn(
+      `${name} was ignored: the .env of a project may not set it. ` +
+        `Set it in the environment or in the .env of ${request.home}.`,
+    );
   }
   return values;
 }
@@ -160,11 +151,7 @@ function mayComeFromProject(spec: OptionSpec): boolean {
 }
 
 /** A file in POLYLOGUE_HOME can't say where POLYLOGUE_HOME is. */
-function withoutHome<Value>(
-  { warn }: SettingsRequest,
-  values: Readonly<Record<string, Value>>,
-  place: string,
-): Record<string, Value> {
+function withoutHome<Value>({ warn }: SettingsRequest, values: Readonly<Record<string, Value>>, place: string) {
   const rest = { ...values };
   for (const name of [...options.home.env, 'home']) {
     if (!Object.hasOwn(rest, name)) continue;
@@ -218,10 +205,9 @@ const trustFile = 'trusted.json';
 
 /** The directories that a trust file lists; undefined when the text is no trust file. */
 export function parseTrusted(text: string): string[] | undefined {
-  const document = parsedJson(text);
-  const directories = isRecord(document) ? document.directories : undefined;
-  const complete = Array.isArray(directories) && directories.every(entry => typeof entry === 'string');
-  return complete ? [...directories] : undefined;
+  const { directories } = recordIn(parsedJson(text));
+  const texts = textsIn(directories);
+  return Array.isArray(directories) && texts.length === directories.length ? texts : undefined;
 }
 
 /** Lets the `.env` of one directory (not of those below it) set options from now on. Answers its real path. */

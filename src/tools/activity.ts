@@ -27,11 +27,8 @@ export const activity = defineTool({
       const found = ops.recent({ words, limit });
       const events = await newestWithin(found.map(documentOf), replyTokens * share);
       const left = found.length - events.length;
-      return {
-        status: 'success',
-        events,
-        left_out: left > 0 ? `${left} older ones do not fit; a filter finds them.` : undefined,
-      };
+      const left_out = left > 0 ? `${left} older ones do not fit; a filter finds them.` : undefined;
+      return { status: 'success', events, left_out };
     },
   },
 });

@@ -16,10 +16,7 @@ export const challenge = defineTool({
       original_statement: prompt,
       challenge_prompt: [
         'A second look, before any agreement. This was said:',
-        prompt
-          .split('\n')
-          .map(line => `> ${line}`)
-          .join('\n'),
+        `> ${prompt.replaceAll('\n', '\n> ')}`,
         'Judge it as if a stranger had said it about a stranger’s work:',
         '1. Is it true? Name what speaks for it and what against; look it up in the code or the facts where you can.',
         '2. Is it whole? Say what it leaves out that would change the verdict.',

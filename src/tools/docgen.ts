@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { hiddenFields, quietWorkflowFields, stepFields, wordsOf, workflowFields } from '../calls/fields.ts';
-import { defineTool, type Step, type StepFacts, type WorkflowProgress } from '../calls/tool.ts';
+import { defineTool, type WorkflowProgress } from '../calls/tool.ts';
 import { type JsonObject, numberIn, textsIn } from '../core/json.ts';
 
 const count = z.int().min(0).optional();
@@ -38,21 +38,60 @@ export const docgen = defineTool({
     countsFiles: true,
     settings: ['document_complexity', 'document_flow', 'update_existing', 'comments_on_complex_logic'],
     brief: settings => [`Wanted: ${wishesOf(settings).join('; ')}`],
-    keep: keepCount,
-    counters: (_step, progress) => {
-      const { total, documented } = tally(progress);
+    /** The first step says what is to be documented, each later one what it has documented; the caller's own counts can only add. */
+    keep(kept, { stepNumber, revises }, args, found) {
+      const begins = stepNumber === 1 && revises === undefined;
       return {
-        documentation_strategies: progress.relevantContext.length,
-        num_files_documented: documented,
-        total_files_to_document: total,
+        scope: begins ? [...found] : textsIn(kept.scope),
+        documented: begins ? [] : [...new Set([...textsIn(kept.documented), ...found])],
+        claimedTotal: Math.max(numberIn(kept.claimedTotal), args.total_files_to_document ?? 0),
+        claimedDone: Math.max(numberIn(kept.claimedDone), args.num_files_documented ?? 0),
       };
     },
-    requiredActions: ({ stepNumber }, _args, progress) => actionsAfter(stepNumber, progress),
+    counters: (_step, progress) => {
+      const { total: total_files_to_document, documented: num_files_documented } = tally(progress);
+      const documentation_strategies = progress.relevantContext.length;
+      return { documentation_strategies, num_files_documented, total_files_to_document };
+    },
+    requiredActions({ stepNumber }, _args, progress) {
+      const { total, documented, left } = tally(progress);
+      if (stepNumber === 1) {
+        return [
+          total === 0
+            ? 'Name the files or directories to document: resend step 1 with them in relevant_files'
+            : `Look over the ${total} files to document; do not change any yet`,
+          'Learn how this project documents: style, language, tags, what is left out',
+          'Settle the order: what the others build on comes first',
+          ...rules(progress),
+        ];
+      }
+      if (total > 0 && documented >= total) {
+        return [
+          'Check every documented file once more: each statement is true, and no line of code changed',
+          'Set next_step_required to false',
+        ];
+      }
+      return [
+        `Document the next file, and only that: ${left[0] ?? 'the next one on your list'} (${documented} of ${total} are done)`,
+        ...(stepNumber % 10 === 0 ? rules(progress) : ['Keep to the same rules as in step 1']),
+        'Name the finished file in the next step’s relevant_files, and say in findings what you documented',
+      ];
+    },
     keys({ progress }) {
       const { left } = tally(progress);
       return left.length === 0 ? {} : { files_to_document: shown(left) };
     },
-    unfinished: unfinishedOf,
+    unfinished({ progress }) {
+      const { total, documented, left } = tally(progress);
+      if (total > 0 && documented >= total) return undefined;
+      const next = `call docgen again with step_number ${progress.lastStep + 1} and the continuation_id`;
+      const why =
+        total === 0
+          ? `It is not known what to document. Name files or directories in relevant_files: start over with step_number 1.`
+          : `${total - documented} of ${total} files are not documented yet${left.length > 0 ? `: ${shown(left).join(', ')}` : ''}. Document the next one, then ${next}, with the file in relevant_files.`;
+      const status = 'documentation_analysis_required';
+      return { status, pause_for_docgen: true, next_step_required: true, next_steps: why };
+    },
     finish: ({ progress, work }) => ({
       document: {
         status: 'documentation_analysis_complete',
@@ -63,24 +102,6 @@ export const docgen = defineTool({
   },
 });
 
-/** The first step says what is to be documented, each later one what it has documented; the caller's own counts can only add. */
-function keepCount(
-  kept: JsonObject,
-  { stepNumber, revises }: Step,
-  args: Arguments,
-  found: readonly string[],
-): JsonObject {
-  const begins = stepNumber === 1 && revises === undefined;
-  const scope = begins ? [...found] : textsIn(kept.scope);
-  const documented = begins ? [] : [...new Set([...textsIn(kept.documented), ...found])];
-  return {
-    scope,
-    documented,
-    claimedTotal: Math.max(numberIn(kept.claimedTotal), args.total_files_to_document ?? 0),
-    claimedDone: Math.max(numberIn(kept.claimedDone), args.num_files_documented ?? 0),
-  };
-}
-
 /** `left`: counted files of which no step said that they are done; none where the caller's own count covers them. */
 function tally({ kept }: WorkflowProgress) {
   const scope = textsIn(kept.scope);
@@ -90,47 +111,6 @@ function tally({ kept }: WorkflowProgress) {
   const named = scope.length > 0 ? scope.filter(path => documented.has(path)).length : documented.size;
   const done = Math.min(Math.max(named, claimed), Math.max(total, named));
   return { total, documented: done, left: done >= total ? [] : scope.filter(path => !documented.has(path)) };
-}
-
-function unfinishedOf({ progress }: StepFacts<Arguments>): JsonObject | undefined {
-  const { total, documented, left } = tally(progress);
-  if (total > 0 && documented >= total) return undefined;
-  const next = `call docgen again with step_number ${progress.lastStep + 1} and the continuation_id`;
-  const why =
-    total === 0
-      ? `It is not known what to document. Name files or directories in relevant_files: start over with step_number 1.`
-      : `${total - documented} of ${total} files are not documented yet${left.length > 0 ? `: ${shown(left).join(', ')}` : ''}. Document the next one, then ${next}, with the file in relevant_files.`;
-  return {
-    status: 'documentation_analysis_required',
-    pause_for_docgen: true,
-    next_step_required: true,
-    next_steps: why,
-  };
-}
-
-function actionsAfter(stepNumber: number, progress: WorkflowProgress): string[] {
-  const { total, documented, left } = tally(progress);
-  if (stepNumber === 1) {
-    return [
-      total === 0
-        ? 'Name the files or directories to document: resend step 1 with them in relevant_files'
-        : `Look over the ${total} files to document; do not change any yet`,
-      'Learn how this project documents: style, language, tags, what is left out',
-      'Settle the order: what the others build on comes first',
-      ...rules(progress),
-    ];
-  }
-  if (total > 0 && documented >= total) {
-    return [
-      'Check every documented file once more: each statement is true, and no line of code changed',
-      'Set next_step_required to false',
-    ];
-  }
-  return [
-    `Document the next file, and only that: ${left[0] ?? 'the next one on your list'} (${documented} of ${total} are done)`,
-    ...(stepNumber % 10 === 0 ? rules(progress) : ['Keep to the same rules as in step 1']),
-    'Name the finished file in the next step’s relevant_files, and say in findings what you documented',
-  ];
 }
 
 /** What holds for every file; said again now and then, since callers forget over many files. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineTool } from '../calls/tool.ts';
-import { AppError } from '../core/errors.ts';
+import { interruptedError } from '../core/errors.ts';
 import type { Job, JobReply } from '../core/job.ts';
 
 export const job = defineTool({
@@ -35,17 +35,12 @@ const nexts: Record<Exclude<Job['status'], 'interrupted'>, string> = {
 function stateOf({ id, tool, thread, status, createdAt, updatedAt }: Job, stage?: string): JobReply {
   const known = { job_id: id, tool_name: tool, ...(thread !== undefined && { continuation_id: thread }) };
   if (status === 'interrupted')
-    throw new AppError(
-      'cancelled',
-      `The call of ${tool} was interrupted: its process ended before the answer arrived.`,
-      {
-        code: 'INTERRUPTED',
-        class: 'interrupted',
-        next: 'Resend the call. Its thread keeps everything stored so far.',
-        replyStatus: 'interrupted',
-        data: known,
-      },
-    );
+    throw interruptedError(`The call of ${tool} was interrupted: its process ended before the answer arrived.`, {
+      next: 'Resend the call. Its thread keeps everything stored so far.',
+      retryable: false,
+      replyStatus: 'interrupted',
+      data: known,
+    });
   return {
     isError: false,
     document: {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { hiddenFields, stepFields, wordsOf, workflowFields } from '../calls/fields.ts';
-import { defineTool, type Step, type StepFacts, type WorkflowProgress } from '../calls/tool.ts';
+import { defineTool, type Step, type WorkflowProgress } from '../calls/tool.ts';
 import type { JsonObject } from '../core/json.ts';
 
 const stepNumber = z.int().min(1).optional();
@@ -33,8 +33,46 @@ export const planner = defineTool({
     counters: (_step, { kept }) => ({ current_confidence: 'planning', step_history_length: entriesIn(kept).length }),
     keep: (kept, step, args) => ({ entries: withStep(entriesIn(kept), step, args).map(entry => ({ ...entry })) }),
     keys: ({ step, progress }) => ({ step_content: step.step, ...(step.nextStepRequired && pauseOf(step, progress)) }),
-    metadata: metadataOf,
-    finish: finishOf,
+    metadata({ args, progress }) {
+      const entries = entriesIn(progress.kept);
+      const { is_step_revision = false, is_branch_point = false, more_steps_needed = false, ...others } = args;
+      const { revises_step_number, branch_from_step, branch_id } = others;
+      return {
+        ...{ branches: branchesOf(entries), step_history_length: entries.length },
+        ...{ is_step_revision, revises_step_number, is_branch_point, branch_from_step, branch_id, more_steps_needed },
+      };
+    },
+    finish({ progress }) {
+      const entries = entriesIn(progress.kept);
+      const branches = branchesOf(entries);
+      const revised = entries.filter(entry => entry.revisedBy.length > 0).length;
+      const plan = planText(progress.request, entries);
+      const facts = [
+        `${entries.length} steps`,
+        branches.length > 0 && `${branches.length} branches (${branches.join(', ')})`,
+        revised > 0 && `${revised} revised`,
+      ].filter(Boolean);
+      return {
+        turn: plan,
+        document: {
+          status: 'planning_complete',
+          planning_complete: true,
+          plan,
+          plan_summary: `The plan is complete: ${facts.join(', ')}.`,
+          output: {
+            instructions: 'Present "plan" to the user as a whole, branches as alternatives to choose from.',
+            format: 'step_by_step_planning',
+            presentation_guidelines: {
+              completed_plans:
+                'Headings, lists and plain ASCII diagrams; no emoji; no guesses at time or cost unless asked.',
+              step_content: 'Say of each step what it needs, what it brings and how one sees that it is done.',
+              continuation: 'The thread has the whole plan: any tool can be given its continuation_id.',
+            },
+          },
+          next_steps: 'Present the plan, ask which branch to take where there are several, and offer to carry it out.',
+        },
+      };
+    },
   },
 });
 
@@ -94,52 +132,6 @@ function section(level: string, { step, text, revisedBy }: Entry): string {
   const note =
     revisedBy.length === 0 ? '' : others.length > 0 ? ` (revised in step ${others.join(', ')})` : ' (revised)';
   return `${level} Step ${step}${note}\n\n${text}`;
-}
-
-function metadataOf({ args, progress }: StepFacts<Arguments>): JsonObject {
-  const entries = entriesIn(progress.kept);
-  return {
-    branches: branchesOf(entries),
-    step_history_length: entries.length,
-    is_step_revision: args.is_step_revision ?? false,
-    revises_step_number: args.revises_step_number,
-    is_branch_point: args.is_branch_point ?? false,
-    branch_from_step: args.branch_from_step,
-    branch_id: args.branch_id,
-    more_steps_needed: args.more_steps_needed ?? false,
-  };
-}
-
-function finishOf({ progress }: StepFacts<Arguments>): { document: JsonObject; turn: string } {
-  const entries = entriesIn(progress.kept);
-  const branches = branchesOf(entries);
-  const revised = entries.filter(entry => entry.revisedBy.length > 0).length;
-  const plan = planText(progress.request, entries);
-  const facts = [
-    `${entries.length} steps`,
-    branches.length > 0 && `${branches.length} branches (${branches.join(', ')})`,
-    revised > 0 && `${revised} revised`,
-  ].filter(Boolean);
-  return {
-    turn: plan,
-    document: {
-      status: 'planning_complete',
-      planning_complete: true,
-      plan,
-      plan_summary: `The plan is complete: ${facts.join(', ')}.`,
-      output: {
-        instructions: 'Present "plan" to the user as a whole, branches as alternatives to choose from.',
-        format: 'step_by_step_planning',
-        presentation_guidelines: {
-          completed_plans:
-            'Headings, lists and plain ASCII diagrams; no emoji; no guesses at time or cost unless asked.',
-          step_content: 'Say of each step what it needs, what it brings and how one sees that it is done.',
-          continuation: 'The thread has the whole plan: any tool can be given its continuation_id.',
-        },
-      },
-      next_steps: 'Present the plan, ask which branch to take where there are several, and offer to carry it out.',
-    },
-  };
 }
 
 /** The first steps of a larger plan decide it: they are thought over before the next one. */

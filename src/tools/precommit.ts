@@ -30,8 +30,7 @@ End with a separate line, and nothing behind it: \`RECOMMENDATION: GO\` when it 
 Name what you could not see. Only if you cannot give a single supported finding without it, answer instead with this JSON object alone: {"status": "files_required_to_continue", "mandatory_instructions": "what you need it for", "files_needed": ["path"]}`;
 
 const { confidence: _confidence, use_assistant_model: _expert, ...stepByStep } = workflowFields;
-const fields = {
-  ...stepByStep,
+const own = {
   path: z.string().describe('Repository, or a parent of several').optional(),
   compare_to: z.string().describe('Branch, tag or commit').optional(),
   include_staged: z.boolean().optional(),
@@ -46,7 +45,7 @@ export const precommit = defineTool({
   title: 'Validate changes',
   description: 'Validate git changes before a commit: reads the diff, flags secrets; an expert says go or no-go.',
   toolset: 'code',
-  ...inSteps(fields, { review_type: 'focus_on' }),
+  ...inSteps({ ...stepByStep, ...own }, { review_type: 'focus_on' }),
   mode: {
     kind: 'workflow',
     words: wordsOf('precommit', 'validation', {
@@ -58,15 +57,7 @@ export const precommit = defineTool({
     }),
     asks: 'Check the changes before they are committed.',
     neededAtFirst: ['path'],
-    settings: [
-      'path',
-      'compare_to',
-      'include_staged',
-      'include_unstaged',
-      'focus_on',
-      'severity_filter',
-      'precommit_type',
-    ],
+    settings: Object.keys(own),
     certain: (_step, _args, { precommit_type }) => precommit_type === 'internal',
     counters: (_step, { issuesFound, settings }) => ({
       issues_identified: issuesFound.length,
@@ -93,12 +84,23 @@ export const precommit = defineTool({
       const { repositories, notes } = await git.changes({ path, root, compareTo, staged, unstaged, scope, signal });
       return evidenceOf(repositories, notes);
     },
+    /** What the expert says of the caller's issues counts more than the caller's rating. */
     verdict({ progress, evidence }, answer) {
-      const reasons = objections(progress.issuesFound, evidence?.document, answer);
-      return {
-        recommendation: reasons.length === 0 ? 'go' : 'no-go',
-        ...(reasons.length > 0 && { recommendation_reasons: reasons }),
-      };
+      const word = [...(answer ?? '').matchAll(/RECOMMENDATION:\W*(NO[-_ ]?GO|GO)\b/gi)].at(-1)?.[1];
+      const grave = progress.issuesFound.filter(
+        ({ severity, found_by }) =>
+          /^(critical|high)$/i.test(String(severity)) && (found_by === 'precommit' || word === undefined),
+      );
+      const reasons = [
+        ...(evidence?.document.files_changed === 0 ? ['There is nothing to commit.'] : []),
+        ...grave.slice(0, 20).map(({ description }) => String(description ?? 'An issue without a description')),
+        ...(word !== undefined && /^no/i.test(word) ? ['The expert recommends not to commit.'] : []),
+        ...(answer !== undefined && word === undefined
+          ? ['The expert gave no recommendation: read its answer first.']
+          : []),
+      ];
+      if (reasons.length === 0) return { recommendation: 'go' };
+      return { recommendation: 'no-go', recommendation_reasons: reasons };
     },
     expert: { role, json: false, after: 'Fix what prevents a GO, then validate the changes again.' },
   },
@@ -174,40 +176,28 @@ function evidenceOf(repositories: readonly RepositoryChanges[], notes: readonly 
 }
 
 function repositoryDocument({ files, conflicted, path, notes, ...where }: RepositoryChanges): JsonObject {
+  const { branch, head, upstream, ahead, behind, comparedWith } = where;
   const count = (area: ChangedFile['area']) => files.filter(file => file.area === area).length;
   return {
     path: printablePath(path),
-    branch: where.branch,
-    head: where.head?.slice(0, 12),
-    upstream: where.upstream,
-    ahead: where.ahead,
-    behind: where.behind,
-    compared_with: where.comparedWith?.slice(0, 12),
+    ...{ branch, head: head?.slice(0, 12), upstream, ahead, behind, compared_with: comparedWith?.slice(0, 12) },
     counts: {
-      staged: count('staged'),
-      unstaged: count('unstaged'),
-      untracked: count('untracked'),
-      ...(where.comparedWith !== undefined && { compared: count('compared') }),
+      ...{ staged: count('staged'), unstaged: count('unstaged'), untracked: count('untracked') },
+      compared: comparedWith === undefined ? undefined : count('compared'),
       conflicted: conflicted.length,
       added_lines: sum(files.map(file => file.added)),
       removed_lines: sum(files.map(file => file.removed)),
     },
-    files: files
-      .slice(0, maxListed)
-      .map(file => ({
-        path: printablePath(file.path),
-        area: file.area,
-        status: file.status,
-        ...(file.from !== undefined && { from: printablePath(file.from) }),
-        added: file.added,
-        removed: file.removed,
-        ...(file.submodule && { submodule: true }),
-        ...(file.withheld !== undefined && { not_shown: file.withheld }),
-      })),
-    ...(files.length > maxListed && { files_not_listed: files.length - maxListed }),
-    ...(notes.length > 0 && { notes }),
+    files: files.slice(0, maxListed).map(fileDocument),
+    files_not_listed: files.length > maxListed ? files.length - maxListed : undefined,
+    notes: notes.length > 0 ? notes : undefined,
   };
 }
+
+const fileDocument = ({ path, area, status, from, added, removed, submodule, withheld }: ChangedFile): JsonObject => ({
+  ...{ path: printablePath(path), area, status, from: from && printablePath(from) },
+  ...{ added, removed, submodule: submodule || undefined, not_shown: withheld },
+});
 
 const sum = (numbers: readonly (number | undefined)[]): number =>
   numbers.reduce<number>((total, number = 0) => total + number, 0);
@@ -249,24 +239,3 @@ const missingCompany = (repositories: readonly RepositoryChanges[]): string[] =>
       ...(paths.some(name => docFile.test(name)) ? [] : [`Code changed${where}, but no documentation.`]),
     ];
   });
-
-/** Why it should not be committed. What the expert says of the caller's issues counts more than the caller's rating. */
-function objections(
-  issues: readonly Record<string, unknown>[],
-  document: JsonObject | undefined,
-  answer: string | undefined,
-): string[] {
-  const word = [...(answer ?? '').matchAll(/RECOMMENDATION:\W*(NO[-_ ]?GO|GO)\b/gi)].at(-1)?.[1];
-  const grave = issues.filter(
-    ({ severity, found_by }) =>
-      /^(critical|high)$/i.test(String(severity)) && (found_by === 'precommit' || word === undefined),
-  );
-  return [
-    ...(document?.files_changed === 0 ? ['There is nothing to commit.'] : []),
-    ...grave.slice(0, 20).map(({ description }) => String(description ?? 'An issue without a description')),
-    ...(word !== undefined && /^no/i.test(word) ? ['The expert recommends not to commit.'] : []),
-    ...(answer !== undefined && word === undefined
-      ? ['The expert gave no recommendation: read its answer first.']
-      : []),
-  ];
-}

@@ -20,7 +20,9 @@ export const status = defineTool({
         ops.caches(),
         ops.health(),
       ]);
-      const notAsked = (id: string) => health.filter(({ provider, why }) => provider === id && why !== undefined);
+      const blocked = health.filter(({ why }) => why !== undefined);
+      const blocks = Map.groupBy(blocked, ({ provider }) => provider);
+      const configured = providers.filter(provider => provider.configured);
       const { rates, perRequest, perThread, perDay } = ops.limits;
       return {
         status: 'success',
@@ -30,23 +32,16 @@ export const status = defineTool({
         project: principal.root || undefined,
         roots: [...product.roots],
         default_model: models.defaultModel,
-        providers: providers
-          .filter(({ configured }) => configured)
-          .map(({ id, models: count, local }) => ({
-            id,
-            models: count,
-            local: local || undefined,
-            not_asked: notAsked(id).length > 0 ? notAsked(id).map(blockDocument) : undefined,
-          })),
+        providers: configured.map(({ id, models: count, local }) => {
+          return { id, models: count, local: local || undefined, not_asked: blocks.get(id)?.map(blockDocument) };
+        }),
         spent_today: spentDocument(spent),
         running_jobs: running.map(job => {
           return { job_id: job.id, tool: job.tool, since: isoTime(job.createdAt), stage: jobs.stage(job) };
         }),
         vendor_caches: caches.length > 0 ? caches.map(cacheDocument) : undefined,
         limits: {
-          max_cost_per_request: perRequest,
-          max_cost_per_thread: perThread,
-          max_cost_per_day: perDay,
+          ...{ max_cost_per_request: perRequest, max_cost_per_thread: perThread, max_cost_per_day: perDay },
           calls_per_minute: rates.size > 0 ? Object.fromEntries(rates) : undefined,
         },
       };

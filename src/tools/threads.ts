@@ -90,24 +90,22 @@ async function search({ threads: store }: ActionContext, { query, everywhere }: 
   return { status: 'success', hits: shown };
 }
 
-const headOf = (head: ThreadHead): JsonObject => ({
-  continuation_id: head.id,
-  title: head.title,
-  tool: head.toolName,
-  workspace: head.workspace,
-  turns: head.seq,
-  tokens: head.totals.tokens,
-  cost_usd: head.totals.costUsd > 0 ? roundedUsd(head.totals.costUsd) : undefined,
-  updated_at: new Date(head.updatedAt).toISOString(),
-  expires_at: new Date(head.expiresAt).toISOString(),
-  forked_from: head.parent && { continuation_id: head.parent.thread, turn: head.parent.seq },
-});
+function headOf({ id, title, toolName: tool, workspace, seq, totals, parent, ...head }: ThreadHead): JsonObject {
+  const { tokens, costUsd } = totals;
+  return {
+    ...{ continuation_id: id, title, tool, workspace, turns: seq, tokens },
+    cost_usd: costUsd > 0 ? roundedUsd(costUsd) : undefined,
+    updated_at: new Date(head.updatedAt).toISOString(),
+    expires_at: new Date(head.expiresAt).toISOString(),
+    forked_from: parent && { continuation_id: parent.thread, turn: parent.seq },
+  };
+}
 
 /** Turns from the cursor on (`turn:character`), as much as one reply holds. */
 async function read(thread: Thread, cursor: string | undefined, replyTokens: number): Promise<JsonObject> {
   const { estimateTokens, prefixWithin } = await import('../core/tokens.ts');
-  const [, fromSeq = '1', fromChar = '0'] = /^(\d{1,9}):(\d{1,9})$/.exec(cursor ?? '1:0') ?? [];
-  if (cursor !== undefined && !/^\d{1,9}:\d{1,9}$/.test(cursor)) throw badCursor();
+  const [, fromSeq, fromChar] = /^(\d{1,9}):(\d{1,9})$/.exec(cursor ?? '1:0') ?? [];
+  if (fromSeq === undefined) throw badCursor();
   let room = Math.floor(replyTokens * pageShare);
   let skip = Number(fromChar);
   const page: JsonObject[] = [];
@@ -118,18 +116,12 @@ async function read(thread: Thread, cursor: string | undefined, replyTokens: num
       break;
     }
     const content = prefixWithin(turn.content.slice(skip), Math.max(turnTokens, room - turnTokens));
-    page.push({
-      turn: turn.seq,
-      role: turn.role,
-      tool: turn.toolName,
-      model: modelOf(turn),
-      partial: turn.modelMetadata?.finishReason === 'interrupted' || undefined,
-      at: new Date(turn.timestamp).toISOString(),
-      status: turn.status,
-      content,
-      files:
-        turn.files.length > 0 ? turn.files.map(({ path, form }) => ({ path: printablePath(path), form })) : undefined,
-    });
+    const { seq, role, toolName: tool, status, timestamp } = turn;
+    const partial = turn.modelMetadata?.finishReason === 'interrupted' || undefined;
+    const at = new Date(timestamp).toISOString();
+    const files = turn.files.map(({ path, form }) => ({ path: printablePath(path), form }));
+    const facts = { turn: seq, role, tool, model: modelOf(turn), partial, at, status };
+    page.push({ ...facts, content, files: files.length > 0 ? files : undefined });
     room -= estimateTokens(JSON.stringify(page.at(-1)));
     if (skip + content.length < turn.content.length) {
       next = `${turn.seq}:${skip + content.length}`;
@@ -150,20 +142,11 @@ function sent(thread: Thread): JsonObject {
     .filter(turn => turn.role === 'user')
     .map((turn): JsonObject => {
       const answer = answers.get(turn.exchange);
-      return {
-        turn: turn.seq,
-        tool: turn.toolName,
-        to:
-          answer?.modelMetadata?.asked?.join(', ') ??
-          modelOf(answer) ??
-          (turn.status === 'done' ? 'nobody' : turn.status),
-        tokens: answer?.modelMetadata?.usage?.input,
-        cost_usd: answer?.modelMetadata?.costUsd,
-        files:
-          turn.files.length > 0
-            ? turn.files.map(({ path, form, lines }) => ({ path: printablePath(path), form, lines }))
-            : undefined,
-      };
+      const { asked, usage, costUsd: cost_usd } = answer?.modelMetadata ?? {};
+      const to = asked?.join(', ') ?? modelOf(answer) ?? (turn.status === 'done' ? 'nobody' : turn.status);
+      const files = turn.files.map(({ path, form, lines }) => ({ path: printablePath(path), form, lines }));
+      const facts = { turn: turn.seq, tool: turn.toolName, to, tokens: usage?.input, cost_usd };
+      return { ...facts, files: files.length > 0 ? files : undefined };
     });
   return { status: 'success', continuation_id: thread.id, sent: rows };
 }

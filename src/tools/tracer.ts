@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { inSteps, stepFields, wordsOf, workflowFields } from '../calls/fields.ts';
-import { defineTool, type Evidence, type Step, type StepFacts, type TracedProject } from '../calls/tool.ts';
+import { defineTool, type Evidence, type TracedProject } from '../calls/tool.ts';
 import { inputError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 
@@ -12,8 +12,6 @@ const fields = {
   relevant_files: z.array(z.string()).optional(),
   continuation_id: z.string().optional(),
 };
-
-type Arguments = z.output<z.ZodObject<typeof fields>>;
 
 export const tracer = defineTool({
   name: 'tracer',
@@ -28,7 +26,36 @@ export const tracer = defineTool({
     settings: ['trace_mode', 'target_description', 'relevant_files', 'relevant_context'],
     brief: ({ trace_mode, target_description }) => [`Trace (${trace_mode}): ${target_description}`],
     counters: (_step, { lastStep }) => ({ step_history_length: lastStep }),
-    requiredActions: (step, { trace_mode }) => actionsFor(step, trace_mode),
+    requiredActions({ stepNumber, totalSteps }, { trace_mode: mode }) {
+      if (mode === 'ask') return modeActions;
+      if (stepNumber === 1)
+        return [
+          'Find the target in the source; "trace_graph" says where it is, if the description names it',
+          'Read it in full, with its signature, and each function that it calls or that calls it',
+          'Check the graph against the source: settle every "ambiguous" and "unresolved" edge, or say that it stays open',
+          'Look for what syntax does not show: registries, reflection, events, routes, generated code, configuration',
+        ];
+      if (stepNumber >= totalSteps)
+        return [
+          'Check errors, early returns, callbacks and concurrent paths',
+          'List side effects: files, network, database, shared state',
+          'Set next_step_required to false',
+        ];
+      const layers =
+        mode === 'precision'
+          ? [
+              'Follow the calls one layer deeper; record the condition under which each is made',
+              'Find where the flow starts: entry points, handlers, tests',
+            ]
+          : [
+              'List all users of the target, and what each of them needs of it',
+              'List the types that it extends or implements, and those that extend it',
+            ];
+      return [
+        layers[stepNumber % 2] ?? '',
+        `Record file:line of each, ${stepNumber - 1} ${stepNumber === 2 ? 'layer' : 'layers'} away from the target`,
+      ];
+    },
     async evidence({ trace_mode, target_description, relevant_files: named = [], ...others }, { trace, root, signal }) {
       if (trace_mode === undefined || trace_mode === 'ask') return { document: {} };
       const hints = z.array(z.string()).safeParse(Reflect.get(others, 'relevant_context')).data ?? [];
@@ -38,14 +65,34 @@ export const tracer = defineTool({
       return evidenceOf(found);
     },
     keys: ({ step, args }) => ({ step_content: step.step, ...(args.trace_mode === 'ask' && modeSelection) }),
-    metadata: ({ args, progress }) => ({
-      trace_mode: args.trace_mode,
-      target_description: args.target_description,
-      step_history_length: progress.lastStep,
-    }),
+    metadata: ({ args: { trace_mode, target_description }, progress: { lastStep } }) => {
+      return { trace_mode, target_description, step_history_length: lastStep };
+    },
     unfinished: ({ args }) =>
       args.trace_mode === 'ask' ? { tracer_required: true, required_actions: modeActions } : undefined,
-    finish: finishOf,
+    finish({ args, evidence, work, progress }) {
+      const { trace_mode: mode, target_description: target } = args;
+      return {
+        turn: withoutRepetition(work, evidence?.turn?.[0]),
+        document: {
+          status: 'tracing_complete',
+          tracing_complete: true,
+          trace_summary: `The ${mode} trace of "${target}" is complete after ${progress.lastStep} ${progress.lastStep === 1 ? 'step' : 'steps'}.`,
+          output: {
+            instructions:
+              'Present the trace to the user: the graph, completed and corrected by what you found in the source.',
+            format: `${mode}_trace_analysis`,
+            rendering_instructions: mode === 'precision' ? precisionForm : dependenciesForm,
+            presentation_guidelines: {
+              completed_trace: 'Every node with its file and line. Only names and lines that are in the source.',
+              step_content: 'Say where the source settled what the graph left ambiguous, and what stays open.',
+              continuation: 'The thread has the graph and your findings: any tool can be given its continuation_id.',
+            },
+          },
+          next_steps: 'Present the trace in the form of "output", then say in two or three sentences what it shows.',
+        },
+      };
+    },
   },
 });
 
@@ -63,46 +110,15 @@ const modeActions = [
   'Offer the user "dependencies": what uses the target, what it uses, and how its types are related',
 ];
 
-function actionsFor({ stepNumber, totalSteps }: Step, mode: Arguments['trace_mode']): string[] {
-  if (mode === 'ask') return modeActions;
-  if (stepNumber === 1)
-    return [
-      'Find the target in the source; "trace_graph" says where it is, if the description names it',
-      'Read it in full, with its signature, and each function that it calls or that calls it',
-      'Check the graph against the source: settle every "ambiguous" and "unresolved" edge, or say that it stays open',
-      'Look for what syntax does not show: registries, reflection, events, routes, generated code, configuration',
-    ];
-  if (stepNumber >= totalSteps)
-    return [
-      'Check errors, early returns, callbacks and concurrent paths',
-      'List side effects: files, network, database, shared state',
-      'Set next_step_required to false',
-    ];
-  const layers =
-    mode === 'precision'
-      ? [
-          'Follow the calls one layer deeper; record the condition under which each is made',
-          'Find where the flow starts: entry points, handlers, tests',
-        ]
-      : [
-          'List all users of the target, and what each of them needs of it',
-          'List the types that it extends or implements, and those that extend it',
-        ];
-  return [
-    layers[stepNumber % 2] ?? '',
-    `Record file:line of each, ${stepNumber - 1} ${stepNumber === 2 ? 'layer' : 'layers'} away from the target`,
-  ];
-}
-
 /** Files that were named and can't be read are an error; a language without grammar is not. */
 function refuseUnreadable(named: readonly string[], { files, skipped, otherLanguages }: TracedProject): void {
   if (named.length === 0 || files > 0 || otherLanguages.length > 0 || skipped.length === 0) return;
   throw inputError(`None of the named files can be read. ${skipped.slice(0, 5).map(skipText).join(' ')}`, {
     class: 'files',
     next: 'Name files or directories inside the project in relevant_files, or none at all to trace in the whole project.',
-    validationErrors: skipped
-      .slice(0, 20)
-      .map(({ code, path }) => ({ field: 'relevant_files', error: `${code}: ${path}` })),
+    validationErrors: skipped.slice(0, 20).map(({ code, path }) => {
+      return { field: 'relevant_files', error: `${code}: ${path}` };
+    }),
   });
 }
 
@@ -146,30 +162,6 @@ function notesOf({ traced, files, skipped, otherLanguages, broken }: TracedProje
 function unnamed({ similar_names: similar }: JsonObject): string {
   const names = Array.isArray(similar) ? ` Similar names: ${similar.join(', ')}.` : '';
   return `The description names no symbol of the files read, so nothing was traced.${names} Put its exact name into target_description.`;
-}
-
-function finishOf({ args, evidence, work, progress }: StepFacts<Arguments>): { document: JsonObject; turn: string } {
-  const { trace_mode: mode, target_description: target } = args;
-  return {
-    turn: withoutRepetition(work, evidence?.turn?.[0]),
-    document: {
-      status: 'tracing_complete',
-      tracing_complete: true,
-      trace_summary: `The ${mode} trace of "${target}" is complete after ${progress.lastStep} ${progress.lastStep === 1 ? 'step' : 'steps'}.`,
-      output: {
-        instructions:
-          'Present the trace to the user: the graph, completed and corrected by what you found in the source.',
-        format: `${mode}_trace_analysis`,
-        rendering_instructions: mode === 'precision' ? precisionForm : dependenciesForm,
-        presentation_guidelines: {
-          completed_trace: 'Every node with its file and line. Only names and lines that are in the source.',
-          step_content: 'Say where the source settled what the graph left ambiguous, and what stays open.',
-          continuation: 'The thread has the graph and your findings: any tool can be given its continuation_id.',
-        },
-      },
-      next_steps: 'Present the trace in the form of "output", then say in two or three sentences what it shows.',
-    },
-  };
 }
 
 /** The graph stands in the thread once, unless it changed. */

@@ -118,6 +118,7 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
       checkOptions('send', given);
       const request = withDefaults(defaults(), given);
       const { onChunk, stream = true, params = {}, model, context, message, files = [], history = [] } = request;
+      const { temperature, topP, maxTokens: maxOutputTokens, maxCostUsd } = params;
       const { rag = false } = request;
       const onToolCall = request.onToolCall ?? watch?.onToolCall;
       const heard = stream && onChunk;
@@ -133,10 +134,7 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
         search: typeof rag === 'object' ? async (...asked) => checkAnswer.retrieve(await rag.retrieve(...asked)) : rag,
         tools: toolsOf(request),
         localTools: (request.tools ?? []).filter(tool => typeof tool === 'string'),
-        temperature: params.temperature,
-        topP: params.topP,
-        maxOutputTokens: params.maxTokens,
-        maxCostUsd: params.maxCostUsd,
+        ...{ temperature, topP, maxOutputTokens, maxCostUsd },
         limits: limitsOf(params),
         onToolCall: onToolCall && (async call => checkAnswer.onToolCall(await onToolCall(call))),
         ...((heard || watch) && { onText }),

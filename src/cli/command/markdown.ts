@@ -15,8 +15,5 @@ const harmless = (rendered: string): string =>
 export function createMarkdown(width: number, color: boolean) {
   const options = { width, color, hyperlinks: false, tableTruncate: false, codeBox: false };
   const streamer = createMarkdownStreamer({ render: text => render(text, options), spacing: 'single' });
-  return {
-    add: (delta: string): string => harmless(streamer.push(delta)),
-    end: (): string => harmless(streamer.finish()),
-  };
+  return { add: (delta: string) => harmless(streamer.push(delta)), end: () => harmless(streamer.finish()) };
 }

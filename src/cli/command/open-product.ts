@@ -46,9 +46,7 @@ export async function openProduct(
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
     await product.close();
     // Where nobody asked for a log, what was lost or ignored is told all the same.
-    const untold = product.warned.filter(
-      ({ where }) => isQuiet(config) && (where === 'store' || where === 'configuration'),
-    );
+    const untold = product.warned.filter(({ where }) => isQuiet(config) && ['store', 'configuration'].includes(where));
     for (const { message } of untold) environment.writeError(`polylogue: ${message}\n`);
   }
 }

@@ -57,11 +57,10 @@ export function runTool(context: CommandContext, tool: string, args: Record<stri
 /** Calls one tool and shows its progress and its answer; a failed reply is left to the caller. */
 export async function showCall(
   { out }: CommandContext,
-  open: OpenProduct,
+  { call, signal }: OpenProduct,
   tool: string,
   args: Record<string, unknown>,
   { ask, print, streams = false }: Pick<ToolRun, 'ask' | 'print' | 'streams'>,
-  signal = open.signal,
 ): Promise<ToolReply> {
   const answer = streams || !print ? await out.answer() : undefined;
   let isShown = false;
@@ -70,7 +69,7 @@ export async function showCall(
     answer?.add(delta);
     isShown = true;
   };
-  const reply = await open.call(tool, args, {
+  const reply = await call(tool, args, {
     signal,
     onProgress: ({ message }) => void (isShown || out.status(message)),
     ...(streams && !out.json && { onText }),

@@ -66,7 +66,10 @@ async function converse(context: CommandContext, open: OpenProduct): Promise<num
     running = new AbortController();
     try {
       if (text.startsWith('/')) out.line(await command(context, open, talk, text));
-      else if (text !== '') await ask(context, open, talk, text, AbortSignal.any([running.signal, open.signal]));
+      else if (text !== '') {
+        const signal = AbortSignal.any([running.signal, open.signal]);
+        await ask(context, { ...open, signal }, talk, text);
+      }
     } catch (error) {
       if (!isAppError(error)) throw error;
       environment.writeError(`${[error.message, error.details.next].filter(Boolean).join('\n')}\n`);
@@ -107,16 +110,10 @@ async function questionsOf(thread: string, { call }: OpenProduct): Promise<strin
   return asked.map(({ content }) => String(content).split('\n', 1).join('')).toReversed();
 }
 
-async function ask(
-  context: CommandContext,
-  open: OpenProduct,
-  talk: Conversation,
-  prompt: string,
-  signal: AbortSignal,
-) {
+async function ask(context: CommandContext, open: OpenProduct, talk: Conversation, prompt: string) {
   const { thread, model, files } = talk;
   const args = { prompt, model, continuation_id: thread, absolute_file_paths: files.length > 0 ? files : undefined };
-  const reply = await showCall(context, open, 'chat', args, { streams: true }, signal);
+  const reply = await showCall(context, open, 'chat', args, { streams: true });
   const { continuation_id: id } = recordIn(reply.document.continuation_offer);
   if (typeof id === 'string') talk.thread = id;
   if (reply.isError) {

@@ -3,9 +3,7 @@ import { allOptions } from '../command/environment.ts';
 
 type Flag = Pick<FlagSpec, 'name' | 'choices'>;
 
-interface CompletedCommand extends Pick<CommandDefinition, 'name' | 'summary' | 'words'> {
-  flags: readonly Flag[];
-}
+type CompletedCommand = Pick<CommandDefinition, 'name' | 'summary' | 'words'> & { flags: readonly Flag[] };
 
 export const shells = ['bash', 'zsh', 'fish'] as const;
 

@@ -53,7 +53,8 @@ export const consensus = defineCommand({
         for (const { model, error } of silent)
           context.environment.writeError(`polylogue: ${String(model)}: ${String(error)}\n`);
         showWarnings(context, document);
-        context.out.remark(closingRemark(document));
+        const way = isRecord(document.continuation_offer) ? 'continue with "polylogue ask --continue last"' : '';
+        context.out.remark([costText(recordIn(document.metadata), ''), way].filter(Boolean).join('; '));
         return silent.length > 0 ? 1 : 0;
       },
     });
@@ -94,9 +95,4 @@ function sectionsOf(result: Record<string, unknown>): (readonly [title: string, 
 function textOf(value: unknown): string {
   if (Array.isArray(value)) return value.map(item => `- ${String(item)}`).join('\n');
   return typeof value === 'string' ? value.trim() : '';
-}
-
-function closingRemark({ metadata, continuation_offer: offer }: JsonObject): string {
-  const way = isRecord(offer) ? 'continue with "polylogue ask --continue last"' : '';
-  return [costText(recordIn(metadata), ''), way].filter(Boolean).join('; ');
 }

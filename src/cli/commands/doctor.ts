@@ -19,8 +19,11 @@ export const doctor = defineCommand({
     ['polylogue doctor --repair', 'Check all stored threads and replace a damaged file by what is intact'],
     ['polylogue doctor --json', 'Print JSON; secret values are never shown'],
   ],
-  run: context =>
-    openProduct(examined(context), async ({ product }) => {
+  run(context) {
+    // Where nothing can be kept, all else is looked at as if nothing had to be.
+    const isKept = homeProblem(context.config.home) === undefined;
+    const config = isKept ? context.config : withValues(context.config, { private: true });
+    return openProduct({ ...context, config }, async ({ product }) => {
       context.out.status('Checking…');
       const findings: Finding[] = [];
       for (const check of checks) findings.push(...(await check(context, product, findings)));
@@ -30,15 +33,9 @@ export const doctor = defineCommand({
       context.out.document({ status: broken > 0 ? 'broken' : 'success', findings: rows });
       print(context, findings, broken);
       return broken > 0 ? 1 : 0;
-    }),
+    });
+  },
 });
-
-/** Where nothing can be kept, all else is looked at as if nothing had to be. */
-function examined(context: CommandContext): CommandContext {
-  const { config } = context;
-  if (homeProblem(config.home) === undefined) return context;
-  return { ...context, config: withValues(config, { private: true }) };
-}
 
 function print({ out }: CommandContext, findings: readonly Finding[], broken: number): void {
   const width = Math.min(28, Math.max(...findings.map(({ what }) => what.length)));

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { AppError, inputError, isAppError } from '../../core/errors.ts';
+import { inputError, isAppError, storageError } from '../../core/errors.ts';
 import { type CommandContext, defineCommand, flag, isOn, textFlag } from '../command/command.ts';
 import { attemptWithProduct } from '../command/open-product.ts';
 
@@ -83,9 +83,8 @@ async function write(path: string, pieces: AsyncIterable<string>, overwrite: boo
 
 function unwritable(path: string, error: unknown): unknown {
   if (!(error instanceof Error) || !('code' in error)) return error;
-  return new AppError('storage', `${path} cannot be written (${String(error.code)}).`, {
-    code: 'STORAGE',
-    class: error.code === 'ENOSPC' ? 'storage_full' : 'unavailable',
+  const kind = error.code === 'ENOSPC' ? 'storage_full' : 'unavailable';
+  return storageError(kind, `${path} cannot be written (${String(error.code)}).`, {
     next: 'Name a file in a directory that is there and can be written.',
   });
 }

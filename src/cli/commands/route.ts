@@ -56,14 +56,11 @@ export const route = defineCommand({
 });
 
 function documentOf(explanation: Explanation, whole: boolean): JsonObject {
-  const { plan, candidates, leftOut, failure, classifier, corrected } = explanation;
+  const { plan, candidates, leftOut, failure, classifier, corrected, warnings } = explanation;
+  const { tool, category, estimatedTokens: estimated_tokens, requested } = explanation;
   const { rules, ...summary } = plan ?? { rules: () => [] };
   return {
-    status: failure ? 'error' : 'success',
-    tool: explanation.tool,
-    category: explanation.category,
-    estimated_tokens: explanation.estimatedTokens,
-    requested: explanation.requested,
+    ...{ status: failure ? 'error' : 'success', tool, category, estimated_tokens, requested },
     ...(plan && { plan: { ...summary, ...(whole && { rules: rules() }) } }),
     ...(classifier && { classifier: { ...classifier } }),
     ...(corrected && { model_corrected: { ...corrected } }),
@@ -72,7 +69,7 @@ function documentOf(explanation: Explanation, whole: boolean): JsonObject {
       const costs = { usd_per_million: price, usd_for_this_call: usd };
       return { ...asked, window: model.window, ...costs, max_prompt_tokens: maxPrompt, searches, reason };
     }),
-    warnings: explanation.warnings,
+    warnings,
     ...(failure && { error: { ...failure } }),
     ...(whole && { left_out: leftOut.map(group => ({ ...group })) }),
   };

@@ -6,9 +6,9 @@ import { createInterface } from 'node:readline';
 import { findDaemons } from '../../app/app.ts';
 import type { Product } from '../../app/compose-product.ts';
 import { homeAdvice, homeProblem } from '../../config/home.ts';
-import { orAbort } from '../../core/concurrency.ts';
+import { orAbort, withTimeout } from '../../core/concurrency.ts';
 import { isAppError } from '../../core/errors.ts';
-import { isRecord, parsedJson } from '../../core/json.ts';
+import { isRecord, parsedJson, recordIn } from '../../core/json.ts';
 import type { OptionSpec } from '../../core/option.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { type CommandContext, isOn } from '../command/command.ts';
@@ -191,19 +191,6 @@ function looked(what: string, look: (what: string, product: Product, context: Co
     });
 }
 
-/** Opens the file or asks the server in which threads live. */
-const checkStore = looked('store', async (what, { inspectStore }) => {
-  const found = await inspectStore?.();
-  if (!found) return [];
-  return [{ state: 'ok', what, text: found.text }, ...found.warnings.map(text => warning(what, text))];
-});
-
-/** Masks as a call does; a data folder that is not there yet gets no key by a look. */
-const checkMask = looked('masking', async (_, { tryMask }, { config }) => {
-  if (existsSync(config.home)) await tryMask();
-  return [];
-});
-
 /** Damaged files of threads, which are replaced and never deleted. */
 async function checkSetAside({ config: { home } }: CommandContext): Promise<Finding[]> {
   const names = await readdir(home).catch(() => []);
@@ -221,15 +208,6 @@ function checkClock({ clockAhead }: Product): Finding[] {
   return [{ state: 'note', what: 'clock', text }];
 }
 
-/** Where it is asked for: checks all of the file in which threads live, and says what of it had to be replaced. */
-const repairStore = looked('repair', async (what, { repairStore: repair }, { flags }) => {
-  if (!isOn(flags, 'repair')) return [];
-  if (!repair) return [{ state: 'note', what, text: 'threads are not stored in a file on this machine' }];
-  const { isReplaced, text } = await repair();
-  if (!isReplaced) return [{ state: 'ok', what, text }];
-  return [warning(what, text, 'Check the threads named here, then delete the file that was set aside.')];
-});
-
 /** Which model sums up long threads; without the one that was named there are extracts, and nobody would notice. */
 async function checkSummaries({ config }: CommandContext, { explainRoute }: Product): Promise<Finding[]> {
   const model = config.values.app.compactionModel;
@@ -242,12 +220,6 @@ async function checkSummaries({ config }: CommandContext, { explainRoute }: Prod
 }
 
 const handshakeTimeoutMs = 10_000;
-
-/** What commands of an agent run in. */
-const checkCommandSandbox = looked('agent sandbox', async (what, { commandSandbox }) => {
-  const text = await commandSandbox();
-  return [{ state: text.startsWith('none') ? 'note' : 'ok', what, text }];
-});
 
 const client = { name: 'polylogue-doctor', version: '1' };
 
@@ -278,36 +250,27 @@ const checkHandshakes = ({ launch, env, environment }: Pick<CommandContext, 'lau
       const startedAt = environment.clock.monotonic();
       const child = spawn(launch.node, [launch.program], { cwd: environment.cwd, env: { ...env }, stdio: 'pipe' });
       const { promise, resolve } = Promise.withResolvers<Finding>();
-      const fails = (text: string) => resolve(failure(what, text, 'Run "polylogue < /dev/null" to see the error.'));
-      const stop = environment.clock.after(handshakeTimeoutMs, () =>
-        fails(`no answer within ${handshakeTimeoutMs / 1_000} seconds`),
-      );
+      const failed = (text: string) => failure(what, text, 'Run "polylogue < /dev/null" to see the error.');
       let errors = '';
       child.stderr.on('data', chunk => {
         errors = `${errors}${chunk}`.slice(-500);
       });
-      child.on('error', error => fails(error.message));
-      child.on('close', code => fails(`exited with code ${code}: ${errors.trim()}`));
+      child.on('error', error => resolve(failed(error.message)));
+      child.on('close', code => resolve(failed(`exited with code ${code}: ${errors.trim()}`)));
       // It may be gone already; `close` tells.
       child.stdin.on('error', () => undefined);
       createInterface({ input: child.stdout }).on('line', line => {
         const ms = Math.round(environment.clock.monotonic() - startedAt);
-        if (isResult(line)) resolve({ state: 'ok', what, text: `OK in ${ms} ms` });
-        else fails(`unexpected answer: ${line.slice(0, 200)}`);
+        // Anything else on stdout is nothing that a host could read.
+        if (isRecord(recordIn(parsedJson(line)).result)) resolve({ state: 'ok', what, text: `OK in ${ms} ms` });
+        else resolve(failed(`unexpected answer: ${line.slice(0, 200)}`));
       });
       child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })}\n`);
-      const finding = await promise;
-      stop();
+      const finding = await withTimeout(environment.clock, handshakeTimeoutMs, promise);
       child.kill('SIGKILL');
-      return finding;
+      return finding ?? failed(`no answer within ${handshakeTimeoutMs / 1_000} seconds`);
     }),
   );
-
-/** Anything else on stdout is nothing that a host could read. */
-function isResult(line: string): boolean {
-  const message = parsedJson(line);
-  return isRecord(message) && isRecord(message.result);
-}
 
 /** Tools that are offered, and what their list takes. */
 function checkTools({ host }: Product): Finding {
@@ -331,10 +294,26 @@ type Check = (context: CommandContext, product: Product, found: readonly Finding
 /** All that is looked at, in the order in which it is told. */
 export const checks: readonly Check[] = [
   checkMachine,
-  checkStore,
+  // Opens the file or asks the server in which threads live.
+  looked('store', async (what, { inspectStore }) => {
+    const found = await inspectStore?.();
+    if (!found) return [];
+    return [{ state: 'ok', what, text: found.text }, ...found.warnings.map(text => warning(what, text))];
+  }),
   (_, product) => checkClock(product),
-  repairStore,
-  checkMask,
+  // Where it is asked for: checks all of the file in which threads live, and says what of it had to be replaced.
+  looked('repair', async (what, { repairStore: repair }, { flags }) => {
+    if (!isOn(flags, 'repair')) return [];
+    if (!repair) return [{ state: 'note', what, text: 'threads are not stored in a file on this machine' }];
+    const { isReplaced, text } = await repair();
+    if (!isReplaced) return [{ state: 'ok', what, text }];
+    return [warning(what, text, 'Check the threads named here, then delete the file that was set aside.')];
+  }),
+  // Masks as a call does; a data folder that is not there yet gets no key by a look.
+  looked('masking', async (_, { tryMask }, { config }) => {
+    if (existsSync(config.home)) await tryMask();
+    return [];
+  }),
   checkSetAside,
   (_, product) => checkRoots(product),
   checkSettings,
@@ -343,7 +322,11 @@ export const checks: readonly Check[] = [
   (_, { models }) => checkProviders(models),
   async (_, { models }) => (await models.namesOfNone()).map(text => warning('lists of models', text)),
   checkSummaries,
-  checkCommandSandbox,
+  // What commands of an agent run in.
+  looked('agent sandbox', async (what, { commandSandbox }) => {
+    const text = await commandSandbox();
+    return [{ state: text.startsWith('none') ? 'note' : 'ok', what, text }];
+  }),
   (_, product) => [checkTools(product)],
   checkHandshakes,
   (_, product, found) => warnedFindings(product, found),

@@ -106,20 +106,19 @@ function refuseOtherForms({ settings }: TomlFile, path: readonly [string, string
   );
 }
 
-function tomlTable(path: readonly string[], value: JsonObject, eol: string): string {
-  const entries = Object.entries(value).filter(([, entry]) => entry !== undefined);
-  const rows = entries.map(([field, entry]) => `${tomlKey(field)} = ${tomlValue(entry ?? null)}`);
-  return [`[${path.map(tomlKey).join('.')}]`, ...rows, ''].join(eol);
-}
+const tomlTable = (path: readonly string[], value: JsonObject, eol: string): string =>
+  [`[${path.map(tomlKey).join('.')}]`, ...tomlRows(value), ''].join(eol);
+
+const tomlRows = (value: JsonObject): string[] =>
+  Object.entries(value).flatMap(([name, entry]) =>
+    entry === undefined ? [] : `${tomlKey(name)} = ${tomlValue(entry)}`,
+  );
 
 const tomlKey = (name: string): string => (/^[\w-]+$/.test(name) ? name : JSON.stringify(name));
 
 function tomlValue(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(tomlValue).join(', ')}]`;
-  if (isRecord(value)) {
-    const rows = Object.entries(value).map(([name, entry]) => `${tomlKey(name)} = ${tomlValue(entry ?? null)}`);
-    return `{ ${rows.join(', ')} }`;
-  }
+  if (isRecord(value)) return `{ ${tomlRows(value).join(', ')} }`;
   // JSON's escapes are a part of TOML's, but for DEL, which TOML wants escaped.
   return typeof value === 'string' ? JSON.stringify(value).replaceAll('\u007f', '\\u007F') : String(value);
 }

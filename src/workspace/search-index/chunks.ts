@@ -76,9 +76,7 @@ export function chunksOf(text: string, symbols: readonly FoundSymbol[] | undefin
   return ranges
     .flatMap(range => pieces(range, lines))
     .slice(0, maxChunks)
-    .map((range): Chunk => {
-      return { ...range, text: safeCut(lines.slice(range.from - 1, range.to).join('\n'), maxChunkChars) };
-    })
+    .map(range => ({ ...range, text: safeCut(lines.slice(range.from - 1, range.to).join('\n'), maxChunkChars) }))
     .filter(chunk => chunk.text.trim() !== '');
 }
 
@@ -128,9 +126,8 @@ function pieces({ from, to, name }: Named, lines: readonly string[]): Named[] {
   const chars = lines.slice(from - 1, to).reduce((sum, line) => sum + line.length + 1, 0);
   const parts = Math.min(length, Math.max(Math.ceil(length / maxChunkLines), Math.ceil(chars / maxChunkChars)));
   const size = Math.ceil(length / Math.max(1, parts));
-  return Array.from({ length: Math.ceil(length / size) }, (_, index) => ({
-    from: from + index * size,
-    to: Math.min(to, from + (index + 1) * size - 1),
-    name,
-  }));
+  return Array.from({ length: Math.ceil(length / size) }, (_, index) => {
+    const start = from + index * size;
+    return { from: start, to: Math.min(to, start + size - 1), name };
+  });
 }

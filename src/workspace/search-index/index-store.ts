@@ -237,11 +237,9 @@ export class IndexStore {
       has.add(item.path);
       return { item, score: 0 };
     });
-    const scored = [...found, ...others].map(({ item, score }) => ({
-      id: item.id,
-      score: score + fileShare * item.fileScore,
-    }));
-    return bestOf(scored);
+    return bestOf(
+      [...found, ...others].map(({ item: { id, fileScore }, score }) => ({ id, score: score + fileShare * fileScore })),
+    );
   }
 
   #byNearness({ model, vector }: { model: string; vector: Float32Array }): number[] {

@@ -8,6 +8,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { asError, throwIfAborted } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import { sha256 } from '../../core/ids.ts';
+import { isRecord } from '../../core/json.ts';
 import { languageOf } from '../outline/outline.ts';
 import { isSkip, notText, skip } from '../paths.ts';
 import { decodeText } from '../read-file.ts';
@@ -59,10 +60,8 @@ function dropFile(path: string): void {
 const isDamage = (error: unknown): boolean => [11, 26].includes(codeOf(error) ?? 0);
 
 /** The number that SQLite gives to what went wrong; undefined for what SQLite did not say. */
-function codeOf(error: unknown): number | undefined {
-  if (typeof error !== 'object' || error === null || !('errcode' in error)) return undefined;
-  return typeof error.errcode === 'number' ? error.errcode & 0xff : undefined;
-}
+const codeOf = (error: unknown): number | undefined =>
+  isRecord(error) && typeof error.errcode === 'number' ? error.errcode & 0xff : undefined;
 
 function openFile(path: string): DatabaseSync {
   // Made before SQLite does, for its mode: what belongs to a database takes over the mode of the database.
