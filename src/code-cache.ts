@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import module, { createRequire, Module } from 'node:module';
 import { basename, dirname, join } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { Script } from 'node:vm';
 import { crc32 } from 'node:zlib';
 
@@ -25,13 +25,15 @@ const enoughTimes = 4;
 const served = { ms: 3_000, growth: 0.02 };
 
 /**
- * By V8's own measure the garbage of a server takes several times the memory of what is in use. Not during the start, which has
- * more to collect than it has time for. V8 takes no compiled code that was made under other flags.
+ * V8 lets the young generation grow to twice the size that a server needs: 8 MB for each of its halves make collections rare
+ * enough. V8 takes no compiled code that was made under other flags.
  */
-const memoryFlags = {
-  afterMs: 1_000,
-  own: ['--semi-space-growth-factor=1', '--heap-growing-percent=40'],
-  usual: ['--semi-space-growth-factor=2', '--heap-growing-percent=0'],
+const young = {
+  enoughBytes: 16 * 1_048_576,
+  /** The first collections are those of the start. */
+  afterMs: 250,
+  own: '--semi-space-growth-factor=1',
+  usual: '--semi-space-growth-factor=2',
 };
 
 /** Compiled code in a file, `size` bytes from `at` on; `source` and `sum` are checksums of its text and of itself. */
@@ -141,23 +143,26 @@ export function loadCompiled(main: string) {
   return load(main);
 }
 
-/** Sets the flags of V8's memory once the program has started. */
+let isGrown = false;
+
+/** Ends the growth of the young generation once it is large enough. */
 export function tuneMemory(): void {
-  setTimeout(() => setFlags(memoryFlags.own), memoryFlags.afterMs).unref();
+  const look = () => {
+    const size = getHeapSpaceStatistics().find(space => space.space_name === 'new_space')?.space_size ?? 0;
+    isGrown ||= size >= young.enoughBytes;
+    // Again each time: another thread may have loaded compiled code meanwhile.
+    if (isGrown) setFlagsFromString(young.own);
+  };
+  setTimeout(() => new PerformanceObserver(look).observe({ type: 'gc' }), young.afterMs).unref();
 }
 
-function setFlags(flags: readonly string[]): void {
-  for (const flag of flags) setFlagsFromString(flag);
-}
-
+/** Threads share the flags, but what is known here. */
 function underUsualFlags<Result>(run: () => Result): Result {
-  // Threads share the flags, and not the timer that sets them.
-  if (process.uptime() * 1_000 < memoryFlags.afterMs) return run();
-  setFlags(memoryFlags.usual);
+  setFlagsFromString(young.usual);
   try {
     return run();
   } finally {
-    setFlags(memoryFlags.own);
+    if (isGrown) setFlagsFromString(young.own);
   }
 }
 

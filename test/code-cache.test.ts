@@ -140,3 +140,25 @@ function flip(file: string, at: number): void {
   bytes[place] = (bytes[place] ?? 0) ^ 0xff;
   writeFileSync(file, bytes);
 }
+
+describe('the young generation', () => {
+  /** How large it is after a second of work in turns, of which some megabytes are alive at a time. */
+  const work = `
+    const { getHeapSpaceStatistics } = require('node:v8');
+    const alive = [];
+    const end = performance.now() + 1_500;
+    const turn = () => {
+      alive.push(Array.from({ length: 4_000 }, (_, at) => ({ at })));
+      if (alive.length > 40) alive.shift();
+      if (performance.now() < end) return setImmediate(turn);
+      console.log(getHeapSpaceStatistics().find(each => each.space_name === 'new_space').space_size / 1_048_576);
+    };
+    turn();`;
+
+  it('grows no further than to the size that it needs', () => {
+    put('main.cjs', '');
+    const tuned = `require(${JSON.stringify(loader)}).tuneMemory(); setTimeout(() => { ${work} }, 300);`;
+    expect(Number(run(tuned))).toBe(16);
+    expect(Number(run(work))).toBeGreaterThan(16);
+  });
+});
