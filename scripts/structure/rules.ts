@@ -311,6 +311,6 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
-  budgets: { files: 457, lines: 74_060 },
-  traceBudget: { chat: { files: 95, folders: 20, functions: 868 }, debug: { files: 99, folders: 21, functions: 934 } },
+  budgets: { files: 457, lines: 74_070 },
+  traceBudget: { chat: { files: 95, folders: 20, functions: 860 }, debug: { files: 99, folders: 21, functions: 921 } },
 };

@@ -46,7 +46,7 @@ export interface Ending {
  * The answer with a body that is read no faster than it is used and in turns with all others; pieces and events that came
  * together are one. A body that is longer than any real one ends as bad upstream, a long error is cut, and the connection is closed.
  */
-export function bounded({ status, statusText, headers, hasBody }: BoundedHead, feed: Feed) {
+export function bounded({ status, statusText, headers, hasBody }: BoundedHead, feed: Feed): Bounded {
   const ok = status >= 200 && status < 300;
   const packing = headers.get('content-encoding')?.toLowerCase().replace(/^x-/, '') ?? '';
   const unpack = hasBody ? unpackers.get(packing)?.() : undefined;
@@ -65,7 +65,15 @@ export function bounded({ status, statusText, headers, hasBody }: BoundedHead, f
 }
 
 /** An answer whose body is read either by itself or as the Response that it is. */
-export type BoundedAnswer = ReturnType<typeof bounded>['answer'];
+export interface BoundedAnswer {
+  status: number;
+  statusText: string;
+  headers: Headers;
+  body: Pick<ReturnType<typeof inTurns>, 'read' | 'cancel'> | undefined;
+  response(): Response;
+}
+
+type Bounded = { answer: BoundedAnswer; feeding: Feeding };
 
 function streamOf({ read, cancel }: Pick<ReturnType<typeof inTurns>, 'read' | 'cancel'>) {
   async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {

@@ -175,8 +175,10 @@ export function assetAnswer({ type, text }: ReturnType<typeof asset>): Response 
   return guardedAnswer(text, kept);
 }
 
+type FileBody = ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>;
+
 /** What others wrote, as a file: should a browser open it, nothing in it runs or loads. */
-export const fileAnswer = (body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>, type: string, name?: string) =>
+export const fileAnswer = (body: FileBody, type: string, name?: string): Response =>
   guardedAnswer(body, {
     'Content-Type': type,
     'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox",
