@@ -1,21 +1,8 @@
-import { DatabaseSync } from 'node:sqlite';
+import { append } from './turns.ts';
 
 // The same work by hand: a line of JSON-RPC comes in, the question is committed, one stream is fetched and read to its end,
 // the answer is committed, a line goes out. No library, no checks, no logs.
-const { DATABASE = '', VENDOR_URL = '' } = process.env;
-const append = DATABASE === '' ? inMemory() : inDatabase(DATABASE);
-
-function inMemory(): (text: string) => void {
-  const turns: string[] = [];
-  return text => void turns.push(text);
-}
-
-function inDatabase(file: string): (text: string) => void {
-  const database = new DatabaseSync(file);
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE turns (text TEXT)');
-  const insert = database.prepare('INSERT INTO turns (text) VALUES (?)');
-  return text => void insert.run(text);
-}
+const { VENDOR_URL = '' } = process.env;
 
 /** The text of one streamed answer, put together from its events as they come. */
 async function ask(prompt: string): Promise<string> {

@@ -1,26 +1,13 @@
-import { DatabaseSync } from 'node:sqlite';
 import { createOpenAI } from '@ai-sdk/openai';
 import { McpServer } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
+import { append } from './turns.ts';
 
 // The work of the floor with the libraries that the product is built on, and nothing else: the protocol's SDK, the vendor's
 // package, and SQLite. What a chat costs beyond it is ours.
-const { DATABASE = '', VENDOR_URL = '' } = process.env;
-const append = DATABASE === '' ? inMemory() : inDatabase(DATABASE);
+const { VENDOR_URL = '' } = process.env;
 const openai = createOpenAI({ apiKey: 'test-key', baseURL: VENDOR_URL });
-
-function inMemory(): (text: string) => void {
-  const turns: string[] = [];
-  return text => void turns.push(text);
-}
-
-function inDatabase(file: string): (text: string) => void {
-  const database = new DatabaseSync(file);
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE turns (text TEXT)');
-  const insert = database.prepare('INSERT INTO turns (text) VALUES (?)');
-  return text => void insert.run(text);
-}
 
 async function ask(prompt: string): Promise<string> {
   const question = { role: 'user' as const, content: [{ type: 'text' as const, text: prompt }] };
