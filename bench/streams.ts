@@ -1,52 +1,68 @@
 import { WebSocket } from 'ws';
 import type { BenchFolder } from './measure/bench-folder.ts';
-import { startDaemon } from './measure/daemon-process.ts';
+import { startDaemon, startServer } from './measure/daemon-process.ts';
 import { type Figures, inRounds, typical } from './measure/rounds.ts';
 import { figure, type Table } from './measure/table.ts';
+import { buildYardsticks } from './yardsticks/build-yardsticks.ts';
 import { openVendorThread } from './yardsticks/vendor-thread.ts';
 
-const roundCount = 5;
+const roundCount = Number(process.env.BENCH_ROUNDS ?? 7);
 const counts = [1, 64, 256];
 const pieces = { count: 64, everyMs: 15 };
 /** What may be added to the first token, in ms. */
 const limits: Record<number, string> = { 64: '40', 256: '150' };
 
-/** Answers that are passed on over WebSocket as they are written: what that adds to the first token, and what it takes. */
+/**
+ * Answers that are passed on over WebSocket as they are written: what that adds to the first token, and what it takes, beside the same
+ * by hand and with the vendor's package alone.
+ */
 export async function streams(folder: BenchFolder): Promise<Table> {
+  const yardsticks = await buildYardsticks();
   const vendor = await openVendorThread(0, pieces);
-  const daemon = await startDaemon(folder, vendor.url);
-  const address = daemon.url.replace(/^http/, 'ws');
-  const sockets = await Promise.all(Array.from({ length: Math.max(...counts) }, () => connect(`${address}/ws`)));
+  const env = { ...folder.env, VENDOR_URL: vendor.url };
+  const servers = {
+    'by hand': await startServer({ program: yardsticks.streamsByHand, env }),
+    libraries: await startServer({ program: yardsticks.streamsWithLibraries, env }),
+    ours: await startDaemon(folder, vendor.url),
+  };
   const contenders: Record<string, () => Promise<Figures>> = {};
-  for (const count of counts) {
-    const some = sockets.slice(0, count);
-    contenders[`${count} direct`] = () => together(some, () => direct(vendor.url));
-    contenders[`${count} streams`] = async () => {
-      const cpu = daemon.cpuMs();
-      const found = await together(some, stream);
-      return { ...found, cpu: (daemon.cpuMs() - cpu) / count };
-    };
+  const opened: WebSocket[] = [];
+  for (const count of counts) contenders[`direct ${count}`] = () => together(count, () => direct(vendor.url));
+  for (const [name, { url, cpuMs }] of Object.entries(servers)) {
+    const address = `${url.replace(/^http/, 'ws')}/ws`;
+    const sockets = await Promise.all(Array.from({ length: Math.max(...counts) }, () => connect(address)));
+    opened.push(...sockets);
+    for (const count of counts)
+      contenders[`${name} ${count}`] = async () => {
+        const cpu = cpuMs();
+        const found = await together(count, index => stream(sockets[index]));
+        return { ...found, cpu: (cpuMs() - cpu) / count };
+      };
   }
   try {
-    const rounds = await inRounds(roundCount, contenders, 1);
-    const rows = counts.map(count => {
-      const [ours, theirs] = [`${count} streams`, `${count} direct`];
-      const first = [typical(rounds, theirs, 'first'), typical(rounds, ours, 'first')] as const;
-      return [
-        `${count}`,
-        figure(first[0], 0),
-        figure(first[1], 0),
-        figure(first[1] - first[0], 0),
-        limits[count] ?? '',
-        figure(typical(rounds, ours, 'cpu')),
-        '4',
-        figure(typical(rounds, ours, 'frames'), 0),
-      ];
-    });
+    const rounds = await inRounds(roundCount, contenders, 2);
+    const rows = counts.flatMap(count =>
+      Object.keys(servers).map(name => {
+        const [own, without] = [`${name} ${count}`, `direct ${count}`];
+        const [first, directly] = [typical(rounds, own, 'first'), typical(rounds, without, 'first')];
+        return [
+          `${count}`,
+          name,
+          figure(directly, 0),
+          figure(first, 0),
+          figure(first - directly, 0),
+          limits[count] ?? '',
+          figure(typical(rounds, own, 'cpu')),
+          '4',
+          figure(typical(rounds, own, 'frames'), 0),
+        ];
+      }),
+    );
     return {
       title: `streams: ${pieces.count} pieces, one each ${pieces.everyMs} ms, over WebSocket (${roundCount} rounds)`,
       columns: [
         'at once',
+        'what',
         'direct: first ms',
         'first ms',
         'added',
@@ -56,11 +72,14 @@ export async function streams(folder: BenchFolder): Promise<Table> {
         'frames a stream',
       ],
       rows,
-      notes: ['First: the median of the times to the first words. The daemon keeps its threads in SQLite.'],
+      notes: [
+        'First: the median of the times to the first words. Ours keeps its threads in SQLite.',
+        "By hand: fetch and a socket. Libraries: the vendor's package and a socket, and nothing of ours.",
+      ],
     };
   } finally {
-    for (const socket of sockets) socket.close();
-    await daemon.stop();
+    for (const socket of opened) socket.close();
+    for (const server of Object.values(servers)) await server.stop();
     await vendor.close();
   }
 }
@@ -82,7 +101,8 @@ interface Streamed {
 let lastId = 0;
 
 /** Milliseconds to the first words, and in how many frames they came. */
-async function stream(socket: WebSocket): Promise<Streamed> {
+async function stream(socket: WebSocket | undefined): Promise<Streamed> {
+  if (!socket) throw new Error('there is no socket for this stream');
   const id = `stream-${++lastId}`;
   const began = performance.now();
   const { promise, resolve, reject } = Promise.withResolvers<Streamed>();
@@ -118,11 +138,8 @@ async function direct(vendorUrl: string): Promise<Streamed> {
   return { first, frames: 0 };
 }
 
-async function together(
-  sockets: readonly WebSocket[],
-  run: (socket: WebSocket) => Promise<Streamed>,
-): Promise<Figures> {
-  const found = await Promise.all(sockets.map(run));
+async function together(count: number, run: (index: number) => Promise<Streamed>): Promise<Figures> {
+  const found = await Promise.all(Array.from({ length: count }, (_, index) => run(index)));
   const firsts = found.map(({ first }) => first).sort((a, b) => a - b);
   const frames = found.reduce((sum, each) => sum + each.frames, 0) / found.length;
   return { first: firsts[Math.floor(firsts.length / 2)] ?? Number.NaN, frames };

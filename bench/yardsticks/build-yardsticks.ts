@@ -13,6 +13,9 @@ export interface Yardsticks {
   floor: string;
   /** The same chat with the SDK, the vendor's package and SQLite, and nothing of ours. */
   libraries: string;
+  /** A stream over WebSocket, by hand and with the vendor's package. */
+  streamsByHand: string;
+  streamsWithLibraries: string;
 }
 
 // Inside node_modules, where the programs find the packages that they import.
@@ -38,6 +41,8 @@ export async function buildYardsticks(): Promise<Yardsticks> {
     relay: source('relay'),
     floor: source('floor'),
     libraries: source('libraries'),
+    'streams-by-hand': source('streams-by-hand'),
+    'streams-with-libraries': source('streams-with-libraries'),
   };
   await build({ ...shared, entry: bundled, minify: true, deps: { alwaysBundle: [/.*/], onlyBundle: false } });
   return {
@@ -47,5 +52,7 @@ export async function buildYardsticks(): Promise<Yardsticks> {
     relay: `${folder}relay.js`,
     floor: `${folder}floor.js`,
     libraries: `${folder}libraries.js`,
+    streamsByHand: `${folder}streams-by-hand.js`,
+    streamsWithLibraries: `${folder}streams-with-libraries.js`,
   };
 }

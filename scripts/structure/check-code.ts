@@ -62,11 +62,6 @@ const pureOnly: CodeRule[] = [
     message: 'Take time from the Clock of core/ports.ts, so that tests can set it.',
   },
   {
-    pattern: global('(?:setTimeout|setInterval)\\b'),
-    rule: 'globals',
-    message: 'Wait with the Clock of core/ports.ts (sleep, after), so that tests can set it.',
-  },
-  {
     pattern:
       /\bMath\s*\.\s*random\b|\b(?:randomUUID|randomBytes|randomInt|randomFill|randomFillSync|getRandomValues)\b/g,
     rule: 'globals',
@@ -87,6 +82,12 @@ function withoutRenames(code: string): string {
     .replace(/\[\s*[\w$]+\s+in\s[^{}\n]*?\bas\s/g, blank);
 }
 
+const timers: CodeRule = {
+  pattern: global('(?:setTimeout|setInterval)\\b'),
+  rule: 'globals',
+  message: 'Wait with the Clock of core/ports.ts (sleep, after), so that tests can set it.',
+};
+
 function matches(file: SourceFile, code: string, rules: readonly CodeRule[]): Violation[] {
   return rules.flatMap(({ pattern, rule, message }) =>
     [...code.matchAll(pattern)].map(({ index }) => ({ path: file.path, line: lineAt(code, index), rule, message })),
@@ -97,9 +98,10 @@ function matches(file: SourceFile, code: string, rules: readonly CodeRule[]): Vi
 export function checkCode(files: readonly SourceFile[], rules: StructureRules): Violation[] {
   return files.flatMap(file => {
     const pure = rules.pure.includes(file.place.split('/', 1)[0] ?? '');
+    const onlyPure = rules.timers.includes(file.place) ? pureOnly : [...pureOnly, timers];
     return [
       ...matches(file, withoutRenames(file.code), unproven),
-      ...matches(file, file.code, pure ? [...defaultExport, ...pureOnly] : defaultExport),
+      ...matches(file, file.code, pure ? [...defaultExport, ...onlyPure] : defaultExport),
     ];
   });
 }

@@ -30,6 +30,8 @@ export interface StructureRules {
   builtins: Readonly<Record<string, readonly string[]>>;
   /** Top folders that receive environment, time, randomness and output as parameters. */
   pure: readonly string[];
+  /** Files in them that wait by the timers of the machine all the same. */
+  timers: readonly string[];
   bannedWords: readonly string[];
   /** Maximum lines of a file that is not generated. */
   lines: number;
@@ -294,6 +296,8 @@ export const rules: StructureRules = {
   packages,
   builtins,
   pure,
+  // Milliseconds between the pieces of what a socket brings; stands for fetch, which has no clock either.
+  timers: ['models/resilience/bounded-body.ts'],
   bannedWords: [
     'util',
     'utils',
@@ -311,6 +315,6 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
-  budgets: { files: 457, lines: 74_070 },
-  traceBudget: { chat: { files: 95, folders: 20, functions: 860 }, debug: { files: 99, folders: 21, functions: 921 } },
+  budgets: { files: 457, lines: 74_130 },
+  traceBudget: { chat: { files: 89, folders: 20, functions: 860 }, debug: { files: 94, folders: 21, functions: 921 } },
 };

@@ -1,7 +1,7 @@
 import type { ActionParts } from '../calls/actions/actions.ts';
 import { createCallKind, createExplainer, type RouteQuestion } from '../calls/ask/explain-call.ts';
 import type { IdempotentCalls } from '../calls/durable/idempotent-calls.ts';
-import { detachAfterMs } from '../calls/durable/long-calls.ts';
+import { patienceOf } from '../calls/durable/long-calls.ts';
 import { type ToolDefinition, workflowOf } from '../calls/tool.ts';
 import { exposurePolicy } from '../config/derived-settings.ts';
 import { securityError } from '../core/errors.ts';
@@ -9,9 +9,8 @@ import { requestId } from '../core/ids.ts';
 import type { Permissions, ToolListing } from '../core/tool-host.ts';
 import type { CompleteRequest } from '../engine/complete.ts';
 import type { SendMessage } from '../engine/conversation.ts';
-import { createEngine } from '../engine/engine.ts';
-import type { KnownListings } from '../engine/exposure.ts';
-import { catalogueVersion, createPrompts, createToolTable, narrowExposure } from '../engine/exposure.ts';
+import { createEngine, createToolTable, type KnownListings } from '../engine/engine.ts';
+import { catalogueVersion, createPrompts, narrowExposure } from '../engine/exposure.ts';
 import { createHost } from '../engine/host.ts';
 import { instructionsFor } from '../engine/offer.ts';
 import type { ModelService } from '../models/call/models.ts';
@@ -94,7 +93,7 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
   const names = exposed.tools.map(({ name }) => name);
   const product = { ...facts, catalogueVersion: '', roots: files.sandbox.roots, tools: names };
   let sender: SendMessage | undefined;
-  const patience = (client?: string) => detachAfterMs(client, values.callPatienceSeconds);
+  const patience = patienceOf(values.callPatienceSeconds);
   const context = composeActions({ ...shared, values, models, meter, files, product, patience });
   const { services, agent } = composeEngine({
     ...shared,
@@ -106,8 +105,7 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
   });
   const engine = createEngine(services);
   product.catalogueVersion = catalogueVersion(engine.list());
-  const explained = { tools: exposed.tools, explain: models.explain };
-  const explain = createExplainer(services, explained);
+  const explain = createExplainer(services, { tools: exposed.tools, explain: models.explain });
   return {
     host: createHost({
       ...context,
@@ -122,7 +120,7 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
     explain: (question: RouteQuestion, root: string, signal: AbortSignal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     /** What a call is expected to be. Never rejects. */
-    kindOf: createCallKind(services, explained),
+    kindOf: createCallKind(services, { tools: exposed.tools, candidates: models.candidates }),
     /** Conversations that their callers keep. */
     async converse(request: Parameters<SendMessage>[0]) {
       const { createSendMessage } = await import('../engine/conversation.ts');

@@ -6,6 +6,7 @@ import type { AttemptRecord, Thread, ThreadTotals } from '../core/thread.ts';
 import type { ToolReply } from '../core/tool-host.ts';
 import type { Fee, FeeKind, Usage } from '../core/usage.ts';
 import { feeKinds, feeUnits, knownUsd, roundedUsd } from '../core/usage.ts';
+import { type ModelAnswer, pausedTurn } from '../models/ask-model.ts';
 import type { Bill } from '../models/budget.ts';
 import type { AnsweredCall, FileReport, ParsedCall, SummaryCost } from './call-record.ts';
 
@@ -280,3 +281,7 @@ export const wishIn = ({ files_needed, mandatory_instructions }: Record<string, 
   ...(Array.isArray(files_needed) && { files_needed: textsIn(files_needed) }),
   ...(typeof mandatory_instructions === 'string' && { mandatory_instructions }),
 });
+
+/** Whether an answer ended before its model was done. */
+export const isCut = ({ partial, finish }: Pick<ModelAnswer, 'partial' | 'finish'>): boolean =>
+  partial || finish.kind === 'length' || finish.kind === 'content_filter' || finish.raw === pausedTurn;

@@ -157,3 +157,9 @@ export const abortError = (signal: AbortSignal | undefined): AppError =>
 export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw abortError(signal);
 }
+
+/** Reports an error that stops nothing. */
+export const warnFrom =
+  (emit: (event: { type: 'warning'; where: string; message: string }) => void, where: string) =>
+  (error: unknown): void =>
+    emit({ type: 'warning', where, message: isAppError(error) ? error.message : String(error) });

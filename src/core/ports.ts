@@ -1,4 +1,3 @@
-import { isAppError } from './errors.ts';
 import type { AppEvent } from './events.ts';
 import type { ThreadId } from './ids.ts';
 import type { JsonObject } from './json.ts';
@@ -27,12 +26,6 @@ export interface Random {
 
 /** Tells the observers that something happened. Never throws, never waits. */
 export type Emit = (event: AppEvent) => void;
-
-/** Reports an error that stops nothing. */
-export const warnFrom =
-  (emit: Emit, where: string) =>
-  (error: unknown): void =>
-    emit({ type: 'warning', where, message: isAppError(error) ? error.message : String(error) });
 
 /** One thing that was said to a model, a tool or a program, or that came back. */
 export interface ExchangeNote {

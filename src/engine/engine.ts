@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ActionContext } from '../calls/action-context.ts';
-import { fieldAsWritten, parseArguments } from '../calls/arguments.ts';
+import { schemaOf, type ToolSchema } from '../calls/argument-schema.ts';
+import { fieldAsWritten, nearestNames, parseArguments, readOnlyError } from '../calls/arguments.ts';
 import { maskDocument } from '../calls/ask/redaction.ts';
 import { requestText, withThread } from '../calls/ask/with-thread.ts';
 import { type Admit, assertArgumentLengths, assertArgumentShape } from '../calls/call-limits.ts';
@@ -8,17 +9,17 @@ import type { ParsedCall, Progress } from '../calls/call-record.ts';
 import { continuationId, hiddenFields, modelField } from '../calls/fields.ts';
 import { type ReplyFormat, renderReply, truncateDocument } from '../calls/format-reply.ts';
 import { errorReply, localMetadata, type Reply, successReply, withBill } from '../calls/reply.ts';
-import type { ToolMode } from '../calls/tool.ts';
+import { aliasOf, type ToolDefinition, type ToolMode } from '../calls/tool.ts';
 import { createQueue } from '../core/concurrency.ts';
-import { type AppError, bugError, isAppError } from '../core/errors.ts';
+import { AppError, bugError, inputError, isAppError } from '../core/errors.ts';
 import { type RequestId, requestId } from '../core/ids.ts';
 import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
-import type { ToolHost, ToolReply, ToolRequest } from '../core/tool-host.ts';
+import type { ToolHost, ToolListing, ToolReply, ToolRequest } from '../core/tool-host.ts';
 import { dollars } from '../core/usage.ts';
 import type { Meter } from '../models/spend-meter.ts';
-import { maxToolNameLength, type ToolTable } from './exposure.ts';
+import type { ExposedTools } from './exposure.ts';
 import type { CallLent } from './modes/agent/local-tools/local-tools.ts';
 import { fanout } from './modes/ask-many/fanout.ts';
 import { panel } from './modes/ask-many/panel.ts';
@@ -291,3 +292,56 @@ function commonOf(args: Record<string, unknown>): ParsedCall['common'] {
 }
 
 const stackOf = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error));
+
+/** Longer ones are no names of ours and are cut wherever they are told. */
+const maxToolNameLength = 80;
+
+type ToolTable = ReturnType<typeof createToolTable>;
+
+/** Listings that are known already, by the very definition: one whose fields were narrowed is another. */
+export type KnownListings = ReadonlyMap<ToolDefinition, ToolListing>;
+
+export function createToolTable(
+  exposed: Pick<ExposedTools, 'tools' | 'unlisted' | 'readOnlyRefused' | 'withheld'>,
+  made?: KnownListings,
+) {
+  const all = [...exposed.tools, ...exposed.unlisted];
+  const tools = new Map(all.map(tool => [tool.name, { tool, schema: schemaOf(tool, made?.get(tool)) }]));
+
+  /** The tool that a request means, and the request in that tool's own words. Throws when there is none that may be used. */
+  function lookUp(request: ToolRequest): { tool: ToolDefinition; schema: ToolSchema; request: ToolRequest } {
+    if (exposed.readOnlyRefused.has(request.name)) throw readOnlyError(request.name);
+    const found = tools.get(request.name);
+    const withheld = exposed.withheld.get(request.name);
+    if (!found && withheld)
+      throw new AppError('config', `${request.name} is not offered: it ${withheld.why}.`, {
+        code: 'TOOL_NOT_FOUND',
+        class: 'validation',
+        next: withheld.next,
+        validationErrors: [{ field: 'name', error: 'not offered' }],
+      });
+    if (!found) throw unknownTool(safeCut(request.name, maxToolNameLength), [...tools.keys()]);
+    const alias = aliasOf(found.tool);
+    if (!alias) return { ...found, request };
+    const { by, to } = alias;
+    const { [by]: name, ...args } = request.arguments;
+    if (typeof name !== 'string' || !to.includes(name))
+      throw inputError(`${found.tool.name} needs ${by}: one of ${to.join(', ')}.`, {
+        next: `Send the same call with "${by}" set to one of them.`,
+        validationErrors: [{ field: by, error: 'missing or unknown', allowed: [...to] }],
+      });
+    return lookUp({ ...request, name, arguments: args });
+  }
+
+  return { listings: exposed.tools.flatMap(({ name }) => tools.get(name)?.schema.listing ?? []), lookUp };
+}
+
+function unknownTool(name: string, names: readonly string[]): AppError {
+  const near = nearestNames(name, names);
+  return new AppError('input', `Unknown tool "${name}".`, {
+    code: 'TOOL_NOT_FOUND',
+    class: 'validation',
+    next: `Did you mean ${near.join(', ')}? "tools/list" shows all tools.`,
+    validationErrors: [{ field: 'name', error: 'unknown tool', allowed: near }],
+  });
+}

@@ -1,12 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { schemaOf, type ToolSchema } from '../calls/argument-schema.ts';
-import { nearestNames, readOnlyError } from '../calls/arguments.ts';
 import { workflowFields } from '../calls/fields.ts';
 import { aliasOf, defineTool, kindTraits, type ToolDefinition, workflowOf } from '../calls/tool.ts';
-import { AppError, inputError } from '../core/errors.ts';
-import { safeCut } from '../core/text.ts';
-import type { HostPrompts, Permissions, PromptListing, ToolListing, ToolRequest } from '../core/tool-host.ts';
+import type { HostPrompts, Permissions, PromptListing, ToolListing } from '../core/tool-host.ts';
 import { alwaysOn, type ExposurePolicy, isLean, selectTools, unknownToolsets } from './offer.ts';
 
 /** All tools that work in steps, as one: what they have in common is said once. None where there are no such tools. */
@@ -122,59 +118,6 @@ export const release = '1.14.0';
 export function catalogueVersion(tools: readonly ToolListing[]): string {
   const schemas = tools.map(({ name, inputSchema }) => [name, inputSchema]);
   return `${release}+${createHash('sha256').update(JSON.stringify(schemas)).digest('hex').slice(0, 8)}`;
-}
-
-/** Longer ones are no names of ours and are cut wherever they are told. */
-export const maxToolNameLength = 80;
-
-export type ToolTable = ReturnType<typeof createToolTable>;
-
-/** Listings that are known already, by the very definition: one whose fields were narrowed is another. */
-export type KnownListings = ReadonlyMap<ToolDefinition, ToolListing>;
-
-export function createToolTable(
-  exposed: Pick<ExposedTools, 'tools' | 'unlisted' | 'readOnlyRefused' | 'withheld'>,
-  made?: KnownListings,
-) {
-  const all = [...exposed.tools, ...exposed.unlisted];
-  const tools = new Map(all.map(tool => [tool.name, { tool, schema: schemaOf(tool, made?.get(tool)) }]));
-
-  /** The tool that a request means, and the request in that tool's own words. Throws when there is none that may be used. */
-  function lookUp(request: ToolRequest): { tool: ToolDefinition; schema: ToolSchema; request: ToolRequest } {
-    if (exposed.readOnlyRefused.has(request.name)) throw readOnlyError(request.name);
-    const found = tools.get(request.name);
-    const withheld = exposed.withheld.get(request.name);
-    if (!found && withheld)
-      throw new AppError('config', `${request.name} is not offered: it ${withheld.why}.`, {
-        code: 'TOOL_NOT_FOUND',
-        class: 'validation',
-        next: withheld.next,
-        validationErrors: [{ field: 'name', error: 'not offered' }],
-      });
-    if (!found) throw unknownTool(safeCut(request.name, maxToolNameLength), [...tools.keys()]);
-    const alias = aliasOf(found.tool);
-    if (!alias) return { ...found, request };
-    const { by, to } = alias;
-    const { [by]: name, ...args } = request.arguments;
-    if (typeof name !== 'string' || !to.includes(name))
-      throw inputError(`${found.tool.name} needs ${by}: one of ${to.join(', ')}.`, {
-        next: `Send the same call with "${by}" set to one of them.`,
-        validationErrors: [{ field: by, error: 'missing or unknown', allowed: [...to] }],
-      });
-    return lookUp({ ...request, name, arguments: args });
-  }
-
-  return { listings: exposed.tools.flatMap(({ name }) => tools.get(name)?.schema.listing ?? []), lookUp };
-}
-
-function unknownTool(name: string, names: readonly string[]): AppError {
-  const near = nearestNames(name, names);
-  return new AppError('input', `Unknown tool "${name}".`, {
-    code: 'TOOL_NOT_FOUND',
-    class: 'validation',
-    next: `Did you mean ${near.join(', ')}? "tools/list" shows all tools.`,
-    validationErrors: [{ field: 'name', error: 'unknown tool', allowed: near }],
-  });
 }
 
 /** Commands that callers of PAL know by another name than the tool's. */

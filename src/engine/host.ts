@@ -4,10 +4,10 @@ import type { Jobs } from '../calls/durable/jobs.ts';
 import { abortOnDisconnect, type DetachOptions, detachLong } from '../calls/durable/long-calls.ts';
 import { type CallWorld, idempotencyTraits } from '../calls/durable/operation-log.ts';
 import { renderReply } from '../calls/format-reply.ts';
-import { isAppError } from '../core/errors.ts';
+import { isAppError, warnFrom } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';
 import type { Job } from '../core/job.ts';
-import { type Clock, type Emit, warnFrom } from '../core/ports.ts';
+import type { Clock, Emit } from '../core/ports.ts';
 import type { Thread, ThreadHead } from '../core/thread.ts';
 import type {
   HostPrompts,

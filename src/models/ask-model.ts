@@ -124,9 +124,5 @@ export const fullWindow = 'model_context_window_exceeded';
 /** How Anthropic tells that it broke a long search off: what came is no whole answer, and not cut in the middle of a word either. */
 export const pausedTurn = 'pause_turn';
 
-/** Whether an answer ended before its model was done. */
-export const isCut = ({ partial, finish }: Pick<ModelAnswer, 'partial' | 'finish'>): boolean =>
-  partial || finish.kind === 'length' || finish.kind === 'content_filter' || finish.raw === pausedTurn;
-
 /** Asks a model. Throws an `AppError` of kind `model`, `cancelled` or `config`. */
 export type AskModel = (question: ModelQuestion) => Promise<ModelAnswer>;

@@ -1,5 +1,6 @@
+import { warnFrom } from '../core/errors.ts';
 import type { ModelInfo } from '../core/model.ts';
-import { type Clock, type Emit, type Random, warnFrom } from '../core/ports.ts';
+import type { Clock, Emit, Random } from '../core/ports.ts';
 import type { SpendLedger } from '../core/spend-ledger.ts';
 import type { AttemptRecord } from '../core/thread.ts';
 import { dayOf, feesUsd, noUsage, type SpendEntry } from '../core/usage.ts';

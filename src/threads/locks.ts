@@ -1,6 +1,6 @@
 import { createQueue } from '../core/concurrency.ts';
-import { throwIfAborted } from '../core/errors.ts';
-import { type Clock, type Emit, warnFrom } from '../core/ports.ts';
+import { throwIfAborted, warnFrom } from '../core/errors.ts';
+import type { Clock, Emit } from '../core/ports.ts';
 import type { Store } from '../storage/store.ts';
 
 export interface LeaseOptions {

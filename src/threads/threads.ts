@@ -1,6 +1,6 @@
-import { AppError, inputError, isAppError } from '../core/errors.ts';
+import { AppError, inputError, isAppError, warnFrom } from '../core/errors.ts';
 import { type ExchangeId, exchangeId, isThreadId, type ThreadId, threadId } from '../core/ids.ts';
-import { type Clock, type Emit, type Random, warnFrom } from '../core/ports.ts';
+import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { Compaction, ExchangeEnd, StoredTurn, Thread, ThreadHead, Turn } from '../core/thread.ts';
 import type { Lookup, Store, ThreadChange } from '../storage/store.ts';

@@ -223,7 +223,7 @@ export function providerSuite(provider: ProviderCase): void {
 
     describe('reads what the vendor answers', () => {
       it('in a stream, piece by piece', async () => {
-        vendor.script({ answer: 'one two three four five six', chunks: 6, chunkDelayMs: 5 });
+        vendor.script({ answer: 'one two three four five six', chunks: 6, chunkDelayMs: 50 });
         const pieces: string[] = [];
         const answer = await (await open())({ onText: piece => pieces.push(piece) });
         expect(pieces.length).toBeGreaterThan(3);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { parseArguments } from '../../src/calls/arguments.ts';
-import { createToolTable, narrowExposure } from '../../src/engine/exposure.ts';
+import { createToolTable } from '../../src/engine/engine.ts';
+import { narrowExposure } from '../../src/engine/exposure.ts';
 import type { ExposurePolicy } from '../../src/engine/offer.ts';
 import { tools } from '../../src/tools/index.gen.ts';
 

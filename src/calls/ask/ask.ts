@@ -1,8 +1,7 @@
-import { isAppError } from '../../core/errors.ts';
+import { isAppError, warnFrom } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import type { Candidate } from '../../core/model.ts';
-import { warnFrom } from '../../core/ports.ts';
 import type { Turn } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
 import { addUsage } from '../../core/usage.ts';

@@ -1,7 +1,7 @@
 import { inputError } from '../../core/errors.ts';
 import type { RequestId } from '../../core/ids.ts';
 import { isRecord } from '../../core/json.ts';
-import { type Effort, efforts } from '../../core/model.ts';
+import { type Candidate, type Effort, efforts } from '../../core/model.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import type { CallKind, ToolRequest } from '../../core/tool-host.ts';
 import type { Opinion } from '../../models/routing/classifier.ts';
@@ -97,6 +97,10 @@ const filePaths = /(^|_)(files?|paths?|images?|directory|file_ids)(_|$)/;
 
 const searches = ['use_websearch', 'use_search'];
 
+interface Asked extends Pick<Explained, 'tools'> {
+  candidates(request: ModelRequest): Promise<readonly Candidate[]>;
+}
+
 /** No more models of one call are looked at. */
 const maxModels = 10;
 
@@ -105,13 +109,13 @@ const maxModels = 10;
  * found out by the call itself.
  */
 export const createCallKind =
-  ({ efforts }: Pick<CallServices, 'efforts'>, explained: Explained): ((request: ToolRequest) => Promise<CallKind>) =>
+  ({ efforts }: Pick<CallServices, 'efforts'>, asked: Asked): ((request: ToolRequest) => Promise<CallKind>) =>
   async request => {
-    const tool = explained.tools.find(({ name }) => name === request.name);
+    const tool = asked.tools.find(({ name }) => name === request.name);
     if (!tool) return 'quick';
     if (tool.toolset === 'agent') return 'reasoning';
     try {
-      if (await reasons(explained, efforts, tool, request.arguments)) return 'reasoning';
+      if (await reasons(asked, efforts, tool, request.arguments)) return 'reasoning';
     } catch {
       // Nobody can answer it: the call will say so, and soon.
     }
@@ -129,7 +133,7 @@ const bringsFiles = (args: Record<string, unknown>): boolean =>
   });
 
 async function reasons(
-  { explain }: Explained,
+  { candidates }: Asked,
   own: CallServices['efforts'],
   tool: ToolDefinition,
   args: Record<string, unknown>,
@@ -139,7 +143,7 @@ async function reasons(
   const effort = efforts.find(each => each === args.thinking_mode) ?? own[tool.name] ?? asking.effort;
   const named = namesIn(args);
   for (const name of named.length > 0 ? named : [undefined]) {
-    const [first] = (await explain({ ...asking, needs: {}, effort, name })).candidates;
+    const [first] = await candidates({ ...asking, needs: {}, effort, name });
     if (first?.model.reasoning && first.effort !== 'none') return true;
   }
   return false;

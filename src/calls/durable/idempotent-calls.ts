@@ -1,8 +1,7 @@
 import { createQueue, onAbort } from '../../core/concurrency.ts';
-import { abortError } from '../../core/errors.ts';
+import { abortError, warnFrom } from '../../core/errors.ts';
 import type { Sha256 } from '../../core/ids.ts';
 import type { JobReply } from '../../core/job.ts';
-import { warnFrom } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import { errorReply } from '../reply.ts';

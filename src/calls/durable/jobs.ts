@@ -1,9 +1,9 @@
 import { sleepUntil } from '../../core/concurrency.ts';
-import { cancelledError, inputError, throwIfAborted } from '../../core/errors.ts';
+import { cancelledError, inputError, throwIfAborted, warnFrom } from '../../core/errors.ts';
 import { isJobId, isThreadId, type JobId, jobId } from '../../core/ids.ts';
 import type { Job, JobReply } from '../../core/job.ts';
 import { isRecord } from '../../core/json.ts';
-import { type Random, warnFrom } from '../../core/ports.ts';
+import type { Random } from '../../core/ports.ts';
 import type { ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import type { JobEnd } from '../../storage/store.ts';
 import type { ProcessLease, ProcessLeaseOptions } from './process-lease.ts';

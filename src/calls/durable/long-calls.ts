@@ -1,7 +1,7 @@
 import { onAbort, withTimeout } from '../../core/concurrency.ts';
-import { abortError, cancelledError, isAppError, throwIfAborted } from '../../core/errors.ts';
+import { abortError, cancelledError, isAppError, throwIfAborted, warnFrom } from '../../core/errors.ts';
 import type { Job } from '../../core/job.ts';
-import { type Clock, type Emit, warnFrom } from '../../core/ports.ts';
+import type { Clock, Emit } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import type { Jobs } from './jobs.ts';
@@ -81,10 +81,10 @@ const known: readonly (readonly [name: RegExp, seconds: number])[] = [
 const otherwiseSeconds = 50;
 
 /** Milliseconds that a client waits for a call before it should hear that the work goes on. */
-export function detachAfterMs(client: string | undefined, overrideSeconds: number | undefined): number {
-  const seconds = overrideSeconds ?? known.find(([name]) => name.test(client ?? ''))?.[1] ?? otherwiseSeconds;
-  return seconds * 1_000;
-}
+export const patienceOf =
+  (overrideSeconds: number | undefined) =>
+  (client = ''): number =>
+    (overrideSeconds ?? known.find(([name]) => name.test(client))?.[1] ?? otherwiseSeconds) * 1_000;
 
 export interface ExecutionOptions {
   clock: Clock;

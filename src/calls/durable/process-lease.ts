@@ -1,4 +1,5 @@
-import { type Clock, type Emit, warnFrom } from '../../core/ports.ts';
+import { warnFrom } from '../../core/errors.ts';
+import type { Clock, Emit } from '../../core/ports.ts';
 import type { Store } from '../../storage/store.ts';
 
 export interface ProcessLeaseOptions {

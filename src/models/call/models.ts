@@ -13,7 +13,7 @@ import { rehearsal } from '../provider.ts';
 import { upstreamOf } from '../resilience/breaker.ts';
 import type { LimiterRules } from '../resilience/limiter.ts';
 import { createResilience } from '../resilience/policy.ts';
-import { explainRoute } from '../routing/explain.ts';
+import { candidatesFor } from '../routing/explain.ts';
 import type { Resolution } from '../routing/resolve.ts';
 import { createRestrictions, isRestriction, type ModelRequest, type RoutingPolicy } from '../routing/roster.ts';
 import { listVendorCaches, type VendorCache } from '../vendor-services.ts';
@@ -115,6 +115,10 @@ export function createModelService(options: ModelServiceOptions) {
   const limits = limiterRules(options.concurrency, isLocal);
   const resilience = createResilience({ ...options, upstreams, limits, keyName });
   const ailing = (model: ModelInfo) => resilience.blocked(model) !== undefined;
+  const informed = async (request: ModelRequest) => {
+    await resilience.refresh();
+    return { ...request, ailing: request.ailing ?? ailing };
+  };
   return {
     /** Whether a provider runs on this machine or network. */
     isLocal,
@@ -145,17 +149,15 @@ export function createModelService(options: ModelServiceOptions) {
       lastAnswer: options.lastAnswer,
     }),
     /** What `route` would choose, and why nothing else. Asks no vendor for anything. */
-    async explain(request: ModelRequest) {
-      await resilience.refresh();
-      return sources.explain({ ailing, ...request });
-    },
+    explain: async (request: ModelRequest) => sources.explain(await informed(request)),
+    /** What `route` would choose, best first. Asks no vendor for anything. */
+    candidates: async (request: ModelRequest) => sources.candidates(await informed(request)),
     /** Loads what the first question needs, and asks no vendor for anything. */
     warm: () => warm(sources, options.policy, [connection, createConnections(definitions, settings)]),
     /** Has vendors asked for their lists where those at hand are old, as a first call would; waits for servers of one's own alone. */
     lookAhead: async () => void (await sources.roster()),
     async route(request: ModelRequest): Promise<Resolution> {
-      await resilience.refresh();
-      const resolution = await sources.route({ ...request, ailing: request.ailing ?? ailing });
+      const resolution = await sources.route(await informed(request));
       const [first, ...others] = resolution.candidates;
       const bounded = (candidate: Candidate) => within(maxThinkingTokens, candidate);
       return { ...resolution, candidates: [bounded(first), ...others.map(bounded)], searches: searches(first.model) };
@@ -217,7 +219,7 @@ async function warm(sources: ModelSources, policy: RoutingPolicy, [connection, a
     estimatedTokens: 1,
   };
   const request = { category: 'fast_response', effort: 'medium', needs: {}, name: 'auto', task } as const;
-  const [first] = explainRoute(request, await sources.rosterAlone(), policy).candidates;
+  const [first] = candidatesFor(request, await sources.rosterAlone(), policy);
   if (!first) return;
   const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: task.text }] }];
   const ask = async (open: Connections, why?: Error) =>

@@ -3,7 +3,7 @@ import { efforts, type ModelInfo } from '../../core/model.ts';
 import type { KeptTexts } from '../../core/ports.ts';
 import type { ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { eligibleModels } from '../routing/eligible-models.ts';
-import { explainRoute } from '../routing/explain.ts';
+import { candidatesFor, explainRoute } from '../routing/explain.ts';
 import { nameKey } from '../routing/names.ts';
 import { passedOnReason } from '../routing/refusals.ts';
 import { applyRequirements, type Resolution, resolveIn } from '../routing/resolve.ts';
@@ -215,6 +215,7 @@ export function createModelSources(parts: SourceParts) {
     route: createRoute({ roster, listings, definitions, policy, mayAsk }),
     /** What `route` would choose by what is known now. Only servers on this machine or network are asked for their lists. */
     explain: async (request: ModelRequest) => explainRoute(request, await rosterAtHand(), policy),
+    candidates: async (request: ModelRequest) => candidatesFor(request, await rosterAtHand(), policy),
     /** What is wrong with the operator's files, one sentence each. */
     warnings: files.length === 0 ? [] : overlayFiles(loadCatalogue(), files, providerIds).warnings,
     /** What each vendor listed last; with `fresh`, those whose list is old are asked, all at once. Vendors without one are left out. */

@@ -11,6 +11,9 @@ const pieceBytes = 16_384;
 /** Bodies of which a piece is handed on in one turn of the event loop: other calls have theirs between. */
 const bodiesPerTurn = 4;
 
+/** The first words do not wait for the later ones of other answers, where this is what comes before them. */
+const early = { pieces: 8, bytes: 4_096 };
+
 /** The last turn that a body waits for, and how many do. Turns follow each other. */
 const turns: { last?: Promise<void> | undefined; bodies: number } = { bodies: 0 };
 
@@ -24,8 +27,15 @@ function nextTurn(): Promise<void> {
   return turn;
 }
 
+/** Once a stream tells a text, what comes within so many milliseconds is handed on together, as it is shown no sooner. */
+const gatherMs = 40;
+
 /** What is handed on of the bytes that came; may hold some back until more come. */
-type ReadBytes = (bytes: Buffer, isLast: boolean) => Buffer;
+interface Reading {
+  read(bytes: Buffer, isLast: boolean): Buffer;
+  /** Whether a text has begun, the next pieces of which may wait for each other. */
+  tells(): boolean;
+}
 
 /** What feeds a body. */
 export interface Feed {
@@ -55,8 +65,9 @@ export function bounded({ status, statusText, headers, hasBody }: BoundedHead, f
   if (unpack) headers.delete('content-encoding');
   const [isStream, isEvents] = /(event-stream)|ndjson/i.exec(headers.get('content-type') ?? '') ?? [];
   const limit = ok ? (isStream ? most.stream : most.body) : most.error;
-  const readBytes: ReadBytes = ok && isStream ? joinedEvents(isEvents ? 'events' : 'lines') : bytes => bytes;
-  const options = { limit, cuts: !ok, readBytes };
+  const asTheyCome = { read: (bytes: Buffer) => bytes, tells: () => false };
+  const reading: Reading = ok && isStream ? joinedEvents(isEvents ? 'events' : 'lines') : asTheyCome;
+  const options = { limit, cuts: !ok, reading };
   const { feeding, ...pieces } = unpack ? unpacked(unpack, feed, options) : inTurns(feed, options);
   const body = hasBody ? pieces : undefined;
   // No Response may have the higher ones that servers invent.
@@ -94,7 +105,7 @@ interface BoundedHead {
 interface BodyOptions {
   limit: number;
   cuts: boolean;
-  readBytes: ReadBytes;
+  reading: Reading;
 }
 
 const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = constants;
@@ -142,9 +153,11 @@ function unpacked(unpack: ReturnType<typeof createGunzip>, feed: Feed, options: 
   return { ...body, feeding: { push, end } };
 }
 
-function inTurns(feed: Feed, { limit, cuts, readBytes }: BodyOptions) {
+function inTurns(feed: Feed, { limit, cuts, reading }: BodyOptions) {
   let [pieces, rest, left, ahead]: [Uint8Array[], Buffer, number, number] = [[], Buffer.alloc(0), limit, 0];
   let came = Promise.withResolvers<void>();
+  let handedOn = 0;
+  let [pause, enough]: [Promise<void> | undefined, () => void] = [undefined, () => {}];
   let ending: Ending | undefined;
   let isOver = false;
 
@@ -152,6 +165,7 @@ function inTurns(feed: Feed, { limit, cuts, readBytes }: BodyOptions) {
     if (!ending && how.drops) [pieces, rest] = [[], Buffer.alloc(0)];
     ending ??= how;
     came.resolve();
+    enough();
   }
 
   function stop(how: Ending): void {
@@ -170,15 +184,32 @@ function inTurns(feed: Feed, { limit, cuts, readBytes }: BodyOptions) {
     came.resolve();
     if (isTooLong && !cuts) stop({ failure: badUpstream(`The answer did not end after ${limit} bytes.`, false) });
     else if (left === 0 && cuts) stop({});
+    if (ahead >= pieceBytes) enough();
     return ahead < pieceBytes;
+  }
+
+  /** Lets what comes next wait for more, unless it is much or the last. */
+  function gather(): void {
+    if (!reading.tells() || ending || ahead >= pieceBytes) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, gatherMs);
+    pause = promise;
+    enough = () => {
+      clearTimeout(timer);
+      resolve();
+    };
   }
 
   /** The next piece; undefined at the end. */
   async function read(): Promise<Uint8Array | undefined> {
     try {
       while (!isOver) {
-        if (rest.length === 0) await came.promise;
-        await nextTurn();
+        if (rest.length === 0) {
+          await came.promise;
+          await pause;
+        }
+        const isEarly = handedOn < early.pieces && ahead < early.bytes && !reading.tells();
+        await (isEarly ? setImmediate() : nextTurn());
         if (rest.length === 0) {
           [rest, pieces, ahead] = [Buffer.concat(pieces), [], 0];
           if (!ending) {
@@ -189,9 +220,12 @@ function inTurns(feed: Feed, { limit, cuts, readBytes }: BodyOptions) {
         const isLast = ending !== undefined && rest.length === 0;
         if (isLast && ending && 'failure' in ending) throw ending.failure;
         isOver = isLast;
-        const out = readBytes(rest.subarray(0, pieceBytes), isLast);
+        const out = reading.read(rest.subarray(0, pieceBytes), isLast);
         rest = rest.subarray(pieceBytes);
-        if (out.length > 0) return out;
+        if (out.length === 0) continue;
+        handedOn++;
+        gather();
+        return out;
       }
       return undefined;
     } catch (error) {
@@ -228,9 +262,10 @@ const framings = { events: [/\r?\n\r?\n/, '\n\n'], lines: [/\r?\n/, '\n'] } as c
  * The same events, without comments, and with pieces of one text that came together as one: time goes by events. Holds back nothing
  * but the event under way.
  */
-function joinedEvents(framing: keyof typeof framings): ReadBytes {
+function joinedEvents(framing: keyof typeof framings): Reading {
   const [end, glue] = framings[framing];
   let [held, tail, silent, bare]: [string[], string, number, number] = [[], '', 0, 0];
+  let tells = false;
 
   function join(given: readonly string[]): string[] {
     const events: string[] = [];
@@ -242,6 +277,7 @@ function joinedEvents(framing: keyof typeof framings): ReadBytes {
       if (words === '' && ++bare > maxEventsWithoutText)
         throw badUpstream(`The answer has more than ${maxEventsWithoutText} events without text.`, false);
       const same = before && `${before}\n${behind}`.replace(counts, '');
+      tells ||= words !== '';
       const goesOn: boolean = same !== undefined && same === last;
       said = goesOn ? said + words : words;
       if (goesOn) events[events.length - 1] = before + said + behind;
@@ -251,7 +287,7 @@ function joinedEvents(framing: keyof typeof framings): ReadBytes {
     return events;
   }
 
-  return (bytes, isLast) => {
+  function read(bytes: Buffer, isLast: boolean): Buffer {
     // Each byte is one character.
     const text = bytes.toString('latin1');
     const near = tail + text;
@@ -268,5 +304,6 @@ function joinedEvents(framing: keyof typeof framings): ReadBytes {
     if (events.length === 0) return Buffer.alloc(0);
     silent = 0;
     return Buffer.from(events.join(glue) + (isLast && rest.trim() !== '' ? '' : glue), 'latin1');
-  };
+  }
+  return { read, tells: () => tells };
 }

@@ -27,6 +27,10 @@ export interface LeftOut {
 
 export type RouteExplanation = ReturnType<typeof explainRoute>;
 
+/** Who would answer a request, best first; nobody where none can. Pure. */
+export const candidatesFor = (...route: [ModelRequest, Roster, RoutingPolicy]): readonly Candidate[] =>
+  attempt(applyRequirements(eligibleModels(...route))).resolution?.candidates ?? [];
+
 /** Routes a request and says why each other model was left out. Pure. */
 export function explainRoute(request: ModelRequest, roster: Roster, policy: RoutingPolicy) {
   const eligible = applyRequirements(eligibleModels(request, roster, policy));

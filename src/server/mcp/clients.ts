@@ -1,7 +1,13 @@
-import { CLIENT_INFO_META_KEY, type RequestId, type Server, type ServerContext } from '@modelcontextprotocol/server';
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
+  type RequestId,
+  type Server,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { withTimeout } from '../../core/concurrency.ts';
-import { recordIn } from '../../core/json.ts';
+import { isRecord, recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { PromptListing, ToolHost } from '../../core/tool-host.ts';
 
@@ -134,4 +140,16 @@ export function followRoots(server: Server, fixed: Project, { productOf, clock }
     mcpReq.signal.throwIfAborted();
     return current;
   };
+}
+
+/** What the client of this very request can do: 2026 clients say so with each request. */
+export const declaredCapabilities = ({ mcpReq }: ServerContext): unknown =>
+  recordIn(mcpReq.envelope)[CLIENT_CAPABILITIES_META_KEY];
+
+/** Whether the client shows forms to its user; 2025 clients said so when they connected. */
+export function canBeAsked(server: Server, context: ServerContext): boolean {
+  const capabilities = declaredCapabilities(context) ?? server.getClientCapabilities();
+  if (!isRecord(capabilities) || !isRecord(capabilities.elicitation)) return false;
+  // Before there were addresses to visit, forms were all there was.
+  return capabilities.elicitation.form !== undefined || capabilities.elicitation.url === undefined;
 }

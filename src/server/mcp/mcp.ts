@@ -11,7 +11,15 @@ import { gatherText } from '../../core/concurrency.ts';
 import { isRecord, parsedJson } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HostResources, ProgressUpdate, ToolHost, ToolRequest } from '../../core/tool-host.ts';
-import { clientOf, followRoots, type ListedRoots, type Project, type ProjectOf, promptFor } from './clients.ts';
+import {
+  canBeAsked,
+  clientOf,
+  followRoots,
+  type ListedRoots,
+  type Project,
+  type ProjectOf,
+  promptFor,
+} from './clients.ts';
 import { type Connection, cancelOf, watchConnection } from './connection.ts';
 import { capabilities, type EarlyOffer, serverInfo } from './early-answers.ts';
 import { callerTrace } from './messages.ts';
@@ -19,7 +27,6 @@ import { resultOf } from './results.ts';
 import {
   answersIn,
   askUser,
-  canBeAsked,
   createdTask,
   inputRequired,
   knowsTasks,

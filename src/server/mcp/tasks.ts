@@ -1,5 +1,4 @@
 import {
-  CLIENT_CAPABILITIES_META_KEY,
   MissingRequiredClientCapabilityError,
   ProtocolError,
   ProtocolErrorCode,
@@ -11,20 +10,8 @@ import { isAppError } from '../../core/errors.ts';
 import type { Job } from '../../core/job.ts';
 import { isRecord, recordIn } from '../../core/json.ts';
 import type { HostJobs, ToolHost, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
-import { clientOf } from './clients.ts';
+import { clientOf, declaredCapabilities } from './clients.ts';
 import { type PagedFor, resultOf } from './results.ts';
-
-/** What the client of this very request can do: 2026 clients say so with each request. */
-const declaredCapabilities = ({ mcpReq }: ServerContext): unknown =>
-  recordIn(mcpReq.envelope)[CLIENT_CAPABILITIES_META_KEY];
-
-/** Whether the client shows forms to its user; 2025 clients said so when they connected. */
-export function canBeAsked(server: Server, context: ServerContext): boolean {
-  const capabilities = declaredCapabilities(context) ?? server.getClientCapabilities();
-  if (!isRecord(capabilities) || !isRecord(capabilities.elicitation)) return false;
-  // Before there were addresses to visit, forms were all there was.
-  return capabilities.elicitation.form !== undefined || capabilities.elicitation.url === undefined;
-}
 
 /** Questions as requests of the protocol, by their keys. */
 function elicitations(questions: readonly UserQuestion[]) {

@@ -7,7 +7,7 @@ import { isDamage, isFailedRead, sqliteCode, sqliteFailure } from './failure.ts'
 import { logReader } from './pages.ts';
 import { isOurs, sqliteSalvage } from './salvage.ts';
 import { durableTables, sqliteSchema } from './schema.ts';
-import { openDatabase, threadNumber } from './tables.ts';
+import { inodeOf, openDatabase, statOf, threadNumber } from './tables.ts';
 
 /** The finished replacement of a damaged file, between the moment it is whole and the moment it takes its place. */
 export const salvagedName = (file: string): string => `${file}.salvaged`;
@@ -84,18 +84,6 @@ export interface OpenOptions extends RepairOptions {
   /** Checks everything, the search index included, whatever the size. */
   thorough: boolean;
 }
-
-/** What the path leads to; undefined: nothing that can be reached. Looks at the path only: opening the file would drop SQLite's locks. */
-function statOf(path: string) {
-  try {
-    return statSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
-}
-
-/** The file's inode, or undefined when there is none. */
-export const inodeOf = (file: string): number | undefined => statOf(file)?.ino;
 
 /**
  * Opens the file for writing: creates, migrates, checks and, where it is damaged, replaces it. All of it under a lock, so

@@ -8,11 +8,12 @@ import { matchWords, queryWords, type WordMatch } from '../search-words.ts';
 import type { ListQuery, Lookup, SearchHit, SearchQuery } from '../store.ts';
 import type { SqliteClient } from './client.ts';
 import { isDamage, isFailedRead, passesSoon, sqliteFailure } from './failure.ts';
-import { inodeOf, lockWaitMs } from './open.ts';
+import { lockWaitMs } from './open.ts';
 import { sqlitePrunable, sqliteThreadReader } from './read-threads.ts';
 import { sqliteSpendReads } from './spend.ts';
 import {
   damaged,
+  inodeOf,
   newestRecord,
   openDatabase,
   type Row,

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { DatabaseSync, DatabaseSyncOptions } from 'node:sqlite';
 import { storageError } from '../../core/errors.ts';
@@ -15,6 +16,18 @@ export function openDatabase(path: string, options: DatabaseSyncOptions = {}): D
   const { DatabaseSync: Database }: typeof import('node:sqlite') = createRequire(import.meta.url)('node:sqlite');
   return new Database(path, options);
 }
+
+/** What the path leads to; undefined: nothing that can be reached. Looks at the path only: opening the file would drop SQLite's locks. */
+export function statOf(path: string) {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+/** The file's inode, or undefined when there is none. */
+export const inodeOf = (file: string): number | undefined => statOf(file)?.ino;
 
 export type Row = Record<string, unknown>;
 

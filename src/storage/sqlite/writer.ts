@@ -4,7 +4,8 @@ import { storageError } from '../../core/errors.ts';
 import { lockHolder } from '../process-mark.ts';
 import { perform, type WriteRequest, type WriterAnswer, type WriterOptions, type WriterRequest } from './client.ts';
 import { isDamage, packFailure, passesSoon, sqliteFailure } from './failure.ts';
-import { type Connect, inodeOf, lockWaitMs, sqliteOpen } from './open.ts';
+import { type Connect, lockWaitMs, sqliteOpen } from './open.ts';
+import { inodeOf } from './tables.ts';
 import { type SqliteWrites, sqliteWrites } from './writes.ts';
 
 export type Outcome = { value: number } | { error: unknown };

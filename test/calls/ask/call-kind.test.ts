@@ -9,13 +9,12 @@ const thinker = modelInfo({ id: 'thinker', reasoning: true, efforts: ['none', 'h
 const plain = modelInfo({ id: 'plain', reasoning: false });
 
 /** `plain` by name, and `thinker` otherwise; nobody else is known. */
-async function explain({ name, effort }: ModelRequest) {
+async function candidates({ name, effort }: ModelRequest) {
   if (name === 'nobody') throw new Error('unknown');
-  const candidate = { model: name === 'plain' ? plain : thinker, effort, reason: '', searches: false };
-  return { requested: name ?? 'auto', candidates: [candidate], warnings: [], leftOut: [] };
+  return [{ model: name === 'plain' ? plain : thinker, effort, reason: '' }];
 }
 
-const kindOf = createCallKind({ efforts: { thinkdeep: 'none' } }, { tools, explain });
+const kindOf = createCallKind({ efforts: { thinkdeep: 'none' } }, { tools, candidates });
 const request = (name: string, args: Record<string, unknown>): ToolRequest => ({
   name,
   arguments: args,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { detachAfterMs } from '../../../src/calls/durable/long-calls.ts';
+import { patienceOf } from '../../../src/calls/durable/long-calls.ts';
 import type { Clock } from '../../../src/core/ports.ts';
 import type { ToolRequest } from '../../../src/core/tool-host.ts';
 import { realClock } from '../../support/clock.ts';
@@ -217,8 +217,8 @@ describe('patience', () => {
     ['somebody', 50_000],
     [undefined, 50_000],
   ])('of %s', (client, ms) => {
-    expect(detachAfterMs(client, undefined)).toBe(ms);
-    expect(detachAfterMs(client, 3)).toBe(3_000);
+    expect(patienceOf(undefined)(client)).toBe(ms);
+    expect(patienceOf(3)(client)).toBe(3_000);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { isCut } from '../../../src/calls/reply.ts';
 import type { ModelQuestion } from '../../../src/models/ask-model.ts';
-import { isCut } from '../../../src/models/ask-model.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
 import { manualClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';

@@ -252,6 +252,32 @@ describe('an answer', () => {
     await expect(response.text()).rejects.toMatchObject({ message: 'terminated', cause: { code: 'UND_ERR_SOCKET' } });
   });
 
+  it('of events is handed on at once until it tells a text, and from then on with what comes within a moment', async () => {
+    const delta = (text: string) => `data: ${JSON.stringify({ type: 'response.output_text.delta', delta: text })}\n\n`;
+    const begun = Promise.withResolvers<void>();
+    answer = async (_seen, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: {"type":"response.created"}\n\n');
+      response.write(delta('a'));
+      await begun.promise;
+      for (const letter of 'bcdefghi') {
+        response.write(delta(letter));
+        await new Promise(resolve => setTimeout(resolve, 8));
+      }
+      response.end();
+    };
+    const { body } = await boundedFetch(url);
+    const texts: string[] = [];
+    for await (const piece of body!.pipeThrough(new TextDecoderStream())) {
+      texts.push(...Array.from(piece.matchAll(/"delta":"(\w+)"/g), ([, text = '']) => text));
+      if (texts.length > 0) begun.resolve();
+    }
+    expect(texts[0]).toBe('a');
+    expect(texts.join('')).toBe('abcdefghi');
+    // The others came one by one, in about 60 ms.
+    expect(texts.length).toBeLessThan(6);
+  });
+
   it('is read no faster than it is used, and its connection is closed with the body', async () => {
     let written = 0;
     let closed = false;

@@ -1,12 +1,12 @@
 import { maskAnswer, withoutSecrets } from '../../../calls/ask/redaction.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
-import { errorOf, localMetadata, usageDocument } from '../../../calls/reply.ts';
+import { errorOf, isCut, localMetadata, usageDocument } from '../../../calls/reply.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { AppError, type ErrorDetails, inputError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Candidate, Candidates } from '../../../core/model.ts';
 import { addUsage, roundedUsd, type Usage } from '../../../core/usage.ts';
-import { isCut, type ModelAnswer } from '../../../models/ask-model.ts';
+import type { ModelAnswer } from '../../../models/ask-model.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
 import type { ModeServices } from '../mode.ts';
