@@ -1,8 +1,10 @@
+import { join } from 'node:path';
 import type { BenchFolder } from './measure/bench-folder.ts';
 import { type Figures, inRounds, ratio, typical } from './measure/rounds.ts';
-import { openSession } from './measure/session.ts';
+import { openSession, type Session } from './measure/session.ts';
 import { figure, type Table, times } from './measure/table.ts';
 import { product } from './product.ts';
+import { buildYardsticks } from './yardsticks/build-yardsticks.ts';
 import { directRequest } from './yardsticks/direct-request.ts';
 import { openVendorThread } from './yardsticks/vendor-thread.ts';
 
@@ -13,14 +15,26 @@ const vendorMs = 60;
 /** Whether calls wait for each other: many chats at once against a vendor that takes its time. */
 export async function parallel(folder: BenchFolder): Promise<Table> {
   const vendor = await openVendorThread(vendorMs);
-  const { session } = await openSession(product(folder, vendor.url));
-  const chat = (index: number) => session.call('chat', { prompt: `Question ${index}: why?`, model: 'gpt-5' });
-  const contenders = {
-    [`${atOnce} chats`]: () => together(chat),
-    [`${atOnce} direct fetches`]: () => together(() => directRequest(vendor.url)),
+  const yardsticks = await buildYardsticks();
+  const yardstick = (program: string) => {
+    const database = { DATABASE: join(folder.fresh('turns'), 'turns.sqlite') };
+    return { program, env: { ...folder.env, ...database, VENDOR_URL: vendor.url } };
   };
+  const launches = {
+    [`${atOnce} chats`]: product(folder, vendor.url),
+    [`${atOnce} chats by hand`]: yardstick(yardsticks.floor),
+    [`${atOnce} chats with the libraries alone`]: yardstick(yardsticks.libraries),
+  };
+  const opened: Session[] = [];
+  const direct = () => together(() => directRequest(vendor.url));
+  const contenders: Record<string, () => Promise<Figures>> = { [`${atOnce} direct fetches`]: direct };
+  for (const [name, launch] of Object.entries(launches)) {
+    const { session } = await openSession(launch);
+    opened.push(session);
+    contenders[name] = () => together(index => session.call('chat', { prompt: `${index}: why?`, model: 'gpt-5' }));
+  }
   try {
-    const rounds = await inRounds(roundCount, contenders, 3);
+    const rounds = await inRounds(roundCount, contenders, 40);
     const rows = Object.keys(contenders).map(name => [
       name,
       figure(typical(rounds, name, 'ms'), 1),
@@ -30,10 +44,13 @@ export async function parallel(folder: BenchFolder): Promise<Table> {
       title: `parallel: ${atOnce} at once, vendor takes ${vendorMs} ms (${roundCount} rounds)`,
       columns: ['what', 'wall ms', 'to direct'],
       rows,
-      notes: [`One after the other they would take ${atOnce * vendorMs} ms at least.`],
+      notes: [
+        `One after the other they would take ${atOnce * vendorMs} ms at least. The line to cross: 1.15x.`,
+        "By hand, and with the protocol's SDK, the vendor's package and SQLite alone: as in `floor`.",
+      ],
     };
   } finally {
-    await session.close();
+    for (const session of opened) await session.close();
     await vendor.close();
   }
 }

@@ -281,7 +281,7 @@ const builtins: StructureRules['builtins'] = {
   'node:https': ['server/proxy', localTools],
   'node:readline': ['cli/commands', 'cli/doctor'],
   'node:module': ['app/extensions.ts', 'code-cache.ts', 'main.ts', 'storage/sqlite/tables.ts'],
-  // The two flags of its memory (docs/decisions/2026-11-23-store-records.md).
+  // The flags of its memory (docs/decisions/2026-11-23-store-records.md).
   'node:v8': ['code-cache.ts', 'server/access/limits.ts'],
   // docs/decisions/2026-11-28-code-cache.md
   'node:vm': ['code-cache.ts'],
