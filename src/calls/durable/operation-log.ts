@@ -279,10 +279,10 @@ async function pathsOf(
   return { files: files.flat(), folders };
 }
 
-/** Of texts with spaces, only those with a mark that paths have: most others are sentences. */
+/** Of texts with spaces, only those with a mark that paths have, and not behind a word alone: most others are sentences. */
 function couldBePath(text: string): boolean {
   if (text.length === 0 || text.length > maxPathLength || /[\n\0]/.test(text) || text.startsWith('data:')) return false;
-  return !/\s/.test(text) || /[./\\~]/.test(text);
+  return !/\s/.test(text) || /[/\\~]|\.\S/.test(text);
 }
 
 function textsIn(value: unknown): string[] {

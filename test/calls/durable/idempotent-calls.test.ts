@@ -263,6 +263,11 @@ describe('what makes a call another one', () => {
       files => files.write('notes.md', 'Two.\n'),
     ],
     [
+      'a file came that it names, with a space in its name',
+      { absolute_file_paths: ['notes.md', 'my notes.md'] },
+      files => files.write('my notes.md', 'Mine.\n'),
+    ],
+    [
       'a file in a folder that it names was edited',
       { absolute_file_paths: ['src'] },
       files => files.write('src/a.ts', 'let b;\n'),
