@@ -18,8 +18,8 @@ const countedChats = 100;
 /** More, since the log goes into the file once for about 200 of them. */
 const tracedChats = 400;
 const startRounds = Number(process.env.BENCH_ROUNDS ?? 11);
-/** `BENCH_CHATS=10000` looks at the memory after so many chats too. */
-const moreChats = Number(process.env.BENCH_CHATS ?? 0);
+/** The memory is looked at after so many chats, too. */
+const moreChats = Number(process.env.BENCH_CHATS ?? 10_000);
 
 let asked = 0;
 
@@ -246,7 +246,7 @@ async function memory(folder: BenchFolder, vendorUrl: string, yardsticks: Yardst
   const firsts = { floor: figure(yardstick.first, 0), libraries: figure(libraries.first, 0) };
   const line: Line = { what: 'MB after 1,000 chats', ...firsts, ours: first, digits: 0, most: 150 };
   if (moreChats <= 1_000) return [line];
-  const what = `MB after ${moreChats} chats, to 1,000`;
+  const what = `MB after ${moreChats.toLocaleString('en')} chats, to 1,000`;
   const laters = { floor: figure(yardstick.later, 0), libraries: figure(libraries.later, 0) };
   return [line, { what, ...laters, ours: later, digits: 0, ratio: later / first, most: 1.1 }];
 }

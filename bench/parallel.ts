@@ -28,12 +28,12 @@ export async function parallel(folder: BenchFolder): Promise<Table> {
   const opened: Session[] = [];
   const direct = () => together(() => directRequest(vendor.url));
   const contenders: Record<string, () => Promise<Figures>> = { [`${atOnce} direct fetches`]: direct };
-  for (const [name, launch] of Object.entries(launches)) {
-    const { session } = await openSession(launch);
-    opened.push(session);
-    contenders[name] = () => together(index => session.call('chat', { prompt: `${index}: why?`, model: 'gpt-5' }));
-  }
   try {
+    for (const [name, launch] of Object.entries(launches)) {
+      const { session } = await openSession(launch);
+      opened.push(session);
+      contenders[name] = () => together(index => session.call('chat', { prompt: `${index}: why?`, model: 'gpt-5' }));
+    }
     const rounds = await inRounds(roundCount, contenders, 40);
     const rows = Object.keys(contenders).map(name => [
       name,

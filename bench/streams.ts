@@ -20,29 +20,31 @@ export async function streams(folder: BenchFolder): Promise<Table> {
   const yardsticks = await buildYardsticks();
   const vendor = await openVendorThread(0, pieces);
   const env = { ...folder.env, VENDOR_URL: vendor.url };
-  const servers = {
-    'by hand': await startServer({ program: yardsticks.streamsByHand, env }),
-    libraries: await startServer({ program: yardsticks.streamsWithLibraries, env }),
-    ours: await startDaemon(folder, vendor.url),
+  const starts = {
+    'by hand': () => startServer({ program: yardsticks.streamsByHand, env }),
+    libraries: () => startServer({ program: yardsticks.streamsWithLibraries, env }),
+    ours: () => startDaemon(folder, vendor.url),
   };
   const contenders: Record<string, () => Promise<Figures>> = {};
-  const opened: WebSocket[] = [];
-  for (const count of counts) contenders[`direct ${count}`] = () => together(count, () => direct(vendor.url));
-  for (const [name, { url, cpuMs }] of Object.entries(servers)) {
-    const address = `${url.replace(/^http/, 'ws')}/ws`;
-    const sockets = await Promise.all(Array.from({ length: Math.max(...counts) }, () => connect(address)));
-    opened.push(...sockets);
-    for (const count of counts)
-      contenders[`${name} ${count}`] = async () => {
-        const cpu = cpuMs();
-        const found = await together(count, index => stream(sockets[index]));
-        return { ...found, cpu: (cpuMs() - cpu) / count };
-      };
-  }
+  const opened: { stop(): unknown }[] = [];
   try {
+    for (const count of counts) contenders[`direct ${count}`] = () => together(count, () => direct(vendor.url));
+    for (const [name, start] of Object.entries(starts)) {
+      const server = await start();
+      opened.push(server);
+      const address = `${server.url.replace(/^http/, 'ws')}/ws`;
+      const sockets = await Promise.all(Array.from({ length: Math.max(...counts) }, () => connect(address)));
+      opened.push(...sockets.map(socket => ({ stop: () => socket.close() })));
+      for (const count of counts)
+        contenders[`${name} ${count}`] = async () => {
+          const cpu = server.cpuMs();
+          const found = await together(count, index => stream(sockets[index]));
+          return { ...found, cpu: (server.cpuMs() - cpu) / count };
+        };
+    }
     const rounds = await inRounds(roundCount, contenders, 2);
     const rows = counts.flatMap(count =>
-      Object.keys(servers).map(name => {
+      Object.keys(starts).map(name => {
         const [own, without] = [`${name} ${count}`, `direct ${count}`];
         const [first, directly] = [typical(rounds, own, 'first'), typical(rounds, without, 'first')];
         return [
@@ -78,8 +80,7 @@ export async function streams(folder: BenchFolder): Promise<Table> {
       ],
     };
   } finally {
-    for (const socket of opened) socket.close();
-    for (const server of Object.values(servers)) await server.stop();
+    for (const each of opened.toReversed()) await each.stop();
     await vendor.close();
   }
 }
@@ -108,6 +109,7 @@ async function stream(socket: WebSocket | undefined): Promise<Streamed> {
   const { promise, resolve, reject } = Promise.withResolvers<Streamed>();
   let first = 0;
   let frames = 0;
+  const onClose = () => reject(new Error('the connection was closed'));
   const onMessage = (data: WebSocket.RawData) => {
     const frame = JSON.parse(data.toString());
     if (frame.op === 'stream_chunk') {
@@ -115,11 +117,12 @@ async function stream(socket: WebSocket | undefined): Promise<Streamed> {
       frames += 1;
     }
     if (frame.op !== 'call_tool_res') return;
-    socket.off('message', onMessage);
+    socket.off('message', onMessage).off('close', onClose);
     if (frame.error || frames === 0) reject(new Error(`the stream failed: ${JSON.stringify(frame).slice(0, 500)}`));
     else resolve({ first, frames });
   };
   socket.on('message', onMessage);
+  socket.once('close', onClose);
   const prompt = `Question ${id} of ${process.pid}: why?`;
   const args = { prompt, model: 'gpt-5' };
   socket.send(JSON.stringify({ op: 'call_tool', name: 'chat', arguments: args, request_id: id, stream: true }));

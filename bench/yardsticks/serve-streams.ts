@@ -37,7 +37,11 @@ export function serveStreams(ask: (prompt: string, onText: (text: string) => voi
       flush();
       send({ op: 'call_tool_res' });
     };
-    socket.on('message', data => void answer(data.toString()));
+    socket.on('message', data => {
+      answer(data.toString()).catch(error =>
+        socket.send(JSON.stringify({ op: 'call_tool_res', error: String(error) })),
+      );
+    });
   });
   process.once('SIGTERM', () => process.exit());
 }

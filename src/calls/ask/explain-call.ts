@@ -97,9 +97,7 @@ const filePaths = /(^|_)(files?|paths?|images?|directory|file_ids)(_|$)/;
 
 const searches = ['use_websearch', 'use_search'];
 
-interface Asked extends Pick<Explained, 'tools'> {
-  candidates(request: ModelRequest): Promise<readonly Candidate[]>;
-}
+type Asked = Pick<Explained, 'tools'> & { candidates(request: ModelRequest): Promise<readonly Candidate[]> };
 
 /** No more models of one call are looked at. */
 const maxModels = 10;

@@ -264,9 +264,9 @@ async function pathsOf(
   writesTo: readonly string[],
 ) {
   const read = Object.entries(args).filter(([field]) => !pathless.has(field) && !writesTo.includes(field));
-  const texts = [...new Set(read.flatMap(([, value]) => textsIn(value)))].filter(couldBePath).slice(0, maxPaths);
+  const texts = read.flatMap(([field, value]) => textsIn(value).filter(text => couldBePath(text, field)));
   const folders: string[] = [];
-  const files = await inParallel(texts, maxConcurrent, async text => {
+  const files = await inParallel([...new Set(texts)].slice(0, maxPaths), maxConcurrent, async text => {
     const found = await locateReference(sandbox, parsePathReference(text, principal.root, home));
     if (isSkip(found)) return [];
     if (found.kind === 'directory') {
@@ -279,10 +279,13 @@ async function pathsOf(
   return { files: files.flat(), folders };
 }
 
-/** Of texts with spaces, only those with a mark that paths have, and not behind a word alone: most others are sentences. */
-function couldBePath(text: string): boolean {
+/** Fields that name files, with whatever spaces in their names. */
+const namesFiles = /file|path|image|director/;
+
+/** Elsewhere, of texts with spaces only those with a mark that paths have, and not behind a word alone: most others are sentences. */
+function couldBePath(text: string, field: string): boolean {
   if (text.length === 0 || text.length > maxPathLength || /[\n\0]/.test(text) || text.startsWith('data:')) return false;
-  return !/\s/.test(text) || /[/\\~]|\.\S/.test(text);
+  return namesFiles.test(field) || !/\s/.test(text) || /[/\\~]|\.\S/.test(text);
 }
 
 function textsIn(value: unknown): string[] {

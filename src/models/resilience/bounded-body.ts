@@ -12,7 +12,7 @@ const pieceBytes = 16_384;
 const bodiesPerTurn = 4;
 
 /** The first words do not wait for the later ones of other answers, where this is what comes before them. */
-const early = { pieces: 8, bytes: 4_096 };
+const early = { reads: 8, bytes: 4_096 };
 
 /** The last turn that a body waits for, and how many do. Turns follow each other. */
 const turns: { last?: Promise<void> | undefined; bodies: number } = { bodies: 0 };
@@ -27,7 +27,7 @@ function nextTurn(): Promise<void> {
   return turn;
 }
 
-/** Once a stream tells a text, what comes within so many milliseconds is handed on together, as it is shown no sooner. */
+/** Once a stream tells a text, what comes within so many milliseconds is handed on together: whoever reads it sees no sooner. */
 const gatherMs = 40;
 
 /** What is handed on of the bytes that came; may hold some back until more come. */
@@ -156,10 +156,9 @@ function unpacked(unpack: ReturnType<typeof createGunzip>, feed: Feed, options: 
 function inTurns(feed: Feed, { limit, cuts, reading }: BodyOptions) {
   let [pieces, rest, left, ahead]: [Uint8Array[], Buffer, number, number] = [[], Buffer.alloc(0), limit, 0];
   let came = Promise.withResolvers<void>();
-  let handedOn = 0;
   let [pause, enough]: [Promise<void> | undefined, () => void] = [undefined, () => {}];
   let ending: Ending | undefined;
-  let isOver = false;
+  let [reads, isOver] = [0, false];
 
   function end(how: Ending): void {
     if (!ending && how.drops) [pieces, rest] = [[], Buffer.alloc(0)];
@@ -190,7 +189,7 @@ function inTurns(feed: Feed, { limit, cuts, reading }: BodyOptions) {
 
   /** Lets what comes next wait for more, unless it is much or the last. */
   function gather(): void {
-    if (!reading.tells() || ending || ahead >= pieceBytes) return;
+    if (!reading.tells() || ending || rest.length > 0 || ahead >= pieceBytes) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, gatherMs);
     pause = promise;
@@ -208,7 +207,7 @@ function inTurns(feed: Feed, { limit, cuts, reading }: BodyOptions) {
           await came.promise;
           await pause;
         }
-        const isEarly = handedOn < early.pieces && ahead < early.bytes && !reading.tells();
+        const isEarly = reads++ < early.reads && rest.length + ahead < early.bytes && !reading.tells();
         await (isEarly ? setImmediate() : nextTurn());
         if (rest.length === 0) {
           [rest, pieces, ahead] = [Buffer.concat(pieces), [], 0];
@@ -223,7 +222,6 @@ function inTurns(feed: Feed, { limit, cuts, reading }: BodyOptions) {
         const out = reading.read(rest.subarray(0, pieceBytes), isLast);
         rest = rest.subarray(pieceBytes);
         if (out.length === 0) continue;
-        handedOn++;
         gather();
         return out;
       }

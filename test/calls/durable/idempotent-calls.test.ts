@@ -264,8 +264,8 @@ describe('what makes a call another one', () => {
     ],
     [
       'a file came that it names, with a space in its name',
-      { absolute_file_paths: ['notes.md', 'my notes.md'] },
-      files => files.write('my notes.md', 'Mine.\n'),
+      { absolute_file_paths: ['notes.md', 'Vol. 2'] },
+      files => files.write('Vol. 2', 'Mine.\n'),
     ],
     [
       'a file in a folder that it names was edited',
