@@ -154,3 +154,6 @@ export const outputFields = {
   output_dir: z.string().describe('Default: responses/ next to the file').optional(),
   overwrite: z.boolean().describe('Default: new names').optional(),
 };
+
+/** The names of arguments that name files. */
+export const fileFields = /(^|_)(files?|paths?|images?|directory|file_ids)(_|$)/;

@@ -9,6 +9,7 @@ import type { RouteExplanation } from '../../models/routing/explain.ts';
 import type { TaskProfile } from '../../models/routing/requirements.ts';
 import type { Category, ModelRequest } from '../../models/routing/roster.ts';
 import { nearestNames } from '../arguments.ts';
+import { fileFields } from '../fields.ts';
 import type { ToolDefinition } from '../tool.ts';
 import { fileTokens, isNamed } from './route-call.ts';
 import type { CallServices } from './services.ts';
@@ -92,9 +93,7 @@ function noModelTool(name: string, tools: readonly ToolDefinition[]): Error {
   });
 }
 
-/** Arguments that bring files along, or send the call to search. */
-const filePaths = /(^|_)(files?|paths?|images?|directory|file_ids)(_|$)/;
-
+/** Arguments that send the call to search. */
 const searches = ['use_websearch', 'use_search'];
 
 type Asked = Pick<Explained, 'tools'> & { candidates(request: ModelRequest): Promise<readonly Candidate[]> };
@@ -126,7 +125,7 @@ const bringsFiles = (args: Record<string, unknown>): boolean =>
     // Where the project is says nothing of what is read.
     if (field.startsWith('working_directory')) return false;
     return (
-      filePaths.test(field) && (Array.isArray(value) ? value.length > 0 : typeof value === 'string' && value !== '')
+      fileFields.test(field) && (Array.isArray(value) ? value.length > 0 : typeof value === 'string' && value !== '')
     );
   });
 

@@ -12,7 +12,7 @@ import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import { locateReference } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import { assertArgumentShape } from '../call-limits.ts';
-import { outputFields } from '../fields.ts';
+import { fileFields, outputFields } from '../fields.ts';
 import { aliasOf, kindTraits, type ToolDefinition, workflowOf } from '../tool.ts';
 
 /** A call that may come again, until its reply arrived. */
@@ -279,13 +279,10 @@ async function pathsOf(
   return { files: files.flat(), folders };
 }
 
-/** Fields that name files, with whatever spaces in their names. */
-const namesFiles = /file|path|image|director/;
-
-/** Elsewhere, of texts with spaces only those with a mark that paths have, and not behind a word alone: most others are sentences. */
+/** Names of files may have any spaces. Elsewhere a text with spaces needs a mark of paths, not behind a word alone: most are sentences. */
 function couldBePath(text: string, field: string): boolean {
   if (text.length === 0 || text.length > maxPathLength || /[\n\0]/.test(text) || text.startsWith('data:')) return false;
-  return namesFiles.test(field) || !/\s/.test(text) || /[/\\~]|\.\S/.test(text);
+  return fileFields.test(field) || !/\s/.test(text) || /[/\\~]|\.\S/.test(text);
 }
 
 function textsIn(value: unknown): string[] {

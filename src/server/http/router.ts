@@ -197,7 +197,7 @@ function bodyOf(parts: RouterParts, { incoming, outgoing }: Call, caller: Caller
   return readBody(incoming, outgoing, limit, { clock: parts.clock, memory });
 }
 
-/** Hands a connection over to the handler at its path, past the same guards as any request; else answers why not. */
+/** Hands a connection over to the handler at its path, past the guards of all requests; else answers why not. */
 export function handOver(parts: RouterParts, incoming: IncomingMessage, socket: Duplex, head: Buffer) {
   const refusal = parts.checkAddress(incoming);
   if (refusal) return refusal;

@@ -138,7 +138,7 @@ function createWriter({ threads: { store, lifetimeMs }, clock }: ImportParts, pl
 
   return {
     write,
-    /** The thread is whole, and lives as long as any. */
+    /** The thread is whole, and lives as long as others. */
     async finish(): Promise<void> {
       await change({ title: head?.title ?? '' }, 0, lifetimeMs);
       await settled();

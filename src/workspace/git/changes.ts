@@ -186,7 +186,7 @@ const heldBack = 'by its name it holds credentials';
 const isSecret = (place: RepositoryPlace, { path, from }: Pick<DiffEntry, 'path' | 'from'>): boolean =>
   isSecretFile(join(place.top, path)) || (from !== undefined && isSecretFile(join(place.top, from)));
 
-/** Read as any other file is: through the sandbox. */
+/** Read like other files: through the sandbox. */
 async function newFiles({ options, place, request, notes, files }: Reading, paths: readonly string[]): Promise<void> {
   // A folder is a repository of its own, which is found as one.
   const names = paths.filter(path => !path.endsWith('/'));
