@@ -11,6 +11,8 @@ import { buildYardsticks, type Yardsticks } from './yardsticks/build-yardsticks.
 import { openVendorThread } from './yardsticks/vendor-thread.ts';
 
 const roundCount = Number(process.env.BENCH_ROUNDS ?? 9);
+/** In each of so many rounds, before the figures are taken: V8 optimizes what a call runs when it has run some hundred times. */
+const warmUp = { rounds: 8, chats: 500, together: 8 };
 const callsPerRound = 80;
 const callsTogether = 160;
 const together = 32;
@@ -57,7 +59,7 @@ export async function floor(folder: BenchFolder): Promise<Table> {
       ...(await starts(folder, vendor.url, yardsticks)),
     ];
     return {
-      title: `floor: a tiny chat beside the same work by hand (${roundCount} rounds; ratios are taken inside of them)`,
+      title: `floor: a tiny chat beside the same work by hand (${roundCount} rounds after ${warmUp.rounds * warmUp.chats} chats each; ratios are taken inside of them)`,
       columns: ['what', 'floor', 'libraries', 'ours', 'ours to floor', 'line', 'crossed'],
       rows: lines.map(rowOf),
       failed: lines
@@ -102,6 +104,7 @@ const stores = ['SQLite FULL', 'store in memory'] as const;
 /** Processor time, latency and throughput. */
 async function costs(folder: BenchFolder, vendorUrl: string, yardsticks: Yardsticks): Promise<Line[]> {
   const contenders: Record<string, () => Promise<Figures>> = {};
+  const warmUps: Record<string, () => Promise<Figures>> = {};
   const opened: Session[] = [];
   for (const store of stores) {
     const durable = store === 'SQLite FULL';
@@ -113,13 +116,16 @@ async function costs(folder: BenchFolder, vendorUrl: string, yardsticks: Yardsti
     for (const [name, launch] of Object.entries(launches)) {
       const { session } = await openSession(launch);
       opened.push(session);
+      warmUps[`${name}, ${store}`] = () => warmedUp(session);
       contenders[`${name}, ${store}`] = () => cost(session);
     }
   }
   try {
-    const rounds = await inRounds(roundCount, contenders, 2);
+    const [first = {}] = await inRounds(warmUp.rounds, warmUps, 0);
+    const rounds = await inRounds(roundCount, contenders);
     const [durable, inMemory] = stores;
     return [
+      compared([first], durable, 'cpu', { what: `chat, ${durable}: processor ms, the first ${warmUp.chats}` }),
       compared(rounds, durable, 'cpu', { what: `chat, ${durable}: processor ms a call`, most: 2.5 }),
       compared(rounds, durable, 'p50', { what: `chat, ${durable}: p50 ms, one at a time`, most: 2 }),
       compared(rounds, durable, 'rate', { what: `chat, ${durable}: calls/s, ${together} at a time`, least: 0.7 }),
@@ -131,6 +137,12 @@ async function costs(folder: BenchFolder, vendorUrl: string, yardsticks: Yardsti
   } finally {
     await Promise.all(opened.map(session => session.close()));
   }
+}
+
+async function warmedUp(session: Session): Promise<Figures> {
+  const before = session.cpuMs();
+  await load(warmUp.chats, warmUp.together, () => chat(session));
+  return { cpu: (session.cpuMs() - before) / warmUp.chats };
 }
 
 async function cost(session: Session): Promise<Figures> {

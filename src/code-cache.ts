@@ -25,17 +25,22 @@ const enoughTimes = 4;
 const served = { ms: 3_000, growth: 0.02 };
 
 /**
- * V8 lets the young generation grow to twice the size that a server needs: 8 MB for each of its halves make collections rare enough. It
- * lets the old one grow to three times what is alive, of which a server needs no more than this. V8 takes no compiled code that was made
- * under other flags.
+ * How V8 works for a server, once that has done some work (docs/decisions/2026-11-29-tiers-and-generations.md). V8 takes no compiled code that
+ * was made under other flags.
  */
 const tuning = {
-  youngBytes: 16 * 1_048_576,
+  /** Of each half of the young generation, which V8 lets grow to twice this, and makes small again when the server rests. */
+  youngBytes: 8 * 1_048_576,
   /** The first collections are those of the start. */
   afterMs: 250,
-  own: ['--semi-space-growth-factor=1', '--heap-growing-percent=50'],
-  usual: ['--semi-space-growth-factor=2', '--heap-growing-percent=0'],
-};
+  /** By how much the old generation grows before it is collected, and how often a function runs before V8 optimizes it: here, and usually. */
+  flags: {
+    'heap-growing-percent': [50, 0],
+    'invocation-count-for-maglev': [50, 400],
+    'invocation-count-for-turbofan': [400, 3_000],
+    'minimum-invocations-after-ic-update': [50, 500],
+  },
+} as const;
 
 /** Compiled code in a file, `size` bytes from `at` on; `source` and `sum` are checksums of its text and of itself. */
 interface Compiled {
@@ -144,30 +149,38 @@ export function loadCompiled(main: string) {
   return load(main);
 }
 
-let isGrown = false;
+/** By what the young generation grows next, to its size at once; undefined: it has not had that yet. */
+let youngGrowth: number | undefined;
 
-function setFlags(flags: readonly string[]): void {
-  for (const flag of flags) setFlagsFromString(flag);
+/** V8's own without a growth. */
+function setFlags(growth: number | undefined): void {
+  for (const [name, [here, usual]] of Object.entries(tuning.flags))
+    setFlagsFromString(`--${name}=${growth === undefined ? usual : here}`);
+  setFlagsFromString(`--semi-space-growth-factor=${growth ?? 2}`);
 }
 
-/** Ends the growth of the young generation once it is large enough, and has the old one collected sooner from then on. */
+/** Holds the young generation at its size once it has grown to that, and sets the other flags from then on. */
 export function tuneMemory(): void {
   const look = () => {
-    const size = getHeapSpaceStatistics().find(space => space.space_name === 'new_space')?.space_size ?? 0;
-    isGrown ||= size >= tuning.youngBytes;
+    const young = getHeapSpaceStatistics().find(space => space.space_name === 'new_space');
+    if (!young) return;
+    // Together they are one half, but for the heads of its pages.
+    const growth = Math.max(1, Math.round(tuning.youngBytes / (young.space_used_size + young.space_available_size)));
+    if (youngGrowth === undefined && growth > 1) return;
+    youngGrowth = growth;
     // Again each time: another thread may have loaded compiled code meanwhile.
-    if (isGrown) setFlags(tuning.own);
+    setFlags(growth);
   };
   setTimeout(() => new PerformanceObserver(look).observe({ type: 'gc' }), tuning.afterMs).unref();
 }
 
 /** Threads share the flags, but what is known here. */
 function underUsualFlags<Result>(run: () => Result): Result {
-  setFlags(tuning.usual);
+  setFlags(undefined);
   try {
     return run();
   } finally {
-    if (isGrown) setFlags(tuning.own);
+    setFlags(youngGrowth);
   }
 }
 

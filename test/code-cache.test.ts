@@ -167,4 +167,29 @@ describe('the generations of the heap', () => {
     expect(usualYoung).toBeGreaterThan(16);
     expect(usualOld).toBeGreaterThan(1.2 * old);
   });
+
+  it('have their size again after V8 made them small', () => {
+    // How often the heap is collected in 500 turns, of each of which a little lives for a while, before a rest and after it.
+    const turns = `
+      require('node:v8').setFlagsFromString('--expose-gc');
+      const collect = require('node:vm').runInNewContext('gc');
+      const counts = [0];
+      new PerformanceObserver(list => { counts[counts.length - 1] += list.getEntries().length; }).observe({ type: 'gc' });
+      const alive = [];
+      let turn = 0;
+      const run = () => {
+        alive.push(Array.from({ length: 20_000 }, (_, at) => ({ at })).slice(0, turn < 500 ? 4_000 : 200));
+        if (alive.length > 50) alive.shift();
+        // As V8 does when nothing happens for long.
+        if (turn === 1_000) collect({ type: 'major', flavor: 'last-resort' });
+        if (++turn % 500 === 0) counts.push(0);
+        if (turn < 1_500) setTimeout(run, 0);
+        else console.log(JSON.stringify(counts.slice(1, 3)));
+      };
+      run();`;
+    put('main.cjs', '');
+    const tuned = `require(${JSON.stringify(loader)}).tuneMemory(); setTimeout(() => { ${turns} }, 300);`;
+    const [before, after] = JSON.parse(run(tuned));
+    expect(after).toBeLessThan(2 * before);
+  });
 });
