@@ -37,13 +37,20 @@ class FaultyDatabase extends DatabaseSync {
     if (sql === 'COMMIT' && fault === 'stuck') throw Object.assign(new Error('stuck'), failures.eio);
     if (sql === 'COMMIT' && fault === 'end') process.exit(3);
     if (sql === 'PRAGMA journal_mode = WAL' && fault === 'full start') this.#fail('full');
-    if (sql === 'SAVEPOINT request' && fault === 'spill') this.#fail('spill');
     if (sql.includes('wal_checkpoint(TRUNCATE)') && fault === 'at close') this.#fail('eio');
     super.exec(sql);
   }
 
   override prepare(sql: string): StatementSync {
     const statement = super.prepare(sql);
+    for (const name of ['run', 'get'] as const) {
+      const method: (...values: never[]) => unknown = statement[name];
+      const failing = (...values: never[]) => {
+        if (this.isTransaction && this.#fault() === 'spill') this.#fail('spill');
+        return method.apply(statement, values);
+      };
+      Object.assign(statement, { [name]: failing });
+    }
     if (!/^PRAGMA (quick|integrity)_check/.test(sql)) return statement;
     const fault = this.#fault();
     const finding = fault === 'damaged' && checks++ >= 2 ? undefined : findings[fault];

@@ -16,9 +16,9 @@ export interface Transaction {
 }
 
 /**
- * Runs the requests of one moment in one transaction, so that all of them share one wait for the disk; each in a savepoint
- * of its own, so that one that is refused takes no other with it. Nothing counts before the COMMIT: when that fails, each
- * request is tried alone, because one of them may be too big for what the others would fit into.
+ * Runs the requests of one moment in one transaction, so that all of them share one wait for the disk. Nothing counts before the
+ * COMMIT. When that fails, since together they are too big, or when one of them is refused, each half is tried alone, down to single
+ * requests: one that fails takes no other with it.
  */
 export function sqliteBatch(begin: () => Transaction, requests: readonly WriteRequest[]): Outcome[] {
   let open: Transaction;
@@ -28,27 +28,14 @@ export function sqliteBatch(begin: () => Transaction, requests: readonly WriteRe
     return requests.map(() => ({ error }));
   }
   try {
-    const outcomes = requests.map(request => inSavepoint(open, request));
+    const outcomes = requests.map(request => ({ value: perform(open.writes, request) }));
     open.db.exec('COMMIT');
     return outcomes;
   } catch (error) {
     if (open.db.isTransaction) open.db.exec('ROLLBACK');
-    if (requests.length > 1) return requests.flatMap(request => sqliteBatch(begin, [request]));
-    return [{ error }];
-  }
-}
-
-function inSavepoint({ db, writes }: Transaction, request: WriteRequest): Outcome {
-  db.exec('SAVEPOINT request');
-  try {
-    const value = perform(writes, request);
-    db.exec('RELEASE request');
-    return { value };
-  } catch (error) {
-    // SQLite ends the whole transaction on some failures of the disk; then the batch is at an end too.
-    if (!db.isTransaction) throw error;
-    db.exec('ROLLBACK TO request; RELEASE request');
-    return { error };
+    if (requests.length === 1) return [{ error }];
+    const half = Math.ceil(requests.length / 2);
+    return [requests.slice(0, half), requests.slice(half)].flatMap(part => sqliteBatch(begin, part));
   }
 }
 
