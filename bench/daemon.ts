@@ -39,7 +39,7 @@ export async function daemon(folder: BenchFolder): Promise<Table> {
         version: () => burst(active, id => call(server.url, id, 'version', {})),
         chat: () => burst(active, chat),
       },
-      2,
+      15,
     );
     const rows = ['the vendor itself', 'version', 'chat'].map(name => {
       const [median, late] = [typical(rounds, name, 'median'), typical(rounds, name, 'late')];

@@ -56,7 +56,7 @@ and set BENCH_GATEWAYS=DIR.`,
     opened['Polylogue, SQLite FULL'] = await ours(folder, vendor.url);
     const measured = Object.entries(opened).map(([name, contender]) => [name, () => cost(contender)] as const);
     const contenders: Contenders = Object.fromEntries(measured);
-    const rounds = await inRounds(roundCount, contenders, 2);
+    const rounds = await inRounds(roundCount, contenders, 12);
     const toPortkey = (name: string) => ratio(rounds, 'cpu', name, portkey);
     const rows = Object.entries(opened).map(([name, { pid }]) => [
       name,

@@ -34,7 +34,7 @@ export async function parallel(folder: BenchFolder): Promise<Table> {
       opened.push(session);
       contenders[name] = () => together(index => session.call('chat', { prompt: `${index}: why?`, model: 'gpt-5' }));
     }
-    const rounds = await inRounds(roundCount, contenders, 40);
+    const rounds = await inRounds(roundCount, contenders, 200);
     const rows = Object.keys(contenders).map(name => [
       name,
       figure(typical(rounds, name, 'ms'), 1),

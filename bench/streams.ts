@@ -42,7 +42,7 @@ export async function streams(folder: BenchFolder): Promise<Table> {
           return { ...found, cpu: (server.cpuMs() - cpu) / count };
         };
     }
-    const rounds = await inRounds(roundCount, contenders, 2);
+    const rounds = await inRounds(roundCount, contenders, 8);
     const rows = counts.flatMap(count =>
       Object.keys(starts).map(name => {
         const [own, without] = [`${name} ${count}`, `direct ${count}`];
