@@ -11,8 +11,9 @@ import {
 } from 'node:fs';
 import module, { createRequire, Module } from 'node:module';
 import { basename, dirname, join } from 'node:path';
-import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
-import { Script } from 'node:vm';
+import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'node:v8';
+import { runInNewContext, Script } from 'node:vm';
+import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
 
 /** Milliseconds after the start at which a process keeps what V8 has compiled: all of a first call, and what comes later. */
@@ -24,6 +25,19 @@ const enoughTimes = 4;
 /** A process that ends later than this has been a server, and looks once more; it writes what is larger by this part. */
 const served = { ms: 3_000, growth: 0.02 };
 
+const keepsShapes = [['no-memory-reducer-favors-memory', 'memory-reducer-favors-memory']] as const;
+
+/**
+ * When a server rests for eight seconds, V8 collects garbage in a way that gives memory back, and forgets the shapes of objects of which
+ * none is alive, and with them the code that it optimized for them. By version of Node, how V8 keeps them, or rests for longer first;
+ * others have no flag for it.
+ */
+const atRest: Record<number, readonly (readonly [string, string])[]> = {
+  24: keepsShapes,
+  25: keepsShapes,
+  26: [['memory-reducer-delay-ms=600000', 'memory-reducer-delay-ms=8000']],
+};
+
 /**
  * How V8 works for a server, once that has done some work (docs/decisions/2026-11-29-tiers-and-generations.md). V8 takes no compiled code that
  * was made under other flags.
@@ -33,13 +47,16 @@ const tuning = {
   youngBytes: 8 * 1_048_576,
   /** The first collections are those of the start. */
   afterMs: 250,
+  /** A server that rests for this long, and less than twice as long, gives its memory back all the same. */
+  restMs: 600_000,
   /** By how much the old generation grows before it is collected, and how often a function runs before V8 optimizes it: here, and usually. */
-  flags: {
-    'heap-growing-percent': [50, 0],
-    'invocation-count-for-maglev': [50, 400],
-    'invocation-count-for-turbofan': [400, 3_000],
-    'minimum-invocations-after-ic-update': [50, 500],
-  },
+  flags: [
+    ['heap-growing-percent=50', 'heap-growing-percent=0'],
+    ['invocation-count-for-maglev=50', 'invocation-count-for-maglev=400'],
+    ['invocation-count-for-turbofan=400', 'invocation-count-for-turbofan=3000'],
+    ['minimum-invocations-after-ic-update=50', 'minimum-invocations-after-ic-update=500'],
+    ...(atRest[Number.parseInt(process.versions.node, 10)] ?? []),
+  ],
 } as const;
 
 /** Compiled code in a file, `size` bytes from `at` on; `source` and `sum` are checksums of its text and of itself. */
@@ -149,38 +166,59 @@ export function loadCompiled(main: string) {
   return load(main);
 }
 
-/** By what the young generation grows next, to its size at once; undefined: it has not had that yet. */
-let youngGrowth: number | undefined;
+/**
+ * By what the young generation grows next, to its size at once; 0: it has not had that yet. Threads share the flags of V8, and so they
+ * share this: what one sets back for a moment, it sets again as the others have it.
+ */
+const youngGrowth = sharedNumber('polylogue/young-growth');
+
+function sharedNumber(name: string): Uint32Array {
+  const known = getEnvironmentData(name);
+  const memory = known instanceof SharedArrayBuffer ? known : new SharedArrayBuffer(Uint32Array.BYTES_PER_ELEMENT);
+  if (memory !== known) setEnvironmentData(name, memory);
+  return new Uint32Array(memory);
+}
 
 /** V8's own without a growth. */
-function setFlags(growth: number | undefined): void {
-  for (const [name, [here, usual]] of Object.entries(tuning.flags))
-    setFlagsFromString(`--${name}=${growth === undefined ? usual : here}`);
-  setFlagsFromString(`--semi-space-growth-factor=${growth ?? 2}`);
+function setFlags(growth: number): void {
+  for (const [here, usual] of tuning.flags) setFlagsFromString(`--${growth === 0 ? usual : here}`);
+  setFlagsFromString(`--semi-space-growth-factor=${growth || 2}`);
 }
 
 /** Holds the young generation at its size once it has grown to that, and sets the other flags from then on. */
-export function tuneMemory(): void {
+export function tuneMemory(restMs = tuning.restMs): void {
+  let [collections, given] = [0, 0];
   const look = () => {
+    collections++;
     const young = getHeapSpaceStatistics().find(space => space.space_name === 'new_space');
     if (!young) return;
     // Together they are one half, but for the heads of its pages.
     const growth = Math.max(1, Math.round(tuning.youngBytes / (young.space_used_size + young.space_available_size)));
-    if (youngGrowth === undefined && growth > 1) return;
-    youngGrowth = growth;
-    // Again each time: another thread may have loaded compiled code meanwhile.
+    const [before = 0] = youngGrowth;
+    if (growth === before || (before === 0 && growth > 1)) return;
+    youngGrowth[0] = growth;
     setFlags(growth);
   };
+  const giveBack = () => {
+    const isGrown = youngGrowth[0] !== 0 && getHeapStatistics().total_heap_size > 1.2 * given;
+    if (collections === 0 && isGrown) {
+      setFlagsFromString('--expose-gc');
+      runInNewContext('gc')({ type: 'major', flavor: 'last-resort' });
+      setFlagsFromString('--no-expose-gc');
+      given = getHeapStatistics().total_heap_size;
+    }
+    collections = 0;
+  };
   setTimeout(() => new PerformanceObserver(look).observe({ type: 'gc' }), tuning.afterMs).unref();
+  setInterval(giveBack, restMs).unref();
 }
 
-/** Threads share the flags, but what is known here. */
 function underUsualFlags<Result>(run: () => Result): Result {
-  setFlags(undefined);
+  setFlags(0);
   try {
     return run();
   } finally {
-    setFlags(youngGrowth);
+    setFlags(youngGrowth[0] ?? 0);
   }
 }
 

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
@@ -31,6 +32,12 @@ function run(code = 'console.log(piece.answer())', env: Record<string, string> =
   const program = `const piece = require(${JSON.stringify(loader)}).loadCompiled(${JSON.stringify(at('main.cjs'))}); ${code}`;
   const all = { PATH: process.env.PATH, NODE_COMPILE_CACHE: at('cache'), ...env };
   return execFileSync(process.execPath, ['-e', program], { env: all, encoding: 'utf8' }).trim();
+}
+
+/** As above, without waiting for it. */
+async function printed(code: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, ['-e', code]);
+  return stdout;
 }
 
 /** The file of compiled code; undefined before there is one. */
@@ -191,5 +198,44 @@ describe('the generations of the heap', () => {
     const tuned = `require(${JSON.stringify(loader)}).tuneMemory(); setTimeout(() => { ${turns} }, 300);`;
     const [before, after] = JSON.parse(run(tuned));
     expect(after).toBeLessThan(2 * before);
+  });
+
+  it('are given back by a server that rests for long', () => {
+    put('main.cjs', '');
+    const tuned = `
+      require(${JSON.stringify(loader)}).tuneMemory(1_000);
+      const sizeOf = () => require('node:v8').getHeapStatistics().total_heap_size / 1_048_576;
+      setTimeout(() => {
+        let grown = [];
+        while (grown.length < 1_500_000) grown.push({ at: grown.length });
+        grown = [];
+        const before = sizeOf();
+        setTimeout(() => console.log(JSON.stringify([before, sizeOf()])), 4_000);
+      }, 300);`;
+    const [before, after] = JSON.parse(run(tuned));
+    expect(before).toBeGreaterThan(60);
+    expect(after).toBeLessThan(20);
+  });
+
+  it('are not collected at rest in the way that forgets what V8 has learned of the shapes of objects', async () => {
+    // V8 looks for garbage some eight seconds after a collection of the old generation, and tells here how.
+    const rest = `
+      require('node:v8').setFlagsFromString('--expose-gc');
+      require('node:v8').setFlagsFromString('--trace-gc');
+      const collect = require('node:vm').runInNewContext('gc');
+      let alive = Array.from({ length: 1_000_000 }, (_, at) => ({ at }));
+      collect();
+      alive = undefined;
+      setTimeout(() => {}, 22_000);`;
+    const grow = `const grown = []; while (grown.length < 1_500_000) grown.push({ at: grown.length }); grown.length = 0;`;
+    put('main.cjs', '');
+    // A thread that loads compiled code works under V8's usual flags for a moment.
+    const thread = `require(${JSON.stringify(loader)}).loadCompiled(${JSON.stringify(at('main.cjs'))});`;
+    const begin = `setTimeout(() => new (require('node:worker_threads').Worker)(${JSON.stringify(thread)}, { eval: true }), 1_000);`;
+    const tuned = `require(${JSON.stringify(loader)}).tuneMemory(); setTimeout(() => { ${grow} setTimeout(() => { ${rest} ${begin} }, 300); }, 300);`;
+    const [usual, here] = await Promise.all([printed(rest), printed(tuned)]);
+    expect(usual).toContain('Mark-Compact (reduce)');
+    expect(here.match(/Mark-Compact/g)?.length).toBeGreaterThan(1);
+    expect(here).not.toContain('(reduce)');
   });
 });

@@ -265,7 +265,7 @@ const builtins: StructureRules['builtins'] = {
     'workspace/process-tree.ts',
     localTools,
   ],
-  'node:worker_threads': ['storage/sqlite', 'workspace/search-index', 'workspace/workers'],
+  'node:worker_threads': ['code-cache.ts', 'storage/sqlite', 'workspace/search-index', 'workspace/workers'],
   'node:sqlite': ['storage/memory', 'storage/sqlite', 'workspace/search-index'],
   'node:dns': [localTools],
   'node:net': ['models/provider.ts', 'server/access', 'server/daemon', localTools],
@@ -315,6 +315,8 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
-  budgets: { files: 457, lines: 74_130 },
-  traceBudget: { chat: { files: 89, folders: 20, functions: 855 }, debug: { files: 94, folders: 21, functions: 921 } },
+  // Of them 428 of CSS, browser JavaScript and two JSON tables. The last 230 give the reading of an answer functions that are made once
+  // (docs/decisions/2026-11-29-tiers-and-generations.md).
+  budgets: { files: 457, lines: 74_362 },
+  traceBudget: { chat: { files: 89, folders: 20, functions: 848 }, debug: { files: 94, folders: 21, functions: 916 } },
 };
