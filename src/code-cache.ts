@@ -47,7 +47,7 @@ const tuning = {
   youngBytes: 8 * 1_048_576,
   /** The first collections are those of the start. */
   afterMs: 250,
-  /** A server that rests for this long, and less than twice as long, gives its memory back all the same. */
+  /** Looks so often whether the server has rested since the last time, and gives its memory back then all the same. */
   restMs: 600_000,
   /** By how much the old generation grows before it is collected, and how often a function runs before V8 optimizes it: here, and usually. */
   flags: [

@@ -54,7 +54,10 @@ export function assertArgumentShape(tool: string, args: Record<string, unknown>)
             validationErrors: [{ field, error: 'too many values', allowed: [`at most ${maxValues}`] }],
           },
         );
-      level = level.flatMap(inner => (Array.isArray(inner) ? inner : isRecord(inner) ? Object.values(inner) : []));
+      const inner: unknown[] = [];
+      for (const each of level)
+        for (const one of Array.isArray(each) ? each : isRecord(each) ? Object.values(each) : []) inner.push(one);
+      level = inner;
     }
   }
 }

@@ -20,10 +20,12 @@ export function parsedJson(text: string): unknown {
 }
 
 /** JSON in which the order of an object's keys says nothing. */
-export const canonicalJson = (value: unknown): string =>
-  JSON.stringify(value, (_key, inner: unknown) =>
-    isRecord(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
-  );
+export const canonicalJson = (value: unknown): string => JSON.stringify(value, sorted);
+
+const sorted = (_key: string, value: unknown): unknown =>
+  isRecord(value) ? Object.fromEntries(Object.entries(value).sort(byName)) : value;
+
+const byName = ([a]: [string, unknown], [b]: [string, unknown]): number => (a < b ? -1 : 1);
 
 /** What is left of a record when it is written as JSON. */
 export function jsonOf(record: object): JsonObject {

@@ -154,7 +154,7 @@ const lineOf = ({ at, fields, asIs }: LogRecord): string =>
 
 function snakeCased(record: object, copy: Record<string, unknown> = {}): Record<string, unknown> {
   for (const [name, value] of Object.entries(record)) {
-    const shown = /[A-Z]/.test(name) ? name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`) : name;
+    const shown = /[A-Z]/.test(name) ? name.replace(/[A-Z]/g, '_$&').toLowerCase() : name;
     copy[shown] = isRecord(value) ? snakeCased(value) : value;
   }
   return copy;
@@ -204,13 +204,17 @@ function createCallLog<Notes>(
 ): Sink {
   const log = createRotatingLog(name, rules);
   const calls = createOpenCalls(blank);
-  const linesOf = (observation: Observation) => {
-    const call = calls.of(observation);
-    return call ? lines(observation, call) : [];
-  };
+  function linesOf(observations: readonly Observation[]): LogRecord[] {
+    const all: LogRecord[] = [];
+    for (const observation of observations) {
+      const call = calls.of(observation);
+      if (call) all.push(...lines(observation, call));
+    }
+    return all;
+  }
   return {
     name,
-    write: observations => log.append(observations.flatMap(linesOf)),
+    write: observations => log.append(linesOf(observations)),
     close: () => log.append(calls.left().map(unfinished)).finally(log.close),
   };
 }
@@ -263,32 +267,37 @@ function auditLine(at: number, { notes: _, ...who }: OpenCall<undefined>, act: s
   return { at, fields: { act, ...who, ...rest } };
 }
 
+const decided = (at: number, call: OpenCall<undefined>, act: string, refused: boolean, rest: object): LogRecord =>
+  auditLine(at, call, act, { decision: refused ? 'refused' : 'allowed', ...rest });
+
 function auditLines({ at, event }: Observation, call: OpenCall<undefined>): LogRecord[] {
-  const line = (act: string, refused: boolean, rest: object = {}): LogRecord =>
-    auditLine(at, call, act, { decision: refused ? 'refused' : 'allowed', ...rest });
   switch (event.type) {
     case 'call.start':
       return [auditLine(at, call, 'begin')];
     case 'files.read': {
       const refused = event.skipped.filter(({ code }) => forbidden.includes(code));
       return [
-        ...(event.embedded.length > 0 ? [line('read', false, { files: event.embedded })] : []),
-        ...refused.map(({ path, code }) => line('read', true, { files: [path], reason: code })),
+        ...(event.embedded.length > 0 ? [decided(at, call, 'read', false, { files: event.embedded })] : []),
+        ...refused.map(({ path, code }) => decided(at, call, 'read', true, { files: [path], reason: code })),
       ];
     }
     case 'files.written': {
       const { path, code } = event;
       const refused = code !== undefined && refusals.includes(code);
       const failed = code !== undefined && !refused;
-      return [line('write', refused, { files: [path], ...(failed && { outcome: 'failed' }), reason: code })];
+      return [
+        decided(at, call, 'write', refused, { files: [path], ...(failed && { outcome: 'failed' }), reason: code }),
+      ];
     }
     case 'agent.call': {
       const { name, outcome, args, reason } = event;
-      return [line('agent', outcome === 'refused' || outcome === 'invalid', { name, outcome, args, reason })];
+      const refused = outcome === 'refused' || outcome === 'invalid';
+      return [decided(at, call, 'agent', refused, { name, outcome, args, reason })];
     }
     case 'call.end': {
       const { status, code, reason } = event;
-      return [line('call', code !== undefined && refusals.includes(code), { status, code, reason })];
+      const refused = code !== undefined && refusals.includes(code);
+      return [decided(at, call, 'call', refused, { status, code, reason })];
     }
     default:
       return [];
@@ -300,8 +309,11 @@ export function createBreadcrumbs(rules: LogRules): Sink {
   const log = createRotatingLog('breadcrumbs', rules);
   return {
     name: 'breadcrumbs',
-    write: observations =>
-      log.append(observations.flatMap(({ at, event }) => (event.type === 'call.about' ? [] : [{ at, fields: event }]))),
+    write(observations) {
+      const told: LogRecord[] = [];
+      for (const { at, event } of observations) if (event.type !== 'call.about') told.push({ at, fields: event });
+      return log.append(told);
+    },
     close: log.close,
   };
 }

@@ -48,14 +48,20 @@ function copyObject(value: object, mask: TextMask, above: readonly object[]): un
   if (above.includes(value)) return '[circular]';
   if (above.length >= deepest) return '[too deep]';
   const path = [...above, value];
-  if (Array.isArray(value)) return value.map(entry => maskValue(entry, mask, path));
+  if (Array.isArray(value)) return maskEach(value, mask, path);
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
   if (value instanceof URL) return mask.text(value.href);
-  if (value instanceof Set) return [...value].map(entry => maskValue(entry, mask, path));
+  if (value instanceof Set) return maskEach([...value], mask, path);
   if (value instanceof Map || value instanceof Headers) return copyFields([...value.entries()], mask, path);
   if (ArrayBuffer.isView(value)) return mask.bytes(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
   if (value instanceof Error) return copyFields([...errorFields(value), ...fields(value)], mask, path);
   return copyFields(fields(value), mask, path);
+}
+
+function maskEach(values: readonly unknown[], mask: TextMask, path: readonly object[]): unknown[] {
+  const copy: unknown[] = [];
+  for (const value of values) copy.push(maskValue(value, mask, path));
+  return copy;
 }
 
 function copyFields(
@@ -160,7 +166,7 @@ export function createMask({ secret, keys }: MaskParts) {
     remembered?.find(text, scope === logScope ? undefined : scope) ?? [];
   /** Masks a short text, without a pause. */
   const maskSync = (text: string, scope: string): Masked =>
-    replace(text, scope, [...all.flatMap(find => find(text)), ...recalled(text, scope)]);
+    replace(text, scope, [...foundBy(all, text), ...recalled(text, scope)]);
 
   /** Short texts in which nothing was found, by any rule and in any scope. */
   const clean = new Set<string>();
@@ -219,6 +225,12 @@ export function createMask({ secret, keys }: MaskParts) {
     clean.clear();
   };
   return { mask, maskSync, maskDeep, maskLifting, know };
+}
+
+function foundBy(finds: readonly ((text: string) => Span[])[], text: string): Span[] {
+  const found: Span[] = [];
+  for (const find of finds) for (const span of find(text)) found.push(span);
+  return found;
 }
 
 function findKeys(text: string): Span[] {

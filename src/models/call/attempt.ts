@@ -227,25 +227,45 @@ function countsIn(chunk: unknown): Record<string, unknown> | undefined {
 /** What was told of tokens so far, with what these counts tell; what they do not tell is left out. */
 function withCounts(before: AttemptOutcome['told'], counts: ReturnType<typeof countsIn>): AttemptOutcome['told'] {
   if (!counts) return before;
-  const sum = (...names: string[]) => names.reduce((total, name) => total + count(counts[name]), 0);
-  const detail = (name: string) =>
-    ['input', 'prompt', 'output', 'completion'].reduce((total, side) => {
-      const details = counts[`${side}_tokens_details`];
-      return total + count(isRecord(details) ? details[name] : undefined);
-    }, 0);
   const told = {
     // Anthropic counts what comes from its cache and what goes there apart.
     input:
-      sum('input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens') ||
-      sum('prompt_tokens') ||
-      sum('promptTokenCount', 'toolUsePromptTokenCount'),
-    output: sum('output_tokens') || sum('completion_tokens') || sum('candidatesTokenCount', 'thoughtsTokenCount'),
-    reasoning: detail('reasoning_tokens') || sum('thoughtsTokenCount'),
-    cacheRead: sum('cache_read_input_tokens') || detail('cached_tokens') || sum('cachedContentTokenCount'),
-    cacheWrite: sum('cache_creation_input_tokens'),
+      sumOf(counts, 'input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens') ||
+      sumOf(counts, 'prompt_tokens') ||
+      sumOf(counts, 'promptTokenCount', 'toolUsePromptTokenCount'),
+    output:
+      sumOf(counts, 'output_tokens') ||
+      sumOf(counts, 'completion_tokens') ||
+      sumOf(counts, 'candidatesTokenCount', 'thoughtsTokenCount'),
+    reasoning: detailOf(counts, 'reasoning_tokens') || sumOf(counts, 'thoughtsTokenCount'),
+    cacheRead:
+      sumOf(counts, 'cache_read_input_tokens') ||
+      detailOf(counts, 'cached_tokens') ||
+      sumOf(counts, 'cachedContentTokenCount'),
+    cacheWrite: sumOf(counts, 'cache_creation_input_tokens'),
     cacheWriteHour: keptForAnHour(counts),
   };
-  return { ...before, ...Object.fromEntries(Object.entries(told).filter(([, tokens]) => tokens > 0)) };
+  const all = { ...before };
+  for (const kind of kindsOfTokens) if (told[kind] > 0) all[kind] = told[kind];
+  return all;
+}
+
+const kindsOfTokens = ['input', 'output', 'reasoning', 'cacheRead', 'cacheWrite', 'cacheWriteHour'] as const;
+
+function sumOf(counts: Record<string, unknown>, ...names: readonly string[]): number {
+  let sum = 0;
+  for (const name of names) sum += count(counts[name]);
+  return sum;
+}
+
+/** What the details of input and output tell of one kind of tokens. */
+function detailOf(counts: Record<string, unknown>, kind: string): number {
+  let sum = 0;
+  for (const side of ['input', 'prompt', 'output', 'completion']) {
+    const details = counts[`${side}_tokens_details`];
+    if (isRecord(details)) sum += count(details[kind]);
+  }
+  return sum;
 }
 
 /** Absent numbers are computed from their parts; absent at all when the vendor told nothing. */

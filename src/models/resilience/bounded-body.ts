@@ -44,7 +44,7 @@ export interface Feed {
   cancel(reason?: unknown): void;
 }
 
-export type Feeding = ReturnType<typeof inTurns>['feeding'];
+export type Feeding = Pick<BodyInTurns, 'push' | 'end'>;
 
 /** How a body ended. `failure`: why it broke; with `drops`, what came before is not wanted either. */
 export interface Ending {
@@ -65,34 +65,36 @@ export function bounded({ status, statusText, headers, hasBody }: BoundedHead, f
   if (unpack) headers.delete('content-encoding');
   const [isStream, isEvents] = /(event-stream)|ndjson/i.exec(headers.get('content-type') ?? '') ?? [];
   const limit = ok ? (isStream ? most.stream : most.body) : most.error;
-  const asTheyCome = { read: (bytes: Buffer) => bytes, tells: () => false };
-  const reading: Reading = ok && isStream ? joinedEvents(isEvents ? 'events' : 'lines') : asTheyCome;
+  const reading: Reading = ok && isStream ? new JoinedEvents(isEvents ? 'events' : 'lines') : asTheyCome;
   const options = { limit, cuts: !ok, reading };
-  const { feeding, ...pieces } = unpack ? unpacked(unpack, feed, options) : inTurns(feed, options);
-  const body = hasBody ? pieces : undefined;
+  const plain = new BodyInTurns(unpack ? unpackingFeed(unpack, feed) : feed, options);
+  const feeding = unpack ? unpacked(unpack, feed, plain) : plain;
+  const body = hasBody ? plain : undefined;
   // No Response may have the higher ones that servers invent.
   const head = { status: Math.min(status, 599), statusText, headers };
   return { answer: { ...head, body, response: () => new Response(body ? streamOf(body) : null, head) }, feeding };
 }
+
+const asTheyCome: Reading = { read: bytes => bytes, tells: () => false };
 
 /** An answer whose body is read either by itself or as the Response that it is. */
 export interface BoundedAnswer {
   status: number;
   statusText: string;
   headers: Headers;
-  body: Pick<ReturnType<typeof inTurns>, 'read' | 'cancel'> | undefined;
+  body: Pick<BodyInTurns, 'read' | 'cancel'> | undefined;
   response(): Response;
 }
 
 type Bounded = { answer: BoundedAnswer; feeding: Feeding };
 
-function streamOf({ read, cancel }: Pick<ReturnType<typeof inTurns>, 'read' | 'cancel'>) {
+function streamOf(body: NonNullable<BoundedAnswer['body']>) {
   async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    const piece = await read();
+    const piece = await body.read();
     if (piece) controller.enqueue(piece);
     else controller.close();
   }
-  return new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
+  return new ReadableStream({ pull, cancel: reason => body.cancel(reason) }, { highWaterMark: 0 });
 }
 
 interface BoundedHead {
@@ -117,24 +119,27 @@ const unpackers = new Map<string, () => ReturnType<typeof createGunzip>>([
   ['br', () => createBrotliDecompress({ flush: BROTLI_OPERATION_FLUSH, finishFlush: BROTLI_OPERATION_FLUSH })],
 ]);
 
+const unpackingFeed = (unpack: ReturnType<typeof createGunzip>, feed: Feed): Feed => ({
+  resume: () => void unpack.resume(),
+  cancel(reason) {
+    unpack.destroy();
+    feed.cancel(reason);
+  },
+});
+
 /**
  * The limit counts the bytes that were packed. Not by a `DecompressionStream`: where one is given up while it gives out a piece, Node
  * ends the process.
  */
-function unpacked(unpack: ReturnType<typeof createGunzip>, feed: Feed, options: BodyOptions) {
+function unpacked(unpack: ReturnType<typeof createGunzip>, feed: Feed, body: BodyInTurns): Feeding {
   let left = most.stream;
-  const cancel = (reason?: unknown) => {
-    unpack.destroy();
-    feed.cancel(reason);
-  };
-  const { feeding, ...body } = inTurns({ resume: () => void unpack.resume(), cancel }, options);
   const fail = (failure: Error) => {
-    feeding.end({ failure });
-    cancel(failure);
+    body.end({ failure });
+    body.cancel(failure);
   };
-  unpack.on('data', (bytes: Buffer) => void (feeding.push(bytes) || unpack.pause()));
+  unpack.on('data', (bytes: Buffer) => void (body.push(bytes) || unpack.pause()));
   unpack.on('drain', () => feed.resume());
-  unpack.on('end', () => feeding.end({}));
+  unpack.on('end', () => body.end({}));
   unpack.on('error', cause => fail(new TypeError('terminated', { cause })));
   function push(bytes: Uint8Array): boolean {
     left -= bytes.length;
@@ -148,91 +153,113 @@ function unpacked(unpack: ReturnType<typeof createGunzip>, feed: Feed, options: 
       return;
     }
     unpack.destroy();
-    feeding.end(how);
+    body.end(how);
   }
-  return { ...body, feeding: { push, end } };
+  return { push, end };
 }
 
-function inTurns(feed: Feed, { limit, cuts, reading }: BodyOptions) {
-  let [pieces, rest, left, ahead]: [Uint8Array[], Buffer, number, number] = [[], Buffer.alloc(0), limit, 0];
-  let came = Promise.withResolvers<void>();
-  let [pause, enough]: [Promise<void> | undefined, () => void] = [undefined, () => {}];
-  let ending: Ending | undefined;
-  let [reads, isOver] = [0, false];
+const nothing = Buffer.alloc(0);
 
-  function end(how: Ending): void {
-    if (!ending && how.drops) [pieces, rest] = [[], Buffer.alloc(0)];
-    ending ??= how;
-    came.resolve();
-    enough();
+class BodyInTurns {
+  readonly #feed: Feed;
+  readonly #options: BodyOptions;
+  /** What came and was not asked for yet, `#ahead` bytes of it; of what was, the rest. */
+  #pieces: Uint8Array[] = [];
+  #ahead = 0;
+  #rest: Buffer = nothing;
+  #left: number;
+  #came = Promise.withResolvers<void>();
+  /** What comes waits for more until then. */
+  #pause: PromiseWithResolvers<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #ending: Ending | undefined;
+  #reads = 0;
+  #isOver = false;
+
+  constructor(feed: Feed, options: BodyOptions) {
+    this.#feed = feed;
+    this.#options = options;
+    this.#left = options.limit;
   }
 
-  function stop(how: Ending): void {
-    end(how);
-    feed.cancel(how.failure);
+  end(how: Ending): void {
+    if (!this.#ending && how.drops) [this.#pieces, this.#rest] = [[], nothing];
+    this.#ending ??= how;
+    this.#came.resolve();
+    this.#enough();
   }
 
   /** Whether more may come before it is resumed. */
-  function push(bytes: Uint8Array): boolean {
-    if (ending) return true;
+  push(bytes: Uint8Array): boolean {
+    if (this.#ending) return true;
     const { length } = bytes;
-    const isTooLong = length > left;
-    pieces.push(isTooLong ? bytes.subarray(0, left) : bytes);
-    ahead += length;
-    left -= Math.min(left, length);
-    came.resolve();
-    if (isTooLong && !cuts) stop({ failure: badUpstream(`The answer did not end after ${limit} bytes.`, false) });
-    else if (left === 0 && cuts) stop({});
-    if (ahead >= pieceBytes) enough();
-    return ahead < pieceBytes;
-  }
-
-  /** Lets what comes next wait for more, unless it is much or the last. */
-  function gather(): void {
-    if (!reading.tells() || ending || rest.length > 0 || ahead >= pieceBytes) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, gatherMs);
-    pause = promise;
-    enough = () => {
-      clearTimeout(timer);
-      resolve();
-    };
+    const { limit, cuts } = this.#options;
+    const isTooLong = length > this.#left;
+    this.#pieces.push(isTooLong ? bytes.subarray(0, this.#left) : bytes);
+    this.#ahead += length;
+    this.#left -= Math.min(this.#left, length);
+    this.#came.resolve();
+    if (isTooLong && !cuts) this.#stop({ failure: badUpstream(`The answer did not end after ${limit} bytes.`, false) });
+    else if (this.#left === 0 && cuts) this.#stop({});
+    if (this.#ahead >= pieceBytes) this.#enough();
+    return this.#ahead < pieceBytes;
   }
 
   /** The next piece; undefined at the end. */
-  async function read(): Promise<Uint8Array | undefined> {
+  async read(): Promise<Uint8Array | undefined> {
+    const { reading } = this.#options;
     try {
-      while (!isOver) {
-        if (rest.length === 0) {
-          await came.promise;
-          await pause;
+      while (!this.#isOver) {
+        if (this.#rest.length === 0) {
+          await this.#came.promise;
+          await this.#pause?.promise;
         }
-        const isEarly = reads++ < early.reads && rest.length + ahead < early.bytes && !reading.tells();
-        await (isEarly ? setImmediate() : nextTurn());
-        if (rest.length === 0) {
-          [rest, pieces, ahead] = [Buffer.concat(pieces), [], 0];
-          if (!ending) {
-            came = Promise.withResolvers();
-            feed.resume();
-          }
-        }
-        const isLast = ending !== undefined && rest.length === 0;
-        if (isLast && ending && 'failure' in ending) throw ending.failure;
-        isOver = isLast;
-        const out = reading.read(rest.subarray(0, pieceBytes), isLast);
-        rest = rest.subarray(pieceBytes);
+        const isEarly = this.#reads++ < early.reads && this.#rest.length + this.#ahead < early.bytes;
+        await (isEarly && !reading.tells() ? setImmediate() : nextTurn());
+        if (this.#rest.length === 0) this.#take();
+        const isLast = this.#ending !== undefined && this.#rest.length === 0;
+        if (isLast && this.#ending && 'failure' in this.#ending) throw this.#ending.failure;
+        this.#isOver = isLast;
+        const out = reading.read(this.#rest.subarray(0, pieceBytes), isLast);
+        this.#rest = this.#rest.subarray(pieceBytes);
         if (out.length === 0) continue;
-        gather();
+        this.#gather();
         return out;
       }
       return undefined;
     } catch (error) {
-      feed.cancel(error);
+      this.#feed.cancel(error);
       throw error;
     }
   }
 
-  return { read, cancel: (reason?: unknown) => feed.cancel(reason), feeding: { push, end } };
+  cancel(reason?: unknown): void {
+    this.#feed.cancel(reason);
+  }
+
+  #take(): void {
+    [this.#rest, this.#pieces, this.#ahead] = [Buffer.concat(this.#pieces), [], 0];
+    if (this.#ending) return;
+    this.#came = Promise.withResolvers();
+    this.#feed.resume();
+  }
+
+  #stop(how: Ending): void {
+    this.end(how);
+    this.#feed.cancel(how.failure);
+  }
+
+  /** Lets what comes next wait for more, unless it is much or the last. */
+  #gather(): void {
+    if (!this.#options.reading.tells() || this.#ending || this.#rest.length > 0 || this.#ahead >= pieceBytes) return;
+    this.#pause = Promise.withResolvers();
+    this.#timer = setTimeout(this.#pause.resolve, gatherMs);
+  }
+
+  #enough(): void {
+    clearTimeout(this.#timer);
+    this.#pause?.resolve();
+  }
 }
 
 /** No event is longer; nor is what keeps a connection alive between two of them. */
@@ -260,22 +287,54 @@ const framings = { events: [/\r?\n\r?\n/, '\n\n'], lines: [/\r?\n/, '\n'] } as c
  * The same events, without comments, and with pieces of one text that came together as one: time goes by events. Holds back nothing
  * but the event under way.
  */
-function joinedEvents(framing: keyof typeof framings): Reading {
-  const [end, glue] = framings[framing];
-  let [held, tail, silent, bare]: [string[], string, number, number] = [[], '', 0, 0];
-  let tells = false;
+class JoinedEvents implements Reading {
+  readonly #framing: (typeof framings)[keyof typeof framings];
+  #held: string[] = [];
+  #tail = '';
+  /** Bytes since the last event, and events without a text. */
+  #silent = 0;
+  #bare = 0;
+  #tells = false;
 
-  function join(given: readonly string[]): string[] {
+  constructor(framing: keyof typeof framings) {
+    this.#framing = framings[framing];
+  }
+
+  tells(): boolean {
+    return this.#tells;
+  }
+
+  read(bytes: Buffer, isLast: boolean): Buffer {
+    const [end, glue] = this.#framing;
+    // Each byte is one character.
+    const text = bytes.toString('latin1');
+    const near = this.#tail + text;
+    this.#tail = near.slice(-2);
+    this.#held.push(text);
+    this.#silent += text.length;
+    if (this.#silent > maxEventBytes) throw badUpstream(`No event came in ${this.#silent} bytes of the answer.`, false);
+    if (!isLast && !end.test(near)) return nothing;
+    const given = this.#held.join('').split(end);
+    const rest = given.pop() ?? '';
+    this.#held = [rest];
+    if (isLast) given.push(rest);
+    const events = this.#join(given);
+    if (events.length === 0) return nothing;
+    this.#silent = 0;
+    return Buffer.from(events.join(glue) + (isLast && rest.trim() !== '' ? '' : glue), 'latin1');
+  }
+
+  #join(given: readonly string[]): string[] {
     const events: string[] = [];
     let [last, said]: [string | undefined, string] = [undefined, ''];
     for (const event of given) {
       const isShort = event.length <= 2_000;
       if (!/^[^:\s]/m.test(event)) continue;
       const [, before, words = '', behind] = (isShort && piece.exec(event)) || [];
-      if (words === '' && ++bare > maxEventsWithoutText)
+      if (words === '' && ++this.#bare > maxEventsWithoutText)
         throw badUpstream(`The answer has more than ${maxEventsWithoutText} events without text.`, false);
       const same = before && `${before}\n${behind}`.replace(counts, '');
-      tells ||= words !== '';
+      this.#tells ||= words !== '';
       const goesOn: boolean = same !== undefined && same === last;
       said = goesOn ? said + words : words;
       if (goesOn) events[events.length - 1] = before + said + behind;
@@ -284,24 +343,4 @@ function joinedEvents(framing: keyof typeof framings): Reading {
     }
     return events;
   }
-
-  function read(bytes: Buffer, isLast: boolean): Buffer {
-    // Each byte is one character.
-    const text = bytes.toString('latin1');
-    const near = tail + text;
-    tail = near.slice(-2);
-    held.push(text);
-    silent += text.length;
-    if (silent > maxEventBytes) throw badUpstream(`No event came in ${silent} bytes of the answer.`, false);
-    if (!isLast && !end.test(near)) return Buffer.alloc(0);
-    const all = held.join('');
-    const given = all.split(end);
-    const rest = given.pop() ?? '';
-    held = [rest];
-    const events = join(isLast ? [...given, rest] : given);
-    if (events.length === 0) return Buffer.alloc(0);
-    silent = 0;
-    return Buffer.from(events.join(glue) + (isLast && rest.trim() !== '' ? '' : glue), 'latin1');
-  }
-  return { read, tells: () => tells };
 }

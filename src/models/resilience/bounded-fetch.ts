@@ -1,5 +1,5 @@
 import { isRecord } from '../../core/json.ts';
-import { type BoundedAnswer, bounded, type Ending, type Feed, type Feeding, most } from './bounded-body.ts';
+import { type BoundedAnswer, bounded, type Ending, type Feeding, most } from './bounded-body.ts';
 import { badUpstream } from './errors.ts';
 
 /**
@@ -17,7 +17,7 @@ interface Controller {
 }
 
 interface Dispatcher {
-  dispatch(options: object, handler: ReturnType<typeof handlerFor>): boolean;
+  dispatch(options: object, handler: Handler): boolean;
 }
 
 const isDispatcher = (value: unknown): value is Dispatcher => isRecord(value) && typeof value.dispatch === 'function';
@@ -109,112 +109,150 @@ export function rehearsedAnswer(): BoundedAnswer {
 }
 
 /** One request and its answer, whatever that is. Rejects with the signal's reason, or as fetch does where there is no answer. */
-function sent({ url, method, headers, body, signal }: PlainRequest): Promise<BoundedAnswer> {
-  const { promise, resolve, reject } = Promise.withResolvers<BoundedAnswer>();
-  let feeding: Feeding | undefined;
-  let abort: Abort | undefined;
-  let over = false;
-  let [waits, ahead] = [false, 0];
-
-  const ended = (how: Ending = {}) => {
-    over = true;
-    signal?.removeEventListener('abort', giveUp);
-    if (!feeding) reject(how.failure);
-    feeding?.end(how);
-  };
-  const stop = (reason: unknown) => {
-    ended({ failure: reason, drops: true });
-    abort?.(reason);
-  };
-  const giveUp = () => stop(signal?.reason);
-  const begin = (given: Abort) => {
-    abort = given;
-    if (over) given(signal?.reason ?? new Error('it is not wanted any more'));
-  };
-  const start: Answer['start'] = ({ status, statusText, entries }, goOn) => {
-    if (status < 200) return;
-    const answered = new Headers();
-    for (const [name, value] of entries) answered.append(name, value);
-    // Node 22 and 24 end the process where a connection ends while its answer has to wait, unless it was to stay open
-    // (nodejs/undici#5360). So only an answer waits that says that it does. What comes of others unasked is kept, up to a limit.
-    // By the texts as they came, which is how the parser reads them; it takes `proxy-connection` for the same as `connection`.
-    const raw = (wanted: string) => entries.filter(([name]) => name.toLowerCase() === wanted).map(([, text]) => text);
-    const [connection, ...length] = ['connection', 'transfer-encoding', 'content-length'].map(raw);
-    const isKept = /^keep-alive$/i.test(`${connection}`) && raw('proxy-connection').length === 0;
-    waits = isKept && /^(?:chunked,|,\d+)$/i.test(length.join());
-    const feed: Feed = {
-      resume: () => {
-        ahead = 0;
-        goOn();
-      },
-      cancel: reason => {
-        if (!over) stop(reason ?? new Error('the rest is not wanted'));
-      },
-    };
-    const hasBody = method !== 'HEAD' && !emptyStatuses.includes(status);
-    const made = bounded({ status, statusText, headers: answered, hasBody }, feed);
-    feeding = made.feeding;
-    resolve(made.answer);
-  };
-  /** Whether more may come. */
-  const take = (bytes: Uint8Array): boolean => {
-    if (!feeding || feeding.push(bytes)) return true;
-    ahead += bytes.length + pieceCost;
-    if (waits || ahead <= most.body) return !waits;
-    stop(badUpstream(`${ahead} bytes of the answer came before they could be read.`, false));
-    return true;
-  };
-  const broken = (error: unknown) => {
-    if (over) return;
-    ended({ failure: new TypeError(feeding ? 'terminated' : 'fetch failed', { cause: error }) });
-  };
-
-  if (signal?.aborted) {
-    giveUp();
-    return promise;
+function sent(request: PlainRequest): Promise<BoundedAnswer> {
+  const handler = new Handler(request);
+  if (!request.signal?.aborted) {
+    const { url, method, headers, body } = request;
+    const options = { origin: url.origin, path: url.pathname + url.search, method, headers, body, ...patience };
+    currentDispatcher().dispatch(options, handler);
   }
-  signal?.addEventListener('abort', giveUp, { once: true });
-  const { origin, pathname, search } = url;
-  const options = { origin, path: pathname + search, method, headers, body, headersTimeout: 0, bodyTimeout: 0 };
-  currentDispatcher().dispatch(options, handlerFor({ begin, start, take, ended, broken }));
-  return promise;
+  return handler.answer.promise;
 }
+
+const patience = { headersTimeout: 0, bodyTimeout: 0 };
 
 type Entry = readonly [name: string, value: string];
 
-/** What is done with an answer; `take` says whether more may come. */
-interface Answer {
-  begin(abort: Abort): void;
-  /** `entries`: its headers as they came. */
-  start(head: { status: number; statusText: string; entries: readonly Entry[] }, goOn: () => void): void;
-  take(bytes: Uint8Array): boolean;
-  ended(): void;
-  broken(error: unknown): void;
-}
-
 /** What a dispatcher tells of an answer: in the names that undici has had since 7, and in those of 6 and before. */
-const handlerFor = ({ begin, start, take, ended, broken }: Answer) => ({
-  onRequestStart: (controller: Controller) => begin(reason => controller.abort(reason)),
-  onResponseStart: (
+class Handler {
+  readonly answer = Promise.withResolvers<BoundedAnswer>();
+  readonly #method: string;
+  readonly #signal: AbortSignal | null | undefined;
+  readonly #giveUp = (): void => this.#stop(this.#signal?.reason);
+  #feeding: Feeding | undefined;
+  #abort: Abort | undefined;
+  #goOn: (() => void) | undefined;
+  #isOver = false;
+  #waits = false;
+  #ahead = 0;
+
+  constructor({ method, signal }: PlainRequest) {
+    this.#method = method;
+    this.#signal = signal;
+    if (signal?.aborted) this.#giveUp();
+    else signal?.addEventListener('abort', this.#giveUp, { once: true });
+  }
+
+  onRequestStart(controller: Controller): void {
+    this.onConnect(reason => controller.abort(reason));
+  }
+
+  onConnect(abort: Abort): void {
+    this.#abort = abort;
+    if (this.#isOver) abort(this.#signal?.reason ?? new Error('it is not wanted any more'));
+  }
+
+  onResponseStart(
     controller: Controller,
     status: number,
     headers: Record<string, string | string[]>,
     statusText = '',
-  ) => {
-    const all = Object.entries(headers).flatMap(([name, value]) => [value].flat().map(each => [name, each] as const));
-    start({ status, statusText, entries: all }, () => controller.resume());
-  },
-  onResponseData: (controller: Controller, bytes: Uint8Array) => void (take(bytes) || controller.pause()),
-  onResponseEnd: () => ended(),
-  onResponseError: (_controller: unknown, error: unknown) => broken(error),
-  onConnect: begin,
-  onHeaders: (status: number, raw: readonly unknown[], goOn: () => void, statusText = '') => {
-    const texts = raw.map(String);
-    const all = texts.flatMap((name, at) => (at % 2 === 0 ? [[name, texts[at + 1] ?? ''] as const] : []));
-    start({ status, statusText, entries: all }, goOn);
+  ): void {
+    const entries: Entry[] = [];
+    for (const [name, value] of Object.entries(headers))
+      for (const each of typeof value === 'string' ? [value] : value) entries.push([name, each]);
+    this.#start(status, statusText, entries, () => controller.resume());
+  }
+
+  onHeaders(status: number, raw: readonly unknown[], goOn: () => void, statusText = ''): true {
+    const entries: Entry[] = [];
+    for (let at = 0; at < raw.length; at += 2) entries.push([String(raw[at]), String(raw[at + 1] ?? '')]);
+    this.#start(status, statusText, entries, goOn);
     return true;
-  },
-  onData: take,
-  onComplete: () => ended(),
-  onError: broken,
-});
+  }
+
+  onResponseData(controller: Controller, bytes: Uint8Array): void {
+    if (!this.onData(bytes)) controller.pause();
+  }
+
+  /** Whether more may come. */
+  onData(bytes: Uint8Array): boolean {
+    if (!this.#feeding || this.#feeding.push(bytes)) return true;
+    this.#ahead += bytes.length + pieceCost;
+    if (this.#waits || this.#ahead <= most.body) return !this.#waits;
+    this.#stop(badUpstream(`${this.#ahead} bytes of the answer came before they could be read.`, false));
+    return true;
+  }
+
+  onResponseEnd(): void {
+    this.#end({});
+  }
+
+  onComplete(): void {
+    this.onResponseEnd();
+  }
+
+  onResponseError(_controller: unknown, error: unknown): void {
+    this.onError(error);
+  }
+
+  onError(error: unknown): void {
+    if (this.#isOver) return;
+    this.#end({ failure: new TypeError(this.#feeding ? 'terminated' : 'fetch failed', { cause: error }) });
+  }
+
+  /** The reader of the body goes on. */
+  resume(): void {
+    this.#ahead = 0;
+    this.#goOn?.();
+  }
+
+  /** The reader of the body has enough. */
+  cancel(reason?: unknown): void {
+    if (!this.#isOver) this.#stop(reason ?? new Error('the rest is not wanted'));
+  }
+
+  #start(status: number, statusText: string, entries: readonly Entry[], goOn: () => void): void {
+    if (status < 200) return;
+    const headers = new Headers();
+    for (const [name, value] of entries) headers.append(name, value);
+    this.#goOn = goOn;
+    this.#waits = saysItWaits(entries);
+    const hasBody = this.#method !== 'HEAD' && !emptyStatuses.includes(status);
+    const made = bounded({ status, statusText, headers, hasBody }, this);
+    this.#feeding = made.feeding;
+    this.answer.resolve(made.answer);
+  }
+
+  #stop(failure: unknown): void {
+    this.#end({ failure, drops: true });
+    this.#abort?.(failure);
+  }
+
+  #end(how: Ending): void {
+    this.#isOver = true;
+    this.#signal?.removeEventListener('abort', this.#giveUp);
+    if (!this.#feeding) this.answer.reject(how.failure);
+    this.#feeding?.end(how);
+  }
+}
+
+/**
+ * Node 22 and 24 end the process where a connection ends while its answer has to wait, unless it was to stay open
+ * (nodejs/undici#5360). So only an answer waits that says that it does. What comes of others unasked is kept, up to a limit.
+ * By the texts as they came, which is how the parser reads them; it takes `proxy-connection` for the same as `connection`.
+ */
+function saysItWaits(entries: readonly Entry[]): boolean {
+  if (!/^keep-alive$/i.test(textsOf(entries, 'connection') ?? '')) return false;
+  if (textsOf(entries, 'proxy-connection') !== undefined) return false;
+  const length = `${textsOf(entries, 'transfer-encoding') ?? ''},${textsOf(entries, 'content-length') ?? ''}`;
+  return /^(?:chunked,|,\d+)$/i.test(length);
+}
+
+/** Of several headers of one name, all texts with a comma between. */
+function textsOf(entries: readonly Entry[], wanted: string): string | undefined {
+  let texts: string | undefined;
+  for (const [name, text] of entries)
+    if (name.toLowerCase() === wanted) texts = texts === undefined ? text : `${texts},${text}`;
+  return texts;
+}

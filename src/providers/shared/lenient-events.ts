@@ -91,56 +91,73 @@ const chatChunk = inRecord({
  * Makes the events of one answer what the schemas of the vendors' packages take: drops types that they do not know, fixes chunks of a
  * chat, and makes an error beside other fields an event.
  */
-export function createLenientEvents() {
-  // Typed are Anthropic's events, and those of OpenAI's Responses. The reason is the last one for which a chat ended.
-  let [dialect, reason]: ['typed' | 'chat' | undefined, string | undefined] = [undefined, undefined];
-  const isWhole = () => /^(?:stop|length|tool_calls|content_filter)$/.test(reason ?? '');
-  const unknownBlocks = new Set<unknown>();
+export class LenientEvents {
+  /** Typed are Anthropic's events, and those of OpenAI's Responses. */
+  #dialect: 'typed' | 'chat' | undefined;
+  /** The last one for which a chat ended. */
+  #reason: string | undefined;
+  readonly #unknownBlocks = new Set<unknown>();
 
-  function typedEvent(event: Body): Body | undefined {
-    const { index, delta, response } = event;
-    if (!isKnown(event, 'content_block')) unknownBlocks.add(index);
-    const isUsed = isKnown(event, 'delta') && isKnown(delta, 'citation') && isKnown(event, 'item');
-    if (!isUsed || (index !== undefined && unknownBlocks.has(index))) return undefined;
-    if (!isRecord(response)) return event;
-    const output = recordsIn(response.output).filter(item => isKnown({ item }, 'item'));
-    const isSame = Array.isArray(response.output) && response.output.length === output.length;
-    return isSame ? event : { ...event, response: { ...response, output } };
+  isWhole(): boolean {
+    return /^(?:stop|length|tool_calls|content_filter)$/.test(this.#reason ?? '');
+  }
+
+  /** A text of events as packages take it; all of them are whole but for the last of a stream that was cut. */
+  fitted(events: string): string {
+    const all: string[] = [];
+    for (const event of events.split(/\r\n\r\n|\n\n|\r\r/)) {
+      if (event === '') all.push(event);
+      else this.#fit(event, all);
+    }
+    return all.join('\n\n');
+  }
+
+  /** Adds an event as it came, or as it should have come; a chat that told no reason gets one before its `[DONE]`. */
+  #fit(text: string, all: string[]): void {
+    const type = this.#dialect === 'typed' ? plain.exec(text)?.[1] : undefined;
+    if (type !== undefined) {
+      if (known.event.test(type)) all.push(text);
+      return;
+    }
+    const lines: string[] = [];
+    for (const line of text.match(/^data:[^\r\n]*/gm) ?? []) lines.push(line.slice(5));
+    const data = lines.join('\n');
+    const event = data.trim() === '[DONE]' ? undefined : parsedJson(data);
+    if (isRecord(event)) {
+      const fit = this.#event(event);
+      if (fit) all.push(fit === event ? text : `data: ${JSON.stringify(fit)}`);
+    } else if (data.trim() === '[DONE]') {
+      if (this.#dialect === 'chat' && !this.#reason) all.push(stopped);
+      all.push(text);
+    } else if (!this.isWhole()) all.push(text);
   }
 
   /** Undefined: dropped. The same object: to be sent as it came. An error that follows the end of a whole answer is dropped too. */
-  function fittedEvent(event: Body): unknown {
+  #event(event: Body): unknown {
     const type = 'choices' in event ? '' : textIn(event.type);
     const isOfDialect = known.event.test(type);
-    const isAnswer = isOfDialect || (type !== '' && dialect === 'typed' && !event.error);
+    const isAnswer = isOfDialect || (type !== '' && this.#dialect === 'typed' && !event.error);
     const error = isAnswer && !('base_resp' in event) ? undefined : failureIn(event);
-    if (error) return isWhole() ? undefined : { type: 'error', error };
-    if (isOfDialect && type !== 'error') dialect = 'typed';
-    if ('choices' in event || event.object === 'chat.completion.chunk') dialect = 'chat';
-    if (type !== '' || dialect === 'typed') return isOfDialect ? typedEvent(event) : undefined;
-    for (const { finish_reason } of recordsIn(event.choices)) reason = reasonIn(finish_reason) ?? reason;
-    return dialect === 'chat' ? chatChunk(event) : event;
+    if (error) return this.isWhole() ? undefined : { type: 'error', error };
+    if (isOfDialect && type !== 'error') this.#dialect = 'typed';
+    if ('choices' in event || event.object === 'chat.completion.chunk') this.#dialect = 'chat';
+    if (type !== '' || this.#dialect === 'typed') return isOfDialect ? this.#typed(event) : undefined;
+    for (const { finish_reason } of recordsIn(event.choices)) this.#reason = reasonIn(finish_reason) ?? this.#reason;
+    return this.#dialect === 'chat' ? chatChunk(event) : event;
   }
 
-  /** An event as it came, or as it should have come; a chat that told no reason gets one before its `[DONE]`. */
-  function fittedText(text: string): string[] {
-    const type = dialect === 'typed' ? plain.exec(text)?.[1] : undefined;
-    if (type !== undefined) return known.event.test(type) ? [text] : [];
-    const data = (text.match(/^data:[^\r\n]*/gm) ?? []).map(line => line.slice(5)).join('\n');
-    if (data.trim() === '[DONE]') return dialect === 'chat' && !reason ? [stopped, text] : [text];
-    const event = parsedJson(data);
-    if (!isRecord(event)) return isWhole() ? [] : [text];
-    const fit = fittedEvent(event);
-    return fit === event ? [text] : fit ? [`data: ${JSON.stringify(fit)}`] : [];
+  #typed(event: Body): Body | undefined {
+    const { index, delta, response } = event;
+    if (!isKnown(event, 'content_block')) this.#unknownBlocks.add(index);
+    const isUsed = isKnown(event, 'delta') && isKnown(delta, 'citation') && isKnown(event, 'item');
+    if (!isUsed || (index !== undefined && this.#unknownBlocks.has(index))) return undefined;
+    if (!isRecord(response)) return event;
+    const output = recordsIn(response.output).filter(isKnownItem);
+    const isSame = Array.isArray(response.output) && response.output.length === output.length;
+    return isSame ? event : { ...event, response: { ...response, output } };
   }
-
-  /** The same for a text of events, all of them whole but for the last of a stream that was cut. */
-  const fitted = (events: string) =>
-    Array.from(events.split(/\r\n\r\n|\n\n|\r\r/), event => (event === '' ? [event] : fittedText(event)))
-      .flat()
-      .join('\n\n');
-
-  return { isWhole, fitted };
 }
+
+const isKnownItem = (item: Body): boolean => isKnown({ item }, 'item');
 
 const stopped = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}`;

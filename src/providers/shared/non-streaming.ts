@@ -2,7 +2,7 @@ import { isRecord, parsedJson, recordsIn } from '../../core/json.ts';
 import type { BoundedAnswer } from '../../models/resilience/bounded-body.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { type Fetch, vendorAnswer } from './http.ts';
-import { type Body, createLenientEvents, failureIn, reasonIn } from './lenient-events.ts';
+import { type Body, failureIn, LenientEvents, reasonIn } from './lenient-events.ts';
 
 /**
  * fetch for the vendors' packages, whose schemas its events fit. Servers that don't stream answer with one JSON document all the same: a
@@ -26,27 +26,55 @@ export const answerFetch: Fetch = async (input, init) => {
   if (error) return new Response(JSON.stringify({ type: 'error', error }), { status: failureStatus(error), headers });
   const events = eventsOf(document)?.map(event => `data: ${JSON.stringify(event)}\n\n`);
   if (events) headers.set('content-type', 'text/event-stream');
-  return new Response(events ? createLenientEvents().fitted(events.join('')) : text, { headers });
+  return new Response(events ? new LenientEvents().fitted(events.join('')) : text, { headers });
 };
 
 /** A body from its first piece on, which shows a JSON document whatever type it was sent with. Streams become what packages take. */
 async function begun(body: NonNullable<BoundedAnswer['body']>, type: string) {
-  let next = await body.read();
+  const next = await body.read();
   const isDocument = /^application\/json\b/i.test(type) || /^\s*[[{]/.test(new TextDecoder().decode(next));
   const isStream = !isDocument && /event-stream/i.test(type);
-  const [decoder, lenient] = [new TextDecoder(), createLenientEvents()];
-  // A connection may break once the answer is whole.
-  const read = () => body.read().catch(error => (lenient.isWhole() ? undefined : Promise.reject(error)));
-  async function pull(controller: ReadableStreamDefaultController<Uint8Array>) {
-    for (let size = 0; size === 0; next = await read()) {
+  return { isDocument, pieces: new ReadableStream(new Pieces(body, next, isStream), { highWaterMark: 0 }) };
+}
+
+class Pieces {
+  readonly #body: NonNullable<BoundedAnswer['body']>;
+  readonly #isStream: boolean;
+  readonly #decoder = new TextDecoder();
+  readonly #lenient = new LenientEvents();
+  #next: Uint8Array | undefined;
+
+  constructor(body: NonNullable<BoundedAnswer['body']>, first: Uint8Array | undefined, isStream: boolean) {
+    this.#body = body;
+    this.#next = first;
+    this.#isStream = isStream;
+  }
+
+  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    for (let size = 0; size === 0; ) {
+      const next = this.#next;
       if (!next) return controller.close();
-      const bytes = isStream ? Buffer.from(lenient.fitted(decoder.decode(next, { stream: true }))) : next;
+      const text = this.#isStream && this.#lenient.fitted(this.#decoder.decode(next, { stream: true }));
+      const bytes = text === false ? next : Buffer.from(text);
       size = bytes.length;
       if (size > 0) controller.enqueue(bytes);
+      this.#next = await this.#read();
     }
   }
-  const pieces = new ReadableStream({ pull, cancel: body.cancel }, { highWaterMark: 0 });
-  return { isDocument, pieces };
+
+  cancel(reason?: unknown): void {
+    this.#body.cancel(reason);
+  }
+
+  async #read(): Promise<Uint8Array | undefined> {
+    try {
+      return await this.#body.read();
+    } catch (error) {
+      // A connection may break once the answer is whole.
+      if (this.#lenient.isWhole()) return undefined;
+      throw error;
+    }
+  }
 }
 
 function failureStatus({ status_code, code }: Body): number {

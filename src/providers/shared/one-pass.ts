@@ -9,70 +9,93 @@ type Source<Piece> = { getReader(): Pick<ReadableStreamDefaultReader<Piece>, 're
  * pipe has a queue on both sides and several promises a piece; this reads a piece when one is wanted.
  */
 export function transformed<In, Out>(stream: ReadableStream<In> | Source<In>, transformer: Transformer<In, Out>) {
-  const reader: ReturnType<Source<In>['getReader']> = stream.getReader();
-  let [count, isOver] = [0, false];
-  const close = (reason?: unknown) => reader.cancel(reason).catch(() => undefined);
-  /** What a transformer writes to. */
-  function sinkFor(controller: ReadableStreamDefaultController<Out>): TransformStreamDefaultController<Out> {
-    const over = (end: () => void, reason?: unknown) => {
-      if (isOver) return;
-      isOver = true;
-      end();
-      void close(reason);
-    };
-    return {
-      // Nothing is made ahead. V8 keeps a getter, and all that it can reach, until it collects the old generation.
-      desiredSize: 0,
-      enqueue(piece) {
-        count++;
-        controller.enqueue(piece);
-      },
-      error: reason => over(() => controller.error(reason), reason),
-      terminate: () => over(() => controller.close()),
-    };
+  return new ReadableStream<Out>(new Pass(stream.getReader(), transformer), { highWaterMark: 0 });
+}
+
+/** What the new stream takes its pieces from, and what the transformer writes to. */
+class Pass<In, Out> implements TransformStreamDefaultController<Out> {
+  /** Nothing is made ahead. V8 keeps a getter, and all that it can reach, until it collects the old generation. */
+  readonly desiredSize = 0;
+  readonly #reader: ReturnType<Source<In>['getReader']>;
+  readonly #transformer: Transformer<In, Out>;
+  #controller: ReadableStreamDefaultController<Out> | undefined;
+  #count = 0;
+  #isOver = false;
+
+  constructor(reader: ReturnType<Source<In>['getReader']>, transformer: Transformer<In, Out>) {
+    this.#reader = reader;
+    this.#transformer = transformer;
   }
-  let sink: TransformStreamDefaultController<Out>;
-  return new ReadableStream<Out>(
-    {
-      start(controller) {
-        sink = sinkFor(controller);
-        return transformer.start?.(sink);
-      },
-      async pull() {
-        try {
-          for (const before = count; count === before && !isOver; ) {
-            const { done, value } = await reader.read();
-            if (isOver) return;
-            if (!done) await transformer.transform?.(value, sink);
-            else {
-              await transformer.flush?.(sink);
-              sink.terminate();
-            }
-          }
-        } catch (error) {
-          sink.error(error);
+
+  start(controller: ReadableStreamDefaultController<Out>): void | PromiseLike<void> {
+    this.#controller = controller;
+    return this.#transformer.start?.(this);
+  }
+
+  async pull(): Promise<void> {
+    try {
+      for (const before = this.#count; this.#count === before && !this.#isOver; ) {
+        const { done, value } = await this.#reader.read();
+        if (this.#isOver) return;
+        if (!done) await this.#transformer.transform?.(value, this);
+        else {
+          await this.#transformer.flush?.(this);
+          this.terminate();
         }
-      },
-      cancel(reason) {
-        isOver = true;
-        return close(reason);
-      },
-    },
-    { highWaterMark: 0 },
-  );
+      }
+    } catch (error) {
+      this.error(error);
+    }
+  }
+
+  cancel(reason?: unknown): Promise<void> {
+    this.#isOver = true;
+    return this.#close(reason);
+  }
+
+  enqueue(piece: Out): void {
+    this.#count++;
+    this.#controller?.enqueue(piece);
+  }
+
+  error(reason?: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#controller?.error(reason);
+    void this.#close(reason);
+  }
+
+  terminate(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#controller?.close();
+    void this.#close();
+  }
+
+  #close(reason?: unknown): Promise<void> {
+    return this.#reader.cancel(reason).catch(() => undefined);
+  }
 }
 
 /** The same for the events in a stream, as `TextDecoderStream` and `EventSourceParserStream` of `eventsource-parser` tell them. */
 export function transformedEvents<Out>(stream: ReadableStream<Uint8Array>, inner: Transformer<{ data: string }, Out>) {
-  const decoder = new TextDecoder();
-  const events: { data: string }[] = [];
-  const { feed } = createParser({ onEvent: event => void events.push(event) });
-  return transformed<Uint8Array, Out>(stream, {
-    async transform(bytes, sink) {
-      feed(decoder.decode(bytes, { stream: true }));
-      for (const event of events.splice(0)) await inner.transform?.(event, sink);
-    },
-  });
+  return transformed<Uint8Array, Out>(stream, new Events(inner));
+}
+
+class Events<Out> implements Transformer<Uint8Array, Out> {
+  readonly #decoder = new TextDecoder();
+  readonly #inner: Transformer<{ data: string }, Out>;
+  readonly #events: { data: string }[] = [];
+  readonly #parser = createParser({ onEvent: event => void this.#events.push(event) });
+
+  constructor(inner: Transformer<{ data: string }, Out>) {
+    this.#inner = inner;
+  }
+
+  async transform(bytes: Uint8Array, sink: TransformStreamDefaultController<Out>): Promise<void> {
+    this.#parser.feed(this.#decoder.decode(bytes, { stream: true }));
+    for (const event of this.#events.splice(0)) await this.#inner.transform?.(event, sink);
+  }
 }
 
 /** Stands for `stream.tee()` where one copy looks ahead and is given up; the other one has all pieces. */

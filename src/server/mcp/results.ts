@@ -41,8 +41,11 @@ function shownMetadata({ files, ...facts }: JsonObject): JsonObject {
   return { ...only(facts, shownFacts), ...(Object.keys(shown).length > 0 && { files: shown }) };
 }
 
-const only = (record: JsonObject, keys: readonly string[]): JsonObject =>
-  Object.fromEntries(keys.flatMap(key => (record[key] === undefined ? [] : [[key, record[key]]])));
+function only(record: JsonObject, keys: readonly string[]): JsonObject {
+  const kept: JsonObject = {};
+  for (const key of keys) if (record[key] !== undefined) kept[key] = record[key];
+  return kept;
+}
 
 /** The answer itself needs no heading. */
 const headingOf = (path: string): string => (path === 'content' ? '' : `## ${path}\n\n`);
@@ -58,8 +61,9 @@ function withoutLong(value: Json | undefined, path: string, found: LongText[]): 
   }
   if (Array.isArray(value)) return value.map((item, index) => withoutLong(item, `${path}[${index}]`, found) ?? null);
   if (!isRecord(value)) return value;
-  const inner = (key: string) => (path === '' ? key : `${path}.${key}`);
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutLong(item, inner(key), found)]));
+  const entries = Object.entries(value);
+  for (const entry of entries) entry[1] = withoutLong(entry[1], path === '' ? entry[0] : `${path}.${entry[0]}`, found);
+  return Object.fromEntries(entries);
 }
 
 /** The text in pages that give it again when they are put together; they end with a line where they can. */

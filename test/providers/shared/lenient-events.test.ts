@@ -15,7 +15,7 @@ import { minimax } from '../../../src/providers/minimax.ts';
 import { moonshot } from '../../../src/providers/moonshot/moonshot.ts';
 import { openai } from '../../../src/providers/openai.ts';
 import { openrouter } from '../../../src/providers/openrouter.ts';
-import { createLenientEvents } from '../../../src/providers/shared/lenient-events.ts';
+import { LenientEvents } from '../../../src/providers/shared/lenient-events.ts';
 import { xai } from '../../../src/providers/xai.ts';
 import { zhipu } from '../../../src/providers/zhipu/zhipu.ts';
 import { askProvider } from '../../contracts/ask-provider.ts';
@@ -159,16 +159,14 @@ describe('types that a package does not know', () => {
   });
 
   it('an error of that kind is told, and what of Responses is as it should be stays as it came', () => {
-    const { fitted } = createLenientEvents();
+    const lenient = new LenientEvents();
     const delta =
       'event: x\ndata: {"type":"response.output_text.delta","delta":"An \\"error\\": {}","output_index":1}\n\n';
     const fault = { type: 'response.new_thing', error: { message: 'No room.' } };
-    expect(fitted(sse(created) + delta)).toBe(sse(created) + delta);
-    expect(fitted(sse({ type: 'response.new.delta', delta: 'x' }))).toBe('');
-    expect(fitted(sse(fault))).toContain('"type":"error"');
-    expect(createLenientEvents().fitted(sse({ type: 'response.new.delta', message: 'No.' }))).toContain(
-      '"type":"error"',
-    );
+    expect(lenient.fitted(sse(created) + delta)).toBe(sse(created) + delta);
+    expect(lenient.fitted(sse({ type: 'response.new.delta', delta: 'x' }))).toBe('');
+    expect(lenient.fitted(sse(fault))).toContain('"type":"error"');
+    expect(new LenientEvents().fitted(sse({ type: 'response.new.delta', message: 'No.' }))).toContain('"type":"error"');
   });
 
   const typed: [string, RegExp, (type: string) => object][] = [
@@ -194,7 +192,7 @@ describe('types that a package does not know', () => {
     const types = new Set(Array.from(source.matchAll(literal), ([, type]) => type ?? ''));
     const texts = sse(...[...types].map(event));
     expect(types.size).toBeGreaterThan(3);
-    expect(createLenientEvents().fitted(texts)).toBe(texts);
+    expect(new LenientEvents().fitted(texts)).toBe(texts);
   });
 
   it('an event is dropped from a chat, and an error without a known type is not', async () => {
