@@ -200,6 +200,18 @@ describe('the generations of the heap', () => {
     expect(after).toBeLessThan(2 * before);
   });
 
+  it('leave V8 taking the compiled code that was made before they grew', () => {
+    plant();
+    const grown = `
+      const grow = () => { const all = []; while (all.length < 1_500_000) all.push({ at: all.length }); };
+      const cache = require(${JSON.stringify(loader)});
+      cache.tuneMemory();
+      setTimeout(grow, 300);
+      setTimeout(() => console.log(cache.loadCompiled(${JSON.stringify(at('main.cjs'))}).answer()), 1_500);`;
+    const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: at('cache') };
+    expect(execFileSync(process.execPath, ['-e', grown], { env, encoding: 'utf8' }).trim()).toBe('kept');
+  });
+
   it('are given back by a server that rests for long', () => {
     put('main.cjs', '');
     const tuned = `
