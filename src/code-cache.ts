@@ -60,9 +60,12 @@ const tuning = {
   afterMs: 250,
   /** Looks so often whether the server has rested since the last time, and gives its memory back then all the same. */
   restMs: 600_000,
-  /** By how much the old generation grows before it is collected, and how often a function runs before V8 optimizes it: here, and usually. */
-  flags: [
-    ['heap-growing-percent=50', 'heap-growing-percent=0'],
+  /** By how much the old generation grows before it is collected. */
+  flags: [['heap-growing-percent=50', 'heap-growing-percent=0']],
+  /** After so many collections more it is no server that is seldom asked: some hundred chats make as many. */
+  busyAfter: 20,
+  /** How often a function runs before V8 optimizes it, and what it forgets at rest. A server that is seldom asked would pay more than it spares. */
+  busyFlags: [
     ['invocation-count-for-maglev=50', 'invocation-count-for-maglev=400'],
     ['minimum-invocations-after-ic-update=50', 'minimum-invocations-after-ic-update=500'],
     ...(ofVersion[Number.parseInt(process.versions.node, 10)] ?? []),
@@ -177,40 +180,46 @@ export function loadCompiled(main: string) {
 }
 
 /**
- * By what the young generation grows next, to its size at once; 0: it has not had that yet. Threads share the flags of V8, and so they
- * share this: what one sets back for a moment, it sets again as the others have it.
+ * By what the young generation grows next, to its size at once (0: it has not had that yet), and whether the server is busy (1). Threads
+ * share the flags of V8, and so they share this: what one sets back for a moment, it sets again as the others have it.
  */
-const youngGrowth = sharedNumber('polylogue/young-growth');
+const tuned = new Uint32Array(sharedMemory('polylogue/tuned', 2 * Uint32Array.BYTES_PER_ELEMENT));
 
-function sharedNumber(name: string): Uint32Array {
+function sharedMemory(name: string, bytes: number): SharedArrayBuffer {
   const known = getEnvironmentData(name);
-  const memory = known instanceof SharedArrayBuffer ? known : new SharedArrayBuffer(Uint32Array.BYTES_PER_ELEMENT);
-  if (memory !== known) setEnvironmentData(name, memory);
-  return new Uint32Array(memory);
+  if (known instanceof SharedArrayBuffer) return known;
+  const memory = new SharedArrayBuffer(bytes);
+  setEnvironmentData(name, memory);
+  return memory;
 }
 
-/** V8's own without a growth. */
-function setFlags(growth: number): void {
-  for (const [here, usual] of tuning.flags) setFlagsFromString(`--${growth === 0 ? usual : here}`);
-  setFlagsFromString(`--semi-space-growth-factor=${growth || 2}`);
+/** As a server has them, or as V8 has them; those of a busy one are not touched before it was busy. */
+function setFlags(isServer: boolean): void {
+  const [growth = 0, isBusy = 0] = tuned;
+  for (const [here, usual] of isBusy ? [...tuning.flags, ...tuning.busyFlags] : tuning.flags)
+    setFlagsFromString(`--${isServer ? here : usual}`);
+  setFlagsFromString(`--semi-space-growth-factor=${isServer ? growth : 2}`);
 }
 
-/** Holds the young generation at its size once it has grown to that, and sets the other flags from then on. */
+/** Holds the young generation at its size once it has grown to that, and sets the other flags then, or when the server has been busy. */
 export function tuneMemory(restMs = tuning.restMs): void {
-  let [collections, given] = [0, 0];
+  let [collections, grown, given] = [0, 0, 0];
   const look = () => {
     collections++;
     const young = getHeapSpaceStatistics().find(space => space.space_name === 'new_space');
     if (!young) return;
     // Together they are one half, but for the heads of its pages.
     const growth = Math.max(1, Math.round(tuning.youngBytes / (young.space_used_size + young.space_available_size)));
-    const [before = 0] = youngGrowth;
-    if (growth === before || (before === 0 && growth > 1)) return;
-    youngGrowth[0] = growth;
-    setFlags(growth);
+    const [before = 0] = tuned;
+    if (before === 0 && growth > 1) return;
+    const isBusy = ++grown === tuning.busyAfter;
+    if (growth === before && !isBusy) return;
+    tuned[0] = growth;
+    if (isBusy) tuned[1] = 1;
+    setFlags(true);
   };
   const giveBack = () => {
-    const isGrown = youngGrowth[0] !== 0 && getHeapStatistics().total_heap_size > 1.2 * given;
+    const isGrown = tuned[0] !== 0 && getHeapStatistics().total_heap_size > 1.2 * given;
     if (collections === 0 && isGrown) {
       setFlagsFromString('--expose-gc');
       runInNewContext('gc')({ type: 'major', flavor: 'last-resort' });
@@ -224,12 +233,12 @@ export function tuneMemory(restMs = tuning.restMs): void {
 }
 
 function underUsualFlags<Result>(run: () => Result): Result {
-  if (youngGrowth[0] === 0) return run();
-  setFlags(0);
+  if (tuned[0] === 0) return run();
+  setFlags(false);
   try {
     return run();
   } finally {
-    setFlags(youngGrowth[0] ?? 0);
+    setFlags(true);
   }
 }
 

@@ -283,6 +283,8 @@ const builtins: StructureRules['builtins'] = {
   'node:module': ['app/extensions.ts', 'code-cache.ts', 'main.ts', 'storage/sqlite/tables.ts'],
   // The flags of its memory (docs/decisions/2026-11-23-store-records.md).
   'node:v8': ['code-cache.ts', 'server/access/limits.ts'],
+  // docs/decisions/2026-11-21-vendor-http.md
+  'node:diagnostics_channel': ['models/resilience/bounded-fetch.ts'],
   // docs/decisions/2026-11-28-code-cache.md
   'node:vm': ['code-cache.ts'],
 };
@@ -317,6 +319,6 @@ export const rules: StructureRules = {
   foldable: { lines: 60, files: 0 },
   // Of them 428 of CSS, browser JavaScript and two JSON tables. The last 230 give the reading of an answer functions that are made once
   // (docs/decisions/2026-11-29-tiers-and-generations.md).
-  budgets: { files: 457, lines: 74_375 },
+  budgets: { files: 457, lines: 74_406 },
   traceBudget: { chat: { files: 89, folders: 20, functions: 848 }, debug: { files: 94, folders: 21, functions: 916 } },
 };

@@ -96,6 +96,7 @@ export async function composeProduct(
         () => Promise.all([store.warm?.(), fetch('data:,').then(reply => reply.text())]),
         async () => void estimateTokens(instructions),
         () => mask(instructions, 'warm'),
+        async () => void telemetry.maskDeep({ usage: { total: 0 }, of: [{ text: 'A text.' }] }),
         models.warm,
       ]),
     /** The search index of a folder within the roots. */
@@ -166,7 +167,8 @@ function composeObservability(
 /** Node loads its client for HTTP with the first use of one of its classes; what fails here is told by the call that needs it. */
 async function inSlices(steps: readonly (() => Promise<unknown>)[]): Promise<void> {
   for (const step of steps) {
-    await turn();
-    await step().catch(() => undefined);
+    await turn()
+      .then(step)
+      .catch(() => undefined);
   }
 }

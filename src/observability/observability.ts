@@ -62,6 +62,8 @@ export async function createTelemetry(options: TelemetryOptions) {
   return {
     emit: bus.emit,
     mask: masks.mask,
+    /** Masks what observers are told. */
+    maskDeep: masks.maskDeep,
     /** Secrets that came up since the start, all of them each time: masked from now on, wherever they turn up. */
     know: masks.know,
     /** Absent: nobody wants to know what is said to models. */

@@ -37,6 +37,7 @@ export const serve = defineCommand({
       environment.writeError(
         `polylogue: listening on ${daemon.url} (dashboard: ${daemon.url}/, MCP: ${daemon.url}/mcp)\n`,
       );
+      void product.warm();
       await asked.promise;
       // Who asks twice wants the end now.
       for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));

@@ -283,7 +283,8 @@ async function askVendor(run: CallContext, candidate: Candidate): Promise<Attemp
   }
 }
 
-function callOf(question: ModelQuestion, candidate: Candidate, connection: Connection, searches: boolean) {
+/** A question as a vendor's package takes it, and what the caller should know of that. */
+export function callOf(question: ModelQuestion, candidate: Candidate, connection: Connection, searches: boolean) {
   const { model, effort, thinkingBudget } = candidate;
   const { messages, warnings: unseen } = fitImages(question.messages, model, connection.imageLimits?.(model));
   const { prompt, warnings } = toPrompt(messages, connection, model, (question.tools ?? []).length > 0);

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { orAbort } from '../../core/concurrency.ts';
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
+import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
 import type { CallLimits, ModelQuestion } from '../ask-model.ts';
@@ -17,7 +18,7 @@ import { candidatesFor } from '../routing/explain.ts';
 import type { Resolution } from '../routing/resolve.ts';
 import { createRestrictions, isRestriction, type ModelRequest, type RoutingPolicy } from '../routing/roster.ts';
 import { listVendorCaches, type VendorCache } from '../vendor-services.ts';
-import { createAskModel } from './call.ts';
+import { callOf, createAskModel } from './call.ts';
 import type { AskModelParts } from './call-context.ts';
 import { toPrompt } from './messages.ts';
 
@@ -211,26 +212,23 @@ async function listedBy(list: Promise<LiveModel[] | undefined>): Promise<number 
 
 /** The connections `apart` are used for nothing else, so that no made-up answer tells what a server has. */
 async function warm(sources: ModelSources, policy: RoutingPolicy, [connection, apart]: [Connections, Connections]) {
-  const task = {
-    tool: 'chat',
-    text: 'What is the latest on this today, and when did it come out?',
-    files: [],
-    images: 0,
-    estimatedTokens: 1,
-  };
-  const request = { category: 'fast_response', effort: 'medium', needs: {}, name: 'auto', task } as const;
-  const [first] = candidatesFor(request, await sources.rosterAlone(), policy);
+  const text = 'What is the latest on this today, and when did it come out?';
+  const task = { tool: 'chat', text, files: [], images: 0, estimatedTokens: 1 };
+  const request = { category: 'fast_response', effort: 'medium', needs: {}, task } as const;
+  const roster = await sources.rosterAlone();
+  const [first] = candidatesFor({ ...request, name: 'auto' }, roster, policy);
   if (!first) return;
-  const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: task.text }] }];
-  const ask = async (open: Connections, why?: Error) =>
-    (await open(first.model.provider))
-      .languageModel(first.model)
-      .doStream({ prompt, abortSignal: AbortSignal.abort(why) });
-  // All of a question but the network, of which a call that was given up takes no notice.
-  await ask(connection).catch(() => undefined);
+  const { provider, id } = first.model;
+  candidatesFor({ ...request, name: id }, roster, policy);
+  await connection(provider);
   await turn();
+  const opened = await apart(provider);
+  const messages: Message[] = [{ role: 'user', section: 'turn', parts: [{ type: 'text', text }] }];
+  const signal = AbortSignal.abort(rehearsal);
+  const question = { reqId: '', tool: task.tool, messages, candidates: [first], maxOutputTokens: 1, signal };
+  const { call } = callOf(question, first, opened, false);
   // The first event has the schemas of all events made.
-  const { stream } = await ask(apart, rehearsal);
+  const { stream } = await opened.languageModel(first.model).doStream({ ...call, abortSignal: signal });
   for await (const _part of stream);
 }
 

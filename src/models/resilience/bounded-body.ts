@@ -72,7 +72,8 @@ export function bounded({ status, statusText, headers, hasBody }: BoundedHead, f
   const body = hasBody ? plain : undefined;
   // No Response may have the higher ones that servers invent.
   const head = { status: Math.min(status, 599), statusText, headers };
-  return { answer: { ...head, body, response: () => new Response(body ? streamOf(body) : null, head) }, feeding };
+  const response = () => new Response(hasBody ? new ReadableStream(plain, { highWaterMark: 0 }) : null, head);
+  return { answer: { ...head, body, response }, feeding };
 }
 
 const asTheyCome: Reading = { read: bytes => bytes, tells: () => false };
@@ -87,15 +88,6 @@ export interface BoundedAnswer {
 }
 
 type Bounded = { answer: BoundedAnswer; feeding: Feeding };
-
-function streamOf(body: NonNullable<BoundedAnswer['body']>) {
-  async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    const piece = await body.read();
-    if (piece) controller.enqueue(piece);
-    else controller.close();
-  }
-  return new ReadableStream({ pull, cancel: reason => body.cancel(reason) }, { highWaterMark: 0 });
-}
 
 interface BoundedHead {
   status: number;
@@ -231,6 +223,13 @@ class BodyInTurns {
       this.#feed.cancel(error);
       throw error;
     }
+  }
+
+  /** As the source of a stream. */
+  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    const piece = await this.read();
+    if (piece) controller.enqueue(piece);
+    else controller.close();
   }
 
   cancel(reason?: unknown): void {

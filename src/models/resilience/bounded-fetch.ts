@@ -1,3 +1,5 @@
+import { hasSubscribers } from 'node:diagnostics_channel';
+import { type Duplex, duplexPair } from 'node:stream';
 import { isRecord } from '../../core/json.ts';
 import { type BoundedAnswer, bounded, type Ending, type Feeding, most } from './bounded-body.ts';
 import { badUpstream } from './errors.ts';
@@ -98,23 +100,39 @@ export async function boundedAnswer(...[input, init]: Parameters<typeof fetch>):
   }
 }
 
-/** A stream with an event that says nothing, for a question that goes nowhere. */
-export function rehearsedAnswer(): BoundedAnswer {
-  const headers = new Headers({ 'content-type': 'text/event-stream' });
-  const head = { status: 200, statusText: 'OK', headers, hasBody: true };
-  const { answer, feeding } = bounded(head, { resume() {}, cancel() {} });
-  feeding.push(Buffer.from('data: {}\n\n'));
-  feeding.end({});
-  return answer;
+/**
+ * An event that says nothing, as if a server had sent it, by a connection that leads nowhere: the first request to a vendor finds all of
+ * its way run once. Where a proxy is used, or somebody watches the requests of this process, the event comes without a connection.
+ */
+export async function rehearsedAnswer(...[input, init]: Parameters<typeof fetch>): Promise<BoundedAnswer> {
+  const request = await plainRequest(String(input), { ...init, signal: null });
+  const { constructor: made } = currentDispatcher();
+  if (made.name !== 'Agent' || hasSubscribers('undici:request:create')) {
+    const handler = new Handler(request);
+    handler.onHeaders(200, ['content-type', 'text/event-stream'], () => undefined);
+    handler.onData(Buffer.from(silentEvent));
+    handler.onComplete();
+    return handler.answer.promise;
+  }
+  const connect = (_where: unknown, done: (failure: null, connection: Duplex) => void) => {
+    const [here, there] = duplexPair();
+    const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n';
+    there.once('data', () => there.end(head + silentEvent));
+    queueMicrotask(() => done(null, here));
+  };
+  const apart: Dispatcher = Reflect.construct(made, [{ connect }]);
+  return sent(request, apart);
 }
 
+const silentEvent = 'data: {}\n\n';
+
 /** One request and its answer, whatever that is. Rejects with the signal's reason, or as fetch does where there is no answer. */
-function sent(request: PlainRequest): Promise<BoundedAnswer> {
+function sent(request: PlainRequest, dispatcher = currentDispatcher()): Promise<BoundedAnswer> {
   const handler = new Handler(request);
   if (!request.signal?.aborted) {
     const { url, method, headers, body } = request;
     const options = { origin: url.origin, path: url.pathname + url.search, method, headers, body, ...patience };
-    currentDispatcher().dispatch(options, handler);
+    dispatcher.dispatch(options, handler);
   }
   return handler.answer.promise;
 }

@@ -19,7 +19,7 @@ export const vendorFetch: Fetch = async (input, init) => (await vendorAnswer(inp
 export async function vendorAnswer(...[input, init]: Parameters<Fetch>): Promise<BoundedAnswer> {
   // Not with the settings of providers, which the start needs.
   const { boundedAnswer, rehearsedAnswer } = await import('../../models/resilience/bounded-fetch.ts');
-  if (init?.signal?.reason === rehearsal) return rehearsedAnswer();
+  if (init?.signal?.reason === rehearsal) return rehearsedAnswer(input, init);
   const answer = await boundedAnswer(input, { ...init, redirect: 'manual' });
   const target = answer.status >= 300 && answer.status < 400 ? answer.headers.get('location') : null;
   if (target === null) return answer;

@@ -1,8 +1,10 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { rehearsal } from '../../../src/models/provider.ts';
 import { type Fetch, isPathMissing, vendorFetch, versionedFetch } from '../../../src/providers/shared/http.ts';
+import { stubDispatcher } from '../../support/stub-dispatcher.ts';
 
 const names = [Symbol.for('undici.globalDispatcher.1'), Symbol.for('undici.globalDispatcher.2')];
 /** Node's own limits have a step of a second. */
@@ -81,11 +83,25 @@ describe('vendorFetch', () => {
     await expect(asked).rejects.toThrow('enough');
   });
 
-  it('answers a rehearsal itself, with an event that says nothing', async () => {
+  it('answers a rehearsal itself, with an event that says nothing, and asks no server or proxy', async () => {
     const signal = AbortSignal.abort(rehearsal);
-    const response = await vendorFetch('http://127.0.0.1:1/', { signal });
+    let asked = 0;
+    server.on('connection', () => asked++);
+    const response = await vendorFetch(url, { method: 'POST', body: '{}', signal });
     expect([response.status, await response.text()]).toEqual([200, 'data: {}\n\n']);
     await expect(vendorFetch('http://127.0.0.1:1/', { signal: AbortSignal.abort() })).rejects.toThrow('aborted');
+    const again = async () => (await vendorFetch(url, { signal })).text();
+    const restore = stubDispatcher(() => () => {
+      asked++;
+      return true;
+    });
+    expect(await again()).toBe('data: {}\n\n');
+    restore();
+    const watch = () => asked++;
+    subscribe('undici:request:create', watch);
+    expect(await again()).toBe('data: {}\n\n');
+    unsubscribe('undici:request:create', watch);
+    expect(asked).toBe(0);
   });
 });
 
