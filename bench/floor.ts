@@ -8,6 +8,7 @@ import { type Figures, inRounds, type Round, ratio, typical } from './measure/ro
 import { type Launch, openSession, type Session } from './measure/session.ts';
 import { figure, type Table, times } from './measure/table.ts';
 import { product } from './product.ts';
+import { idleMs } from './start.ts';
 import { buildYardsticks, type Yardsticks } from './yardsticks/build-yardsticks.ts';
 import { openVendorThread } from './yardsticks/vendor-thread.ts';
 
@@ -20,9 +21,6 @@ const together = 32;
 const countedChats = 100;
 /** More, since the log goes into the file once for about 200 of them. */
 const tracedChats = 400;
-/** A host that has the list of tools asks for something a moment later. */
-const idleMs = 1_000;
-
 const startRounds = Number(process.env.BENCH_ROUNDS ?? 11);
 /** The memory is looked at after so many chats, too. */
 const moreChats = Number(process.env.BENCH_CHATS ?? 10_000);
@@ -271,11 +269,11 @@ async function memory(folder: BenchFolder, vendorUrl: string, yardsticks: Yardst
 async function starts(folder: BenchFolder, vendorUrl: string, yardsticks: Yardsticks): Promise<Line[]> {
   const once = async (
     launch: Launch,
-    idleMs: number,
+    restMs: number,
     first: (session: Session) => Promise<unknown>,
   ): Promise<Figures> => {
     const { session, elapsedMs } = await openSession(launch);
-    await wait(idleMs);
+    await wait(restMs);
     const begun = performance.now();
     await first(session);
     const firstMs = performance.now() - begun;

@@ -13,7 +13,7 @@ const atOnce = 'dist/main.js, called at once';
 const yardstick = 'bare SDK server, bundled';
 
 /** A host that is started asks for the tools, and its model for something a moment later. */
-const idleMs = 1_000;
+export const idleMs = 1_000;
 
 /** The most that a chat may take from the spawn on which is sent with all that comes before it. */
 const answerMs = 300;

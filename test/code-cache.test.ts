@@ -220,18 +220,6 @@ describe('the generations of the heap', () => {
     expect(execFileSync(process.execPath, ['-e', grown], { env, encoding: 'utf8' }).trim()).toBe('kept');
   });
 
-  it('leave V8 optimizing as it usually does until the server has been busy', () => {
-    put('main.cjs', '');
-    const tuned = `console.log(JSON.stringify([...new Uint32Array(require('node:worker_threads').getEnvironmentData('polylogue/tuned'))]));`;
-    const begun = (then: string) =>
-      `require(${JSON.stringify(loader)}).tuneMemory(); setTimeout(() => { ${then} }, 300);`;
-    const once = `const all = []; while (all.length < 1_500_000) all.push({ at: all.length }); setTimeout(() => { ${tuned} }, 100);`;
-    expect([run(begun(once)), run(begun(busy(tuned)))].map(text => JSON.parse(text))).toEqual([
-      [1, 0],
-      [1, 1],
-    ]);
-  });
-
   it('are given back by a server that rests for long', () => {
     put('main.cjs', '');
     const tuned = `
