@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { defineConfig } from 'tsdown';
 import { type Emits, grammars, leanPackages, vocabulary } from './scripts/build/lean-packages.ts';
+import { plainSchemas } from './scripts/build/plain-schemas.ts';
 
 /** Named after the package that a piece holds, so that a list of loaded pieces tells which packages are loaded. */
 function pieceName(piece: { name: string; facadeModuleId?: string | null; moduleIds: string[] }): string {
@@ -167,7 +168,18 @@ const pieces = defineConfig({
   outputOptions: { chunkFileNames: pieceName, strict: true, dynamicImportInCjs: false },
   // The parser's loader uses eval for an extension mechanism that its builds without dynamic code never reach.
   inputOptions: { checks: { eval: false } },
-  plugins: [syncSchemas, onePass, lazySchemas, leanPackages, grammars, vocabulary, licenses, fronts, ascii],
+  plugins: [
+    syncSchemas,
+    onePass,
+    plainSchemas,
+    lazySchemas,
+    leanPackages,
+    grammars,
+    vocabulary,
+    licenses,
+    fronts,
+    ascii,
+  ],
   copy: [
     { from: 'src/core/vocabulary.gen.bin', to: 'dist' },
     { from: 'src/models/routing/freshness.gen.bin', to: 'dist' },

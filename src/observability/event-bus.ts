@@ -63,12 +63,14 @@ export function createWriteQueue<Item>({ name, write, maxWaiting, sizeOf, gather
 
   return {
     /** Never throws, never waits. */
-    push(item: Item): void {
-      const own = sizeOf?.(item) ?? 1;
-      if (size + own > maxWaiting) dropped++;
-      else {
-        size += own;
-        waiting.push(item);
+    push(items: readonly Item[]): void {
+      for (const item of items) {
+        const own = sizeOf?.(item) ?? 1;
+        if (size + own > maxWaiting) dropped++;
+        else {
+          size += own;
+          waiting.push(item);
+        }
       }
       running ??= drain();
     },
@@ -135,9 +137,18 @@ export function createBus(parts: BusParts) {
     return createWriteQueue({ name: sink.name, write, maxWaiting, gather, onError: onSinkError });
   });
   let open = true;
+  let emitted: Observation[] = [];
+
+  /** Once the work that is observed waits for something: nobody's answer comes later because it is told of. */
+  const deliver = (): void => {
+    const batch = emitted;
+    emitted = [];
+    if (batch.length > 0) for (const queue of queues) queue.push(batch);
+  };
 
   /** Resolves when everything emitted so far was written, or given up; at the latest after `timeoutMs`. Never rejects. */
   const flush = async (timeoutMs = 2_000): Promise<void> => {
+    deliver();
     await withTimeout(clock, timeoutMs, Promise.all(queues.map(queue => queue.idle())));
   };
 
@@ -145,8 +156,7 @@ export function createBus(parts: BusParts) {
     emit(event: AppEvent): void {
       if (!open) return;
       try {
-        const observation = { at: clock.now(), event: parts.mask(event) };
-        for (const queue of queues) queue.push(observation);
+        if (emitted.push({ at: clock.now(), event: parts.mask(event) }) === 1) setImmediate(deliver);
       } catch (error) {
         // An event that can't be masked is not shown to anyone.
         onSinkError('mask', error);

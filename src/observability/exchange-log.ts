@@ -194,7 +194,7 @@ export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }:
     },
   });
   return {
-    log: (note: ExchangeNote) => queue.push({ ...note, at: clock.now() }),
+    log: (note: ExchangeNote) => queue.push([{ ...note, at: clock.now() }]),
     /** Resolves when everything told so far was written, or given up; at the latest after `timeoutMs`. Never rejects. */
     flush: (timeoutMs = 2_000) => withTimeout(clock, timeoutMs, queue.idle()),
     /** Does that, and lets go of the file. */

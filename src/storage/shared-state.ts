@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createQueue } from '../core/concurrency.ts';
+import { createQueue, remember } from '../core/concurrency.ts';
 import { bugError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Clock, KeptTexts, Random, SharedState } from '../core/ports.ts';
@@ -192,17 +192,24 @@ export function withStoreTime(store: Store, ahead: () => number): Store {
 /** A day is remembered for so long: its name may come again. */
 const knownDayMs = 370 * dayMs;
 
+/** Owners whose days are remembered. */
+const maxKnownDays = 1_000;
+
 /**
  * A ledger whose days begin and end by the store's time. A day has the name that the time of day gives it when it begins, and counts
  * what was spent since then: where the time of day is wrong meanwhile, no limit begins anew, and none of before comes back.
  * A day that was counted in full or for the most part under the last name is not begun again: the one after it begins.
  */
 export function withStoreDays(ledger: SpendLedger, state: SharedState, clock: Clock): SpendLedger {
+  /** The days of owners as they were found: none is changed before its end. */
+  const known = new Map<string, JsonObject>();
+
   /** The day that a moment of the store's time counts under. */
   async function dayAt(owner: string, time: number): Promise<{ day: string; before: number }> {
     const isOver = (found: JsonObject | undefined) => Number(found?.endsAt ?? 0) <= time;
     const key = `spend-day ${owner}`;
-    let found = await state.get(key);
+    const last = known.get(owner);
+    let found = isOver(last) ? await state.get(key) : last;
     if (isOver(found)) {
       const wall = time + clock.now() - clock.storeTime();
       const midnight = time - (wall % dayMs);
@@ -214,6 +221,7 @@ export function withStoreDays(ledger: SpendLedger, state: SharedState, clock: Cl
       const next = { day, endsAt: midnight + skipped + dayMs, before, lastDay: found?.day, lastEnd: found?.endsAt };
       found = await state.change(key, knownDayMs, other => (isOver(other) ? next : other));
     }
+    if (found && found !== last) remember(known, owner, found, maxKnownDays);
     const isOfLast = time < Number(found?.lastEnd);
     return { day: String(isOfLast ? found?.lastDay : found?.day), before: Number(found?.before) };
   }

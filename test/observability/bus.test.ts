@@ -138,8 +138,7 @@ describe('the bus', () => {
     };
     const { bus, problems } = busOf([slow], { maxWaiting: 10 });
     bus.emit(warning('first'));
-    await Promise.resolve();
-    await Promise.resolve();
+    await new Promise(resolve => setImmediate(resolve));
     for (let index = 0; index < 25; index++) bus.emit(warning(`${index}`));
     release();
     await new Promise(resolve => setImmediate(resolve));

@@ -31,50 +31,27 @@ export const answerFetch: Fetch = async (input, init) => {
 
 /** A body from its first piece on, which shows a JSON document whatever type it was sent with. Streams become what packages take. */
 async function begun(body: NonNullable<BoundedAnswer['body']>, type: string) {
-  const next = await body.read();
+  const decoder = new TextDecoder();
+  const lenient = new LenientEvents();
+  // A connection may break once the answer is whole.
+  const read = () =>
+    body.read().catch(error => {
+      if (!lenient.isWhole()) throw error;
+      return undefined;
+    });
+  let next = await body.read();
   const isDocument = /^application\/json\b/i.test(type) || /^\s*[[{]/.test(new TextDecoder().decode(next));
   const isStream = !isDocument && /event-stream/i.test(type);
-  return { isDocument, pieces: new ReadableStream(new Pieces(body, next, isStream), { highWaterMark: 0 }) };
-}
-
-class Pieces {
-  readonly #body: NonNullable<BoundedAnswer['body']>;
-  readonly #isStream: boolean;
-  readonly #decoder = new TextDecoder();
-  readonly #lenient = new LenientEvents();
-  #next: Uint8Array | undefined;
-
-  constructor(body: NonNullable<BoundedAnswer['body']>, first: Uint8Array | undefined, isStream: boolean) {
-    this.#body = body;
-    this.#next = first;
-    this.#isStream = isStream;
-  }
-
-  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    for (let size = 0; size === 0; ) {
-      const next = this.#next;
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    for (let size = 0; size === 0; next = await read()) {
       if (!next) return controller.close();
-      const text = this.#isStream && this.#lenient.fitted(this.#decoder.decode(next, { stream: true }));
-      const bytes = text === false ? next : Buffer.from(text);
+      const bytes = isStream ? Buffer.from(lenient.fitted(decoder.decode(next, { stream: true }))) : next;
       size = bytes.length;
       if (size > 0) controller.enqueue(bytes);
-      this.#next = await this.#read();
     }
-  }
-
-  cancel(reason?: unknown): void {
-    this.#body.cancel(reason);
-  }
-
-  async #read(): Promise<Uint8Array | undefined> {
-    try {
-      return await this.#body.read();
-    } catch (error) {
-      // A connection may break once the answer is whole.
-      if (this.#lenient.isWhole()) return undefined;
-      throw error;
-    }
-  }
+  };
+  const cancel = (reason?: unknown) => body.cancel(reason);
+  return { isDocument, pieces: new ReadableStream({ pull, cancel }, { highWaterMark: 0 }) };
 }
 
 function failureStatus({ status_code, code }: Body): number {

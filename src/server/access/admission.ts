@@ -1,5 +1,5 @@
 import { setImmediate as aTurn } from 'node:timers/promises';
-import { orAbort, withTimeout } from '../../core/concurrency.ts';
+import { onAbort, withTimeout } from '../../core/concurrency.ts';
 import { type AppError, interruptedError, isAppError, limitError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolHost, ToolReply } from '../../core/tool-host.ts';
@@ -16,9 +16,8 @@ export const memoryAlone = (): Capacity =>
   createCapacity({ perCaller: Infinity, inAll: Infinity, queued: Infinity, bytes: bytesForCalls() });
 
 export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
-  const end = new AbortController();
-  const ended: AbortSignal = end.signal;
-  const overdue = new AbortController();
+  /** The calls under way: what ends each, and what answers it in its stead. */
+  const calls = new Set<{ stop: AbortController; abandon(error: AppError): void }>();
   let shut = false;
   const held = createPlaces();
   const { promise: empty, resolve } = Promise.withResolvers<void>();
@@ -30,8 +29,6 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
     /** Counts something that has to end before the gate is empty; the result ends it. */
     hold,
     reserveInput: capacity.reserveInput,
-    /** Aborted when the calls that still run are ended, with the error for their callers. */
-    ended,
     isShut: () => shut,
     /** Calls that run, that wait for their turn, and that may run at the same time. */
     load: () => ({ running: capacity.running(), waiting: capacity.waiting(), max: capacity.max() }),
@@ -41,11 +38,15 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
       async call(request, cancelled) {
         if (shut) return refused(request.name, shuttingDown());
         const release = hold();
-        const signal = AbortSignal.any([cancelled, end.signal]);
+        const stop = new AbortController();
+        onAbort(cancelled, () => stop.abort(cancelled.reason));
+        const { promise: abandoned, resolve: answer } = Promise.withResolvers<ToolReply>();
+        const call = { stop, abandon: (error: AppError) => answer(refused(request.name, error)) };
+        calls.add(call);
         try {
-          const leave = await capacity.enter(client, signal, JSON.stringify(request.arguments).length);
+          const leave = await capacity.enter(client, stop.signal, JSON.stringify(request.arguments).length);
           try {
-            return await orAbort(host.call(request, signal), overdue.signal);
+            return await Promise.race([host.call(request, stop.signal), abandoned]);
           } finally {
             leave();
           }
@@ -54,6 +55,7 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
           if (!isAppError(error)) throw error;
           return refused(request.name, error);
         } finally {
+          calls.delete(call);
           release();
         }
       },
@@ -63,9 +65,9 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
       shut = true;
       settle();
       await withTimeout(clock, ms, empty);
-      if (held.inAll() > 0) end.abort(stopped());
+      for (const { stop } of calls) stop.abort(stopped());
       await withTimeout(clock, lastWordMs, empty);
-      if (held.inAll() > 0) overdue.abort(stopped());
+      for (const { abandon } of calls) abandon(stopped());
       await withTimeout(clock, lastWordMs, empty);
       // The last answers are on their way to their sockets.
       await aTurn();

@@ -128,9 +128,13 @@ export function createCapacity({ perCaller, inAll, queued, bytes = Infinity }: C
   }
 
   function next(): boolean {
-    const free = begun < startsPerTurn ? line.filter(({ caller }) => isFree(caller)) : [];
-    const fewest = Math.min(...free.map(({ caller }) => running.of(caller)));
-    const chosen = free.find(({ caller }) => running.of(caller) === fewest);
+    let chosen: (typeof line)[number] | undefined;
+    let fewest = begun < startsPerTurn && running.inAll() < inAll ? perCaller : 0;
+    for (const waiting of line) {
+      const runs = running.of(waiting.caller);
+      if (runs < fewest) [chosen, fewest] = [waiting, runs];
+      if (fewest === 0) break;
+    }
     if (!chosen) return false;
     line.splice(line.indexOf(chosen), 1);
     chosen.begin();

@@ -85,10 +85,8 @@ export function toRequest(incoming: IncomingMessage, outgoing: ServerResponse, u
   };
   if (outgoing.closed || outgoing.destroyed) onClose();
   else outgoing.once('close', onClose);
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(incoming.headers)) {
-    if (typeof value === 'string') headers.set(name, value);
-  }
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(incoming.headers)) if (typeof value === 'string') headers[name] = value;
   const { method } = incoming;
   return new Request(url, { method, headers, signal: gone.signal, ...(body && { body: new Uint8Array(body) }) });
 }

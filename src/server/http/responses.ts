@@ -1,13 +1,12 @@
 import type { ServerResponse } from 'node:http';
-import { PassThrough } from 'node:stream';
 import type { Clock } from '../../core/ports.ts';
 import { bringsBody } from './requests.ts';
 import type { RouteServices } from './routes.ts';
 
 type WriteOptions = Pick<RouteServices, 'clock' | 'stallMs'>;
 
-/** Bytes of a live stream that may wait to be taken over, and as many to be written; a client that falls further behind is sent away. */
-const maxWaiting = 1_048_576;
+/** Bytes of a live stream that may wait for the piece that is written; a client that falls further behind is sent away. */
+const maxWaiting = 2_097_152;
 
 /** Small enough that a slow client takes one now and then. */
 const sliceBytes = 65_536;
@@ -22,10 +21,12 @@ export async function writeResponse(response: Response, outgoing: ServerResponse
     await body?.cancel();
     return false;
   }
+  const headers: Record<string, string> = {};
+  for (const [name, value] of response.headers) headers[name] = value;
   // What was not read of the request stays unread.
-  const headers = new Headers(response.headers);
-  if (bringsBody(outgoing.req) && !outgoing.req.complete) headers.append('Connection', 'close');
-  outgoing.writeHead(response.status, Object.fromEntries(headers));
+  if (bringsBody(outgoing.req) && !outgoing.req.complete)
+    headers.connection = headers.connection ? `${headers.connection}, close` : 'close';
+  outgoing.writeHead(response.status, headers);
   if (!body) return ended(outgoing, options);
   outgoing.flushHeaders();
   const reader = body.getReader();
@@ -34,39 +35,50 @@ export async function writeResponse(response: Response, outgoing: ServerResponse
     reader.cancel().catch(() => {});
   };
   outgoing.once('close', onClose);
-  const isLive = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
-  for await (const piece of isLive ? readAhead(reader, () => outgoing.destroy()) : piecesOf(reader)) {
-    for (let at = 0; at < piece.length; at += sliceBytes) {
-      if (isGone(outgoing)) return false;
-      const isTaken = outgoing.write(piece.subarray(at, at + sliceBytes));
-      if (!isTaken && !(await taken(outgoing, 'drain', options))) return false;
-    }
-  }
+  const isLive = headers['content-type']?.startsWith('text/event-stream') ?? false;
+  const isWritten = await writeAll(reader, outgoing, isLive, options);
   outgoing.off('close', onClose);
-  return ended(outgoing, options);
+  return isWritten && ended(outgoing, options);
 }
 
 const isGone = (outgoing: ServerResponse) => outgoing.destroyed || outgoing.closed;
 
-type Reader = ReadableStreamDefaultReader<Uint8Array>;
-
-async function* piecesOf(reader: Reader): AsyncGenerator<Uint8Array> {
-  for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
+/**
+ * Of a live stream what there is is read at once, so that it is known how much waits. What reading fails with is told once what came
+ * before is written.
+ */
+async function writeAll(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  outgoing: ServerResponse,
+  isLive: boolean,
+  options: WriteOptions,
+) {
+  let waiting = 0;
+  let written = Promise.resolve(true);
+  const write = (piece: Uint8Array) => (goesOn: boolean) => {
+    waiting -= piece.length;
+    return goesOn && writePiece(piece, outgoing, options);
+  };
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      waiting += next.value.length;
+      written = written.then(write(next.value));
+      if (!isLive) await written;
+      else if (waiting > maxWaiting) outgoing.destroy();
+    }
+  } finally {
+    await written;
+  }
+  return written;
 }
 
-/** Takes what there is at once, so that it is known how much waits. */
-async function* readAhead(reader: Reader, onTooMuch: () => void): AsyncGenerator<Uint8Array> {
-  const waiting = new PassThrough({ highWaterMark: maxWaiting });
-  const reading = (async () => {
-    for await (const piece of piecesOf(reader)) {
-      if (waiting.writableNeedDrain) return onTooMuch();
-      waiting.write(piece);
-    }
-  })().finally(() => waiting.end());
-  // What it fails with is told below, once what came before is written.
-  reading.catch(() => {});
-  yield* waiting;
-  await reading;
+async function writePiece(piece: Uint8Array, outgoing: ServerResponse, options: WriteOptions): Promise<boolean> {
+  for (let at = 0; at < piece.length; at += sliceBytes) {
+    if (isGone(outgoing)) return false;
+    const isTaken = outgoing.write(piece.subarray(at, at + sliceBytes));
+    if (!isTaken && !(await taken(outgoing, 'drain', options))) return false;
+  }
+  return true;
 }
 
 async function ended(outgoing: ServerResponse, options: WriteOptions): Promise<boolean> {

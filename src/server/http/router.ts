@@ -127,8 +127,7 @@ export function createRouter(parts: RouterParts) {
       if (tooMany) return refused(tooMany);
     }
     const root = rootOf(incoming);
-    // The body was read; what goes on only says that there is one.
-    const request = toRequest(incoming, outgoing, url, incoming.method === 'POST' ? Buffer.from('{}') : undefined);
+    const request = toRequest(incoming, outgoing, url);
     // The gate is empty when everybody has what he asked for. Who only listens does not count.
     const release = parts.gate.hold();
     return heldUntilWritten(release, async () => {

@@ -190,7 +190,7 @@ export function openSharedCall(options: WorkOptions, asked: WorkRequest) {
       }),
     };
     // Whoever came back while it runs is not behind the gate any more.
-    call(attended, AbortSignal.any([stop.signal, gate.ended])).then(over, error => {
+    call(attended, stop.signal).then(over, error => {
       onError(asError(error));
       over(broken);
     });

@@ -95,7 +95,7 @@ describe("the operator's files about models", () => {
       expect.stringMatching(/Model 1 .*intelligence_score/),
       expect.stringMatching(/Model 2 .*model_name/),
     ]);
-    expect(polylogue.log.join('\n')).toMatch(/Model 1 .*intelligence_score/);
+    await expect.poll(() => polylogue.log.join('\n')).toMatch(/Model 1 .*intelligence_score/);
     expect(await model('good')).toBeDefined();
     expect((await model('gpt-5.2'))?.score).toBeLessThanOrEqual(20);
   });

@@ -131,11 +131,12 @@ describe('the product', () => {
       MAX_CONCURRENT_PER_PROVIDER: 'openai=3,all of them,ollama=0,opnai=2',
       DENIED_MODELS: 'o3,gpt-4.1-miny',
     });
-    const told = polylogue.log.filter(line => line.includes('MAX_CONCURRENT_PER_PROVIDER'));
-    expect(told).toHaveLength(3);
-    expect(told.at(-1)).toContain('Did you mean "openai"?');
-    const denied = polylogue.log.filter(line => line.includes('DENIED_MODELS'));
-    expect(denied).toEqual([expect.stringMatching(/gpt-4\.1-miny.*nearest that is known is gpt-4\.1-mini\./)]);
+    const told = (name: string) => polylogue.log.filter(line => line.includes(name));
+    await expect.poll(() => told('MAX_CONCURRENT_PER_PROVIDER')).toHaveLength(3);
+    expect(told('MAX_CONCURRENT_PER_PROVIDER').at(-1)).toContain('Did you mean "openai"?');
+    await expect
+      .poll(() => told('DENIED_MODELS'))
+      .toEqual([expect.stringMatching(/gpt-4\.1-miny.*nearest that is known is gpt-4\.1-mini\./)]);
   });
 
   it('takes no more at once than it may', async () => {

@@ -135,7 +135,7 @@ describe('the files of PAL', () => {
     await mkdir(`${rig.polylogue.home}/clis`);
     await writeFile(`${rig.polylogue.home}/clis/broken.json`, '{');
     await rig.polylogue.restart();
-    expect(rig.polylogue.log.join('\n')).toMatch(/broken\.json was left out: it is no JSON/);
+    await expect.poll(() => rig.polylogue.log.join('\n')).toMatch(/broken\.json was left out: it is no JSON/);
   });
 });
 

@@ -1,0 +1,126 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { createOpenAI } from '@ai-sdk/openai';
+import { afterAll, describe, expect, it } from 'vitest';
+import { plainSchemas } from '../../scripts/build/plain-schemas.ts';
+
+const file = resolve('node_modules/@ai-sdk/openai/dist/index.js');
+const code = readFileSync(file, 'utf8');
+mkdirSync('node_modules/.cache', { recursive: true });
+// Where it finds the same packages.
+const folder = mkdtempSync(join('node_modules', '.cache', 'plain-schemas-'));
+const built = join(folder, 'index.mjs');
+writeFileSync(built, plainSchemas.transform(code, file) ?? '');
+const builtPackage: { createOpenAI: typeof createOpenAI } = await import(pathToFileURL(resolve(built)).href);
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** What each of the two packages makes of an answer of these events: its parts, and the names of its errors. */
+async function read(create: typeof createOpenAI, events: readonly object[]): Promise<unknown[]> {
+  const text = events.map(event => `data: ${JSON.stringify(event)}\n\n`).join('');
+  const headers = { 'content-type': 'text/event-stream' };
+  const model = create({ apiKey: 'test-key', fetch: async () => new Response(text, { headers }) }).responses('gpt-5');
+  const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Why?' }] }];
+  const parts: unknown[] = [];
+  try {
+    const { stream } = await model.doStream({ prompt, includeRawChunks: true });
+    for await (const part of stream)
+      parts.push(part.type === 'error' && part.error instanceof Error ? part.error.name : part);
+  } catch (error) {
+    parts.push(error instanceof Error ? error.name : error);
+  }
+  // Some ids are drawn by lot.
+  return JSON.parse(JSON.stringify(parts).replace(/"[A-Za-z0-9]{16}"/g, '"id"'));
+}
+
+const both = async (events: readonly object[]) => ({
+  built: await read(builtPackage.createOpenAI, events),
+  plain: await read(createOpenAI, events),
+});
+
+const place = { item_id: 'msg_1', output_index: 0, content_index: 0, summary_index: 0, sequence_number: 3 };
+const created = { type: 'response.created', response: { id: 'resp_1', created_at: 1, model: 'gpt-5' } };
+const usage = {
+  input_tokens: 10,
+  input_tokens_details: { cached_tokens: 4, unknown: { deep: [1, null, 'text'] } },
+  output_tokens: 5,
+  output_tokens_details: { reasoning_tokens: 2 },
+  total_tokens: 15,
+  unknown: [{ more: true }],
+};
+const item = (type: string) => ({
+  ...{ type, id: 'item_1', call_id: 'call_1', name: 'look', arguments: '{"a":1}', status: 'completed' },
+  ...{ role: 'assistant', content: [{ type: 'output_text', text: 'Yes.', annotations: [] }], summary: [], code: '' },
+  ...{ container_id: 'c', outputs: [], queries: ['q'], results: null, result: 'image', encrypted_content: 'x' },
+  ...{ server_label: 's', error: { code: 1, why: ['no'] }, output: null, tools: [{ name: 't', schema: { a: [1] } }] },
+  ...{ action: { type: 'search', query: 'q' }, input: 'i', execution: 'server' },
+});
+
+/** All types of events and items that the package names. */
+const types = [...new Set([...code.matchAll(/"((?:response|keepalive|error)[\w.]*)"/g)].map(([, type = '']) => type))];
+const itemTypes = [
+  ...new Set(
+    [...code.matchAll(/literal\("(message|reasoning|[a-z_]+_(?:call|output|request|tools|list))"\)/g)].map(
+      ([, type = '']) => type,
+    ),
+  ),
+];
+
+describe('the schemas of OpenAI as they are built', () => {
+  it('read a whole answer like those of the package, with all that a usage tells', async () => {
+    const { built, plain } = await both([
+      created,
+      { type: 'response.output_item.added', output_index: 0, item: item('message') },
+      { type: 'response.output_text.delta', ...place, delta: 'Yes.', logprobs: [] },
+      { type: 'response.output_item.done', output_index: 0, item: item('message') },
+      { type: 'response.completed', response: { ...created.response, usage, incomplete_details: null } },
+    ]);
+    expect(built).toEqual(plain);
+    expect(JSON.stringify(built)).toContain('"deep":[1,null,"text"]');
+  });
+
+  it('know each type of event, whole, in part and with a field of another kind', async () => {
+    expect(types.length).toBeGreaterThan(30);
+    const fields = { ...place, delta: 'd', text: 't', refusal: 'r', code: 'c', message: 'm', diff: 'x', part: {} };
+    const more = { item: item('message'), annotation: { type: 'url_citation', url: 'https://a.example', title: 'a' } };
+    const response = { ...created.response, usage, error: { code: 'server_error', message: 'No.' } };
+    for (const type of [...types, 'response.of_tomorrow']) {
+      for (const event of [{ type }, { type, ...fields, ...more, response }, { type, ...fields, delta: 1, item: 1 }]) {
+        const { built, plain } = await both([created, event]);
+        expect(built, JSON.stringify(event)).toEqual(plain);
+      }
+    }
+  });
+
+  it('know each type of item', async () => {
+    expect(itemTypes.length).toBeGreaterThan(10);
+    for (const type of [...itemTypes, 'item_of_tomorrow']) {
+      const events = ['added', 'done'].map(what => ({
+        type: `response.output_item.${what}`,
+        output_index: 0,
+        item: item(type),
+      }));
+      const { built, plain } = await both([created, ...events]);
+      expect(built, type).toEqual(plain);
+    }
+  });
+
+  it('tell of an error that has no type of its own, and of what is no event', async () => {
+    for (const event of [
+      { error: { message: 'No.', type: 'server_error' } },
+      { type: 'error', error: { message: 'No.' } },
+      {},
+      [1],
+    ]) {
+      const { built, plain } = await both([created, event]);
+      expect(built, JSON.stringify(event)).toEqual(plain);
+    }
+  });
+
+  it('are not built from a package that checks in another way', () => {
+    expect(() => plainSchemas.transform(code.replaceAll('jsonValueSchema', 'anySchema'), file)).toThrow(
+      /look at plainSchemas again/,
+    );
+    expect(plainSchemas.transform(code, 'node_modules/@ai-sdk/xai/dist/index.js')).toBeUndefined();
+  });
+});
