@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { defineConfig } from 'tsdown';
 import { type Emits, grammars, leanPackages, vocabulary } from './scripts/build/lean-packages.ts';
-import { plainSchemas } from './scripts/build/plain-schemas.ts';
+import { plainSchemas, signsFirst } from './scripts/build/plain-schemas.ts';
 
 /** Named after the package that a piece holds, so that a list of loaded pieces tells which packages are loaded. */
 function pieceName(piece: { name: string; facadeModuleId?: string | null; moduleIds: string[] }): string {
@@ -172,6 +172,7 @@ const pieces = defineConfig({
     syncSchemas,
     onePass,
     plainSchemas,
+    signsFirst,
     lazySchemas,
     leanPackages,
     grammars,

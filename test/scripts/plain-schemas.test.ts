@@ -2,8 +2,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { createOpenAI } from '@ai-sdk/openai';
+import * as sdk from '@modelcontextprotocol/server';
 import { afterAll, describe, expect, it } from 'vitest';
-import { plainSchemas } from '../../scripts/build/plain-schemas.ts';
+import { plainSchemas, signs, signsFirst } from '../../scripts/build/plain-schemas.ts';
 
 const file = resolve('node_modules/@ai-sdk/openai/dist/index.js');
 const code = readFileSync(file, 'utf8');
@@ -122,5 +123,44 @@ describe('the schemas of OpenAI as they are built', () => {
       /look at plainSchemas again/,
     );
     expect(plainSchemas.transform(code, 'node_modules/@ai-sdk/xai/dist/index.js')).toBeUndefined();
+  });
+});
+
+describe('what the SDK of the protocol looks at first', () => {
+  const rpc = { jsonrpc: '2.0' };
+  const client = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
+  const messages = [
+    { ...rpc, id: 1, method: 'tools/list' },
+    { ...rpc, id: 'a', method: 'initialize', params: client },
+    { ...rpc, method: 'notifications/initialized' },
+    { ...rpc, id: 1, result: {} },
+    { ...rpc, id: 1, error: { code: -32_600, message: 'No.' } },
+    { ...rpc, id: 1, method: 'x', result: {}, error: { code: 1, message: 'No.' } },
+    { ...rpc, id: 1 },
+    { ...rpc, method: 1 },
+    ...[null, undefined, 'text', 5, [], {}],
+  ];
+  const looks = Object.fromEntries(
+    Object.entries(signs).map(([name, sign]) => [name, new Function('value', `return ${sign}`)]),
+  );
+
+  it('holds for each message that is of the kind, and for few others', () => {
+    const counts = Object.entries(looks).map(([name, look]) => {
+      const is: unknown = Reflect.get(sdk, name);
+      if (typeof is !== 'function') throw new Error(`the package has no ${name}`);
+      const found = messages.filter(message => is(message));
+      expect(found.length, name).toBeGreaterThan(0);
+      expect(found.filter(message => !look(message))).toEqual([]);
+      return messages.filter(message => look(message)).length - found.length;
+    });
+    expect(Math.max(...counts)).toBeLessThan(5);
+  });
+
+  it('is asked before the schemas, or the build ends', () => {
+    const guards = Object.keys(signs).map(name => `const ${name} = (value) => SomeSchema.safeParse(value).success;`);
+    const id = 'node_modules/@modelcontextprotocol/server/dist/src-1.mjs';
+    expect(signsFirst.transform(guards.join('\n'), id)).toContain('"result" in Object(value) && SomeSchema.safeParse(');
+    expect(() => signsFirst.transform(guards.slice(0, 2).join('\n'), id)).toThrow(/look at signsFirst again/);
+    expect(signsFirst.transform('export {};', id)).toBeUndefined();
   });
 });
