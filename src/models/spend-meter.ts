@@ -1,4 +1,3 @@
-import { onAbort } from '../core/concurrency.ts';
 import { warnFrom } from '../core/errors.ts';
 import type { ModelInfo } from '../core/model.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
@@ -302,8 +301,8 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
       if (isFailed) record(question, { model: { provider, id }, usage: noUsage, attempt: { isFailed, ms } });
     };
     if (!held) return { ...question, onWaste, onAttempt };
-    onAbort(question.signal, () => stop.abort(question.signal.reason));
-    return { ...question, onWaste, onAttempt, maxOutputTokens: held.maxOutputTokens, signal: stop.signal };
+    const signal = AbortSignal.any([question.signal, stop.signal]);
+    return { ...question, onWaste, onAttempt, maxOutputTokens: held.maxOutputTokens, signal };
   }
 
   async function askReserved(reserved: QuestionReservation): Promise<ModelAnswer> {

@@ -137,12 +137,11 @@ export function createBus(parts: BusParts) {
     return createWriteQueue({ name: sink.name, write, maxWaiting, gather, onError: onSinkError });
   });
   let open = true;
-  let emitted: Observation[] = [];
+  const emitted: Observation[] = [];
 
-  /** Once the work that is observed waits for something: nobody's answer comes later because it is told of. */
+  /** Once the work that is observed waits for something, or there is much: nobody's answer comes later because it is told of. */
   const deliver = (): void => {
-    const batch = emitted;
-    emitted = [];
+    const batch = emitted.splice(0);
     if (batch.length > 0) for (const queue of queues) queue.push(batch);
   };
 
@@ -156,7 +155,9 @@ export function createBus(parts: BusParts) {
     emit(event: AppEvent): void {
       if (!open) return;
       try {
-        if (emitted.push({ at: clock.now(), event: parts.mask(event) }) === 1) setImmediate(deliver);
+        const count = emitted.push({ at: clock.now(), event: parts.mask(event) });
+        if (count === 1) setImmediate(deliver);
+        if (count === 1_000) deliver();
       } catch (error) {
         // An event that can't be masked is not shown to anyone.
         onSinkError('mask', error);

@@ -163,8 +163,10 @@ function snakeCased(record: object, copy: Record<string, unknown> = {}): Record<
 const snakeNames = new Map<string, string>();
 
 function snakeName(name: string): string {
-  const shown = snakeNames.get(name) ?? name.replace(/[A-Z]/g, '_$&').toLowerCase();
-  if (!snakeNames.has(name)) remember(snakeNames, name, shown, 500);
+  const known = snakeNames.get(name);
+  if (known !== undefined) return known;
+  const shown = /[A-Z]/.test(name) ? name.replace(/[A-Z]/g, '_$&').toLowerCase() : name;
+  if (name.length <= 64) remember(snakeNames, name, shown, 500);
   return shown;
 }
 

@@ -96,7 +96,7 @@ const inMemory = (sinks: readonly Sink[]): Sink => ({
 /** A file is looked at and written for each batch of lines: a call's events go in a batch or two. */
 const gatherMs = 100;
 
-/** What is written to disk. Who did what is there at once, also where the process is killed. */
+/** What is written to disk. Who did what is there in the next turn of the event loop, also where the process is killed then. */
 const fileSinks = (...[rules, clock]: Parameters<typeof createAudit>): Sink[] => [
   { ...createBreadcrumbs(rules), gatherMs },
   { ...createActivity(rules, clock), gatherMs },

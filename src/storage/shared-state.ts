@@ -192,16 +192,13 @@ export function withStoreTime(store: Store, ahead: () => number): Store {
 /** A day is remembered for so long: its name may come again. */
 const knownDayMs = 370 * dayMs;
 
-/** Owners whose days are remembered. */
-const maxKnownDays = 1_000;
-
 /**
  * A ledger whose days begin and end by the store's time. A day has the name that the time of day gives it when it begins, and counts
  * what was spent since then: where the time of day is wrong meanwhile, no limit begins anew, and none of before comes back.
  * A day that was counted in full or for the most part under the last name is not begun again: the one after it begins.
  */
 export function withStoreDays(ledger: SpendLedger, state: SharedState, clock: Clock): SpendLedger {
-  /** The days of owners as they were found: none is changed before its end. */
+  /** The days of so many owners as they were found: none is changed before its end. */
   const known = new Map<string, JsonObject>();
 
   /** The day that a moment of the store's time counts under. */
@@ -221,7 +218,7 @@ export function withStoreDays(ledger: SpendLedger, state: SharedState, clock: Cl
       const next = { day, endsAt: midnight + skipped + dayMs, before, lastDay: found?.day, lastEnd: found?.endsAt };
       found = await state.change(key, knownDayMs, other => (isOver(other) ? next : other));
     }
-    if (found && found !== last) remember(known, owner, found, maxKnownDays);
+    if (found && found !== last) remember(known, owner, found, 1_000);
     const isOfLast = time < Number(found?.lastEnd);
     return { day: String(isOfLast ? found?.lastDay : found?.day), before: Number(found?.before) };
   }

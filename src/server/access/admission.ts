@@ -39,7 +39,7 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
         if (shut) return refused(request.name, shuttingDown());
         const release = hold();
         const stop = new AbortController();
-        onAbort(cancelled, () => stop.abort(cancelled.reason));
+        const forget = onAbort(cancelled, () => stop.abort(cancelled.reason));
         const { promise: abandoned, resolve: answer } = Promise.withResolvers<ToolReply>();
         const call = { stop, abandon: (error: AppError) => answer(refused(request.name, error)) };
         calls.add(call);
@@ -55,6 +55,7 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
           if (!isAppError(error)) throw error;
           return refused(request.name, error);
         } finally {
+          forget();
           calls.delete(call);
           release();
         }

@@ -43,10 +43,7 @@ export async function writeResponse(response: Response, outgoing: ServerResponse
 
 const isGone = (outgoing: ServerResponse) => outgoing.destroyed || outgoing.closed;
 
-/**
- * Of a live stream what there is is read at once, so that it is known how much waits. What reading fails with is told once what came
- * before is written.
- */
+/** What there is of a live stream is read at once: it is known how much waits. A failure is told once what came before is written. */
 async function writeAll(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   outgoing: ServerResponse,
@@ -64,7 +61,10 @@ async function writeAll(
       waiting += next.value.length;
       written = written.then(write(next.value));
       if (!isLive) await written;
-      else if (waiting > maxWaiting) outgoing.destroy();
+      else if (waiting - next.value.length > maxWaiting) {
+        outgoing.destroy();
+        reader.cancel().catch(() => {});
+      }
     }
   } finally {
     await written;

@@ -1,4 +1,4 @@
-import { gatherText } from '../../core/concurrency.ts';
+import { gatherText, onAbort } from '../../core/concurrency.ts';
 import { asError, cancelledError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { CallKind, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
@@ -170,6 +170,8 @@ export function openSharedCall(options: WorkOptions, asked: WorkRequest) {
   const begin: ToolHost['call'] = async (request, signal) => {
     const ceilingMs = ceilings[await kindOf(request)];
     held = { at: clock.monotonic(), ceilingMs };
+    // Also once somebody who came back for it is not behind the gate.
+    onAbort(signal, () => stop.abort(signal.reason));
     note = 'working';
     for (const each of listeners) each.onHeld(held);
     // The client may have gone and come back while it waited.

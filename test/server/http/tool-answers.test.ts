@@ -63,3 +63,12 @@ it('a key that is empty names no call: its client is gone when it is gone', asyn
   await ask('/api/tools/echo', post({ 'Idempotency-Key': 'mine' }));
   expect(keys).toEqual([undefined, 'mine']);
 });
+
+it('an answer of three megabytes comes whole, in a stream and out of one', async () => {
+  const said = 'x'.repeat(3_000_000);
+  await start(async () => replyOf({ said }));
+  for (const accept of ['text/event-stream', 'application/json']) {
+    const answer = await (await ask('/api/tools/echo', post({ Accept: accept }))).text();
+    expect(answer.includes(said), accept).toBe(true);
+  }
+});

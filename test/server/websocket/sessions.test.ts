@@ -103,6 +103,22 @@ describe('a client that comes back', () => {
     expect(second.all('call_tool_res', '1')).toHaveLength(1);
   });
 
+  it('has his call ended like the others when the server goes away', async () => {
+    const { host, answer, came, requests, signals } = sharingHost();
+    door = await startWsDoor({ host, root: '/tmp' });
+    const first = await helloFrames(door.url, { session: 'editor' });
+    first.call('1', 'slow', { n: 1 });
+    await came(1);
+    first.socket.terminate();
+    await expect.poll(() => requests[0]?.session?.gone.aborted).toBe(true);
+    await helloFrames(door.url, { session: 'editor' });
+    await came(2);
+    const drained = door.gate.shut(1);
+    await expect.poll(() => signals.map(({ aborted }) => aborted)).toEqual([true, true]);
+    answer();
+    await drained;
+  });
+
   it('does not jump the line with what waits for its place', async () => {
     const { host, answer, came, requests } = sharingHost();
     door = await startWsDoor({ host, root: '/tmp', capacity: { perCaller: 1 } });
