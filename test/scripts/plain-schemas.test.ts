@@ -2,22 +2,36 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { createOpenAI } from '@ai-sdk/openai';
+import type { LanguageModelV4 } from '@ai-sdk/provider';
+import { createXai } from '@ai-sdk/xai';
 import * as sdk from '@modelcontextprotocol/server';
 import { afterAll, describe, expect, it } from 'vitest';
 import { plainSchemas, signs, signsFirst } from '../../scripts/build/plain-schemas.ts';
 
-const file = resolve('node_modules/@ai-sdk/openai/dist/index.js');
-const code = readFileSync(file, 'utf8');
+type Create = (settings: { apiKey: string; fetch: typeof fetch }) => { responses(id: string): LanguageModelV4 };
+
 mkdirSync('node_modules/.cache', { recursive: true });
 // Where it finds the same packages.
 const folder = mkdtempSync(join('node_modules', '.cache', 'plain-schemas-'));
-const built = join(folder, 'index.mjs');
-writeFileSync(built, plainSchemas.transform(code, file) ?? '');
-const builtPackage: { createOpenAI: typeof createOpenAI } = await import(pathToFileURL(resolve(built)).href);
 afterAll(() => rmSync(folder, { recursive: true }));
 
+/** A package as it is, and as it is built. */
+async function packageOf(name: 'openai' | 'xai', plain: Create) {
+  const file = resolve(`node_modules/@ai-sdk/${name}/dist/index.js`);
+  const code = readFileSync(file, 'utf8');
+  const path = join(folder, `${name}.mjs`);
+  writeFileSync(path, plainSchemas.transform(code, file) ?? '');
+  const { createOpenAI: openai, createXai: xai } = await import(pathToFileURL(resolve(path)).href);
+  const built: Create = openai ?? xai;
+  const both = async (events: readonly object[]) => ({
+    built: await read(built, events),
+    plain: await read(plain, events),
+  });
+  return { name, file, code, both };
+}
+
 /** What each of the two packages makes of an answer of these events: its parts, and the names of its errors. */
-async function read(create: typeof createOpenAI, events: readonly object[]): Promise<unknown[]> {
+async function read(create: Create, events: readonly object[]): Promise<unknown[]> {
   const text = events.map(event => `data: ${JSON.stringify(event)}\n\n`).join('');
   const headers = { 'content-type': 'text/event-stream' };
   const model = create({ apiKey: 'test-key', fetch: async () => new Response(text, { headers }) }).responses('gpt-5');
@@ -34,10 +48,7 @@ async function read(create: typeof createOpenAI, events: readonly object[]): Pro
   return JSON.parse(JSON.stringify(parts).replace(/"[A-Za-z0-9]{16}"/g, '"id"'));
 }
 
-const both = async (events: readonly object[]) => ({
-  built: await read(builtPackage.createOpenAI, events),
-  plain: await read(createOpenAI, events),
-});
+const packages = await Promise.all([packageOf('openai', createOpenAI), packageOf('xai', createXai)]);
 
 const place = { item_id: 'msg_1', output_index: 0, content_index: 0, summary_index: 0, sequence_number: 3 };
 const created = { type: 'response.created', response: { id: 'resp_1', created_at: 1, model: 'gpt-5' } };
@@ -57,17 +68,13 @@ const item = (type: string) => ({
   ...{ action: { type: 'search', query: 'q' }, input: 'i', execution: 'server' },
 });
 
-/** All types of events and items that the package names. */
-const types = [...new Set([...code.matchAll(/"((?:response|keepalive|error)[\w.]*)"/g)].map(([, type = '']) => type))];
-const itemTypes = [
-  ...new Set(
-    [...code.matchAll(/literal\("(message|reasoning|[a-z_]+_(?:call|output|request|tools|list))"\)/g)].map(
-      ([, type = '']) => type,
-    ),
-  ),
-];
+/** All texts in the source of a package that look so. */
+const named = (code: string, pattern: RegExp) => [...new Set([...code.matchAll(pattern)].map(([, name = '']) => name))];
 
-describe('the schemas of OpenAI as they are built', () => {
+const eventTypes = /"((?:response|keepalive|error)[\w.]*)"/g;
+const itemTypes = /literal\("(message|reasoning|[a-z_]+_(?:call|output|request|tools|list))"\)/g;
+
+describe.each(packages)('the schemas of $name as they are built', ({ name, file, code, both }) => {
   it('read a whole answer like those of the package, with all that a usage tells', async () => {
     const { built, plain } = await both([
       created,
@@ -77,10 +84,11 @@ describe('the schemas of OpenAI as they are built', () => {
       { type: 'response.completed', response: { ...created.response, usage, incomplete_details: null } },
     ]);
     expect(built).toEqual(plain);
-    expect(JSON.stringify(built)).toContain('"deep":[1,null,"text"]');
+    expect(JSON.stringify(built)).toContain(name === 'openai' ? '"deep":[1,null,"text"]' : '"delta":"Yes."');
   });
 
   it('know each type of event, whole, in part and with a field of another kind', async () => {
+    const types = named(code, eventTypes);
     expect(types.length).toBeGreaterThan(30);
     const fields = { ...place, delta: 'd', text: 't', refusal: 'r', code: 'c', message: 'm', diff: 'x', part: {} };
     const more = { item: item('message'), annotation: { type: 'url_citation', url: 'https://a.example', title: 'a' } };
@@ -94,8 +102,9 @@ describe('the schemas of OpenAI as they are built', () => {
   });
 
   it('know each type of item', async () => {
-    expect(itemTypes.length).toBeGreaterThan(10);
-    for (const type of [...itemTypes, 'item_of_tomorrow']) {
+    const types = named(code, itemTypes);
+    expect(types.length).toBeGreaterThan(10);
+    for (const type of [...types, 'item_of_tomorrow']) {
       const events = ['added', 'done'].map(what => ({
         type: `response.output_item.${what}`,
         output_index: 0,
@@ -119,10 +128,9 @@ describe('the schemas of OpenAI as they are built', () => {
   });
 
   it('are not built from a package that checks in another way', () => {
-    expect(() => plainSchemas.transform(code.replaceAll('jsonValueSchema', 'anySchema'), file)).toThrow(
-      /look at plainSchemas again/,
-    );
-    expect(plainSchemas.transform(code, 'node_modules/@ai-sdk/xai/dist/index.js')).toBeUndefined();
+    const other = code.replaceAll('ResponsesChunkSchema', 'Schema');
+    expect(() => plainSchemas.transform(other, file)).toThrow(/look at plainSchemas again/);
+    expect(plainSchemas.transform(code, 'node_modules/@ai-sdk/google/dist/index.js')).toBeUndefined();
   });
 });
 
