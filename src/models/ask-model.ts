@@ -62,6 +62,8 @@ export interface ModelQuestion {
   messages: readonly Message[];
   /** What is different of the question for a later candidate, whose window may not hold it; absent or undefined: nothing. */
   promptFor?(candidate: Candidate): Promise<Partial<Pick<ModelQuestion, 'messages' | 'maxOutputTokens'>> | undefined>;
+  /** Nobody is asked before; where it rejects, nobody is, and so does the answer. */
+  ready?: Promise<void>;
   /** It is not worth a second attempt at the same candidate. */
   once?: boolean;
   /** What the model may call; the candidates must be able to. Absent: nothing. */

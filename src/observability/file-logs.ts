@@ -1,6 +1,5 @@
 import * as fs from 'node:fs';
 import { dirname, join } from 'node:path';
-import { remember } from '../core/concurrency.ts';
 import { type ErrorCode, errorCode } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
 import type { Clock } from '../core/ports.ts';
@@ -154,20 +153,11 @@ const lineOf = ({ at, fields, asIs }: LogRecord): string =>
   `${JSON.stringify(Object.assign(snakeCased(fields, { ts: isoTime(at) }), asIs))}\n`;
 
 function snakeCased(record: object, copy: Record<string, unknown> = {}): Record<string, unknown> {
-  for (const [name, value] of Object.entries(record))
-    copy[snakeName(name)] = isRecord(value) ? snakeCased(value) : value;
+  for (const [name, value] of Object.entries(record)) {
+    const shown = /[A-Z]/.test(name) ? name.replace(/[A-Z]/g, '_$&').toLowerCase() : name;
+    copy[shown] = isRecord(value) ? snakeCased(value) : value;
+  }
   return copy;
-}
-
-/** Of the fields of events. */
-const snakeNames = new Map<string, string>();
-
-function snakeName(name: string): string {
-  const known = snakeNames.get(name);
-  if (known !== undefined) return known;
-  const shown = /[A-Z]/.test(name) ? name.replace(/[A-Z]/g, '_$&').toLowerCase() : name;
-  if (name.length <= 64) remember(snakeNames, name, shown, 500);
-  return shown;
 }
 
 /** The time of a file's first line; undefined when it does not tell. */

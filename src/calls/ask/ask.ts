@@ -190,7 +190,7 @@ export async function openExchange(
   exchange.pending = { thread: added, turn, sent };
 }
 
-export async function askModel(exchange: Exchange, prepared: PreparedCall): Promise<AnsweredCall> {
+async function askModel(exchange: Exchange, prepared: PreparedCall, stored: Promise<void>): Promise<AnsweredCall> {
   const { services } = exchange;
   const { mask } = services;
   const { candidates, plan, request, thread } = prepared;
@@ -205,6 +205,7 @@ export async function askModel(exchange: Exchange, prepared: PreparedCall): Prom
     candidates,
     webSearch: asked.webSearch,
     messages: clear?.messages ?? asked.messages,
+    ready: stored,
     promptFor: promptForCandidate(asked, async candidate => {
       asked = await askAnew(exchange, asked, candidate);
       clear = (await unmaskPrompt(services, asked)) ?? clear;
@@ -354,7 +355,9 @@ export async function askModelTurn(
       // No model is configured, so the caller's own work is the complete answer.
       return recordLocalTurn(services, call, withoutModel);
     }
-    await storeQuestion(exchange, prepared);
-    return finishTurn(exchange, await askModel(exchange, prepared), finish);
+    // What is asked is made, and its money reserved, while the question is stored. However it ends, the exchange is known by then.
+    const stored = storeQuestion(exchange, prepared);
+    stored.catch(() => undefined);
+    return finishTurn(exchange, await askModel(exchange, prepared, stored).finally(() => stored), finish);
   });
 }

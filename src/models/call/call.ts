@@ -44,6 +44,7 @@ const maxCalls = 256;
 export function createAskModel(parts: AskModelParts): AskModel {
   const failing = new Map<string, Set<string>>();
   return async question => {
+    await question.ready;
     throwIfAborted(question.signal);
     await parts.resilience?.refresh();
     const failed = failing.get(question.reqId) ?? new Set();

@@ -54,6 +54,19 @@ function setUp(vendors: Record<string, Scripted | Error>, local: string[] = []) 
 const whole = [text('Hello '), text('there'), finish()];
 
 describe('askModel', () => {
+  it('asks nobody before its question is ready, and rejects with what keeps it from that', async () => {
+    const [alpha, beta] = [scriptedConnection([whole]), scriptedConnection([whole])];
+    const { ask, question } = setUp({ alpha, beta });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const asked = ask({ ...question, ready: promise });
+    await new Promise(resolve => setTimeout(resolve, 20));
+    expect(alpha.calls).toEqual([]);
+    resolve();
+    expect((await asked).text).toBe('Hello there');
+    await expect(ask({ ...question, ready: Promise.reject(new Error('full')) })).rejects.toThrow('full');
+    expect([alpha.calls.length, beta.calls.length]).toEqual([1, 0]);
+  });
+
   it('sends as many images as the vendor takes, and says how many it left out', async () => {
     const one = { max: 1, bytes: 1_000, allBytes: 1_000 };
     const vendor = scriptedConnection([whole], { imageLimits: () => one });
