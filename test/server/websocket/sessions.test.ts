@@ -49,15 +49,20 @@ function sharingHost() {
   };
 }
 
+/** A client has lost his connection while his call runs. */
+async function lostInCall(shared = sharingHost()) {
+  door = await startWsDoor({ host: shared.host, root: '/tmp' });
+  const first = await helloFrames(door.url, { session: 'editor' });
+  first.call('1', 'slow', { n: 1 });
+  await shared.came(1);
+  first.socket.terminate();
+  await expect.poll(() => shared.requests[0]?.session?.gone.aborted).toBe(true);
+  return shared;
+}
+
 describe('a client that comes back', () => {
   it('gets what ended while he was away, once, and again when he asks again', async () => {
-    const { host, answer, came, delivered, requests } = sharingHost();
-    door = await startWsDoor({ host, root: '/tmp' });
-    const first = await helloFrames(door.url, { session: 'editor' });
-    first.call('1', 'slow', { n: 1 });
-    await came(1);
-    first.socket.terminate();
-    await expect.poll(() => requests[0]?.session?.gone.aborted).toBe(true);
+    const { answer, delivered, requests } = await lostInCall();
     answer();
     await expect.poll(() => door.capacity.running()).toBe(0);
     expect(delivered()).toBe(0);
@@ -77,13 +82,7 @@ describe('a client that comes back', () => {
   });
 
   it('goes on with what still runs: it is told to the host, tells progress, and ends on the new connection', async () => {
-    const { host, answer, came, requests } = sharingHost();
-    door = await startWsDoor({ host, root: '/tmp' });
-    const first = await helloFrames(door.url, { session: 'editor' });
-    first.call('1', 'slow', { n: 1 });
-    await came(1);
-    first.socket.terminate();
-    await expect.poll(() => requests[0]?.session?.gone.aborted).toBe(true);
+    const { answer, came, requests } = await lostInCall();
     const second = await helloFrames(door.url, { session: 'editor' });
     await came(2);
     expect(requests[1]?.session).toMatchObject({ idempotencyKey: requests[0]?.session?.idempotencyKey });
@@ -104,13 +103,7 @@ describe('a client that comes back', () => {
   });
 
   it('has his call ended like the others when the server goes away', async () => {
-    const { host, answer, came, requests, signals } = sharingHost();
-    door = await startWsDoor({ host, root: '/tmp' });
-    const first = await helloFrames(door.url, { session: 'editor' });
-    first.call('1', 'slow', { n: 1 });
-    await came(1);
-    first.socket.terminate();
-    await expect.poll(() => requests[0]?.session?.gone.aborted).toBe(true);
+    const { answer, came, signals } = await lostInCall();
     await helloFrames(door.url, { session: 'editor' });
     await came(2);
     const drained = door.gate.shut(1);
