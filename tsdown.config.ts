@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { defineConfig } from 'tsdown';
-import { type Emits, grammars, leanPackages, vocabulary } from './scripts/build/lean-packages.ts';
-import { plainSchemas, signsFirst } from './scripts/build/plain-schemas.ts';
+import { type Emits, grammars, vocabulary } from './scripts/build/assets.ts';
+import { leanPackages, packageChanges } from './scripts/build/package-changes.ts';
 
 /** Named after the package that a piece holds, so that a list of loaded pieces tells which packages are loaded. */
 function pieceName(piece: { name: string; facadeModuleId?: string | null; moduleIds: string[] }): string {
@@ -12,66 +12,6 @@ function pieceName(piece: { name: string; facadeModuleId?: string | null; module
   const held = packages.includes(undefined) ? undefined : (packageOf(piece.facadeModuleId ?? '') ?? first);
   return `${held?.replace(/^@/, '').replaceAll('/', '-') ?? piece.name}-[hash].cjs`;
 }
-
-const asyncSchemas = 'import { safeParseAsync } from "zod/v4"';
-
-/**
- * The vendors' packages check each event of a stream by a schema, as if a schema could have to wait for something. None of theirs
- * does, and without that zod runs the code that it has made of a schema: a third of what a call allocates was made otherwise.
- */
-const syncSchemas = {
-  name: 'sync-schemas',
-  transform(code: string, id: string) {
-    if (!id.includes('@ai-sdk/provider-utils/dist/index')) return undefined;
-    if (!code.includes(asyncSchemas))
-      throw new Error(`${id} checks its schemas in another way: look at syncSchemas again.`);
-    return code.replace(asyncSchemas, 'import { safeParse as safeParseAsync } from "zod/v4"');
-  },
-};
-
-/** The pipes of the vendors' packages, and what stands for each. */
-const pipes = [
-  [
-    /\bstream\s*\.pipeThrough\(new TextDecoderStream\(\)\)\s*\.pipeThrough\(new EventSourceParserStream[\w$]*\(\)\)\s*\.pipeThrough\(\s*new TransformStream\(/g,
-    'transformedEvents(stream, (',
-  ],
-  [/([\w$]+)\s*\.pipeThrough\(\s*new TransformStream\(/g, 'transformed($1, ('],
-  [/= stream\.tee\(\)/g, '= teed(stream)'],
-] as const;
-
-/** They read an answer through streams that are piped into each other, which takes longer than to read it. */
-const onePass = {
-  name: 'one-pass',
-  transform(code: string, id: string) {
-    if (!/@ai-sdk\/[\w-]+\/dist\/index|@openrouter\/ai-sdk-provider\/dist\/index/.test(id)) return undefined;
-    const lean = pipes.reduce((text, [pipe, call]) => text.replace(pipe, call), code);
-    const isOther = /provider-utils|openrouter/.test(id) && !lean.includes('transformedEvents(stream, (');
-    if (isOther || (/@ai-sdk\/openai\//.test(id) && !lean.includes('teed(stream)')))
-      throw new Error(`${id} reads events in another way: look at onePass again.`);
-    return lean === code
-      ? undefined
-      : `import { teed, transformed, transformedEvents } from ${JSON.stringify(resolve('src/providers/shared/one-pass.ts'))};\n${lean}`;
-  },
-};
-
-const compilesAtOnce = 'ctx.jitless !== true) {';
-
-/**
- * Zod makes code of a schema when that is first used, so that the first call would wait for that of many schemas of which it has
- * little use. It is made of those alone that are used often.
- */
-const lazySchemas = {
-  name: 'lazy-schemas',
-  transform(code: string, id: string) {
-    if (!/zod\/v4\/core\/schemas\.js$/.test(id)) return undefined;
-    const parts = code.split(compilesAtOnce);
-    if (parts.length !== 2 || !code.includes('let fastpass;'))
-      throw new Error(`${id} compiles its schemas in another way: look at lazySchemas again.`);
-    return parts
-      .join('ctx.jitless !== true && (fastpass || ++uses > 32)) {')
-      .replace('let fastpass;', 'let fastpass, uses = 0;');
-  },
-};
 
 /** Packages whose files are copied as they are, or that are installed beside this one. */
 const copied = ['web-tree-sitter', '@vscode/tree-sitter-wasm', 'unpdf'].map(name => join('node_modules', name));
@@ -168,19 +108,7 @@ const pieces = defineConfig({
   outputOptions: { chunkFileNames: pieceName, strict: true, dynamicImportInCjs: false },
   // The parser's loader uses eval for an extension mechanism that its builds without dynamic code never reach.
   inputOptions: { checks: { eval: false } },
-  plugins: [
-    syncSchemas,
-    onePass,
-    plainSchemas,
-    signsFirst,
-    lazySchemas,
-    leanPackages,
-    grammars,
-    vocabulary,
-    licenses,
-    fronts,
-    ascii,
-  ],
+  plugins: [...packageChanges, grammars, vocabulary, licenses, fronts, ascii],
   copy: [
     { from: 'src/core/vocabulary.gen.bin', to: 'dist' },
     { from: 'src/models/routing/freshness.gen.bin', to: 'dist' },

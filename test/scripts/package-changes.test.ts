@@ -6,13 +6,13 @@ import type { LanguageModelV4 } from '@ai-sdk/provider';
 import { createXai } from '@ai-sdk/xai';
 import * as sdk from '@modelcontextprotocol/server';
 import { afterAll, describe, expect, it } from 'vitest';
-import { plainSchemas, signs, signsFirst } from '../../scripts/build/plain-schemas.ts';
+import { allMet, plainSchemas, signs, signsFirst } from '../../scripts/build/package-changes.ts';
 
 type Create = (settings: { apiKey: string; fetch: typeof fetch }) => { responses(id: string): LanguageModelV4 };
 
 mkdirSync('node_modules/.cache', { recursive: true });
 // Where it finds the same packages.
-const folder = mkdtempSync(join('node_modules', '.cache', 'plain-schemas-'));
+const folder = mkdtempSync(join('node_modules', '.cache', 'package-changes-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** A package as it is, and as it is built. */
@@ -129,7 +129,7 @@ describe.each(packages)('the schemas of $name as they are built', ({ name, file,
 
   it('are not built from a package that checks in another way', () => {
     const other = code.replaceAll('ResponsesChunkSchema', 'Schema');
-    expect(() => plainSchemas.transform(other, file)).toThrow(/look at plainSchemas again/);
+    expect(() => plainSchemas.transform(other, file)).toThrow(/look at the changes of plain-schemas again/);
     expect(plainSchemas.transform(code, 'node_modules/@ai-sdk/google/dist/index.js')).toBeUndefined();
   });
 });
@@ -168,7 +168,16 @@ describe('what the SDK of the protocol looks at first', () => {
     const guards = Object.keys(signs).map(name => `const ${name} = (value) => SomeSchema.safeParse(value).success;`);
     const id = 'node_modules/@modelcontextprotocol/server/dist/src-1.mjs';
     expect(signsFirst.transform(guards.join('\n'), id)).toContain('"result" in Object(value) && SomeSchema.safeParse(');
-    expect(() => signsFirst.transform(guards.slice(0, 2).join('\n'), id)).toThrow(/look at signsFirst again/);
-    expect(signsFirst.transform('export {};', id)).toBeUndefined();
+    expect(() => signsFirst.transform(guards.slice(0, 2).join('\n'), id)).toThrow(
+      /look at the changes of signs-first again/,
+    );
+    expect(
+      signsFirst.transform('export {};', 'node_modules/@modelcontextprotocol/server/dist/index.mjs'),
+    ).toBeUndefined();
   });
+});
+
+it('ends the build where no file has the name of one that is changed', () => {
+  // Here only some were met.
+  expect(() => allMet.generateBundle()).toThrow(/No file that is bundled is called/);
 });
