@@ -142,10 +142,10 @@ export function billedUsage(
   fees: Fees | undefined,
 ): Usage | undefined {
   const charged = fees && { fees };
-  if (usage && finish) return { ...usage, ...charged };
+  const isSilent = text === '' && reasoningChars + callChars === 0;
+  if (usage && finish && (usage.output > 0 || isSilent)) return { ...usage, ...charged };
   const known = { ...told, ...usage };
-  const begun =
-    accepted || known.input !== undefined || finish !== undefined || text !== '' || reasoningChars + callChars > 0;
+  const begun = accepted || known.input !== undefined || finish !== undefined || !isSilent;
   if (!begun) return charged && { ...noUsage, ...charged };
   const reasoning = Math.max(known.reasoning ?? 0, Math.ceil(reasoningChars / 4));
   const output = estimateTokens(text, tokenFactor(candidate.model.id)) + reasoning + Math.ceil(callChars / 4);

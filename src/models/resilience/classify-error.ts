@@ -26,7 +26,7 @@ const numbered: Readonly<Record<string, Readonly<Record<string, readonly number[
     authentication: [1000, 1001, 1002, 1003, 1004, 1110, 1111, 1112, 1121],
     insufficient_balance: [1113],
     not_found: [1211],
-    permission: [1220],
+    permission: [1220, 1311],
     context_length: [1261],
     content_filter: [1301],
     rate_limit: [1302, 1303, 1305],
@@ -166,6 +166,8 @@ export interface Verdict {
   next?: string;
   /** A limit of the account was in the way, which other providers do not have. */
   elsewhere?: boolean;
+  /** The vendor does not have the model, or no longer; it may have others. */
+  noModel?: boolean;
 }
 
 interface Rule extends Verdict {
@@ -244,6 +246,27 @@ const rules: readonly Rule[] = [
   {
     class: 'auth',
     retryable: false,
+    next: 'Check at the provider what this account may use (its region, its billing, its verification), or choose a model from another provider.',
+    words: /unsupported_country|region_(is_)?not_supported/,
+    messages: [
+      /\b(location|country|region|territory)\b.{0,40}\bnot (supported|available|allowed)|not available in your (country|region|location)/i,
+      /must be verified to|^request not allowed$|\bnot available (to|for) (your|this|organi[sz]ations)\b/i,
+    ],
+  },
+  {
+    class: 'bad_request',
+    retryable: false,
+    noModel: true,
+    words: /model_(not_found|decommissioned|not_exist)|\bnot_found\b/,
+    messages: [
+      /\bmodel\b.{0,80}\b(decommissioned|not exist|not found|no longer (available|supported))|模型不存在/is,
+      /\b(unknown|no such) model\b|\b(not a valid|invalid) model (id|name|identifier|code)\b/i,
+    ],
+    unless: [401, 403, 404, 429],
+  },
+  {
+    class: 'auth',
+    retryable: false,
     status: [401, 403],
     words: /authentication|invalid_api_key|api_key_invalid|unauthenticated|unauthorized|permission/,
     messages: [
@@ -283,7 +306,8 @@ export function classify(error: VendorError, hasRetryAfter: boolean): Verdict {
   if (!answered && systemCode !== undefined) return networkVerdict(systemCode);
   const rule = rules.find(candidate => matches(candidate, error));
   // Google says "quota" for limits of a minute too, and OpenRouter "payment" for what runs there now; then they name the wait.
-  const waits = status === (rule?.class === 'quota' ? 429 : 402) && !/insufficient_quota/.test(error.words);
+  const isLimit = status === (rule?.class === 'quota' ? 429 : 402);
+  const waits = isLimit && !/insufficient_quota/.test(error.words) && !noQuota.test(error.message);
   if (waits && hasRetryAfter) return { class: 'rate_limit', retryable: true };
   if (rule) return rule;
   if (answered)
@@ -314,10 +338,17 @@ const ofAccount = /\b(account|organi[sz]ation|workspace|project|team)\b/i;
 
 const ofModel = /\bmodel\b/i;
 
+/** Google's way to say that a plan does not have a model, for which it names a wait all the same. */
+const noQuota = /\blimit: 0\b/;
+
 /** What a vendor's failure tells of the vendor: which breaker counts it. Undefined when the request was at fault. */
-export function faultOfVendor(vendor: VendorError, { class: kind }: Verdict, model: string): Fault | undefined {
+export function faultOfVendor(
+  vendor: VendorError,
+  { class: kind, noModel }: Verdict,
+  model: string,
+): Fault | undefined {
   const { status, systemCode, message, body } = vendor;
-  const namesModel = ofModel.test(message) || message.includes(model);
+  const namesModel = ofModel.test(message) || message.toLowerCase().includes(model.toLowerCase());
   switch (kind) {
     case 'network':
       return { scope: systemCode !== undefined && noWay.test(systemCode) ? 'key' : 'model', lasting: false };
@@ -329,19 +360,19 @@ export function faultOfVendor(vendor: VendorError, { class: kind }: Verdict, mod
     case 'auth':
       // A page instead of a vendor's answer is something on the way, such as a proxy; it says nothing about the key.
       return {
-        scope: status === 403 && namesModel ? 'key_model' : 'key',
+        scope: status !== 401 && namesModel ? 'key_model' : 'key',
         lasting: status === 401 || body !== undefined,
       };
     case 'balance':
       return { scope: 'key', lasting: false };
     case 'quota':
-      return { scope: 'account', lasting: false };
+      return { scope: noQuota.test(message) && namesModel ? 'key_model' : 'account', lasting: false };
     case 'rate_limit':
       return { scope: ofAccount.test(message) && !namesModel ? 'account' : 'key_model', lasting: false };
     case 'bad_upstream':
       return { scope: 'model', lasting: false };
     default:
-      return undefined;
+      return noModel ? { scope: 'key_model', lasting: false } : undefined;
   }
 }
 

@@ -122,7 +122,9 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
   return new AppError('model', `${provider} ${answered} for ${model}: ${cutMiddle(said, maxMessageLength)}`, {
     code: 'API_ERROR',
     class: verdict.class,
-    next: verdict.next ?? adviceFor(verdict.class, origin, { status: vendor.status, wait }),
+    next:
+      verdict.next ??
+      adviceFor(verdict.class, origin, { status: verdict.noModel ? 404 : vendor.status, wait, body: vendor.body }),
     provider,
     model,
     attempt,
@@ -131,7 +133,7 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
     status: vendor.status,
     fault: faultOfVendor(vendor, verdict, model),
     cause: originalOf(vendor),
-    ...(verdict.elsewhere && { data: { elsewhere: true } }),
+    ...((verdict.elsewhere || verdict.noModel) && { data: { elsewhere: verdict.elsewhere, noModel: verdict.noModel } }),
   });
 }
 
@@ -178,7 +180,16 @@ const advice: Readonly<Record<FailureClass, string>> = {
 
 const isFailureClass = (name: string): name is FailureClass => Object.hasOwn(advice, name);
 
-function adviceFor(failure: FailureClass, origin: FailureOrigin, seen: { status?: number; wait?: number }): string {
+/** What the vendor answered, as far as it makes a difference: its status, the seconds to wait, and a body that is JSON. */
+interface Seen {
+  status?: number;
+  wait?: number;
+  body?: unknown;
+}
+
+function adviceFor(failure: FailureClass, origin: FailureOrigin, seen: Seen): string {
+  // A page is of something on the way.
+  if (failure === 'auth' && seen.status === 403 && seen.body === undefined) return advice.network;
   if (failure === 'auth' && origin.keyName !== undefined) {
     return `Set ${origin.keyName} to a valid key with access to ${origin.model}, or choose a model from another provider.`;
   }

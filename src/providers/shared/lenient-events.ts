@@ -67,25 +67,35 @@ function numeric(value: unknown): unknown {
   return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
 }
 
-/** A chunk of OpenAI's chat as the packages' schemas have it, where servers write it otherwise. */
-const chatChunk = inRecord({
-  // An empty one, which packages take for a failure.
-  error: () => undefined,
-  created: numeric,
-  usage: numeric,
-  x_groq: inRecord({ usage: numeric }),
-  choices: choices =>
-    inRecords({
-      index: (index = 0) => index,
-      finish_reason: reason => (typeof reason === 'string' ? (reasonIn(reason) ?? null) : reason),
-      delta: inRecord({
-        role: role => (role === 'assistant' ? role : undefined),
-        tool_calls: inRecords({
-          function: inRecord({ arguments: args => (isRecord(args) ? JSON.stringify(args) : args) }),
+/** A chunk of OpenAI's chat as the packages' schemas have it, where servers write it otherwise; `placed` tells which call a piece is of. */
+const chatChunk = (placed: (call: Body) => Body) =>
+  inRecord({
+    // An empty one, which packages take for a failure.
+    error: () => undefined,
+    created: numeric,
+    usage: numeric,
+    x_groq: inRecord({ usage: numeric }),
+    choices: choices =>
+      inRecords({
+        index: (index = 0) => index,
+        finish_reason: reason => (typeof reason === 'string' ? (reasonIn(reason) ?? null) : reason),
+        delta: inRecord({
+          role: role => (role === 'assistant' ? role : undefined),
+          tool_calls: calls => (Array.isArray(calls) ? recordsIn(calls).map(placed) : calls),
         }),
-      }),
-    })(choices ?? []),
-});
+      })(choices ?? []),
+  });
+
+const callArguments = inRecord({ arguments: args => (isRecord(args) ? JSON.stringify(args) : args) });
+
+/** A usage with the number that the package's schema wants: servers that speak as Anthropic does leave it out. */
+const withCount = (name: string) => (usage: unknown) => ({ ...recordIn(usage), [name]: recordIn(usage)[name] ?? 0 });
+
+/** What such servers leave out of Anthropic's events, by their type. */
+const typedChanges: Readonly<Record<string, (event: Body) => unknown>> = {
+  message_start: inRecord({ message: inRecord({ usage: withCount('input_tokens') }) }),
+  message_delta: inRecord({ usage: withCount('output_tokens') }),
+};
 
 /**
  * Makes the events of one answer what the schemas of the vendors' packages take: drops types that they do not know, fixes chunks of a
@@ -96,10 +106,23 @@ export class LenientEvents {
   #dialect: 'typed' | 'chat' | undefined;
   /** The last one for which a chat ended. */
   #reason: string | undefined;
+  /** A message of Anthropic's is told to be over, and nothing said yet that this was all. */
+  #isOpen = false;
   readonly #unknownBlocks = new Set<unknown>();
+  /** Calls of a chat: the numbers that they go by, by their ids, and by the numbers that the server gave them last. */
+  readonly #callsById = new Map<string, number>();
+  readonly #callsByIndex = new Map<unknown, number>();
+  readonly #chatChunk = chatChunk(call => this.#placed(call));
 
   isWhole(): boolean {
-    return /^(?:stop|length|tool_calls|content_filter)$/.test(this.#reason ?? '');
+    return this.#dialect === 'typed'
+      ? this.#reason !== undefined
+      : /^(?:stop|length|tool_calls|content_filter)$/.test(this.#reason ?? '');
+  }
+
+  /** What is missing behind the last event of an answer that is whole. */
+  end(): string {
+    return this.#isOpen ? '\n\ndata: {"type":"message_stop"}\n\n' : '';
   }
 
   /** A text of events as packages take it; all of them are whole but for the last of a stream that was cut. */
@@ -121,7 +144,9 @@ export class LenientEvents {
     }
     const lines: string[] = [];
     for (const line of text.match(/^data:[^\r\n]*/gm) ?? []) lines.push(line.slice(5));
-    const data = lines.join('\n');
+    // Some servers name the field of an error by what it is.
+    const [, error] = (lines.length === 0 && /^error: ?(\{.*)/m.exec(text)) || [];
+    const data = error ? `{"error":${error}}` : lines.join('\n');
     const event = data.trim() === '[DONE]' ? undefined : parsedJson(data);
     if (isRecord(event)) {
       const fit = this.#event(event);
@@ -138,19 +163,39 @@ export class LenientEvents {
     const isOfDialect = known.event.test(type);
     const isAnswer = isOfDialect || (type !== '' && this.#dialect === 'typed' && !event.error);
     const error = isAnswer && !('base_resp' in event) ? undefined : failureIn(event);
-    if (error) return this.isWhole() ? undefined : { type: 'error', error };
+    if ((error || type === 'error') && this.isWhole()) return undefined;
+    if (error) return { type: 'error', error };
     if (isOfDialect && type !== 'error') this.#dialect = 'typed';
     if ('choices' in event || event.object === 'chat.completion.chunk') this.#dialect = 'chat';
     if (type !== '' || this.#dialect === 'typed') return isOfDialect ? this.#typed(event) : undefined;
     for (const { finish_reason } of recordsIn(event.choices)) this.#reason = reasonIn(finish_reason) ?? this.#reason;
-    return this.#dialect === 'chat' ? chatChunk(event) : event;
+    if (this.#dialect !== 'chat') return event;
+    // Some servers tell it of the choice.
+    const { usage = recordsIn(event.choices)[0]?.usage } = event;
+    return this.#chatChunk(usage === event.usage ? event : { ...event, usage });
+  }
+
+  /** A piece of a call with a number that is the call's alone: some servers give none, or the same to all. */
+  #placed({ type = 'function', ...call }: Body): Body {
+    const id = textIn(call.id).trim();
+    const isNew = id !== '' && !this.#callsById.has(id) && textIn(recordIn(call.function).name).trim() !== '';
+    if (isNew) this.#callsById.set(id, this.#callsById.size);
+    const own = this.#callsById.get(id) ?? this.#callsByIndex.get(call.index);
+    const index = own ?? call.index ?? Math.max(0, this.#callsById.size - 1);
+    if (typeof index === 'number') this.#callsByIndex.set(call.index, index);
+    return { ...call, type, index, function: callArguments(call.function) };
   }
 
   #typed(event: Body): Body | undefined {
-    const { index, delta, response } = event;
+    const { type, index, delta, response } = event;
+    if (type === 'message_delta') this.#reason = reasonIn(recordIn(delta).stop_reason);
+    if (type === 'response.completed' || type === 'response.incomplete') this.#reason = type;
+    this.#isOpen = type === 'message_delta' && this.#reason !== undefined;
     if (!isKnown(event, 'content_block')) this.#unknownBlocks.add(index);
     const isUsed = isKnown(event, 'delta') && isKnown(delta, 'citation') && isKnown(event, 'item');
     if (!isUsed || (index !== undefined && this.#unknownBlocks.has(index))) return undefined;
+    const change = typedChanges[textIn(type)];
+    if (change) return recordIn(change(event));
     if (!isRecord(response)) return event;
     const output = recordsIn(response.output).filter(isKnownItem);
     const isSame = Array.isArray(response.output) && response.output.length === output.length;

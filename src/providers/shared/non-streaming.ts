@@ -44,7 +44,11 @@ async function begun(body: NonNullable<BoundedAnswer['body']>, type: string) {
   const isStream = !isDocument && /event-stream/i.test(type);
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
     for (let size = 0; size === 0; next = await read()) {
-      if (!next) return controller.close();
+      if (!next) {
+        const end = Buffer.from(isStream ? lenient.end() : '');
+        if (end.length > 0) controller.enqueue(end);
+        return controller.close();
+      }
       const bytes = isStream ? Buffer.from(lenient.fitted(decoder.decode(next, { stream: true }))) : next;
       size = bytes.length;
       if (size > 0) controller.enqueue(bytes);

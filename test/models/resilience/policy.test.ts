@@ -2,11 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { AppError, type ErrorDetails } from '../../../src/core/errors.ts';
 import type { SharedState } from '../../../src/core/ports.ts';
 import type { CountedFault } from '../../../src/models/resilience/breaker-registry.ts';
+import { toModelError } from '../../../src/models/resilience/errors.ts';
 import { createResilience, createRetryBudget, othersAfter } from '../../../src/models/resilience/policy.ts';
 import { manualClock } from '../../support/clock.ts';
 import { createLocalState } from '../../support/local-state.ts';
 import { seededRandom } from '../../support/random.ts';
-import { candidate } from '../scripted-model.ts';
+import { apiError, candidate } from '../scripted-model.ts';
 
 describe('who may still be asked after a failure', () => {
   const failed = candidate({ provider: 'alpha', id: 'one', window: 100 });
@@ -35,6 +36,48 @@ describe('who may still be asked after a failure', () => {
   ])('%s %o: %s', (kind, details, expected) => {
     const error = new AppError('model', 'no', { code: 'API_ERROR', class: kind, ...details });
     expect(othersAfter(error, failed, left).map(({ model }) => model.id)).toEqual(expected);
+  });
+
+  const said = (status: number, message: string, more: object = {}) =>
+    apiError(status, { error: { message, ...more } });
+  const serves = /^Check that \w+ serves glm-5 to this account/;
+  const mayUse = /^Check at the provider what this account may use/;
+  // As the vendors answer by their own pages, or by what users quote of them.
+  it.each<[string, ReturnType<typeof apiError>, string[], RegExp]>([
+    ['groq', said(400, 'The model `glm-5` has been decommissioned.', { code: 'model_decommissioned' }), all, serves],
+    ['zhipu', said(400, 'Unknown Model, please check the model code.', { code: '1211' }), all, serves],
+    ['openrouter', said(400, 'x/glm-5 is not a valid model ID'), all, serves],
+    ['deepseek', said(400, 'Model Not Exist', { type: 'invalid_request_error' }), all, serves],
+    [
+      'zhipu',
+      said(429, 'Your current subscription plan does not yet include access to GLM-5', { code: '1311' }),
+      all,
+      /key/,
+    ],
+    ['google', said(429, 'Quota exceeded for metric: x, limit: 0, model: glm-5\nPlease retry in 20s.'), all, /quota/],
+    [
+      'google',
+      said(400, 'User location is not supported for the API use.', { status: 'FAILED_PRECONDITION' }),
+      others,
+      mayUse,
+    ],
+    ['google', said(400, 'Gemini API free tier is not available in your country.'), others, mayUse],
+    [
+      'openai',
+      said(403, 'Country, region, or territory not supported', { code: 'unsupported_country_region_territory' }),
+      others,
+      mayUse,
+    ],
+    ['openai', said(400, 'Your organization must be verified to stream this model.', { param: 'stream' }), all, mayUse],
+    ['anthropic', said(403, 'Request not allowed', { type: 'forbidden' }), others, mayUse],
+    ['anthropic', said(400, 'Claude is not available for organizations with zero data retention.'), others, mayUse],
+    ['openai', apiError(403, '<html><title>Just a moment...</title></html>'), others, /^Check the network, the proxy/],
+    ['openai', said(400, 'Invalid model parameters: temperature'), [], /^Check that the provider supports/],
+  ])('%s %s', (provider, failure, expected, next) => {
+    const error = toModelError(failure, { provider, model: 'glm-5', now: 0, keyName: 'X_API_KEY' });
+    expect(othersAfter(error, failed, left).map(({ model }) => model.id)).toEqual(expected);
+    expect(error.details).toMatchObject({ next: expect.stringMatching(next), retryable: false });
+    if (expected.length > 0) expect(error.details.fault).toBeDefined();
   });
 });
 

@@ -122,6 +122,30 @@ describe('types that a package does not know', () => {
     expect(await served(minimax, sse(...events), { path: '/anthropic/v1' })).toMatchObject(whole);
   });
 
+  const { usage: _, ...uncounted } = start.message;
+  const [over = {}] = end;
+  const counts: [string, object[], object][] = [
+    ['an end', [start, ...said(0), { ...over, usage: undefined }, novel, ...end.slice(1)], { input: 5, estimated: 1 }],
+    ['an end, for null', [start, ...said(0), { ...over, usage: null }, ...end.slice(1)], { input: 5, estimated: 1 }],
+    ['a beginning', [{ ...start, message: uncounted }, ...said(0), ...end], { output: 3 }],
+    ['both', [{ ...start, message: uncounted }, ...said(0), { ...over, usage: {} }], { estimated: 1 }],
+  ];
+  it.each(counts)('messages of Anthropic may lack the counts of %s', async (_name, events, usage) => {
+    for (const [definition, path] of [[anthropic, '/v1'] as const, [minimax, '/anthropic/v1'] as const]) {
+      const found = await served(definition, sse(...events), { path });
+      expect(found).toMatchObject({ ...whole, answer: { ...whole.answer, usage } });
+      expect(found.answer?.usage.output).toBeGreaterThan(0);
+    }
+  });
+
+  it('messages of Anthropic are whole once they are told to be over', async () => {
+    const events = [start, ...said(0), over];
+    const late = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
+    for (const [body, cut] of [[sse(...events), true] as const, [sse(...events, late), undefined] as const])
+      expect(await served(anthropic, body, cut ? { cut } : {})).toMatchObject(whole);
+    expect((await served(anthropic, sse(start, ...said(0), late))).answer?.partial ?? false).toBe(true);
+  });
+
   const response = (status: string, output: object[] = []) => ({
     id: 'r',
     object: 'response',
@@ -256,6 +280,69 @@ describe('chunks of a chat', () => {
   ])('are a whole answer where %s follows a reason', async (_name, body, more) => {
     for (const definition of [custom, groq, openrouter])
       expect(await served(definition, body, more)).toMatchObject(whole);
+  });
+
+  const place = (id: string, args: string) => ({ id, type: 'function', function: { name: 'look', arguments: args } });
+  const several: [string, object[]][] = [
+    ['have no numbers', [place('x', '{"n":1}'), place('y', '{"n":2}')]],
+    ['all have the same number', [place('x', '{"n":1}'), place('y', '{"n":2}')].map(call => ({ index: 0, ...call }))],
+    [
+      'come in pieces without numbers',
+      [place('x', '{"n"'), { function: { arguments: ':1}' } }, place('y', '{"n":'), { function: { arguments: '2}' } }],
+    ],
+    [
+      'come in pieces of turns',
+      [
+        { index: 0, ...place('x', '') },
+        { index: 1, ...place('y', '') },
+        { index: 0, id: '', function: { arguments: '{"n":1}' } },
+        { index: 1, id: null, function: { arguments: '{"n":2}' } },
+      ],
+    ],
+    [
+      'repeat what they are in each piece, and count from one',
+      [
+        { index: 1, ...place('x', '{"n"') },
+        { index: 1, ...place('x', ':1}') },
+        { index: 2, ...place('y', '{"n":2}') },
+      ],
+    ],
+    [
+      'have another ID in each piece',
+      [
+        { index: 0, ...place('x', '{"n"') },
+        { index: 0, id: 'z', function: { arguments: ':1}' } },
+        { index: 1, ...place('y', '{"n":2}') },
+      ],
+    ],
+    [
+      'do not say that they are functions',
+      [place('x', '{"n":1}'), place('y', '{"n":2}')].map(call => ({ ...call, type: undefined })),
+    ],
+  ];
+  it.each(several)('keep calls apart that %s', async (_name, calls) => {
+    for (const one of [true, false]) {
+      const parts = one ? [chunk({ tool_calls: calls })] : calls.map(call => chunk({ tool_calls: [call] }));
+      const body = sse(hello, ...parts, chunk({}, 'tool_calls'), done);
+      for (const definition of [custom, groq, deepseek, openrouter, moonshot, openai]) {
+        const { answer } = await served(definition, body, { question: { tools }, settings: { apiStyle: 'chat' } });
+        const said = [answer?.said].flat().filter(part => typeof part === 'object' && part.type === 'call');
+        expect(said, definition.id).toMatchObject([{ args: { n: 1 } }, { args: { n: 2 } }]);
+      }
+    }
+  });
+
+  it('may tell the usage of a choice, and an error in a field of its own', async () => {
+    const choices = [{ index: 0, delta: {}, finish_reason: 'stop', usage }];
+    expect(await served(moonshot, sse(hello, chunk({}, null, { choices }), done))).toMatchObject({
+      answer: { usage: { input: 12, output: 5 }, warnings: [] },
+    });
+    const error =
+      'error: {"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}\n\n';
+    expect(await served(custom, error)).toMatchObject({
+      requests: 1,
+      error: { message: expect.stringContaining('exceeds the available context size') },
+    });
   });
 
   it('keep an error behind a reason that is an error itself', async () => {
