@@ -141,6 +141,5 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
 
 /** Settings with the caller's lower spending limit applied. */
 function narrowValues(values: AppConfig['values']['app'], { maxCostPerDay: own }: Permissions) {
-  const { maxCostPerDay = own } = values;
-  return { ...values, maxCostPerDay: own === undefined ? maxCostPerDay : Math.min(own, maxCostPerDay ?? own) };
+  return own === undefined ? values : { ...values, maxCostPerDay: Math.min(own, values.maxCostPerDay ?? own) };
 }

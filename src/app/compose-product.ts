@@ -119,6 +119,7 @@ export async function composeProduct(
       await models.close();
       await hosts.flush();
       await Promise.all([files.pool.close(), files.indexes.close()]);
+      await threads.close();
       await store.close();
       await telemetry.close();
     },

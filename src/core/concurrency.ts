@@ -47,7 +47,9 @@ export function createQueue() {
         try {
           await (signal ? orAbort(before, signal) : before);
         } catch {
-          leave();
+          // Who comes next still waits for those before.
+          end();
+          void mine.then(leave);
           throw abortError(signal);
         }
       }

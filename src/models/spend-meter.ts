@@ -161,8 +161,9 @@ export class SpendLimits {
     if (fixed === 0 && perToken === 0) return undefined;
     const { thread: threadLimit, day: dayLimit } = this.#limitsOf(payment);
     for (let tries = 1; ; tries++) {
+      const rooms = await this.#ledgerRooms(payment);
       // From here on nothing is waited for, so that other questions of this call reserve nothing in between.
-      const room = this.#tightestOf(payment, await this.#ledgerRooms(payment));
+      const room = this.#tightestOf(payment, rooms);
       const affordable = (usd: number) => (perToken === 0 ? max : Math.floor((usd - fixed) / perToken + 1e-6));
       const share = Math.min(...this.#ownRooms(payment).map(({ free }) => free / sharers));
       const maxOutputTokens = Math.min(max, affordable(room.free), Math.max(least, affordable(share)));
@@ -350,11 +351,11 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
     /**
      * One call of a tool begins: all its questions together may cost what the operator allows, and no more than it asks for
      * (`max_cost_usd`; anything but a number: no limit of its own). `tell` hears what it may cost.
-     * Begun again, it has another limit, and its attempts so far.
+     * Begun again, it has another limit, and its attempts so far. `autoUsed`: US dollars that went before for models nobody named.
      */
-    begin(reqId: string, maxCostUsd: unknown, tell?: CallSpend['tell']): void {
+    begin(reqId: string, maxCostUsd: unknown, tell?: CallSpend['tell'], autoUsed = 0): void {
       const { attempts = [], tell: earlier } = accounts.get(reqId) ?? {};
-      accounts.set(reqId, { ...limits.account(maxCostUsd), attempts, tell: tell ?? earlier });
+      accounts.set(reqId, { ...limits.account(maxCostUsd), autoUsed, attempts, tell: tell ?? earlier });
     },
     /** US dollars that it cost so far, by the highest that unknown costs may be. */
     spent: (reqId: string) => accounts.get(reqId)?.used ?? 0,

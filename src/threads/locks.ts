@@ -13,7 +13,7 @@ export interface LeaseOptions {
 
 export interface ExclusiveOptions {
   signal: AbortSignal;
-  /** Called once when the thread is taken and the call has to wait. */
+  /** Called when the thread is taken and the call has to wait: for others of this process, and then once more for those of others. */
   onWait?: () => void;
 }
 

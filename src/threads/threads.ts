@@ -1,3 +1,4 @@
+import { withTimeout } from '../core/concurrency.ts';
 import { AppError, inputError, isAppError, warnFrom } from '../core/errors.ts';
 import { type ExchangeId, exchangeId, isThreadId, type ThreadId, threadId } from '../core/ids.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
@@ -150,10 +151,13 @@ function createLateAnswers(clock: Clock, emit: Emit, exclusively: WithThreadLock
 
   function flushLater(id: ThreadId, tries: number): void {
     clock.after(lateEveryMs, () => {
-      if (tries === 0) return void flush(id, true);
+      if (tries === 0) return void flushLast(id);
       exclusively(id, { signal }, () => flush(id)).catch(() => flushLater(id, tries - 1));
     });
   }
+
+  /** Where not even the thread can be had, that is the end of it. */
+  const flushLast = (id: ThreadId) => exclusively(id, { signal }, () => flush(id, true)).catch(() => flush(id, true));
 
   return {
     flush,
@@ -164,6 +168,8 @@ function createLateAnswers(clock: Clock, emit: Emit, exclusively: WithThreadLock
       flushLater(id, lateTries);
       return true;
     },
+    /** The last try, as the process ends. */
+    close: () => withTimeout(clock, lateEveryMs, Promise.all([...waiting.keys()].map(flushLast))),
   };
 }
 
@@ -232,6 +238,8 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     /** Milliseconds that a thread lives after its last use. */
     lifetimeMs,
     exclusively,
+    /** Stores what a store that failed could not take so far. */
+    close: late.close,
     newExchange: () => exchangeId(random.uuid()),
 
     /** A new thread; nothing is stored before its first exchange. */

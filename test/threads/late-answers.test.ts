@@ -30,6 +30,7 @@ async function unanswered(took: 'nothing' | 'answer' = 'nothing') {
   return {
     store,
     told,
+    close: threads.close,
     keep: (error: unknown = failure) => threads.addLater(asked, exchange, answer, error),
     async turns() {
       const { turns } = await threads.find(asked.id, place);
@@ -56,6 +57,15 @@ describe('an answer that the store could not take', () => {
     expect(keep()).toBe(true);
     comesBack();
     expect(await untilTold(2_000)).toEqual([expect.stringMatching(/not persisted is stored now/)]);
+    expect(await turns()).toEqual(['1 done', '2 done']);
+  });
+
+  it('is stored at the latest when the process ends', async () => {
+    const { keep, comesBack, close, told, turns } = await unanswered();
+    keep();
+    comesBack();
+    await close();
+    expect(told).toEqual([expect.stringMatching(/not persisted is stored now/)]);
     expect(await turns()).toEqual(['1 done', '2 done']);
   });
 

@@ -56,7 +56,9 @@ export async function continueTruncated(
   ];
   let rest: ModelAnswer;
   try {
-    rest = await ask({ ...question, candidates: [answer.candidate], messages, maxOutputTokens });
+    // The prompt is made: whoever gave the answer had room for it.
+    const { promptFor: _, ...asked } = question;
+    rest = await ask({ ...asked, candidates: [answer.candidate], messages, maxOutputTokens });
   } catch (error) {
     // The first part is paid for, so it is returned with a warning. Only a cancelled call throws.
     if (question.signal.aborted || !isAppError(error)) throw error;

@@ -146,8 +146,9 @@ export function createFileShortener(pool: WorkPool) {
   async function symbols({ path, text, hash }: ShownFile, signal: AbortSignal): Promise<FoundSymbol[] | undefined> {
     const language = languageOf(path);
     if (!language || text.length > maxParsed) return undefined;
-    const found = structures.get(hash) ?? (await pool.symbols({ path, language, text }, signal));
-    remember(structures, hash, found, remembered);
+    const key = `${language} ${hash}`;
+    const found = structures.get(key) ?? (await pool.symbols({ path, language, text }, signal));
+    remember(structures, key, found, remembered);
     return found;
   }
 

@@ -170,7 +170,7 @@ export function interruptedReply({ thread, id }: CallOperation, tool: string): J
   const error = new AppError('cancelled', message, {
     code: 'INTERRUPTED',
     class: 'interrupted',
-    next: 'To ask again, resend the call, which may be paid for a second time. Its thread has what was stored until then.',
+    next: `To ask again, resend the call, which may be paid for a second time.${thread === undefined ? '' : ' Its thread has what was stored until then.'}`,
     replyStatus: 'interrupted',
     data: local,
   });

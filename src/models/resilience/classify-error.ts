@@ -179,6 +179,9 @@ interface Rule extends Verdict {
   unless?: readonly number[];
 }
 
+/** Google's way to say that a plan does not have a model, for which it names a wait all the same. */
+const noQuota = /\blimit: 0\b/;
+
 /** In this order, because a later rule would take what an earlier one knows better. */
 const rules: readonly Rule[] = [
   // What it says quotes a value of the request, whose words mean nothing here.
@@ -230,7 +233,7 @@ const rules: readonly Rule[] = [
     retryable: false,
     words:
       /insufficient_(user_)?quota|quota_exceeded|exceeded_current_quota|usage_limit|budget_exceeded|free_tier_only/,
-    messages: [/exceeded your current quota|(usage|monthly) limit|key limit exceeded|额度(不足|已用尽)/i],
+    messages: [/exceeded your current quota|(usage|monthly) limit|key limit exceeded|额度(不足|已用尽)/i, noQuota],
   },
   {
     class: 'balance',
@@ -337,9 +340,6 @@ const noWay =
 const ofAccount = /\b(account|organi[sz]ation|workspace|project|team)\b/i;
 
 const ofModel = /\bmodel\b/i;
-
-/** Google's way to say that a plan does not have a model, for which it names a wait all the same. */
-const noQuota = /\blimit: 0\b/;
 
 /** What a vendor's failure tells of the vendor: which breaker counts it. Undefined when the request was at fault. */
 export function faultOfVendor(

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { withTimeout } from '../../core/concurrency.ts';
+import { remember, withTimeout } from '../../core/concurrency.ts';
 import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { BreakerState } from '../../core/model.ts';
@@ -67,7 +67,7 @@ export class SharedBreakers {
   #refreshed = Number.NEGATIVE_INFINITY;
   #refreshing: Promise<void> | undefined;
   #warned = false;
-  /** Counts what was written here: what was read before a write is older than it. */
+  /** Counts what was written here: what was read before a write is older than it. The latest are remembered. */
   #writes = 0;
   readonly #writtenAt = new Map<string, number>();
   readonly #pending = new Map<string, number>();
@@ -208,7 +208,7 @@ export class SharedBreakers {
       const left = (this.#pending.get(name) ?? 1) - 1;
       if (left > 0) this.#pending.set(name, left);
       else this.#pending.delete(name);
-      this.#writtenAt.set(name, ++this.#writes);
+      remember(this.#writtenAt, name, ++this.#writes, 4_000);
     };
     const written = state.change(name, recordLifeMs, before => {
       const record = change(recordFromJson(before));

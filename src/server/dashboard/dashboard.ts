@@ -24,7 +24,7 @@ import { type Asked, localPath, routes } from './routes.ts';
 import { cookiesOf, createSignIn, isFromHere, isSame, type Signed } from './sign-in.ts';
 
 export interface LiveStreamParts {
-  clock: Pick<Clock, 'after'>;
+  clock: Pick<Clock, 'after' | 'sleep'>;
   /** What is shown now. */
   render(): Promise<{ html: string; isOver: boolean }>;
   /** Calls `onNews` whenever it may be another, until the signal is aborted. */
@@ -47,14 +47,13 @@ const maxWaiting = 2;
 /** Server-sent events: a piece of a page, each time that it is another one. */
 export function liveStream({ clock, render, subscribe, signal, isAllowed, onEnd }: LiveStreamParts): Response {
   const gone = new AbortController();
-  const { promise: over, resolve } = Promise.withResolvers<undefined>();
   const encoder = new TextEncoder();
   let hear = () => {};
 
   const stop = () => {
     if (gone.signal.aborted) return;
     gone.abort();
-    resolve(undefined);
+    hear();
     onEnd();
   };
 
@@ -74,8 +73,8 @@ export function liveStream({ clock, render, subscribe, signal, isAllowed, onEnd 
         write('event: over\ndata: 1\n\n');
         break;
       }
-      const isStale = !hasRoom || (await withTimeout(clock, quietMs, Promise.race([news.promise, over])));
-      if (isStale) await withTimeout(clock, pauseMs, over);
+      const isStale = !hasRoom || (await withTimeout(clock, quietMs, news.promise));
+      if (isStale) await clock.sleep(pauseMs, gone.signal).catch(() => {});
       if (gone.signal.aborted) return;
     }
     controller.close();

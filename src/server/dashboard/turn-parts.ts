@@ -57,6 +57,9 @@ function inline(text: string, words: string): Child {
   });
 }
 
+/** The two lines that name a file of a patch; those of a change can look like either. */
+const fileHead = /^--- .*\n\+\+\+ .*\n@@/;
+
 /** What was on the left, what is on the right; lines that stayed stand on both sides. */
 function sideBySide(text: string): Child {
   const rows: Child[] = [];
@@ -66,8 +69,10 @@ function sideBySide(text: string): Child {
     for (let at = 0; at < Math.max(cut.length, added.length); at++) pair(side('cut', cut[at]), side('add', added[at]));
     [cut, added] = [[], []];
   };
-  for (const each of text.split('\n')) {
-    const kind = /^(\+(?!\+\+ )|-(?!-- )|@@)/.exec(each)?.[0];
+  const lines = text.split('\n');
+  for (const [at, each] of lines.entries()) {
+    const isHead = [at, Math.max(0, at - 1)].some(from => fileHead.test(lines.slice(from, from + 3).join('\n')));
+    const kind = isHead ? undefined : /^(?:[+-]|@@)/.exec(each)?.[0];
     if (kind === '-') cut.push(each);
     else if (kind === '+') added.push(each);
     else {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
-import { onAbort } from '../../core/concurrency.ts';
+import { onAbort, orAbort } from '../../core/concurrency.ts';
 import { securityError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { isLoopback } from '../access/addresses.ts';
@@ -79,11 +79,11 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
 
 /** The items of a sequence until a signal; what the sequence reads from stays open. */
 async function* until<Item>(items: AsyncGenerator<Item>, stop: AbortSignal): AsyncGenerator<Item> {
-  const stopped = stop.aborted ? Promise.resolve() : once(stop, 'abort');
-  const end = stopped.then(() => ({ done: true, value: undefined }) as const);
   for (;;) {
-    const next = await Promise.race([items.next(), end]);
-    if (next.done) return;
+    const next = await orAbort(items.next(), stop).catch(error => {
+      if (!stop.aborted) throw error;
+    });
+    if (!next || next.done) return;
     yield next.value;
   }
 }

@@ -202,9 +202,9 @@ async function work(parts: WorkParts, run: Run, call: ThreadedCall, services: Ca
       exchange.pending = await restoreRun(services.threads, { thread: call.thread, turn, sent: stored.sent });
       const { seq, content: text } = exchange.pending.turn;
       call.request.onThread?.({ id: found.thread, seq: seq - 1, text });
-      // The limit on the cost of one call holds for the run as a whole.
+      // The limits on the cost of one call hold for the run as a whole.
       const limit = callLimit(parts.perRequest, run.maxCostUsd);
-      if (limit) parts.meter.begin(call.reqId, Math.max(0, limit.usd - run.spentUsd));
+      parts.meter.begin(call.reqId, limit && Math.max(0, limit.usd - run.spentUsd), undefined, run.spentUsd);
     };
     const around = { promptFor, exchange, earlier, begin, latest: () => prepared };
     const result = await perform({ ...parts, emit }, run, prepared, around);

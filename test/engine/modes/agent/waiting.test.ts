@@ -88,10 +88,13 @@ describe('a run that waits for its user', () => {
     expect(await readFile(project.path('a.txt'), 'utf8')).toBe('before\n');
   });
 
-  it('has one limit on its costs for all of its calls', async () => {
-    await start();
+  it.each<[string, Record<string, string>, object]>([
+    ['that it asks for', {}, { max_cost_usd: 0.2 }],
+    ['for models that nobody names', { AUTO_COST_LIMIT: '0.2' }, { model: undefined }],
+  ])('has one limit on its costs for all of its calls: one %s', async (_name, env, more) => {
+    await start(env);
     vendor.byDefault({ ...writing('a.txt'), usage: { input: 1_000, output: 5_000 } });
-    let reply = await call({ ...task, max_cost_usd: 0.2 });
+    let reply = await call({ ...task, ...more });
     for (let calls = 0; reply.questions && calls < 6; calls++) reply = await call(task, [[keyOf(reply), allow]]);
     expect(reply).toMatchObject({ isError: true, document: { error: { code: 'LIMIT', class: 'cost' } } });
     expect(reply.document.tool_calls).toBeDefined();

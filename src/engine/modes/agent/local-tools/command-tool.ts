@@ -161,7 +161,8 @@ function createKept(limit: number) {
     add(chunk: Buffer) {
       all += chunk.length;
       const first = chunk.subarray(0, Math.max(0, half - headBytes));
-      head.push(first);
+      // A copy: even an empty view would keep all of its chunk.
+      if (first.length > 0) head.push(Buffer.from(first));
       headBytes += first.length;
       const rest = chunk.subarray(first.length);
       if (rest.length > 0) tail = Buffer.concat([tail, rest]).subarray(-half);
