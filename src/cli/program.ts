@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { loadAppConfig } from '../app/settings.ts';
 import { systemEnvironment, useProxy } from '../app/system-environment.ts';
 import { readIfPresent } from '../config/settings-files.ts';
-import { inputError, isAppError } from '../core/errors.ts';
+import { errorCode, inputError, isAppError } from '../core/errors.ts';
 import { type Invocation, isOn } from './command/command.ts';
 import { createOutput, failureDocument, tellFailure } from './command/output.ts';
 import { stdio } from './commands/stdio.ts';
@@ -44,7 +44,9 @@ const misusedExit = 2;
 
 /** Runs what the command line asks for; without arguments it serves MCP on standard input and output. */
 export async function runProgram(argv: readonly string[]): Promise<void> {
-  if (argv.length > 0) process.stdout.on('error', leaveWhenUnread);
+  // Where nobody reads its log any more, or that can't be written, it works on, and ends in good order.
+  process.stderr.on('error', () => undefined);
+  if (argv.length > 0) process.stdout.on('error', goOnUnread);
   // What a host starts, and waits for, needs no reading of a command line.
   const isConnect = argv.length === 1 && argv[0] === 'connect';
   if (argv.length === 0 || isConnect) {
@@ -81,8 +83,15 @@ async function run({ definition, args, flags, settings, commands }: Invocation):
   }
 }
 
-/** Whoever read the output (`head`, a pager) has seen enough: that is no failure. */
-function leaveWhenUnread(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit(0);
+/** A command does what it began, and what it paid for is stored. Whoever read the output (`head`, a pager) and has seen enough is no failure. */
+function goOnUnread(error: Error): void {
+  if (errorCode(error) === 'EPIPE' || unwritten) return;
+  unwritten = error;
+  process.stderr.write(`The output cannot be written (${error.message}).\n`);
+  process.once('exit', () => {
+    process.exitCode = failedExit;
+  });
 }
+
+/** Why the output could not be written. */
+let unwritten: Error | undefined;

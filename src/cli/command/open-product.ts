@@ -31,7 +31,7 @@ export async function openProduct(
   const product = await createProduct(ofCommand(config, toolset), environment);
   const interrupt = new AbortController();
   const onSignal = () => interrupt.abort(cancelledError('Interrupted.'));
-  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal).once('SIGHUP', onSignal);
   const principal = { owner: 'local', root: product.root, client: 'polylogue command line' };
   try {
     const code = await work({
@@ -43,7 +43,7 @@ export async function openProduct(
     });
     return code ?? 0;
   } finally {
-    process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal).off('SIGHUP', onSignal);
     await product.close();
     // Where nobody asked for a log, what was lost or ignored is told all the same.
     const untold = product.warned.filter(({ where }) => isQuiet(config) && ['store', 'configuration'].includes(where));

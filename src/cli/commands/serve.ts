@@ -26,8 +26,6 @@ export const serve = defineCommand({
     const asked = Promise.withResolvers<void>();
     const onSignal = () => asked.resolve();
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, onSignal);
-    // Where nobody reads what it says any more, it works on, and ends in good order.
-    process.stderr.on('error', () => undefined);
     const log = (message: string) => environment.writeError(`polylogue: ${message}\n`);
     let reload = async () => {};
     process.on('SIGHUP', () => (isTerminalGone() ? onSignal() : void reload()));
