@@ -92,6 +92,7 @@ export function createRotatingLog(
   let begun: { inode: number; at: number | undefined } | undefined;
   let held: { handle: number; inode: number } | undefined;
   let lookedAt = 0;
+  let isTorn = false;
 
   /** Whether the file as it stands is to be rotated before a line of this time. */
   const isFull = (at: number, found = fileStateOf(file)): boolean => {
@@ -135,7 +136,11 @@ export function createRotatingLog(
       // Another process may have rotated the file that is open.
       if (held?.inode !== found?.ino) close();
       held ??= openForLines(file);
-      fs.appendFileSync(held.handle, records.map(lineOf).join(''));
+      // What failed may have left a part of a line.
+      const begin = isTorn && lastByteOf(held.handle) !== 10 ? '\n' : '';
+      isTorn = true;
+      fs.appendFileSync(held.handle, begin + records.map(lineOf).join(''));
+      isTorn = false;
       return true;
     },
     /** Lets go of the file; the next line opens it again. */
@@ -143,9 +148,17 @@ export function createRotatingLog(
   };
 }
 
+/** 10, a line break, for an empty file too. */
+function lastByteOf(handle: number): number | undefined {
+  const { size } = fs.fstatSync(handle);
+  const last = Buffer.alloc(1, 10);
+  if (size > 0) fs.readSync(handle, last, 0, 1, size - 1);
+  return last[0];
+}
+
 function openForLines(file: string): { handle: number; inode: number } {
   fs.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const handle = fs.openSync(file, 'a', 0o600);
+  const handle = fs.openSync(file, 'a+', 0o600);
   return { handle, inode: fs.fstatSync(handle).ino };
 }
 

@@ -72,7 +72,8 @@ export const anthropic = keyedProvider({
     const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: address.fetch });
     const headers = { 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' };
     return {
-      languageModel: model => withQuotes(withRoomForThinking(vendor.messages(model.id), model)),
+      languageModel: model =>
+        withQuotes(withRoomForThinking(withLooseThoughts(vendor.messages(model.id), model), model)),
       providerOptions: params => ({ anthropic: thinkingOptions(params) }),
       vendorTools: anthropicSearchTools,
       usesIn: countedSearches,
@@ -110,6 +111,22 @@ function thinkingOptions(params: CallParams): sdk.JSONObject {
   if (budgetTokens !== undefined) return { thinking: { type: 'enabled', budgetTokens } };
   return effort === 'none' ? { thinking: { type: 'disabled' } } : {};
 }
+
+/** Models that refuse a thought whose conversation is another one by now, with a result of a tool that was cut since. */
+const bindsThoughts = /^claude-(?:(?:opus|sonnet|haiku)-(?:5-[5-9]|[6-9])|fable-(?:5-[1-9]|[6-9]))/;
+
+/** They leave such thoughts out where they are told to. */
+const withLooseThoughts = (vendorModel: sdk.LanguageModelV4, { id }: ModelInfo): sdk.LanguageModelV4 =>
+  adjustedModel(vendorModel, options => {
+    const { thinking } = options.providerOptions?.anthropic ?? {};
+    const { type = 'adaptive' } = recordIn(thinking);
+    const thought = ({ role, content }: sdk.LanguageModelV4Message) =>
+      role === 'assistant' && content.some(part => part.type === 'reasoning');
+    if (!bindsThoughts.test(id) || type !== 'adaptive' || !options.prompt.some(thought)) return options;
+    const loose = { ...recordIn(thinking), blockBinding: { prefixMismatchBehavior: 'drop_block' } };
+    const anthropic = { ...options.providerOptions?.anthropic, thinking: loose };
+    return { ...options, providerOptions: { ...options.providerOptions, anthropic } };
+  });
 
 /**
  * The package sends answer + budget as `max_tokens`, and caps the sum only for the ids that it knows. This keeps it between

@@ -12,9 +12,11 @@ export function refuseExistingJob(id: JobId): never {
   throw storageError('conflict', `Job ${id} exists already.`, { next: 'Give the new job a different id.' });
 }
 
-/** Answers what a job becomes; undefined when it ended before. */
+/** Answers what a job becomes; undefined when it ended before. Others may have given it up whose process was only stopped. */
 export const endedJob = (job: Job, { thread = job.thread, ...end }: JobEnd): Job | undefined =>
-  job.status === 'running' ? { ...job, ...end, thread } : undefined;
+  job.status === 'running' || (job.status === 'interrupted' && end.status === 'done')
+    ? { ...job, ...end, thread }
+    : undefined;
 
 /** Sums of dollars are off by less than this. */
 export const rounding = 1e-9;

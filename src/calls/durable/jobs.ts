@@ -175,13 +175,13 @@ export class Jobs {
     if (job) for (const listener of this.#listeners) listener(job);
   }
 
-  /** Ends the work of jobs that another process ended in the store. */
+  /** Ends the work of jobs that were cancelled by way of another process. What others merely gave up, as this one was stopped for long, goes on. */
   readonly #heedOthers = () => {
     if (this.#running.size > 0) this.#options.lease.atBeat(this.#heedOthers);
     for (const [id, { work }] of this.#running) {
       this.#options.store
         .job(id, this.#options.clock.now())
-        .then(job => job?.status !== 'running' && work.abort(cancelledError('The job was ended.')), this.#warn);
+        .then(job => job?.status === 'cancelled' && work.abort(cancelledError('The job was ended.')), this.#warn);
     }
   };
 }

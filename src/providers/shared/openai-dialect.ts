@@ -1,4 +1,5 @@
 import type { JSONObject, LanguageModelV4, LanguageModelV4Usage } from '@ai-sdk/provider';
+import { AppError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import type { OptionSpec } from '../../core/option.ts';
 import type { CallParams, Connection, ProviderDefinition, ProviderDocs } from '../../models/provider.ts';
@@ -70,11 +71,21 @@ export function chatModel(model: LanguageModelV4, id: string, { efforts }: Model
   return adjustedModel(model, options => {
     const { tools = [], providerOptions } = options;
     if (!tools.some(({ type }) => type === 'function')) return options;
+    // One that always thinks.
+    if (efforts.length > 0 && !efforts.includes('none')) throw needsResponses(id);
     const { reasoningEffort: _, ...rest } = providerOptions?.openai ?? {};
     const openai = efforts.includes('none') ? { ...rest, reasoningEffort: 'none' } : rest;
     return { ...options, providerOptions: { ...providerOptions, openai } };
   });
 }
+
+const needsResponses = (id: string): AppError =>
+  new AppError('model', `${id} calls tools through /responses alone.`, {
+    code: 'API_ERROR',
+    class: 'bad_request',
+    next: 'Set OPENAI_API_STYLE or AZURE_OPENAI_API_STYLE to `responses`, or name another model.',
+    data: { noModel: true },
+  });
 
 /** What vendors of the Responses interface are told that keep nothing. `known`: the efforts that may be sent. */
 export const storelessOptions = ({ model, effort, cacheKey }: CallParams, known = model.efforts): JSONObject => ({

@@ -86,8 +86,8 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
   }
 
   /** True where it took effect. */
-  async function write(job: Job, state: 'running' | 'ended', before: '' | 'running'): Promise<boolean> {
-    const args = [random.uuid(), packRecord({ kind: 'job', job }), life(job), state, before];
+  async function write(job: Job, before: string): Promise<boolean> {
+    const args = [random.uuid(), packRecord({ kind: 'job', job }), life(job), job.status, before];
     return Number(await client.run(writeScript, [keys.job(job.id)], args)) === 1;
   }
 
@@ -123,7 +123,7 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
 
   return {
     async createJob(job) {
-      if (!(await write(job, 'running', ''))) refuseExistingJob(job.id);
+      if (!(await write(job, ''))) refuseExistingJob(job.id);
       await Promise.all([indexed(job), client.send(keys.owners, ['SADD', keys.owners, ownerHash(job.owner)])]);
     },
     async job(id, now) {
@@ -144,7 +144,7 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
     async endJob(id, end) {
       const before = await read(id);
       const job = before === 'gone' ? undefined : endedJob(before, end);
-      if (!job || !(await write(job, 'ended', 'running'))) return false;
+      if (before === 'gone' || !job || !(await write(job, before.status))) return false;
       await indexed(job);
       return true;
     },

@@ -285,7 +285,12 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
       if (!isAppError(error) || error.details.class !== 'storage_full' || inodeOf(file) === undefined) throw error;
       if (!isFull) onWarning(`${error.message} Threads can be read, but nothing can be stored until there is room.`);
       isFull = true;
-      return connect(true);
+      try {
+        // Where another process has it open, what that needs room for is there.
+        return connect();
+      } catch {
+        return connect(true);
+      }
     }
     return connect();
   }

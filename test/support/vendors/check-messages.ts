@@ -5,6 +5,7 @@ import { messagesTools } from './check-tools.ts';
 import { type ClaudeModel, claudeModel } from './claude-models.ts';
 import { type FieldTable, type FieldType, firstFieldFault } from './field-check.ts';
 import type { Refusal } from './refusal.ts';
+import { checkBinding } from './thought-binding.ts';
 import { messagesPairs } from './tool-pairs.ts';
 import { checkSearchTool } from './web-search.ts';
 import { listOf, numberOf, recordOf, recordsOf, stringOf } from './wire-values.ts';
@@ -56,7 +57,8 @@ export function checkMessages(body: Record<string, unknown>, beta: boolean): Ref
   return (
     checkFields(body, beta) ??
     checkMaxTokens(body, model) ??
-    checkThinking(body, model) ??
+    checkThinking(body, model, beta) ??
+    checkBinding(body) ??
     checkMetadata(recordOf(body.metadata)) ??
     checkSampling(body, model) ??
     checkEffort(recordOf(body.output_config), model) ??
@@ -89,9 +91,12 @@ function checkMaxTokens(body: Record<string, unknown>, model: ClaudeModel): Refu
   return undefined;
 }
 
-function checkThinking(body: Record<string, unknown>, model: ClaudeModel): Refusal | undefined {
+function checkThinking(body: Record<string, unknown>, model: ClaudeModel, beta: boolean): Refusal | undefined {
   if (body.thinking === undefined) return undefined;
-  const { type, budget_tokens, display } = recordOf(body.thinking);
+  const { type, budget_tokens, display, block_binding } = recordOf(body.thinking);
+  if (block_binding !== undefined && !beta)
+    return anthropicRefusal('thinking.block_binding: Extra inputs are not permitted');
+  if (type === undefined && block_binding !== undefined) return undefined;
   if (display !== undefined && !['summarized', 'omitted'].includes(stringOf(display)))
     return anthropicRefusal("thinking.display: Input should be 'summarized' or 'omitted'");
   if (type === 'disabled')

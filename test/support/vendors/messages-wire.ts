@@ -1,6 +1,7 @@
 import { thinks } from './check-messages.ts';
 import { claudeModel } from './claude-models.ts';
 import type { Reply } from './reply.ts';
+import { signatureOf } from './thought-binding.ts';
 import { piecesOf } from './tool-calls.ts';
 import type { Frame, Wire } from './wire.ts';
 import { recordOf, stringOf } from './wire-values.ts';
@@ -116,11 +117,7 @@ function thinkingBlock(body: Value, reply: Reply): ThinkingBlock {
   // Other vendors with this interface show them always.
   const usual = id.startsWith('claude-') && !claudeModel(id).showsThoughts ? 'omitted' : 'summarized';
   const shown = (recordOf(body.thinking).display ?? usual) === 'omitted' ? '' : reply.reasoning;
-  return {
-    type: 'thinking',
-    thinking: shown,
-    signature: `anthropic-${Buffer.from(reply.reasoning).toString('base64')}`,
-  };
+  return { type: 'thinking', thinking: shown, signature: signatureOf(body, reply.reasoning) };
 }
 
 function thinkingFrames({ thinking, signature }: ThinkingBlock): Frame[] {
