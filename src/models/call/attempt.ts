@@ -272,12 +272,14 @@ function detailOf(counts: Record<string, unknown>, kind: string): number {
 function usageOf({ inputTokens, outputTokens, raw }: LanguageModelV4Usage): Usage | undefined {
   // No prompt has no tokens: counts of zero stand for none.
   if (!inputTokens.total && !outputTokens.total) return undefined;
-  const cacheRead = count(inputTokens.cacheRead);
-  const cacheWrite = count(inputTokens.cacheWrite);
+  const told = count(inputTokens.cacheRead) + count(inputTokens.cacheWrite);
+  const input = count(inputTokens.total ?? count(inputTokens.noCache) + told);
+  const cacheRead = Math.min(input, count(inputTokens.cacheRead));
+  const cacheWrite = Math.min(input - cacheRead, count(inputTokens.cacheWrite));
   const reasoning = count(outputTokens.reasoning);
   const hour = Math.min(cacheWrite, keptForAnHour(raw));
   return {
-    input: count(inputTokens.total ?? count(inputTokens.noCache) + cacheRead + cacheWrite),
+    input,
     output: count(outputTokens.total ?? count(outputTokens.text) + reasoning),
     reasoning,
     cacheRead,

@@ -143,7 +143,7 @@ export function billedUsage(
 ): Usage | undefined {
   const charged = fees && { fees };
   const isSilent = text === '' && reasoningChars + callChars === 0;
-  if (usage && finish && (usage.output > 0 || isSilent)) return { ...usage, ...charged };
+  if (usage && finish && usage.input > 0 && (usage.output > 0 || isSilent)) return { ...usage, ...charged };
   const known = { ...told, ...usage };
   const begun = accepted || known.input !== undefined || finish !== undefined || !isSilent;
   if (!begun) return charged && { ...noUsage, ...charged };

@@ -4,6 +4,7 @@ import type { Effort } from '../../core/model.ts';
 import { passedUse, type UsesIn, use, usePart } from '../../models/fees.ts';
 import type { CallParams, LiveModel } from '../../models/provider.ts';
 import { budgetFor, closestEffort, keyedProvider, setting } from '../../models/provider.ts';
+import { badUpstream } from '../../models/resilience/errors.ts';
 import { askJson, type Fetch, reportedCount, requestBody, sentBody } from '../shared/http.ts';
 import { allPages, firstCount, type LiveListSource, listPage } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
@@ -86,7 +87,8 @@ export const google = keyedProvider({
   async connect({ apiKey, baseUrl, settings, context }) {
     const { createGoogle } = await import('@ai-sdk/google');
     const headers = { 'x-goog-api-key': apiKey };
-    const model = (id: string, fetch: Fetch) => createGoogle({ apiKey, baseURL: baseUrl, fetch }).languageModel(id);
+    const model = (id: string, fetch: Fetch) =>
+      createGoogle({ apiKey, baseURL: baseUrl, fetch: withFewHops(fetch) }).languageModel(id);
     const wanted = settings.cache !== 'off' && context;
     const { cachedContents, googleCaches } = await import('./context-cache.ts');
     const caches = wanted ? googleCaches({ vendor: cachedContents({ baseUrl, headers }), ...wanted }) : undefined;
@@ -125,6 +127,18 @@ export const google = keyedProvider({
   },
   searches: ({ id }) => !without.test(id),
 });
+
+/** The package goes on with an answer for which one request was too short, each time for the price of the whole prompt. */
+const maxHops = 8;
+
+function withFewHops(fetch: Fetch): Fetch {
+  let hops = 0;
+  return async (input, init) => {
+    if (typeof init?.body === 'string' && init.body.includes('"continuationToken":"')) hops++;
+    if (hops > maxHops) throw badUpstream(`The answer was to be gone on with more than ${maxHops} times.`, false);
+    return fetch(input, init);
+  };
+}
 
 function thinkingOptions(params: CallParams): sdk.JSONObject {
   const { model, effort } = params;

@@ -89,7 +89,17 @@ const chatChunk = (placed: (call: Body) => Body) =>
 const callArguments = inRecord({ arguments: args => (isRecord(args) ? JSON.stringify(args) : args) });
 
 /** A usage with the number that the package's schema wants: servers that speak as Anthropic does leave it out. */
-const withCount = (name: string) => (usage: unknown) => ({ ...recordIn(usage), [name]: recordIn(usage)[name] ?? 0 });
+const withCount = (name: string) => (usage: unknown) => {
+  const told = recordIn(numeric(usage));
+  return { ...told, [name]: told[name] ?? 0 };
+};
+
+/** The same of OpenAI's Responses, where one that lacks a count stands for none. */
+function responseUsage(usage: unknown): unknown {
+  const { input_tokens: input, output_tokens: output, ...rest } = recordIn(numeric(usage));
+  const isWhole = typeof input === 'number' && typeof output === 'number';
+  return isWhole ? { input_tokens: input, output_tokens: output, ...rest } : null;
+}
 
 /** What such servers leave out of Anthropic's events, by their type. */
 const typedChanges: Readonly<Record<string, (event: Body) => unknown>> = {
@@ -198,8 +208,7 @@ export class LenientEvents {
     if (change) return recordIn(change(event));
     if (!isRecord(response)) return event;
     const output = recordsIn(response.output).filter(isKnownItem);
-    const isSame = Array.isArray(response.output) && response.output.length === output.length;
-    return isSame ? event : { ...event, response: { ...response, output } };
+    return { ...event, response: { ...response, output, usage: responseUsage(response.usage) } };
   }
 }
 

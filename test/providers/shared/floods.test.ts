@@ -197,10 +197,12 @@ describe('pieces that come together', () => {
   });
 
   it('stay apart where they belong to different texts, calls or fields', async () => {
-    const call = (id: string) => chat({ tool_calls: [{ index: 0, id, function: { name: 'f', arguments: '{}' } }] });
+    const type = 'function';
+    const call = (id: string) =>
+      chat({ tool_calls: [{ type, index: 0, id, function: { name: 'f', arguments: '{}' } }] });
     const block = (index: number) =>
       `data: ${JSON.stringify({ delta: { type: 'text_delta', text: 'a' }, type: 'content_block_delta', index })}\n\n`;
-    const calls = [0, 1].map(index => ({ index, function: { arguments: 'a' } }));
+    const calls = [0, 1].map(index => ({ type, index, function: { arguments: 'a' } }));
     const refused = chat({ refusal: 'no', content: 'a' });
     const twice = chat({ reasoning: 'a', reasoning_details: [{ type: 'reasoning.text', text: 'a' }] });
     const said = [

@@ -162,6 +162,28 @@ describe('types that a package does not know', () => {
     { type: 'response.output_text.delta', item_id: 'i', output_index: 1, content_index: 0, delta: 'Hello' },
     { type: 'response.output_item.done', output_index: 1, item: { ...item, status: 'completed' } },
   ];
+  const odd: [string, unknown, object][] = [
+    ['numbers as texts', { input_tokens: '5', output_tokens: '3', total_tokens: '8' }, { input: 5, output: 3 }],
+    ['no input', { output_tokens: 3 }, { estimated: 1 }],
+    ['none', {}, { estimated: 1 }],
+    ['no prompt', { input_tokens: 0, output_tokens: 3, total_tokens: 3 }, { output: 3, estimated: 1 }],
+    ['less than nothing', { input_tokens: -5, output_tokens: -3, total_tokens: -8 }, { estimated: 1 }],
+    [
+      'more from its cache than there was',
+      { input_tokens: 5, output_tokens: 3, total_tokens: 8, input_tokens_details: { cached_tokens: '9' } },
+      { output: 3 },
+    ],
+  ];
+  it.each(odd)('a whole answer of Responses stays one whose usage tells %s', async (_name, usage, told) => {
+    const body = sse(created, ...text, { type: 'response.completed', response: { ...response('completed'), usage } });
+    for (const definition of [openai, xai]) {
+      const found = await served(definition, body);
+      expect(found, definition.id).toMatchObject({ ...whole, answer: { ...whole.answer, usage: told } });
+      const { input, cacheRead } = found.answer!.usage;
+      expect([input > 0, cacheRead <= input]).toEqual([true, true]);
+    }
+  });
+
   const call = { type: 'new_call', id: 'n', status: 'completed' };
   const responses: [string, object[]][] = [
     ['a first event', [{ type: 'keepalive' }, created, ...text]],
@@ -405,6 +427,21 @@ describe('a JSON document', () => {
       });
     },
   );
+});
+
+it('an answer of Gemini is gone on with a few times at most', async () => {
+  const part = (text: string) => ({
+    candidates: [{ content: { parts: [{ text }] }, finishReason: 'CONTINUATION', continuationToken: 'next', index: 0 }],
+    usageMetadata: { promptTokenCount: 1_000, candidatesTokenCount: 5, totalTokenCount: 1_005 },
+  });
+  const { requests, answer } = await served(google, sse(part('The answer goes on and on. '.repeat(5))), {
+    path: '/v1beta',
+  });
+  expect(requests).toBe(9);
+  expect(answer).toMatchObject({
+    partial: true,
+    warnings: expect.arrayContaining([expect.stringContaining('8 times')]),
+  });
 });
 
 it('tells the reason of Gemini for an answer that it did not complete', async () => {
