@@ -198,8 +198,8 @@ const maxNamesLength = 4_000;
 /** What somebody is asked to approve. Where it is too long for a form, that comes first, with every file that a patch in it may name. */
 export function shownToApprove(text: string): string {
   if (text.length <= maxShownLength) return text;
-  const heads = text.match(/^(?:diff --git .*|--- .*\n\+\+\+ .*(?=\n@@))$/gm) ?? [];
-  const names = heads.map(head => safeCut(head, 300)).join('\n');
+  const heads = text.match(/^(?:diff --git .*|--- .*\n\+\+\+ .*)$/gm) ?? [];
+  const names = heads.flatMap(head => head.split('\n').map(line => safeCut(line, 300))).join('\n');
   const left = names.length > maxNamesLength ? '\n… and MORE FILES than can be named here.' : '';
   const files = names === '' ? '' : `\nAll files in it:\n${safeCut(names, maxNamesLength)}${left}\n`;
   const notShown = text.length - maxShownLength;

@@ -83,6 +83,9 @@ async function run({ definition, args, flags, settings, commands }: Invocation):
   }
 }
 
+/** Why the output could not be written. */
+let unwritten: Error | undefined;
+
 /** A command does what it began, and what it paid for is stored. Whoever read the output (`head`, a pager) and has seen enough is no failure. */
 function goOnUnread(error: Error): void {
   if (errorCode(error) === 'EPIPE' || unwritten) return;
@@ -92,6 +95,3 @@ function goOnUnread(error: Error): void {
     process.exitCode = failedExit;
   });
 }
-
-/** Why the output could not be written. */
-let unwritten: Error | undefined;

@@ -351,12 +351,10 @@ export function faultOfVendor(
   const namesModel = ofModel.test(message) || message.toLowerCase().includes(model.toLowerCase());
   switch (kind) {
     case 'network':
-      return { scope: systemCode !== undefined && noWay.test(systemCode) ? 'key' : 'model', lasting: false };
-    case 'timeout':
-      return {
-        scope: status === undefined && systemCode !== undefined && noWay.test(systemCode) ? 'key' : 'model',
-        lasting: false,
-      };
+    case 'timeout': {
+      const isLost = status === undefined && systemCode !== undefined && noWay.test(systemCode);
+      return { scope: isLost ? 'key' : 'model', lasting: false };
+    }
     case 'auth':
       // A page instead of a vendor's answer is something on the way, such as a proxy; it says nothing about the key.
       return {

@@ -7,8 +7,8 @@ import { createLimiter, type LimiterRules } from './limiter.ts';
 
 /**
  * Who may still be asked. Refused content is not carried from vendor to vendor; a prompt that is too long goes only to wider
- * windows, and one that is too long for the account only to other providers; a request that one vendor calls malformed is our mistake, but for a model or an interface
- * that it does not have (404, 405, 501).
+ * windows, and one that is too long for the account only to other providers; a request that one vendor calls malformed
+ * is our mistake, but for a model or an interface that it does not have (404, 405, 501).
  */
 export function othersAfter(error: AppError, failed: Candidate, left: Candidate[]): Candidate[] {
   const elsewhere = () => left.filter(candidate => candidate.model.provider !== failed.model.provider);

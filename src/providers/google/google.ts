@@ -128,14 +128,14 @@ export const google = keyedProvider({
   searches: ({ id }) => !without.test(id),
 });
 
-/** The package goes on with an answer for which one request was too short, each time for the price of the whole prompt. */
+/** The package continues an answer for which one request was too short, each time for the price of the whole prompt. */
 const maxHops = 8;
 
 function withFewHops(fetch: Fetch): Fetch {
   let hops = 0;
   return async (input, init) => {
     if (typeof init?.body === 'string' && init.body.includes('"continuationToken":"')) hops++;
-    if (hops > maxHops) throw badUpstream(`The answer was to be gone on with more than ${maxHops} times.`, false);
+    if (hops > maxHops) throw badUpstream(`The answer was to be continued more than ${maxHops} times.`, false);
     return fetch(input, init);
   };
 }
