@@ -11,7 +11,7 @@ import { printablePath } from '../core/text.ts';
  * match the end of the path. Upper and lower case are the same. The list is part of the documentation.
  */
 export const secretFiles: readonly { title: string; patterns: readonly string[] }[] = [
-  { title: 'Environment files', patterns: ['.env', '.env.*', '.envrc'] },
+  { title: 'Environment files', patterns: ['.env', '.env.*', '.env-*', '.env_*', '.env *', '*.env', '.envrc'] },
   {
     title: 'Private keys and key stores',
     patterns: [
@@ -33,7 +33,7 @@ export const secretFiles: readonly { title: string; patterns: readonly string[] 
 
 /** Files that match the list above and hold no secret all the same. */
 export const harmlessFiles: readonly string[] = [
-  ...['.env.example', '.env.*.example', '.env.sample', '.env.*.sample', '.env.template', '.env.*.template'],
+  ...['.env*example', '.env*sample', '.env*template', '*example.env', '*sample.env', '*template.env'],
   ...['*.pub', '.ssh/config', '.ssh/known_hosts', '.ssh/known_hosts.old', '.ssh/authorized_keys'],
 ];
 
