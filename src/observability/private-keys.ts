@@ -1,4 +1,4 @@
-import { decoded, isMixedCase, looksRandom, type Run, type Span } from './secret-tokens.ts';
+import { decoded, isMixedCase, looksRandom, type Run, type Span, shortestRun } from './secret-tokens.ts';
 
 const marker = /-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 
@@ -85,6 +85,9 @@ const widths: ReadonlySet<number> = new Set([64, 70, 76]);
 /** No private key is longer; what is more is a picture or a program. */
 const maxLines = 260;
 
+/** Lengths of what may be a line of a key, without what fills it up. */
+const isLine = (run: string): boolean => /^[^=]{48,130}=*$/.test(run);
+
 /** Lines of base64 that look like the body of a private key, without the marks of its beginning or its end. */
 export function findKeyLines(text: string, runs: readonly Run[]): Span[] {
   const spans: Span[] = [];
@@ -99,7 +102,7 @@ export function findKeyLines(text: string, runs: readonly Run[]): Span[] {
   };
   for (const run of runs) {
     const piece = pieceOf(text, run);
-    if (!fills(text, piece)) continue;
+    if (!isLine(text.slice(run.start, run.end)) || !fills(text, piece)) continue;
     const last = block.at(-1);
     if (last && !belongs(text, last, piece)) finish();
     block.push(piece);
@@ -168,4 +171,28 @@ function edgeAfter(text: string, end: number): number {
   return rest?.[1] !== undefined && (/=$/.test(rest[1]) || (isMixedCase(rest[1]) && rest[1].length >= 8))
     ? end + rest[0].length
     : end;
+}
+
+/** What is longer is a picture or a map of sources. */
+const longestCode = 65_536;
+
+const printable = /^[\t\n\r\x20-\x7e]+$/;
+
+/** Texts in base64 in which a secret is found, each as a whole: of one line, or of lines that follow each other. */
+export function findEncoded(text: string, runs: readonly Run[], find: (text: string) => readonly Span[]): Span[] {
+  const blocks: Run[][] = [];
+  for (const piece of runs.map(run => pieceOf(text, run))) {
+    const last = blocks.at(-1);
+    const gap = text.slice(last?.at(-1)?.end ?? piece.start, piece.start);
+    if (last && /^(?:\\{0,4}\r?\n[ \t]{0,40}|\\{1,4}(?:r\\{1,4})?n)$/.test(gap)) last.push(piece);
+    else blocks.push([piece]);
+  }
+  return blocks.flatMap(block => {
+    const code = block.map(({ start, end }) => text.slice(start, end)).join('');
+    if (code.length > longestCode || !printable.test(decoded(code.slice(0, shortestRun)))) return [];
+    const [surest] = find(decoded(code)).toSorted((a, b) => a.rank - b.rank);
+    const [{ start, end } = { start: 0, end: 0 }] = block;
+    const last = block.at(-1)?.end ?? end;
+    return surest ? [{ start, end: last > end ? edgeAfter(text, last) : end, kind: surest.kind, rank: 2 }] : [];
+  });
 }

@@ -4,6 +4,7 @@ import {
   createScan,
   decoded,
   hasLetterAndDigit,
+  isWorded,
   looksRandom,
   matchesOf,
   type Span,
@@ -29,28 +30,29 @@ export const findContexts = createFinder([
   ['authorization', 'authorization', /\bauthorization\\{0,3}["']?\s{0,3}[:=,]\s{0,3}\\{0,3}["']?[a-z][\w-]{1,20}\s{1,3}([\w.~+/-]{8,}={0,2})/i, value => isCode(value) || value.endsWith('=')],
   // The user and the password of a registry, of a repository or of a header.
   ['authorization', 'basic|auth', /\b(?:[Bb]asic(?:[ \t]|%20){1,4}|auth\\{0,3}["']?\s{0,3}[:=]\s{0,3}\\{0,3}["']?)([A-Za-z0-9+/]{8,}={0,2})/, value => /^[!-~]{1,128}:[!-~]{2,}$/.test(decoded(value))],
-  ['api_key', 'api-key|auth-token|access-token|private-token', /\b(?:api-key|auth-token|access-token|private-token)\\{0,3}["']?\s{0,3}[:=,]\s{0,3}\\{0,3}["']?([\w+/-]{16,}={0,2})/i, looksRandom],
+  ['api_key', 'api-key|auth-token|access-token|private-token|authorization', /\b(?:api-key|auth-token|access-token|private-token|authorization)\\{0,3}["']?\s{0,3}[:=,][ \t]{0,3}\\{0,3}["']?([\w.+/-]{16,}={0,2})/i, looksRandom],
   // A path into which an address was made has one slash less. Neither a template nor a placeholder, nor a port with a path or a query that has an `@` in it.
   ['url_password', ':/', /(?::\/|(?<=[A-Za-z]{2}):)\/[^\s/:@"'`<>\\]{0,128}:([^\s"'`<>\\]{1,256})(?=@[\w.[])/, value => !/^(?:[$%{*]|\[masked:|\d{1,5}[/?#,]|(?:password|redacted)$)|^\/|:\/\/|[()|^]/i.test(value)],
+  ['url_password', '@tcp(|@unix(', /(?<=:(?<before>(?![$%{*<]|(?:password|redacted)@)[^\s:@"'`\\\]]{1,128}))(?=@(?:tcp|unix)\()/],
   // A token in the place of the user: alone, or with a word for the password.
   ['url_password', '://', /:\/\/([^\s/:@"'`<>\\?#]{16,256})(?=(?::[^\s/@"'`<>\\]{0,40})?@)/, value => isCode(value) && !/^(?:[$%{*]|\[masked:)|\.\w/.test(value)],
   ['url_password', 'thin:', /thin:[^\s/"'`@]{1,64}\/([^\s"'`@]{4,128})(?=@)/],
   ['session', 'sess|sid=|remember_token|csrf|auth=|jwt=', /(?:sess(?:ion)?(?:_?id)?|(?<![A-Za-z])sid|remember_token|csrf-?token|\bauth|\bjwt)=([^\s;,"'`<>\\&]{16,})/i, looksRandom],
   ['private_key', 'client-key-data', /client-key-data\\{0,3}["']?:\s{0,4}["']?([A-Za-z0-9+/]{40,}={0,2})/],
-  // A private key in PEM form that was encoded once more.
-  ['private_key', 'LS0tLS1CRUdJTi', /(LS0tLS1CRUdJTi[A-Za-z0-9+/]{40,}={0,2})/, value => decoded(value).includes('PRIVATE KEY')],
   ['npm_token', '_auth|_password', /(?<![A-Za-z0-9])_(?:auth|authToken|password)["']?\s{0,4}[:=]\s{0,4}["']?([^\s"'`<>{}$]{6,})/, value => !/^(?:process|\[masked:)|[()]/.test(value) && hasLetterAndDigit(value)],
   ['npm_token', 'npmAuth', /npmAuth(?:Token|Ident)["']?:\s{0,4}["']?([^\s"'`<>{}$]{6,})/],
-  ['url_secret', '?api|?key|?access|?token|?auth|?sig|?client_secret|?password|?x-amz|&api|&key|&access|&token|&auth|&sig|&client_secret|&password|&x-amz', /[?&](?:api[_-]?key|key|access[_-]?token|token|auth|sig|signature|client_secret|password|x-amz-signature|x-amz-security-token)=([^&\s"'`<>#\\]{16,})/i, looksRandom],
-  ['api_key', 'authtoken', /authtoken["']?[ \t:=]{1,4}["']?([\w-]{32,128})/i, looksRandom],
-  ['api_key', 'client(|api(', /(?:client|api)\(\s{0,9}["']([\w-]{32,128})(?=["'])/i, looksRandom],
+  ['url_secret', '?api|?key|?access|?token|?auth|?sig|?client_secret|?password|?x-amz|?x-goog|?code|&api|&key|&access|&token|&auth|&sig|&client_secret|&password|&x-amz|&x-goog|&code', /[?&](?:api[_-]?key|key|access[_-]?token|token|auth|sig|signature|client_secret|password|x-(?:amz|goog)-signature|x-amz-security-token|code(?==[\w+/%-]{40}))=([^&\s"'`<>#\\]{16,})/i, looksRandom],
+  ['api_key', 'authtoken|client(|api(', /(?:authtoken["']?[ \t:=]{1,4}["']?|(?:client|api)\(\s{0,9}["'](?=[\w-]{32,128}["']))([\w-]{32,128})/i, looksRandom],
   ['aws_secret_key', 'secret', /secret_?access_?key\\{0,3}["']?\s{0,3}[:=]\s{0,3}\\{0,3}["']?([A-Za-z0-9/+]{40})(?![\w/+=])/i],
-  ['azure_key', 'AccountKey=|SharedAccessKey=', /\b(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{40,}={0,2})/],
+  ['azure_key', 'account|shared|primary|secondary', /(?:account|sharedAccess|primary|secondary)_?key\\{0,3}["']?\s{0,3}[:=]\s{0,3}\\{0,3}["']?([A-Za-z0-9+/]{40,}={0,2})/i, value => /[A-Z]/.test(value) && looksRandom(value)],
   ['webhook', 'hooks.slack|discord|outlook|webhook.office', /(?:\bhooks\.slack\.com\/(?:services|workflows|triggers)|\bdiscord(?:app)?\.com\/api\/webhooks|\boutlook\.office\.com\/webhook|(?<=\.)webhook\.office\.com\/webhookb2)\/([\w/@-]{20,})/],
   // Random values behind what names a secret and a sign.
   ['secret', keyWords, new RegExp(`${name}(?:${quote})?\\s{0,40}(?:=>|:=|[:=])\\s{0,40}${wrapper}${quote}([^"'\`\\s\\\\{}<>()$[\\]]{16,512})(?=\\\\{0,3}["'\`])`, 'i'), looksIssued],
-  ['secret', keyWords, /(?:(?<=[_-])(?:KEY|[Kk]ey|TOKEN|[Tt]oken|SECRET|[Ss]ecret)|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)\\{0,3}["']?[ \t]{0,3}[:=][ \t]{0,3}\\{0,3}["']?([\w+/.~!@%^*-]{16,}={0,2})/, looksIssued],
-  ['secret', keyWords, new RegExp(`${name}[ \\t]{0,40}[:=][ \\t]{0,40}([\\w+/.~!@%^*-]{20,512}={0,2})(?=[\\s#;,}&\\\\"']|$)`, 'i'), value => looksIssued(value) && !isReference(value)],
+  ['secret', keyWords, /(?:(?<=[_-])(?:TOKEN|[Tt]oken|SECRET|[Ss]ecret)|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE)\\{0,3}["']?[ \t]{0,3}[:=][ \t]{0,3}\\{0,3}["']?([\w+/.~!@%^*-]{16,}={0,2})/, looksIssued],
+  // Of other keys some identify, and are no secrets.
+  ['secret', 'key', /(?<=(?<!public|cache|partition|sort|foreign|primary|secondary|idempotency|object|row|lookup|group|dedup)[_-])key\\{0,3}["']?[ \t]{0,3}[:=][ \t]{0,3}\\{0,3}["']?(?:base64:)?([\w+/.~!@%^*-]{16,}={0,2})/i, looksRandom],
+  ['secret', '_PAT|_PK', /_(?:PAT|PK)["']?[ \t]{0,3}[:=][ \t]{0,3}["']?([\w-]{32,})/, looksRandom],
+  ['secret', keyWords, new RegExp(`${name}[ \\t]{0,40}[:=][ \\t]{0,40}(?:base64:)?([\\w+/.~!@%^*-]{20,512}={0,2})(?=[\\s#;,}&\\\\"']|$)`, 'i'), value => looksIssued(value) && !isReference(value)],
 ], 2);
 
 /** Random, or a UUID: where a name says that it is a secret, it is no mere identifier. */
@@ -71,7 +73,7 @@ function isReference(value: string): boolean {
 
 /** How names of passwords and keys end, in any case: `password`, `DB_PASSWORD`, `dbPassword`, `api-key`. */
 const assigned =
-  /passwords?|passwd|passphrase|passcode|pwd|(?<=[_-])pass|(?<![a-z])pass(?=[ \t]{0,4}[:=])|psk|secret(?:[_-]?(?:key(?:[_-]?base)?|token))?|(?:access|auth|signing|encryption|master|account|jwt|deploy|api)[_-]?(?:key|token)/iy;
+  /passwords?|passwd|passphrase|passcode|pwd|(?<=[_-])pass|(?<![a-z]|::)pass(?=(?:\\{0,3}["'`])?[ \t]{0,4}[:=])|psk|secret(?:[_-]?(?:key(?:[_-]?base)?|token))?|(?:access|auth|signing|encryption|master|account|jwt|deploy|api)[_-]?(?:key|token)/iy;
 
 const assignedWords = 'pass|psk|pwd|secret|access|auth|signing|encryption|master|account|jwt|deploy|api'.split('|');
 
@@ -95,8 +97,10 @@ const bare: Judge = (found, { password }) => isBareLiteral(found, password);
 const asPair: Judge = (found, { password }) => isBareLiteral(found, password) || (password && isPlainWord(found));
 const asSetting: Judge = (found, { password }) => isSetting(found, password);
 const asOption: Judge = (found, { password }) => isOption(found, password);
-const asWritten: Judge = (found, { password, sign }) =>
-  !(sign !== '=' && label.test(found)) && isLiteral(found, password, sign !== ':');
+const asWritten: Judge = (found, named) =>
+  /\s/.test(found)
+    ? isPhrase(found, named)
+    : !(named.sign !== '=' && label.test(found)) && isLiteral(found, named.password, named.sign !== ':');
 
 const asField: Judge = (found, { text, at, end, sign, password }) =>
   (sign === '=' ? beginsField(text, at) : endsLine(text, end) && beginsLine(text, at)) &&
@@ -106,13 +110,13 @@ const asField: Judge = (found, { text, at, end, sign, password }) =>
 // biome-ignore format: a table has a row for each form
 const forms = formsOf([
   // In code, also as C# writes it: a quote within is written twice.
-  [String.raw`(?:QUOTE\]?)?TYPED?\s{0,40}(?<sign>=>|:=|[:=])\s{0,40}WRAPPER(\\{0,3}(?:"""|'''|["'\x60]))((?:(?!\2)\S){4,128})(?=\2)`, asWritten],
+  [String.raw`(?:QUOTE\]?)?TYPED?\s{0,40}(?<sign>=>|:=|[:=])\s{0,40}WRAPPER(\\{0,3}(?:"""|'''|["'\x60]))((?:(?!\2)[^\n]){4,128})(?=\2)`, asWritten],
   [String.raw`TYPED?[ \t]{0,40}[:=][ \t]{0,40}\$?@\$?"((?:[^"\n]|""){4,128})(?="(?!"))`, (found, { password }) => isLiteral(found.replaceAll('""', '').replaceAll(' ', ''), password, true)],
   // In .env and .properties files, and in connection strings, which may be quoted as a whole; between semicolons any sign may stand.
   [String.raw`(?<sign>=|:[ \t]{1,4})([^\s"'\x60\\(){}<>[\],;&$|]{6,128})(?=[\s;&"'\x60\\]|$)`, asField],
   [String.raw`(?<=;[ \t]{0,4}(?:password|pwd))[ \t]{0,4}=[ \t]{0,4}(\{[^}\n]{3,128}\}|[^;"'\x60\s<>{}()][^;"'\x60\n<>{}()]{2,127})(?=[;"'\x60\\\n]|$)`, found => (/^[\w.]+$/.test(found) ? isBareLiteral(found, true) || isPlainWord(found) : !/^[$%{<[]|\$\{/.test(found))],
   // A whole line of an .ini, .properties or YAML file, or the line below in a YAML block.
-  [String.raw`["']?[ \t]{0,60}(?:[:=]|:[ \t]{0,9}[|>][+-]?[ \t]{0,9}\r?\n)[ \t+]{0,60}([^\s"'\x60]{4,128})(?=[ \t]{0,60}(?:[#;]|\r?\n|$))`, (found, named) => beginsLine(named.text, named.at) && (asSetting(found, named) || isWordOfSettings(found, named))],
+  [String.raw`["']?[ \t]{0,60}(?:[:=]|:[ \t]{0,9}[|>][+-]?[ \t]{0,9}\r?\n)[ \t+]{0,60}((?:(?!\\{1,4}[nr])[^\s"'\x60]){4,128})(?=[ \t]{0,60}(?:[#;]|\r?\n|\\{1,4}[nr]|$))`, (found, named) => beginsLine(named.text, named.at) && (asSetting(found, named) || isWordOfSettings(found, named))],
   // Told as two: in XML, JSON and YAML.
   [String.raw`QUOTE?(?:[\s,;+-]{1,60}|[^<>\n]{0,80}\s)QUOTE?(?:[a-z]{1,20}[_-]?)?valueQUOTE?\s{0,4}[:=]\s{0,4}QUOTE?VALUE`, asPair],
   [String.raw`(?<!\bfor=["'][\w-]{0,60}NAME)["']?[^<>\n]{0,60}>([^\s<>"'\x60]{6,128})(?=</)`, bare],
@@ -127,7 +131,7 @@ const forms = formsOf([
   [String.raw`(?:[ \t]{1,2}(?:is|was|to|of))?(?:[ \t]{1,2}now)?:?[ \t]{1,2}["'\x60]?([^\s"'\x60<>(){}]{8,64}?)(?=["'\x60]?[.,;!?]?(?:\s|$))`, (found, named) => named.password && isStrong(found) && asSetting(found, named)],
   [String.raw`(?<=\(\s{0,20}QUOTE[\w.-]{0,60}NAME)QUOTE\s{0,9},\s{0,9}QUOTE([^\s"'\x60\\]{6,128})(?=QUOTE)`, asSetting],
   [String.raw`(?<=[{,][ \t]{0,9}[\w-]{0,60}NAME):[ \t]{1,9}VALUE(?=[ \t]{0,9}[,}])`, asSetting],
-  [String.raw`(?<=\b(?:ENV|ARG|setenv|setx|config set|configure set)[ \t]{1,9}[\w.-]{0,60}NAME)[ \t]{1,9}["']?VALUE`, asSetting],
+  [String.raw`(?<=\b(?:ENV|ARG|setenv|setx|set[ \t]{1,3}-[a-z]{1,6}|config set|configure set)[ \t]{1,9}[\w.-]{0,60}NAME)[ \t]{1,9}["']?VALUE`, asSetting],
   [String.raw`(?<=(?:\b(?:login|account|machine)\s{1,9}\S{1,100}|(?:^|\n)[+\- ]?)\s{0,9}password)[ \t]{1,9}([^\s"'\x60<>(){}]{4,128})(?=\s|$)`, asSetting],
   [String.raw`(?<=-[a-z-]{0,40}NAME)(?:=|[ \t]{1,9}|["'],\s{0,9})["']?VALUE`, asOption],
 ]);
@@ -170,15 +174,11 @@ function findAssigned(text: string): Span[] {
 }
 
 /** As a sentence has no word: letters, digits and a sign, or capitals among small letters and digits. */
-function isStrong(found: string): boolean {
-  return (
-    hasLetterAndDigit(found) && (/[!#$%^&*+=?~@]/.test(found) || (/[a-z]/.test(found) && /[a-z\d][A-Z]/.test(found)))
-  );
-}
+const isStrong = (found: string): boolean =>
+  hasLetterAndDigit(found) && (/[!#$%^&*+=?~@]/.test(found) || (/[a-z]/.test(found) && /[a-z\d][A-Z]/.test(found)));
 
-function isOption(found: string, password: boolean): boolean {
-  return !/^[-$(]|^\w+\.\w+\(/.test(found) && isLiteral(found, password, false);
-}
+const isOption = (found: string, password: boolean): boolean =>
+  !/^[-$(]|^\w+\.\w+\(/.test(found) && isLiteral(found, password, false);
 
 const isPasswordOption = (found: string) => isOption(found, true);
 const isPasswordSetting = (found: string) => isSetting(found, true);
@@ -195,6 +195,9 @@ const findUnnamed = createFinder([
   ['password', 'mysql|mariadb|mycli|sshpass|docker login|podman login|helm registry|mongo|htpasswd|7z a|7z x|zip|rar -|redis-cli|sqlcmd|ldap|az login|smbclient|xfreerdp', /(?:\b|(?<=\bun))(?:mysql\w{0,9}|mariadb\w{0,9}|mycli|sshpass|docker login|podman login|helm registry login|mongo\w{0,9}|htpasswd|7z|zip|rar|redis-cli|sqlcmd|ldap\w{3,9}|az login|smbclient|xfreerdp)\b[^\n|]{0,200}?[ \t](?:-[pPaw][ \t]{0,4}|\/p:)["']?([^\s"'`<>{}\\-][^\s"'`<>{}\\]{3,127})/, isPasswordOption],
   ['password', 'curl|wget|lftp|svn', /\b(?:curl|wget|lftp|svn)\b[^\n|]{0,300}?[ \t](?:-u|-a|--user|--proxy-user|-U|--auth)[ \t=]{0,4}["']?[^\s:"'`<>{}]{0,100}:([^\s"'`<>{}\\]{3,128})/, isPasswordOption],
   ['password', 'pass', /\bpass(?:in|out)?[ \t]{1,4}pass:([^\s"'`<>{}\\]{4,128})/, isPasswordOption],
+  ['password', 'auth|basicauth|basic_auth', /(?:basic_?auth|(?<![\w.])auth(?=["']?\s{0,4}[:=]))["']?\s{0,4}(?:[:=]\s{0,4})?\(\s{0,9}["'][^\s"']{1,64}["'],\s{0,9}["']([^\s"'`\\]{6,128})(?=["'])/i, isPasswordSetting],
+  // The keys and salts of WordPress.
+  ['secret', 'define(', /define\(\s{0,9}'(?:[A-Z]{1,20}_){1,3}(?:KEY|SALT)',\s{0,20}'([^'\\\n]{32,128})(?=')/, value => isJumble(value) || looksRandom(value)],
   ['password', 'SecureString', /(?<=ConvertTo-)SecureString[ \t]{1,4}(?:-String[ \t]{1,4})?["']([^\s"'`]{4,128})(?=["'])/i, isPasswordOption],
 ], 3);
 
@@ -202,13 +205,17 @@ export const assignmentFinders: readonly ((text: string) => Span[])[] = [findAss
 
 /** What stands for a value that somebody is to fill in, or that comes from elsewhere. */
 const placeholder =
-  /[<>{}]|^\$\w|\$[({]|\$(?:[a-z_]{3,}|[A-Z_]{3,})(?![A-Za-z\d])|%[(%]|^(?:\$|%|\.\.|\*+$|xx+|\[)|(.)\1{3}|change.?(?:me|it|this)|your|example|placeholder|dummy|redacted|masked|insert|replace|not.?(?:set|needed|used|required)|todo|env[.:]|process\.|vault:|secretref|^(?:ref|arn|file|https?):/i;
+  /[<>{}\u3000-\u9fff]|^\$\w|\$[({]|\$(?:[a-z_]{3,}|[A-Z_]{3,})(?![A-Za-z\d])|%[(%]|^(?:\$|%|\.\.|\*+$|xx+|\[)|(.)\1{3}|change.?(?:me|it|this)|your|example|placeholder|dummy|redacted|masked|insert|replace|not.?(?:set|needed|used|required)|todo|env[.:]|process\.|vault:|secretref|^(?:ref|arn|file|https?):/i;
 
 /** Words of forms, types and tests. */
 const word =
   /^(?:string|text|hidden|required|optional|boolean|number|object|undefined|null|none|true|false|missing|invalid|default|unknown|value|label|input|field|enabled|disabled|always|never|hashed|encrypted|bcrypt|confirmed|nullable|password|passwd|passphrase|secret|token|credentials?|api.?key)$/i;
 
 const path = /^(?:~?[./\\]|[A-Za-z]:[\\/]|v\d{1,2}\/|@[a-z]+(?::[a-z]+)?\/)|\/.*\//i;
+
+/** Base64 and the like, in which two slashes, an algorithm's name and what stands for a value may be by chance. */
+const isCoded = (value: string): boolean =>
+  /^[A-Za-z0-9+/]{24,}={0,2}$/.test(value) && looksRandom(value) && !isWorded(value);
 
 /** What finds a field of a page, or names one before: `#user-password`, `input[type=password]`, `@password`. */
 const selector = /^(?:input|form|div)?(?:[#.@][a-z]+(?:[-_][a-z]+)*|\[[\w-]{1,40}[*^$~|]?=[^\]]{0,100}\])$/i;
@@ -231,6 +238,7 @@ const numbered = /^(?:[a-z]+\d{0,3}|\d{1,3})(?:[-_.](?:[a-z]+\d{0,3}|\d{1,3})){1
 
 /** `assigned`: by a sign that no description of a form or of a type is written with. */
 function isLiteral(value: string, password: boolean, assigned: boolean): boolean {
+  if (isJumble(value) || isCoded(value)) return true;
   if (placeholder.test(value) || word.test(value) || path.test(value) || algorithm.test(value)) return false;
   if (selector.test(value) || rule.test(value)) return false;
   if (!/[\x21-\x7e]/.test(value) || /^[\d.,:]{0,5}$/.test(value)) return false;
@@ -240,15 +248,35 @@ function isLiteral(value: string, password: boolean, assigned: boolean): boolean
   return assigned && /^[a-z]{6,}$/.test(value) && !/pass|secret|pwd|key/.test(value);
 }
 
+/** What a person writes with as many signs: an address, a template, a pattern, a sentence, or something in brackets. */
+const written =
+  /^\/|:\/\/|(?:[?&]\w+=.*){2}|\$\{.*\}|a-z|A-Z|0-9|\\[dsw]|masked:|^[[{(<].*[\])}>]$|(?:^|\s)[A-Z]?[a-z]{2,}[,.:]?(?:\s|$)/;
+
+/** As frameworks make keys, of letters, digits and many signs: what stands for a value in a template may be among them by chance. */
+function isJumble(value: string): boolean {
+  const signs = new Set(value.replace(/[\w\s.:/]/g, ''));
+  const letters = value.match(/[A-Za-z]{3,}/g)?.join('').length ?? 0;
+  const isMade = value.length >= 24 && signs.size >= 4 && /\d.*\d/.test(value) && letters < value.length * 0.7;
+  return isMade && /[A-Za-z]/.test(value) && !written.test(value);
+}
+
+/** A passphrase with blanks that is all of its line or field: with a word that no sentence has, behind a variable of the environment, or as Google issues it. */
+function isPhrase(value: string, { text, at, end, password }: Named): boolean {
+  const isAll = /^\\{0,3}["'`]{1,3}[ \t]{0,4}(?:[,;})\]#\r\n]|\\[nr]|$)/.test(text.slice(end, end + 12));
+  if (!isAll || isJumble(value)) return isAll;
+  if (!password || placeholder.test(value) || !/^(?:\S+ ){1,5}\S+$/.test(value)) return false;
+  if (/^(?:[a-z]{4} ){3}[a-z]{4}$|(?=\S{5})\S*[A-Za-z]\d+[A-Za-z!#$%^&*+=~@]/.test(value)) return true;
+  return hasLetterAndDigit(value) && /^[A-Z_]{3,20}=["']/.test(text.slice(at, at + 22));
+}
+
 function isBareLiteral(value: string, password: boolean): boolean {
   // An access to a member, a number, a call or a type: code, not a setting.
+  const isMember = /^[A-Za-z_]\w*\.[A-Za-z_]/.test(value) && !(value.length >= 12 && changeRate(value) >= 0.5);
   const isCode =
-    /^[A-Za-z_]\w*\.[A-Za-z_]|^[\d.]+$|:$|^(?:u?int|float)\d{1,3}(?:_t)?$|^[A-Z][a-z]+\d{1,3}(?:[A-Z][a-z]+)+$/.test(
-      value,
-    );
+    isMember || /^[\d.]+$|:$|^(?:u?int|float)\d{1,3}(?:_t)?$|^[A-Z][a-z]+\d{1,3}(?:[A-Z][a-z]{2,})+$/.test(value);
   if (value.endsWith('=') && !/^(?:[A-Za-z0-9+/]{4})+[A-Za-z0-9+/]{2,3}={1,2}$/.test(value)) return false;
   if (password && /^\d{6,}$/.test(value)) return true;
-  return !isCode && hasLetterAndDigit(value) && isLiteral(value, password, false);
+  return isCoded(value) || (!isCode && hasLetterAndDigit(value) && isLiteral(value, password, false));
 }
 
 /** The rest of a line of settings: more signs than in code, and no identifier that code would have there. */
@@ -259,11 +287,8 @@ function isSetting(value: string, password: boolean): boolean {
   return isSigned || isBareLiteral(value, password);
 }
 
-function isPlainWord(value: string): boolean {
-  return (
-    /^[a-z]{6,}$/.test(value) && !word.test(value) && !placeholder.test(value) && !/pass|secret|pwd|key/.test(value)
-  );
-}
+const isPlainWord = (value: string): boolean =>
+  /^[a-z]{6,}$/.test(value) && !word.test(value) && !placeholder.test(value) && !/pass|secret|pwd|key/.test(value);
 
 /** A password without a digit: behind the name of a variable of the environment, or beside the name of its user. */
 function isWordOfSettings(found: string, { text, at, end, password }: Named): boolean {
@@ -271,14 +296,11 @@ function isWordOfSettings(found: string, { text, at, end, password }: Named): bo
   const from = nameStart(text, at);
   const name = text.slice(from, at) + text.slice(at).split(/[^\w.]/, 1)[0];
   if (/^[A-Z]\w*_[A-Z]+$/.test(name) || (name.includes('.') && text.startsWith(`${name}=`, from))) return true;
-  const lines = [
-    text
-      .slice(Math.max(0, from - 200), from)
-      .split('\n')
-      .at(-2),
-    text.slice(end, end + 200).split('\n')[1],
-  ];
-  return lines.some(line =>
+  const above = text
+    .slice(Math.max(0, from - 200), from)
+    .split('\n')
+    .at(-2);
+  return [above, text.slice(end, end + 200).split('\n')[1]].some(line =>
     /^[ \t+-]{0,40}(?:user(?:_?name)?|login|host|database)[ \t]{0,9}[:=][ \t]{0,9}[^\s,;"'({]+$/.test(line ?? ''),
   );
 }
@@ -287,9 +309,8 @@ const words =
   /pass|pwd|secret|token|key|value|input|param|arg|str|text|user|te?mp|other|new|old|var|data|field|hash|base\d|sha\d|md\d|code/i;
 
 /** `newPassword2`, `base64`, `hash1`: what code calls a value. */
-function isIdentifier(value: string): boolean {
-  return /^[\w$]+$/.test(value) && words.test(value);
-}
+const isIdentifier = (value: string): boolean =>
+  /^[\w$]+$/.test(value) && words.test(value) && changeRate(value) < 0.5 && !isCoded(value);
 
 const section =
   /["']?\b(?:data|stringData)["']?:[ \t]{0,9}(?:\{([^{}]{0,30000})\}|\r?\n((?:[+\- ]?[ \t]+[^\n]*(?:\n|$))+))/g;
@@ -322,7 +343,7 @@ function clusterSecrets(text: string): Span[] {
 /** A field of a line: the identifier that ends with the name stands at its beginning, or behind a blank or a sign that parts fields; also in a patch. */
 function beginsField(text: string, at: number): boolean {
   const from = nameStart(text, at);
-  return from === 0 || /[\s;&?"'`]$|(?:^|\n)[+-]$/.test(text.slice(Math.max(0, from - 2), from));
+  return from === 0 || /[\s;&?"'`]$|\\[nrt]$|(?:^|\n)[+-]$/.test(text.slice(Math.max(0, from - 2), from));
 }
 
 const maxNameLength = 60;
@@ -331,7 +352,8 @@ const maxNameLength = 60;
 function nameStart(text: string, at: number): number {
   let from = at;
   while (from > 0 && at - from < maxNameLength && /[\w.-]/.test(text.charAt(from - 1))) from--;
-  return from;
+  // The letter of an escaped line break is no part of it.
+  return from < at && text.charAt(from - 1) === '\\' && /[nrt]/.test(text.charAt(from)) ? from + 1 : from;
 }
 
 /** Longer than any lead. */
@@ -344,9 +366,8 @@ const lead =
 function beginsLine(text: string, at: number): boolean {
   const from = nameStart(text, at);
   const before = text.slice(Math.max(0, from - maxLead), from);
-  return lead.test(before.slice(before.lastIndexOf('\n') + 1));
+  return lead.test(before.split(/\n|\\{1,4}[nr]/).at(-1) ?? '');
 }
 
-function endsLine(text: string, at: number): boolean {
-  return /^[ \t]{0,8}(?:#|\r?\n|$)/.test(text.slice(at, at + 12));
-}
+const endsLine = (text: string, at: number): boolean =>
+  /^[ \t]{0,8}(?:#|\r?\n|\\{1,4}[nr]|$)/.test(text.slice(at, at + 12));

@@ -5,7 +5,7 @@ import { asError, configError, errorCode } from '../core/errors.ts';
 import type { AppEvent } from '../core/events.ts';
 import { isUuid } from '../core/ids.ts';
 import type { Mask, Masked, MaskedPlace, Random } from '../core/ports.ts';
-import { findKeyLines, findPrivateKeys } from './private-keys.ts';
+import { findEncoded, findKeyLines, findPrivateKeys } from './private-keys.ts';
 import { base64Forms, createRememberedSecrets, placesOf } from './remembered-secrets.ts';
 import { assignmentFinders, findContexts } from './secret-contexts.ts';
 import { base64Runs, findTokens, joinSpans, matchesOf, type Span } from './secret-tokens.ts';
@@ -136,7 +136,7 @@ export function createMask({ secret, keys }: MaskParts) {
   // Local servers take any key, and people give them words (`lm-studio`, `not-needed`) that stand in every other text.
   const own = keyFinder(keys.filter(key => key.length >= 8 && !/^[a-z]{1,15}(?:[-_ ][a-z]{1,15})*$/.test(key)));
   let knownKeys = keyFinder([]);
-  const plain = [own, (text: string) => knownKeys(text), findTokens, findKeys, findContexts];
+  const plain = [own, (text: string) => knownKeys(text), findTokens, findContexts];
   const known = withReadable(plain);
   const all = withReadable([...plain, ...assignmentFinders]);
   let remembered: ReturnType<typeof createRememberedSecrets> | undefined;
@@ -233,19 +233,20 @@ function foundBy(finds: readonly ((text: string) => Span[])[], text: string): Sp
   return found;
 }
 
-function findKeys(text: string): Span[] {
+function findKeys(text: string, find: Finder = () => []): Span[] {
   const runs = base64Runs(text);
   const bodies = text.includes('PRIVATE KEY') ? findPrivateKeys(text) : [];
-  return runs.length === 0 ? bodies : [...bodies, ...findKeyLines(text, runs)];
+  return runs.length === 0 ? bodies : [...bodies, ...findKeyLines(text, runs), ...findEncoded(text, runs, find)];
 }
 
 /**
- * A text is gone through as it stands, and where it is read otherwise once more as it is read: twice, because a colour may stand
- * within an escape.
+ * A text is gone through as it stands, where it is base64 as what that stands for, and where it is read otherwise once more as it is
+ * read: twice, because a colour may stand within an escape.
  */
 function withReadable(finders: readonly Finder[]): readonly Finder[] {
-  const find: Finder = text => finders.flatMap(each => each(text));
-  return [...finders, text => findInReadable(text, once => [...find(once), ...findInReadable(once, find)])];
+  const find: Finder = text => [...foundBy(finders, text), ...findKeys(text)];
+  const inReadable: Finder = once => [...find(once), ...findInReadable(once, find)];
+  return [...finders, text => [...findKeys(text, find), ...findInReadable(text, inReadable)]];
 }
 
 /**

@@ -124,7 +124,11 @@ const formats: readonly Row[] = [
   ['anthropic_key', 'sk-ant-', /[\w-]{16,}/],
   ['openrouter_key', 'sk-or-', /(?:v\d-)?[\w-]{16,}/],
   ['openai_key', 'sk-proj- sk-svcacct- sk-admin- sk-None-', /[\w-]{16,}/, hasCode],
-  // OpenAI's older keys, and those of the vendors that took the form over: DeepSeek, Moonshot, Langfuse…
+  // Langfuse and LaunchDarkly have a UUID behind it, Helicone four words of seven.
+  ['api_key', 'sk-lf- sdk-', /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-])/],
+  ['api_key', 'sk-helicone-', /[\w-]{24,}/],
+  // OpenAI's older keys, and those of the vendors that took the form over: LiteLLM, DeepSeek, Moonshot…
+  ['api_key', 'sk-', /[\w-]{22}(?![\w-]|\.\w)/, isMixedCode],
   ['api_key', 'sk-', /[\w-]{16,}/, hasCode],
   ['google_key', 'AIza', /[\w-]{30,}/],
   ['google_token', 'ya29. GOCSPX-', /[\w-]{20,}/],
@@ -133,10 +137,11 @@ const formats: readonly Row[] = [
   ['groq_key', 'gsk_', /[A-Za-z0-9]{20,}/],
   ['perplexity_key', 'pplx-', /[A-Za-z0-9]{32,}/],
   ['huggingface_token', 'hf_ api_org_', /[A-Za-z0-9]{30,}/],
-  ['model_key', 'r8_ csk- fw_ nvapi- pcsk_ jina_ tvly- lsv2_pt_ lsv2_sk_', /[\w-]{24,}/, looksMixed],
+  ['model_key', 'r8_ fw_ nvapi- pcsk_ jina_ tvly-', /[\w-]{24,}/, looksMixed],
+  ['model_key', 'csk- lsv2_pt_ lsv2_sk_ vck_ llx- rpa_ wandb_v1_', /\w{40,}/, isCodeOf],
   ['github_token', 'ghp_ gho_ ghu_ ghs_ ghr_', /[A-Za-z0-9]{30,}/],
   ['github_token', 'github_pat_', /\w{22,}/],
-  ['gitlab_token', 'glpat- glptt- gldt- glrt- glrtr- glcbt- glsoat- glft- glimt- glagent- gloas- glffct- glwt- GR1348941', /[\w.-]{20,}/, hasCode],
+  ['gitlab_token', 'glpat- glptt- gldt- glrt- glrtr- glcbt- glsoat- glft- glimt- glagent- gloas- glffct- glwt- GR1348941', /[\w.-]{20,}/, token => isCodeOf(token) || !isWorded(token)],
   // Not the zeros of a coded picture.
   ['aws_access_key', 'AKIA ASIA ABIA ACCA', /[A-Z0-9]{16}(?![a-z]{4})/, token => new Set(token).size >= 6],
   ['aws_access_key', 'ABSK bedrock-api-key-', /[A-Za-z0-9+/]{60,}={0,2}/],
@@ -156,8 +161,8 @@ const formats: readonly Row[] = [
   ['databricks_token', 'dapi dkea dose dsapi', /[0-9a-f]{32}(?:-\d+)?(?![a-f0-9])/, looksRandom],
   ['grafana_token', 'eyJrIjoi', /[A-Za-z0-9+/]{60,}={0,2}/],
   ['newrelic_key', 'NRAK- NRII- NRIQ- NRRA- NRSP- NRJS- NRBR- NRAL- NRLS-', /[\w-]{18,}/],
-  ['service_token', 'dop_v1_ doo_v1_ dor_v1_ lin_api_ lin_oauth_ lin_wh_ ntn_ figd_ figu_ figdr_ figur_ figoh_ figor_ glsa_ glc_ PMAK- PMAT- sbp_ sb_secret_ sbp_oauth_ dckr_pat_ dckr_oat_ sq0atp- sq0csp- sq0cst- vercel_blob_rw_', /[\w+/=-]{20,}/, isCodeOf],
-  ['service_token', 'pscale_tkn_ pscale_pw_ pscale_oauth_ dp.pt. dp.st. dp.ct. dp.sa. dp.said. dp.scim. dp.audit. fo1_ fm1r_ fm1a_ fm2_ sntrys_ sntryu_ sntrya_ HRKU- pul- atlasv1. ops_eyJ sk.eyJ dt0c01. dt0s16. dt0s01. v1.0- pat-na1- pat-eu1- pat-na2-', /(?:[\w-]{1,30}\.)?[\w+/=,-]{30,}/, isCodeOf],
+  ['service_token', 'dop_v1_ doo_v1_ dor_v1_ lin_api_ lin_oauth_ lin_wh_ ntn_ figd_ figu_ figdr_ figur_ figoh_ figor_ glsa_ glc_ PMAK- PMAT- sbp_ sb_secret_ sbp_oauth_ dckr_pat_ dckr_oat_ sq0atp- sq0csp- sq0cst- vercel_blob_rw_ vci_ vca_ vcr_ phs_ crsr_ hcaik_ hcxik_ CCIPRJ_', /[\w+/=-]{20,}/, isCodeOf],
+  ['service_token', 'pscale_tkn_ pscale_pw_ pscale_oauth_ dp.pt. dp.st. dp.ct. dp.sa. dp.said. dp.scim. dp.audit. fo1_ fm1r_ fm1a_ fm2_ sntrys_ sntryu_ sntrya_ snyk_uat. HRKU- pul- atlasv1. ops_eyJ sk.eyJ dt0c01. dt0s16. dt0s01. v1.0- pat-na1- pat-eu1- pat-na2-', /(?:[\w-]{1,30}\.)?[\w+/=,-]{30,}/, isCodeOf],
   ['service_token', 'rubygems_ rdme_ shippo_live_ shippo_test_ duffel_live_ duffel_test_ CFPAT- CCIPAT_ bkua_ bkct_ napi_ mdb_sa_sk_ FLWSECK- FLWSECK_TEST- clojars_ CLOJARS_ access-sandbox- access-production- squ_ sqp_ sqa_', /[\w=-]{24,}/, hasLetterAndDigit],
   ['service_token', 'access_token$production$ access_token$sandbox$', /[a-z0-9]{16}\$[0-9a-f]{32}/],
   ['service_token', 'sk_', /[0-9a-f]{48}(?!\w)/, looksRandom],
@@ -168,7 +173,9 @@ const formats: readonly Row[] = [
   ['service_token', 'pnu_ sgp_ nfp_ vcp_ rnd_ re_ phx_ tskey- tfp_ EZAK EZTK fio-u- sha256~ ico- tk-us- p8e- s-s4t2ud- s-s4t2af- signkey-prod- akab- amzn.mws. amzn1.oa2-cs.v1. cfut_ cfat_ cfk_ tr_prod_', /[\w=-]{24,}/, looksRandom],
   ['service_token', 'apify_api_ e2b_ zpka_ tgp_v1_', /[\w-]{32,}/, looksRandom],
   ['service_token', 'fc-', /[0-9a-f]{32}(?![\w-])/, looksRandom],
-  ['service_token', 'cio AKID AKLT', /[A-Za-z0-9]{28,48}(?![\w-])/, token => looksMixed(token) && hasLetterAndDigit(token)],
+  ['service_token', 'cio AKID AKLT', /[A-Za-z0-9]{28,48}(?![\w-])/, token => looksRandom(token) && !isWorded(token)],
+  // A sealed session: of iron, and of the command line of Railway.
+  ['session', 'Fe26.2**', /[\w*-]{60,}/],
   ['service_token', 'EAAA', /[\w-]{56,64}(?![\w-])/, looksMixed],
   ['service_token', 'LTAI AQVN', /(?:\w{16,20}|[\w-]{35,38})(?![\w-])/, looksMixed],
   ['service_token', 'EAAC EAAM EAAB EAAG AKCp cmVmd sl.', /(?:u\.)?[\w-]{59,}/, looksMixed],
@@ -179,12 +186,15 @@ const formats: readonly Row[] = [
 // biome-ignore format: a table has a row for each format
 const unprefixed: readonly Row[] = [
   ['jwt', '.eyJ', /\.(?<=(?<before>eyJ[\w-]{8,4000})\.)eyJ[\w-]{8,}(?:\.[\w-]*)?/],
-  ['zhipu_key', '', /\.(?<=(?<before>[0-9a-f]{32})\.)[A-Za-z0-9]{16,17}(?![\w.-])/, hasMixedTail],
+  // The name of a hashed file is lower case after the dot.
+  ['zhipu_key', '', /\.(?<=(?<before>[0-9a-f]{32})\.)(?=[A-Z\d]{0,16}[a-z])(?=[a-z\d]{0,16}[A-Z])[A-Za-z0-9]{16,17}(?![\w.-])/],
   ['telegram_token', ':AA', /(?<=(?<before>\d{8,10})):AA[\w-]{32,}/],
   ['discord_token', '', /([MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40})/, looksRandom],
+  // Azure signs its keys: where the signature stands says how long they are.
+  ['azure_key', 'JQQJ99|AZDO|AzSe|AzFu|AzCa|ACDb|+ASt|+AEh|+ASb|+ACR', /(?<=(?<![\w+/-])(?<before>[\w+/-]{33,76}))(?:JQQJ99\w{26}|AZDO\w{4}|(?:AzSe|AzFu|AzCa|ACDb|\+A(?:St|Eh|Sb|CR))[\w+/-]{6}={0,2})(?![\w+/=-])/],
   ['azure_secret', 'Q~', /(?<=(?<before>[\w~.]{3}\d))Q~[\w~.-]{31,34}/],
   ['vault_token', '', /s\.(?<=(?<before>(?<![\w.$)\]-]))s\.)[A-Za-z0-9]{24}(?![\w.(])/, looksRandom],
-  ['twilio_key', 'SK', /(SK[0-9a-f]{32})(?![0-9a-f])/, looksRandom],
+  ['twilio_key', 'SK', /(SK[0-9a-f]{32})(?![0-9a-f])/, token => looksRandom(token.slice(2))],
   ['mail_key', '-us', /(?<=(?<before>[0-9a-f]{32}))-us\d{1,2}(?!\w)/, looksRandom],
   ['service_token', 'prod:|dev:', /((?:prod|dev):[a-z]+-[a-z]+-\d{1,4}\|[\w+/=-]{40,})/],
   ['service_token', '1/|2/', /([12]\/\d{13,18}:[0-9a-f]{32})(?!\w)/],
@@ -259,12 +269,6 @@ export function hasLetterAndDigit(token: string): boolean {
   return /\d/.test(token) && /[A-Za-z]/.test(token);
 }
 
-/** The name of a hashed file (`<md5>.something`) is lower case after the dot. */
-function hasMixedTail(token: string): boolean {
-  const tail = token.slice(33);
-  return /[a-z]/.test(tail) && /[A-Z]/.test(tail);
-}
-
 const reach = 200;
 
 /** The secret half of an AWS key has no form of its own but its length: it is looked for near the public half. */
@@ -274,12 +278,8 @@ function besideAwsKeys(text: string, keys: readonly Span[]): Span[] {
   return near.flatMap(({ start, end }) =>
     [...text.slice(start, end).matchAll(/(?<![\w/+=])[A-Za-z0-9/+]{40}(?![\w/+=])/g)]
       .filter(([code]) => /[a-z]/.test(code) && /[A-Z]/.test(code) && /[0-9/+]/.test(code))
-      .map(({ index, 0: code }) => ({
-        start: start + index,
-        end: start + index + code.length,
-        kind: 'aws_secret_key',
-        rank: 1,
-      })),
+      .map(({ index }) => start + index)
+      .map(at => ({ start: at, end: at + 40, kind: 'aws_secret_key', rank: 1 })),
   );
 }
 
@@ -289,20 +289,19 @@ export interface Run {
   end: number;
 }
 
-export const shortestRun = 48;
-const longestRun = 130;
+export const shortestRun = 40;
 
-/** The stretches of base64 that may be a line. Every one that is long enough covers one of the places that are looked at. */
+/** The stretches of base64 that may be a line or a text. Every one that is long enough covers one of the places that are looked at. */
 export function base64Runs(text: string): Run[] {
   const runs: Run[] = [];
   for (let at = shortestRun - 1; at < text.length; at += shortestRun) {
     if (!isBase64(text.charCodeAt(at))) continue;
     let start = at;
-    while (start > 0 && at - start <= longestRun && isBase64(text.charCodeAt(start - 1))) start--;
+    while (start > 0 && isBase64(text.charCodeAt(start - 1))) start--;
     let end = at + 1;
     while (end < text.length && isBase64(text.charCodeAt(end))) end++;
-    at = Math.max(at, end);
-    if (end - start < shortestRun || end - start > longestRun || !isMixedCase(text.slice(start, end))) continue;
+    at = end;
+    if (end - start < shortestRun || !isMixedCase(text.slice(start, end))) continue;
     while (text.charAt(end) === '=') end++;
     runs.push({ start, end });
   }
@@ -318,10 +317,29 @@ export const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
 /** Whether a text is a machine's choice and not a word, a path, a date, a UUID or a template. */
 export function looksRandom(value: string): boolean {
-  const bare = value.slice(0, 512).replace(/[^A-Za-z0-9]/g, '');
+  const head = value.slice(0, 512);
+  const bare = head.replace(/[^A-Za-z0-9]/g, '');
+  if (uuid.test(value) || bare.length < 16) return false;
   const letters = bare.match(/[A-Za-z]/g)?.length ?? 0;
-  const enough = bare.length >= 16 && letters >= 4 && bare.length - letters >= 2;
-  return enough && !uuid.test(value) && changeRate(bare) >= 0.3 && entropy(bare) >= 3;
+  const enough = letters >= 4 && bare.length - letters >= 2;
+  const bits = entropy(bare);
+  if (enough && bits >= 3 && changeRate(bare) >= 0.3) return true;
+  // One in thirty such codes takes turns more seldom, and one in thirteen of base64 has less than two digits.
+  const [hex = ''] = /^(?:0x)?(?:[0-9a-f]{32,}|[0-9A-F]{32,})(?![A-Za-z0-9])/.exec(head) ?? [];
+  const isHex = new Set(hex).size >= 8 && hasLetterAndDigit(hex) && !hex.includes('123456789');
+  return isHex || isMixedCode(bare) || (enough && bits >= 4 && /^[a-z0-9]{40,}$/.test(value));
+}
+
+/** Letters of both kinds that take turns and make no words. */
+function isMixedCode(text: string): boolean {
+  return /[a-z]/.test(text) && /[A-Z]/.test(text) && looksMixed(text) && !isWorded(text);
+}
+
+/** Whether most of a text is words, one after the other as identifiers have them. */
+export function isWorded(text: string): boolean {
+  const words =
+    text.match(/[A-Za-z][a-z]{2,}/g)?.filter(word => /[aeiou]/i.test(word) && !/[^aeiouy]{5}/i.test(word)) ?? [];
+  return words.join('').length >= text.length * 0.7;
 }
 
 /** The same for keys that may have letters only. */
@@ -331,15 +349,8 @@ export function looksMixed(value: string): boolean {
 
 /** How often capitals, small letters and digits take turns: about half the time in random text, seldom in names. */
 export function changeRate(text: string): number {
-  let changes = 0;
-  for (let at = 1; at < text.length; at++) if (classOf(text, at) !== classOf(text, at - 1)) changes++;
+  const changes = text.match(/\d(?=\D)|[A-Z](?=[^A-Z])|[^A-Z\d](?=[A-Z\d])/g)?.length ?? 0;
   return changes / Math.max(1, text.length - 1);
-}
-
-function classOf(text: string, at: number): 'digit' | 'capital' | 'other' {
-  const code = text.charCodeAt(at);
-  if (code >= 48 && code <= 57) return 'digit';
-  return code >= 65 && code <= 90 ? 'capital' : 'other';
 }
 
 /** Bits a character. */

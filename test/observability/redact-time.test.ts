@@ -55,6 +55,32 @@ describe('hostile text', () => {
       'SG.aaaaaaaaaaaaaaaaaaaaaaaa.',
       '%3D',
       'Version: ',
+      ...[
+        'pass="a ',
+        'pass="  :',
+        ':aaaa@tcp(',
+        "define('A_A_A_KEY','",
+        'auth=("a","',
+        'base64:',
+        '_key=base64:',
+        'set -gx a_api_key ',
+      ],
+      ...[
+        '+ASt',
+        `${'a'.repeat(76)}JQQJ99`,
+        'Fe26.2**',
+        'sk-lf-',
+        'password: a\\n',
+        '\\npassword: ab1\\n',
+        '?code=aaaaaaaaaaaaaaaaaaaa',
+      ],
+      ...[
+        `${btoa('password=abc123;'.repeat(3))}\n`,
+        btoa('ghp_'.repeat(12)),
+        btoa('A'.repeat(54)),
+        `${btoa('plain text 12')}\\n`,
+      ],
+      `secret: "${'!@#$a1'.repeat(20)}" `,
     ].map((unit): [string] => [unit]),
   )('is gone through in linear time: %j', unit => {
     const text = fill(unit);
