@@ -23,6 +23,10 @@ export async function findDaemons({ home }: AppConfig, clock: Clock): Promise<Fo
   return daemons.findDaemons(daemons.healthFolder(home), clock);
 }
 
+/** The operator's file of tokens as a daemon reads it. Rejects where no daemon can use it. */
+export const readTokenFile = async (path: string) =>
+  (await import('../server/daemon/live-tokens.ts')).readTokenFile(path);
+
 /** What stands at a daemon's URL, by its own answer. */
 export const readinessOf = async (url: string): Promise<Readiness> =>
   (await import('../server/proxy/start-daemon.ts')).readinessOf(url);

@@ -1,6 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { type AppError, type FieldError, inputError, securityError } from '../core/errors.ts';
+import { tidyId } from '../core/ids.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
 import type { Property, ToolSchema } from './argument-schema.ts';
 import { stepFields } from './fields.ts';
@@ -40,7 +41,7 @@ function upgradeArguments(
   const texts = olderTexts(given, isField);
   const rest = Object.fromEntries(Object.entries(given).filter(([name]) => !texts.has(name)));
   if (given.step_number !== undefined) return fillStep(rest, texts, given, warnings);
-  const isOwn = (name: string) => given.step === undefined && name !== 'context' && typeof given[name] === 'string';
+  const isOwn = (name: string) => given.step === undefined && name !== 'context' && given[name] !== undefined;
   // Else a text of the same name that is a field of the tool, where nothing else was asked.
   const question = questionNames.find(name => texts.has(name)) ?? questionNames.find(isOwn);
   if (question !== undefined) return oneStep(rest, texts, question);
@@ -55,11 +56,10 @@ function upgradeArguments(
 function olderTexts(given: Record<string, unknown>, isField: (name: string) => boolean): Map<string, string> {
   const texts = new Map<string, string>();
   for (const name of [...questionNames, ...evidenceNames]) {
-    const value = Object.hasOwn(given, name) ? given[name] : undefined;
-    if (value === undefined) continue;
+    const value = given[name];
     const older =
       name === 'context' ? typeof value === 'string' && !contexts.has(value.trim().toLowerCase()) : !isField(name);
-    if (older) texts.set(name, typeof value === 'string' ? value : JSON.stringify(value));
+    if (older && value !== undefined) texts.set(name, asText(value));
   }
   return texts;
 }
@@ -67,8 +67,8 @@ function olderTexts(given: Record<string, unknown>, isField: (name: string) => b
 function oneStep(rest: Record<string, unknown>, texts: ReadonlyMap<string, string>, question: string) {
   // Whoever asks a question wants it answered, however sure he is.
   const { step, findings, confidence, [question]: own, ...others } = rest;
-  const sure = confidence === undefined ? undefined : `confidence: ${String(confidence)}`;
-  const known = [findings, step, sure].filter(text => typeof text === 'string');
+  const sure = confidence === undefined ? undefined : `confidence: ${asText(confidence)}`;
+  const known = [findings, step, sure].map(asText).filter(Boolean);
   return {
     ...others,
     step: texts.get(question) ?? own,
@@ -92,7 +92,7 @@ function fillStep(
   const step = given.step === undefined ? asked.find(name => name !== 'current_analysis') : undefined;
   const analysis = given.findings === undefined && texts.has('current_analysis') ? 'current_analysis' : undefined;
   const known = labelled(texts, name => evidenceNames.some(evidence => evidence === name));
-  const findings = [given.findings ?? (analysis && texts.get(analysis)), ...known].filter(Boolean);
+  const findings = [given.findings ?? (analysis && texts.get(analysis)), ...known].map(asText).filter(Boolean);
   const ignored = asked.filter(name => name !== step && name !== analysis);
   warnings.push(...ignored.map(name => `"${name}" is for calls without step_number; it was ignored.`));
   return {
@@ -109,9 +109,9 @@ function fillStep(
 export function parseArguments(tool: ToolDefinition, schema: ToolSchema, raw: Record<string, unknown>) {
   const isField = (name: string) => Object.hasOwn(schema.properties, name);
   const zeros = zerosForNothing(tool, raw);
-  const given = Object.entries(raw).filter(
-    ([name, value]) => (!isNothing(value) && !zeros.has(name)) || takesEmpty(tool, name, value),
-  );
+  const given = Object.entries(raw)
+    .map(([name, value]) => [name, idFields.has(name) && typeof value === 'string' ? tidyId(value) : value] as const)
+    .filter(([name, value]) => (!isNothing(value) && !zeros.has(name)) || takesEmpty(tool, name, value));
   const warnings: string[] = [];
   const newer = upgradeArguments(tool, Object.fromEntries(given), isField, warnings);
   const input: Record<string, unknown> = {};
@@ -127,7 +127,7 @@ export function parseArguments(tool: ToolDefinition, schema: ToolSchema, raw: Re
         });
       warnings.push(`Ignored unknown field "${name.slice(0, 60)}" of ${tool.name}.`);
     } else if (!(target in input) || target === name) {
-      input[target] = coerce(value, property);
+      input[target] = coerce(value, property, target);
     }
   }
   const result = schema.parser.safeParse(input);
@@ -175,13 +175,17 @@ export function nearest(given: string, names: readonly string[]): string | undef
   return names.find(name => name === flat) ?? names.find(name => distance(flat, name) <= limit);
 }
 
-function coerce(value: unknown, property: Property): unknown {
-  if (Array.isArray(property.anyOf)) return coerceToForm(value, property.anyOf.filter(isRecord));
+/** Names of fields, and of lists, whose texts name something: a list or an object there is no text, but a mistake. */
+const naming =
+  /(^|_)(ids?|models?|synthesizer|files?|paths?|images?|dir|extension|name|provider|role|engine|cursor|filter|to|examples)(_|$)/;
+
+function coerce(value: unknown, property: Property, name: string): unknown {
+  if (Array.isArray(property.anyOf)) return coerceToForm(value, property.anyOf.filter(isRecord), name);
   switch (property.type) {
     case 'array':
       return listFrom(value)
         .filter(item => !isNothing(item))
-        .map(item => (isRecord(property.items) ? coerce(item, property.items) : item))
+        .map(item => (isRecord(property.items) ? coerce(item, property.items, name) : item))
         .filter(item => !isRecord(item) || Object.keys(item).length > 0);
     case 'object':
       return objectFrom(value, property);
@@ -189,35 +193,40 @@ function coerce(value: unknown, property: Property): unknown {
     case 'number':
       return typeof value === 'string' && value.trim() !== '' && Number.isFinite(Number(value)) ? Number(value) : value;
     case 'boolean':
-      return booleanFrom(value);
+      return typeof value === 'string' ? (parsedJson(value.trim().toLowerCase()) ?? value) : value;
     case 'string':
-      return wordFrom(typeof value === 'number' || typeof value === 'boolean' ? String(value) : value, property.enum);
+      if (typeof value === 'object' && (property.enum !== undefined || naming.test(name))) return value;
+      return wordFrom(asText(value), property.enum);
     default:
       return value;
   }
 }
 
 /** The form of several that a value was meant in: an object, also as JSON text, or another. */
-function coerceToForm(value: unknown, forms: readonly Property[]): unknown {
+function coerceToForm(value: unknown, forms: readonly Property[], name: string): unknown {
   const isObject = isRecord(value) || (typeof value === 'string' && value.trimStart().startsWith('{'));
   const form = forms.find(({ type }) => (type === 'object') === isObject);
-  return form ? coerce(value, form) : value;
+  return form ? coerce(value, form, name) : value;
 }
 
-function booleanFrom(value: unknown): unknown {
-  const word = typeof value === 'string' ? value.trim().toLowerCase() : value;
-  if (word === 'true') return true;
-  return word === 'false' ? false : value;
+/** What a caller wrote where a text belongs: the items of a list line by line, an object as JSON. */
+function asText(value: unknown): string {
+  if (isNothing(value)) return '';
+  if (Array.isArray(value)) return value.map(asText).filter(Boolean).join('\n');
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
+
+/** Fields for ids that this product gave out. */
+const idFields = new Set(['continuation_id', 'job_id', 'run_id']);
 
 /** One of few words, however it is spelt: `Very High` is `very_high`. */
-function wordFrom(value: unknown, allowed: unknown): unknown {
-  if (!Array.isArray(allowed) || typeof value !== 'string' || allowed.includes(value)) return value;
+function wordFrom(value: string, allowed: unknown): string {
+  if (!Array.isArray(allowed) || allowed.includes(value)) return value;
   const flat = (text: unknown) =>
     String(text)
-      .trim()
       .toLowerCase()
-      .replace(/[\s_-]+/g, '_');
+      .match(/[^\s_-]+/g)
+      ?.join('_');
   return allowed.find(word => flat(word) === flat(value)) ?? value;
 }
 
@@ -231,7 +240,8 @@ function listFrom(value: unknown): unknown[] {
 /** An object, also as JSON text. A plain text is its one required field, or, where there are no fields, an issue. */
 function objectFrom(value: unknown, { properties, required }: Property): unknown {
   const parsed = typeof value === 'string' && value.trimStart().startsWith('{') ? parsedJson(value) : value;
-  if (isRecord(parsed)) return isRecord(properties) ? coerceFields(parsed, properties) : parsed;
+  if (isRecord(parsed))
+    return coerceFields(parsed, isRecord(properties) ? properties : { severity: { type: 'string' } });
   if (typeof value !== 'string') return value;
   if (!isRecord(properties)) return { severity: 'unrated', description: value };
   return Array.isArray(required) && required.length === 1 ? { [String(required[0])]: value } : value;
@@ -241,7 +251,7 @@ function coerceFields(value: Record<string, unknown>, properties: Record<string,
   const entries = Object.entries(value).flatMap(([name, inner]) => {
     if (isNothing(inner)) return [];
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    return [[name, isRecord(property) ? coerce(inner, property) : inner]];
+    return [[name, isRecord(property) ? coerce(inner, property, name) : inner]];
   });
   return Object.fromEntries(entries);
 }

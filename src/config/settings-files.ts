@@ -13,18 +13,21 @@ import { options } from './options.ts';
 
 /**
  * Reads the text of a `.env` file: `NAME=value` lines, quotes, `#` comments, `export`. Values are not expanded. `cut` has the names
- * whose value ends at a `#` that was probably meant to belong to it.
+ * whose value ends at a `#` that was probably meant to belong to it, `idle` the numbers of the lines that set nothing.
  */
 export function parseEnvFile(text: string) {
   const content = text.startsWith('\uFEFF') ? text.slice(1) : text;
   const values: Record<string, string> = Object.assign(Object.create(null), parseEnv(content));
-  const cut = content.split(/\r?\n/).flatMap(line => {
-    // Other readers keep a `#` without a space before it; the built-in one starts a comment there.
-    const name = /^\s*(?:export\s+)?([\w.-]+)\s*=\s*(?!["'`])[^\s#]+#\S/.exec(line)?.[1];
-    return name === undefined ? [] : [name];
-  });
-  return { values, cut };
+  // Other readers keep a `#` without a space before it; the built-in one starts a comment there.
+  const cut = [...content.matchAll(cutValue)].map(([, name = '']) => name);
+  // A value in quotes may have lines of its own.
+  const plain = content.replace(quotedValue, (found, name: string) => name + found.replace(/[^\n]/g, ''));
+  const idle = plain.split('\n').flatMap((line, at) => (/^\s*($|#|[^\s=].*=)/.test(line) ? [] : [at + 1]));
+  return { values, cut, idle };
 }
+
+const cutValue = /^[^\S\n]*(?:export[^\S\n]+)?([\w.-]+)[^\S\n]*=[^\S\n]*(?!["'`])[^\s#]+#\S/gm;
+const quotedValue = /^([^\S\n]*[^\s#=][^=\n]*=)[^\S\n]*(["'`])[\s\S]*?\2.*$/gm;
 
 /** The text of a file, undefined when there is none. Throws when it can't be read. */
 export type ReadFile = (path: string) => string | undefined;
@@ -94,11 +97,10 @@ function readDocument(request: SettingsRequest): Record<string, unknown> {
   const file = read(request, 'config.json');
   if (!file) return {};
   const document = parsedJson(file.text);
-  if (!isRecord(document)) {
+  if (!isRecord(document))
     throw configError(`${file.path} is not a JSON object.`, {
       next: 'Write it as {"defaultModel": "auto", ...}, in JSON without comments, and start again.',
     });
-  }
   warnOfUnknownKeys(request, document);
   return withoutHome(request, document, 'config.json');
 }
@@ -106,10 +108,9 @@ function readDocument(request: SettingsRequest): Record<string, unknown> {
 function readHomeEnv(request: SettingsRequest, known: ReadonlySet<string>): Record<string, string> {
   const file = read(request, '.env');
   if (!file) return {};
-  const { values, cut } = parseEnvFile(file.text);
-  for (const name of cut) {
-    request.warn(`${name} (home .env) is cut at its "#"; put the value in quotes if it goes on after it.`);
-  }
+  const { values, cut, idle } = parseEnvFile(file.text);
+  for (const line of idle) request.warn(`Line ${line} of ${file.path} sets nothing; write NAME=value.`);
+  for (const name of cut) request.warn(`${name} (home .env) is cut at its "#"; put the value in quotes to keep it.`);
   for (const name of Object.keys(values)) if (!known.has(name)) request.warn(unknown(name, 'home .env', known));
   return withoutHome(request, values, 'home .env');
 }
@@ -123,10 +124,8 @@ function readProjectEnv(request: SettingsRequest): Record<string, string> {
   for (const name of barred.flatMap(({ env }) => env)) {
     if (!Object.hasOwn(values, name)) continue;
     delete values[name];
-    request.warn(
-      `${name} was ignored: the .env of a project may not set it. ` +
-        `Set it in the environment or in the .env of ${request.home}.`,
-    );
+    const place = `Set it in the environment or in the .env of ${request.home}.`;
+    request.warn(`${name} was ignored: the .env of a project may not set it. ${place}`);
   }
   return values;
 }
@@ -198,7 +197,10 @@ export function readIfPresent(path: string): string | undefined {
   if (!stats) return undefined;
   if (!stats.isFile()) throw new Error('it is not a regular file');
   if (stats.size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
-  return readFileSync(path, 'utf8');
+  const bytes = readFileSync(path);
+  // Windows PowerShell writes UTF-16, with a mark before the first letter.
+  const mark = bytes.toString('hex', 0, 2);
+  return new TextDecoder(mark === 'fffe' ? 'utf-16le' : mark === 'feff' ? 'utf-16be' : 'utf-8').decode(bytes);
 }
 
 const trustFile = 'trusted.json';
@@ -218,11 +220,10 @@ export function trustDirectory(home: string, directory: string): string {
   const path = join(home, trustFile);
   const text = readIfPresent(path);
   const listed = text === undefined ? [] : parseTrusted(text);
-  if (!listed) {
+  if (!listed)
     throw configError(`${path} is damaged.`, {
       next: 'Remove the file, or make it {"directories": [...]} again, and repeat the command.',
     });
-  }
   if (listed.includes(real)) return real;
   requireHome(home, 'Set POLYLOGUE_HOME to a directory that you may write.');
   mkdirSync(home, { recursive: true, mode: 0o700 });

@@ -1,6 +1,6 @@
 import { withTimeout } from '../core/concurrency.ts';
 import { AppError, inputError, isAppError, warnFrom } from '../core/errors.ts';
-import { type ExchangeId, exchangeId, isThreadId, type ThreadId, threadId } from '../core/ids.ts';
+import { type ExchangeId, exchangeId, isThreadId, type ThreadId, threadId, tidyId } from '../core/ids.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { Compaction, ExchangeEnd, StoredTurn, Thread, ThreadHead, Turn } from '../core/thread.ts';
@@ -22,13 +22,13 @@ const maxAncestors = 20;
 
 /** The id that a caller means: a UUID, or `last` for the newest thread of the workspace. */
 export async function idFor(store: Store, reference: string, place: ThreadScope, now: number): Promise<ThreadId> {
-  if (isThreadId(reference)) return reference;
-  if (reference === 'last') {
+  const id = tidyId(reference);
+  if (isThreadId(id)) return id;
+  if (id === 'last') {
     // One that was used while the clock was ahead is newer than no other. Clocks of machines differ a little.
     const newest = { ...place, limit: 1, now };
-    const [head] = await store.list({ ...newest, before: now + minuteMs });
-    const [ahead] = head ? [] : await store.list(newest);
-    const found = head ?? ahead;
+    const usual = await store.list({ ...newest, before: now + minuteMs });
+    const [found] = usual.length > 0 ? usual : await store.list(newest);
     if (found) return found.id;
     throw new AppError('input', '"last" matches nothing: this project has no threads yet.', {
       code: 'THREAD_NOT_FOUND',

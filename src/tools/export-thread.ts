@@ -8,7 +8,7 @@ export const exportThread = defineTool({
   toolset: 'ops',
   effects: { writes: true, destroys: false, network: false, idempotent: false },
   fields: {
-    continuation_id: z.string(),
+    continuation_id: z.string().min(1),
     format: z.enum(['jsonl', 'md', 'html']).optional(),
     output_path: z.string().optional(),
   },

@@ -10,7 +10,7 @@ export const job = defineTool({
   toolset: 'core',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {
-    job_id: z.string(),
+    job_id: z.string().min(1),
     wait_ms: z.int().min(0).describe('Max wait for completion').optional(),
     action: z.enum(['status', 'cancel']).optional(),
     page: z.int().min(1).optional(),

@@ -2,9 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { schemaOf } from '../../src/calls/argument-schema.ts';
 import { parseArguments } from '../../src/calls/arguments.ts';
 import { isAppError } from '../../src/core/errors.ts';
+import { isRecord } from '../../src/core/json.ts';
 import { analyze } from '../../src/tools/analyze.ts';
 import { chat } from '../../src/tools/chat.ts';
 import { debug } from '../../src/tools/debug.ts';
+import { tools } from '../../src/tools/index.gen.ts';
+import { job } from '../../src/tools/job.ts';
+import { thinkdeep } from '../../src/tools/thinkdeep.ts';
+import { threads } from '../../src/tools/threads.ts';
 
 const parse = (tool: Parameters<typeof schemaOf>[0], raw: Record<string, unknown>) =>
   parseArguments(tool, schemaOf(tool), raw);
@@ -90,5 +95,113 @@ describe('arguments as hosts and models send them', () => {
   it('can not reach what JavaScript objects have of themselves', () => {
     const raw: Record<string, unknown> = JSON.parse('{"prompt":"hi","__proto__":{"model":"x"},"constructor":"y"}');
     expect(parse(chat, raw).args).toEqual({ prompt: 'hi' });
+  });
+});
+
+describe('what is no text where a text belongs', () => {
+  const cause = { cause: 'off by one' };
+  it.each([
+    ['an object', cause, '{"cause":"off by one"}'],
+    ['a list', ['a', null, 'b'], 'a\nb'],
+    ['a list of objects', [cause, ['c', 1]], '{"cause":"off by one"}\nc\n1'],
+    ['a number', 12, '12'],
+  ])('is kept as text in a step: %s', (_what, findings, text) => {
+    const whole = parse(debug, { ...step, findings, step: findings, hypothesis: findings }).args;
+    expect(whole).toMatchObject({ findings: text, step: text, hypothesis: text });
+    const more = parse(debug, { ...step, findings, error_context: ['E1', 'E2'] }).args;
+    expect(more.findings).toBe(`${text}\n\nerror context: E1\nE2`);
+  });
+
+  it.each([
+    [{ prompt: 'why?', findings: { cause: 'X1' } }, '{"cause":"X1"}'],
+    [{ prompt: 'why?', findings: ['X2a'], step: ['S1', 'S2'] }, 'X2a\n\nS1\nS2'],
+    [{ prompt: 'why?', findings: 12, confidence: { level: 'high' } }, '12\n\nconfidence: {"level":"high"}'],
+    [{ prompt: 'why?', findings: [] }, ''],
+  ])('is kept as text beside a question: %j', (raw, findings) => {
+    expect(parse(debug, raw).args).toMatchObject({ step: 'why?', step_number: 1, findings });
+  });
+
+  it('may be the question itself', () => {
+    expect(parse(debug, { prompt: ['why?', 'how?'] }).args.step).toBe('why?\nhow?');
+    expect(parse(thinkdeep, { problem_context: ['slow', 'wrong'] }).args.step).toBe('slow\nwrong');
+  });
+
+  it('is a mistake in every field that names something, and in none of the others', () => {
+    const taking = new Set<string>();
+    const refusing = new Set<string>();
+    for (const tool of tools) {
+      const schema = schemaOf(tool);
+      for (const [name, { type, enum: words, items }] of Object.entries(schema.properties)) {
+        if (words !== undefined || (type !== 'string' && !(isRecord(items) && items.type === 'string'))) continue;
+        const slips = type === 'string' ? [{ a: 1 }, ['a', 'b']] : [[{ a: 1 }]];
+        for (const slip of slips) {
+          let text = '';
+          try {
+            parse(tool, { [name]: slip });
+          } catch (error) {
+            if (isAppError(error)) text = JSON.stringify(error.details.validationErrors);
+          }
+          (text.includes('expected string') ? refusing : taking).add(name);
+        }
+      }
+    }
+    expect([...taking].toSorted()).toEqual(
+      [
+        ...[
+          'command',
+          'compliance_requirements',
+          'findings',
+          'focus_areas',
+          'focus_on',
+          'hypothesis',
+          'problem_context',
+        ],
+        ...['prompt', 'query', 'question', 'relevant_context', 'search_query', 'security_scope', 'standards', 'stderr'],
+        ...['step', 'target_description', 'task', 'text'],
+      ].toSorted(),
+    );
+    expect([...taking].filter(name => refusing.has(name))).toEqual([]);
+    expect([...refusing]).toEqual(
+      expect.arrayContaining([
+        'continuation_id',
+        'job_id',
+        'model',
+        'synthesizer',
+        'file_path',
+        'output_dir',
+        'images',
+      ]),
+    );
+  });
+});
+
+describe('ids as models write them', () => {
+  const id = '92e7c0de-1234-4abc-8def-0123456789ab';
+  it.each([` ${id} `, id.toUpperCase(), `"${id}"`, `\n\`'${id}'\``])('are found: %j', written => {
+    expect(parse(chat, { prompt: 'hi', continuation_id: written }).args.continuation_id).toBe(id);
+    expect(parse(job, { job_id: written }).args.job_id).toBe(id);
+  });
+
+  it.each(['LAST', 'Last ', '"last"'])('mean the newest thread: %j', written => {
+    expect(parse(threads, { action: 'read', continuation_id: written }).args.continuation_id).toBe('last');
+  });
+
+  it.each(['null', 'None', ' undefined ', '"new"', '', '  ', '""'])('mean none: %j', written => {
+    expect(parse(chat, { prompt: 'hi', continuation_id: written }).args).toEqual({ prompt: 'hi' });
+    expect(refusal(() => parse(job, { job_id: written })).details).toMatchObject({
+      code: 'MISSING_PARAMETER',
+      validationErrors: [{ field: 'job_id', error: 'missing' }],
+    });
+  });
+
+  it('are left alone where they are none', () => {
+    const odd = 'not an id\n  at all';
+    expect(parse(chat, { prompt: ' New ', continuation_id: odd }).args).toEqual({
+      prompt: ' New ',
+      continuation_id: odd,
+    });
+    expect(refusal(() => parse(chat, { prompt: 'hi', continuation_id: [id] })).details.code).toBe(
+      'INVALID_INPUT_FORMAT',
+    );
   });
 });

@@ -13,6 +13,15 @@ describe('a .env file', () => {
     expect(cut).toEqual(['KEY', 'X']);
   });
 
+  it.each([
+    ['another sign', 'A=1\n\nCUSTOM_API_URL: http://here\n# note', [3]],
+    ['no name, no sign, a word alone', '=x\r\nfoo\r\nexport\r\n  export B = "x" # y\r\n', [1, 2, 3]],
+    ['within quotes', 'A="x\ny z\n#"\nB=`p\nq` r\n  \n stray\nC=\'\nno end', [7, 9]],
+    ['an unfinished quote in a comment', "# it's\nA=1\nit's", [3]],
+  ])('tells which lines set nothing: %s', (_what, text, lines) => {
+    expect(parseEnvFile(text).idle).toEqual(lines);
+  });
+
   it('cannot reach the prototype of its values', () => {
     const { values } = parseEnvFile('__proto__=x\nconstructor=y');
     expect(Object.getPrototypeOf(values)).toBeNull();

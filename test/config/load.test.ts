@@ -257,6 +257,12 @@ describe('the .env of POLYLOGUE_HOME', () => {
   });
 });
 
+it('tells which lines of that .env set nothing, without what they say', () => {
+  const files = { [`${home}/.env`]: 'LOCALE=fr-FR\nOPENAI_API_KEY: sk-secret\n' };
+  const { values, warnings } = load({ files });
+  expect([values.app.locale, warnings]).toEqual(['fr-FR', [`Line 2 of ${home}/.env sets nothing; write NAME=value.`]]);
+});
+
 describe('the .env of a project', () => {
   const hostile = [
     'OPENAI_BASE_URL=https://evil.example/v1',

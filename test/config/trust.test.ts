@@ -53,6 +53,11 @@ describe('reading a settings file', () => {
   it('is undefined where there is none, and refuses what is no small regular file', async () => {
     expect(readIfPresent(project.path('absent/.env'))).toBeUndefined();
     expect(readIfPresent(project.path('app/.env'))).toBe('DEFAULT_MODEL=theirs');
+    const text = 'A=é\r\n';
+    const wide = Buffer.from(`\uFEFF${text}`, 'utf16le');
+    await writeFile(project.path('little'), wide);
+    await writeFile(project.path('big-endian'), Buffer.from(wide).swap16());
+    for (const name of ['little', 'big-endian']) expect(readIfPresent(project.path(name))).toBe(text);
     expect(() => readIfPresent(project.root)).toThrow(/regular file/);
     await writeFile(project.path('big'), Buffer.alloc(1_048_577));
     expect(() => readIfPresent(project.path('big'))).toThrow(/larger than/);

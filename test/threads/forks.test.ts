@@ -22,6 +22,14 @@ const fork = async (thread: Thread, upToSeq: number) =>
   threads.find((await threads.fork(thread, upToSeq, 'fork')).id, place);
 const said = ({ turns }: Thread) => turns.map(({ content }) => content);
 
+it('a thread is found by its id, however that is written', async () => {
+  const { id } = await say(threads.start(place, 'chat'), 'one');
+  for (const written of [id.toUpperCase(), ` "${id}"\n`, 'LAST', "'Last'"])
+    expect((await threads.find(written, place)).id).toBe(id);
+  for (const none of ['null', '', `${id} ${id}`, `${' '.repeat(60_000)}x y`])
+    await expect(threads.find(none, place)).rejects.toThrow('Invalid continuation_id');
+});
+
 describe('a fork', () => {
   it('of a fork begins with no more than it was forked at, however far the fork between them goes', async () => {
     let root = threads.start(place, 'chat');

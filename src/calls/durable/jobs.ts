@@ -1,8 +1,8 @@
 import { sleepUntil } from '../../core/concurrency.ts';
 import { cancelledError, inputError, throwIfAborted, warnFrom } from '../../core/errors.ts';
-import { isJobId, isThreadId, type JobId, jobId } from '../../core/ids.ts';
+import { isJobId, isThreadId, type JobId, jobId, tidyId } from '../../core/ids.ts';
 import type { Job, JobReply } from '../../core/job.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, textIn } from '../../core/json.ts';
 import type { Random } from '../../core/ports.ts';
 import type { ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import type { JobEnd } from '../../storage/store.ts';
@@ -192,6 +192,4 @@ function threadIn({ document }: JobReply): Job['thread'] {
   return threadNamed(document.continuation_id ?? (isRecord(offer) ? offer.continuation_id : undefined));
 }
 
-function threadNamed(id: unknown): Job['thread'] {
-  return typeof id === 'string' && isThreadId(id) ? id : undefined;
-}
+const threadNamed = (id: unknown): Job['thread'] => [tidyId(textIn(id))].find(isThreadId);

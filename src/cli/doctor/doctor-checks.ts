@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { findDaemons } from '../../app/app.ts';
+import { findDaemons, readTokenFile } from '../../app/app.ts';
 import type { Product } from '../../app/compose-product.ts';
 import { homeAdvice, homeProblem } from '../../config/home.ts';
 import { orAbort, withTimeout } from '../../core/concurrency.ts';
@@ -147,9 +147,7 @@ function checkRoots({ readable: { roots, reason } }: Product): Finding[] {
     return [warning(what, `no files: ${reason}`, next)];
   }
   // Of what is no directory, or is in one that this user may not enter, nothing is below.
-  const isThere = (root: string) => existsSync(`${root}/.`);
-  const missing = roots.filter(root => !isThere(root));
-  const found = roots.filter(isThere);
+  const { found = [], missing = [] } = Object.groupBy(roots, root => (existsSync(`${root}/.`) ? 'found' : 'missing'));
   const next = 'Correct POLYLOGUE_ROOTS: missing directories are ignored.';
   return [
     ...(found.length > 0 ? [{ state: 'ok', what, text: `${found.join(', ')} (${reason})` } as const] : []),
@@ -164,7 +162,10 @@ function checkSettings({ config }: CommandContext): Finding[] {
     const source = config.sourceOf(table, name);
     if (source === undefined || source === 'default') return [];
     const value = config.textsOf(table)[name] ?? '';
-    return [{ state: 'note', what: spec.env[0] ?? name, text: `${shown(spec, value)} (${source})` }];
+    const text = `${shown(spec, value)} (${source})`;
+    const isThere = spec.type !== 'path' || name === 'home' || existsSync(value);
+    const what = spec.env[0] ?? name;
+    return [isThere ? { state: 'note', what, text } : warning(what, `${text} does not exist`, 'Correct or unset it.')];
   });
   const none: Finding[] = [{ state: 'note', what: 'configuration', text: 'defaults only' }];
   return [...warnings, ...(set.length > 0 ? set : none)];
@@ -208,15 +209,22 @@ function checkClock({ clockAhead }: Product): Finding[] {
   return [{ state: 'note', what: 'clock', text }];
 }
 
-/** Which model sums up long threads; without the one that was named there are extracts, and nobody would notice. */
-async function checkSummaries({ config }: CommandContext, { explainRoute }: Product): Promise<Finding[]> {
-  const model = config.values.app.compactionModel;
-  if (model === 'auto' || model === 'off') return [];
-  const question = { tool: 'chat', prompt: '', files: [], images: 0, model, askModel: false };
-  const { candidates, failure: refusal } = await explainRoute(question, AbortSignal.timeout(5_000));
-  const what = 'COMPACTION_MODEL';
-  if (refusal) return [warning(what, refusal.message, refusal.next)];
-  return [{ state: 'ok', what, text: `${candidates[0]?.model.id ?? model} summarizes long threads` }];
+/** Models that options name: calls do without one that cannot be used, or pass it over, and few would notice. */
+async function checkNamedModels({ config }: CommandContext, { models }: Product): Promise<Finding[]> {
+  const { defaultModel, defaultModels = [], compactionModel, agentTriageModel = 'auto' } = config.values.app;
+  const named = [
+    ['DEFAULT_MODEL', defaultModel],
+    ...defaultModels.map(name => ['DEFAULT_MODELS', name] as const),
+    ['COMPACTION_MODEL', compactionModel === 'off' ? 'auto' : compactionModel],
+    ['AGENT_TRIAGE_MODEL', agentTriageModel],
+  ] as const;
+  const found = named.map(async ([what, name]): Promise<Finding[]> => {
+    if (name === 'auto') return [];
+    const { candidates, failure: refusal } = await models.explain({ name, category: 'balanced', needs: {} });
+    if (refusal) return [warning(what, refusal.message, refusal.next)];
+    return [{ state: 'ok', what, text: `${name} is ${candidates[0]?.model.provider}:${candidates[0]?.model.id}` }];
+  });
+  return (await Promise.all(found)).flat();
 }
 
 const handshakeTimeoutMs = 10_000;
@@ -317,11 +325,17 @@ export const checks: readonly Check[] = [
   checkSetAside,
   (_, product) => checkRoots(product),
   checkSettings,
+  // No daemon starts without it.
+  looked('POLYLOGUE_TOKENS_FILE', async (what, _, { config }) => {
+    const { tokensFile } = config.values.app;
+    const file = tokensFile === undefined ? undefined : await readTokenFile(tokensFile);
+    return file?.warning === undefined ? [] : [warning(what, file.warning)];
+  }),
   checkDaemons,
   (_, { models }) => models.warnings.map(text => warning('models', text)),
   (_, { models }) => checkProviders(models),
   async (_, { models }) => (await models.namesOfNone()).map(text => warning('lists of models', text)),
-  checkSummaries,
+  checkNamedModels,
   // What commands of an agent run in.
   looked('agent sandbox', async (what, { commandSandbox }) => {
     const text = await commandSandbox();

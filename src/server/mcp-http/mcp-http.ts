@@ -3,6 +3,7 @@ import {
   InMemoryServerEventBus,
   isInitializeRequest,
   isLegacyRequest,
+  specTypeSchemas,
 } from '@modelcontextprotocol/server';
 import { withTimeout } from '../../core/concurrency.ts';
 import { recordIn } from '../../core/json.ts';
@@ -14,7 +15,8 @@ import { eventStream } from '../http/responses.ts';
 import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts';
 import { heldUntilWritten, mcpOptionsOf } from '../http/routes.ts';
 import type { Connection } from '../mcp/connection.ts';
-import { changesOf, createMcpServer, type McpOptions } from '../mcp/mcp.ts';
+import { isId, refusedMessage } from '../mcp/lines.ts';
+import { changesOf, createMcpServer, issuesInWords, type McpOptions } from '../mcp/mcp.ts';
 import { withoutNulls } from '../mcp/messages.ts';
 import { maxLogged, openSession, type ServerOf, type SessionOptions, type Sessions } from './sessions.ts';
 
@@ -48,7 +50,7 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
 
   async function inSession({ request, body, caller, root }: GuardedRequest): Promise<Exchange> {
     const id = request.headers.get('mcp-session-id');
-    if (id === null && !(request.method === 'POST' && isInitializeRequest(body))) return { response: noSession() };
+    if (id === null && !(request.method === 'POST' && isInitializeRequest(body))) return { response: notBegun(body) };
     const held = id === null ? await opened({ caller, root }) : sessions.use(id, caller.name);
     if (!held)
       return { response: rpcError(404, -32_001, 'There is no such session. Begin a new one with "initialize".') };
@@ -103,10 +105,8 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
 
   return {
     async handle(sent: GuardedRequest): Promise<Exchange> {
-      const body = Array.isArray(sent.body) ? sent.body.map(withoutNulls) : withoutNulls(sent.body);
-      const { request } = sent;
-      const guarded = { ...sent, body };
-      return (await isLegacyRequest(request, body)) ? inSession(guarded) : stateless(guarded);
+      const guarded = { ...sent, body: withoutNulls(sent.body) };
+      return (await isLegacyRequest(sent.request, guarded.body)) ? inSession(guarded) : stateless(guarded);
     },
     async close() {
       await sessions.endAll();
@@ -148,13 +148,19 @@ const streamed = (answer: Promise<Response>, clock: Pick<Clock, 'after'>): Respo
     if (text !== '') write(`event: message\ndata: ${text}\n\n`);
   });
 
-const rpcError = (status: number, code: number, message: string, headers = {}): Response =>
-  Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status, headers });
+const rpcError = (status: number, code: number, message: string, headers = {}, id: unknown = null): Response =>
+  Response.json(refusedMessage(isId(id) ? id : null, code, message), { status, headers });
 
 const later = { 'Retry-After': '5' };
 
-const noSession = (): Response =>
-  rpcError(400, -32_000, 'Begin with "initialize", or send the Mcp-Session-Id header of the session.');
+/** The answer to a message without a session that begins none. */
+function notBegun(body: unknown): Response {
+  const { id, method } = recordIn(body);
+  if (method !== 'initialize')
+    return rpcError(400, -32_000, 'Begin with "initialize", or send the Mcp-Session-Id header of the session.');
+  const { issues } = specTypeSchemas.InitializeRequest['~standard'].validate(body);
+  return rpcError(400, -32_602, `Invalid params: ${issuesInWords(issues)}`, {}, id);
+}
 
 const overCapacity = (): Response => rpcError(503, -32_000, 'There are too many sessions. Try again later.', later);
 

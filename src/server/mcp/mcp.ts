@@ -64,11 +64,13 @@ export function withInvalidParams(server: Server): Server {
   return server;
 }
 
-/** What a schema found, in words: `params.clientInfo: expected object, …`. */
 function issuesIn(text: string): string | undefined {
   const [, list = ''] = /^(?:Invalid [\w/]+ request: )?(\[.*)$/s.exec(text) ?? [];
-  const issues = parsedJson(list);
-  // A message that only begins like one.
+  return issuesInWords(parsedJson(list));
+}
+
+/** What a schema found, in words: `params.clientInfo: expected object, …`; undefined for anything else. */
+export function issuesInWords(issues: unknown): string | undefined {
   if (!Array.isArray(issues)) return undefined;
   const texts = issues.slice(0, maxIssues).flatMap(issue => {
     if (!isRecord(issue) || !Array.isArray(issue.path) || typeof issue.message !== 'string') return [];

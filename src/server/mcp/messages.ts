@@ -31,13 +31,13 @@ function judged(values: readonly unknown[]) {
   return found;
 }
 
-/** As the schema has it: clients in some languages write null for what they leave out. */
-export function withoutNulls(value: unknown): unknown {
-  if (!isRecord(value) || !('params' in value)) return value;
-  const { params, ...rest } = value;
-  if (params === null) return rest;
-  const given = isRecord(params) ? Object.entries(params).filter(([, each]) => each !== null) : [];
-  return isRecord(params) ? { ...rest, params: Object.fromEntries(given) } : value;
+/** A message as its schema has it: clients in some languages write null for what they leave out, at any depth. */
+export function withoutNulls(value: unknown, name?: unknown): unknown {
+  if (Array.isArray(value)) return value.map(each => withoutNulls(each));
+  if (!isRecord(value)) return value;
+  // A request with an id of null is none, and no notification either. What an argument holds is for its tool to judge.
+  const given = Object.entries(value).filter(([key, each]) => each !== null || key === 'id');
+  return Object.fromEntries(name === 'arguments' ? given : given.map(([key, each]) => [key, withoutNulls(each, key)]));
 }
 
 /** Longer ones are not passed on, as the recommendation allows. */

@@ -211,6 +211,19 @@ describe('the same call after its reply was lost', () => {
     ]);
   });
 
+  it.each(['last', ' LAST', '"Last"'])(
+    'is another one where %j means another thread by then',
+    async continuation_id => {
+      vendor.script(...['One.', 'Two.', 'Three.', 'Four.'].map(answer => ({ answer })));
+      await delivered(question);
+      const more = { prompt: 'More?', continuation_id };
+      await send(more).reply;
+      await delivered({ prompt: 'Something else.' });
+      expect((await delivered(more)).content).toBe('Four.');
+      expect(vendor.requests).toHaveLength(4);
+    },
+  );
+
   it('asks several models once, too, whose answers no thread holds', async () => {
     vendor.script({ answer: 'A hinge.' });
     const env = { POLYLOGUE_TOOLSETS: 'core,wrapper' };

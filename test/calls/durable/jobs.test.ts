@@ -97,6 +97,16 @@ describe('a call that outlasts the patience of its client', () => {
     expect(vendor.requests).toHaveLength(2);
   });
 
+  it('tells the thread that it goes on in, however its id was written', async () => {
+    vendor.script({ answer: 'First.' }, hangs);
+    const { continuation_id: id } = (await call('chat', { prompt: 'Begin.' })).continuation_offer;
+    const reply = call('chat', { prompt: 'Hang.', continuation_id: ` ${id.toUpperCase()} ` });
+    await expect.poll(() => vendor.requests.length).toBe(2);
+    losePatience();
+    const { job_id } = await reply;
+    expect(await call('job', { job_id: `"${job_id}"` })).toMatchObject({ status: 'running', continuation_id: id });
+  });
+
   it('waits with the client and no longer than it', async () => {
     await polylogue.close();
     await start({ CALL_PATIENCE_SECONDS: '1' }, realClock());

@@ -86,7 +86,58 @@ describe('polylogue doctor', () => {
     // What the vendor lists now is known, whatever the catalogue says.
     const names = wrong.findings.filter(({ text }) => text.startsWith('OPENAI_ALLOWED_MODELS:'));
     expect(names.map(({ text }) => text)).toEqual([expect.stringMatching(/"gtp-5".* is gpt-5\.$/)]);
-    expect(right.findings.find(({ text }) => text === 'gpt-5 summarizes long threads')?.state).toBe('ok');
+    expect(right.findings).toContainEqual({ state: 'ok', what: 'COMPACTION_MODEL', text: 'gpt-5 is openai:gpt-5' });
+  });
+
+  it('warns of every model and file that an option names in vain', async () => {
+    const names = { DEFAULT_MODEL: 'gpt-99', DEFAULT_MODELS: 'foo,echo-west', AGENT_TRIAGE_MODEL: 'zzz' };
+    // Where it is not offered, models are named all the same.
+    const files = { SYSTEM_PROMPT_FILE: '/nope', DISABLED_TOOLS: 'chat' };
+    const { code, findings } = await doctor({ ...names, ...files }, ['--offline']);
+    expect(code).toBe(0);
+    expect(findings.filter(({ state }) => state === 'warn')).toEqual([
+      {
+        state: 'warn',
+        what: 'SYSTEM_PROMPT_FILE',
+        text: '/nope (environment) does not exist',
+        next: 'Correct or unset it.',
+      },
+      ...[
+        ['DEFAULT_MODEL', 'gpt-99'],
+        ['DEFAULT_MODELS', 'foo'],
+        ['AGENT_TRIAGE_MODEL', 'zzz'],
+      ].map(([what, name]) => ({ state: 'warn', what, text: `Unknown model "${name}".`, next: expect.any(String) })),
+    ]);
+    const right = await doctor({ DEFAULT_MODEL: 'auto', COMPACTION_MODEL: 'off' }, ['--offline']);
+    expect(right.findings.filter(({ what, state }) => what.endsWith('_MODEL') && state !== 'note')).toEqual([]);
+  });
+
+  it.each([
+    ['that is not there', undefined, /cannot be read/],
+    ['that is no JSON', 'tokens', /it is no JSON/],
+    ['with a wrong entry', '{"tokens": [{"name": "ann"}]}', /"ann" needs either "token" or "sha256"/],
+  ])('fails with a file of tokens %s', async (_what, text, problem) => {
+    const file = project.path('tokens.json');
+    if (text !== undefined) await writeFile(file, text);
+    const { code, findings } = await doctor({ POLYLOGUE_TOKENS_FILE: file }, ['--offline']);
+    expect(code).toBe(1);
+    expect(findings.find(({ state }) => state === 'fail')).toMatchObject({
+      what: 'POLYLOGUE_TOKENS_FILE',
+      text: expect.stringMatching(problem),
+    });
+  });
+
+  it('warns of a file of tokens that others may read, and passes', async () => {
+    const file = project.path('tokens.json');
+    await writeFile(file, '{"tokens": [{"name": "ann", "token": "a-token-of-at-least-32-characters"}]}', {
+      mode: 0o644,
+    });
+    const { code, findings } = await doctor({ POLYLOGUE_TOKENS_FILE: file }, ['--offline']);
+    const [found] = findings.filter(({ what, state }) => what === 'POLYLOGUE_TOKENS_FILE' && state !== 'note');
+    expect([code, found]).toEqual([
+      0,
+      { state: 'warn', what: 'POLYLOGUE_TOKENS_FILE', text: expect.stringContaining('chmod') },
+    ]);
   });
 
   it('--repair checks all stored threads, sets a damaged file aside and says which turn is lost', async () => {

@@ -85,6 +85,40 @@ describe('null for what is left out', () => {
     expect(call).toMatchObject({ result: { isError: false } });
     expect([piped.errors, piped.heard.filter(({ id }) => id === null)]).toEqual([[], []]);
   });
+
+  it.each([
+    ['what a client can do', { capabilities: { roots: null, sampling: null, experimental: null } }],
+    ['how it can do it', { capabilities: { roots: { listChanged: null }, elicitation: { form: null } } }],
+    ['who it is', { clientInfo: { name: 'piped', version: '1', title: null }, _meta: { progressToken: null } }],
+  ])('is taken as that at any depth: %s', async (_what, given) => {
+    const piped = await pipedClient(running);
+    client = piped;
+    const plain = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'piped', version: '1' } };
+    expect(await piped.ask('initialize', { ...plain, ...given })).toMatchObject({
+      result: { protocolVersion: '2025-06-18' },
+    });
+    piped.send({ method: 'notifications/initialized', params: null });
+    const call = { name: 'version', arguments: {}, _meta: { progressToken: null, traceparent: null } };
+    expect(await piped.ask('tools/call', call)).toMatchObject({ result: { isError: false } });
+    const prompt = { name: 'chat', arguments: { request: 'Why?', model: null } };
+    expect(await piped.ask('prompts/get', prompt)).toMatchObject({ result: { messages: [{ role: 'user' }] } });
+  });
+
+  it('is kept within the arguments of a tool, and as the id of what is no request', () => {
+    const text = JSON.stringify({
+      ...{ jsonrpc: '2.0', id: 1, method: 'tools/call', result: null },
+      params: { name: 'x', arguments: { list: [{ deep: null }], top: null }, _meta: { a: [{ b: null }] } },
+    });
+    expect(readMessages(text, false).read).toEqual([
+      {
+        ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+        params: { name: 'x', arguments: { list: [{ deep: null }] }, _meta: { a: [{}] } },
+      },
+    ]);
+    expect(readMessages('{"jsonrpc":"2.0","id":null,"method":"ping"}', false)).toMatchObject({
+      ...{ read: [], refused: [{ error: { code: -32_600 } }] },
+    });
+  });
 });
 
 describe('a call that does not fit its schema', () => {

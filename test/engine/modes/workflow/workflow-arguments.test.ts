@@ -27,6 +27,7 @@ describe('a step as hosts and models send it', () => {
     ['a list as JSON text', '[{"severity":"low","description":"odd"}]'],
     ['objects as JSON text', ['{"severity":"low","description":"odd"}']],
     ['a lone object', { severity: 'low', description: 'odd' }],
+    ['a severity in a list', [{ severity: ['low'], description: 'odd', file: null }]],
     ['a lone object as JSON text', '{"severity":"low","description":"odd"}'],
   ])('may have issues as %s', (_what, issues_found) => {
     expect(parse(codereview, { issues_found }).args.issues_found).toEqual([{ severity: 'low', description: 'odd' }]);
