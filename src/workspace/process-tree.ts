@@ -5,14 +5,8 @@ import { onAbort } from '../core/concurrency.ts';
 import { asError, inputError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 
-interface Process {
-  pid: number;
-  parent: number;
-  group: number;
-  /** When it began: a number that is given again belongs to another process. */
-  start: string;
-  marked: boolean;
-}
+/** `start`: when it began, as a number that is given again belongs to another process. */
+type Process = Record<'pid' | 'parent' | 'group', number> & { start: string; marked: boolean };
 
 /** A program to be run with all that it starts. */
 export interface TreeRun {
@@ -71,6 +65,8 @@ async function start({ file, args, cwd, env, input, graceMs }: TreeRun) {
       stdin: input === undefined ? 'ignore' : 'pipe',
       buffer: false,
       reject: false,
+      // It listens to signals, and kills this process with one for which the server has its own, orderly end.
+      cleanup: false,
       killDescendants: true,
       forceKillAfterDelay: graceMs || false,
     });
@@ -81,9 +77,8 @@ async function start({ file, args, cwd, env, input, graceMs }: TreeRun) {
 }
 
 /**
- * Runs a program to its end: without a shell, in a process group of its own, and on Windows the shims of npm (`.cmd`) too. When it has
- * ended, or `signal` was aborted, nothing that it started is left; on Windows, what it left behind when it ended by itself goes on,
- * as nothing tells there who started it. Rejects with what `onOutput` throws.
+ * Runs a program to its end: without a shell, in a process group of its own, and on Windows npm's shims too. Nothing that it started is
+ * left then; on Windows that holds only where `signal` was aborted. Rejects with what `onOutput` throws.
  */
 export async function runTree(run: TreeRun) {
   checkArguments(run);
@@ -114,12 +109,15 @@ export async function runTree(run: TreeRun) {
   // Its own end, not that of its pipes: the promise of a child waits for those too.
   const ended = Promise.race([new Promise(resolve => child.nodeChildProcess.once('exit', resolve)), child]);
   const forget = onAbort(signal, stop);
+  const atExit = () => void child.kill('SIGKILL');
+  process.setMaxListeners(0).once('exit', atExit);
   try {
     await ended;
     await Promise.race([Promise.allSettled([child]), run.clock.sleep(drainMs)]);
     await (stopping ?? sweep());
   } finally {
     forget();
+    process.off('exit', atExit);
     child.stdout.destroy();
     child.stderr.destroy();
   }
@@ -130,10 +128,9 @@ export async function runTree(run: TreeRun) {
 }
 
 /**
- * Ends a program, which leads a process group of its own, and all that it started: first asks each of them once, then, after `graceMs`, forces. CLIs start their tools in groups and sessions of their
- * own, so that a signal to one group is not enough: whoever descends from the program or bears its mark is ended. Resolves when
- * none is left, or after some seconds when the system does not let go of one. Never throws. On Windows the runner ends the
- * tree itself.
+ * Ends a program and all that descends from it or bears its mark, in whatever group or session: asks each of them once, and forces
+ * it after `graceMs`. Resolves when none is left, or after some seconds when the system does not let go of one. Never throws. On
+ * Windows the runner ends the tree itself.
  */
 async function endFamily(leader: number, run: TreeRun): Promise<void> {
   const { clock, graceMs } = run;

@@ -30,8 +30,10 @@ export async function openProduct(
 ): Promise<number> {
   const product = await createProduct(ofCommand(config, toolset), environment);
   const interrupt = new AbortController();
-  const onSignal = () => interrupt.abort(cancelledError('Interrupted.'));
-  process.once('SIGINT', onSignal).once('SIGTERM', onSignal).once('SIGHUP', onSignal);
+  // A second signal exits immediately.
+  const onSignal = () =>
+    interrupt.signal.aborted ? process.exit(130) : interrupt.abort(cancelledError('Interrupted.'));
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal).on('SIGHUP', onSignal);
   const principal = { owner: 'local', root: product.root, client: 'polylogue command line' };
   try {
     const code = await work({

@@ -80,6 +80,7 @@ export async function runGit(options: GitOptions, command: GitCommand) {
     maxBuffer: { stdout: maxBytes, stderr: megabyte },
     timeout: timeoutMs,
     cancelSignal: command.signal,
+    cleanup: false,
     killDescendants: true,
     killSignal: 'SIGKILL',
     reject: false,
