@@ -1,35 +1,7 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
-import { isIn, isSkip } from '../../../../workspace/paths.ts';
+import { isIn, isSkip, upwards } from '../../../../workspace/paths.ts';
 import type { Sandbox } from '../../../../workspace/sandbox.ts';
-
-/** What a word after the known words of a command may be. */
-export type WordKind =
-  /** A file or folder of the project, or one that could be made there. No pattern, which could match a link. */
-  | 'path'
-  /** A path, with names of tests after `::`. */
-  | 'test'
-  /** `.`, or a path that begins with `./`, with `/...` for all below. */
-  | 'package'
-  /** A source file of the project. */
-  | 'source'
-  /** A folder, or a file that is named as configurations of the compiler are. */
-  | 'tsconfig'
-  /** A module of the project. */
-  | 'module'
-  /** A name that is no path. */
-  | 'name'
-  /** A script or target whose name says that it tests, checks or builds. */
-  | 'task'
-  | 'number'
-  /** A branch, tag or commit. */
-  | 'ref'
-  /** Anything that is no option. */
-  | 'text'
-  /** The same for a program to which `@name` is a file of arguments. */
-  | 'expression'
-  /** A file or folder of the project that is there. */
-  | 'there';
 
 /** A command that may be run unasked, with all that may follow its first words. What is not listed is not allowed. */
 export interface CommandForm {
@@ -110,6 +82,8 @@ const cargo: FormParts = {
   findsAbove: ['Cargo.toml', 'rust-toolchain', 'rust-toolchain.toml', '.cargo/config', '.cargo/config.toml'],
 };
 
+const ref: FormParts = { operands: 'ref', most: 1 };
+
 /** What tests, checks and shows a project in the usual ways. The git tools answer for git: without secret files, starting nothing. */
 export const knownForms: readonly CommandForm[] = (
   [
@@ -145,17 +119,9 @@ export const knownForms: readonly CommandForm[] = (
       },
     ],
     ['git status', { options: /^(?:-s|-b|-sb|--short|--branch|--porcelain)$/ }],
-    [
-      'git diff',
-      {
-        options: /^--(?:staged|cached|stat|name-only|name-status)$/,
-        operands: 'ref',
-        most: 1,
-        rest: { operands: 'path' },
-      },
-    ],
-    ['git log', { options: /^(?:-\d{1,2}|--oneline)$/, values: { '-n': 'number' }, operands: 'ref', most: 1 }],
-    ['git show', { operands: 'ref', most: 1 }],
+    ['git diff', { ...ref, options: /^--(?:staged|cached|stat|name-only|name-status)$/, rest: { operands: 'path' } }],
+    ['git log', { ...ref, options: /^(?:-\d{1,2}|--oneline)$/, values: { '-n': 'number' } }],
+    ['git show', ref],
   ] satisfies [string, FormParts][]
 ).flatMap(([commands, parts]: [string, FormParts]) => commands.split(', ').map(words => ({ words, ...parts })));
 
@@ -174,14 +140,46 @@ export interface CommandCall {
 /** The form that a command has, or why it has none. */
 export type CommandVerdict = { form: string } | { unknown: string };
 
-const patterns = {
-  name: /^\w[\w:.-]*$/,
-  task: /^(?:test|tests|check|checks|lint|build|compile|typecheck|type-check|types|coverage|unit|format|fmt|verify)(?:[:._-][\w:.-]+)?$/,
-  number: /^\d{1,9}$/,
-  ref: /^[A-Za-z0-9][\w./-]*(?:[~^]\d*)*$/,
-  text: /^[^-]/,
-  expression: /^[^-@]/,
-} as const;
+type Judge = (word: string, call: CommandCall) => boolean | Promise<boolean>;
+
+const like = (pattern: RegExp) => (word: string) => pattern.test(word);
+
+/** What a word after the known words of a command may be. */
+const kinds = {
+  /** A file or folder of the project, or one that could be made there. No pattern, which could match a link. */
+  path: isInProject,
+  /** One that is there. */
+  there: async (word, call) => (await isInProject(word, call)) && isThere(word, call),
+  /** A path, with names of tests after `::`. */
+  test: (word, call) => isInProject(word.split('::', 1)[0] ?? '', call),
+  /** `.`, or a path that begins with `./`, with `/...` for all below. */
+  package: (word, call) => /^\.(?:$|\/)/.test(word) && isInProject(word.replace(/\/\.\.\.$/, ''), call),
+  source: (word, call) => /\.[cm]?tsx?$/.test(word) && isInProject(word, call),
+  /** A folder, or a file that is named as configurations of the compiler are. */
+  tsconfig: async (word, call) =>
+    /(?:^|\/)(?:tsconfig(?:\.[\w-]+)*\.json|[^./]+|\.)$/.test(word) &&
+    (await isInProject(word, call)) &&
+    (word.endsWith('.json') || isThere(join(word, 'tsconfig.json'), call)),
+  module: async (word, call) => {
+    const [first = ''] = word.split('.', 1);
+    if (!/^[A-Za-z_]\w*(?:\.\w+)*$/.test(word)) return false;
+    return (await isThere(first, call)) || isThere(`${first}.py`, call);
+  },
+  name: like(/^\w[\w:.-]*$/),
+  /** A script or target whose name says that it tests, checks or builds. */
+  task: like(
+    /^(?:test|tests|check|checks|lint|build|compile|typecheck|type-check|types|coverage|unit|format|fmt|verify)(?:[:._-][\w:.-]+)?$/,
+  ),
+  number: like(/^\d{1,9}$/),
+  /** A branch, tag or commit. */
+  ref: like(/^[A-Za-z0-9][\w./-]*(?:[~^]\d*)*$/),
+  /** Anything that is no option. */
+  text: like(/^[^-]/),
+  /** The same for a program to which `@name` is a file of arguments. */
+  expression: like(/^[^-@]/),
+} satisfies Record<string, Judge>;
+
+type WordKind = keyof typeof kinds;
 
 /**
  * Tells whether a command has a form that may be run unasked. What is allowed is listed: programs read abbreviations, bundled letters,
@@ -231,7 +229,7 @@ async function problemOf(form: CommandForm, call: CommandCall): Promise<string |
   const isKnown = knownForms.includes(form);
   for (const [at, word] of words.entries()) {
     const given = call.argv[at] ?? '';
-    if (word === '*' && !(await isKind(isKnown ? 'task' : 'path', given, call))) return `"${given}" is not known here`;
+    if (word === '*' && !(await kinds[isKnown ? 'task' : 'path'](given, call))) return `"${given}" is not known here`;
   }
   const given = call.argv.slice(words.length);
   const problem = (await wordProblem(form, given, call)) ?? (await foundElsewhere(form, given, call));
@@ -250,43 +248,16 @@ async function wordProblem(form: CommandForm, given: readonly string[], call: Co
     if (word === '--' && part.rest) part = part.rest;
     else if (value !== undefined) {
       const next = words.next().value ?? '';
-      if (!(await isKind(value, next, call))) return `"${next}" is no value that is known for ${word}`;
+      if (!(await kinds[value](next, call))) return `"${next}" is no value that is known for ${word}`;
     } else if (
       !part.options?.test(word) &&
-      (!part.operands || ++count > (part.most ?? Infinity) || !(await isKind(part.operands, word, call)))
+      (!part.operands || ++count > (part.most ?? Infinity) || !(await kinds[part.operands](word, call)))
     ) {
       return `"${word}" is not known here`;
     }
   }
   return undefined;
 }
-
-async function isKind(kind: WordKind, word: string, call: CommandCall): Promise<boolean> {
-  switch (kind) {
-    case 'path':
-      return isInProject(word, call);
-    case 'there':
-      return (await isInProject(word, call)) && isThere(word, call);
-    case 'test':
-      return isInProject(word.split('::', 1)[0] ?? '', call);
-    case 'package':
-      return /^\.(?:$|\/)/.test(word) && isInProject(word.replace(/\/\.\.\.$/, ''), call);
-    case 'source':
-      return /\.[cm]?tsx?$/.test(word) && isInProject(word, call);
-    case 'tsconfig':
-      return /(?:^|\/)(?:tsconfig(?:\.[\w-]+)*\.json|[^./]+|\.)$/.test(word) && (await isTsconfig(word, call));
-    case 'module': {
-      const [first = ''] = word.split('.', 1);
-      if (!/^[A-Za-z_]\w*(?:\.\w+)*$/.test(word)) return false;
-      return (await isThere(first, call)) || (await isThere(`${first}.py`, call));
-    }
-    default:
-      return patterns[kind].test(word);
-  }
-}
-
-const isTsconfig = async (word: string, call: CommandCall): Promise<boolean> =>
-  (await isInProject(word, call)) && (word.endsWith('.json') || (await isThere(join(word, 'tsconfig.json'), call)));
 
 /** A path that really leads into the project, whatever of it is there yet. */
 async function isInProject(word: string, { cwd, project, sandbox }: CommandCall): Promise<boolean> {
@@ -319,19 +290,17 @@ async function foundElsewhere(
     if (dirname(at) === at) return undefined;
   }
   const names = isFound ? findsAbove : [...finds, ...mayFind, ...findsAbove];
-  for (let at = dirname(call.project); ; at = dirname(at)) {
+  for (const at of upwards(dirname(call.project))) {
     // The user's own settings, where the packages of all projects are kept.
     const isHome = existsSync(join(at, '.cargo/registry'));
     const found = names.find(name => existsSync(join(at, name)) && !(isHome && name.startsWith('.cargo/')));
     if (found !== undefined) return `it would use ${join(at, found)}, outside of the project`;
-    if (dirname(at) === at) return undefined;
   }
+  return undefined;
 }
 
 /** What is not installed in the project would be taken from a folder above it, or fetched. */
 async function notInstalled(name: string, call: CommandCall): Promise<string | undefined> {
-  for (let at = call.cwd; isIn(at, call.project) && dirname(at) !== at; at = dirname(at)) {
-    if (await isThere(join(at, 'node_modules/.bin', name), call)) return undefined;
-  }
+  for (const at of upwards(call.cwd)) if (await isThere(join(at, 'node_modules/.bin', name), call)) return undefined;
   return `"${name}" is not installed in the project`;
 }
