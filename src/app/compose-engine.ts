@@ -16,6 +16,7 @@ import type { ModelService } from '../models/call/models.ts';
 import { createServiceMeter, paidEmbedder, paidSearcher } from '../models/paid-services.ts';
 import { createClassifier } from '../models/routing/classifier.ts';
 import { createMeter, type Meter } from '../models/spend-meter.ts';
+import { processMarks } from '../storage/process-mark.ts';
 import { createStoredState, withStoreDays } from '../storage/shared-state.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
@@ -132,7 +133,8 @@ export async function composeCommandSandbox(
   const { createCommandSandbox } = await import('../engine/modes/agent/local-tools/command-sandbox.ts');
   const kept = join(derived.storePlace(app, home).isPrivate ? tmpdir() : home, 'agent-commands');
   const { agentSandbox: mode, agentNetwork: network } = app;
-  return createCommandSandbox({ mode, network, childEnv, platform, projects, home: homeDir, own: home, kept });
+  const places = { home: homeDir, own: home, kept };
+  return createCommandSandbox({ mode, network, childEnv, platform, projects, ...places, marks: processMarks() });
 }
 
 export interface ComposedAgent extends AgentRunner {

@@ -48,6 +48,8 @@ const copySuffix = /(?:~|\.bak|\.old|\.orig|\.save)$/;
  */
 export function readNames(path: string): string[][] {
   const written = path.replaceAll('\\', '/').toLowerCase();
+  // Plain names are read in one way only.
+  if (/^(?:[\w/@+,-]|\.(?!\/|$))*$/.test(written)) return [written.split('/').filter(Boolean)];
   const visible = written
     .normalize('NFKC')
     .replace(/\p{Cf}/gu, '')

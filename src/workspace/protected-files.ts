@@ -1,9 +1,9 @@
-import type { Dirent } from 'node:fs';
+import { type Dirent, existsSync, lstatSync } from 'node:fs';
 import { chmod, readdir, readlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { errorCode } from '../core/errors.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
-import { isIn, leadsAway, nameTest, readNames, realOf } from './paths.ts';
+import { isIn, isSecretFile, leadsAway, nameTest, readNames, realOf } from './paths.ts';
 import type { Sandbox } from './sandbox.ts';
 
 interface ProtectedGroup {
@@ -100,33 +100,46 @@ const dataOfGit =
 /** What an approved command of git keeps there until it is continued. */
 const workOfGit = /^(?:rebase-merge|rebase-apply|sequencer)$/;
 
+const statsOf = (path: string) => (existsSync(path) ? lstatSync(path, { throwIfNoEntry: false }) : undefined);
+
+/** Their keys and certificates are those of tests, and of the whole world. */
+const packageFolders = /^(?:node_modules|bower_components|site-packages|\.?venv)$/i;
+
 /** A protected file or folder that is there; from the project on. */
 export interface ProtectedPlace {
   path: string;
   /** What it leads to, where it is a link. */
-  link?: string;
+  link?: string | undefined;
+  /** It is protected only because it runs with the rights of its owner or group. */
+  isPrivileged?: boolean;
 }
 
 /**
- * The protected files and folders of a project that are there and that a command may not change, the nearest first. What package
- * managers write is among them where nobody was asked about the command.
+ * The files and folders of a project that are there and that a command may not change, the nearest first, and the files that hold
+ * credentials (absolute). What package managers write is among the former where nobody was asked about the command.
  */
-export async function protectedPlaces(project: string, isAsked: boolean): Promise<ProtectedPlace[]> {
-  const found: ProtectedPlace[] = [];
-  const open = [''];
-  for (const folder of open) {
+export async function placesIn(project: string, isAsked: boolean) {
+  const found: { fixed: ProtectedPlace[]; secrets: string[] } = { fixed: [], secrets: [] };
+  const open = [{ folder: '', isFixed: false }];
+  for (const { folder, isFixed } of open) {
     const isGit = /(?:^|[\\/])\.git$/.test(folder);
     for (const entry of await entriesOf(join(project, folder))) {
       const path = join(folder, entry.name);
       const isFolder = entry.isDirectory();
-      const pattern = isGit ? undefined : patternOf(path, isFolder);
+      const pattern = isGit || isFixed ? undefined : patternOf(path, isFolder);
       const isWritten = pattern?.written === 'always' || (isAsked && pattern?.written === 'asked');
-      const isOpen = isFolder && !isGit && (!pattern || entry.name === '.git');
-      if (isOpen) open.push(path);
+      const isOpen = isFolder && !isGit && !isFixed && (!pattern || entry.name === '.git');
+      if (isOpen || (isFolder && !isGit && !packageFolders.test(entry.name)))
+        open.push({ folder: path, isFixed: !isOpen });
+      const secret = !isFolder && isSecretFile(path) ? await realOf(join(project, path)) : '/';
+      if (isIn(secret, project) && statsOf(secret)?.isFile()) found.secrets.push(secret);
       const isData = dataOfGit.test(entry.name) || (isAsked && workOfGit.test(entry.name));
-      if (isOpen || isWritten || (isGit ? isData : !pattern)) continue;
+      const isOrdinary = isFixed || isWritten || (isGit ? isData : !pattern);
+      const mode = isOrdinary && entry.isFile() ? statsOf(join(project, path))?.mode : 0;
+      const isPrivileged = ((mode ?? 0) & 0o6000) > 0;
+      if (isOpen || (isOrdinary && !isPrivileged)) continue;
       const link = entry.isSymbolicLink() ? await readlink(join(project, path)).catch(() => '') : undefined;
-      found.push({ path, ...(link !== undefined && { link }) });
+      found.fixed.push({ path, link, isPrivileged });
     }
   }
   return found;

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { protectedPlaces } from '../../src/workspace/protected-files.ts';
+import { placesIn } from '../../src/workspace/protected-files.ts';
 import { asNobody } from '../support/as-nobody.ts';
 
 it('are found in a folder whose own user may not read it, at whatever depth', async () => {
@@ -12,7 +12,7 @@ it('are found in a folder whose own user may not read it, at whatever depth', as
       mkdirSync(join(project, 'deep/.vscode'), { recursive: true });
       writeFileSync(join(project, '.mcp.json'), '{}');
       for (const folder of ['deep', '.']) chmodSync(join(project, folder), 0o311);
-      const found = (await protectedPlaces(project, false)).map(({ path }) => path);
+      const found = (await placesIn(project, false)).fixed.map(({ path }) => path);
       expect(found).toEqual(['.mcp.json', 'deep/.vscode']);
     } finally {
       rmSync(project, { recursive: true });

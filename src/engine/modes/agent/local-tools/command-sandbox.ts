@@ -1,13 +1,15 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { chmod, cp, lstat, mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises';
+import { existsSync, statSync } from 'node:fs';
+import { chmod, cp, lstat, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { z } from 'zod';
 import { configError, errorCode } from '../../../../core/errors.ts';
-import { isIn, realOf } from '../../../../workspace/paths.ts';
+import { parsedJson } from '../../../../core/json.ts';
+import { isIn, realOf, upwards } from '../../../../workspace/paths.ts';
 import { type ChildEnv, findProgram, programFolders } from '../../../../workspace/programs.ts';
-import { type ProtectedPlace, protectedPlaces } from '../../../../workspace/protected-files.ts';
+import { type ProtectedPlace, placesIn } from '../../../../workspace/protected-files.ts';
 
 export interface CommandSandboxOptions {
   /** `require`: without a sandbox nothing is run. */
@@ -24,6 +26,8 @@ export interface CommandSandboxOptions {
   own: string;
   /** Folder for files that commands may not make, and for what toolchains keep between commands; absolute. */
   kept: string;
+  /** This process, and whether another one is still there, by its mark. */
+  marks: { own: string | undefined; stateOf(mark: string): 'running' | 'gone' | 'unknown' };
 }
 
 /** A program to be run in the project. */
@@ -36,7 +40,20 @@ export interface SandboxedCommand {
   env: Readonly<Record<string, string>>;
   /** Somebody approved these very words. */
   isAsked: boolean;
+  /** Whether secret files have for it what is in them. */
+  seesSecrets: boolean;
+  /** No other command's; a part of a file name. */
+  id: string;
+  /** When it begins, epoch milliseconds, and how long it may take. */
+  from: number;
+  timeMs: number;
 }
+
+/** What is kept while a command runs, so that another process can take away what it made, should this one be killed. */
+const journalSchema = z.object({
+  ...{ project: z.string(), isAsked: z.boolean(), by: z.string(), until: z.number() },
+  before: z.array(z.object({ path: z.string(), link: z.string().optional() })),
+});
 
 /** Runs commands where they change the project and nothing else. */
 export type CommandSandbox = ReturnType<typeof createCommandSandbox>;
@@ -52,6 +69,10 @@ const toolchains = [
 /** Where users and services keep what no test needs: files, sockets, temporary files. */
 const hiddenFolders = ['/home', '/root', '/Users', '/tmp', '/var/tmp', '/run', '/mnt', '/media', '/srv'] as const;
 
+/** Where systems keep programs, and the folders right in there. What else is around a project holds other projects. */
+const systemFolder =
+  /^\/(?:$|(?:dev|etc|lib\w*|nix|opt|snap|usr|var|System|Library|Applications|private)(?:\/[^/]*)?$)/;
+
 /** Where build tools and test runners write between installed packages. */
 const scratchFolders = ['.cache', '.vite', '.vite-temp', '.vitest', '.tmp'] as const;
 
@@ -64,14 +85,19 @@ export function createCommandSandbox(options: CommandSandboxOptions) {
   /** By project: one that stands in a project is not for it. */
   const probed = new Map<string, ReturnType<typeof probe>>();
 
+  const holdsHome = async (project: string) => isIn(await realOf(options.home), project);
+
   async function available(project: string): ReturnType<typeof probe> {
     if (mode === 'off') return { why: 'AGENT_SANDBOX is off' };
     const probing = probed.get(project) ?? probe(options, project);
     probed.set(project, probing);
     const found = await probing;
-    const holds = isIn(await realOf(options.home), project);
-    const result = holds ? { why: `the project ${project} holds the home directory` } : found;
-    if ('why' in result && mode === 'require') throw unavailable(result.why);
+    const result = (await holdsHome(project)) ? { why: `the project ${project} holds the home directory` } : found;
+    if ('why' in result && mode === 'require')
+      throw configError(
+        `Cannot run an agent: AGENT_SANDBOX is "require", and no sandbox is available: ${result.why}.`,
+        { next: 'Install bubblewrap (Linux) and see "polylogue doctor", or set AGENT_SANDBOX to "auto".' },
+      );
     return result;
   }
 
@@ -84,36 +110,42 @@ export function createCommandSandbox(options: CommandSandboxOptions) {
     },
     /** `end` is called when it has ended: removes what it may not leave behind, and answers a sentence for each of these. */
     async prepare(command: SandboxedCommand) {
-      const { argv, env, project } = command;
+      const { argv, env, project, isAsked, from, timeMs } = command;
       const found = await available(project);
-      if ('why' in found) return { argv, env, end: async (): Promise<string[]> => [] };
-      const watched = await protectedPlaces(project, command.isAsked);
+      const told = 'why' in found ? [] : await endForOthers(options, from);
+      const none = { fixed: [], secrets: [] };
+      const { fixed: before, secrets } = (await holdsHome(project)) ? none : await placesIn(project, isAsked);
+      if ('why' in found) return { argv, env, secrets, end: async () => told };
       const cache = join(options.kept, 'caches', project.replace(/[^\w.-]+/g, '_').slice(-150));
       await mkdir(cache, { recursive: true, mode: 0o700 });
       const isMac = platform === 'darwin';
       const temporary = isMac ? await realOf(await mkdtemp(join(tmpdir(), 'polylogue-command-'))) : '/tmp';
       const isOfGit = makesRepository(command);
       const isIts = ({ path }: ProtectedPlace) => isOfGit && /(?:^|\/)\.git(?:\/|$|modules$)/.test(path);
-      const fixed = watched.filter(place => !isIts(place));
-      const places = { ...(await placesOf(options, command, fixed)), cache, temporary };
+      const fixed = before.filter(place => !isIts(place));
+      const closed = command.seesSecrets ? [] : secrets;
+      const places = { ...(await placesOf(options, command, fixed, closed)), cache, temporary };
       const args = isMac ? ['-p', macProfile(options, command, places)] : bubblewrapArgs(options, command, places);
+      const journal = { project, isAsked, before, by: options.marks.own ?? '', until: from + timeMs + 5_000 };
+      const file = join(pendingIn(options.kept), `${command.id}.json`);
+      await writeFile(join(options.kept, 'empty'), '');
+      if (!isOfGit) await writeFile(file, JSON.stringify(journal));
       const wrapped: SandboxedCommand['argv'] = [found.file, ...args, ...(isMac ? [] : ['--']), ...argv];
       return {
         argv: wrapped,
         env: { ...env, TMPDIR: temporary, TEMP: temporary, TMP: temporary },
+        /** Files of the project that hold credentials; absolute. */
+        secrets,
         async end() {
           if (isMac) await rm(temporary, { recursive: true, force: true });
-          return isOfGit ? [] : removeMade(command, watched, options.kept);
+          if (!isOfGit) told.push(...(await removeMade({ ...journal, until: Infinity }, options.kept)));
+          await rm(file, { force: true });
+          return told;
         },
       };
     },
   };
 }
-
-const unavailable = (why: string): Error =>
-  configError(`Cannot run an agent: AGENT_SANDBOX is "require", and no sandbox is available: ${why}.`, {
-    next: 'Install bubblewrap (Linux) and see "polylogue doctor", or set AGENT_SANDBOX to "auto".',
-  });
 
 /** Whether the system lets this user make one: user namespaces may be switched off. */
 async function probe(
@@ -145,27 +177,36 @@ async function placesOf(
   { home, own, childEnv }: CommandSandboxOptions,
   { project, argv, env }: SandboxedCommand,
   places: readonly ProtectedPlace[],
+  secrets: readonly string[],
 ) {
-  const known = await Promise.all([...hiddenFolders, home].map(realOf));
+  const besides = [...upwards(dirname(project))].filter(folder => !systemFolder.test(folder)).slice(-1);
+  const known = await Promise.all([...hiddenFolders, ...besides, home].map(realOf));
   const hidden = [...new Set(known)].filter(folder => existsSync(folder) && folder !== '/');
+  const all = [...hidden, await realOf(own)].filter(folder => existsSync(folder));
   const isHidden = (path: string) => hidden.some(folder => isIn(path, folder));
   const folders = await programFolders({ env: { ...childEnv, ...env }, projects: [] });
   const used = await Promise.all([...folders, process.execPath, argv[0]].map(realOf));
-  const visible = [...toolchains.map(name => join(home, name)), ...folders, ...used.map(path => prefixOf(path, home))];
+  // As they are written as well: in a folder behind a link, programs are links to what is beside it.
+  const prefixes = [...folders, ...used].map(path => prefixOf(path, home));
+  const visible = [...toolchains.map(name => join(home, name)), ...folders, ...prefixes];
   const real = await Promise.all(places.map(({ path }) => realOf(join(project, path))));
   const fixed = real.filter(path => isIn(path, project) && existsSync(path));
   const links = places.flatMap(({ path, link }) => (link === undefined ? [] : [join(project, path)]));
-  const around = [...new Set([...fixed, ...links].flatMap(path => foldersBetween(project, path)))];
+  const above = [...fixed, ...links, ...secrets].flatMap(path => [...upwards(dirname(path))].reverse());
+  const around = [...new Set(above)].filter(folder => folder !== project && isIn(folder, project));
   const packages = fixed.filter(path => basename(path) === 'node_modules');
   const scratch = packages.flatMap(folder => scratchFolders.map(name => join(folder, name)));
   for (const folder of scratch) await mkdir(folder, { recursive: true });
   return {
-    /** Empty for it. */
-    hidden: [...hidden, await realOf(own)].filter(folder => existsSync(folder)),
+    /** Empty for it, outside of the project and in it. */
+    outer: all.filter(folder => !isIn(folder, project)),
+    inner: all.filter(folder => isIn(folder, project)),
     /** In hidden folders, and read all the same. */
     visible: [...new Set(visible)].filter(path => isHidden(path) && !hidden.includes(path) && existsSync(path)),
     /** In the project, and only read. */
     fixed,
+    /** In the project, and closed or empty. */
+    secrets,
     /** In the project, with protected files in them: not renamed, so that nothing protected is moved away with its folder. */
     around,
     /** In these, and empty: what programs write between their packages and need no more afterwards. */
@@ -187,13 +228,16 @@ const isolation = [
   ...['--cap-drop', 'ALL'],
 ] as const;
 
-function bubblewrapArgs({ network, home }: CommandSandboxOptions, { project, cwd }: SandboxedCommand, places: Places) {
-  const { hidden, visible, fixed, around, scratch, cache } = places;
+function bubblewrapArgs(options: CommandSandboxOptions, { project, cwd }: SandboxedCommand, places: Places) {
+  const { network, home, kept } = options;
+  const { outer, inner, visible, fixed, secrets, around, scratch, cache } = places;
   return [
     ...isolation,
     ...(network ? [] : ['--unshare-net']),
     ...['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc'],
-    ...hidden.filter(folder => !isIn(folder, project)).flatMap(folder => ['--tmpfs', folder]),
+    // Settings of the system in it are written by whoever has this user id, without any capability.
+    ...(process.getuid?.() === 0 ? ['--remount-ro', '/proc'] : []),
+    ...outer.flatMap(folder => ['--tmpfs', folder]),
     ...['--dir', home],
     ...visible.flatMap(path => ['--ro-bind-try', path, path]),
     ...(network ? ['--ro-bind-try', '/run/systemd/resolve', '/run/systemd/resolve'] : []),
@@ -202,22 +246,16 @@ function bubblewrapArgs({ network, home }: CommandSandboxOptions, { project, cwd
     // What something is mounted on can't be renamed.
     ...around.flatMap(path => ['--bind', path, path]),
     ...fixed.flatMap(path => ['--ro-bind', path, path]),
+    ...secrets.flatMap(path => ['--ro-bind', join(kept, 'empty'), path]),
     ...scratch.flatMap(path => ['--tmpfs', path]),
-    ...hidden.filter(folder => isIn(folder, project)).flatMap(folder => ['--tmpfs', folder]),
+    ...inner.flatMap(folder => ['--tmpfs', folder]),
     ...['--chdir', cwd],
   ];
 }
 
-function foldersBetween(project: string, path: string): string[] {
-  const folder = dirname(path);
-  return folder === project || !isIn(folder, project) ? [] : [...foldersBetween(project, folder), folder];
-}
-
 function macProfile({ network }: CommandSandboxOptions, { project }: SandboxedCommand, places: Places): string {
-  const { hidden, visible, fixed, around, scratch, cache, temporary } = places;
+  const { outer, inner, visible, fixed, secrets, around, scratch, cache, temporary } = places;
   const folders = (paths: readonly string[]) => paths.map(path => `(subpath ${JSON.stringify(path)})`).join(' ');
-  const outer = hidden.filter(folder => !isIn(folder, project));
-  const inner = hidden.filter(folder => isIn(folder, project));
   const without = (what: string, paths: readonly string[]) =>
     paths.length > 0 ? [`(deny ${what} ${folders(paths)})`] : [];
   return [
@@ -230,6 +268,7 @@ function macProfile({ network }: CommandSandboxOptions, { project }: SandboxedCo
     `(allow file-read* ${folders([...visible, project, cache, temporary])})`,
     `(allow file-write* ${folders([project, cache, temporary])})`,
     ...without('file-write*', fixed),
+    ...without('file-read-data file-write*', secrets),
     ...(scratch.length > 0 ? [`(allow file-write* ${folders(scratch)})`] : []),
     ...around.map(path => `(deny file-write-unlink (literal ${JSON.stringify(path)}))`),
     ...without('file-read* file-write*', inner),
@@ -243,11 +282,30 @@ function makesRepository({ argv: [file, what = '', ...others], isAsked, project 
   return isAsked && isGit && /^(?:init|clone)$/.test(what) && others.every(word => plain.test(word));
 }
 
-/** Takes away protected files that were not there before, and puts back links: nothing can be mounted on either. */
-async function removeMade({ project, isAsked }: SandboxedCommand, before: readonly ProtectedPlace[], kept: string) {
+const pendingIn = (kept: string): string => join(kept, 'pending');
+
+/** Takes away what commands made whose process was killed before it could. */
+async function endForOthers({ kept, marks }: CommandSandboxOptions, now: number): Promise<string[]> {
+  const told: string[] = [];
+  const folder = pendingIn(kept);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  // Where nothing is kept it is in a folder that everybody may write to.
+  const isOwn = statSync(folder).uid === process.getuid?.();
+  for (const name of isOwn ? await readdir(folder) : []) {
+    const { data } = journalSchema.safeParse(parsedJson(await readFile(join(folder, name), 'utf8').catch(() => '')));
+    const state = data && marks.stateOf(data.by);
+    if (!data || state === 'running' || (state === 'unknown' && now <= data.until)) continue;
+    told.push(...(await removeMade(data, kept)));
+    await rm(join(folder, name), { force: true });
+  }
+  return told;
+}
+
+/** Takes away protected files that are new, but none from after `until`, and puts back links: nothing can be mounted on either. */
+async function removeMade({ project, isAsked, before, until }: z.output<typeof journalSchema>, kept: string) {
   const told: string[] = [];
   const known = new Map(before.map(place => [place.path, place]));
-  for (const { path, link } of await protectedPlaces(project, isAsked)) {
+  for (const { path, link, isPrivileged } of (await placesIn(project, isAsked)).fixed) {
     const place = join(project, path);
     const old = known.get(path);
     // Builds make manifests; those that were there are not changed.
@@ -255,8 +313,15 @@ async function removeMade({ project, isAsked }: SandboxedCommand, before: readon
     // An empty folder, such as git makes with a new repository, starts nothing.
     const entries = link === undefined ? await readdir(place).catch(() => [path]) : [path];
     if (!old && entries.every(name => scratchFolders.some(each => each === name))) continue;
+    if (((await lstat(place).catch(() => undefined))?.birthtimeMs ?? Infinity) > until) continue;
     const why = 'a command may not make files that make other programs run things.';
     try {
+      if (isPrivileged) {
+        // Should a link be there by now, nobody gets at more by it.
+        await chmod(place, 0o700);
+        told.push(`${path} no longer runs with the rights of its owner or group.`);
+        continue;
+      }
       const target = await putAway(place, kept);
       const where = target === undefined ? 'It could not be kept.' : `It was moved to ${target}.`;
       told.push(`${path} was removed: ${why} ${where}`);

@@ -1,7 +1,8 @@
+import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { configError, inputError, securityError, throwIfAborted } from '../../../../core/errors.ts';
-import { printablePath } from '../../../../core/text.ts';
+import { isTelling, printablePath } from '../../../../core/text.ts';
 import { isIn } from '../../../../workspace/paths.ts';
 import { runTree, type TreeRun } from '../../../../workspace/process-tree.ts';
 import { programNamed, variablesFor } from '../../../../workspace/programs.ts';
@@ -57,28 +58,22 @@ export function commandTool(parts: LocalToolServices): AgentTool {
       const named = /[\\/]/.test(program) ? resolve(folder, program) : program;
       const search = { env: parts.childEnv, projects: [...parts.sandbox.roots, parts.root] };
       const { file, path } = await programNamed(named, search);
+      const kept = variablesFor(parts.childEnv, toolchains);
+      const mark = `${parts.reqId}-${callId.replace(/[^\w-]/g, '_')}-${++count}`;
+      const isAsked = 'unknown' in verdict;
       const prepared = await parts.commandSandbox.prepare({
-        ...{ argv: [file, ...args], cwd: folder, project, isAsked: 'unknown' in verdict },
-        env: {
-          ...variablesFor(parts.childEnv, toolchains),
-          CI: '1',
-          NO_COLOR: '1',
-          GIT_TERMINAL_PROMPT: '0',
-          PATH: path,
-        },
+        ...{ argv: [file, ...args], cwd: folder, project, isAsked, id: mark },
+        ...{ from: parts.clock.now(), timeMs: parts.commandMs },
+        seesSecrets: isAsked || parts.sandbox.options.allowSecrets,
+        env: { ...kept, CI: '1', NO_COLOR: '1', GIT_TERMINAL_PROMPT: '0', PATH: path },
       });
+      const secrets = await Promise.all(prepared.secrets.map(secretsIn));
+      parts.mask.remember?.(secrets.flat(), parts.scope);
       // Also of a command that was cancelled, or did not begin.
       let removed: string[] = [];
       const { exitCode, output, late } = await runProcess({
-        clock: parts.clock,
-        argv: prepared.argv,
-        cwd: folder,
-        env: prepared.env,
-        timeMs: parts.commandMs,
-        maxBytes,
-        signal,
-        mark: `${parts.reqId}-${callId.replace(/[^\w-]/g, '_')}-${++count}`,
-        platform: process.platform,
+        ...{ argv: prepared.argv, cwd: folder, env: prepared.env, mark, signal },
+        ...{ timeMs: parts.commandMs, clock: parts.clock, platform: process.platform, maxBytes },
       }).finally(async () => {
         removed = await prepared.end();
       });
@@ -88,6 +83,17 @@ export function commandTool(parts: LocalToolServices): AgentTool {
       return { text: [end, ...removed, output].join('\n'), failed: exitCode !== 0 };
     },
   });
+}
+
+/** What things are set to in a secret file; but no addresses, paths and short words, which are in every other text. */
+async function secretsIn(path: string): Promise<{ kind: string; value: string }[]> {
+  const text = await readFile(path, 'utf8').catch(() => '');
+  if (text.length > 65_536 || /\0|\ufffd|-----BEGIN CERT/.test(text)) return [];
+  const set =
+    /^[ \t]*(?!#)(?:export[ \t]+)?(?:[^\s=]+[ \t]*=|[^\s=:]+[ \t]*:|(?!.*[=:]))[ \t]*(["'`]?)(.{8,}?)\1[ \t\r]*$/gm;
+  const usual = /^(?:\w+:\/\/[^@?#]{1,40}|[.~]{0,2}\/[\w./ -]{0,60}|[\d.:]+|(?=.{1,15}$)[a-z]+(?:[-_. ][a-z]+)*)$/i;
+  const values = [...text.matchAll(set)].map(([, , value = '']) => value);
+  return values.filter(each => isTelling(each) && !usual.test(each)).map(value => ({ kind: 'secret_file', value }));
 }
 
 /** Where a command runs, the project that it may change, and whether it has a known form there. */
@@ -120,14 +126,12 @@ function shownWord(word: string): string {
   return JSON.stringify(word).replace(/[^ -~]/gu, sign => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
 }
 
-interface ProcessRun extends Pick<TreeRun, 'clock' | 'cwd' | 'env' | 'signal' | 'platform'> {
+interface ProcessRun extends Pick<TreeRun, 'clock' | 'cwd' | 'env' | 'signal' | 'platform' | 'mark'> {
   argv: readonly [string, ...string[]];
   /** Milliseconds. */
   timeMs: number;
   /** Bytes that are kept of its output: the first half and the last. */
   maxBytes: number;
-  /** Its processes bear this in their environment, and are ended in whatever group or session they are. */
-  mark: string;
 }
 
 /**
@@ -153,24 +157,18 @@ export async function runProcess({ argv: [file, ...args], timeMs, maxBytes, mark
 
 function createKept(limit: number) {
   const half = Math.floor(limit / 2);
-  const head: Buffer[] = [];
-  let headBytes = 0;
-  let tail = Buffer.alloc(0);
-  let all = 0;
+  let [head, tail, left] = [Buffer.alloc(0), Buffer.alloc(0), 0];
   return {
     add(chunk: Buffer) {
-      all += chunk.length;
-      const first = chunk.subarray(0, Math.max(0, half - headBytes));
-      // A copy: even an empty view would keep all of its chunk.
-      if (first.length > 0) head.push(Buffer.from(first));
-      headBytes += first.length;
-      const rest = chunk.subarray(first.length);
-      if (rest.length > 0) tail = Buffer.concat([tail, rest]).subarray(-half);
+      const room = half - head.length;
+      if (room > 0) head = Buffer.concat([head, chunk.subarray(0, room)]);
+      const end = Buffer.concat([tail, chunk.subarray(room)]);
+      tail = end.subarray(-half);
+      left += end.length - tail.length;
     },
     text() {
-      const left = all - headBytes - tail.length;
       const gap = left > 0 ? `\n[… ${left} bytes left out …]\n` : '';
-      return Buffer.concat(head).toString('utf8') + gap + tail.toString('utf8');
+      return head.toString('utf8') + gap + tail.toString('utf8');
     },
   };
 }

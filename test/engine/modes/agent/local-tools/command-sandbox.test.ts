@@ -77,10 +77,15 @@ afterAll(async () => {
   await outside.dispose();
 });
 
+const marks: CommandSandboxOptions['marks'] = { own: 'this', stateOf: () => 'running' };
+/** Of a command that nobody was asked about. */
+const unasked = { isAsked: false, seesSecrets: false, id: 'a', from: Date.now(), timeMs: 60_000 };
+
 function sandboxOf(change: Partial<CommandSandboxOptions> = {}) {
   return createCommandSandbox({
     ...{ mode: 'require', network: false, childEnv: { PATH: process.env.PATH }, platform: process.platform },
     ...{ projects: [], home: outside.path('home'), own: outside.path('own'), kept: outside.path('own/kept') },
+    marks,
     ...change,
   });
 }
@@ -91,7 +96,7 @@ async function runIn(change: Change, program: string, ...args: string[]) {
   const root = change.at ?? (await realpath(project.root));
   const file = await findProgram(program, { env: process.env, projects: [root] });
   const env = { PATH: process.env.PATH ?? '', HOME: outside.path('home') };
-  const command = { project: root, cwd: root, env, isAsked: change.isAsked ?? false };
+  const command = { ...unasked, project: root, cwd: root, env, isAsked: change.isAsked ?? false };
   const prepared = await sandboxOf(change).prepare({ argv: [file!, ...args], ...command });
   const signal = new AbortController().signal;
   const run = await runProcess({
@@ -150,7 +155,7 @@ describe('the sandbox of commands', () => {
       own: own.path(change.own ?? 'own'),
       childEnv: { PATH: `${own.path('bin')}:${process.env.PATH}` },
     });
-    const command = { argv: ['/bin/true', 'x'] as const, project, cwd: project, isAsked: false };
+    const command = { ...unasked, argv: ['/bin/true', 'x'] as const, project, cwd: project };
     const tools = ['opt/tool/bin', 'bin', 'lib/node_modules/x/bin'].map(name => join(home, name));
     const { argv, env, end } = await sandbox.prepare({ ...command, env: { PATH: tools.join(':') } });
     await end();
@@ -256,7 +261,7 @@ describe('the sandbox of commands', () => {
     const kept = place.path('kept');
     for (const folder of [name, 'other', 'other']) {
       const at = await realpath(place.path(folder));
-      await sandboxOf({ kept }).prepare({ argv: ['/bin/true'], project: at, cwd: at, env: {}, isAsked: false });
+      await sandboxOf({ kept }).prepare({ ...unasked, argv: ['/bin/true'], project: at, cwd: at, env: {} });
     }
     const other = (await realpath(place.path('other'))).replaceAll('/', '_');
     expect((await readdir(join(kept, 'caches'))).sort()).toEqual([other, 'a_b'.repeat(50)].sort());
@@ -268,7 +273,7 @@ describe('the sandbox of commands', () => {
     await expect(sandbox.describe(project.root)).rejects.toMatchObject({ kind: 'config' });
     const root = await realpath(project.root);
     await expect(
-      sandbox.prepare({ argv: ['/bin/true'], project: root, cwd: root, env: {}, isAsked: false }),
+      sandbox.prepare({ ...unasked, argv: ['/bin/true'], project: root, cwd: root, env: {} }),
     ).rejects.toThrow(/AGENT_SANDBOX/);
   });
 });
@@ -364,7 +369,7 @@ describe('what a command makes so that it is not taken away', () => {
     expect(await readlink(victim.path('sub/.zshenv'))).toBe('../Makefile');
     // The same by other means than a command's.
     const env = { PATH: process.env.PATH ?? '' };
-    const command = { argv: ['/bin/true'], project: root, cwd: root, env, isAsked: false } as const;
+    const command = { ...unasked, project: root, cwd: root, env };
     const prepared = await sandboxOf().prepare({ ...command, argv: ['/bin/true'] });
     await rename(victim.path('sub'), victim.path('gone'));
     await symlink(outside.root, victim.path('sub'));

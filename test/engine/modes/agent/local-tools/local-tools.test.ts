@@ -11,6 +11,7 @@ import { createCommandSandbox } from '../../../../../src/engine/modes/agent/loca
 import { runProcess } from '../../../../../src/engine/modes/agent/local-tools/command-tool.ts';
 import type { LocalToolServices } from '../../../../../src/engine/modes/agent/local-tools/local-tool.ts';
 import { createLocalTools } from '../../../../../src/engine/modes/agent/local-tools/local-tools.ts';
+import { createMask } from '../../../../../src/observability/secret-masking.ts';
 import { createGit, createGitHistory } from '../../../../../src/workspace/git/git.ts';
 import { runTree } from '../../../../../src/workspace/process-tree.ts';
 import { createSandbox } from '../../../../../src/workspace/sandbox.ts';
@@ -87,6 +88,7 @@ function partsOf(change: Partial<LocalToolServices>): LocalToolServices {
     commandSandbox: createCommandSandbox({
       ...{ mode: 'off', network: false, childEnv, platform: process.platform },
       ...{ projects: [], home: root, own: project.path('own'), kept: project.path('own/kept') },
+      marks: { own: undefined, stateOf: () => 'unknown' },
     }),
     commandMs: 20_000,
     fetches: false,
@@ -319,11 +321,36 @@ describe('a command', () => {
     await expect(approval({ argv: ['cat', things(1_001)] })).rejects.toThrow('1000 things');
   });
 
+  it.each(['off', 'auto'] as const)('has what it prints of secret files masked, with the sandbox %s', async mode => {
+    const { mask } = createMask({ secret: 'key', keys: [] });
+    const away = await tempProject({ 'home/x': '' });
+    const values = ['zz-canary-free-form', 'two words & more', 'colon-set-value9', 'a-line-alone-77', '"quoted" value'];
+    await project.write(
+      '.env',
+      `# COMMENT=not-a-secret-1\nexport A=${values[0]}\nB="${values[1]}"\nPORT=3000\nNODE_ENV=production\nURL=http://localhost:3000/api\nC='${values[4]}'\nNAME=my-shop\nLOG=./logs/app.log\n`,
+    );
+    await project.write('conf/.netrc', `password: ${values[2]}\r\n${values[3]}\n`);
+    await project.write('ca.pem', `-----BEGIN CERTIFICATE-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n`);
+    const home = away.path('home');
+    const commandSandbox = createCommandSandbox({
+      ...{ mode, network: false, childEnv: { PATH: process.env.PATH }, platform: 'linux', projects: [], home },
+      ...{ own: away.path('own'), kept: away.path('own/kept'), marks: { own: undefined, stateOf: () => 'unknown' } },
+    });
+    const own = await createLocalTools(partsOf({ commandSandbox, mask, commands: ['npm test'] }));
+    const { text } = await use('run_command', { argv: ['cat', '.env', 'conf/.netrc', 'ca.pem'] }, own);
+    for (const value of values) expect(text).toContain(value);
+    const told = (await mask(text, 'run')).text;
+    for (const value of values) expect(told).not.toContain(value);
+    for (const usual of ['not-a-secret-1', 'PORT=3000', 'production', 'localhost:3000', 'my-shop', 'app.log', 'MIIEvQ'])
+      expect(told).toContain(usual);
+    await away.dispose();
+  });
+
   it('is cleaned up after also where it was cancelled', async () => {
     let ended = 0;
     const commandSandbox: LocalToolServices['commandSandbox'] = {
       describe: async () => 'none',
-      prepare: async ({ argv, env }) => ({ argv, env, end: async () => [`${++ended}`] }),
+      prepare: async ({ argv, env }) => ({ argv, env, secrets: [], end: async () => [`${++ended}`] }),
     };
     const own = await createLocalTools(partsOf({ commandSandbox }));
     const tool = own.find(({ name }) => name === 'run_command')!;
@@ -342,7 +369,7 @@ describe('a command', () => {
       describe: async () => 'none',
       prepare: async ({ argv, env, project: of, cwd, isAsked }) => {
         prepared.push(`${cwd} of ${of}${isAsked ? ', asked' : ''}`);
-        return { argv, env, end: async () => ['It was removed.'] };
+        return { argv, env, secrets: [], end: async () => ['It was removed.'] };
       },
     };
     const own = await createLocalTools(partsOf({ sandbox, commandSandbox }));
