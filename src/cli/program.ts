@@ -46,10 +46,9 @@ const misusedExit = 2;
 export async function runProgram(argv: readonly string[]): Promise<void> {
   // Where nobody reads its log any more, or that can't be written, it works on, and ends in good order.
   process.stderr.on('error', () => undefined);
+  if (argv.length > 0) process.stdout.on('error', goOnUnread);
   // What a host starts, and waits for, needs no reading of a command line.
   const isConnect = argv.length === 1 && argv[0] === 'connect';
-  // What is asked for through a bridge goes on in the daemon.
-  if (argv.length > 0) process.stdout.on('error', isConnect ? () => process.exit(0) : goOnUnread);
   if (argv.length === 0 || isConnect) {
     const definition = isConnect ? (await import('./commands/connect.ts')).connect : stdio;
     process.exitCode = await run({ definition, args: [], flags: {}, settings: {}, commands: [] });

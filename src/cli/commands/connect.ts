@@ -18,6 +18,8 @@ export const connect = defineCommand({
     const { args } = serverEnvironment({ config, env, copied: [], refers: true });
     const stop = new AbortController();
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
+    // Whoever reads no answers is gone; the daemon knows what becomes of his calls.
+    process.stdout.on('error', () => process.exit(0));
     try {
       await runProxy(config, {
         ...environment,
