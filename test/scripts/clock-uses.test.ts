@@ -36,6 +36,7 @@ const allowed: Record<string, string[]> = {
   'days of the calendar': ['models/catalogue/model-sources.ts', 'models/paid-services.ts', 'models/spend-meter.ts'],
   'compared with times of files': [
     'calls/durable/idempotent-calls.ts',
+    'engine/modes/agent/local-tools/command-tool.ts',
     'server/daemon/health-file.ts',
     'server/proxy/proxy.ts',
     'workspace/git/inside-roots.ts',
