@@ -96,9 +96,10 @@ const withCount = (name: string) => (usage: unknown) => {
 
 /** The same of OpenAI's Responses, where one that lacks a count stands for none. */
 function responseUsage(usage: unknown): unknown {
-  const { input_tokens: input, output_tokens: output, ...rest } = recordIn(numeric(usage));
-  const isWhole = typeof input === 'number' && typeof output === 'number';
-  return isWhole ? { input_tokens: input, output_tokens: output, ...rest } : null;
+  if (!isRecord(usage)) return usage;
+  const told = recordIn(numeric(usage));
+  if (typeof told.input_tokens !== 'number' || typeof told.output_tokens !== 'number') return null;
+  return JSON.stringify(told) === JSON.stringify(usage) ? usage : told;
 }
 
 /** What such servers leave out of Anthropic's events, by their type. */
@@ -208,7 +209,9 @@ export class LenientEvents {
     if (change) return recordIn(change(event));
     if (!isRecord(response)) return event;
     const output = recordsIn(response.output).filter(isKnownItem);
-    return { ...event, response: { ...response, output, usage: responseUsage(response.usage) } };
+    const usage = responseUsage(response.usage);
+    const isSame = Array.isArray(response.output) && response.output.length === output.length;
+    return isSame && usage === response.usage ? event : { ...event, response: { ...response, output, usage } };
   }
 }
 
