@@ -199,9 +199,8 @@ describe('the system around a project', () => {
     expect((await runIn('run', { env: { PATH } })).output).toBe('ran\n');
   });
 
-  it.runIf(process.getuid?.() === 0)('has settings that nobody may write to', async () => {
-    const writable =
-      'for f in /proc/sys/kernel/ostype /proc/sysrq-trigger /proc/self/comm; do test -w $f && echo $f; done';
+  it('has settings that nobody may write to, not even root', async () => {
+    const writable = 'for f in /proc/sys/kernel/ostype /proc/sysrq-trigger; do test -w $f && echo $f; done';
     const { output } = await runIn(`${writable}; cat /proc/self/comm`);
     expect(output).toBe('cat\n');
   });
