@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { isAppError, storageError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type FailureMessage, unpackFailure } from './failure.ts';
+import { inodeOf } from './tables.ts';
 import type { SqliteWrites } from './writes.ts';
 
 /** Milliseconds that an unhurried request waits for another one at most: a tiny question is stored sooner, and its answer. */
@@ -75,7 +76,7 @@ const startThread = (options: WriterOptions): Worker =>
 export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (message: string) => void) {
   const waiting = new Map<number, Waiting>();
   let worker: Worker | undefined;
-  let opened = false;
+  let opened: number | undefined;
   let lastId = 0;
   /** What goes to the writer in one message, and so into one transaction. */
   let outbox: Waiting[] = [];
@@ -91,7 +92,7 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
       waiting.delete(answer.id);
       if ('failure' in answer) asked?.reject(unpackFailure(answer.failure));
       else asked?.resolve(answer.value);
-      opened ||= 'value' in answer;
+      if ('value' in answer) opened ??= inodeOf(options.file);
     }
     // An idle store keeps no process alive; one that still owes an answer does.
     if (waiting.size === 0) worker?.unref();
@@ -158,8 +159,8 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
       worker ??= start();
       if (waiting.size === 0) worker.unref();
     },
-    /** True once something succeeded: then the file is there and ready. */
-    opened: () => opened,
+    /** Whether the path leads to the file with which something succeeded first. Another one has to be opened by the writer. */
+    isReady: () => opened !== undefined && opened === inodeOf(options.file),
     /** Waits for what was sent, and ends the thread. */
     async end(): Promise<void> {
       flush();

@@ -25,7 +25,7 @@ export interface RepairOptions {
  */
 function repair(file: string, db: DatabaseSync | undefined, damage: string, { now, onWarning }: RepairOptions): void {
   if (db) keepOthersOut(db);
-  const quarantined = freeName(`${file}.corrupt-${new Date(now).toISOString().replace(/[:.]/g, '-')}`);
+  const quarantined = freeName(`${file}.corrupt-${timeName(now)}`);
   const draft = `${file}.salvaging`;
   for (const leftover of [draft, `${draft}-journal`]) rmSync(leftover, { force: true });
   const fresh = openDatabase(draft);
@@ -83,6 +83,8 @@ export interface OpenOptions extends RepairOptions {
   maxBytes?: number;
   /** Checks everything, the search index included, whatever the size. */
   thorough: boolean;
+  /** The inode of the log of another file, which was in this place until now. */
+  formerLog?: number;
 }
 
 /**
@@ -96,6 +98,7 @@ export function sqliteOpen(options: OpenOptions) {
   const lock = takeLock(`${file}.lock`);
   try {
     if (!existsSync(file) && existsSync(salvagedName(file))) renameSync(salvagedName(file), file);
+    setFormerLogAside(options);
     const opened = readAgain(() => open(options, options.thorough));
     if (opened) return opened;
     const fresh = open(options, false);
@@ -105,6 +108,17 @@ export function sqliteOpen(options: OpenOptions) {
     lock.close();
   }
 }
+
+/** SQLite would take the log of a file that another was moved over, such as a backup, for the new one's. */
+function setFormerLogAside({ file, formerLog, now, onWarning }: OpenOptions): void {
+  if (formerLog === undefined || inodeOf(`${file}-wal`) !== formerLog || !statOf(file)?.size) return;
+  const aside = freeName(`${file}-wal.former-${timeName(now)}`);
+  renameSync(`${file}-wal`, aside);
+  rmSync(`${file}-shm`, { force: true });
+  onWarning(`Another file was moved over ${file}. What was in the log of the one before is kept as ${aside}.`);
+}
+
+const timeName = (now: number): string => new Date(now).toISOString().replace(/[:.]/g, '-');
 
 /** Milliseconds before a read that the disk failed is tried again. */
 const readPausesMs = [20, 100, 500];
@@ -185,7 +199,7 @@ function open(options: OpenOptions, thorough: boolean) {
     // is wiped, so that nothing brings it back when the page is damaged.
     db.exec('PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 3000; PRAGMA secure_delete = FAST');
     if (maxBytes !== undefined) limitSize(db, maxBytes);
-    return { db, inode: inodeOf(file) ?? -1, repaired: false };
+    return { db, inode: inodeOf(file) ?? -1, log: inodeOf(`${file}-wal`), repaired: false };
   } catch (error) {
     if (db.isOpen) db.close();
     throw error;

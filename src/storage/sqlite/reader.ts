@@ -271,12 +271,12 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
   }
 
   async function open(): Promise<Held> {
-    if (writer.opened()) {
+    if (writer.isReady()) {
       try {
         // Need not wait for what the writer is busy with: it made the file ready before.
         return connect();
       } catch {
-        // Unless that was another file, which is gone by now: then the writer makes a new one.
+        // It is gone by now: the writer makes a new one.
       }
     }
     try {

@@ -57,6 +57,8 @@ const isDamaged = (outcome: Outcome): boolean => 'error' in outcome && isDamage(
 
 interface Held extends Transaction {
   inode: number;
+  /** The inode of its log. */
+  log: number | undefined;
   /** The file was damaged when it was opened. */
   repaired: boolean;
 }
@@ -140,7 +142,7 @@ class Writer {
       // Somebody replaced the file, or deleted it: what went into the old one would be lost.
       if (inodeOf(this.#options.file) === held.inode) return held;
       held.db.exec('ROLLBACK');
-      this.#drop();
+      this.#open(now, false);
     }
     throw new Error(`${this.#options.file} is replaced again and again`);
   }
@@ -174,10 +176,11 @@ class Writer {
   }
 
   #open(now: number, thorough: boolean): Held {
-    if (this.#held && inodeOf(this.#options.file) !== this.#held.inode) this.#drop();
-    if (this.#held) return this.#held;
+    if (this.#held && this.#held.inode === inodeOf(this.#options.file)) return this.#held;
+    const formerLog = this.#held?.log;
+    this.#drop();
     const onWarning = (warning: string) => void this.#answers.push({ warning });
-    const opened = sqliteOpen({ ...this.#options, connect: this.#connect, now, thorough, onWarning });
+    const opened = sqliteOpen({ ...this.#options, connect: this.#connect, now, thorough, onWarning, formerLog });
     this.#held = { ...opened, writes: sqliteWrites(opened.db) };
     return this.#held;
   }

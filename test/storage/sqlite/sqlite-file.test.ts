@@ -438,6 +438,30 @@ describe('the SQLite store', () => {
     expect(await reading.mark()).toBe(after);
   });
 
+  // As a backup is put back: SQLite would take what the old file left in its log for the new one's.
+  it.each(['a reader', 'a writer'])(
+    'is the file that was moved into its place, without the log of the one before, to %s',
+    async first => {
+      const [store, other] = [place.open(), place.open()];
+      const kept = await threadWith(store, ['kept']);
+      new DatabaseSync(place.file).exec(`VACUUM INTO '${place.file}.backup'`);
+      const later = [];
+      for (let n = 0; n < 40; n++) later.push((await threadWith(store, [`later ${n}`])).id);
+      await liveThread(other, kept.id);
+      renameSync(`${place.file}.backup`, place.file);
+      if (first === 'a writer') await threadWith(other, ['new']);
+      for (const each of [store, other]) {
+        expect(await liveThread(each, kept.id)).toMatchObject({ turns: [{ content: 'kept' }] });
+        for (const id of later) expect(await each.read(id, start)).toEqual({ state: 'unknown' });
+        await threadWith(each, ['new']);
+      }
+      expect(ask('PRAGMA integrity_check')).toBe('ok');
+      for (const each of [store, other]) await each.close();
+      expect(place.warnings).toEqual([expect.stringContaining('-wal.former')]);
+      expect(readdirSync(place.directory).filter(name => name.includes('.former'))).toHaveLength(1);
+    },
+  );
+
   it('lets an idle process end by itself, and a busy one finish first', async () => {
     const root = new URL('../../../', import.meta.url).href;
     const script = `
