@@ -31,6 +31,13 @@ export interface TreeRun {
 /** How a program ended: `code` is undefined when a signal ended it; `failure`: why it could not be started. */
 export type TreeEnd = Awaited<ReturnType<typeof runTree>>;
 
+/** Ends the programs that run now; they do not outlive this process. */
+const running = new Set<() => void>();
+
+function endRunning(): void {
+  for (const end of running) end();
+}
+
 const pollMs = 40;
 const forceMs = 3_000;
 /** What is still in the pipes of a program that has ended; a daemon of its own may hold them open for ever. */
@@ -110,14 +117,17 @@ export async function runTree(run: TreeRun) {
   const ended = Promise.race([new Promise(resolve => child.nodeChildProcess.once('exit', resolve)), child]);
   const forget = onAbort(signal, stop);
   const atExit = () => void child.kill('SIGKILL');
-  process.setMaxListeners(0).once('exit', atExit);
+  // One listener for all: their number in a process is its host's to watch.
+  if (running.size === 0) process.on('exit', endRunning);
+  running.add(atExit);
   try {
     await ended;
     await Promise.race([Promise.allSettled([child]), run.clock.sleep(drainMs)]);
     await (stopping ?? sweep());
   } finally {
     forget();
-    process.off('exit', atExit);
+    running.delete(atExit);
+    if (running.size === 0) process.off('exit', endRunning);
     child.stdout.destroy();
     child.stderr.destroy();
   }
