@@ -85,6 +85,8 @@ export async function composeProduct(
     clockAhead: () => clock.now() - clock.storeTime(),
     /** Checks all that is stored and replaces what is damaged; absent where the store is no file. */
     repairStore: store.repair,
+    /** Copies all that is stored into an empty file; absent where the store is no file. */
+    backUpStore: store.backUp,
     /** What the one client of this process uses who lists these directories, as `file://` addresses, and his project. */
     async projectOf(listed: readonly string[]) {
       const found = await hosts.of({ permissions: unlimited, listed, free: true, isAlone: true });

@@ -215,6 +215,9 @@ export interface Store {
    */
   repair?(): Promise<{ isReplaced: boolean; text: string }>;
 
+  /** Copies all that is stored, as it is at one moment, into an empty file that can take this one's place; where the store is a file. */
+  backUp?(file: string): Promise<void>;
+
   /** Closes files and connections; later calls are refused. */
   close(): Promise<void>;
 }

@@ -1,10 +1,8 @@
-import { existsSync } from 'node:fs';
-import { rename, rm, writeFile } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { inputError, isAppError, storageError } from '../../core/errors.ts';
-import { type CommandContext, defineCommand, flag, isOn, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, flag, textFlag } from '../command/command.ts';
 import { attemptWithProduct } from '../command/open-product.ts';
+import { writtenFile } from '../command/written-file.ts';
 
 const formats = ['jsonl', 'md', 'html'] as const;
 
@@ -35,8 +33,10 @@ export const exportThread = defineCommand({
       const facts = { status: 'success', continuation_id: thread.id, format, turns: thread.turns.length };
       const watched = watch(context, pieces, signal);
       if (file !== undefined) {
-        const { cwd, random } = context.environment;
-        const path = await write(resolve(cwd, file), watched, isOn(context.flags, 'overwrite'), random.uuid());
+        const path = await writtenFile(context, file, draft =>
+          // Never what is there already: a link that somebody else put there would be followed.
+          writeFile(draft, watched, { flag: 'wx', mode: 0o600, flush: true }),
+        );
         if (context.out.json) context.out.document({ ...facts, file: path });
         else context.out.remark(`${thread.turns.length} turns are in ${path}.`);
       } else if (context.out.json) {
@@ -62,29 +62,4 @@ async function* watch({ out }: CommandContext, pieces: AsyncIterable<string>, si
     if (written > 1e6) out.status(`exporting: ${(written / 1e6).toFixed(0)} MB`);
   }
   out.status('');
-}
-
-/** Beside its place first, and for the user alone: nobody sees half of it. `unique` tells drafts apart. */
-async function write(path: string, pieces: AsyncIterable<string>, overwrite: boolean, unique: string): Promise<string> {
-  const draft = join(dirname(path), `.polylogue-${unique}.part`);
-  try {
-    // What can't be looked at is told of when it is written.
-    const next = 'Choose another file, or add --overwrite.';
-    if (!overwrite && existsSync(path)) throw inputError(`${path} already exists.`, { class: 'exists', next });
-    // Never what is there already: a link that somebody else put there would be followed.
-    await writeFile(draft, pieces, { flag: 'wx', mode: 0o600, flush: true });
-    await rename(draft, path);
-    return path;
-  } catch (error) {
-    await rm(draft, { force: true });
-    throw isAppError(error) ? error : unwritable(path, error);
-  }
-}
-
-function unwritable(path: string, error: unknown): unknown {
-  if (!(error instanceof Error) || !('code' in error)) return error;
-  const kind = error.code === 'ENOSPC' ? 'storage_full' : 'unavailable';
-  return storageError(kind, `${path} cannot be written (${String(error.code)}).`, {
-    next: 'Name a file in a directory that is there and can be written.',
-  });
 }

@@ -1,9 +1,11 @@
+import { stat, writeFile } from 'node:fs/promises';
 import { inputError } from '../../core/errors.ts';
 import { type JsonObject, recordsIn } from '../../core/json.ts';
 import { type CommandContext, defineCommand, flag, isOn, noneOf, numberFlag, textFlag } from '../command/command.ts';
-import { openProduct, showFailure } from '../command/open-product.ts';
+import { attemptWithProduct, openProduct, showFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
 import { costText } from '../command/run-tool.ts';
+import { writtenFile } from '../command/written-file.ts';
 
 interface Action {
   /** Those that go with it, beside those that all commands take. */
@@ -19,6 +21,7 @@ const actions: Readonly<Record<string, Action>> = {
   fork: { flags: ['turn'], show: (out, { continuation_id: id, title }) => out.line(`${String(id)}  ${String(title)}`) },
   delete: { flags: ['yes'], show: (out, { deleted }) => out.line(`deleted ${String(deleted)}`) },
   prune: { flags: ['older-than', 'dry-run'] },
+  backup: { flags: ['overwrite'] },
 };
 
 const hourMs = 3_600_000;
@@ -27,7 +30,7 @@ const units: Readonly<Record<string, number>> = { h: hourMs, d: 24 * hourMs, w: 
 export const threads = defineCommand({
   name: 'threads',
   group: 'Threads',
-  summary: 'List, search, read, fork, delete or prune stored threads',
+  summary: 'List, search, read, fork, delete, prune or back up threads',
   usage: '[action] [rest...]',
   words: Object.keys(actions),
   flags: [
@@ -37,6 +40,7 @@ export const threads = defineCommand({
     flag('yes', 'delete: confirm the deletion'),
     flag('older-than <age>', 'prune: also threads unused for this long, such as 30d (h, d, w)'),
     flag('dry-run', 'prune: show what would be deleted'),
+    flag('overwrite', 'backup: replace an existing file'),
   ],
   examples: [
     ['polylogue threads', "List this project's threads, newest first"],
@@ -46,10 +50,12 @@ export const threads = defineCommand({
     ['polylogue threads fork ID --turn 4', 'Continue separately from turn 4'],
     ['polylogue threads delete ID --yes', 'Delete a thread permanently'],
     ['polylogue threads prune --older-than 30d --dry-run', 'Show what would be deleted in all projects'],
+    ['polylogue threads backup FILE', 'Copy the threads of all projects to a file'],
   ],
   async run(context) {
     refuseStray(context);
     if (context.args[0] === 'prune') return pruneThreads(context);
+    if (context.args[0] === 'backup') return backUpThreads(context);
     const args = argumentsOf(context);
     return openProduct(context, async ({ call }) => {
       const reply = await call('threads', args);
@@ -134,6 +140,9 @@ function showSent(out: Output, rows: readonly Record<string, unknown>[]): void {
   }
 }
 
+const sizeText = (bytes: number): string =>
+  bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+
 /** Removes threads that expired, and those unused for long where that is asked for; tells what went. */
 async function pruneThreads(context: CommandContext): Promise<number> {
   const { out, flags } = context;
@@ -141,9 +150,29 @@ async function pruneThreads(context: CommandContext): Promise<number> {
   const dryRun = isOn(flags, 'dry-run');
   return openProduct(context, async ({ product, place }) => {
     const { threads, blobs, bytes } = await product.transfer.prune({ owner: place.owner, unusedFor, dryRun });
-    const size = bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
     out.document({ status: 'success', dry_run: dryRun, threads, blobs, bytes });
-    out.line(`${dryRun ? 'would remove' : 'removed'} ${threads} threads, ${blobs} texts, ${size}`);
+    out.line(`${dryRun ? 'would remove' : 'removed'} ${threads} threads, ${blobs} texts, ${sizeText(bytes)}`);
+  });
+}
+
+/** Copies the store as it is at this moment, whatever other processes write meanwhile. */
+async function backUpThreads(context: CommandContext): Promise<number> {
+  const { out, args } = context;
+  const [, file, stray] = args;
+  if (file === undefined || stray !== undefined)
+    throw inputError('"threads backup" needs one file.', { next: 'Usage: polylogue threads backup FILE.' });
+  return attemptWithProduct(context, async ({ product: { backUpStore } }) => {
+    if (!backUpStore)
+      throw inputError('Threads are not stored in a file on this machine.', {
+        next: 'Back up the Redis server itself.',
+      });
+    const path = await writtenFile(context, file, async draft => {
+      await writeFile(draft, '', { flag: 'wx', mode: 0o600 });
+      await backUpStore(draft);
+    });
+    const bytes = (await stat(path)).size;
+    out.document({ status: 'success', file: path, bytes });
+    out.line(`The threads of all projects are in ${path} (${sizeText(bytes)}).`);
   });
 }
 

@@ -195,7 +195,7 @@ function looked(what: string, look: (what: string, product: Product, context: Co
 /** Damaged files of threads, which are replaced and never deleted. */
 async function checkSetAside({ config: { home } }: CommandContext): Promise<Finding[]> {
   const names = await readdir(home).catch(() => []);
-  const next = 'If threads are missing, restore a backup of them; then delete the file.';
+  const next = 'If threads are missing, restore a backup of them (docs/threads.md); then delete the file.';
   return names
     .filter(name => /\.corrupt-(?!.*-(?:wal|shm|journal)$)/.test(name))
     .map(name => warning('set aside', `${join(home, name)} was damaged, and replaced by what was intact`, next));

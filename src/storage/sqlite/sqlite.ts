@@ -6,7 +6,10 @@ import type { Clock } from '../../core/ports.ts';
 import { closedStore } from '../records.ts';
 import { lastingTimeoutHours, type Store } from '../store.ts';
 import { sqliteClient, type WriteRequest, type WriterOptions } from './client.ts';
+import { sqliteFailure } from './failure.ts';
+import { lockWaitMs } from './open.ts';
 import { type SqliteReads, sqliteReader } from './reader.ts';
+import { openDatabase } from './tables.ts';
 import type { IndexName } from './thread-index.ts';
 import { pruneStep } from './writes.ts';
 
@@ -161,6 +164,20 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
       heard = [];
       const isReplaced = (await writer.send({ op: 'inspect' })) === 1;
       return { isReplaced, text: isReplaced ? heard.join(' ') : `${file} is intact, with every record in it.` };
+    },
+
+    async backUp(target) {
+      await reader.read(() => undefined);
+      const { backup } = await import('node:sqlite');
+      const source = openDatabase(file, { readOnly: true, timeout: lockWaitMs });
+      try {
+        // All of it in one step: else it begins anew with each change that comes in between.
+        await backup(source, target, { rate: 2 ** 30 });
+      } catch (error) {
+        throw sqliteFailure(error, target);
+      } finally {
+        source.close();
+      }
     },
 
     close() {

@@ -1,3 +1,4 @@
+import { readdirSync, renameSync, statSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import { runProgram } from '../run-program.ts';
@@ -100,6 +101,32 @@ describe('polylogue threads', () => {
     expect(code).toBe(2);
     expect(err).toMatch(told);
     expect(await idsOf()).toEqual(before);
+  });
+
+  it('backs up the threads of all projects into a file that takes the place of the store', async () => {
+    const before = await idsOf();
+    const file = project.path('kept.sqlite');
+    expect(await run('threads', 'backup', 'kept.sqlite')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(file),
+    });
+    const again = await run('threads', 'backup', file);
+    expect([again.code, again.err]).toEqual([1, expect.stringContaining('--overwrite')]);
+    const { out } = await run('threads', 'backup', file, '--overwrite', '--json');
+    const { size, mode } = statSync(file);
+    expect([JSON.parse(out), mode & 0o777]).toEqual([{ status: 'success', file, bytes: size }, 0o600]);
+    await run('ask', 'About the auk');
+    renameSync(file, project.path('.home/threads.sqlite'));
+    expect(await idsOf()).toEqual(before);
+    expect((await run('threads', 'backup', 'none/kept.sqlite')).err).toMatch(/cannot be written.*\n.*directory/);
+    expect((await run('threads', 'backup')).err).toContain('threads backup FILE');
+    const memory = await runProgram(['threads', 'backup', 'm.sqlite', '--offline'], {
+      cwd: project.root,
+      env: { PROJECT_ROOT: project.root, POLYLOGUE_HOME: project.path('.home'), POLYLOGUE_STORE: 'memory' },
+    });
+    expect([memory.code, memory.err]).toEqual([1, expect.stringContaining('not stored in a file')]);
+    const left = readdirSync(project.root).filter(name => name.includes('.part') || name === 'm.sqlite');
+    expect(left).toEqual([]);
   });
 
   it('says that a thread does not exist, with exit code 1', async () => {
