@@ -83,7 +83,7 @@ function retiredError(eligible: EligibleModels, name: string, model: ModelInfo):
 }
 
 /** What took a model's place, and the place of that one, to the last. */
-function heirOf({ roster }: EligibleModels, model: ModelInfo): ModelInfo | undefined {
+export function heirOf({ roster }: EligibleModels, model: ModelInfo): ModelInfo | undefined {
   const line = [model];
   for (const { provider, life } of line) {
     const next = roster.models.find(other => other.provider === provider && other.id === life?.replacedBy);

@@ -1,4 +1,4 @@
-import { isAppError } from '../../core/errors.ts';
+import { type AppError, isAppError } from '../../core/errors.ts';
 import type { Candidate, Candidates, Effort, ModelInfo } from '../../core/model.ts';
 import { dollars } from '../../core/usage.ts';
 import type { EligibleModels, Match, Meaning, Offer } from './eligible-models.ts';
@@ -61,11 +61,29 @@ export function resolveIn(eligible: EligibleModels): Resolution {
   try {
     return resolveName(eligible, byDefault, 'the default model');
   } catch (error) {
-    // An unusable default must not stop every call; anything but a name that fails to resolve goes on.
+    // Anything but a name that fails to resolve goes on.
     if (!isAppError(error) || error.kind !== 'input') throw error;
-    const chosen = resolveAuto(eligible, automatic, request.effort);
+    const chosen = insteadOfDefault(eligible, byDefault, error);
     return { ...chosen, warnings: [`The default model was passed over: ${error.message}`, ...chosen.warnings] };
   }
+}
+
+/**
+ * An unusable default must not stop every call: what its vendor has in its place answers, else one that is chosen, of the same
+ * provider where that has any. What was bound for this machine stays on it, or is refused with `error`.
+ */
+function insteadOfDefault(eligible: EligibleModels, name: string, error: AppError): Resolution {
+  const { open, provider, request } = eligible;
+  const { scope, rest } = splitProvider(eligible, name);
+  const [first] = byPriority([...interpretationsOf(eligible, rest, scope)].at(0)?.rows ?? []);
+  const heir = first && refusals.heirOf(eligible, first);
+  if (heir && open.includes(heir)) return resolveName(eligible, `${heir.provider}:${heir.id}`, 'replaces the default');
+  const meant = scope ?? provider(first?.provider ?? '');
+  const own = open.filter(model => (meant?.local ? provider(model.provider)?.local : model.provider === meant?.id));
+  if (meant?.local && own.length === 0) throw error;
+  const from = own.length > 0 && meant ? { provider: meant.id, always: false } : undefined;
+  const narrowed = meant?.local ? { ...eligible, open: own } : { ...eligible, request: { from, ...request } };
+  return resolveAuto(narrowed, automatic, request.effort);
 }
 
 function resolveName(eligible: EligibleModels, name: string, reason: string): Resolution {

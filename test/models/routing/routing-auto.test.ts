@@ -158,6 +158,37 @@ describe('the default model', () => {
     expect(found.candidates[0]?.model.id).not.toBe('o3');
   });
 
+  it.each([
+    // What was bound for this machine stays on it, also where only its tag is missing.
+    ['ollama:qwen3:999b', ['ollama', 'openai'], ['ollama']],
+    ['openai:gpt-99', ['openai', 'zhipu', 'google'], ['openai']],
+    ['gpt-99', ['zhipu'], ['zhipu']],
+  ] as const)('gives %s at %j to %j, where it is unusable', (defaultModel, configured, providers) => {
+    const { candidates, warnings } = resolve(undefined, { configured, policy: { defaultModel } });
+    expect(warnings[0]).toContain('passed over');
+    expect(candidates[0]?.model.provider).toBe(providers[0]);
+    if (providers[0] === 'ollama') expect(candidates.every(({ model }) => model.provider === 'ollama')).toBe(true);
+  });
+
+  it('is refused where it was bound for this machine, which has no model that may be used', () => {
+    const policy = {
+      defaultModel: 'ollama:qwen3:8b',
+      denied: ['ollama:*', ...loadCatalogue().flatMap(({ provider, id }) => (provider === 'ollama' ? [id] : []))],
+    };
+    expect(refusalOf(undefined, { configured: ['ollama', 'openai'], policy })).toMatchObject({ kind: 'input' });
+  });
+
+  it('gives its place to what replaced it at its vendor', () => {
+    const models = loadCatalogue().map(model => ({
+      ...model,
+      ...(model.id === 'claude-3-7-sonnet-20250219' && { status: 'retired' as const }),
+    }));
+    const policy = { defaultModel: 'claude-3-7-sonnet-20250219' };
+    const { candidates, warnings } = resolve(undefined, { policy, roster: rosterOf(vendors, models) });
+    expect(candidates[0]?.model.id).toBe('claude-sonnet-5-5');
+    expect(warnings[0]).toMatch(/passed over: .*retired/);
+  });
+
   it('does not hide that no provider is configured', () => {
     expect(refusalOf(undefined, { configured: [], policy: { defaultModel: 'o3' } }).code).toBe('CONFIG');
   });
