@@ -290,7 +290,7 @@ async function opened(live: LiveTokens, options: DaemonOptions) {
 
 function operatorEntry(token: string, host: string, path: string | undefined): TokenEntry {
   if (!isToken(token)) {
-    const from = path === undefined ? 'POLYLOGUE_TOKEN' : `The token in "${path}"`;
+    const from = path === undefined ? 'POLYLOGUE_TOKEN (or EXAI_WS_TOKEN)' : `The token in "${path}"`;
     const next = `Give it at least ${shortestToken} printable characters without spaces and commas`;
     throw configError(`${from} could be guessed, or holds what no header can carry.`, {
       next: path === undefined ? `${next}.` : `${next}, or delete the file to have another one made.`,

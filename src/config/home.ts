@@ -2,7 +2,7 @@ import { lstatSync, mkdtempSync, rmdirSync, type Stats, statSync } from 'node:fs
 import { dirname, join, posix, win32 } from 'node:path';
 import { configError } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
-import { printablePath } from '../core/text.ts';
+import { isPlaceholder, printablePath } from '../core/text.ts';
 import { options } from './options.ts';
 
 /** The machine as the loader sees it. */
@@ -37,10 +37,8 @@ export function rootAt(path: string, environment: MachineEnvironment): string {
 /** POLYLOGUE_HOME: by flag, by the environment, else `polylogue` in the platform's data directory. */
 export function resolveHome(flag: string | undefined, env: Environment, environment: MachineEnvironment): string {
   const fromEnvironment = options.home.env.map(name => env[name]);
-  const given = [flag, ...fromEnvironment].find(text => text !== undefined && text.trim() !== '');
-  return given === undefined
-    ? platformHome(env, environment)
-    : absolutePath(given.trim(), environment.cwd, environment);
+  const given = [flag, ...fromEnvironment].map(text => text?.trim()).find(text => text && !isPlaceholder(text));
+  return given ? absolutePath(given, environment.cwd, environment) : platformHome(env, environment);
 }
 
 function platformHome(env: Environment, { homeDir, platform }: MachineEnvironment): string {

@@ -199,7 +199,8 @@ export function decoded(text: string): string {
 }
 
 /**
- * What sample files have in place of a value (`your_openai_api_key_here`, `sk-…`), and a reference that a host left as it was.
+ * What sample files have in place of a value (`your_openai_api_key_here`, `sk-…`), and a reference that a host left as it was,
+ * also at the beginning of a path.
  */
 export function isPlaceholder(value: string): boolean {
   const text = value.trim();
@@ -207,6 +208,6 @@ export function isPlaceholder(value: string): boolean {
   return (
     /^<?your[-_ ].*here>?$/i.test(text) ||
     /^[\w-]{0,12}(?:…|\.{3})$/.test(text) ||
-    /^\$(?:\{(?:env:)?[a-z_]\w*(?::-)?\}|[A-Z_]+_(?:KEY|TOKEN))$/i.test(text)
+    /^\$(?:\{(?:env:)?[a-z_]\w*(?::-)?\}(?:[/\\].*)?|[A-Z_]+_(?:KEY|TOKEN))$/i.test(text)
   );
 }

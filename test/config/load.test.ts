@@ -171,6 +171,14 @@ describe('unset', () => {
     },
   );
 
+  it('is no data directory', () => {
+    const { home: used, warnings } = load({ env: { POLYLOGUE_HOME: `\${HOME}/x` } });
+    expect([used, warnings]).toEqual([
+      home,
+      ['Ignored POLYLOGUE_HOME (environment): it still contains a placeholder.'],
+    ]);
+  });
+
   it('is said of a placeholder', () => {
     expect(load({ env: { OPENAI_API_KEY: 'your_openai_api_key_here' } }).warnings).toEqual([
       'Ignored OPENAI_API_KEY (environment): it still contains a placeholder.',

@@ -201,7 +201,8 @@ function advice({ config, flags }: CommandContext, host: HostDefinition, found: 
     references.length > 0 &&
       `${host.title} takes ${references.join(', ')} from its own environment when it starts the server; ` +
         'started from a desktop it may have none: then repeat with --env NAME, which writes the value into the file.',
-    copied.length > 0 && `The file now contains the value of ${copied.join(', ')}.`,
+    copied.length > 0 &&
+      `The file ${isOn(flags, 'dry-run') ? 'would contain' : 'now contains'} the value of ${copied.join(', ')}.`,
     copied.length > 0 && textFlag(flags, 'scope') === 'project' && 'Do not commit this file: it contains keys.',
     missing.length > 0 &&
       `${missing.join(', ')} is set here, but ${host.title} cannot refer to it, and its value was not written unasked. ` +

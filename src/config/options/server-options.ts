@@ -64,12 +64,15 @@ export const serverOptions = {
   }),
   // The WebSocket endpoint of the daemon, at `/ws`. The names in EXAI_WS are those that clients of another server know.
   wsHelloSeconds: setting('Daemon', number(15, 1, 300), ['POLYLOGUE_WS_HELLO_TIMEOUT', 'EXAI_WS_HELLO_TIMEOUT'], {
+    fractional: true,
     doc: 'Seconds that a client of the frame protocol has for its first message.',
   }),
-  wsPingSeconds: setting('Daemon', number(45, 1, 3_600), ['POLYLOGUE_WS_PING_INTERVAL', 'EXAI_WS_PING_INTERVAL'], {
-    doc: 'Seconds between two pings of a WebSocket.',
+  wsPingSeconds: setting('Daemon', number(45, 0, 3_600), ['POLYLOGUE_WS_PING_INTERVAL', 'EXAI_WS_PING_INTERVAL'], {
+    fractional: true,
+    doc: 'Seconds between two pings of a WebSocket; 0: none are sent, and silence closes nothing.',
   }),
   wsSilenceSeconds: setting('Daemon', number(120, 1, 3_600), ['POLYLOGUE_WS_PING_TIMEOUT', 'EXAI_WS_PING_TIMEOUT'], {
+    fractional: true,
     doc: 'Seconds without a sign of life, an answer to a ping included, after which a WebSocket is closed.',
   }),
   wsProgressSeconds: setting(
@@ -85,6 +88,7 @@ export const serverOptions = {
     doc: 'Seconds that results, and sessions whose client is gone, are kept for a client that comes back.',
   }),
   wsCallSeconds: setting('Daemon', number(90, 1, 86_400), ['POLYLOGUE_WS_CALL_TIMEOUT', 'EXAI_WS_CALL_TIMEOUT'], {
+    fractional: true,
     doc: 'Seconds that a call in the frame protocol may take, unless the call sets a limit.',
   }),
   wsFilesCallSeconds: setting('Daemon', number(300, 1, 86_400), ['POLYLOGUE_WS_FILES_CALL_TIMEOUT'], {

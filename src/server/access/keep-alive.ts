@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/ports.ts';
 
 export interface LifeRules {
-  /** Milliseconds between pings. */
+  /** Milliseconds between pings; 0: none, and nobody is ended for his silence. */
   pingMs: number;
   /** Milliseconds without a sign of life, after which the other side counts as gone. */
   silenceMs: number;
@@ -18,6 +18,7 @@ export function keepAlive(
   { pingMs, silenceMs }: LifeRules,
   { clock, isRead }: { clock: Pick<Clock, 'after' | 'monotonic'>; isRead(): boolean },
 ): () => void {
+  if (pingMs === 0) return () => undefined;
   let heardAt = clock.monotonic();
   const hear = () => {
     heardAt = clock.monotonic();

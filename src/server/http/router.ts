@@ -94,7 +94,7 @@ const readOnly = ['GET', 'HEAD'];
 
 /** One of the daemon's own endpoints, which take JSON. */
 function endpointAt(parts: RouterParts, path: string) {
-  if (path === '/mcp') return { methods: ['GET', 'POST', 'DELETE'], open: parts.mcp };
+  if (path === '/mcp' || path === '/mcp/') return { methods: ['GET', 'POST', 'DELETE'], open: parts.mcp };
   const [, tool] = /^\/api\/tools(?:\/([A-Za-z0-9_.-]{1,128}))?$/.exec(path) ?? [undefined, false as const];
   if (tool === false) return undefined;
   const open: RouterParts['mcp'] = guarded => parts.tool(guarded, tool);
@@ -203,7 +203,8 @@ export function handOver(parts: RouterParts, incoming: IncomingMessage, socket: 
   const caller = callerOf(parts, incoming, true);
   if (caller && 'status' in caller) return caller;
   const pathname = addressOf(incoming)?.pathname;
-  const handler = parts.upgrades.find(({ path }) => path === pathname);
+  // Clients of other servers name no path.
+  const handler = parts.upgrades.find(({ path }) => path === pathname || pathname === '/');
   if (!handler) return notFound;
   const tooMany = caller && parts.admit(caller);
   if (tooMany) return tooMany;

@@ -3,6 +3,9 @@ import type { RequestId } from '@modelcontextprotocol/server';
 import { parsedJson } from '../../core/json.ts';
 import type { Refusal } from '../access/caller.ts';
 
+/** Some write it before their first letter. */
+const byteOrderMark = /^\uFEFF/;
+
 /** No request of the protocol is nested nearly as deep. */
 const deepest = 128;
 
@@ -10,7 +13,7 @@ const deepest = 128;
 export function readJson(body: string): { value: unknown } | { refusal: Refusal } {
   if (isTooDeep(body)) return { refusal: tooDeep };
   try {
-    const value: unknown = JSON.parse(body);
+    const value: unknown = JSON.parse(body.replace(byteOrderMark, ''));
     return { value };
   } catch {
     // The parser's own message quotes what was sent.
@@ -55,6 +58,10 @@ export const batchVersion = '2025-03-26';
 export const arrivedMethod = 'notifications/polylogue/arrived';
 
 export const isId = (value: unknown): value is RequestId => typeof value === 'string' || Number.isSafeInteger(value);
+
+/** A message as one line: there are programs that end lines at these letters, too, which JSON has in texts alone. */
+export const lineOf = (json: string): string =>
+  `${json.replace(/[\u0085\u2028\u2029]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`;
 
 export type RefusedMessage = ReturnType<typeof refusedMessage>;
 
@@ -165,8 +172,7 @@ export function textSplitter(maxBytes: number, { onText, onRefused, onLong }: Te
   const tooLong = `A message may have ${maxBytes} bytes; name files by their paths instead of sending their text.`;
   return lineSplitter(maxBytes, {
     onLine(line) {
-      // Some write a mark before their first letter.
-      const text = line.toString('utf8').replace(/^\uFEFF/, '');
+      const text = line.toString('utf8').replace(byteOrderMark, '');
       if (text.trim() === '') return;
       if (isUtf8(line)) onText(text);
       else onRefused(refusedMessage(null, -32_700, 'The line is no UTF-8.'));

@@ -24,8 +24,10 @@ function judged(values: readonly unknown[]) {
       if (isRecord(value) && typeof value.method === 'string' && !('id' in value)) continue;
       // What is no request has an id of ours, or none.
       const id = isRecord(value) && typeof value.method === 'string' && isId(value.id) ? value.id : null;
+      const isLarge = isRecord(value) && typeof value.id === 'number' && !isId(value.id);
+      const next = isLarge ? ' An id is a text, or a whole number below 2^53.' : '';
       // What the schema says of it quotes all of it.
-      found.refused.push(refusedMessage(id, -32_600, 'This is no JSON-RPC message of MCP.'));
+      found.refused.push(refusedMessage(id, -32_600, `This is no JSON-RPC message of MCP.${next}`));
     }
   }
   return found;

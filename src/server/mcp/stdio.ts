@@ -3,7 +3,7 @@ import { asError } from '../../core/errors.ts';
 import { recordIn } from '../../core/json.ts';
 import type { AnswerEarly } from './early-answers.ts';
 import type { RefusedMessage, stillRunning } from './lines.ts';
-import { batchVersion, isId, probeReader, readJson, refusedMessage, textSplitter } from './lines.ts';
+import { batchVersion, isId, lineOf, probeReader, readJson, refusedMessage, textSplitter } from './lines.ts';
 import type { McpOptions } from './mcp.ts';
 import type { readMessages } from './messages.ts';
 
@@ -195,7 +195,7 @@ export class StdioTransport implements Transport {
     this.#isWanted ||= !found;
     if (found?.revision !== undefined) this.setProtocolVersion(found.revision);
     this.#answeredEarly ??= found?.repeats;
-    if (found?.text !== undefined) this.#writeLine(`${found.text}\n`).catch(() => undefined);
+    if (found?.text !== undefined) this.#writeLine(found.text).catch(() => undefined);
     if (!found) onWanted?.(line);
     else if (!found.isKept) onIdle?.();
   }
@@ -237,10 +237,11 @@ export class StdioTransport implements Transport {
   }
 
   #write(message: JSONRPCMessage | RefusedMessage | typeof stillRunning): Promise<void> {
-    return this.#writeLine(`${JSON.stringify(message)}\n`);
+    return this.#writeLine(JSON.stringify(message));
   }
 
-  #writeLine(line: string): Promise<void> {
+  #writeLine(json: string): Promise<void> {
+    const line = lineOf(json);
     const { input, output } = this.#streams;
     if (output.write(line)) return Promise.resolve();
     this.#waiting += line.length;

@@ -5,7 +5,7 @@ import { onAbort, orAbort } from '../../core/concurrency.ts';
 import { securityError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { isLoopback } from '../access/addresses.ts';
-import { probeReader } from '../mcp/lines.ts';
+import { lineOf, probeReader } from '../mcp/lines.ts';
 import { linesOf } from './messages.ts';
 import { MessageForwarder, type MessageForwarderOptions } from './relay.ts';
 import { createKeptToken, type DaemonCommand, reachDaemon, startDaemon, takeStartLock } from './start-daemon.ts';
@@ -42,7 +42,7 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
   const { clock, maxBytes, onRemark, input, output, stop } = options;
   const write = (line: string, onTaken?: () => void) => {
     const wasFull = output.writableNeedDrain;
-    if (output.write(`${line}\n`, failed => !failed && onTaken?.()) || wasFull) return;
+    if (output.write(lineOf(line), failed => !failed && onTaken?.()) || wasFull) return;
     forwarder.pause();
     output.once('drain', () => forwarder.resume());
   };

@@ -112,17 +112,27 @@ describe('connections', () => {
 });
 
 describe('placeholders', () => {
-  it.each(['your_openai_api_key_here', 'your-key-here', 'YOUR KEY HERE', '<your_key_here>', 'sk-…', 'AIza...', '…'])(
-    '%s counts as unset',
+  it.each([
+    'your_openai_api_key_here',
+    'your-key-here',
+    'YOUR KEY HERE',
+    '<your_key_here>',
+    'sk-…',
+    'AIza...',
+    '…',
+    '${HOME}/x',
+    '${env:HOME}\\x',
+  ])('%s counts as unset', value => {
+    expect(isPlaceholder(value)).toBe(true);
+    expect(usableSettings({ key: value })).toEqual({});
+  });
+
+  it.each(['sk-live', 'yours', 'here', 'my_key_here', 'Answer briefly…', 'sk-a.b', '/home/${USER}'])(
+    '%s does not',
     value => {
-      expect(isPlaceholder(value)).toBe(true);
-      expect(usableSettings({ key: value })).toEqual({});
+      expect(isPlaceholder(value)).toBe(false);
     },
   );
-
-  it.each(['sk-live', 'yours', 'here', 'my_key_here', 'Answer briefly…', 'sk-a.b'])('%s does not', value => {
-    expect(isPlaceholder(value)).toBe(false);
-  });
 
   it('blanks count as unset and spaces around a value are dropped', () => {
     expect(usableSettings({ a: '  ', b: undefined, c: ' x\n' })).toEqual({ c: 'x' });

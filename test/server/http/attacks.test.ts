@@ -140,6 +140,9 @@ describe('tokens', () => {
     expect(await upgrade('/ws', 'localhost', 'Authorization: Bearer wrong-wrong-wrong-wrong\r\n')).toMatch(
       /^HTTP\/1.1 401 /,
     );
+    // Clients of other servers name no path.
+    expect(await upgrade('/', 'localhost', `Authorization: ${authorization}\r\n`)).toMatch(/^HTTP\/1.1 101 /);
+    expect(await upgrade('/', 'localhost', 'Origin: https://evil.example\r\n')).toMatch(/^HTTP\/1.1 403 /);
     expect(await upgrade('/elsewhere', 'localhost', `Authorization: ${authorization}\r\n`)).toMatch(/^HTTP\/1.1 404 /);
   });
 });

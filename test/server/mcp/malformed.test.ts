@@ -43,6 +43,7 @@ describe('what is no message on standard input', () => {
     ['a number', '5', -32_600, null],
     ['an id of null', JSON.stringify({ ...request, id: null }), -32_600, null],
     ['an id between numbers', JSON.stringify({ ...request, id: 1.5 }), -32_600, null],
+    ['an id that JavaScript would round', '{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}', -32_600, null],
     ['another version', JSON.stringify({ ...request, jsonrpc: '1.0' }), -32_600, 5],
     ['parameters as a list', JSON.stringify({ ...request, params: [] }), -32_600, 5],
     ['an answer that says nothing', '{"jsonrpc":"2.0","id":5}', -32_600, null],
@@ -57,6 +58,11 @@ describe('what is no message on standard input', () => {
     }
     expect(await piped.ask('ping')).toMatchObject({ result: {} });
     expect(piped.errors).toHaveLength(1);
+  });
+
+  it('is told why where its id is too large', () => {
+    const { refused } = readMessages('{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}', false);
+    expect(refused[0]?.error.message).toMatch(/id is a text, or a whole number below 2\^53/);
   });
 
   it('is not an empty line, nor a mark before the first letter', async () => {
@@ -74,6 +80,17 @@ describe('what is no message on standard input', () => {
       expect((await piped.next(message => message.id === null)).error.code).toBe(-32_600);
     }
   });
+});
+
+it('an answer is one line also to programs that end lines at other letters than a newline', async () => {
+  const output = new PassThrough();
+  const transport = new StdioTransport({ input: new PassThrough(), output, maxBytes });
+  const answer = 'A\u2028B\u2029C\u0085D é';
+  await transport.send({ jsonrpc: '2.0', id: 1, result: { answer } });
+  const line = String(output.read());
+  expect(line.split(/[\n\u0085\u2028\u2029]/)).toEqual([line.trimEnd(), '']);
+  expect(JSON.parse(line)).toEqual({ jsonrpc: '2.0', id: 1, result: { answer } });
+  await transport.close();
 });
 
 describe('null for what is left out', () => {

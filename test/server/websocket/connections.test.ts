@@ -37,6 +37,17 @@ describe('a connection', () => {
     client.socket.terminate();
   });
 
+  it('is neither pinged nor ended where pings are turned off', async () => {
+    const clock = manualClock();
+    door = await startWsDoor({ host: scriptedHost(), root: '/tmp', clock, rules: { pingMs: 0 } });
+    const client = await helloFrames(door.url);
+    await clock.advance(3_600_000);
+    client.send({ op: 'ping', request_id: 'late' });
+    await client.next('pong', 'late');
+    expect([client.pings(), door.door.connections()]).toEqual([0, 1]);
+    client.socket.terminate();
+  });
+
   it('gets a large result in parts of one message, and small ones beside it in their order', async () => {
     door = await startWsDoor({ host: large(3_000_000), root: '/tmp' });
     const client = await helloFrames(door.url);
