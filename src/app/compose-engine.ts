@@ -1,4 +1,4 @@
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type ActionCall, type ActionParts, createActionContext } from '../calls/actions/actions.ts';
 import { languageOf, preambleOf } from '../calls/ask/prepare-context.ts';
@@ -131,7 +131,8 @@ export async function composeCommandSandbox(
   projects: readonly string[],
 ): Promise<CommandSandbox> {
   const { createCommandSandbox } = await import('../engine/modes/agent/local-tools/command-sandbox.ts');
-  const kept = join(derived.storePlace(app, home).isPrivate ? tmpdir() : home, 'agent-commands');
+  const isPrivate = derived.storePlace(app, home).isPrivate;
+  const kept = isPrivate ? join(tmpdir(), `polylogue-commands-${userInfo().uid}`) : join(home, 'agent-commands');
   const { agentSandbox: mode, agentNetwork: network } = app;
   const places = { home: homeDir, own: home, kept };
   return createCommandSandbox({ mode, network, childEnv, platform, projects, ...places, marks: processMarks() });

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { chmod, cp, lstat, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -285,13 +285,19 @@ function makesRepository({ argv: [file, what = '', ...others], isAsked, project 
 const pendingIn = (kept: string): string => join(kept, 'pending');
 
 /** Takes away what commands made whose process was killed before it could. */
-async function endForOthers({ kept, marks }: CommandSandboxOptions, now: number): Promise<string[]> {
+async function endForOthers({ kept, own, marks }: CommandSandboxOptions, now: number): Promise<string[]> {
   const told: string[] = [];
   const folder = pendingIn(kept);
+  await mkdir(kept, { recursive: true, mode: 0o700 });
+  const found = await lstat(kept);
+  const isSafe = found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0;
+  // Where nothing is kept it is in a folder in which others may have made one of this name.
+  if (!isIn(kept, own) && !isSafe)
+    throw configError(`${kept} is not a directory of this user alone, so no command is run.`, {
+      next: 'Remove it, or set TMPDIR to a directory that only you may write to.',
+    });
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  // Where nothing is kept it is in a folder that everybody may write to.
-  const isOwn = statSync(folder).uid === process.getuid?.();
-  for (const name of isOwn ? await readdir(folder) : []) {
+  for (const name of await readdir(folder)) {
     const { data } = journalSchema.safeParse(parsedJson(await readFile(join(folder, name), 'utf8').catch(() => '')));
     const state = data && marks.stateOf(data.by);
     if (!data || state === 'running' || (state === 'unknown' && now <= data.until)) continue;

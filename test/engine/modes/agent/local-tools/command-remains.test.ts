@@ -92,22 +92,36 @@ describe('what a command made whose process was killed', () => {
     expect([isThere(), await journals()]).toEqual([false, []]);
   });
 
-  it('is left alone where a journal is broken, or its folder another user’s', async () => {
+  it('is left alone where a journal is broken', async () => {
     states.dead = 'gone';
     await abandoned('dead');
     const pending = around.path('own/kept/pending');
     const text = await readFile(join(pending, 'killed.json'), 'utf8');
     await writeFile(join(pending, 'killed.json'), text.slice(0, -9));
     await runIn('true');
-    await writeFile(join(pending, 'killed.json'), text);
-    const real = process.getuid;
-    process.getuid = () => 12_345;
-    await runIn('true').finally(() => {
-      process.getuid = real;
-    });
     expect(isThere()).toBe(true);
   });
 });
+
+it.each(['another user’s', 'open to others', 'a link'])(
+  'is not run with what it needs in a folder that is %s',
+  async which => {
+    // In the temporary directory, where nothing is to be kept.
+    const kept = around.path('tmp/kept');
+    await around.write('tmp/elsewhere/empty', 'precious');
+    if (which === 'a link') await symlink('elsewhere', kept);
+    else await mkdir(kept, { mode: 0o700 });
+    if (which === 'open to others') await chmod(kept, 0o777);
+    const real = process.getuid;
+    if (which === 'another user’s') process.getuid = () => 12_345;
+    const prepared = sandboxOf('this', { kept }).prepare(commandOf({}));
+    await expect(prepared).rejects.toMatchObject({
+      message: expect.stringContaining('is not a directory of this user alone'),
+    });
+    process.getuid = real;
+    expect(await readFile(around.path('tmp/elsewhere/empty'), 'utf8')).toBe('precious');
+  },
+);
 
 it('leaves no file that runs with the rights of its owner or group, and does not touch those of before', async () => {
   await around.write('shop/old', '');
