@@ -4,6 +4,7 @@ import { AppError, isAppError, securityError } from '../core/errors.ts';
 import type { Mask } from '../core/ports.ts';
 import { printablePath } from '../core/text.ts';
 import type { Permissions } from '../core/tool-host.ts';
+import { holdingInCalls } from '../server/access/admission.ts';
 import { isSkip } from '../workspace/paths.ts';
 import { defaultRoots } from '../workspace/roots.ts';
 import { createSandbox } from '../workspace/sandbox.ts';
@@ -161,25 +162,14 @@ export function createHosts(shared: SharedParts, { root: productRoot }: Front) {
 
 /** A host that was let go may still be used by a session: it counts as long as it works. */
 function counted(services: HostServices, busy: Set<Entry>): Entry {
-  const { host } = services;
-  const entry: Entry = {
-    calls: 0,
-    services: {
-      ...services,
-      host: {
-        ...host,
-        async call(request, signal) {
-          entry.calls += 1;
-          busy.add(entry);
-          try {
-            return await host.call(request, signal);
-          } finally {
-            entry.calls -= 1;
-            if (entry.calls === 0) busy.delete(entry);
-          }
-        },
-      },
-    },
+  const hold = () => {
+    entry.calls += 1;
+    busy.add(entry);
+    return () => {
+      entry.calls -= 1;
+      if (entry.calls === 0) busy.delete(entry);
+    };
   };
+  const entry: Entry = { calls: 0, services: { ...services, host: holdingInCalls(services.host, hold) } };
   return entry;
 }

@@ -251,7 +251,7 @@ const socketRules = (values: AppConfig['values']['app']): Pick<WebSocketOptions,
   rules: {
     pingMs: values.wsPingSeconds * 1_000,
     silenceMs: values.wsSilenceSeconds * 1_000,
-    maxBuffered: 1_048_576,
+    maxBytes: 1_048_576,
     maxKept: 134_217_728,
     maxConnections: values.maxSessions,
     frames: {
@@ -358,10 +358,7 @@ async function tryProvider({ models, mask, clock }: DashboardSources, id: string
 }
 
 /** What the daemon's endpoints know. */
-function gaugeDaemon(
-  gauge: Telemetry['gauge'],
-  { load }: { load(): { sessions: number; callsRunning: number; callsWaiting: number } },
-): void {
+function gaugeDaemon(gauge: Telemetry['gauge'], { load }: Pick<DaemonService, 'load'>): void {
   gauge('polylogue_sessions', 'Clients that are connected to the daemon.', [], () => [[[], load().sessions]]);
   const calls = 'Calls of clients of the daemon, by whether they run or wait for a place.';
   gauge('polylogue_daemon_calls', calls, ['state'], () => [

@@ -60,7 +60,7 @@ export function composeEngine(parts: EngineParts) {
     promptLimit: derived.promptSizeLimit(values),
     replyTokens: derived.replyTokens(values),
     efforts: { thinkdeep: values.thinkdeepEffort },
-    panel: derived.panelLimits(values),
+    panel: { modelMs: values.consensusModelTimeoutSeconds * 1_000, totalMs: values.consensusTimeoutSeconds * 1_000 },
     fanout: { defaultModels: values.defaultModels ?? [], language, prefixes: models.prefixes },
     clis: parts.clis,
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, git },

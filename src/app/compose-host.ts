@@ -39,17 +39,15 @@ const known: KnownListings = new Map(
 export const withoutClis = <Models extends Pick<ModelService, 'ask' | 'providers'>>(models: Models): Models => ({
   ...models,
   async ask(question) {
-    if (question.candidates.some(({ model }) => model.provider === cliProviderId)) throw notForThem();
+    if (question.candidates.some(({ model }) => model.provider === cliProviderId))
+      throw securityError(
+        'CLIs are not for callers whose directories are limited: they read what their user may read.',
+        { class: 'restricted', next: 'Name a model, or ask the operator for a token without roots.' },
+      );
     return models.ask(question);
   },
   providers: async options => (await models.providers(options)).filter(({ id }) => id !== cliProviderId),
 });
-
-const notForThem = () =>
-  securityError('CLIs are not for callers whose directories are limited: they read what their user may read.', {
-    class: 'restricted',
-    next: 'Name a model, or ask the operator for a token without roots.',
-  });
 
 /** What all callers of one process share. */
 export interface SharedParts

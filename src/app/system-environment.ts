@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { homedir, uptime } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { asError, configError } from '../core/errors.ts';
+import { onFile } from '../config/home.ts';
+import { configError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 import { printableText } from '../core/text.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
@@ -106,13 +107,7 @@ function proxyAddress(value: string, name: string): string {
 
 async function trust(path: string): Promise<void> {
   const { getCACertificates, setDefaultCACertificates } = await import('node:tls');
-  try {
-    setDefaultCACertificates([...getCACertificates('default'), readFileSync(path, 'utf8')]);
-  } catch (cause) {
-    const why = asError(cause).message;
-    throw configError(`The certificates of NODE_EXTRA_CA_CERTS cannot be used: ${why}`, {
-      next: 'Name a readable PEM file, or unset it.',
-      cause,
-    });
-  }
+  onFile('The certificates of NODE_EXTRA_CA_CERTS cannot be used', 'Name a readable PEM file, or unset it.', () =>
+    setDefaultCACertificates([...getCACertificates('default'), readFileSync(path, 'utf8')]),
+  );
 }

@@ -23,7 +23,7 @@ export function readCliFiles(places: readonly { path: string; asked?: boolean }[
         else found.warnings.push(`The CLI file ${file} was left out: ${read.problem}.`);
       }
     } catch (error) {
-      found.warnings.push(`The CLI files at ${path} were left out: ${messageOf(error)}.`);
+      found.warnings.push(`The CLI files at ${path} were left out: ${asError(error).message}.`);
     }
   }
   return found;
@@ -71,7 +71,7 @@ function readDocument(path: string, readFile: ReadFile, yaml?: typeof import('js
     const document = parsedJson(text);
     return document === undefined ? { problem: 'it is no JSON' } : { document };
   } catch (error) {
-    return { problem: messageOf(error) };
+    return { problem: asError(error).message };
   }
 }
 
@@ -80,8 +80,6 @@ function yamlDocument(text: string, { load, JSON_SCHEMA }: typeof import('js-yam
     return { document: load(text.replace(/^\uFEFF/, ''), { schema: JSON_SCHEMA }) };
   } catch (error) {
     // The first line says what and where; the others quote the file.
-    return { problem: `it is no YAML: ${messageOf(error).split('\n', 1)[0]}` };
+    return { problem: `it is no YAML: ${asError(error).message.split('\n', 1)[0]}` };
   }
 }
-
-const messageOf = (error: unknown): string => asError(error).message;

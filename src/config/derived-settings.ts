@@ -72,18 +72,10 @@ const strictestTokenizer = 1.45;
 export const replyTokens = ({ maxMcpOutputTokens }: Pick<Values, 'maxMcpOutputTokens'>): number =>
   Math.floor(maxMcpOutputTokens / strictestTokenizer);
 
-/** How long a panel of models may take: for one verdict, and in all. */
-export function panelLimits(values: Pick<Values, 'consensusModelTimeoutSeconds' | 'consensusTimeoutSeconds'>) {
-  return { modelMs: values.consensusModelTimeoutSeconds * 1_000, totalMs: values.consensusTimeoutSeconds * 1_000 };
-}
-
 /** What the operator allows to be spent. */
-export const spendCaps = ({ maxCostPerRequest, maxCostPerThread, maxCostPerDay, autoCostLimit }: Values) => ({
-  perAutoCall: autoCostLimit,
-  ...(maxCostPerRequest !== undefined && { perRequest: maxCostPerRequest }),
-  ...(maxCostPerThread !== undefined && { perThread: maxCostPerThread }),
-  ...(maxCostPerDay !== undefined && { perDay: maxCostPerDay }),
-});
+export function spendCaps({ autoCostLimit: perAutoCall, maxCostPerRequest: perRequest, ...values }: Values) {
+  return { perAutoCall, perRequest, perThread: values.maxCostPerThread, perDay: values.maxCostPerDay };
+}
 
 /** What `RATE_LIMITS=on` stands for: calls a minute by tool. */
 const usualRates = { chat: 10, analyze: 5, codereview: 5, debug: 5, thinkdeep: 3, precommit: 3 };

@@ -1,7 +1,6 @@
 import { lstatSync, mkdtempSync, rmdirSync, type Stats, statSync } from 'node:fs';
 import { dirname, join, posix, win32 } from 'node:path';
-import { configError } from '../core/errors.ts';
-import { isRecord } from '../core/json.ts';
+import { asError, configError, errorCode } from '../core/errors.ts';
 import { isPlaceholder, printablePath } from '../core/text.ts';
 import { options } from './options.ts';
 
@@ -70,7 +69,7 @@ export function homeProblem(home: string): string | undefined {
       rmdirSync(mkdtempSync(join(at, '.polylogue-')));
       return undefined;
     } catch (error) {
-      const code = isRecord(error) ? String(error.code) : '';
+      const code = errorCode(error) ?? '';
       return passing.has(code) ? undefined : `nothing can be written in ${at} (${code})`;
     }
   }
@@ -82,11 +81,20 @@ function looked(path: string): Stats | string | undefined {
     const found = statSync(path, { throwIfNoEntry: false });
     return found ?? (lstatSync(path, { throwIfNoEntry: false }) && 'is a link to nothing');
   } catch (error) {
-    const code = isRecord(error) ? error.code : undefined;
+    const code = errorCode(error);
     if (code === 'ENAMETOOLONG') return 'has too long a name';
     if (code === 'ELOOP') return 'is a link that leads to itself';
     // What may not be looked at may not be written either: its parent tells.
     return undefined;
+  }
+}
+
+/** Works on a file of the operator's; where that fails, `what` says of which file, and the system's own words say why. */
+export function onFile<Result>(what: string, next: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (cause) {
+    throw configError(`${what}: ${asError(cause).message}`, { next, cause });
   }
 }
 

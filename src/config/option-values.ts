@@ -152,7 +152,4 @@ function choice({ choices, synonyms = {} }: OptionSpec, given: string): string |
   return known ?? (Object.hasOwn(synonyms, lower) ? synonyms[lower] : undefined);
 }
 
-function isWebAddress(text: string): boolean {
-  const url = URL.parse(text);
-  return url !== null && (url.protocol === 'http:' || url.protocol === 'https:') && url.hostname !== '';
-}
+const isWebAddress = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? '');

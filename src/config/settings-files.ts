@@ -1,12 +1,12 @@
 import { chmodSync, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { asError, configError } from '../core/errors.ts';
+import { configError } from '../core/errors.ts';
 import { isRecord, parsedJson, recordIn, recordsIn, textsIn } from '../core/json.ts';
 import type { OptionSpec } from '../core/option.ts';
 import { nearName } from '../core/text.ts';
 import type { readOwnEndpoints } from './endpoints.ts';
-import { type Environment, type MachineEnvironment, pathsOf, requireHome } from './home.ts';
+import { type Environment, type MachineEnvironment, onFile, pathsOf, requireHome } from './home.ts';
 import { documentLayer, namesLayer } from './layers.ts';
 import type { OptionTables } from './option-values.ts';
 import { options } from './options.ts';
@@ -51,7 +51,8 @@ const endpointsKey = 'endpoints';
 export function readSettings(request: SettingsRequest) {
   const { home, cwd, warn } = request;
   const { [endpointsKey]: raw, ...document } = readDocument(request);
-  const known = new Set([...envNames(request.tables), ...endpointVariables(raw)]);
+  // Entries take their keys from variables too.
+  const known = new Set([...envNames(request.tables), ...textsIn(recordsIn(raw).map(entry => entry.api_key_env))]);
   const homeEnv = readHomeEnv(request, known);
   // The marks of runs that Polylogue started itself end in _RUN.
   for (const name of Object.keys(request.env))
@@ -76,21 +77,11 @@ export function readSettings(request: SettingsRequest) {
   };
 }
 
-/** The names of variables that entries take their keys from. */
-const endpointVariables = (raw: unknown): string[] => textsIn(recordsIn(raw).map(entry => entry.api_key_env));
-
 function read(request: SettingsRequest, name: string, folder = request.home) {
   const path = pathsOf(request.platform).join(folder, name);
-  try {
-    const text = request.readFile(path);
-    return text === undefined ? undefined : { path, text };
-  } catch (cause) {
-    const why = asError(cause).message;
-    throw configError(`${path} cannot be read: ${why}`, {
-      next: 'Make it a file that you may read, or remove it, and start again.',
-      cause,
-    });
-  }
+  const next = 'Make it a file that you may read, or remove it, and start again.';
+  const text = onFile(`${path} cannot be read`, next, () => request.readFile(path));
+  return text === undefined ? undefined : { path, text };
 }
 
 function readDocument(request: SettingsRequest): Record<string, unknown> {

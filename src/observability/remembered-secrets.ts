@@ -1,5 +1,5 @@
 import { remember } from '../core/concurrency.ts';
-import { isTelling } from '../core/text.ts';
+import { isTelling, mostThatFit } from '../core/text.ts';
 import type { Span } from './secret-tokens.ts';
 
 interface Known {
@@ -97,13 +97,8 @@ function condense(text: string): { condensed: string; placeOf(at: number): numbe
     length += run.length;
   }
   const placeOf = (at: number) => {
-    let [low, high] = [0, starts.length - 1];
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2);
-      if ((starts[middle] ?? 0) <= at) low = middle;
-      else high = middle - 1;
-    }
-    return (places[low] ?? 0) + at - (starts[low] ?? 0);
+    const run = mostThatFit(starts.length - 1, index => (starts[index] ?? 0) <= at);
+    return (places[run] ?? 0) + at - (starts[run] ?? 0);
   };
   return { condensed: parts.join(''), placeOf };
 }

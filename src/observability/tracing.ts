@@ -80,7 +80,7 @@ function startCall(tracer: Tracer, startTime: number, call: OpenCall<Notes>, giv
     'gen_ai.tool.name': tool,
     'polylogue.req_id': reqId,
     'polylogue.owner': owner,
-    ...(client !== undefined && { 'polylogue.client': client }),
+    'polylogue.client': client,
   };
   // What it is a part of, and what it is linked to.
   const parent = given && spanOf(given.parent, given.state);
@@ -107,22 +107,21 @@ async function recordAttempt(parts: SpanParts, at: number, event: Attempt, call:
     return;
   }
   const context: Context = call ? trace.setSpan(ROOT_CONTEXT, call) : ROOT_CONTEXT;
+  // What is undefined is left out by the SDK.
   const attributes = {
     'gen_ai.operation.name': 'chat',
     ...vendorOf(event),
     // All answers are read as they are written.
     'gen_ai.request.stream': true,
-    ...(event.thread !== undefined && { 'gen_ai.conversation.id': event.thread }),
+    'gen_ai.conversation.id': event.thread,
     ...(event.finish !== undefined && { 'gen_ai.response.finish_reasons': [finishReason(event.finish)] }),
-    ...(event.status !== undefined && { 'http.response.status_code': event.status }),
-    ...(event.usage && {
-      'gen_ai.usage.input_tokens': event.usage.input,
-      'gen_ai.usage.output_tokens': event.usage.output,
-      'gen_ai.usage.reasoning.output_tokens': event.usage.reasoning,
-      'gen_ai.usage.cache_read.input_tokens': event.usage.cacheRead,
-      'gen_ai.usage.cache_creation.input_tokens': event.usage.cacheWrite,
-    }),
-    ...(event.costUsd !== undefined && { 'polylogue.cost_usd': event.costUsd }),
+    'http.response.status_code': event.status,
+    'gen_ai.usage.input_tokens': event.usage?.input,
+    'gen_ai.usage.output_tokens': event.usage?.output,
+    'gen_ai.usage.reasoning.output_tokens': event.usage?.reasoning,
+    'gen_ai.usage.cache_read.input_tokens': event.usage?.cacheRead,
+    'gen_ai.usage.cache_creation.input_tokens': event.usage?.cacheWrite,
+    'polylogue.cost_usd': event.costUsd,
     'polylogue.attempt': event.attempt,
     'polylogue.outcome': event.outcome,
     ...(await parts.content?.of(event)),

@@ -52,7 +52,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
     rules: {
       pingMs: 45_000,
       silenceMs: 120_000,
-      maxBuffered: 1_048_576,
+      maxBytes: 1_048_576,
       maxKept: 134_217_728,
       maxConnections: 1_024,
       ...given.rules,

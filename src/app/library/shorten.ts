@@ -39,17 +39,10 @@ async function shortForm(
   { what, ...given }: { what: string; files?: string[]; context?: string },
 ): Promise<Summary & Pick<SendResult, 'skipped'>> {
   const about = focus === undefined ? '' : ` What matters most: ${focus}.`;
-  const answer = await send(conversation, {
-    message: `Sum up ${what} in at most ${maxWords} words.${about}`,
-    ...given,
-    system: { base: reader },
-    tools: [],
-    stream: false,
-    ...(model !== undefined && { model }),
-    ...(signal && { signal }),
-  });
-  const { text: summary, usage, costUsd, skipped } = answer;
-  return { summary, model: answer.model, usage, costUsd, skipped };
+  const message = `Sum up ${what} in at most ${maxWords} words.${about}`;
+  const request = { ...given, message, system: { base: reader }, tools: [], stream: false, model, signal };
+  const { text: summary, model: answerer, usage, costUsd, skipped } = await send(conversation, request);
+  return { summary, model: answerer, usage, costUsd, skipped };
 }
 
 export async function summarizeFile(send: SendIn, conversation: string, path: string, options: ShortenOptions) {

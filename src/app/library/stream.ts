@@ -33,13 +33,14 @@ export async function* streamEvents(
   send: (request: SendRequest, watch: Watch) => Promise<SendResult>,
   request: SendRequest,
 ): AsyncGenerator<SendEvent, void, void> {
-  const events: SendEvent[] = [];
   const left = new AbortController();
-  let wake = () => {};
-  const push = (event: SendEvent) => {
-    events.push(event);
-    wake();
-  };
+  let controller: ReadableStreamDefaultController<SendEvent>;
+  const events = new ReadableStream<SendEvent>({
+    start(own) {
+      controller = own;
+    },
+  });
+  const push = (event: SendEvent) => controller.enqueue(event);
   const watch: Watch = {
     onToolCall: call =>
       call.tool.effect === 'read' && call.approval.asked === undefined
@@ -52,23 +53,13 @@ export async function* streamEvents(
     },
     onText: text => push({ type: 'text', text }),
   };
-  let isOver = false;
   const sent = send(withSignal(request, left.signal), watch).then(result => push({ type: 'done', result }));
-  const over = Promise.allSettled([sent]).then(() => {
-    isOver = true;
-    wake();
-  });
+  const over = Promise.allSettled([sent]).then(() => controller.close());
   try {
-    while (events.length > 0 || !isOver) {
-      const event = events.shift();
-      if (event) {
-        yield event;
-        if (event.type === 'approval') event.answer({ action: 'deny', reason: 'The program did not approve it.' });
-      } else {
-        await new Promise<void>(resolve => {
-          wake = resolve;
-        });
-      }
+    // Whoever leaves early cancels nothing here: what still happens is pushed until the request has ended.
+    for await (const event of events.values({ preventCancel: true })) {
+      yield event;
+      if (event.type === 'approval') event.answer({ action: 'deny', reason: 'The program did not approve it.' });
     }
     await sent;
   } finally {

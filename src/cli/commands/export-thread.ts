@@ -1,10 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
+import { type ExportFormat, exportForms } from '../../core/thread.ts';
 import { type CommandContext, defineCommand, flag, textFlag } from '../command/command.ts';
 import { attemptWithProduct } from '../command/open-product.ts';
 import { writtenFile } from '../command/written-file.ts';
-
-const formats = ['jsonl', 'md', 'html'] as const;
 
 export const exportThread = defineCommand({
   name: 'export',
@@ -14,7 +13,7 @@ export const exportThread = defineCommand({
   words: ['last'],
   flags: [
     flag('format <word>', 'Output format; only jsonl can be imported (default: by file extension)', {
-      choices: formats,
+      choices: exportForms,
     }),
     flag('output <file>', 'Output file (default: stdout)'),
     flag('overwrite', 'Replace an existing file'),
@@ -47,9 +46,9 @@ export const exportThread = defineCommand({
 });
 
 /** As it was asked for, else by the ending of the file. */
-function formatOf({ flags }: CommandContext, file: string | undefined): (typeof formats)[number] {
+function formatOf({ flags }: CommandContext, file: string | undefined): ExportFormat {
   const wanted = textFlag(flags, 'format') ?? file?.split('.').at(-1);
-  return formats.find(format => format === wanted) ?? 'jsonl';
+  return exportForms.find(format => format === wanted) ?? 'jsonl';
 }
 
 /** Says on the way how far it is, and ends when the user wants no more. */

@@ -1,6 +1,7 @@
 import * as fs from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { asError, configError, inputError, isAppError } from '../../core/errors.ts';
+import { onFile } from '../../config/home.ts';
+import { configError, inputError, isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { type CommandContext, defineCommand, flag, isOn, listFlag, textFlag } from '../command/command.ts';
 import { type ServerEnvironment, serverEnvironment } from '../command/environment.ts';
@@ -51,17 +52,9 @@ const replaceConfigFile = ({ path, text: old }: ConfigFile, text: string | undef
     return backup;
   });
 
-function translated<Result>(path: string, work: () => Result): Result {
-  try {
-    return work();
-  } catch (cause) {
-    const why = asError(cause).message;
-    throw configError(`Cannot use ${path}: ${why}`, {
-      next: 'Check read and write permission of the file and its directory, then run init again.',
-      cause,
-    });
-  }
-}
+const permission = 'Check read and write permission of the file and its directory, then run init again.';
+
+const translated = <Result>(path: string, work: () => Result): Result => onFile(`Cannot use ${path}`, permission, work);
 
 const clients: readonly string[] = hosts.map(host => host.name);
 

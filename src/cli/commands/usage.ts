@@ -73,10 +73,8 @@ function showKinds(out: Output, kinds: readonly ledger.KindSum[], from: string, 
   printTable(out, days, [['kind', '', 'USD'], ...lines, ['total', '', ledger.usdText(usd)]], 15, width);
 }
 
-type Rows = readonly (readonly string[])[];
-
 /** The first column is on the left; heads and sums, between which there may be nothing, stand out. */
-function printTable(out: Output, days: number, rows: Rows, first: number, second = 13) {
+function printTable(out: Output, days: number, rows: readonly (readonly string[])[], first: number, second = 13) {
   if (rows.length === 2) return out.line(`No model calls ${days === 1 ? 'today' : `in the last ${days} days`}.`);
   for (const [at, [key = '', cell = '', ...cells]] of rows.entries()) {
     const line = [key.padEnd(first), cell.padStart(second), ...cells.map(each => each.padStart(13))].join('');

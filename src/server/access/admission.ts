@@ -76,6 +76,19 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
   };
 }
 
+/** The host with something held during each call: `hold` takes it, and what that answers gives it back. */
+export function holdingInCalls(host: ToolHost, hold: () => (() => void) | undefined): ToolHost {
+  const call: ToolHost['call'] = async (request, signal) => {
+    const release = hold();
+    try {
+      return await host.call(request, signal);
+    } finally {
+      release?.();
+    }
+  };
+  return { ...host, call };
+}
+
 const shuttingDown = (): AppError =>
   limitError('over_capacity', 'This server is shutting down and takes no more calls.', {
     retryable: true,

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { remember } from '../../core/concurrency.ts';
 import { configError } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, parsedJson } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type Caller, type Refusal, refusalFor } from './caller.ts';
 
@@ -208,12 +208,9 @@ function hashIn({ token, sha256 }: Record<string, unknown>): string | undefined 
 }
 
 function jsonIn(text: string, path: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // What the parser says may quote a token.
-    throw unusable(path, 'it is no JSON');
-  }
+  const value = parsedJson(text);
+  if (value === undefined) throw unusable(path, 'it is no JSON');
+  return value;
 }
 
 const unusable = (path: string, why: string) =>

@@ -124,9 +124,17 @@ export async function openDaemon(options: DaemonOptions) {
     return { sessions: connections, callsRunning, callsWaiting };
   };
   const started_at = clock.now() / 1_000;
-  const report = () => {
+  const report = async (): Promise<DaemonHealth> => {
     const { sessions, callsRunning: calls_running, callsWaiting: calls_waiting } = load();
-    return healthOf(options, gate.isShut(), { url, port, started_at, sessions, calls_running, calls_waiting });
+    const isShut = gate.isShut();
+    const reason = await options.notReady();
+    return {
+      ...{ url, port, started_at, sessions, calls_running, calls_waiting, reason },
+      ...{ t: clock.now() / 1_000, pid: process.pid, host: bind.host, version: options.version },
+      status: isShut ? 'draining' : reason === undefined ? 'ready' : 'not_ready',
+      token_file: options.tokenFile,
+      tokens_problem: options.tokensProblem?.(),
+    };
   };
   const { healthFolder: folder, onError } = options;
   const file = folder === undefined ? undefined : await keepHealthFile({ folder, port, clock, report, onError });
@@ -219,25 +227,6 @@ function createRequestServer(
     if (refusal) refuseUpgrade(socket, refusal, 'Refused');
   });
   return server;
-}
-
-async function healthOf(
-  options: DaemonOptions,
-  isShut: boolean,
-  facts: Pick<DaemonHealth, 'url' | 'port' | 'started_at' | 'sessions' | 'calls_running' | 'calls_waiting'>,
-): Promise<DaemonHealth> {
-  const reason = await options.notReady();
-  return {
-    ...facts,
-    t: options.clock.now() / 1_000,
-    pid: process.pid,
-    host: options.bind.host,
-    version: options.version,
-    status: isShut ? 'draining' : reason === undefined ? 'ready' : 'not_ready',
-    reason,
-    token_file: options.tokenFile,
-    tokens_problem: options.tokensProblem?.(),
-  };
 }
 
 function cannotListen(host: string, port: number, error: Error & { code?: string }) {

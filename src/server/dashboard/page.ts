@@ -133,9 +133,10 @@ const guarded = {
   'X-Frame-Options': 'DENY',
 } as const;
 
-function guardedAnswer(body: ConstructorParameters<typeof Response>[0], headers: Record<string, string>, status = 200) {
-  return new Response(body, { status, headers: { ...guarded, ...headers } });
-}
+type Body = ConstructorParameters<typeof Response>[0];
+
+const guardedAnswer = (body: Body, headers: Record<string, string>, status = 200): Response =>
+  new Response(body, { status, headers: { ...guarded, ...headers } });
 
 const ofPages = {
   'Content-Security-Policy': policy,
@@ -175,10 +176,8 @@ export function assetAnswer({ type, text }: ReturnType<typeof asset>): Response 
   return guardedAnswer(text, kept);
 }
 
-type FileBody = ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>;
-
 /** What others wrote, as a file: should a browser open it, nothing in it runs or loads. */
-export const fileAnswer = (body: FileBody, type: string, name?: string): Response =>
+export const fileAnswer = (body: Body, type: string, name?: string): Response =>
   guardedAnswer(body, {
     'Content-Type': type,
     'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox",

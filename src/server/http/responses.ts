@@ -21,8 +21,7 @@ export async function writeResponse(response: Response, outgoing: ServerResponse
     await body?.cancel();
     return false;
   }
-  const headers: Record<string, string> = {};
-  for (const [name, value] of response.headers) headers[name] = value;
+  const headers: Record<string, string> = Object.fromEntries(response.headers);
   // What was not read of the request stays unread.
   if (bringsBody(outgoing.req) && !outgoing.req.complete)
     headers.connection = headers.connection ? `${headers.connection}, close` : 'close';
@@ -35,21 +34,7 @@ export async function writeResponse(response: Response, outgoing: ServerResponse
     reader.cancel().catch(() => {});
   };
   outgoing.once('close', onClose);
-  const isLive = headers['content-type']?.startsWith('text/event-stream') ?? false;
-  const isWritten = await writeAll(reader, outgoing, isLive, options);
-  outgoing.off('close', onClose);
-  return isWritten && ended(outgoing, options);
-}
-
-const isGone = (outgoing: ServerResponse) => outgoing.destroyed || outgoing.closed;
-
-/** What there is of a live stream is read at once: it is known how much waits. A failure is told once what came before is written. */
-async function writeAll(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  outgoing: ServerResponse,
-  isLive: boolean,
-  options: WriteOptions,
-) {
+  const isLive = headers['content-type']?.startsWith('text/event-stream');
   let waiting = 0;
   let written = Promise.resolve(true);
   const write = (piece: Uint8Array) => (goesOn: boolean) => {
@@ -57,20 +42,25 @@ async function writeAll(
     return goesOn && writePiece(piece, outgoing, options);
   };
   try {
+    // What there is of a live stream is read at once: it is known how much waits.
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
       waiting += next.value.length;
       written = written.then(write(next.value));
       if (!isLive) await written;
       else if (waiting - next.value.length > maxWaiting) {
         outgoing.destroy();
-        reader.cancel().catch(() => {});
+        onClose();
       }
     }
   } finally {
+    // A failure is told once what came before is written.
     await written;
   }
-  return written;
+  outgoing.off('close', onClose);
+  return (await written) && ended(outgoing, options);
 }
+
+const isGone = (outgoing: ServerResponse) => outgoing.destroyed || outgoing.closed;
 
 async function writePiece(piece: Uint8Array, outgoing: ServerResponse, options: WriteOptions): Promise<boolean> {
   for (let at = 0; at < piece.length; at += sliceBytes) {

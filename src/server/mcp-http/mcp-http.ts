@@ -9,6 +9,7 @@ import { withTimeout } from '../../core/concurrency.ts';
 import { recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
+import { holdingInCalls } from '../access/admission.ts';
 import { createIdleSessions } from '../access/idle-sessions.ts';
 import { createQuotas, createResultStore } from '../access/limits.ts';
 import { eventStream } from '../http/responses.ts';
@@ -73,7 +74,8 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
   async function opened(from: From) {
     const id = random.uuid();
     const caller = from.caller.name;
-    const used = (host: ToolHost) => inUse(host, () => sessions.use(id, caller));
+    // A call keeps its session, even where the stream that waited for it is lost.
+    const used = (host: ToolHost) => holdingInCalls(host, () => sessions.use(id, caller)?.release);
     const mcp = await optionsFor(from, `session ${id}`, used);
     const onClosed = () => sessions.remove(id);
     const held = sessions.add(id, caller, () => openSession({ id, mcp, serverOf, clock, room, onClosed, onError }));
@@ -113,19 +115,6 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
       await handlers.endAll();
     },
   };
-}
-
-/** A call keeps its session, even where the stream that waited for it is lost. */
-function inUse(host: ToolHost, use: () => { release(): void } | undefined): ToolHost {
-  const call: ToolHost['call'] = async (request, signal) => {
-    const held = use();
-    try {
-      return await host.call(request, signal);
-    } finally {
-      held?.release();
-    }
-  };
-  return { ...host, call };
 }
 
 /** An answer that is there by then has a status of its own. */

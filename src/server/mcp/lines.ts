@@ -1,10 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { RequestId } from '@modelcontextprotocol/server';
 import { parsedJson } from '../../core/json.ts';
-import type { Refusal } from '../access/caller.ts';
-
-/** Some write it before their first letter. */
-const byteOrderMark = /^\uFEFF/;
+import { type Refusal, refusalFor } from '../access/caller.ts';
 
 /** No request of the protocol is nested nearly as deep. */
 const deepest = 128;
@@ -12,13 +9,8 @@ const deepest = 128;
 /** Reads a body as JSON, unless it is nested so deep that whoever walks through it would run out of stack. */
 export function readJson(body: string): { value: unknown } | { refusal: Refusal } {
   if (isTooDeep(body)) return { refusal: tooDeep };
-  try {
-    const value: unknown = JSON.parse(body.replace(byteOrderMark, ''));
-    return { value };
-  } catch {
-    // The parser's own message quotes what was sent.
-    return { refusal: noJson };
-  }
+  const value = parsedJson(body);
+  return value === undefined ? { refusal: noJson } : { value };
 }
 
 function isTooDeep(text: string): boolean {
@@ -37,19 +29,11 @@ function isTooDeep(text: string): boolean {
   return false;
 }
 
-const tooDeep: Refusal = {
-  status: 400,
-  class: 'depth',
-  message: `The JSON is nested deeper than ${deepest} levels.`,
+const tooDeep = refusalFor(400, 'depth', `The JSON is nested deeper than ${deepest} levels.`, {
   next: 'Send plainer arguments.',
-};
+});
 
-const noJson: Refusal = {
-  status: 400,
-  class: 'json',
-  message: 'The body is no JSON.',
-  next: 'Send one JSON document as application/json.',
-};
+const noJson = refusalFor(400, 'json', 'The body is no JSON.', { next: 'Send one JSON document as application/json.' });
 
 /** The one revision in which several messages may come as an array. */
 export const batchVersion = '2025-03-26';
@@ -172,7 +156,8 @@ export function textSplitter(maxBytes: number, { onText, onRefused, onLong }: Te
   const tooLong = `A message may have ${maxBytes} bytes; name files by their paths instead of sending their text.`;
   return lineSplitter(maxBytes, {
     onLine(line) {
-      const text = line.toString('utf8').replace(byteOrderMark, '');
+      // Some write a mark before their first letter.
+      const text = line.toString('utf8').replace(/^\uFEFF/, '');
       if (text.trim() === '') return;
       if (isUtf8(line)) onText(text);
       else onRefused(refusedMessage(null, -32_700, 'The line is no UTF-8.'));

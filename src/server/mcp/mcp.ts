@@ -106,7 +106,7 @@ export function servePrompts(server: Server, host: ToolHost, projectOf: ProjectO
 
 function idOf(template: string, argument: string): string | undefined {
   if (argument !== 'id') return undefined;
-  return template.includes('/jobs/') || template.includes('//jobs/') ? 'job' : 'thread';
+  return template.includes('/jobs/') ? 'job' : 'thread';
 }
 
 /** The most addresses that one connection may watch. */

@@ -41,10 +41,8 @@ function createSocketTransport(socket: LiveSocket): Transport {
   return transport;
 }
 
-export interface WebSocketRules extends Pick<SocketRules, 'pingMs' | 'silenceMs'> {
+export interface WebSocketRules extends Omit<SocketRules, 'stallMs'> {
   frames: FrameRules;
-  /** Bytes that may wait for one client. */
-  maxBuffered: number;
   /** Characters of the results of all sessions. */
   maxKept: number;
   /** Connections, and sessions of the frame protocol. */
@@ -57,9 +55,6 @@ export interface WebSocketOptions extends RouteServices, Pick<FrameServerOptions
   perCaller?(): number;
 }
 
-/** Bytes of a connection that has not said who it is. */
-const maxUnknownBytes = 65_536;
-
 /** MCP (subprotocol `mcp`) and the frame protocol (none) over WebSockets. */
 export function openWebSockets(options: WebSocketOptions) {
   const { rules, clock, stallMs, onError, maxBodyBytes } = options;
@@ -67,13 +62,8 @@ export function openWebSockets(options: WebSocketOptions) {
   const open = createOpenSockets({ inAll: rules.maxConnections, perCaller });
   const sessionRules = { idleMs: rules.frames.resultMs, max: rules.maxConnections, perCaller };
   const sessions = createIdleSessions(sessionRules, clock, (session: FrameSession) => session.forget());
-  const frameOptions = {
-    ...options,
-    rules: rules.frames,
-    sessions,
-    store: createResultStore(rules.maxKept),
-    connections: open.count,
-  };
+  const store = createResultStore(rules.maxKept);
+  const frameOptions = { ...options, rules: rules.frames, sessions, store, connections: open.count };
   const server = webSocketServer(maxBodyBytes);
   let pending = 0;
   let rotations = 0;
@@ -95,11 +85,11 @@ export function openWebSockets(options: WebSocketOptions) {
       // Whose token was replaced meanwhile is not known here: all of these few come again.
       if (known !== rotations) return refuseUpgrade(socket, refusals.tokenReplaced);
       server.handleUpgrade(incoming, socket, head, upgraded => {
-        const live = openLiveSocket(upgraded, { ...rules, maxBytes: rules.maxBuffered, stallMs }, { clock, onError });
+        const live = openLiveSocket(upgraded, { ...rules, stallMs }, { clock, onError });
         const entry = { socket: live, caller, address: incoming.socket.remoteAddress ?? '' };
         open.add(entry);
         watchMessages(options, upgraded, socket, entry);
-        if (product && caller) speakMcp(options, live, caller, product, incoming);
+        if (product && caller) speakMcp(live, caller, product, incoming);
         else speakFrames(entry, socket, incoming);
       });
     } finally {
@@ -107,21 +97,28 @@ export function openWebSockets(options: WebSocketOptions) {
     }
   }
 
+  /** Serves one MCP client, in whichever era it speaks, as over standard input and output. */
+  function speakMcp(socket: LiveSocket, caller: Caller, product: CallerProduct, incoming: IncomingMessage): void {
+    const client = `mcp ${options.random.uuid()}`;
+    // Names the bridge that he comes by, which tells what arrived.
+    const clientId = incoming.headers['polylogue-bridge']?.slice(0, 100).toString();
+    const guessed = rootOf(incoming);
+    // Nobody named his project, or whoever named it did so for want of anything better.
+    const follows = guessed === undefined || incoming.headers['polylogue-root-guessed'] === 'true';
+    const gated = (host: ToolHost) => options.gate.before(host, client);
+    const mcp = { ...mcpOptionsOf(options, product, { caller, guessed, follows }, gated), clientId };
+    socket.slowDown(() => secondsFor(options, caller));
+    serveConnection(createSocketTransport(socket), mcp, onError, { confirms: clientId !== undefined });
+  }
+
   function speakFrames(entry: OpenSocket, socket: Duplex, incoming: IncomingMessage): void {
-    let unknownBytes = 0;
-    const count = (chunk: Buffer) => {
-      unknownBytes += chunk.length;
-      if (unknownBytes <= maxUnknownBytes) return;
-      socket.off('data', count);
-      entry.socket.refuse(1009, 'a hello is shorter');
-    };
-    socket.prependListener('data', count);
+    const stopCounting = limitUnknown(socket, entry.socket);
     serveFrames(frameOptions, {
       ...entry,
       root: rootOf(incoming),
       name: (incoming.headers['user-agent'] ?? 'websocket').slice(0, 100),
       onKnown(caller) {
-        socket.off('data', count);
+        stopCounting();
         return open.know(entry, caller);
       },
       onRotated(caller) {
@@ -152,24 +149,21 @@ export function openWebSockets(options: WebSocketOptions) {
   };
 }
 
-/** Serves one MCP client, in whichever era it speaks, as over standard input and output. */
-function speakMcp(
-  options: WebSocketOptions,
-  socket: LiveSocket,
-  caller: Caller,
-  product: CallerProduct,
-  incoming: IncomingMessage,
-): void {
-  const client = `mcp ${options.random.uuid()}`;
-  // Names the bridge that he comes by, which tells what arrived.
-  const clientId = incoming.headers['polylogue-bridge']?.slice(0, 100).toString();
-  const guessed = rootOf(incoming);
-  // Nobody named his project, or whoever named it did so for want of anything better.
-  const follows = guessed === undefined || incoming.headers['polylogue-root-guessed'] === 'true';
-  const gated = (host: ToolHost) => options.gate.before(host, client);
-  const mcp = { ...mcpOptionsOf(options, product, { caller, guessed, follows }, gated), clientId };
-  socket.slowDown(() => secondsFor(options, caller));
-  serveConnection(createSocketTransport(socket), mcp, options.onError, { confirms: clientId !== undefined });
+/** Bytes of a connection that has not said who it is. */
+const maxUnknownBytes = 65_536;
+
+/** Sends a connection away that brings more than these; the result stops that. */
+function limitUnknown(socket: Duplex, { refuse }: LiveSocket): () => void {
+  let bytes = 0;
+  const count = (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= maxUnknownBytes) return;
+    stop();
+    refuse(1009, 'a hello is shorter');
+  };
+  const stop = () => void socket.off('data', count);
+  socket.prependListener('data', count);
+  return stop;
 }
 
 function webSocketServer(maxPayload: number): WebSocketServer {

@@ -82,7 +82,7 @@ describe('a connection', () => {
   it('that takes not one byte of a small result is ended after the stall time', async () => {
     const clock = manualClock();
     // More than all the buffers of the system between the two.
-    door = await startWsDoor({ host: large(12_000_000), root: '/tmp', clock, rules: { maxBuffered: 1e9 } });
+    door = await startWsDoor({ host: large(12_000_000), root: '/tmp', clock, rules: { maxBytes: 1e9 } });
     const client = await helloFrames(door.url);
     client.socket.pause();
     client.call('1', 'echo');
