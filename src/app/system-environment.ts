@@ -78,15 +78,21 @@ const thisMachine = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
  * Sends what this process asks of the net through the configured proxy, and trusts the configured authorities. Node does
- * neither by itself for settings that come from a file, nor the first for those of the environment.
+ * neither by itself for settings that come from a file, nor the first for those of the environment. Answers what ends the first.
  */
 export async function useProxy(
   { httpsProxy, httpProxy, noProxy = [], extraCaCerts }: AppConfig['values']['app'],
   alreadyTrusted: string | undefined,
-): Promise<void> {
+): Promise<() => void> {
+  let restore = () => {};
   if (httpsProxy !== undefined || httpProxy !== undefined) {
     const { setGlobalProxyFromEnv } = await import('node:http');
-    setGlobalProxyFromEnv({
+    if (typeof setGlobalProxyFromEnv !== 'function')
+      throw configError(
+        `Node ${process.versions.node} cannot send what a program asks through HTTPS_PROXY or HTTP_PROXY.`,
+        { next: 'Update to Node 24.14 or newer, or leave both out of the environment and settings of Polylogue.' },
+      );
+    restore = setGlobalProxyFromEnv({
       ...(httpsProxy !== undefined && { https_proxy: proxyAddress(httpsProxy, 'HTTPS_PROXY') }),
       ...(httpProxy !== undefined && { http_proxy: proxyAddress(httpProxy, 'HTTP_PROXY') }),
       no_proxy: [...thisMachine, ...noProxy].join(','),
@@ -94,6 +100,7 @@ export async function useProxy(
   }
   // What the environment names, Node has read before the first line of any program.
   if (extraCaCerts !== undefined && extraCaCerts !== alreadyTrusted) await trust(extraCaCerts);
+  return restore;
 }
 
 /** Names without a scheme are common and mean http; other schemes than http and https can't be spoken here. */

@@ -128,23 +128,24 @@ export async function createPolylogue(options: PolylogueOptions = {}): Promise<P
   const sources = { env, argvFlags: {}, homeDir, platform, cwd, readFile: readIfPresent };
   const { config, extensions } = await loadAppConfig(sources, options);
   checkSettings(options.settings ?? {}, [...config.variables]);
-  await useProxy(config.values.app, process.env.NODE_EXTRA_CA_CERTS);
+  const restoreProxy = await useProxy(config.values.app, process.env.NODE_EXTRA_CA_CERTS);
   // A program calls tools by name: none costs it anything by being offered. What the operator switched off stays so.
   const withAllTools = withValues(config, { profile: 'full' });
   const product = await createProduct(withAllTools, { ...environment, cwd, childEnv: env, extensions });
-  return composePolylogue(product, config, environment.random.uuid);
+  return composePolylogue(product, config, environment.random.uuid, restoreProxy);
 }
 
-/** The oldest Node with SQLite that needs no flag. */
+/** The oldest releases of Node whose SQLite does not damage files that several programs write to. */
 function checkNode(version: string): void {
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  if (major > 22 || (major === 22 && minor >= 13)) return;
-  throw configError(`Polylogue needs Node 22.13 or newer; this is ${version}.`, {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
+  if (major > 24 || (major === 24 && minor >= 15)) return;
+  if (major === 22 && (minor > 22 || (minor === 22 && patch >= 3))) return;
+  throw configError(`Polylogue needs Node 24.15 or newer, or 22.22.3 or newer of Node 22; this is ${version}.`, {
     next: 'Install it from https://nodejs.org or with your version manager (nvm install 24), and start your program with it.',
   });
 }
 
-function composePolylogue(product: Product, config: AppConfig, uuid: () => string): Polylogue {
+function composePolylogue(product: Product, config: AppConfig, uuid: () => string, onClosed: () => void): Polylogue {
   const { systemPrompt, systemPromptFile, projectContext: projectMarker } = config.values.app;
   let defaults: SendDefaults = {};
   const base = systemPrompt ?? (systemPromptFile === undefined ? undefined : readIfPresent(systemPromptFile));
@@ -179,6 +180,7 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
   const cleanup = async () => {
     over.abort(closed());
     await product.close();
+    onClosed();
   };
   return {
     send: request => send(uuid(), request),
