@@ -5,6 +5,7 @@ import { custom } from '../../src/providers/custom.ts';
 import { providerSuite } from '../contracts/provider-suite.ts';
 import { modelInfo, say } from '../models/scripted-model.ts';
 import { realClock } from '../support/clock.ts';
+import { testProduct } from '../support/product.ts';
 import { seededRandom } from '../support/random.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
 
@@ -98,5 +99,32 @@ describe('custom', () => {
     } finally {
       await vendor.close();
     }
+  });
+
+  it('is sent the schema that an answer is to have', async () => {
+    const vendor = await startOpenAi();
+    const schema = { type: 'object', properties: { city: { type: 'string' } } } as const;
+    const { languageModel } = await custom.connect({ apiUrl: vendor.url, apiKey: 'test-key' });
+    const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Which capital?' }] }];
+    await languageModel(modelInfo({ id: 'any' })).doStream({ prompt, responseFormat: { type: 'json', schema } });
+    expect(vendor.requests.at(-1)?.body).toMatchObject({
+      response_format: { type: 'json_schema', json_schema: { schema } },
+    });
+    await vendor.close();
+  });
+
+  it('has its key in no error, whatever the key looks like, where the server repeats it', async () => {
+    const key = 'team-gateway-prod-access';
+    const vendor = await startOpenAi({ keys: [key] });
+    const product = await testProduct({
+      root: '/',
+      env: { CUSTOM_API_URL: vendor.url, CUSTOM_API_KEY: key, CUSTOM_MODEL_NAME: 'any' },
+    });
+    vendor.script({ fault: 'status', status: 400, body: { error: { message: `Invalid request from ${key}` } } });
+    const reply = await product.call('chat', { prompt: 'What?', model: 'custom:any' });
+    expect(JSON.stringify(reply)).toContain('Invalid request from [removed]');
+    expect(JSON.stringify(reply)).not.toContain(key);
+    await product.close();
+    await vendor.close();
   });
 });

@@ -28,6 +28,8 @@ export interface AskModelParts {
   limitsOf?(model: ModelInfo): CallLimits | undefined;
   /** Environment variable of a provider's key, for the advice in errors. */
   keyName?(providerId: string): string | undefined;
+  /** The values of a provider's secret settings, which no error may repeat. */
+  keysOf?(providerId: string): readonly string[];
   /** Breakers, the budget of retries and the queue. Absent: nothing stands between a call and its vendors. */
   resilience?: Resilience;
   /** When nobody answers a chat, the caller gets a text that says so instead of an error. */

@@ -324,6 +324,7 @@ const errorOf = (run: CallContext, { model }: Candidate, failure: unknown): AppE
     attempt: run.attempts.length + 1,
     now: run.parts.clock.now(),
     keyName: run.parts.keyName?.(model.provider),
+    keys: run.parts.keysOf?.(model.provider),
   });
 
 function keepBroken(run: CallContext, last: AttemptContext): void {

@@ -7,7 +7,7 @@ import type { Clock, Emit, SharedState } from '../../core/ports.ts';
 import type { CallLimits, ModelQuestion } from '../ask-model.ts';
 import { capabilitiesOf, settingFor, unknownNames } from '../catalogue/capabilities.ts';
 import type { ConfiguredProvider, Connections } from '../catalogue/connections.ts';
-import { configureProviders, createConnections, keyNames } from '../catalogue/connections.ts';
+import { configureProviders, createConnections, keyNames, keysOf } from '../catalogue/connections.ts';
 import { createModelSources, type ModelSources, type SourceOptions } from '../catalogue/model-sources.ts';
 import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { rehearsal } from '../provider.ts';
@@ -145,6 +145,7 @@ export function createModelService(options: ModelServiceOptions) {
       limits: { ...usualLimits, ...(options.totalMs !== undefined && { totalMs: options.totalMs, exact: true }) },
       limitsOf: model => definitions.find(({ id }) => id === model.provider)?.limits?.(model),
       keyName,
+      keysOf: keysOf(providers),
       resilience,
       logExchange: options.logExchange,
       lastAnswer: options.lastAnswer,

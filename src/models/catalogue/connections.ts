@@ -32,6 +32,14 @@ export const keyNames =
     return Object.values(options).find(({ secret }) => secret)?.env[0];
   };
 
+/** The values of each provider's secret settings. */
+export const keysOf =
+  (providers: readonly ConfiguredProvider[]) =>
+  (providerId: string): string[] => {
+    const { definition, settings = {} } = providers.find(({ definition: { id } }) => id === providerId) ?? {};
+    return Object.entries(settings).flatMap(([name, value]) => (definition?.options[name]?.secret && value) || []);
+  };
+
 /** Opens the connection of a provider, or answers the one that is open. */
 export type Connections = ReturnType<typeof createConnections>;
 

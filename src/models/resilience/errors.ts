@@ -98,6 +98,8 @@ export interface FailureOrigin {
   now: number;
   /** Environment variable of the provider's key, for the advice. */
   keyName?: string;
+  /** The provider's secret settings, which a server may repeat. */
+  keys?: readonly string[];
 }
 
 const maxMessageLength = 300;
@@ -118,7 +120,8 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
   const wait = retryAfterSeconds({ ...vendor, now: origin.now });
   const verdict = classify(vendor, wait !== undefined);
   const answered = vendor.status === undefined ? 'failed' : `answered ${vendor.status}`;
-  const said = withoutKeys(cutMiddle(vendor.message.replace(/\s+/g, ' '), maxMessageLength * 4));
+  const hide = (text: string) => withoutKeys(text, origin.keys);
+  const said = hide(cutMiddle(vendor.message.replace(/\s+/g, ' '), maxMessageLength * 4));
   return new AppError('model', `${provider} ${answered} for ${model}: ${cutMiddle(said, maxMessageLength)}`, {
     code: 'API_ERROR',
     class: verdict.class,
@@ -132,7 +135,7 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
     retryAfterSeconds: wait,
     status: vendor.status,
     fault: faultOfVendor(vendor, verdict, model),
-    cause: originalOf(vendor),
+    cause: originalOf(vendor, hide),
     ...((verdict.elsewhere || verdict.noModel) && { data: { elsewhere: verdict.elsewhere, noModel: verdict.noModel } }),
   });
 }
@@ -144,10 +147,10 @@ function innermost(error: unknown, depth = 0): AppError | undefined {
 }
 
 /** What the vendor said, under the names that the AI SDK has for it. */
-function originalOf({ name, message, status, body }: VendorError): Error {
-  const responseBody = body === undefined ? undefined : withoutKeys(cutMiddle(JSON.stringify(body), maxBodyLength));
+function originalOf({ name, message, status, body }: VendorError, hide: (text: string) => string): Error {
+  const responseBody = body === undefined ? undefined : hide(cutMiddle(JSON.stringify(body), maxBodyLength));
   const told = { ...(name !== '' && { name }), statusCode: status, responseBody };
-  const original = Object.assign(new Error(withoutKeys(message)), told);
+  const original = Object.assign(new Error(hide(message)), told);
   // Where in Polylogue it was made helps nobody.
   original.stack = `${original.name}: ${original.message}`;
   return original;
@@ -204,9 +207,13 @@ function adviceFor(failure: FailureClass, origin: FailureOrigin, seen: Seen): st
 
 const removed = '[removed]';
 
-/** Takes out what looks like a key, a token or the user part of an address. Vendors repeat the key they refuse. */
-export const withoutKeys = (text: string): string =>
-  text
+/** Shorter ones are words such as `none`. */
+const shortestKey = 8;
+
+/** Takes out `keys`, and what looks like a key, a token or the user part of an address. Vendors repeat the key they refuse. */
+export const withoutKeys = (text: string, keys: readonly string[] = []): string =>
+  keys
+    .reduce((rest, key) => (key.length < shortestKey ? rest : rest.replaceAll(key, removed)), text)
     .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi, `$1${removed}@`)
     .replace(/([?&](?:key|api_key|apikey|token|access_token)=)[^\s&"']+/gi, `$1${removed}`)
     .replace(/\b(bearer|basic)\s+[^\s"',;]+/gi, `$1 ${removed}`)

@@ -157,7 +157,7 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
     throw cut ? tooMuch(cli) : failureOf(cli, output, exit, question.session !== undefined);
   }
   stream.flush();
-  const command = [cli.executable, ...args, ...inArguments.map(() => '<prompt>')].map(withoutKeys);
+  const command = [cli.executable, ...args, ...inArguments.map(() => '<prompt>')].map(text => withoutKeys(text));
   const { session, usage, usageOfSession, costUsd } = output;
   return {
     finish: cut ? 'output_limit' : 'stop',
@@ -272,7 +272,7 @@ function warningsOf(cli: CliDefinition, { errors, warnings }: CliOutput, exit: C
   const limit = cut
     ? [`${cli.title} was ended: it said more than is kept. What it said until then is the answer.`]
     : [];
-  return [...limit, ...code, ...[...errors, ...warnings].map(withoutKeys)].slice(0, 10);
+  return [...limit, ...code, ...[...errors, ...warnings].map(text => withoutKeys(text))].slice(0, 10);
 }
 
 const shownStderr = 1_000;

@@ -120,6 +120,7 @@ export async function connectChatServer(server: ChatServer): Promise<Connection>
     apiKey,
     headers: { ...server.headers },
     includeUsage: true,
+    supportsStructuredOutputs: true,
     fetch: address.fetch,
     convertUsage: chatUsage,
   });
