@@ -195,8 +195,12 @@ const maxShownLength = 12_000;
 
 const maxNamesLength = 4_000;
 
+/** Control characters could hide on a terminal what is about to happen. */
+export const printable = (text: string): string => text.replace(/[^\P{C}\n\t]/gu, '\ufffd');
+
 /** What somebody is asked to approve. Where it is too long for a form, that comes first, with every file that a patch in it may name. */
-export function shownToApprove(text: string): string {
+export function shownToApprove(whole: string): string {
+  const text = printable(whole);
   if (text.length <= maxShownLength) return text;
   const heads = text.match(/^(?:diff --git .*|--- .*\n\+\+\+ .*)$/gm) ?? [];
   const names = heads.flatMap(head => head.split('\n').map(line => safeCut(line, 300))).join('\n');

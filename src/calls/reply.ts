@@ -27,13 +27,14 @@ export function usageDocument({ input, output, reasoning, cacheRead, cacheWrite,
   };
 }
 
+export const costOf = (usd: number | undefined) => (usd === undefined ? undefined : roundedUsd(usd));
+
 /** What nobody knows the price of is said to be so, never to cost nothing. */
 function feeDocument(kind: FeeKind, fee: Fee): JsonObject {
   const { amount, unpriced = 0 } = fee;
-  const usd = knownUsd(fee);
   return {
     [feeUnits[kind]]: Number(amount.toFixed(3)),
-    cost_usd: usd === undefined ? undefined : roundedUsd(usd),
+    cost_usd: costOf(knownUsd(fee)),
     not_priced: unpriced > 0 ? Number(unpriced.toFixed(3)) : undefined,
   };
 }
@@ -59,6 +60,10 @@ const rpcCodes: Record<ErrorCode, number> = {
 
 export const isErrorCode = (code: unknown): code is ErrorCode =>
   typeof code === 'string' && Object.hasOwn(rpcCodes, code);
+
+/** An error that is none of ours, for the log. */
+export const stackOf = (error: unknown): string =>
+  error instanceof Error ? (error.stack ?? error.message) : String(error);
 
 /** A reply before it is cut to size and rendered. */
 export interface Reply extends JobReply, Pick<ToolReply, 'questions' | 'kept'> {
@@ -99,7 +104,7 @@ export function errorReply(
 /** A failed call's reply with what vendors billed for it all the same. */
 export function withBill(reply: Reply, { usage, costUsd }: Bill): Reply {
   const { metadata } = reply.document;
-  const spent = { usage: usageDocument(usage), cost_usd: costUsd === undefined ? undefined : roundedUsd(costUsd) };
+  const spent = { usage: usageDocument(usage), cost_usd: costOf(costUsd) };
   return {
     ...reply,
     document: pruned({ ...reply.document, metadata: { ...spent, ...(isRecord(metadata) && metadata) } }),
@@ -161,7 +166,7 @@ export function metadataOf(
     attempts: answer.attempts.filter(({ outcome }) => outcome !== 'skipped').length,
     attempt_log: answer.attempts.length > 1 ? answer.attempts.map(attemptLine) : undefined,
     usage: usageDocument(usage),
-    cost_usd: answer.costUsd === undefined ? undefined : roundedUsd(answer.costUsd),
+    cost_usd: costOf(answer.costUsd),
     thread_total: { tokens: totals.tokens, cost_usd: roundedUsd(totals.costUsd) },
     latency_ms: Math.round(answer.latencyMs),
     // Nearly all calls find a place at once.
@@ -182,7 +187,7 @@ export function metadataOf(
 }
 
 function summaryLine({ model, tokens, costUsd }: SummaryCost): JsonObject {
-  return { model, tokens, cost_usd: costUsd === undefined ? undefined : roundedUsd(costUsd) };
+  return { model, tokens, cost_usd: costOf(costUsd) };
 }
 
 /** What was done with each file, as replies have it. */
@@ -215,7 +220,7 @@ export const localMetadata = (call: ParsedCall, elapsedMs: number): JsonObject =
   warnings: nonEmpty(call.warnings),
 });
 
-const nonEmpty = <Item extends Json>(items: readonly Item[]): Item[] | undefined =>
+export const nonEmpty = <Item extends Json>(items: readonly Item[]): Item[] | undefined =>
   items.length > 0 ? [...items] : undefined;
 
 /** Leaves out keys without a value, and objects that are left empty by that. What has none is the same object. */

@@ -5,7 +5,7 @@ import { inputError, limitError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import type { RequestId } from '../core/ids.ts';
 import { type Message, textOf } from '../core/message.ts';
-import type { Candidate } from '../core/model.ts';
+import type { Candidate, Candidates } from '../core/model.ts';
 import { linesBetween, numberLines, printablePath } from '../core/text.ts';
 import { estimateTokens, tokenFactor } from '../core/tokens.ts';
 import type { AskModel } from '../models/ask-model.ts';
@@ -201,7 +201,7 @@ async function sendOne(
       onText: request.onText,
       onEvent: request.onEvent,
       limits: request.limits,
-      temperature: request.temperature ?? (candidates[0]?.model.temperature === 'none' ? undefined : 0),
+      temperature: request.temperature ?? (candidates[0].model.temperature === 'none' ? undefined : 0),
       maxOutputTokens: request.maxOutputTokens,
       cacheKey: conversation,
       signal,
@@ -264,20 +264,20 @@ async function candidatesFor(
   { model: name, tools }: SendMessageRequest,
   before: readonly Message[],
   message: string,
-): Promise<Candidate[]> {
+): Promise<Candidates> {
   const tokens = estimateTokens([...before.map(textOf), message].join('\n'));
   const { candidates } = await routeSent(services, name, tokens, tools.length > 0);
   const able = candidates.filter(({ model }) => tools.length === 0 || model.tools);
-  if (able.length === 0)
+  const [first] = able;
+  if (!first)
     throw inputError(`${name ?? 'The default model'} cannot call tools.`, {
       next: 'Name a model that can (listModels says which), or send without tools.',
       validationErrors: [{ field: 'model', error: 'it calls no tools' }],
     });
   const sent = ({ model }: Candidate) => Math.ceil(tokens * tokenFactor(model.id));
   const room = ({ model }: Candidate) => Math.floor(model.window * sentShare);
-  const roomy = able.filter(candidate => sent(candidate) <= room(candidate));
-  const [first] = able;
-  if (roomy.length > 0 || !first) return roomy;
+  const [roomy, ...others] = able.filter(candidate => sent(candidate) <= room(candidate));
+  if (roomy) return [roomy, ...others];
   const why = `What is to be sent has about ${sent(first)} tokens; ${first.model.id} takes ${room(first)}.`;
   throw limitError('tokens', why, {
     next: 'Send less: fewer files, lines of them (file.ts:10-80), or a shorter text. Or choose a model with a larger context window.',

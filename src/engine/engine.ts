@@ -8,7 +8,7 @@ import { type Admit, assertArgumentLengths, assertArgumentShape } from '../calls
 import type { ParsedCall, Progress } from '../calls/call-record.ts';
 import { continuationId, hiddenFields, modelField } from '../calls/fields.ts';
 import { type ReplyFormat, renderReply, truncateDocument } from '../calls/format-reply.ts';
-import { errorReply, localMetadata, type Reply, successReply, withBill } from '../calls/reply.ts';
+import { errorReply, localMetadata, type Reply, stackOf, successReply, withBill } from '../calls/reply.ts';
 import { aliasOf, type ToolDefinition, type ToolMode } from '../calls/tool.ts';
 import { createQueue } from '../core/concurrency.ts';
 import { AppError, bugError, inputError, isAppError } from '../core/errors.ts';
@@ -58,6 +58,12 @@ const passThrough: Mode<Definitions['passThrough']> = {
   execute: (definition, call, services) => definition.run(call.args, contextOf(services, call)),
 };
 
+/** A model works with tools, round by round; its runs open their threads themselves, and may wait for approval. */
+const agent: Mode<Definitions['agent']> = {
+  thread: 'none',
+  execute: (_definition, call, services) => services.agent.execute(call, services),
+};
+
 const contextOf = (services: ModeServices, { request, signal, reqId, tool }: ParsedCall): ActionContext =>
   services.actionContext({ principal: request.principal, signal, reqId, tool: tool.name });
 
@@ -65,7 +71,7 @@ type Definitions = { [Kind in ToolMode['kind']]: Extract<ToolMode, { kind: Kind 
 
 const modes: { [Kind in ToolMode['kind']]: () => Mode<Definitions[Kind]> | Promise<Mode<Definitions[Kind]>> } = {
   action: () => action,
-  agent: async () => (await import('./modes/agent/agent.ts')).agent,
+  agent: () => agent,
   // Never runs: the tool table resolves an alias to its tool.
   alias: () => {
     throw new TypeError('an alias is not a mode');
@@ -290,8 +296,6 @@ function commonOf(args: Record<string, unknown>): ParsedCall['common'] {
     useSearch: given.use_search,
   };
 }
-
-const stackOf = (error: unknown): string => (error instanceof Error ? (error.stack ?? error.message) : String(error));
 
 /** Longer ones are no names of ours and are cut wherever they are told. */
 const maxToolNameLength = 80;

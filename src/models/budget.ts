@@ -19,42 +19,34 @@ export interface Pricing {
   allowUnpriced: boolean;
 }
 
-/** The most that an answer may cost, whichever of the candidates gives it. */
+/** The most that an answer may cost. */
 export interface CostEstimate {
   /** US dollars for what goes in, for a budget of thinking, and for searches and caches at the vendor. */
   fixed: number;
   /** US dollars for a token of the answer. */
   perToken: number;
-  /** A candidate whose price nobody knows, which is not allowed: nothing can be promised. */
+  /** The model where nobody knows its price, which is not allowed: nothing can be promised. */
   unpriced?: ModelInfo;
 }
 
 export function estimateCost(
-  candidates: readonly Candidate[],
+  candidate: Candidate,
   inputTokens: number,
   pricing: Pricing,
   webSearch?: WebSearch,
 ): CostEstimate {
-  const unpriced = candidates.find(({ model }) => !model.price && !isFree(model, pricing))?.model;
-  let fixed = 0;
-  let perToken = 0;
-  for (const candidate of candidates) {
-    const { price, provider, window } = candidate.model;
-    // What is too long for a window is made shorter before it is sent there.
-    const tokens = Math.min(inputTokens, window);
-    const fees = feesBound(candidate.model, tokens, pricing, webSearch);
-    fixed = Math.max(fixed, fees);
-    if (!price) continue;
-    const rates = ratesFor(price, tokens);
-    const apart = pricing.cachesApart?.(provider);
-    // Of what goes in, all may have to be written to the vendor's cache.
-    const dearest = Math.max(rates.in, rates.cacheWrite ?? 0, (apart && rates.cacheWriteHour) || 0);
-    const read = apart ? (rates.cacheRead ?? rates.in) : 0;
-    const paid = tokens * (dearest + read) + thinkingTokens(candidate) * rates.out;
-    fixed = Math.max(fixed, paid / 1_000_000 + fees);
-    perToken = Math.max(perToken, rates.out / 1_000_000);
-  }
-  return { fixed, perToken, ...(unpriced && { unpriced }) };
+  const { model } = candidate;
+  // What is too long for a window is made shorter before it is sent there.
+  const tokens = Math.min(inputTokens, model.window);
+  const fees = feesBound(model, tokens, pricing, webSearch);
+  if (!model.price) return { fixed: fees, perToken: 0, ...(!isFree(model, pricing) && { unpriced: model }) };
+  const rates = ratesFor(model.price, tokens);
+  const apart = pricing.cachesApart?.(model.provider);
+  // Of what goes in, all may have to be written to the vendor's cache.
+  const dearest = Math.max(rates.in, rates.cacheWrite ?? 0, (apart && rates.cacheWriteHour) || 0);
+  const read = apart ? (rates.cacheRead ?? rates.in) : 0;
+  const paid = tokens * (dearest + read) + thinkingTokens(candidate) * rates.out;
+  return { fixed: paid / 1_000_000 + fees, perToken: rates.out / 1_000_000 };
 }
 
 /** What a vendor may take beside tokens: for searching, and for an hour in which it keeps all of the prompt. */
@@ -126,7 +118,7 @@ export function quote(
   const room = Math.max(1, model.window - Math.min(model.maxOutput, max, model.window / 2));
   const wanted = Math.max(leastPrompt, Math.ceil(tokens * tokenFactor(model.id)));
   const usdFor = (prompt: number, answer: number) => {
-    const { fixed, perToken } = estimateCost([candidate], prompt, pricing, webSearch);
+    const { fixed, perToken } = estimateCost(candidate, prompt, pricing, webSearch);
     return fixed + Math.min(answer, model.maxOutput) * perToken;
   };
   const sent = Math.min(wanted, room);
@@ -261,16 +253,13 @@ export function mayBeBilled(error: unknown): boolean {
 export const isInterrupted = (error: unknown): boolean =>
   !isAppError(error) || error.kind === 'cancelled' || error.details.class === 'timeout';
 
-/** What a question costs at each candidate at the worst: `tokens` are o200k's, and each counts in its own way. */
-export const costsOf = (
-  pricing: Pricing,
+/** What a question costs at a candidate at the worst: `tokens` are o200k's, which each model counts in its own way. */
+export const costAt = (
+  candidate: Candidate,
   { webSearch }: ModelQuestion,
-  candidates: readonly Candidate[],
   tokens: number,
-): CostEstimate[] =>
-  candidates.map(candidate =>
-    estimateCost([candidate], Math.ceil(tokens * tokenFactor(candidate.model.id)), pricing, webSearch),
-  );
+  pricing: Pricing,
+): CostEstimate => estimateCost(candidate, Math.ceil(tokens * tokenFactor(candidate.model.id)), pricing, webSearch);
 
 /** The most tokens of an answer that is asked for and given. */
 export const mostOutput = ({ maxOutputTokens }: ModelQuestion, candidates: readonly Candidate[]): number =>

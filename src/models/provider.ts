@@ -1,4 +1,4 @@
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, isIPv6 } from 'node:net';
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
@@ -57,17 +57,20 @@ const refused = (envName: string, problem: string) =>
     next: `Set ${envName} to the whole base address, version path included, such as http://127.0.0.1:8000/v1.`,
   });
 
+/** Networks of both families, each as `address/bits`. */
+export function networks(list: readonly string[]): BlockList {
+  const ranges = new BlockList();
+  for (const network of list) {
+    const [address = '', bits] = network.split('/');
+    ranges.addSubnet(address, Number(bits), isIPv6(address) ? 'ipv6' : 'ipv4');
+  }
+  return ranges;
+}
+
 const privateNetworks = [
-  ['127.0.0.0', 8, 'ipv4'],
-  ['10.0.0.0', 8, 'ipv4'],
-  ['172.16.0.0', 12, 'ipv4'],
-  ['192.168.0.0', 16, 'ipv4'],
-  ['169.254.0.0', 16, 'ipv4'],
-  ['0.0.0.0', 32, 'ipv4'],
-  ['::1', 128, 'ipv6'],
-  ['fc00::', 7, 'ipv6'],
-  ['fe80::', 10, 'ipv6'],
-] as const;
+  ...['127.0.0.0/8', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16', '0.0.0.0/32'],
+  ...['::1/128', 'fc00::/7', 'fe80::/10'],
+];
 
 /** Whether an address points at this machine or its own network: loopback, private ranges, and names without a public suffix. */
 export function isLocalUrl(value: string): boolean {
@@ -77,11 +80,7 @@ export function isLocalUrl(value: string): boolean {
   if (!host) return false;
   // Most are names, and are asked about at the start: what knows all forms of addresses takes its time to be made.
   const family = /^[\d.]+$|:/.test(host) ? isIP(host) : 0;
-  if (family !== 0) {
-    const ranges = new BlockList();
-    for (const [network, prefix, form] of privateNetworks) ranges.addSubnet(network, prefix, form);
-    return ranges.check(host, family === 6 ? 'ipv6' : 'ipv4');
-  }
+  if (family !== 0) return networks(privateNetworks).check(host, family === 6 ? 'ipv6' : 'ipv4');
   return !host.includes('.') || /\.(localhost|local|internal|lan|home\.arpa)$/.test(host);
 }
 

@@ -128,7 +128,7 @@ export class SpendLimits {
     const question = limited ? await this.#allowed(given, wanted, tokens) : given;
     const { candidates, sharers } = question;
     const payment = { ...wanted, auto: isAuto(question) };
-    const costs = budget.costsOf(this.parts.pricing, question, candidates, tokens);
+    const costs = candidates.map(candidate => budget.costAt(candidate, question, tokens, this.parts.pricing));
     const unpriced = costs.find(cost => cost.unpriced)?.unpriced;
     if (unpriced && limited) throw budget.refuseUnpriced(unpriced, (await this.#tightest(wanted)).name);
     if (unpriced) return { question, payment };
@@ -143,9 +143,8 @@ export class SpendLimits {
     const { pricing } = this.parts;
     const candidates = budget.withKnownPrices(given.candidates, pricing);
     const { free } = await this.#tightest(payment);
-    const costs = budget.costsOf(pricing, given, candidates, tokens);
-    const kept = candidates.filter((candidate, index) => {
-      const { fixed, perToken, unpriced } = costs[index] ?? { fixed: Infinity, perToken: 0 };
+    const kept = candidates.filter(candidate => {
+      const { fixed, perToken, unpriced } = budget.costAt(candidate, given, tokens, pricing);
       return !unpriced && fixed + budget.leastOutput(given, [candidate]) * perToken <= free + rounding;
     });
     const [first] = candidates;

@@ -67,7 +67,7 @@ function worst(request: RecordedRequest): number {
   const { model } = bodyOf(request);
   const provider = vendor.requests.includes(request) ? 'openai' : 'moonshot';
   const candidate = { model: catalogueModel(provider, model), reason: '' };
-  const { fixed, perToken } = estimateCost([candidate], request.tokens, pricing);
+  const { fixed, perToken } = estimateCost(candidate, request.tokens, pricing);
   return fixed + outputOf(request) * perToken;
 }
 

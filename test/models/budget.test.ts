@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Candidate, ModelInfo, Price } from '../../src/core/model.ts';
 import {
   callLimit,
-  costsOf,
+  costAt,
   estimateCost,
   leastOutput,
   mostOutput,
@@ -62,15 +62,16 @@ describe('the most that an answer may cost', () => {
     ],
     ['a prompt that is cut to the window', candidate({ window: 500 }), pricing, 0.005],
   ])('counts %s', (_, each, prices, fixed, searches = false) => {
-    expect(estimateCost([each], 1_000, prices, searches ? webSearch : undefined).fixed).toBeCloseTo(fixed, 9);
+    expect(estimateCost(each, 1_000, prices, searches ? webSearch : undefined).fixed).toBeCloseTo(fixed, 9);
   });
 
-  it('is that of the dearest candidate, each with tokens counted its own way', () => {
+  it('is told for what goes in and for each token of the answer, the tokens counted as the model does', () => {
     const [cheap, dear] = [
       candidate({ price: { in: 1, out: 200 } }),
       candidate({ id: 'claude-m', price: { in: 30, out: 2 } }),
     ];
-    expect(estimateCost([cheap, dear, cheap], 1_000, pricing)).toEqual({ fixed: 0.03, perToken: 0.0002 });
+    expect(estimateCost(cheap, 1_000, pricing)).toEqual({ fixed: 0.001, perToken: 0.0002 });
+    expect(estimateCost(dear, 1_000, pricing)).toEqual({ fixed: 0.03, perToken: 0.000002 });
     const question = {
       reqId: 'r',
       tool: 'chat',
@@ -80,8 +81,7 @@ describe('the most that an answer may cost', () => {
       maxOutputTokens: 1,
       signal: AbortSignal.any([]),
     };
-    const [own] = costsOf(pricing, question, [dear], 1_000);
-    expect(own?.fixed).toBeGreaterThan(0.03);
+    expect(costAt(dear, question, 1_000, pricing).fixed).toBeGreaterThan(0.03);
   });
 
   it('leaves out later candidates whose price nobody knows, and never the first', () => {

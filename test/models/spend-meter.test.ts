@@ -121,6 +121,16 @@ describe('the meter before the models', () => {
     expect(asked[0]?.maxOutputTokens).toBe(10_000);
   });
 
+  it('reserves what the dearest of the candidates may take, for what goes in and for the answer', async () => {
+    const told: number[] = [];
+    const meter = meterOf({});
+    meter.begin('r1', undefined, usd => void told.push(usd));
+    await meter.ask(
+      questionOf({ candidates: [candidate({ in: 1, out: 1 }), priced, candidate({ in: 1_000, out: 1 })] }),
+    );
+    expect(told).toEqual([expect.closeTo((promptTokens(messages, []) * 1_000 + 10_000 * 10) / 1e6, 9)]);
+  });
+
   it('keeps the attempts of a call that is begun again with another limit, and says what it spent', async () => {
     const meter = meterOf({});
     meter.begin('r', 1);
@@ -287,9 +297,9 @@ describe('the meter before the models', () => {
   it('counts what goes in twice where it may be kept and read in one call', () => {
     const gemini = candidate({ in: 2, out: 10, cacheRead: 0.5 }, 'google');
     const pricing = { isLocal: () => false, cachesApart: (id: string) => id === 'google', allowUnpriced: false };
-    expect(estimateCost([gemini], 1_000_000, pricing)).toMatchObject({ fixed: 2.5, perToken: 10 / 1e6 });
+    expect(estimateCost(gemini, 1_000_000, pricing)).toMatchObject({ fixed: 2.5, perToken: 10 / 1e6 });
     const other = candidate({ in: 2, out: 10, cacheRead: 0.5 }, 'openai');
-    expect(estimateCost([other], 1_000_000, pricing).fixed).toBe(2);
+    expect(estimateCost(other, 1_000_000, pricing).fixed).toBe(2);
   });
 
   it('asks no model of unknown price under a limit, but where that is allowed; local ones cost nothing', async () => {

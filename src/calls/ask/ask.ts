@@ -18,7 +18,8 @@ import type {
   ThreadedCall,
 } from '../call-record.ts';
 import { truncateAnswer } from '../format-reply.ts';
-import { continuationOffer, errorReply, localMetadata, metadataOf, type Reply, successReply } from '../reply.ts';
+import type { Reply } from '../reply.ts';
+import { continuationOffer, errorReply, localMetadata, metadataOf, nonEmpty, stackOf, successReply } from '../reply.ts';
 import { prepareContext, promptForCandidate, turnOf, usedTokens } from './prepare-context.ts';
 import { createMaskedStream, maskAnswer, unmaskPrompt } from './redaction.ts';
 import { type ChooseModel, routeCall } from './route-call.ts';
@@ -126,10 +127,7 @@ export async function inExchange(exchange: Exchange, call: ThreadedCall, steps: 
   try {
     return await steps();
   } catch (error) {
-    if (!isAppError(error)) {
-      const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      services.emit({ type: 'warning', reqId, where: tool.name, message });
-    }
+    if (!isAppError(error)) services.emit({ type: 'warning', reqId, where: tool.name, message: stackOf(error) });
     await closeExchange(exchange, call);
     const { pending, local } = exchange;
     const offer = pending && {
@@ -329,7 +327,7 @@ export async function finishTurn(
     ...document(shown),
     ...(plan.workflow && { continuation_id: thread.id }),
     continuation_offer: continuationOffer(thread, services.maxTurns, history.sent + 2),
-    citations: citations.length > 0 ? citations.map(citation => ({ ...citation })) : undefined,
+    citations: nonEmpty(citations.map(citation => ({ ...citation }))),
     metadata: plan.workflow ? facts : { ...facts, conversation_ready: true, ...metadata },
   });
   const place = { thread: thread.id, seq: turn.seq, text, asStored: text === answer.text };

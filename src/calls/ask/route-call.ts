@@ -1,4 +1,4 @@
-import { AppError, inputError, isAppError } from '../../core/errors.ts';
+import { inputError, isAppError } from '../../core/errors.ts';
 import { type Candidate, efforts, type ModelInfo } from '../../core/model.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
 import { estimateTokens, imageTokens } from '../../core/tokens.ts';
@@ -97,7 +97,7 @@ function searchFor(
   if (asked) return search;
   if (!searches) return undefined;
   const [first] = candidates;
-  const before = first && lastBy(thread, first.model);
+  const before = lastBy(thread, first.model);
   return plan?.tools.webSearch || before?.modelMetadata?.webSearch ? search : undefined;
 }
 
@@ -186,11 +186,9 @@ export async function routeCall(
     }
   }
   // Whether the caller set the effort, by `thinking_mode` or as a suffix of the model name.
-  const [first, ...others] =
-    call.common.effort !== undefined || splitSuffix(call.common.model ?? '')?.ask !== undefined
-      ? resolution.candidates
-      : resolution.candidates.map(candidate => asBefore(thread, candidate));
-  if (!first) throw new AppError('config', 'No model can answer this call.', { code: 'CONFIG', class: 'config' });
+  const isSet = common.effort !== undefined || splitSuffix(common.model ?? '')?.ask !== undefined;
+  const withEffort = (candidate: Candidate) => (isSet ? candidate : asBefore(thread, candidate));
+  const [first, ...others] = resolution.candidates;
   if ((plan.images ?? []).length > 0 && !first.model.input.includes('image'))
     throw inputError(`${first.model.provider}:${first.model.id} takes no images.`, {
       next: 'Name a model that sees images ("listmodels" says which), leave model out to have one chosen, or leave the images out.',
@@ -200,7 +198,7 @@ export async function routeCall(
     ...call,
     plan,
     warnings: [...warnings, ...resolution.warnings],
-    candidates: [first, ...others],
+    candidates: [withEffort(first), ...others.map(withEffort)],
     requestedModel: resolution.requested,
     corrected: resolution.corrected,
     webSearch: searchFor(services.webSearch, common, thread, resolution),
@@ -209,7 +207,7 @@ export async function routeCall(
 
 /** What a thread's own model can't do for this call. */
 function lacks({ candidates: [first], searches }: Resolution, sees: boolean, search = false): string | undefined {
-  if (sees && !first?.model.input.includes('image')) return 'takes no images';
+  if (sees && !first.model.input.includes('image')) return 'takes no images';
   return search && !searches ? 'cannot search the web' : undefined;
 }
 

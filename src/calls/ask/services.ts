@@ -2,7 +2,7 @@ import type { Effort } from '../../core/model.ts';
 import type { Clock, Emit, Mask } from '../../core/ports.ts';
 import type { Turn } from '../../core/thread.ts';
 import type { AskModel, WebSearch } from '../../models/ask-model.ts';
-import type { CountPrompt } from '../../models/call/models.ts';
+import type { ModelService } from '../../models/call/models.ts';
 import type { Classify } from '../../models/routing/classifier.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
@@ -49,7 +49,7 @@ export interface CallServices extends Pick<Meter, 'reserve' | 'attempts'> {
   /** The provider that reads documents for its models; absent: none is configured. */
   documents?: DocumentLibrary;
   /** Exact token count of a prompt by the model's vendor; undefined if the vendor does not count or does not respond. */
-  countPrompt?: CountPrompt;
+  countPrompt?: ModelService['countPrompt'];
   /** Name of the model that summarizes long threads; `auto`: a cheap one of the provider that is asked; absent: none. */
   compactionModel?: string;
   /** Home directory, for `~` in paths. */

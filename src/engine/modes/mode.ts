@@ -8,13 +8,10 @@ import type { Git } from '../../workspace/git/git.ts';
 
 /**
  * How tools of one kind are executed. A mode whose thread is `one` gets the call with its thread, which nobody else writes to
- * meanwhile; `none` and `own` get the call as it was parsed, and `own` opens the thread itself.
+ * meanwhile; one of `none` gets the call as it was parsed.
  */
 export type Mode<Definition> =
-  | {
-      thread: 'none' | 'own';
-      execute(definition: Definition, call: ParsedCall, services: ModeServices): Promise<Reply>;
-    }
+  | { thread: 'none'; execute(definition: Definition, call: ParsedCall, services: ModeServices): Promise<Reply> }
   | { thread: 'one'; execute(definition: Definition, call: ThreadedCall, services: ModeServices): Promise<Reply> };
 
 /** What the modes use: the services of a call, and what only one of them needs. */

@@ -200,7 +200,8 @@ async function tryOnce(run: CallContext, candidate: Candidate, first: boolean): 
   const cameAt = parts.clock.monotonic();
   let leave: () => void;
   try {
-    leave = await resilience.enter({ provider, owner, signal: question.signal, remainingMs: remainingMs(), totalMs });
+    const entry = { provider, owner, signal: question.signal, remainingMs: remainingMs(), totalMs };
+    leave = await resilience.limiter.enter(entry);
   } catch (error) {
     return skip(errorOf(run, candidate, error));
   } finally {

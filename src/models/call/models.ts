@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { orAbort } from '../../core/concurrency.ts';
-import { isAppError, throwIfAborted } from '../../core/errors.ts';
+import { asError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
@@ -25,16 +25,13 @@ import { toPrompt } from './messages.ts';
 /** A call waits no longer for a count that may as well be estimated. */
 const patienceMs = 5_000;
 
-export type PromptToCount = Pick<ModelQuestion, 'reqId' | 'messages' | 'maxOutputTokens' | 'signal'> & {
+type PromptToCount = Pick<ModelQuestion, 'reqId' | 'messages' | 'maxOutputTokens' | 'signal'> & {
   candidate: Candidate;
 };
 
-/** The vendor's own count of a prompt's tokens; undefined where the vendor has none to tell, or does not tell it in time. */
-export type CountPrompt = (prompt: PromptToCount) => Promise<number | undefined>;
-
-/** Asks the vendor of the candidate. Throws only when the caller gave up. */
-export function createCountPrompt(connection: (id: string) => Promise<Connection>, emit: Emit): CountPrompt {
-  return async ({ reqId, candidate, messages, maxOutputTokens, signal }) => {
+/** The vendor's own count of a prompt's tokens; undefined where it tells none in time. Throws only when the caller gave up. */
+export function createCountPrompt(connection: (id: string) => Promise<Connection>, emit: Emit) {
+  return async ({ reqId, candidate, messages, maxOutputTokens, signal }: PromptToCount) => {
     const { model, effort, thinkingBudget } = candidate;
     const within = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
     try {
@@ -46,7 +43,7 @@ export function createCountPrompt(connection: (id: string) => Promise<Connection
       return await orAbort(open.countTokens(model, call), within);
     } catch (error) {
       throwIfAborted(signal);
-      const message = `${model.id} was not counted by its vendor, so that its tokens are estimated: ${error instanceof Error ? error.message : error}`;
+      const message = `${model.id} was not counted by its vendor, so that its tokens are estimated: ${asError(error).message}`;
       emit({ type: 'warning', reqId, where: `tokens of ${model.provider}`, message });
       return undefined;
     }
@@ -189,7 +186,7 @@ export function createModelService(options: ModelServiceOptions) {
       await Promise.all([resilience.settled(), connection.close()]);
     },
     /** Questions to models that run in this process, and that wait for a place. */
-    load: resilience.depth,
+    load: () => resilience.limiter.depth(),
     /** How providers and models do, as far as this process and those it shares a store with have found out. */
     async health() {
       await resilience.refresh();

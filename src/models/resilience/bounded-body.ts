@@ -89,10 +89,7 @@ export interface BoundedAnswer {
 
 type Bounded = { answer: BoundedAnswer; feeding: Feeding };
 
-interface BoundedHead {
-  status: number;
-  statusText: string;
-  headers: Headers;
+interface BoundedHead extends Pick<BoundedAnswer, 'status' | 'statusText' | 'headers'> {
   hasBody: boolean;
 }
 

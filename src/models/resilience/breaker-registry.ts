@@ -1,8 +1,8 @@
 import type { FaultScope } from '../../core/errors.ts';
 import type { BreakerState, Health } from '../../core/model.ts';
-import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
+import type { Clock, Emit, Random } from '../../core/ports.ts';
 import { Breaker, type BreakerScope, breakerNames, breakerRules, notAskedBecause, type Upstream } from './breaker.ts';
-import { SharedBreakers } from './shared-breakers.ts';
+import { type BreakerParts, SharedBreakers } from './shared-breakers.ts';
 
 /** In this order they are looked at: the widest first. */
 const scopes: readonly FaultScope[] = ['key', 'account', 'key_model', 'model'];
@@ -38,14 +38,6 @@ export interface BreakerPermit {
   abandoned(): void;
 }
 
-export interface BreakerRegistryParts {
-  clock: Clock;
-  random: Random;
-  emit: Emit;
-  /** Absent: what is learned stays in this process. */
-  state?: SharedState;
-}
-
 type PlacesOfModel = Readonly<Record<FaultScope, BreakerScope>>;
 
 /** No call waits longer for a vendor: one that asks for more is left alone at once. */
@@ -63,7 +55,7 @@ export class BreakerRegistry {
   /** Names of those that are not closed. */
   readonly #troubled = new Set<string>();
 
-  constructor({ clock, random, emit, state }: BreakerRegistryParts) {
+  constructor({ clock, random, emit, state }: BreakerParts & { random: Random }) {
     this.#clock = clock;
     this.#emit = emit;
     const turn = (place: BreakerScope, to: BreakerState) => this.#turn(place, to);
@@ -130,7 +122,7 @@ export class BreakerRegistry {
 
   health(upstreams: readonly Upstream[]): Health[] {
     const now = this.#clock.monotonic();
-    for (const name of this.#shared.names()) {
+    for (const name of this.#shared.records.keys()) {
       const [, endpoint, scope, owner = '', model = ''] = name.split('/');
       const upstream = upstreams.find(each => each.endpoint === endpoint);
       if (!upstream) continue;
@@ -141,9 +133,10 @@ export class BreakerRegistry {
   }
 
   #hasTrouble(upstream: Upstream, model: string): boolean {
-    if (this.#troubled.size === 0 && this.#shared.isQuiet()) return false;
+    const { records } = this.#shared;
+    if (this.#troubled.size === 0 && records.size === 0) return false;
     const names = breakerNames(upstream, model);
-    return scopes.some(scope => this.#troubled.has(names[scope]) || this.#shared.knows(names[scope]));
+    return scopes.some(scope => this.#troubled.has(names[scope]) || records.has(names[scope]));
   }
 
   #placesOf(upstream: Upstream, model: string): PlacesOfModel {

@@ -5,34 +5,34 @@ import type { ProviderDefinition, ProviderSettings } from '../provider.ts';
 
 const steps = 10;
 
-/** How often something happened lately, and how often in the way that matters. What is older than the window falls out in tenths of it. */
+/** How often something was called lately, and how often that failed. What is older than the window falls out in tenths of it. */
 export class RollingCounts {
   readonly #stepMs: number;
-  readonly #steps: { at: number; all: number; marked: number }[] = [];
+  readonly #steps: { at: number; calls: number; failures: number }[] = [];
 
   constructor(windowMs: number) {
     this.#stepMs = windowMs / steps;
   }
 
   /** `now` in monotonic milliseconds. */
-  add(now: number, all: number, marked: number): void {
+  add(now: number, hasFailed: boolean): void {
     const at = Math.floor(now / this.#stepMs);
     let last = this.#steps.at(-1);
     if (last?.at !== at) {
-      last = { at, all: 0, marked: 0 };
+      last = { at, calls: 0, failures: 0 };
       this.#steps.push(last);
       this.#forget(at);
     }
-    last.all += all;
-    last.marked += marked;
+    last.calls++;
+    if (hasFailed) last.failures++;
   }
 
-  sum(now: number): { all: number; marked: number } {
+  sum(now: number): { calls: number; failures: number } {
     this.#forget(Math.floor(now / this.#stepMs));
-    const sum = { all: 0, marked: 0 };
-    for (const { all, marked } of this.#steps) {
-      sum.all += all;
-      sum.marked += marked;
+    const sum = { calls: 0, failures: 0 };
+    for (const { calls, failures } of this.#steps) {
+      sum.calls += calls;
+      sum.failures += failures;
     }
     return sum;
   }
@@ -141,8 +141,7 @@ export class Breaker {
   }
 
   counts(now: number): { calls: number; failures: number } {
-    const { all, marked } = this.#counts.sum(now);
-    return { calls: all, failures: marked };
+    return this.#counts.sum(now);
   }
 
   /** Milliseconds until it may be asked; 0: now, perhaps as the one that tries. */
@@ -154,7 +153,7 @@ export class Breaker {
   }
 
   succeeded(now: number, latencyMs?: number): void {
-    this.#counts.add(now, 1, 0);
+    this.#counts.add(now, false);
     this.consecutive = 0;
     if (latencyMs === undefined) return;
     this.latencyMs =
@@ -163,7 +162,7 @@ export class Breaker {
 
   /** Counts a failure; true when it was the one too many. Late answers to a breaker that is open change nothing. */
   failed(now: number, cause: string): boolean {
-    this.#counts.add(now, 1, 1);
+    this.#counts.add(now, true);
     this.consecutive++;
     this.cause = cause;
     if (this.state !== 'closed') return false;

@@ -125,8 +125,8 @@ interface Waiting {
   grant(): void;
 }
 
-/** The places and the queue. Those who wait are served in turns, one of each owner. */
-class Places {
+/** The places to run in, and the queue for them. Those who wait are served in turns, one of each owner. */
+export class Limiter {
   readonly #rules: LimiterRules;
   readonly #clock: Clock;
   readonly #running = new Map<string, number>();
@@ -142,17 +142,26 @@ class Places {
     this.#clock = clock;
   }
 
+  /**
+   * A place to run in; calling the result leaves it. At once when one is free, which costs no wait: nobody waits who could run, so
+   * that a newcomer for whom there is room overtakes no one. Rejects with LIMIT (`over_capacity`) when too many are waiting, with
+   * the total limit's error, or with the signal's reason.
+   */
+  enter(entry: Entry): (() => void) | Promise<() => void> {
+    return this.#isFree(entry.provider) ? this.#take(entry.provider) : this.#wait(entry);
+  }
+
   /** How much is going on at one moment, by provider; those at which nothing runs are left out. */
-  load() {
+  depth() {
     return { running: new Map([...this.#running].filter(([, count]) => count > 0)), waiting: this.#waiting };
   }
 
-  isFree(provider: string): boolean {
+  #isFree(provider: string): boolean {
     const { total, perProvider } = this.#rules;
     return this.#all < total && (this.#running.get(provider) ?? 0) < perProvider(provider);
   }
 
-  take(provider: string): () => void {
+  #take(provider: string): () => void {
     this.#all++;
     this.#running.set(provider, (this.#running.get(provider) ?? 0) + 1);
     const began = this.#clock.monotonic();
@@ -167,7 +176,7 @@ class Places {
     };
   }
 
-  wait({ provider, owner, signal, remainingMs, totalMs }: Entry): Promise<() => void> {
+  #wait({ provider, owner, signal, remainingMs, totalMs }: Entry): Promise<() => void> {
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#waiting >= this.#rules.queue) return Promise.reject(this.#overCapacity());
     return new Promise((resolve, reject) => {
@@ -179,7 +188,7 @@ class Places {
         provider,
         grant: () => {
           settled();
-          resolve(this.take(provider));
+          resolve(this.#take(provider));
         },
       };
       const giveUp = (reason: unknown) => {
@@ -199,7 +208,7 @@ class Places {
   /** One place became free: the first of the first owner for whom there is room gets it, and that owner goes to the end. */
   #admitNext(): void {
     for (const [owner, queue] of this.#queues) {
-      const index = queue.findIndex(({ provider }) => this.isFree(provider));
+      const index = queue.findIndex(({ provider }) => this.#isFree(provider));
       const next = queue[index];
       if (!next) continue;
       queue.splice(index, 1);
@@ -228,17 +237,4 @@ class Places {
       data: { running, waiting },
     });
   }
-}
-
-export function createLimiter(rules: LimiterRules, clock: Clock) {
-  const places = new Places(rules, clock);
-  return {
-    // Nobody waits who could run, so that a newcomer for whom there is room overtakes no one.
-    /**
-     * A place to run in; calling the result leaves it. At once when one is free, which costs no wait. Rejects with LIMIT
-     * (`over_capacity`) when too many are waiting, with the total limit's error, or with the signal's reason.
-     */
-    enter: (entry: Entry) => (places.isFree(entry.provider) ? places.take(entry.provider) : places.wait(entry)),
-    depth: () => places.load(),
-  };
 }

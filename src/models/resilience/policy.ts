@@ -1,9 +1,10 @@
 import { AppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
+import type { Random } from '../../core/ports.ts';
 import { notAskedBecause, type Upstream } from './breaker.ts';
 import { type BreakerBlock, BreakerRegistry } from './breaker-registry.ts';
-import { createLimiter, type LimiterRules } from './limiter.ts';
+import { Limiter, type LimiterRules } from './limiter.ts';
+import type { BreakerParts } from './shared-breakers.ts';
 
 /**
  * Who may still be asked. Refused content is not carried from vendor to vendor; a prompt that is too long goes only to wider
@@ -14,6 +15,7 @@ export function othersAfter(error: AppError, failed: Candidate, left: Candidate[
   const elsewhere = () => left.filter(candidate => candidate.model.provider !== failed.model.provider);
   switch (error.details.class) {
     case 'content_filter':
+    case 'over_capacity':
       return [];
     case 'context_length':
       if (error.details.data?.elsewhere === true) return elsewhere();
@@ -30,8 +32,6 @@ export function othersAfter(error: AppError, failed: Candidate, left: Candidate[
       // Unless it is this model alone that the key may not use.
       if (error.details.fault?.scope === 'key_model') return left;
       return elsewhere();
-    case 'over_capacity':
-      return [];
     default:
       return left;
   }
@@ -80,11 +80,8 @@ export function createRetryBudget() {
 /** What stands between a call and its vendors: who is asked at all, how often again, and how many at once. */
 export type Resilience = ReturnType<typeof createResilience>;
 
-export interface ResilienceParts {
-  clock: Clock;
+export interface ResilienceParts extends BreakerParts {
   random: Random;
-  emit: Emit;
-  state?: SharedState;
   /** Of all providers that are set up. */
   upstreams: readonly Upstream[];
   limits: LimiterRules;
@@ -100,7 +97,7 @@ export function createResilience(parts: ResilienceParts) {
   const upstreamOf = (provider: string) => byProvider.get(provider) ?? { provider, endpoint: provider, key: 'none' };
   const refusal = (model: ModelInfo, block: BreakerBlock) => refusalOf(model, block, keyName?.(model.provider));
   return {
-    ...createLimiter(parts.limits, clock),
+    limiter: new Limiter(parts.limits, clock),
     /** Before a call: learns what other processes found. */
     refresh: () => board.refresh(),
     /** An error when this model is not to be asked now. */

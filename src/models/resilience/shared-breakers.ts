@@ -25,10 +25,6 @@ const recordSchema = z.object({
 /** After a day it is forgotten: then a call finds out anew. */
 export const recordLifeMs = 86_400_000;
 
-export function recordToJson({ probe, ...rest }: BreakerRecord): JsonObject {
-  return { ...rest, probe: probe && { ...probe } };
-}
-
 /** Undefined for what is no record: another version's, or damaged. */
 export const recordFromJson = (value: JsonObject | undefined): BreakerRecord | undefined =>
   recordSchema.safeParse(value).data;
@@ -45,10 +41,15 @@ const patienceMs = 250;
 
 const firstPatienceMs = 2_000;
 
-export interface SharedParts {
+/** What breakers need of their process. */
+export interface BreakerParts {
   clock: Clock;
-  state?: SharedState;
   emit: Emit;
+  /** Absent: what is learned stays in this process. */
+  state?: SharedState;
+}
+
+interface SharedParts extends BreakerParts {
   /** Changes a breaker's state and tells of it. */
   turn(place: BreakerScope, to: BreakerState): void;
   /** Names this process. */
@@ -88,17 +89,9 @@ export class SharedBreakers {
     await withTimeout(clock, first ? firstPatienceMs : patienceMs, this.#refreshing);
   }
 
-  /** Of all that are not closed, as far as it is known. */
-  names(): Iterable<string> {
-    return this.#records.keys();
-  }
-
-  knows(name: string): boolean {
-    return this.#records.has(name);
-  }
-
-  isQuiet(): boolean {
-    return this.#records.size === 0;
+  /** Of all that are not closed, as far as it is known; by their names. */
+  get records(): ReadonlyMap<string, BreakerRecord> {
+    return this.#records;
   }
 
   /** Brings a breaker that is new here to what is known of it. */
@@ -118,9 +111,7 @@ export class SharedBreakers {
       const until = clock.storeTime() + probeMs;
       const change = state.change(place.name, recordLifeMs, found => {
         const record = recordFromJson(found);
-        return record && mayProbe(record, clock.storeTime())
-          ? recordToJson({ ...record, probe: { by: self, until } })
-          : found;
+        return record && mayProbe(record, clock.storeTime()) ? { ...record, probe: { by: self, until } } : found;
       });
       const after = recordFromJson(await this.#within(change, firstPatienceMs));
       const mine = after?.probe?.by === self && after.probe.until === until;
@@ -210,10 +201,7 @@ export class SharedBreakers {
       else this.#pending.delete(name);
       remember(this.#writtenAt, name, ++this.#writes, 4_000);
     };
-    const written = state.change(name, recordLifeMs, before => {
-      const record = change(recordFromJson(before));
-      return record && recordToJson(record);
-    });
+    const written = state.change(name, recordLifeMs, before => change(recordFromJson(before)));
     const settled = written.then(done, error => {
       done();
       this.#warn(error);

@@ -3,6 +3,7 @@ import { isAppError } from '../../core/errors.ts';
 import { parsedJson, recordIn, recordsIn, textIn } from '../../core/json.ts';
 import { usePart } from '../../models/fees.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
+import { chatUsage } from '../shared/openai-dialect.ts';
 import { type CallOptions, type Part, streamingModel } from '../shared/stream-transforms.ts';
 import type { MoonshotFormula } from './api.ts';
 
@@ -15,19 +16,13 @@ function addVendorUsage(before: Usage | undefined, more: Usage): Usage {
     a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
   const { inputTokens: i, outputTokens: o } = before;
   const { inputTokens, outputTokens } = more;
-  return {
-    inputTokens: {
-      total: sum(i.total, inputTokens.total),
-      noCache: sum(i.noCache, inputTokens.noCache),
-      cacheRead: sum(i.cacheRead, inputTokens.cacheRead),
-      cacheWrite: sum(i.cacheWrite, inputTokens.cacheWrite),
-    },
-    outputTokens: {
-      total: sum(o.total, outputTokens.total),
-      text: sum(o.text, outputTokens.text),
-      reasoning: sum(o.reasoning, outputTokens.reasoning),
-    },
-  };
+  const cacheRead = sum(i.cacheRead, inputTokens.cacheRead);
+  return chatUsage({
+    prompt_tokens: sum(i.total, inputTokens.total),
+    completion_tokens: sum(o.total, outputTokens.total),
+    prompt_tokens_details: { cached_tokens: cacheRead, cache_write_tokens: sum(i.cacheWrite, inputTokens.cacheWrite) },
+    completion_tokens_details: { reasoning_tokens: sum(o.reasoning, outputTokens.reasoning) },
+  });
 }
 
 /** The tool that Moonshot runs itself. */

@@ -10,13 +10,16 @@ import {
 describe('rolling counts', () => {
   it('know what happened within the window, and nothing older', () => {
     const counts = new RollingCounts(1_000);
-    counts.add(0, 1, 1);
-    counts.add(50, 2, 0);
-    counts.add(950, 4, 1);
-    expect(counts.sum(999)).toEqual({ all: 7, marked: 2 });
-    expect(counts.sum(1_000)).toEqual({ all: 4, marked: 1 });
+    const addAll = (now: number, ...all: boolean[]) => {
+      for (const hasFailed of all) counts.add(now, hasFailed);
+    };
+    addAll(0, true);
+    addAll(50, false, false);
+    addAll(950, true, false, false, false);
+    expect(counts.sum(999)).toEqual({ calls: 7, failures: 2 });
+    expect(counts.sum(1_000)).toEqual({ calls: 4, failures: 1 });
     counts.clear();
-    expect(counts.sum(1_000)).toEqual({ all: 0, marked: 0 });
+    expect(counts.sum(1_000)).toEqual({ calls: 0, failures: 0 });
   });
 });
 

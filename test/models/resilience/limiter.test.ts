@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { createLimiter, type Entry } from '../../../src/models/resilience/limiter.ts';
+import { type Entry, Limiter } from '../../../src/models/resilience/limiter.ts';
 import { manualClock } from '../../support/clock.ts';
 
 function setUp({
@@ -13,10 +13,8 @@ function setUp({
   queue?: number;
 } = {}) {
   const clock = manualClock();
-  const limiter = createLimiter(
-    { total, perProvider: id => perProvider[id] ?? Number.POSITIVE_INFINITY, queue },
-    clock,
-  );
+  const rules = { total, perProvider: (id: string) => perProvider[id] ?? Number.POSITIVE_INFINITY, queue };
+  const limiter = new Limiter(rules, clock);
   const signal = new AbortController().signal;
   const entry: Entry = { provider: 'alpha', owner: 'me', signal, remainingMs: 300_000, totalMs: 300_000 };
   const order: string[] = [];

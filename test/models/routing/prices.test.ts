@@ -16,7 +16,7 @@ const answerTokens = 8_000;
 
 function usd(model: ModelInfo, tokens: number, answer: number): number {
   const prompt = Math.min(Math.max(2_000, tokens * tokenFactor(model.id)), model.window - 12_000);
-  const { fixed, perToken } = estimateCost([{ model, reason: '' }], prompt, pricing);
+  const { fixed, perToken } = estimateCost({ model, reason: '' }, prompt, pricing);
   return fixed + Math.min(answer, model.maxOutput) * perToken;
 }
 
@@ -24,7 +24,7 @@ function usd(model: ModelInfo, tokens: number, answer: number): number {
 function worst({ model, maxPrompt = Number.POSITIVE_INFINITY, ...rest }: Candidate, tokens: number): number {
   const room = model.window - Math.min(model.maxOutput, model.window * 0.2);
   const prompt = Math.min(tokens * tokenFactor(model.id), room, maxPrompt);
-  const { fixed, perToken } = estimateCost([{ model, ...rest }], prompt, pricing);
+  const { fixed, perToken } = estimateCost({ model, ...rest }, prompt, pricing);
   const least = usefulAnswer([{ model, ...rest }]).least;
   const affordable = Math.max(least, Math.floor((limit - fixed) / perToken));
   return fixed + Math.min(model.maxOutput, affordable) * perToken;

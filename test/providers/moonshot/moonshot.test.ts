@@ -331,7 +331,7 @@ describe('the cache of Kimi', () => {
 
   it('is reserved at its price before anyone is asked', () => {
     const estimate = (hour: boolean) =>
-      estimateCost([{ model: k3, reason: 'test', effort: 'low' }], 100_000, {
+      estimateCost({ model: k3, reason: 'test', effort: 'low' }, 100_000, {
         isLocal: () => false,
         cachesApart: () => moonshot.cachesApart?.(hour ? { cacheSeconds: '3600' } : {}) ?? false,
         allowUnpriced: false,

@@ -1,11 +1,9 @@
-import type { ToolMode } from '../../../calls/tool.ts';
 import type { Message } from '../../../core/message.ts';
-import type { Candidate } from '../../../core/model.ts';
+import type { Candidate, Candidates } from '../../../core/model.ts';
 import type { Clock, Emit, Mask, Random } from '../../../core/ports.ts';
 import type { AttemptRecord } from '../../../core/thread.ts';
 import type { Usage } from '../../../core/usage.ts';
 import type { AskModel, ModelQuestion } from '../../../models/ask-model.ts';
-import type { Mode } from '../mode.ts';
 import type { AgentTool, Approval } from './local-tools/agent-tool.ts';
 
 /** What heads the block of files that changed; its mark follows. */
@@ -109,7 +107,7 @@ export interface AgentInput {
   tool: string;
   payer?: ModelQuestion['payer'];
   /** In order of preference; they must be able to call tools. */
-  candidates: readonly Candidate[];
+  candidates: Candidates;
   /** Borne by the blocks that the run adds to results, and told to the model: known to nobody whose text a tool may bring. */
   mark: string;
   /** System messages, the same for all runs of a kind. */
@@ -186,9 +184,3 @@ export interface AgentResult {
   attempts: AttemptRecord[];
   warnings: string[];
 }
-
-/** A model works with tools, round by round; its runs open their threads themselves, and may wait for approval. */
-export const agent: Mode<Extract<ToolMode, { kind: 'agent' }>> = {
-  thread: 'own',
-  execute: (_definition, call, services) => services.agent.execute(call, services),
-};

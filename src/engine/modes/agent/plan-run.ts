@@ -1,7 +1,7 @@
 import type { Finish } from '../../../calls/ask/ask.ts';
 import type { ChooseModel } from '../../../calls/ask/route-call.ts';
 import type { ModelTurn, ParsedCall, PreparedCall } from '../../../calls/call-record.ts';
-import { shownToApprove } from '../../../calls/format-reply.ts';
+import { printable, shownToApprove } from '../../../calls/format-reply.ts';
 import { remember } from '../../../core/concurrency.ts';
 import { inputError } from '../../../core/errors.ts';
 import type { TextFile } from '../../../core/file.ts';
@@ -307,13 +307,11 @@ const deny = (reason: string) => ({ action: 'deny' as const, reason });
 
 const acts = { read: 'read', write: 'change files', run: 'run a program', network: 'reach the network' } as const;
 
-/** Control characters could hide on a terminal what is about to happen. */
 function messageOf({ name, args, tool, approval: { covers, notes = [], shown: better } }: PendingCall): string {
   const shown = better ?? tool.show?.(args) ?? JSON.stringify(args, undefined, 2);
-  const clean = (text: string) => text.replace(/[^\P{C}\n\t]/gu, '�');
-  const noted = notes.map(line => `\n!! ${clean(line)}`).join('');
+  const noted = notes.map(line => `\n!! ${printable(line)}`).join('');
   const covered = covers === undefined ? '' : `\n\n"${words.always}" covers: ${covers}.`;
-  return `The agent wants to ${acts[tool.effect]} (${name})${noted}:\n\n${shownToApprove(clean(shown))}${covered}`;
+  return `The agent wants to ${acts[tool.effect]} (${name})${noted}:\n\n${shownToApprove(shown)}${covered}`;
 }
 
 const instructions =

@@ -136,14 +136,12 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
   throwIfAborted(input.signal);
   const [first] = run.candidates;
   const round = ++run.rounds;
-  const answerRoom = input.maxOutputTokens ?? (first && thinksInAnswer(first) ? thinkingOutputTokens : outputTokens);
-  if (first) {
-    const shorter = trimConversation(run.conversation, first.model, { answer: answerRoom, truncLimit });
-    run.conversation = shorter.conversation;
-    if (shorter.entries > 0) input.onEvent?.({ type: 'trim', round, entries: shorter.entries });
-    const model = `${first.model.provider}:${first.model.id}`;
-    input.onEvent?.({ type: 'request', round, model, closing: closing !== undefined });
-  }
+  const answerRoom = input.maxOutputTokens ?? (thinksInAnswer(first) ? thinkingOutputTokens : outputTokens);
+  const shorter = trimConversation(run.conversation, first.model, { answer: answerRoom, truncLimit });
+  run.conversation = shorter.conversation;
+  if (shorter.entries > 0) input.onEvent?.({ type: 'trim', round, entries: shorter.entries });
+  const asked = `${first.model.provider}:${first.model.id}`;
+  input.onEvent?.({ type: 'request', round, model: asked, closing: closing !== undefined });
   const order = closing && (closing === 'max_bytes' ? outOfRoom : outOfRounds);
   const stream =
     input.onText && createMaskedStream(parts.mask, input.scope ?? input.reqId, streamProgress(run, input.onText));
@@ -156,7 +154,7 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
     messages: messagesOf(run.conversation, truncLimit, order),
     promptFor: async candidate => {
       const { model } = candidate;
-      if (!first || model.window >= first.model.window) return undefined;
+      if (model.window >= first.model.window) return undefined;
       const room = { answer: Math.min(answerRoom, model.maxOutput), truncLimit };
       let { conversation, fits } = trimConversation(run.conversation, model, room);
       if (input.promptFor && !fits) {

@@ -1,11 +1,11 @@
 import { maskAnswer, withoutSecrets } from '../../../calls/ask/redaction.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
-import { errorOf, isCut, localMetadata, usageDocument } from '../../../calls/reply.ts';
+import { costOf, errorOf, isCut, localMetadata, nonEmpty, usageDocument } from '../../../calls/reply.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { AppError, type ErrorDetails, inputError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Candidate, Candidates } from '../../../core/model.ts';
-import { addUsage, roundedUsd, type Usage } from '../../../core/usage.ts';
+import { addUsage, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
@@ -152,8 +152,6 @@ export function errorOfAll(
   return new AppError(first.kind, message, { code, class: alike ? kind : 'exhausted_fallback_chain', next, retryable });
 }
 
-export const costOf = (usd: number | undefined) => (usd === undefined ? undefined : roundedUsd(usd));
-
 /** What an answer took, and whether it is whole. */
 export function answerFacts(answer: ModelAnswer): JsonObject {
   const { latencyMs, usage, costUsd } = answer;
@@ -176,18 +174,14 @@ export function factsOf(response: TargetResponse): JsonObject {
   const { target, outcome } = response;
   const corrected = 'candidates' in target.who && target.who.corrected ? { ...target.who.corrected } : undefined;
   const facts = { model: nameOf(response), requested: target.model, model_corrected: corrected };
-  if ('error' in outcome) return { ...facts, ...listed(target.warnings), error: errorOf(outcome.error) };
+  if ('error' in outcome) return { ...facts, warnings: nonEmpty(target.warnings), error: errorOf(outcome.error) };
   const { answer } = outcome;
   return {
     ...facts,
     ...answerFacts(answer),
-    ...listed([...target.warnings, ...answer.warnings]),
-    citations: answer.citations.length > 0 ? answer.citations.map(citation => ({ ...citation })) : undefined,
+    warnings: nonEmpty([...target.warnings, ...answer.warnings]),
+    citations: nonEmpty(answer.citations.map(citation => ({ ...citation }))),
   };
-}
-
-function listed(warnings: readonly string[]): JsonObject {
-  return { warnings: warnings.length > 0 ? [...warnings] : undefined };
 }
 
 /** The call as a whole: what it took, all models together. */

@@ -2,7 +2,7 @@ import { openExchange, reportFiles, type StoredAnswer, storeAnswer } from '../..
 import type { PreparedCall } from '../../../calls/call-record.ts';
 import { fitTexts } from '../../../calls/format-reply.ts';
 import type { Reply } from '../../../calls/reply.ts';
-import { continuationOffer, fileFacts, objectIn, successReply } from '../../../calls/reply.ts';
+import { continuationOffer, costOf, fileFacts, objectIn, successReply } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
@@ -12,7 +12,7 @@ import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
 import { planBudget } from '../../../threads/compaction.ts';
 import { said } from '../../../threads/transcript.ts';
-import { costOf, metadataOf, nameOf, type TargetOutcome } from './ask-many.ts';
+import { metadataOf, nameOf, type TargetOutcome } from './ask-many.ts';
 import { type PanelRun, readyQuestion, storedTurn } from './panel-prompts.ts';
 import { type Panelist, panelistName } from './panelists.ts';
 import type { PanelistResponse, Tally } from './verdicts.ts';

@@ -1,9 +1,9 @@
-import { readControlStatus } from '../../../calls/reply.ts';
+import { costOf, readControlStatus } from '../../../calls/reply.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { cutMiddle } from '../../../core/text.ts';
 import type { PanelistRecord } from '../../../core/thread.ts';
 import { prefixWithin } from '../../../core/tokens.ts';
-import { answerFacts, costOf, modelName, nameOf, type Target, type TargetResponse } from './ask-many.ts';
+import { answerFacts, modelName, nameOf, type Target, type TargetResponse } from './ask-many.ts';
 import type { Panelist } from './panelists.ts';
 
 const maxSummaryLength = 400;

@@ -20,9 +20,6 @@ import type { MaskContext } from '../../../workspace/restore-secrets.ts';
 import type { Mode, ModeServices } from '../mode.ts';
 import { findFrames, type Place, readFrames, readProjectFile, referencesOf } from './stack-frames.ts';
 
-/** Could hide on a terminal what is about to happen. */
-const unprintable = /[^\P{C}\n\t]/gu;
-
 /** Applies the patch of the thread's last diagnosis, once the user said yes to it. */
 async function applyDiagnosis(call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const { git, backups } = services.diagnose;
@@ -119,7 +116,7 @@ function notesOf({ files }: SoundPatch): string[] {
 /** Its key is the patch's own: what was approved is this patch and no other. */
 const questionOf = (patch: string, notes: readonly string[]): UserQuestion => ({
   key: `apply_patch:${hashOf([patch, ...notes].join('\n')).slice(0, 16)}`,
-  message: `Apply this patch?${notes.map(note => `\n!! ${note}`).join('')}\n\n${shownToApprove(patch.replace(unprintable, '\ufffd'))}`,
+  message: `Apply this patch?${notes.map(note => `\n!! ${note}`).join('')}\n\n${shownToApprove(patch)}`,
   schema: {
     type: 'object',
     properties: { approve: { type: 'boolean', title: 'Apply it', default: false } },

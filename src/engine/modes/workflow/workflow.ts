@@ -166,9 +166,8 @@ function answeredAgain(
     'The expert has answered this very step: its answer is returned again, and no model was asked. To ask again, send what is new in findings, another model, or revises_step.',
   );
   const known = facts.progress.relevantFiles.length;
-  const again = local(stepCall, {
-    ...expertDocument(mode, facts, services.workflow.compat, { text: content, embedded: 0, known }),
-  });
+  const told = { text: content, embedded: 0, known };
+  const again = local(stepCall, expertDocument(mode, facts, services.workflow.compat, told));
   return { ...again, metadata: { ...again.metadata, model_used: modelName, provider_used: modelProvider } };
 }
 

@@ -1,9 +1,10 @@
 import { lookup as resolveName } from 'node:dns';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { BlockList, type IPVersion, isIP, isIPv4, type LookupFunction } from 'node:net';
+import { isIP, isIPv4, type LookupFunction } from 'node:net';
 import { z } from 'zod';
 import { inputError, securityError } from '../../../../core/errors.ts';
+import { networks } from '../../../../models/provider.ts';
 import { type AgentTool, everyCall } from './agent-tool.ts';
 import { defineLocalTool } from './local-tool.ts';
 
@@ -45,25 +46,16 @@ function shownOf(html: string): string {
 }
 
 /** What is not the internet at large: this machine, networks of one's own, what clouds keep their keys behind, and what is reserved. */
-const privateRanges = rangesOf('ipv4', [
+const privateRanges = networks([
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
   ...['192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24'],
   ...['224.0.0.0/4', '240.0.0.0/4'],
 ]);
 
 /** The global unicast space; all else of IPv6 is local, mapped or reserved. */
-const open6 = rangesOf('ipv6', ['2000::/3']);
+const open6 = networks(['2000::/3']);
 
-const closed6 = rangesOf('ipv6', ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']);
-
-function rangesOf(type: IPVersion, networks: readonly string[]): BlockList {
-  const ranges = new BlockList();
-  for (const network of networks) {
-    const [address = '', bits] = network.split('/');
-    ranges.addSubnet(address, Number(bits), type);
-  }
-  return ranges;
-}
+const closed6 = networks(['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']);
 
 /** Whether an address, as the resolver gave it, is one of the public internet. */
 export function isPublicAddress(address: string): boolean {
