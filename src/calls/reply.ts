@@ -4,8 +4,7 @@ import type { JobReply } from '../core/job.ts';
 import { isRecord, type Json, type JsonObject, jsonOf, textsIn } from '../core/json.ts';
 import type { AttemptRecord, Thread, ThreadTotals } from '../core/thread.ts';
 import type { ToolReply } from '../core/tool-host.ts';
-import type { Fee, FeeKind, Usage } from '../core/usage.ts';
-import { feeKinds, feeUnits, knownUsd, roundedUsd } from '../core/usage.ts';
+import { feeDocument, feeKinds, feeUnits, roundedUsd, type Usage } from '../core/usage.ts';
 import { type ModelAnswer, pausedTurn } from '../models/ask-model.ts';
 import type { Bill } from '../models/budget.ts';
 import type { AnsweredCall, FileReport, ParsedCall, SummaryCost } from './call-record.ts';
@@ -21,23 +20,13 @@ export function usageDocument({ input, output, reasoning, cacheRead, cacheWrite,
     fees:
       fees &&
       Object.fromEntries(
-        feeKinds.flatMap(kind => (fees[kind] === undefined ? [] : [[kind, feeDocument(kind, fees[kind])]])),
+        feeKinds.flatMap(kind => (fees[kind] ? [[kind, feeDocument({ unit: feeUnits[kind], ...fees[kind] })]] : [])),
       ),
     estimated: estimated ? true : undefined,
   };
 }
 
 export const costOf = (usd: number | undefined) => (usd === undefined ? undefined : roundedUsd(usd));
-
-/** What nobody knows the price of is said to be so, never to cost nothing. */
-function feeDocument(kind: FeeKind, fee: Fee): JsonObject {
-  const { amount, unpriced = 0 } = fee;
-  return {
-    [feeUnits[kind]]: Number(amount.toFixed(3)),
-    cost_usd: costOf(knownUsd(fee)),
-    not_priced: unpriced > 0 ? Number(unpriced.toFixed(3)) : undefined,
-  };
-}
 
 /** JSON-RPC's number for each of our codes. */
 const rpcCodes: Record<ErrorCode, number> = {

@@ -1,11 +1,12 @@
 import { abortError, throwIfAborted } from './errors.ts';
 import type { Clock } from './ports.ts';
 
-/** Runs over all items, at most `limit` at a time; results are in the order of the items. The first failure ends it. */
+/** Runs over all items, at most `limit` at a time; results are in the order of the items. The first failure or an abort ends it. */
 export async function inParallel<Item, Result>(
   items: readonly Item[],
   limit: number,
   run: (item: Item) => Promise<Result>,
+  signal?: AbortSignal,
 ): Promise<Result[]> {
   const results: Result[] = [];
   const queue = items.entries();
@@ -14,6 +15,7 @@ export async function inParallel<Item, Result>(
     for (const [index, item] of queue) {
       if (failed) return;
       try {
+        throwIfAborted(signal);
         results[index] = await run(item);
       } catch (error) {
         failed = true;
@@ -97,15 +99,16 @@ export async function sleepUntil(
   enough.abort();
 }
 
-/** Runs with a signal that is aborted after `ms`, or with the parent. */
+/** Runs with a signal that is aborted after `ms`, for `reason`, or with the parent. */
 export async function withDeadline<Result>(
   clock: Pick<Clock, 'after'>,
   ms: number,
   run: (signal: AbortSignal) => Promise<Result>,
   parent?: AbortSignal,
+  reason?: () => Error,
 ): Promise<Result> {
   const late = new AbortController();
-  const stop = clock.after(ms, () => late.abort());
+  const stop = clock.after(ms, () => late.abort(reason?.()));
   try {
     return await run(parent ? AbortSignal.any([parent, late.signal]) : late.signal);
   } finally {

@@ -1,9 +1,6 @@
 import type { JobId, ThreadId } from './ids.ts';
 import type { JsonObject } from './json.ts';
 
-/** `failed`: the call ended with an error reply. `interrupted`: its process ended before it did. */
-export type JobStatus = 'running' | 'done' | 'failed' | 'cancelled' | 'interrupted';
-
 /** What a call answered, before it is shown in one form or another. */
 export interface JobReply {
   isError: boolean;
@@ -18,7 +15,8 @@ export interface Job {
   tool: string;
   /** The thread it works on, as far as that is known. */
   thread?: ThreadId;
-  status: JobStatus;
+  /** `failed`: the call ended with an error reply. `interrupted`: its process ended before it did. */
+  status: 'running' | 'done' | 'failed' | 'cancelled' | 'interrupted';
   /** Epoch milliseconds, as all times of a job. */
   createdAt: number;
   updatedAt: number;

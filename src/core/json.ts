@@ -20,16 +20,23 @@ export function parsedJson(text: string): unknown {
 }
 
 /** JSON in which the order of an object's keys says nothing. */
-export const canonicalJson = (value: unknown): string => JSON.stringify(value, sorted);
-
-const sorted = (_key: string, value: unknown): unknown =>
-  isRecord(value) ? Object.fromEntries(Object.entries(value).sort(byName)) : value;
-
-const byName = ([a]: [string, unknown], [b]: [string, unknown]): number => (a < b ? -1 : 1);
+export const canonicalJson = (value: unknown): string =>
+  JSON.stringify(value, (_key, inner: unknown) =>
+    isRecord(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
+  );
 
 /** What is left of a record when it is written as JSON. */
 export function jsonOf(record: object): JsonObject {
   const copy: JsonObject = JSON.parse(JSON.stringify(record));
+  return copy;
+}
+
+/** The fields of a record as logs and replies name them (`reqId` → `req_id`), put into `copy`. */
+export function snakeCased(record: object, copy: Record<string, unknown> = {}): Record<string, unknown> {
+  for (const [name, value] of Object.entries(record)) {
+    const shown = /[A-Z]/.test(name) ? name.replace(/[A-Z]/g, '_$&').toLowerCase() : name;
+    copy[shown] = isRecord(value) ? snakeCased(value) : value;
+  }
   return copy;
 }
 

@@ -77,18 +77,12 @@ export async function mapMessage(message: Message, text: (text: string) => Promi
   const { parts, said, results } = message;
   const mapped = async <Item extends { type: string; text?: string }>(item: Item): Promise<Item> =>
     item.text === undefined ? item : withText(item, await text(item.text));
+  const mappedSaid = async (part: SaidPart): Promise<SaidPart> =>
+    part.type === 'call' ? { ...part, args: await mapTexts(part.args, text) } : mapped(part);
   return {
     ...message,
     parts: await Promise.all(parts.map(part => mapped(part))),
-    ...(said && {
-      said: await Promise.all(
-        said.map(async part =>
-          part.type === 'call' ? { ...part, args: await mapTexts(part.args, text) } : mapped(part),
-        ),
-      ),
-    }),
-    ...(results && {
-      results: await Promise.all(results.map(async each => ({ ...each, text: await text(each.text) }))),
-    }),
+    ...(said && { said: await Promise.all(said.map(mappedSaid)) }),
+    ...(results && { results: await Promise.all(results.map(async each => withText(each, await text(each.text)))) }),
   };
 }

@@ -20,17 +20,11 @@ function look(text: string, from: number): number {
   for (let at = 0; at < length; at++) {
     const code = text.charCodeAt(from + at);
     codes[at] = code;
-    kindOfUnit[at] = table[code] || noteKind(code);
+    kindOfUnit[at] = table[code] ||= kindOf(String.fromCharCode(code));
   }
   codes[length] = 0;
   kindOfUnit.fill(kinds.unknown, length, length + 2);
   return length;
-}
-
-function noteKind(code: number): number {
-  const kind = kindOf(String.fromCharCode(code));
-  table[code] = kind;
-  return kind;
 }
 
 function kindOf(character: string): number {

@@ -1,4 +1,5 @@
 import type { ThreadId } from './ids.ts';
+import type { JsonObject } from './json.ts';
 import type { Price, Rates } from './model.ts';
 
 /** What vendors charge for beside the tokens of an answer, and how it is counted. */
@@ -79,6 +80,17 @@ export function spendByKind(rows: readonly Spent[]): KindSum[] {
 /** What it cost as far as that is known: nothing is not what has no known price. */
 export const knownUsd = ({ amount, usd, unpriced = 0 }: Fee): number | undefined =>
   unpriced < amount ? usd : undefined;
+
+/** A fee as replies tell it: what nobody knows the price of is said to be so, never to cost nothing. */
+export function feeDocument({ unit, ...fee }: Fee & Pick<KindSum, 'unit'>): JsonObject {
+  const { amount, unpriced = 0 } = fee;
+  const usd = knownUsd(fee);
+  return {
+    [unit]: Number(amount.toFixed(3)),
+    cost_usd: usd === undefined ? undefined : roundedUsd(usd),
+    not_priced: unpriced > 0 ? Number(unpriced.toFixed(3)) : undefined,
+  };
+}
 
 /** One line for people: `3 searches`, `1,234 token-hours, not priced`. */
 export function kindWords({ amount, unit, unpriced = 0 }: KindSum): string {

@@ -10,7 +10,7 @@ import { linesBetween, numberLines, printablePath } from '../core/text.ts';
 import { estimateTokens, tokenFactor } from '../core/tokens.ts';
 import type { AskModel } from '../models/ask-model.ts';
 import { said } from '../threads/transcript.ts';
-import { parsePathReference } from '../workspace/paths.ts';
+import { isSkip } from '../workspace/paths.ts';
 import { readTextFile } from '../workspace/read-file.ts';
 import { searchWaitMs } from '../workspace/search-index/search-index.ts';
 import { type ObservingServices, observedCall, routeSent } from './engine.ts';
@@ -59,15 +59,14 @@ async function readShown(services: CallServices, request: SendMessageRequest): P
 }
 
 async function show(
-  { sandbox, home, maxFileBytes, mask }: CallServices,
+  { sandbox, home, maxFileBytes: maxBytes, mask }: CallServices,
   { root, conversation: scope, signal }: SendMessageRequest,
   input: string,
   shown: Shown,
 ): Promise<void> {
-  const reference = parsePathReference(input, root, home);
-  const outcome = await readTextFile(sandbox, reference, { maxBytes: maxFileBytes, signal });
-  if (!outcome.ok) return void shown.skipped.push(outcome.skip);
-  const { file, range } = outcome;
+  const read = await readTextFile(sandbox, input, { root, home, maxBytes, signal });
+  if (isSkip(read)) return void shown.skipped.push(read);
+  const { file, range } = read;
   // Masked as a whole: part of a file may not show that what stands in it is a secret.
   const { text } = await mask(file.text, scope);
   const lines = range ? linesBetween(text, range.from, range.to) : text;
@@ -291,6 +290,6 @@ async function layerText(
   signal: AbortSignal,
 ): Promise<string> {
   if ('text' in layer) return layer.text;
-  const read = await readTextFile(sandbox, parsePathReference(layer.file, root, home), { maxBytes, signal });
-  return read.ok ? read.file.text : '';
+  const read = await readTextFile(sandbox, layer.file, { root, home, maxBytes, signal });
+  return isSkip(read) ? '' : read.file.text;
 }

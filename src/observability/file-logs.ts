@@ -1,7 +1,7 @@
 import * as fs from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type ErrorCode, errorCode } from '../core/errors.ts';
-import { isRecord } from '../core/json.ts';
+import { snakeCased } from '../core/json.ts';
 import type { Clock } from '../core/ports.ts';
 import { addUsage, noUsage, type Usage } from '../core/usage.ts';
 import { createOpenCalls, isoTime, type Observation, type OpenCall, type Sink } from './event-bus.ts';
@@ -164,14 +164,6 @@ function openForLines(file: string): { handle: number; inode: number } {
 
 const lineOf = ({ at, fields, asIs }: LogRecord): string =>
   `${JSON.stringify(Object.assign(snakeCased(fields, { ts: isoTime(at) }), asIs))}\n`;
-
-function snakeCased(record: object, copy: Record<string, unknown> = {}): Record<string, unknown> {
-  for (const [name, value] of Object.entries(record)) {
-    const shown = /[A-Z]/.test(name) ? name.replace(/[A-Z]/g, '_$&').toLowerCase() : name;
-    copy[shown] = isRecord(value) ? snakeCased(value) : value;
-  }
-  return copy;
-}
 
 /** The time of a file's first line; undefined when it does not tell. */
 export function firstRecordTime(file: string): number | undefined {

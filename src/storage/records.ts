@@ -5,7 +5,7 @@ import type { Job } from '../core/job.ts';
 import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { SpendHold, SpendUsed } from '../core/spend-ledger.ts';
 import type { Compaction, ExchangeEnd, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
-import { addTries, addUsage, dayOf, feesUsd, type SpendEntry, type SpendRow } from '../core/usage.ts';
+import { addTries, dayOf, feesUsd, type SpendEntry, type SpendRow, spendTotal } from '../core/usage.ts';
 import type { JobEnd, Lookup, ThreadChange } from './store.ts';
 
 export function refuseExistingJob(id: JobId): never {
@@ -42,10 +42,7 @@ export const keyOf = ({ owner, day, thread, tool, provider, model }: SpendRow): 
 
 export const sumOf = (row: SpendRow, other: SpendRow): SpendRow => ({
   ...row,
-  calls: row.calls + other.calls,
-  unpriced: row.unpriced + other.unpriced,
-  usage: addUsage(row.usage, other.usage),
-  costUsd: row.costUsd + other.costUsd,
+  ...spendTotal([row, other]),
   ...((row.tries ?? other.tries) && { tries: addTries(row.tries ?? {}, other.tries ?? {}) }),
 });
 

@@ -88,9 +88,6 @@ export interface JobEnd extends Pick<Job, 'thread' | 'reply' | 'updatedAt' | 'ex
   status: Exclude<Job['status'], 'running'>;
 }
 
-/** Jobs that expired by `now` are left out. */
-export type JobQuery = Pick<ListQuery, 'owner' | 'limit' | 'now'>;
-
 /** One small fact of the shared state (core/ports.ts). Losing one costs a little time, never a thread. */
 export interface Fact {
   value: JsonObject;
@@ -167,8 +164,8 @@ export interface Store {
   createJob(job: Job): Promise<void>;
   /** A job, or undefined when there is none or it expired by `now`. */
   job(id: JobId, now: number): Promise<Job | undefined>;
-  /** The owner's jobs, the newest `createdAt` first. */
-  jobs(query: JobQuery): Promise<Job[]>;
+  /** The owner's jobs, the newest `createdAt` first. Those that expired by `now` are left out. */
+  jobs(query: Pick<ListQuery, 'owner' | 'limit' | 'now'>): Promise<Job[]>;
   /** Ends a running job, once: false when it is not running any more, or not there. Members that are left out stay. */
   endJob(id: JobId, end: JobEnd): Promise<boolean>;
 

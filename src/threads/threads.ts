@@ -46,7 +46,7 @@ export async function idFor(store: Store, reference: string, place: ThreadScope,
 
 /** A thread with what it shares with those it was forked off: turns, and summaries. Another owner's thread is not found. */
 export async function loadThread(store: Store, id: ThreadId, owner: string, now: number): Promise<Thread> {
-  const thread = ownedBy(owner, orRefuse(await store.read(id, now), id));
+  const thread = ownedOrRefuse(await store.read(id, now), id, owner);
   if (!thread.parent) return thread;
   const shared = await ancestry(store, thread);
   const turns = [...shared.flatMap(part => part.turns), ...thread.turns];
@@ -95,15 +95,11 @@ function madeBy(turns: readonly StoredTurn[]): (compaction: Compaction) => boole
   return ({ upToSeq, createdAt }) => last !== undefined && upToSeq < last.seq && createdAt <= last.timestamp;
 }
 
-function ownedBy<Head extends ThreadHead>(owner: string, head: Head): Head {
-  if (head.owner !== owner) throw notFound(head.id);
-  return head;
-}
-
-function orRefuse<Found>(found: Lookup<Found>, id: ThreadId): Found {
+function ownedOrRefuse<Head extends ThreadHead>(found: Lookup<Head>, id: ThreadId, owner: string): Head {
   switch (found.state) {
     case 'live':
-      return found.value;
+      if (found.value.owner === owner) return found.value;
+      throw notFound(id);
     case 'expired':
       throw new AppError('input', `Thread ${id} expired at ${new Date(found.expiredAt).toISOString()}.`, {
         code: 'THREAD_EXPIRED',
@@ -261,7 +257,7 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     async findHead(reference: string, place: ThreadScope): Promise<ThreadHead> {
       const now = clock.now();
       const id = await idFor(store, reference, place, now);
-      return ownedBy(place.owner, orRefuse(await store.head(id, now), id));
+      return ownedOrRefuse(await store.head(id, now), id, place.owner);
     },
 
     /** Reads a thread, as it is now under its lease, and closes exchanges that a dead process left open. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineTool } from '../calls/tool.ts';
-import { isRecord, type Json, type JsonObject } from '../core/json.ts';
+import { type JsonObject, jsonOf, snakeCased } from '../core/json.ts';
 import type { RecentEvent } from '../core/ports.ts';
 
 const usualLimit = 50;
@@ -44,14 +44,5 @@ async function newestWithin(events: readonly JsonObject[], tokens: number): Prom
   return events.slice(from + 1);
 }
 
-const documentOf = ({ at, event }: RecentEvent) => ({ at: new Date(at).toISOString(), ...snakeCased(event) });
-
-/** Fields as the logs name them: `reqId` → `req_id`. */
-const snakeCased = (record: object): JsonObject =>
-  Object.fromEntries(
-    Object.entries(record).flatMap(([name, value]: [string, unknown]): [string, Json][] => {
-      if (value === undefined) return [];
-      const shown: Json = isRecord(value) ? snakeCased(value) : JSON.parse(JSON.stringify(value));
-      return [[name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), shown]];
-    }),
-  );
+const documentOf = ({ at, event }: RecentEvent): JsonObject =>
+  jsonOf(snakeCased(event, { at: new Date(at).toISOString() }));

@@ -1,7 +1,7 @@
 import { defineTool, type VendorCache } from '../calls/tool.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Health } from '../core/model.ts';
-import { type KindSum, knownUsd, roundedUsd, type SpendRow, spendByKind } from '../core/usage.ts';
+import { feeDocument, roundedUsd, type SpendRow, spendByKind, spendTotal } from '../core/usage.ts';
 
 export const status = defineTool({
   name: 'status',
@@ -64,26 +64,14 @@ function cacheDocument({ created, expires, ...cache }: VendorCache): JsonObject 
 }
 
 function spentDocument(rows: readonly SpendRow[]): JsonObject {
-  const sum = (of: (row: SpendRow) => number) => rows.reduce((total, row) => total + of(row), 0);
+  const { costUsd, calls, unpriced, usage } = spendTotal(rows);
   const kinds = spendByKind(rows).filter(({ kind }) => kind !== 'answers');
-  const read = sum(({ usage }) => usage.cacheRead);
   return {
-    cost_usd: roundedUsd(sum(({ costUsd }) => costUsd)),
-    calls: sum(({ calls }) => calls),
-    unpriced_calls: sum(({ unpriced }) => unpriced) || undefined,
-    estimated_calls: sum(({ usage }) => usage.estimated ?? 0) || undefined,
-    tokens: { input: sum(({ usage }) => usage.input), output: sum(({ usage }) => usage.output), cache_read: read },
-    fees: kinds.length > 0 ? kinds.map(feeDocument) : undefined,
-  };
-}
-
-function feeDocument(sum: KindSum): JsonObject {
-  const { kind, unit, amount, unpriced = 0 } = sum;
-  const usd = knownUsd(sum);
-  return {
-    kind,
-    [unit]: Number(amount.toFixed(3)),
-    cost_usd: usd === undefined ? undefined : roundedUsd(usd),
-    not_priced: unpriced > 0 ? Number(unpriced.toFixed(3)) : undefined,
+    cost_usd: roundedUsd(costUsd),
+    calls,
+    unpriced_calls: unpriced || undefined,
+    estimated_calls: usage.estimated,
+    tokens: { input: usage.input, output: usage.output, cache_read: usage.cacheRead },
+    fees: kinds.length > 0 ? kinds.map(({ kind, ...fee }) => ({ kind, ...feeDocument(fee) })) : undefined,
   };
 }

@@ -1,8 +1,8 @@
 import { inParallel } from '../core/concurrency.ts';
-import { limitError, throwIfAborted } from '../core/errors.ts';
+import { limitError } from '../core/errors.ts';
 import type { LineRange, Skip, TextFile } from '../core/file.ts';
-import { isSkip, type PathReference, parsePathReference, skip, slashedFrom } from './paths.ts';
-import { clampRange, locateReference, type NamedReadOptions, readFile } from './read-file.ts';
+import { isSkip, type PathReference, skip, slashedFrom } from './paths.ts';
+import { clampRange, locateNamed, type NamedReadOptions, readFile } from './read-file.ts';
 import type { Located, Sandbox } from './sandbox.ts';
 import { classifyFile, classRank, type WalkLimits, walkDirectory } from './walk.ts';
 
@@ -38,17 +38,14 @@ const skipsShown = 20;
  */
 export async function collectFiles(sandbox: Sandbox, references: readonly string[], options: CollectOptions) {
   const unique = [...new Set(references)];
-  const { maxNamedFiles: limit, root, home, signal } = options;
+  const { maxNamedFiles: limit, signal } = options;
   if (unique.length > limit)
     throw limitError('files', `Too many paths: ${unique.length} named, a call takes at most ${limit}.`, {
       next: `Name at most ${limit}, or name the directory that holds them.`,
       data: { named: unique.length, limit },
     });
 
-  const located = await inParallel(unique, maxConcurrent, async input => {
-    throwIfAborted(signal);
-    return locateReference(sandbox, parsePathReference(input, root, home));
-  });
+  const located = await inParallel(unique, maxConcurrent, input => locateNamed(sandbox, input, options), signal);
   const skipped: Skip[] = [];
   const names: NamedFile[] = [];
   const directories = new Map<string, string>();
@@ -119,11 +116,11 @@ async function searchDirectory(
     skipped.unshift(skip(input, 'too_many_files', reason));
   }
   const taken = ranked.slice(0, maxFilesPerDirectory);
-  const located = await inParallel(taken, maxConcurrent, async file => {
-    throwIfAborted(signal);
+  const measured = async (file: (typeof taken)[number]) => {
     const found = await sandbox.locate(file.path);
     return isSkip(found) ? found : { ...file, size: found.size };
-  });
+  };
+  const located = await inParallel(taken, maxConcurrent, measured, signal);
   const candidates = withoutSkips(located, skipped);
   for (const { path } of candidates) seen.add(path);
   return { candidates, skipped };

@@ -1,25 +1,20 @@
 import { inParallel } from '../core/concurrency.ts';
-import { inputError, limitError, throwIfAborted } from '../core/errors.ts';
+import { inputError, limitError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
-import { isSkip, parsePathReference, slashedFrom } from './paths.ts';
-import { locateReference, type NamedReadOptions, readFile } from './read-file.ts';
+import { isSkip, slashedFrom } from './paths.ts';
+import { locateNamed, type NamedPlace, readFile } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 import { classifyFile, walkDirectory } from './walk.ts';
 
 const atOnce = 8;
 
 /** Which of these paths name nothing inside the roots. Whether something outside them exists is not told. */
-export async function missingPaths(
-  sandbox: Sandbox,
-  paths: readonly string[],
-  { root, home }: Pick<NamedReadOptions, 'root' | 'home'>,
-): Promise<string[]> {
+export async function missingPaths(sandbox: Sandbox, paths: readonly string[], place: NamedPlace): Promise<string[]> {
   const verdicts = await inParallel(paths, atOnce, async input => {
-    const reference = parsePathReference(input, root, home);
-    const found = await locateReference(sandbox, reference);
+    const found = await locateNamed(sandbox, input, place);
     // What may not be read is not told apart from what is there.
-    return isSkip(reference) || (isSkip(found) && found.code === 'not_found') ? [input] : [];
+    return isSkip(found) && ['not_found', 'bad_path'].includes(found.code) ? [input] : [];
   });
   return verdicts.flat();
 }
@@ -32,16 +27,16 @@ export async function missingPaths(
 export async function listSourceFiles(
   sandbox: Sandbox,
   references: readonly string[],
-  { root, home, maxFiles = 1_000, signal }: Omit<NamedReadOptions, 'maxBytes'> & { maxFiles?: number },
+  { maxFiles = 1_000, signal, ...place }: NamedPlace & { maxFiles?: number; signal?: AbortSignal },
 ): Promise<string[]> {
-  const lists = await inParallel([...new Set(references)], atOnce, async input => {
-    throwIfAborted(signal);
-    const found = await locateReference(sandbox, parsePathReference(input, root, home));
+  const sourceFiles = async (input: string) => {
+    const found = await locateNamed(sandbox, input, place);
     if (isSkip(found)) return [];
     if (found.kind === 'file') return [found.path];
     const { files } = await walkDirectory(sandbox, found.path, {}, signal);
     return files.filter(path => classifyFile(slashedFrom(found.path, path)) === 'source');
-  });
+  };
+  const lists = await inParallel([...new Set(references)], atOnce, sourceFiles, signal);
   const files = [...new Set(lists.flat())];
   if (files.length <= maxFiles) return files;
   throw limitError(
@@ -174,7 +169,6 @@ export async function findText(
   const holds = (text: string) => wanted.some(word => folded(text).includes(word));
   const matches: { path: string; line: number; text: string }[] = [];
   for (let at = 0; at < files.length && matches.length <= max; at += atOnce) {
-    throwIfAborted(signal);
     const found = await inParallel(files.slice(at, at + atOnce), atOnce, async path => {
       const file = await readFile(sandbox, path, { maxBytes: searchedBytes, signal });
       if (isSkip(file) || !holds(file.text)) return [];

@@ -4,7 +4,7 @@ import { throwIfAborted } from '../core/errors.ts';
 import type { Fingerprint, LineRange, Skip, TextFile } from '../core/file.ts';
 import { hashOf } from '../core/ids.ts';
 import { countLines } from '../core/text.ts';
-import { isSkip, notText, type PathReference, parsePathReference, skip, skipFor, tooLarge } from './paths.ts';
+import { isSkip, notText, parsePathReference, skip, skipFor, tooLarge } from './paths.ts';
 import type { Opened, Sandbox } from './sandbox.ts';
 
 /** Above this share of bytes that make no sense as UTF-8, a file is taken for binary. */
@@ -67,37 +67,34 @@ export interface ReadOptions {
 }
 
 /** For what a caller names. */
-export interface NamedReadOptions extends ReadOptions {
+export interface NamedPlace {
   /** Where relative paths start. */
   root: string;
   home: string;
 }
 
-export type ReadOutcome =
-  /** The file is always whole; `range` says which lines of it were asked for, cut to those that exist. */
-  { ok: true; file: TextFile; range?: LineRange } | { ok: false; skip: Skip };
+export interface NamedReadOptions extends ReadOptions, NamedPlace {}
 
 const chunkBytes = 1024 * 1024;
 
-/** Reads a text file that a caller named. Skips carry the caller's own words as their path. */
-export async function readTextFile(
-  sandbox: Sandbox,
-  reference: PathReference | Skip,
-  options: ReadOptions,
-): Promise<ReadOutcome> {
-  const found = await locateReference(sandbox, reference);
-  if (isSkip(found)) return { ok: false, skip: found };
+/**
+ * Reads a text file that a caller named. The file is always whole; `range` says which lines of it were asked for, cut to those that
+ * exist. Skips carry the caller's own words as their path.
+ */
+export async function readTextFile(sandbox: Sandbox, input: string, options: NamedReadOptions) {
+  const found = await locateNamed(sandbox, input, options);
+  if (isSkip(found)) return found;
   const file = await readFile(sandbox, found.path, options);
-  if (isSkip(file)) return { ok: false, skip: skip(found.input, file.code, file.reason) };
-  if (!found.range) return { ok: true, file };
-  const range = clampRange(found.input, found.range, file.lines);
-  return isSkip(range) ? { ok: false, skip: range } : { ok: true, file, range };
+  if (isSkip(file)) return skip(input, file.code, file.reason);
+  const range = found.range && clampRange(input, found.range, file.lines);
+  return range && isSkip(range) ? range : { file, range };
 }
 
-/** What a reference leads to: a file whose name ends like a range is preferred to the range. */
-export async function locateReference(sandbox: Sandbox, reference: PathReference | Skip) {
+/** What a caller named: a file whose name ends like a range is preferred to the range. */
+export async function locateNamed(sandbox: Sandbox, input: string, { root, home }: NamedPlace) {
+  const reference = parsePathReference(input, root, home);
   if (isSkip(reference)) return reference;
-  const { input, path, range, literal } = reference;
+  const { path, range, literal } = reference;
   if (literal !== undefined && range) {
     const whole = await sandbox.locate(literal);
     if (!isSkip(whole)) return { ...whole, input, range: undefined };

@@ -5,8 +5,8 @@ import { throwIfAborted } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import type { IgnoreChain, IgnoreContext } from './ignore-rules.ts';
 import { chainAbove, chainWeight, enterDirectory, isIgnored, isSameChain } from './ignore-rules.ts';
-import { isSkip, parsePathReference, skip } from './paths.ts';
-import { locateReference, type NamedReadOptions } from './read-file.ts';
+import { isSkip, skip } from './paths.ts';
+import { locateNamed, type NamedReadOptions } from './read-file.ts';
 import type { Entry, Listing, Sandbox } from './sandbox.ts';
 
 /**
@@ -262,25 +262,22 @@ const bytesPerLine = 40;
  * read, or is larger than `maxBytes`, counts nothing.
  */
 export async function measureFiles(sandbox: Sandbox, references: readonly string[], options: NamedReadOptions) {
-  const { root, home, maxBytes, signal } = options;
-  const found = await inParallel([...new Set(references)], openAtOnce, async input => {
-    throwIfAborted(signal);
-    const named = await locateReference(sandbox, parsePathReference(input, root, home));
+  const { maxBytes, signal } = options;
+  const measured = async (input: string) => {
+    const named = await locateNamed(sandbox, input, options);
     if (isSkip(named)) return [];
     if (named.kind === 'directory') return measureDirectory(sandbox, named.path, options);
     const { path, size, range } = named;
     if (size > maxBytes) return [];
     return [{ path, bytes: range ? Math.min(size, (range.to - range.from + 1) * bytesPerLine) : size }];
-  });
+  };
+  const found = await inParallel([...new Set(references)], openAtOnce, measured, signal);
   return [...new Map(found.flat().map(file => [file.path, file])).values()];
 }
 
 async function measureDirectory(sandbox: Sandbox, directory: string, { maxBytes, signal }: NamedReadOptions) {
   const walk = await walkDirectory(sandbox, directory, { maxEntries: maxMeasured }, signal);
-  const located = await inParallel(walk.files.slice(0, maxFiles), openAtOnce, async path => {
-    throwIfAborted(signal);
-    return sandbox.locate(path);
-  });
+  const located = await inParallel(walk.files.slice(0, maxFiles), openAtOnce, sandbox.locate, signal);
   let left = maxDirectoryBytes;
   return located.flatMap(file => {
     if (isSkip(file) || file.size > maxBytes || file.size > left) return [];

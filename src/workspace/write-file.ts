@@ -1,11 +1,11 @@
 import { constants } from 'node:fs';
 import { copyFile, link, lstat, mkdir, open, readlink, rename, rm, rmdir } from 'node:fs/promises';
-import { basename, dirname, join, parse, sep } from 'node:path';
+import { join, parse, relative, sep } from 'node:path';
 import { errorCode, inputError, isAppError, securityError, storageError } from '../core/errors.ts';
 import { printablePath } from '../core/text.ts';
-import { devices, isSecretFile, isSkip, readNames } from './paths.ts';
+import { devices, isSecretFile, isSkip, readNames, upwards } from './paths.ts';
 import { type ProtectedChange, reasonToProtect } from './protected-files.ts';
-import type { Sandbox } from './sandbox.ts';
+import type { Located, Sandbox } from './sandbox.ts';
 
 /** Refuses places where a text of a model has no business: secret files, what git runs or believes, and what we do ourselves. */
 export function checkTarget(sandbox: Pick<Sandbox, 'isOwn'>, path: string, separator = sep): void {
@@ -101,16 +101,20 @@ export function writeFailure(path: string, error: unknown): unknown {
  * where it really is. Throws SECURITY for anything else.
  */
 export async function makeInside(sandbox: Sandbox, path: string): Promise<string> {
-  const missing: string[] = [];
-  let at = path;
-  for (; dirname(at) !== at; at = dirname(at)) {
-    const located = await sandbox.locate(at);
-    if (!isSkip(located) || located.code !== 'not_found') break;
-    missing.unshift(basename(at));
-  }
+  const { at } = await deepestThere(sandbox, path);
   let real = await sandbox.assertWithin(at);
-  for (const name of missing) real = await makeFolder(sandbox, join(real, name));
+  for (const name of relative(at, path).split(sep).filter(Boolean)) real = await makeFolder(sandbox, join(real, name));
   return real;
+}
+
+/** The path or the nearest folder above it that is there, or that may not be looked at. */
+export async function deepestThere(sandbox: Sandbox, path: string): Promise<{ at: string; found?: Located }> {
+  for (const at of upwards(path)) {
+    const located = await sandbox.locate(at);
+    if (!isSkip(located)) return { at, found: located };
+    if (located.code !== 'not_found') return { at };
+  }
+  return { at: path };
 }
 
 async function makeFolder(sandbox: Sandbox, path: string): Promise<string> {

@@ -3,21 +3,18 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, chmodSync, linkSync, statSync, symlinkSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parsePathReference } from '../../src/workspace/paths.ts';
-import { type ReadOutcome, readBytes, readFile, readTextFile } from '../../src/workspace/read-file.ts';
+import { isSkip } from '../../src/workspace/paths.ts';
+import { readBytes, readFile, readTextFile } from '../../src/workspace/read-file.ts';
 import { createSandbox } from '../../src/workspace/sandbox.ts';
 import { processTime } from '../support/own-time.ts';
 import { tempTree } from './temp-tree.ts';
 
-async function read(root: string, input: string, { roots = [root], maxBytes = 1_000_000 } = {}): Promise<ReadOutcome> {
-  const reference = parsePathReference(input, root, '/home/u');
-  if ('code' in reference) return { ok: false, skip: reference };
-  return readTextFile(createSandbox({ roots, allowSecrets: false }), reference, { maxBytes });
-}
+const read = (root: string, input: string, { roots = [root], maxBytes = 1_000_000 } = {}) =>
+  readTextFile(createSandbox({ roots, allowSecrets: false }), input, { root, home: '/home/u', maxBytes });
 
-async function codeOf(outcome: Promise<ReadOutcome>): Promise<string> {
+async function codeOf(outcome: ReturnType<typeof read>): Promise<string> {
   const result = await outcome;
-  return result.ok ? 'read' : result.skip.code;
+  return isSkip(result) ? result.code : 'read';
 }
 
 describe('readTextFile', () => {
@@ -25,7 +22,6 @@ describe('readTextFile', () => {
     const bytes = Buffer.from('\ufeffa\r\nb\n');
     const root = tempTree({ 'a.ts': bytes });
     expect(await read(root, 'a.ts')).toEqual({
-      ok: true,
       file: {
         path: join(root, 'a.ts'),
         text: 'a\nb\n',
@@ -38,10 +34,7 @@ describe('readTextFile', () => {
   });
 
   it('reads an empty file', async () => {
-    expect(await read(tempTree({ 'a.ts': '' }), 'a.ts')).toMatchObject({
-      ok: true,
-      file: { text: '', lines: 0, size: 0 },
-    });
+    expect(await read(tempTree({ 'a.ts': '' }), 'a.ts')).toMatchObject({ file: { text: '', lines: 0, size: 0 } });
   });
 
   it.each([
@@ -50,21 +43,24 @@ describe('readTextFile', () => {
     ['a.ts:2-99', { from: 2, to: 3 }],
   ])('cuts the range of %s to the lines there are, and keeps the text whole', async (input, range) => {
     const root = tempTree({ 'a.ts': '1\n2\n3\n' });
-    expect(await read(root, input)).toMatchObject({ ok: true, file: { text: '1\n2\n3\n' }, range });
+    expect(await read(root, input)).toMatchObject({ file: { text: '1\n2\n3\n' }, range });
   });
 
   it.each(['a.ts:0', 'a.ts:3-2', 'a.ts:4', 'a.ts:4-9', 'a.ts:999999999'])(
     'explains what lines there are for %s',
     async input => {
       const outcome = await read(tempTree({ 'a.ts': '1\n2\n3\n' }), input);
-      expect(outcome).toMatchObject({ ok: false, skip: { path: input, code: 'bad_range' } });
-      if (!outcome.ok) expect(outcome.skip.reason).toContain('lines 1 to 3');
+      expect(outcome).toMatchObject({
+        path: input,
+        code: 'bad_range',
+        reason: expect.stringContaining('lines 1 to 3'),
+      });
     },
   );
 
   it('says of an empty file that it has no lines', async () => {
     const outcome = await read(tempTree({ 'a.ts': '' }), 'a.ts:1');
-    expect(outcome).toMatchObject({ skip: { code: 'bad_range', reason: expect.stringContaining('empty') } });
+    expect(outcome).toMatchObject({ code: 'bad_range', reason: expect.stringContaining('empty') });
   });
 
   it('prefers a file whose name ends like a range', async () => {
@@ -138,8 +134,8 @@ describe('readTextFile', () => {
     const started = processTime();
     const outcome = await read(root, input);
     expect(processTime() - started).toBeLessThan(1_000);
-    expect(outcome.ok ? 'read' : outcome.skip.code).toBe(code);
-    if (!outcome.ok) expect(outcome.skip.reason).toMatch(/^[A-Z].*\.$/s);
+    expect(isSkip(outcome) ? outcome.code : 'read').toBe(code);
+    if (isSkip(outcome)) expect(outcome.reason).toMatch(/^[A-Z].*\.$/s);
   });
 
   it('is bounded even where a root lets it into /proc and /dev', async () => {

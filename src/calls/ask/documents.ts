@@ -7,8 +7,8 @@ import { countLines } from '../../core/text.ts';
 import { documentsAmong } from '../../models/routing/requirements.ts';
 import type { DocumentLibrary } from '../../models/vendor-services.ts';
 import type { CollectedFile, Collection } from '../../workspace/collect-files.ts';
-import { isSkip, parsePathReference, skip } from '../../workspace/paths.ts';
-import { clampRange, documentFormat, locateReference, readBytes } from '../../workspace/read-file.ts';
+import { isSkip, skip } from '../../workspace/paths.ts';
+import { clampRange, documentFormat, locateNamed, readBytes } from '../../workspace/read-file.ts';
 import type { RoutedCall } from '../call-record.ts';
 import type { CallServices } from './services.ts';
 
@@ -93,7 +93,7 @@ async function readDocument(
   input: string,
 ): Promise<Outcome | undefined> {
   const { sandbox, home, maxFileBytes } = services;
-  const located = await locateReference(sandbox, parsePathReference(input, principal.root, home));
+  const located = await locateNamed(sandbox, input, { root: principal.root, home });
   if (isSkip(located)) return { skip: located };
   if (located.kind === 'directory') return undefined;
   const opened = await sandbox.open(located.path);

@@ -8,8 +8,8 @@ import type { Clock } from '../../core/ports.ts';
 import type { ToolRequest } from '../../core/tool-host.ts';
 import type { Fact, Store } from '../../storage/store.ts';
 import type { Threads } from '../../threads/threads.ts';
-import { isSkip, parsePathReference } from '../../workspace/paths.ts';
-import { locateReference } from '../../workspace/read-file.ts';
+import { isSkip } from '../../workspace/paths.ts';
+import { locateNamed } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import { assertArgumentShape } from '../call-limits.ts';
 import { fileFields, outputFields } from '../fields.ts';
@@ -267,7 +267,7 @@ async function pathsOf(
   const texts = read.flatMap(([field, value]) => textsIn(value).filter(text => couldBePath(text, field)));
   const folders: string[] = [];
   const files = await inParallel([...new Set(texts)].slice(0, maxPaths), maxConcurrent, async text => {
-    const found = await locateReference(sandbox, parsePathReference(text, principal.root, home));
+    const found = await locateNamed(sandbox, text, { root: principal.root, home });
     if (isSkip(found)) return [];
     if (found.kind === 'directory') {
       folders.push(found.path);

@@ -6,8 +6,8 @@ import { isCut, type Reply, readControlStatus, wishIn } from '../../calls/reply.
 import type { DocumentQuestion, PromptMode } from '../../calls/tool.ts';
 import { asError, inputError, isAppError } from '../../core/errors.ts';
 import { type JsonObject, textIn, textsIn } from '../../core/json.ts';
-import { isSkip, parsePathReference } from '../../workspace/paths.ts';
-import { locateReference, readTextFile } from '../../workspace/read-file.ts';
+import { isSkip } from '../../workspace/paths.ts';
+import { locateNamed, readTextFile } from '../../workspace/read-file.ts';
 import { maskedLines } from '../../workspace/restore-secrets.ts';
 import { writeInside } from '../../workspace/write-file.ts';
 import type { Mode } from './mode.ts';
@@ -95,7 +95,7 @@ async function bytesOf(
 ): Promise<number> {
   let bytes = 0;
   for (const path of files) {
-    const located = await locateReference(sandbox, parsePathReference(path, principal.root, home));
+    const located = await locateNamed(sandbox, path, { root: principal.root, home });
     // A range of lines is short by the caller's choice, so it does not count.
     if (!isSkip(located) && located.range === undefined) bytes += located.size;
   }
@@ -156,14 +156,14 @@ export async function questionOf(
   question: string,
   named: readonly string[],
   { request, signal, thread, tool }: ThreadedCall,
-  { sandbox, home, maxFileBytes, mask }: CallServices,
+  { sandbox, home, maxFileBytes: maxBytes, mask }: CallServices,
 ): Promise<{ question: string; files: readonly string[] }> {
   if (question.trim() !== '') return { question, files: named };
   const carrier = named.find(path => basename(path) === 'prompt.txt');
-  const reference = carrier === undefined ? undefined : parsePathReference(carrier, request.principal.root, home);
-  if (reference && !isSkip(reference)) {
-    const outcome = await readTextFile(sandbox, reference, { maxBytes: maxFileBytes, signal });
-    const text = outcome.ok ? (await mask(outcome.file.text, thread.id)).text : '';
+  if (carrier !== undefined) {
+    const { root } = request.principal;
+    const read = await readTextFile(sandbox, carrier, { root, home, maxBytes, signal });
+    const text = isSkip(read) ? '' : (await mask(read.file.text, thread.id)).text;
     if (text.trim() !== '') return { question: text, files: named.filter(path => path !== carrier) };
   }
   const why = carrier === undefined ? '' : `, and so is ${carrier}, or it cannot be read`;

@@ -219,9 +219,12 @@ export function redisClient({ onWarning, ...options }: RedisClientOptions) {
   return {
     /** Without credentials. */
     address,
-    send: (key: string, args: Values) => routed(key, args),
+    send: (command: string, key: string, ...values: Values) => routed(key, [command, key, ...values]),
     /** For answers of any length. */
-    fetch: (key: string, args: Values) => afterShort(key, () => routed(key, args, 'reads', true)),
+    fetch: (command: string, key: string, ...values: Values) =>
+      afterShort(key, () => routed(key, [command, key, ...values], 'reads', true)),
+    /** Seconds and microseconds by the server that has a key. */
+    time: (key: string) => routed(key, ['TIME']),
     /** Runs a script. `bulk` for answers of any length. */
     run: (script: RedisScript, keys: readonly string[], args: Values, bulk?: 'bulk') =>
       bulk ? afterShort(keys[0] ?? '', () => run(script, keys, args, true)) : run(script, keys, args, false),

@@ -17,12 +17,13 @@ export interface RedisAsk {
 
 export type RedisSession = ReturnType<typeof session>;
 
-export interface RedisSessionOptions {
+export interface RedisLinkOptions {
   /** `redis://user:password@host:port/database`, `rediss://` for TLS. Never shown. */
   url: string;
   /** File of the authorities (PEM) that are trusted for `rediss://`; absent: those of this machine. */
   caFile?: string | undefined;
   clock: Clock;
+  random: Random;
   /** The server is to have each change on its disk before it acknowledges it. Absent: as it is configured. */
   syncs?: boolean;
   /** Milliseconds after which a server that does not answer counts as gone, for now. */
@@ -44,7 +45,7 @@ interface Client {
 }
 
 /** Connects. What goes wrong later ends the session: it is never mended, only replaced. */
-export async function openSession(options: RedisSessionOptions): Promise<RedisSession> {
+export async function openSession(options: RedisLinkOptions): Promise<RedisSession> {
   const { url, clock, caFile, syncs } = options;
   // Read anew for each connection: a replaced file needs no restart.
   const tls = url.startsWith('rediss:')
@@ -91,7 +92,7 @@ async function syncEachChange(client: Client): Promise<void> {
 /** One connection, from the moment the server answers until it ends. */
 function session(
   client: Client,
-  { clock, patienceMs }: RedisSessionOptions,
+  { clock, patienceMs }: RedisLinkOptions,
   ended: Promise<never>,
   end: (cause: unknown) => void,
 ) {
@@ -146,10 +147,6 @@ function session(
       }
     },
   };
-}
-
-export interface RedisLinkOptions extends RedisSessionOptions {
-  random: Random;
 }
 
 export type RedisLink = ReturnType<typeof redisLink>;

@@ -77,8 +77,7 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
   const life = ({ expiresAt, updatedAt }: Job) => Math.ceil(Math.max(0, expiresAt - updatedAt) + graceMs);
 
   async function read(id: string): Promise<Job | 'gone'> {
-    const name = keys.job(id);
-    const body = await client.fetch(name, ['HGET', name, 'body']);
+    const body = await client.fetch('HGET', keys.job(id), 'body');
     if (typeof body !== 'string') return 'gone';
     const job = unpackRecord(body, 'job')?.job;
     if (job?.id === id) return job;
@@ -95,14 +94,14 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
     const index = indexOf(ownerHash(job.owner));
     await Promise.all([
       client.run(indexScript, [index], [job.id, job.createdAt, life(job)]),
-      client.send(keys.mark, ['INCR', keys.mark]),
+      client.send('INCR', keys.mark),
     ]);
   }
 
   async function* walk(owner: string) {
     const name = indexOf(owner);
     for (let at = 0; ; at += page) {
-      const ids = allTextsOf(await client.send(name, ['ZRANGE', name, at, at + page - 1, 'REV']));
+      const ids = allTextsOf(await client.send('ZRANGE', name, at, at + page - 1, 'REV'));
       // One that is damaged is refused to whoever asks for it; it does not hide the others.
       yield await inBatches(ids, async id => ({ id, job: await unlessDamaged(read(id)) }));
       if (ids.length < page) return;
@@ -111,8 +110,8 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
 
   async function drop(owner: string, ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
-    await inBatches(ids, id => client.send(keys.job(id), ['UNLINK', keys.job(id)]));
-    await client.send(indexOf(owner), ['ZREM', indexOf(owner), ...ids]);
+    await inBatches(ids, id => client.send('UNLINK', keys.job(id)));
+    await client.send('ZREM', indexOf(owner), ...ids);
   }
 
   async function dropWhere(owner: string, goes: (job: Job | 'gone') => boolean): Promise<void> {
@@ -124,7 +123,7 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
   return {
     async createJob(job) {
       if (!(await write(job, ''))) refuseExistingJob(job.id);
-      await Promise.all([indexed(job), client.send(keys.owners, ['SADD', keys.owners, ownerHash(job.owner)])]);
+      await Promise.all([indexed(job), client.send('SADD', keys.owners, ownerHash(job.owner))]);
     },
     async job(id, now) {
       const job = await read(id);

@@ -14,7 +14,12 @@ export function redisKeys(prefix: string) {
     thread(id: string) {
       const head = `${prefix}{${id}}`;
       const parts = ['turns', 'exchanges', 'summaries', 'workflows', 'blobs', 'words', 'forks'];
-      return { head, all: [head, ...parts.map(part => `${head}:${part}`)] };
+      return {
+        head,
+        blobs: `${head}:blobs`,
+        forks: `${head}:forks`,
+        all: [head, ...parts.map(part => `${head}:${part}`)],
+      };
     },
     /** The text and who refers to it. */
     blob: (sha: string) => [`${prefix}{blob:${sha}}`, `${prefix}{blob:${sha}}:users`] as const,

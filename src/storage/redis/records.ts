@@ -1,3 +1,4 @@
+import { inParallel } from '../../core/concurrency.ts';
 import { isAppError, storageError } from '../../core/errors.ts';
 import type { Sha256, ThreadId } from '../../core/ids.ts';
 import type { ThreadHead } from '../../core/thread.ts';
@@ -16,19 +17,13 @@ const sealChars = 64;
 const together = 50;
 
 /** Like `Promise.all`, a few at a time. */
-export async function inBatches<Item, Result>(items: readonly Item[], run: (item: Item) => Promise<Result>) {
-  const results: Result[] = [];
-  for (let at = 0; at < items.length; at += together) {
-    results.push(...(await Promise.all(items.slice(at, at + together).map(run))));
-  }
-  return results;
-}
+export const inBatches = <Item, Result>(items: readonly Item[], run: (item: Item) => Promise<Result>) =>
+  inParallel(items, together, run);
 
 /** Texts by hash. Each has its users, and goes with the last of them; whatever happens, it goes when its time is over. */
 export function redisBlobs(client: RedisClient, keys: RedisKeys) {
   async function read(sha: Sha256): Promise<readonly [Sha256, string] | undefined> {
-    const [key] = keys.blob(sha);
-    const kept = await client.fetch(key, ['GET', key]);
+    const kept = await client.fetch('GET', keys.blob(sha)[0]);
     if (typeof kept !== 'string') return undefined;
     const text = kept.slice(sealChars);
     if (sealBlob(sha, text) === kept.slice(0, sealChars)) return [sha, text];
@@ -120,9 +115,7 @@ export function foundHead(id: ThreadId, fields: unknown): FoundHead {
   return { state: 'stored', value: { head, origin, version, textsUntil: Number(texts ?? 0) } };
 }
 
-export async function findHead(client: RedisClient, keys: RedisKeys, id: ThreadId): Promise<FoundHead> {
-  const { head } = keys.thread(id);
-  return foundHead(id, await client.send(head, ['HMGET', head, ...headFields]));
-}
+export const findHead = async (client: RedisClient, keys: RedisKeys, id: ThreadId): Promise<FoundHead> =>
+  foundHead(id, await client.send('HMGET', keys.thread(id).head, ...headFields));
 
 export const publicHead = ({ head, origin }: StoredHead): ThreadHead => wholeHead(head, origin);

@@ -146,7 +146,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
     fact: (key, now) => pass(() => facts.fact(key, now)),
     facts: (prefixOfKeys, now) => pass(() => facts.facts(prefixOfKeys, now)),
     swapFact: swap => inTurn(`fact ${swap.key}`, () => facts.swapFact(swap)),
-    mark: () => pass(async () => String((await client.send(keys.mark, ['GET', keys.mark])) ?? 0)),
+    mark: () => pass(async () => String((await client.send('GET', keys.mark)) ?? 0)),
     spend: {
       add: (entry, hold) => inTurn(`spend ${entry?.owner ?? hold}`, () => spend.add(entry, hold)),
       hold: hold => inTurn(`spend ${hold.owner}`, () => spend.hold(hold)),
@@ -155,7 +155,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
     },
     time: () =>
       pass(async () => {
-        const [seconds, microseconds] = partsOf(await client.send(keys.mark, ['TIME']));
+        const [seconds, microseconds] = partsOf(await client.time(keys.mark));
         return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
       }),
     inspect: () => pass(() => redisInspection(client)),
@@ -168,15 +168,14 @@ export function redisPrune(
   { client, keys }: RedisParts,
   { threads, jobs, facts, spend }: { threads: RedisThreads; jobs: RedisJobs; facts: RedisFacts; spend: RedisSpend },
 ): Pick<Store, 'prune' | 'prunable'> {
-  const ownersOf = async () => allTextsOf(await client.send(keys.owners, ['SMEMBERS', keys.owners]));
+  const ownersOf = async () => allTextsOf(await client.send('SMEMBERS', keys.owners));
 
   const ranged = async (list: string, upTo: string | number): Promise<string[]> =>
-    allTextsOf(await client.send(list, ['ZRANGE', list, '-inf', upTo, 'BYSCORE']));
+    allTextsOf(await client.send('ZRANGE', list, '-inf', upTo, 'BYSCORE'));
 
   /** The stored threads that begin with this one; a damaged one counts. */
   async function forksOf(id: string): Promise<ThreadId[]> {
-    const name = `${keys.thread(id).head}:forks`;
-    const forks = allTextsOf(await client.send(name, ['SMEMBERS', name])).filter(isThreadId);
+    const forks = allTextsOf(await client.send('SMEMBERS', keys.thread(id).forks)).filter(isThreadId);
     const found = await inBatches(forks, fork => unlessDamaged(threads.find(fork)));
     return forks.filter((_, index) => !found[index] || found[index].state === 'stored');
   }
@@ -190,13 +189,13 @@ export function redisPrune(
       const thread = isThreadId(id) ? await unlessDamaged(threads.find(id)) : undefined;
       if (thread?.state !== 'stored') {
         // One that is damaged goes when the server forgets it.
-        if (mends) await client.send(ends, ['ZREM', ends, id]);
+        if (mends) await client.send('ZREM', ends, id);
         return undefined;
       }
       const { head } = thread.value;
       const isUnused = unused && head.owner === unused.owner && head.updatedAt < unused.since;
       if (head.expiresAt <= now || isUnused) return thread.value;
-      if (mends) await client.send(ends, ['ZADD', ends, 'XX', head.expiresAt, id]);
+      if (mends) await client.send('ZADD', ends, 'XX', head.expiresAt, id);
       return undefined;
     });
     return found.filter(each => each !== undefined);
@@ -229,10 +228,9 @@ export function redisPrune(
     const ids = await ranged(gone, now - tombstoneLifeMs);
     await inBatches(ids.filter(isThreadId), async id => {
       const found = await unlessDamaged(threads.find(id));
-      const { head } = keys.thread(id);
-      if (found && found.state !== 'stored') await client.send(head, ['UNLINK', head]);
+      if (found && found.state !== 'stored') await client.send('UNLINK', keys.thread(id).head);
     });
-    if (ids.length > 0) await client.send(gone, ['ZREM', gone, ...ids]);
+    if (ids.length > 0) await client.send('ZREM', gone, ...ids);
   }
 
   return {
@@ -271,15 +269,14 @@ function bytesIn(reply: unknown): number {
 async function lostTexts(client: RedisClient, keys: RedisKeys, ids: readonly ThreadId[]): Promise<number[]> {
   const uses = new Map<string, Set<string>>();
   await inBatches(ids, async id => {
-    const name = `${keys.thread(id).head}:blobs`;
-    for (const [sha, user] of pairsOf(await client.send(name, ['HGETALL', name]))) {
+    for (const [sha, user] of pairsOf(await client.send('HGETALL', keys.thread(id).blobs))) {
       uses.set(sha, (uses.get(sha) ?? new Set()).add(user));
     }
   });
   const lost = await inBatches([...uses], async ([sha, users]) => {
     const [text, list] = keys.blob(sha);
-    if (Number(await client.send(list, ['SCARD', list])) > users.size) return 0;
-    return Number(await client.send(text, ['STRLEN', text]));
+    if (Number(await client.send('SCARD', list)) > users.size) return 0;
+    return Number(await client.send('STRLEN', text));
   });
   return lost.filter(bytes => bytes > 0);
 }

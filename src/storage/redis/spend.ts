@@ -104,20 +104,12 @@ const marginMs = 60_000;
 
 const lifeMs = (spendDays + 30) * 86_400_000;
 
-/** A row as it is replaced, if it is still what was seen. */
-interface Change {
-  row: SpendRow;
-  /** Frees what was put aside under it. */
-  hold?: string;
-  /** The row that goes into it, and whose sums count already. */
-  instead?: SpendRow;
-}
-
 /** The ledger: all of an owner's rows, sums and holds in one slot. */
 export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<RedisThreads, 'find'>): RedisSpend {
   const placeOf = (owner: string) => keys.spend(ownerHash(owner));
 
-  async function put(place: string, { row, hold = '', instead }: Change): Promise<void> {
+  /** Adds a row, and frees what was put aside under `hold`. `instead`: the row that goes into it, and whose sums count already. */
+  async function put(place: string, row: SpendRow, hold = '', instead?: SpendRow): Promise<void> {
     const nonce = random.uuid();
     const key = keyOf(row);
     for (let tries = 0; tries < maxTries; tries++) {
@@ -134,20 +126,17 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
   return {
     async add(entry, hold) {
       if (entry) {
-        await client.send(keys.owners, ['SADD', keys.owners, ownerHash(entry.owner)]);
-        await put(placeOf(entry.owner), { row: rowOf(entry), hold });
+        await client.send('SADD', keys.owners, ownerHash(entry.owner));
+        await put(placeOf(entry.owner), rowOf(entry), hold);
       } else if (hold !== undefined) {
-        const name = keys.hold(hold);
-        const owner = await client.send(name, ['GET', name]);
-        const holds = `${keys.spend(String(owner))}:holds`;
-        if (owner !== null) await client.send(holds, ['HDEL', holds, hold]);
+        const owner = await client.send('GET', keys.hold(hold));
+        if (owner !== null) await client.send('HDEL', `${keys.spend(String(owner))}:holds`, hold);
       }
     },
     async hold({ id, owner, day, thread, now, usd, expiresAt, dayLimit, threadLimit }) {
-      const name = keys.hold(id);
       const life = Math.ceil(Math.max(1, expiresAt - now) + marginMs);
       // First, because whoever frees it knows no more than its name.
-      await client.send(name, ['SET', name, ownerHash(owner), 'PX', life]);
+      await client.send('SET', keys.hold(id), ownerHash(owner), 'PX', life);
       const limits = [dayLimit, threadLimit].map(limit => (limit === undefined ? '' : limit + rounding));
       const facts = [day, thread ?? '', now, id, usd, expiresAt, life, ...limits];
       return Number(await client.run(holdSpend, [placeOf(owner)], facts)) === 1;
@@ -164,8 +153,8 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
     async prune(owner, now) {
       const place = keys.spend(owner);
       await client.run(freeHolds, [place], [now]);
-      const old = ['ZRANGE', place, '-', `(${daysBefore(now, spendDays)}`, 'BYLEX'];
-      for (const name of allTextsOf(await client.fetch(place, old))) {
+      const old = `(${daysBefore(now, spendDays)}`;
+      for (const name of allTextsOf(await client.fetch('ZRANGE', place, '-', old, 'BYLEX'))) {
         const [day = '', key = ''] = name.split(' ');
         const { row } = await seenRow(client, place, key);
         await client.run(dropSpend, [place], [key, day, row?.thread ?? '']);
@@ -175,7 +164,7 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
         const { thread } = row;
         if (thread === undefined || row.day >= late) continue;
         const found = isThreadId(thread) ? await unlessDamaged(threads.find(thread)) : { state: 'unknown' };
-        if (found && found.state !== 'stored') await put(place, { row: withoutThread(row), instead: row });
+        if (found && found.state !== 'stored') await put(place, withoutThread(row), '', row);
       }
     },
   };
@@ -183,15 +172,14 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
 
 /** Rows of a day are shown in the order in which they came. */
 async function seenRow(client: RedisClient, place: string, key: string) {
-  const name = `${place}:row:${key}`;
-  const [body, version = '0', order] = textsOf(await client.send(name, ['HMGET', name, 'body', 'v', 'place']));
+  const found = await client.send('HMGET', `${place}:row:${key}`, 'body', 'v', 'place');
+  const [body, version = '0', order] = textsOf(found);
   // A sum that is damaged can't be gone on with: what is known counts from here.
   return { row: unpackRecord(body, 'spend')?.row, version, order: Number(order ?? 0) };
 }
 
 async function rowsSince(client: RedisClient, place: string, from: string): Promise<SpendRow[]> {
-  const range = ['ZRANGE', place, from === '' ? '-' : `[${from}`, '+', 'BYLEX'];
-  const names = allTextsOf(await client.fetch(place, range));
+  const names = allTextsOf(await client.fetch('ZRANGE', place, from === '' ? '-' : `[${from}`, '+', 'BYLEX'));
   const found = await inBatches(names, name => seenRow(client, place, name.slice(name.indexOf(' ') + 1)));
   // A damaged row is missing from the sums; it does not hide the others.
   const rows = found.flatMap(({ row, order }) => (row ? [{ row, order }] : []));

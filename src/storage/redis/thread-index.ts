@@ -1,6 +1,6 @@
 import { isThreadId } from '../../core/ids.ts';
 import type { ThreadHead } from '../../core/thread.ts';
-import { tombstoneLifeMs } from '../records.ts';
+import { type HeadState, tombstoneLifeMs } from '../records.ts';
 import { matchWords, queryWords } from '../search-words.ts';
 import type { ListQuery, SearchHit, SearchQuery } from '../store.ts';
 import type { RedisClient } from './cluster-client.ts';
@@ -9,8 +9,6 @@ import type { FoundHead, StoredHead } from './records.ts';
 import { findHead, inBatches, publicHead, unlessDamaged, unpackRecord } from './records.ts';
 import { allTextsOf, frees, raiseLife, writes } from './script.ts';
 import { searchThread } from './thread-scripts.ts';
-
-type Indexed = Pick<ThreadHead, 'id' | 'owner' | 'workspace' | 'updatedAt' | 'expiresAt'>;
 
 export type RedisIndex = ReturnType<typeof redisIndex>;
 
@@ -58,8 +56,8 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
     const names = keys.owner(ownerHash(owner));
     const name = workspace === undefined ? names.threads : names.workspace(workspace);
     for (let at = 0; ; at += size) {
-      const range = ['ZRANGE', name, before ?? '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', at, size];
-      const ids = allTextsOf(await client.send(name, range));
+      const range = [before ?? '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', at, size];
+      const ids = allTextsOf(await client.send('ZRANGE', name, ...range));
       const found = await inBatches(ids, headOf);
       const live: StoredHead[] = [];
       for (const each of found) {
@@ -79,31 +77,29 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
 
   return {
     /** Never rejects: the change it follows is made, and the next one puts the index right. */
-    async put(head: Indexed): Promise<void> {
+    async put(head: HeadState): Promise<void> {
       const life = Math.ceil(Math.max(0, head.expiresAt - head.updatedAt) + tombstoneLifeMs);
       const args = [head.id, head.updatedAt, head.expiresAt, life];
-      const hash = ownerHash(head.owner);
       try {
         await Promise.all([
           client.run(putScript, namesOf(head), args),
-          client.send(keys.owners, ['SADD', keys.owners, hash]),
-          client.send(keys.mark, ['INCR', keys.mark]),
+          client.send('SADD', keys.owners, ownerHash(head.owner)),
+          client.send('INCR', keys.mark),
         ]);
       } catch {
         // The connection's own log has the reason.
       }
     },
-    async bury(head: Indexed, at: number): Promise<void> {
+    async bury(head: HeadState, at: number): Promise<void> {
       const { gone } = keys.owner(ownerHash(head.owner));
       await Promise.all([
         client.run(buryScript, [...namesOf(head), gone], [head.id, at, tombstoneLifeMs]),
-        client.send(keys.mark, ['INCR', keys.mark]),
+        client.send('INCR', keys.mark),
       ]);
     },
     /** Takes a thread out of those that are gone. */
-    async revive({ id, owner }: Indexed): Promise<void> {
-      const { gone } = keys.owner(ownerHash(owner));
-      await client.send(gone, ['ZREM', gone, id]);
+    async revive({ id, owner }: HeadState): Promise<void> {
+      await client.send('ZREM', keys.owner(ownerHash(owner)).gone, id);
     },
     async list({ limit, ...query }: ListQuery): Promise<ThreadHead[]> {
       const heads: ThreadHead[] = [];
@@ -139,7 +135,7 @@ async function bestTurn(client: RedisClient, keys: RedisKeys, stored: StoredHead
   const seqs = allTextsOf(await client.run(searchThread, [indexed, exchanges], [weighedTurns, ...wanted]));
   let found: (SearchHit & { count: number }) | undefined;
   const placeOf = (seq: string) => Number(seq) - head.startSeq - 1;
-  for (const text of await inBatches(seqs, seq => client.fetch(turns, ['LINDEX', turns, placeOf(seq)]))) {
+  for (const text of await inBatches(seqs, seq => client.fetch('LINDEX', turns, placeOf(seq)))) {
     const turn = unpackRecord(typeof text === 'string' ? text : undefined, 'turn')?.turn;
     const match = turn && matchWords(turn.content, words);
     if (match && match.count > (found?.count ?? 0)) found = { thread: publicHead(stored), seq: turn.seq, ...match };

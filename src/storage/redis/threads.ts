@@ -6,6 +6,7 @@ import { blobsOfTurns } from '../../core/thread.ts';
 import { markedHolder, type ProcessMarks } from '../process-mark.ts';
 import {
   changedHead,
+  type HeadState,
   refuseContended,
   refuseExisting,
   refuseNotLive,
@@ -45,8 +46,7 @@ export function redisKeeping(client: RedisClient, keys: RedisKeys, blobs: RedisB
    */
   async function texts(id: ThreadId, until: number, lifeMs: number, now: number): Promise<number> {
     if (now + lifeMs + graceMs <= until) return until;
-    const name = `${keys.thread(id).head}:blobs`;
-    await blobs.keep(allTextsOf(await client.send(name, ['HKEYS', name])), textLife(lifeMs));
+    await blobs.keep(allTextsOf(await client.send('HKEYS', keys.thread(id).blobs)), textLife(lifeMs));
     return now + textLife(lifeMs);
   }
 
@@ -161,7 +161,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
 
   const find = (id: ThreadId) => findHead(client, keys, id);
 
-  async function write(id: ThreadId, stored: StoredHead, change: ThreadChange): Promise<number | undefined> {
+  async function write(id: ThreadId, stored: StoredHead, change: ThreadChange): Promise<HeadState | undefined> {
     const head = changedHead(stored.head, change);
     const nonce = random.uuid();
     const { now = change.updatedAt } = change;
@@ -184,7 +184,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
       const [written, ...known] = textsOf(await client.run(commitThread, names, args));
       await undo(written === '1' ? known.filter(sha => sha !== undefined) : referred);
       if (written === '2') return refuseTakenOver(id);
-      return written === '1' ? head.seq : undefined;
+      return written === '1' ? head : undefined;
     } catch (error) {
       // Where it is not known whether the change was made, the texts stay until their time is over.
       if (isAppError(error) && error.details.class === 'storage_full') await undo(referred);
@@ -200,8 +200,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
       const [origin, known] = splitHead(head);
       const lifeMs = Math.max(0, head.expiresAt - head.updatedAt);
       if (parent) {
-        const forks = `${keys.thread(parent.thread).head}:forks`;
-        await client.send(forks, ['SADD', forks, id]);
+        await client.send('SADD', keys.thread(parent.thread).forks, id);
         await keeping.ancestors(head, lifeMs, head.updatedAt);
       }
       const records = [packRecord({ kind: 'head', head: known }), packRecord({ kind: 'origin', origin })];
@@ -229,11 +228,10 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
       for (let tries = 0; tries < maxTries; tries++) {
         const found = await find(id);
         if (found.state !== 'stored') return refuseNotLive(id);
-        const seq = await write(id, found.value, change);
-        if (seq === undefined) continue;
-        const { owner, workspace } = found.value.head;
-        await index.put({ id, owner, workspace, updatedAt: change.updatedAt, expiresAt: change.expiresAt });
-        return seq;
+        const head = await write(id, found.value, change);
+        if (!head) continue;
+        await index.put(head);
+        return head.seq;
       }
       return refuseContended(`Thread ${id}`);
     },
@@ -257,10 +255,7 @@ function redisBurial({ client, keys, random }: RedisParts, blobs: RedisBlobs, in
     if (Number(buried) !== 1) return false;
     await index.bury(head, at);
     await blobs.drop(pairsOf(uses));
-    if (origin.parent) {
-      const forks = `${keys.thread(origin.parent.thread).head}:forks`;
-      await client.send(forks, ['SREM', forks, head.id]);
-    }
+    if (origin.parent) await client.send('SREM', keys.thread(origin.parent.thread).forks, head.id);
     return true;
   };
 }

@@ -1,5 +1,13 @@
 import { closeSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
-import { AppError, asError, type ErrorDetails, isAppError, storageError } from '../../core/errors.ts';
+import {
+  AppError,
+  asError,
+  bugError,
+  type ErrorDetails,
+  errorCode,
+  isAppError,
+  storageError,
+} from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 
 /** Primary result codes of SQLite that mean something of their own to us. */
@@ -21,7 +29,7 @@ const failedWrites = new Set([778, 4874]);
 const failedReads = new Set([266, 522, 8458]);
 /** A read-only connection that found the file in need of its writer first. */
 const needsWriter = new Set([264, 520, 1288]);
-const fullDisk = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+const fullDisk: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
 
 /** SQLite's extended result code, when the error is one of SQLite's. */
 export const sqliteCode = (error: unknown): number | undefined =>
@@ -30,7 +38,7 @@ export const sqliteCode = (error: unknown): number | undefined =>
 /** The file itself is damaged, or was never a database; so is a row that is, or whose numbers are larger than any of ours. */
 export function isDamage(error: unknown): boolean {
   if (isAppError(error)) return error.kind === 'storage' && error.details.class === 'corrupt';
-  if (isRecord(error) && error.code === 'ERR_OUT_OF_RANGE') return true;
+  if (errorCode(error) === 'ERR_OUT_OF_RANGE') return true;
   const primary = (sqliteCode(error) ?? 0) & 0xff;
   return primary === code.corrupt || primary === code.notADb;
 }
@@ -41,7 +49,7 @@ export const isFailedRead = (error: unknown): boolean =>
 
 /** The disk has no room, as SQLite or the file system says. */
 function isFull(error: unknown, extended: number | undefined, file: string): boolean {
-  if (extended === undefined) return isRecord(error) && fullDisk.has(String(error.code));
+  if (extended === undefined) return fullDisk.includes(errorCode(error));
   return (extended & 0xff) === code.full || (failedWrites.has(extended) && hasNoRoom(file));
 }
 
@@ -59,7 +67,7 @@ function hasNoRoom(file: string): boolean {
     }
     return false;
   } catch (error) {
-    return isRecord(error) && fullDisk.has(String(error.code));
+    return fullDisk.includes(errorCode(error));
   } finally {
     rmSync(probe, { force: true });
   }
@@ -83,8 +91,9 @@ export function sqliteFailure(error: unknown, file: string): AppError {
       next: 'Free space on that disk, or delete threads; the next call works again without a restart.',
     });
   if (isFailedRead(error)) return failedIo('reading', file, raw, details);
-  if (extended === undefined) return fileSystemFailure(error, raw, file, details);
-  switch (extended & 0xff) {
+  if (extended === undefined && /^(ERR_|$)/.test(errorCode(error) ?? ''))
+    return bugError(`The store failed in a way it should not: ${raw}`, error);
+  switch ((extended ?? 0) & 0xff) {
     case code.corrupt:
     case code.notADb:
       return storageError('corrupt', `The thread database ${file} is damaged: ${raw}.`, {
@@ -108,36 +117,19 @@ export function sqliteFailure(error: unknown, file: string): AppError {
     case code.ioError:
       return failedIo('writing', file, raw, details);
     default:
-      return unavailable(file, raw, details);
+      return storageError('unavailable', `${file} cannot be used: ${raw}.`, {
+        ...details,
+        next: 'Check what is at that path, the disk and its permissions, then try again.',
+      });
   }
 }
 
-type Extra = Partial<ErrorDetails>;
-
 /** Not `retryable`: what a broken disk was asked is not asked again by itself. */
-const failedIo = (doing: string, file: string, raw: string, details: Extra): AppError =>
+const failedIo = (doing: string, file: string, raw: string, details: Partial<ErrorDetails>): AppError =>
   storageError('unavailable', `The disk failed while ${doing} ${file}: ${raw}. Nothing in the file was changed.`, {
     ...details,
     next: 'Try again; if it fails again, check the disk and the system log, and copy the data directory to another disk.',
   });
-
-const unavailable = (file: string, raw: string, details: Extra): AppError =>
-  storageError('unavailable', `${file} cannot be used: ${raw}.`, {
-    ...details,
-    next: 'Check what is at that path, the disk and its permissions, then try again.',
-  });
-
-function fileSystemFailure(error: unknown, raw: string, file: string, details: Extra): AppError {
-  const system = isRecord(error) && typeof error.code === 'string' ? error.code : '';
-  if (system === '' || system.startsWith('ERR_')) {
-    return new AppError('bug', `The store failed in a way it should not: ${raw}`, {
-      ...details,
-      code: 'INTERNAL_SERVER_ERROR',
-      class: 'bug',
-    });
-  }
-  return unavailable(file, raw, details);
-}
 
 /** An `AppError` as it crosses from one thread to another, without what caused it. */
 export type FailureMessage = Pick<AppError, 'kind' | 'message' | 'details'>;

@@ -7,7 +7,7 @@ import { isDamage, isFailedRead, sqliteCode, sqliteFailure } from './failure.ts'
 import { logReader } from './pages.ts';
 import { isOurs, sqliteSalvage } from './salvage.ts';
 import { durableTables, sqliteSchema } from './schema.ts';
-import { inodeOf, openDatabase, statOf, threadNumber } from './tables.ts';
+import { inodeOf, onlyValue, openDatabase, statOf, threadNumber } from './tables.ts';
 
 /** The finished replacement of a damaged file, between the moment it is whole and the moment it takes its place. */
 export const salvagedName = (file: string): string => `${file}.salvaged`;
@@ -198,7 +198,10 @@ function open(options: OpenOptions, thorough: boolean) {
     // A page that many changes touch is moved into the file less often than after 1,000 of them. What is deleted within a page
     // is wiped, so that nothing brings it back when the page is damaged.
     db.exec('PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 3000; PRAGMA secure_delete = FAST');
-    if (maxBytes !== undefined) limitSize(db, maxBytes);
+    if (maxBytes !== undefined) {
+      const pages = Math.floor(maxBytes / Number(onlyValue(db, 'PRAGMA page_size')));
+      db.exec(`PRAGMA max_page_count = ${Math.max(1, pages)}`);
+    }
     return { db, inode: inodeOf(file) ?? -1, log: inodeOf(`${file}-wal`), repaired: false };
   } catch (error) {
     if (db.isOpen) db.close();
@@ -246,11 +249,11 @@ function check(db: DatabaseSync, bytes: number | undefined): string | undefined 
 }
 
 function problemIn(db: DatabaseSync, check: string): string | undefined {
-  const [finding] = Object.values(db.prepare(check).get() ?? {});
+  const finding = String(onlyValue(db, check));
   // The check tells of a read that the disk failed as if it were damage.
-  const errcode = Number(/error code[ =](\d+)/.exec(String(finding))?.[1] ?? 0);
-  if ((errcode & 0xff) === 10) throw Object.assign(new Error(String(finding)), { errcode });
-  return finding === 'ok' ? undefined : String(finding).replaceAll('\n', '; ');
+  const errcode = Number(/error code[ =](\d+)/.exec(finding)?.[1] ?? 0);
+  if ((errcode & 0xff) === 10) throw Object.assign(new Error(finding), { errcode });
+  return finding === 'ok' ? undefined : finding.replaceAll('\n', '; ');
 }
 
 /** No file has so many rows. */
@@ -269,9 +272,4 @@ function brokenSeal(db: DatabaseSync): string | undefined {
     }
   }
   return undefined;
-}
-
-function limitSize(db: DatabaseSync, maxBytes: number): void {
-  const pageSize = Number(Object.values(db.prepare('PRAGMA page_size').get() ?? {})[0]);
-  db.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(maxBytes / pageSize))}`);
 }

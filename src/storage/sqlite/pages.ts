@@ -1,6 +1,6 @@
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 
-const ordinaryPageSize = 4096;
+const pageSize = 4096;
 
 const walHeader = 32;
 
@@ -45,25 +45,20 @@ export function* sqlitePages(file: string): Generator<SealedRow> {
 type PageSource = ReturnType<typeof pageSource>;
 
 function pageSource(handle: number, file: string) {
-  const size = ordinaryPageSize;
-  const wal = logOf(file);
-  const { frames } = latestRound(wal, size);
+  const { frames } = latestRound(logOf(file));
   const newest = new Map(frames);
-  const inFile = Math.ceil(fstatSync(handle).size / size);
+  const inFile = Math.ceil(fstatSync(handle).size / pageSize);
 
   // A page that was cut off at the end of the file reads as zeros from there.
   function stored(number: number): Buffer | undefined {
-    const page = Buffer.alloc(size);
-    return readSync(handle, page, 0, size, (number - 1) * size) > 0 ? page : undefined;
+    const page = Buffer.alloc(pageSize);
+    return readSync(handle, page, 0, pageSize, (number - 1) * pageSize) > 0 ? page : undefined;
   }
 
   return {
-    read(number: number): Buffer | undefined {
-      const at = newest.get(number);
-      return at === undefined ? stored(number) : wal.subarray(at, at + size);
-    },
+    read: (number: number) => newest.get(number) ?? stored(number),
     *all(): Generator<[page: Buffer, isNewest: boolean]> {
-      for (const [number, at] of frames.toReversed()) yield [wal.subarray(at, at + size), newest.get(number) === at];
+      for (const [number, page] of frames.toReversed()) yield [page, newest.get(number) === page];
       for (let number = 1; number <= inFile; number++) {
         const page = stored(number);
         if (page) yield [page, !newest.has(number)];
@@ -75,8 +70,8 @@ function pageSource(handle: number, file: string) {
 const logOf = (file: string): Buffer => (existsSync(`${file}-wal`) ? readFileSync(`${file}-wal`) : Buffer.alloc(0));
 
 interface Log {
-  /** The pages and where each begins, oldest first, up to the last complete transaction. */
-  frames: [page: number, at: number][];
+  /** The pages by their numbers, oldest first, up to the last complete transaction. */
+  frames: [number: number, page: Buffer][];
   /** How many frames stand up to the end of each transaction. */
   ends: number[];
 }
@@ -85,8 +80,8 @@ interface Log {
  * The latest round of the log: frames are written in order, so that what stands before the end of a transaction belongs to
  * the round. A header that is whole says which round that is: what is left of others is in the file since before it was written.
  */
-function latestRound(wal: Buffer, size: number): Log {
-  const [own, first] = [16, walHeader + 8].map(at => roundOf(wal, size, wal.subarray(at, at + 8)));
+function latestRound(wal: Buffer): Log {
+  const [own, first] = [16, walHeader + 8].map(at => roundOf(wal, wal.subarray(at, at + 8)));
   const isOwn = isWholeHeader(wal) || !first || (own?.frames.length ?? 0) >= first.frames.length;
   return (isOwn ? own : first) ?? { frames: [], ends: [] };
 }
@@ -104,11 +99,11 @@ function isWholeHeader(wal: Buffer): boolean {
   return a === wal.readUInt32BE(24) && b === wal.readUInt32BE(28);
 }
 
-function roundOf(wal: Buffer, size: number, salts: Buffer): Log {
+function roundOf(wal: Buffer, salts: Buffer): Log {
   const frames: Log['frames'] = [];
   const ends: number[] = [];
-  for (let at = walHeader; at + frameHeader + size <= wal.length; at += frameHeader + size) {
-    frames.push([wal.readUInt32BE(at), at + frameHeader]);
+  for (let at = walHeader; at + frameHeader + pageSize <= wal.length; at += frameHeader + pageSize) {
+    frames.push([wal.readUInt32BE(at), wal.subarray(at + frameHeader, at + frameHeader + pageSize)]);
     if (wal.subarray(at + 8, at + 16).equals(salts) && wal.readUInt32BE(at + 4) !== 0) ends.push(frames.length);
   }
   return { frames: frames.slice(0, ends.at(-1) ?? 0), ends };
@@ -120,17 +115,16 @@ function roundOf(wal: Buffer, size: number, salts: Buffer): Log {
  */
 export function logReader(file: string): { frames: number; leavesOut(read: number): boolean } {
   const wal = logOf(file);
-  const { frames, ends } = latestRound(wal, ordinaryPageSize);
+  const { frames, ends } = latestRound(wal);
   return {
     frames: frames.length,
     leavesOut(read) {
       if ((ends.at(-2) ?? 0) <= read) return false;
       const handle = openSync(file, 'r');
       try {
-        const page = Buffer.alloc(ordinaryPageSize);
-        const isInFile = ([number, at]: [number, number]) =>
-          readSync(handle, page, 0, page.length, (number - 1) * page.length) === page.length &&
-          page.equals(wal.subarray(at, at + page.length));
+        const page = Buffer.alloc(pageSize);
+        const isInFile = ([number, own]: [number, Buffer]) =>
+          readSync(handle, page, 0, pageSize, (number - 1) * pageSize) === pageSize && page.equals(own);
         const isMoved = [...new Map(frames)].every(isInFile);
         // Whoever began the log anew meanwhile had moved all of it into the file before.
         return !isMoved && logOf(file).subarray(0, walHeader).equals(wal.subarray(0, walHeader));

@@ -157,7 +157,6 @@ interface Kept {
   remains: Remains;
   /** Turns that are lost. */
   lost: number[];
-  whole: boolean;
   pending: Set<number>;
   blobs: Set<string>;
   /** How exchanges ended, judged by their turns: for those whose own record is lost. */
@@ -179,9 +178,8 @@ function keep(rows: SqliteRows, origin: Origin | undefined, remains: Remains, li
   rows.append(n, { kind: 'origin', origin });
   const own = Array.from({ length: seq - origin.startSeq }, (_, index) => origin.startSeq + 1 + index);
   const lost = own.filter(each => !turns.has(each));
-  const whole = remains.origin !== undefined && lost.length === 0;
   const pending = new Set(own.filter(each => turns.has(each)));
-  return { n, head, remains, lost, whole, pending, blobs: new Set(), guesses: new Map() };
+  return { n, head, remains, lost, pending, blobs: new Set(), guesses: new Map() };
 }
 
 /** The beginning of a thread without its record: by its head, or in a file that is all of one owner by its first turn. */
@@ -223,7 +221,7 @@ function copyTurns(file: string, rows: SqliteRows, kept: ReadonlyMap<ThreadId, K
 }
 
 function finish(rows: SqliteRows, kept: Kept, aside: string): void {
-  const { n, head, remains, whole, blobs, guesses } = kept;
+  const { n, head, remains, lost, blobs, guesses } = kept;
   for (const turn of substitutes(kept, aside)) {
     rows.append(n, { kind: 'turn', thread: head.id, turn });
     if (!guesses.has(turn.exchange)) guesses.set(turn.exchange, 'done');
@@ -237,7 +235,7 @@ function finish(rows: SqliteRows, kept: Kept, aside: string): void {
   }
   rows.head(n, head);
   // The steps of a workflow rest on turns; where some are lost, it begins again.
-  if (!whole) return;
+  if (!remains.origin || lost.length > 0) return;
   for (const { tool, seq: at, state } of remains.workflows.values()) rows.workflow(n, head.id, tool, at, state);
 }
 

@@ -2,13 +2,13 @@ import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { configError, storageError } from '../../core/errors.ts';
 import { isOurs } from './salvage.ts';
-import { threadNumber } from './tables.ts';
+import { onlyValue, threadNumber } from './tables.ts';
 
 /** "PLOG": tells our files from those of other programs. */
 const applicationId = 0x504c4f47;
 
 /** The first release of SQLite without the bug that let several writers damage a WAL file. */
-const oldestSqlite = [3, 51, 3] as const;
+const oldestSqlite = '3.51.3';
 
 /**
  * Every row that counts ends in `body` and `seal` (../records.ts); the other columns only repeat what indexes need.
@@ -121,17 +121,15 @@ const newestSchema = `
 /** The tables that cannot be rebuilt from others. */
 export const durableTables = ['records', 'workflows', 'blobs', 'blob_refs', 'tombstones', 'jobs', 'spend'] as const;
 
-function numberOf(db: DatabaseSync, sql: string): number {
-  const [value] = Object.values(db.prepare(sql).get() ?? {});
-  return typeof value === 'number' ? value : 0;
-}
+/** A version as a text that is less than those of later ones. */
+const ordered = (version: string): string => version.replace(/\d+/g, part => part.padStart(6, '0'));
 
 /** Refuses a SQLite that damages files. */
 function refuseOldSqlite(db: DatabaseSync): void {
-  const version = String(Object.values(db.prepare('SELECT sqlite_version()').get() ?? {})[0]);
-  if (!isOlder(version.split('.').map(Number), oldestSqlite)) return;
+  const version = String(onlyValue(db, 'SELECT sqlite_version()'));
+  if (ordered(version) >= ordered(oldestSqlite)) return;
   throw configError(`This Node.js brings SQLite ${version}, which can damage files that several programs write to.`, {
-    next: `Update Node.js to a release with SQLite ${oldestSqlite.join('.')} or newer.`,
+    next: `Update Node.js to a release with SQLite ${oldestSqlite} or newer.`,
   });
 }
 
@@ -140,8 +138,8 @@ function refuseOldSqlite(db: DatabaseSync): void {
  * of ours whose header or tables are damaged is told apart from both by its tables and its records.
  */
 function versionOf(db: DatabaseSync, file: string): number {
-  const owner = numberOf(db, 'PRAGMA application_id');
-  const version = numberOf(db, 'PRAGMA user_version');
+  const owner = onlyValue(db, 'PRAGMA application_id');
+  const version = Number(onlyValue(db, 'PRAGMA user_version'));
   const shadows = "name NOT GLOB 'sqlite_*' AND name NOT GLOB 'turn_words_*'";
   const found = db.prepare(`SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE ${shadows}`).all();
   const sums = new Set(found.map(row => hash('sha256', Object.values(row).join().replace(/\s/g, '')).slice(0, 8)));
@@ -169,14 +167,6 @@ function versionOf(db: DatabaseSync, file: string): number {
   throw configError(`${file} belongs to another program.`, {
     next: 'Set POLYLOGUE_HOME to a separate directory, or move that file away.',
   });
-}
-
-function isOlder(version: readonly number[], than: readonly number[]): boolean {
-  for (const [index, wanted] of than.entries()) {
-    const part = version[index] ?? 0;
-    if (part !== wanted) return part < wanted;
-  }
-  return false;
 }
 
 /** Brings a new or older file to the newest schema, in one transaction. */

@@ -131,11 +131,6 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
     }
   }
 
-  async function close(): Promise<void> {
-    await reader.close();
-    await writer.end();
-  }
-
   return {
     kind: 'sqlite',
     defaultTimeoutHours: lastingTimeoutHours,
@@ -181,7 +176,7 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
     },
 
     close() {
-      closing ??= close();
+      closing ??= reader.close().then(writer.end);
       return closing;
     },
   };

@@ -3,13 +3,13 @@ import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { DatabaseSync, DatabaseSyncOptions } from 'node:sqlite';
 import { storageError } from '../../core/errors.ts';
-import type { ThreadId } from '../../core/ids.ts';
+import type { JobId, ThreadId } from '../../core/ids.ts';
 import type { Job } from '../../core/job.ts';
 import type { WorkflowState } from '../../core/thread.ts';
 import { markedHolder, processMarks, stateOfHolder } from '../process-mark.ts';
 import type { HeadState, RecordOf, StoredRecord } from '../records.ts';
 import { damagedJob, endedJob, factValue, openRecord, refuseExistingJob, sealBlob, sealRecord } from '../records.ts';
-import type { AtOnce } from '../store.ts';
+import type { AtOnce, JobEnd } from '../store.ts';
 
 /** Loads SQLite with the first database: where Node has none, `createPolylogue` is to be reached, which says so. */
 export function openDatabase(path: string, options: DatabaseSyncOptions = {}): DatabaseSync {
@@ -30,6 +30,9 @@ export function statOf(path: string) {
 export const inodeOf = (file: string): number | undefined => statOf(file)?.ino;
 
 export type Row = Record<string, unknown>;
+
+/** What a statement answers that asks for one value. */
+export const onlyValue = (db: DatabaseSync, sql: string): unknown => Object.values(db.prepare(sql).get() ?? {})[0];
 
 /** The number by which the tables know a thread, 52 bits: found without a look into the file. */
 export const threadNumber = (id: string): number => Number.parseInt(hash('sha256', id).slice(0, 13), 16);
@@ -151,13 +154,8 @@ export function sqliteFactReads(db: DatabaseSync): AtOnce<'fact' | 'facts'> {
   };
 }
 
-interface SqliteJobs extends AtOnce<'createJob' | 'endJob'> {
-  dropExpired(now: number): void;
-  dropOfThread(thread: ThreadId): void;
-}
-
 /** Changes of jobs. Each one expects to run inside a transaction of its caller. */
-export function sqliteJobs(db: DatabaseSync): SqliteJobs {
+export function sqliteJobs(db: DatabaseSync) {
   const find = db.prepare('SELECT id, body, seal FROM jobs WHERE id = ?');
   const add = db.prepare(
     'INSERT INTO jobs (id, owner, thread, created_at, expires_at, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?)',
@@ -166,12 +164,12 @@ export function sqliteJobs(db: DatabaseSync): SqliteJobs {
   const expired = db.prepare('DELETE FROM jobs WHERE expires_at <= ?');
   const ofThread = db.prepare('DELETE FROM jobs WHERE thread = ?');
   return {
-    createJob(job) {
+    createJob(job: Job): void {
       if (find.get(job.id)) refuseExistingJob(job.id);
       const { body, seal } = sealRecord({ kind: 'job', job });
       add.run(job.id, job.owner, job.thread ?? null, job.createdAt, job.expiresAt, body, seal);
     },
-    endJob(id, end) {
+    endJob(id: JobId, end: JobEnd): boolean {
       const row = find.get(id);
       const job = row && endedJob(jobOf(row), end);
       if (!job) return false;
@@ -179,8 +177,8 @@ export function sqliteJobs(db: DatabaseSync): SqliteJobs {
       change.run(job.thread ?? null, job.expiresAt, body, seal, id);
       return true;
     },
-    dropExpired: now => void expired.run(now),
-    dropOfThread: thread => void ofThread.run(thread),
+    dropExpired: (now: number) => void expired.run(now),
+    dropOfThread: (thread: ThreadId) => void ofThread.run(thread),
   };
 }
 

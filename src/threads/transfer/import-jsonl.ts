@@ -1,6 +1,5 @@
-import { hash } from 'node:crypto';
 import { inputError, storageError, throwIfAborted } from '../../core/errors.ts';
-import { type Sha256, sha256, type ThreadId, threadId } from '../../core/ids.ts';
+import { hashOf, type Sha256, type ThreadId, threadId } from '../../core/ids.ts';
 import { mapTexts } from '../../core/json.ts';
 import type { Clock, Mask, Random } from '../../core/ports.ts';
 import type { StoredTurn } from '../../core/thread.ts';
@@ -204,7 +203,8 @@ async function surveyed({ clock, random, mask }: ImportParts, options: ImportOpt
     throw inputError('The file holds no thread.', { next: 'Name a file that was exported with format jsonl.' });
   // The store may hold such a text all the same: another owner's, whose hash is all that the file knows of it.
   const lost = [...texts, ...begun.masks.pictures].filter(hash => !brought.has(hash));
-  for (const hash of lost) begun.masks.renamed.set(hash, lostText(hash));
+  // In its place stands the hash of no text that anybody stores.
+  for (const hash of lost) begun.masks.renamed.set(hash, hashOf(`lost ${hash}`));
   return { ...begun, turns, blobs: brought.size, missing: lost.length, sum: last };
 }
 
@@ -230,9 +230,6 @@ async function makeWay({ threads: { store }, clock }: ImportParts, { id }: Surve
   }
   if (found.state === 'expired') await store.prune(clock.now());
 }
-
-/** What stands in a turn for a text that its file does not bring: the hash of no text that anybody stores. */
-const lostText = (of: Sha256): Sha256 => sha256(hash('sha256', `lost ${of}`));
 
 /**
  * Masks what a file brings in, as everything is that comes into the store; what was masked before stays as it is. Turns come before
@@ -270,7 +267,7 @@ function createRecordMask(mask: Mask, scope: string, first?: { renamed: Map<stri
     if (pictures.has(given.sha256)) return given;
     const masked = await text(given.text);
     if (masked === given.text) return given;
-    const now = sha256(hash('sha256', masked));
+    const now = hashOf(masked);
     renamed.set(given.sha256, now);
     return { ...given, sha256: now, text: masked };
   }

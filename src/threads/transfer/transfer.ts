@@ -6,12 +6,7 @@ import type { ThreadScope } from '../threads.ts';
 import type { Exported, ReadBlob } from './export-jsonl.ts';
 import type { ImportOptions, ImportParts } from './import-jsonl.ts';
 
-/** `jsonl` can be imported again; the others are for reading. */
-export interface TransferParts extends ImportParts {
-  emit: Emit;
-}
-
-/** Loaded when a thread is exported or imported, which few processes ever do. */
+/** `jsonl` can be imported again; the others are for reading. Loaded when a thread is exported, which few processes ever do. */
 const writers: Readonly<Record<ExportFormat, () => Promise<(exported: Exported) => AsyncIterable<string>>>> = {
   jsonl: async () => (await import('./export-jsonl.ts')).exportJsonl,
   md: async () => (await import('./readable.ts')).exportMarkdown,
@@ -21,7 +16,7 @@ const writers: Readonly<Record<ExportFormat, () => Promise<(exported: Exported) 
 export type Transfer = ReturnType<typeof createTransfer>;
 
 /** Threads as files, and back; and the end of those that are over with. */
-export function createTransfer(parts: TransferParts) {
+export function createTransfer(parts: ImportParts & { emit: Emit }) {
   const { threads, clock, emit } = parts;
   const { store } = threads;
 

@@ -80,7 +80,11 @@ function qualifiedName(index: SymbolIndex, declared: Declared): string {
     .join('.');
 }
 
-function addEdge({ edges }: Build, { from, to, kind, ambiguous }: Omit<GraphEdge, 'lines'>, line: number): void {
+type Use = Pick<GraphEdge, 'from' | 'kind' | 'ambiguous'>;
+
+function addEdge({ edges, nodes }: Build, { from, kind, ambiguous }: Use, target: Declared, line: number): void {
+  const to = nodes.get(target);
+  if (!to) return;
   const key = `${from.id} ${to.id} ${kind} ${ambiguous}`;
   const edge = edges.get(key) ?? { from, to, kind, lines: [], ambiguous };
   edges.set(key, edge);
@@ -97,7 +101,7 @@ function addCall(build: Build, outline: Outline, call: Call): void {
   if (meaning.kind === 'symbols') {
     const targets = meaning.found.flatMap(each => whatRuns(build, each, call.kind));
     const ambiguous = targets.length > 1 ? 'one of several' : undefined;
-    for (const { to, kind } of targets) addEdge(build, { from, to, kind, ambiguous }, call.line);
+    for (const { to, kind } of targets) addEdge(build, { from, kind, ambiguous }, to, call.line);
   } else if (call.kind !== 'passes') addOpen(build, from, call, whyOpen(meaning));
 }
 
@@ -106,16 +110,14 @@ const whyOpen = (meaning: Meaning): UnresolvedReason => (meaning.kind === 'unkno
 const constructors = ['constructor', '__init__'];
 
 /** The node behind a name: of a class that is called its constructor, where it has one of its own. */
-function whatRuns({ index, nodes }: Build, declared: Declared, kind: CallKind): { to: GraphNode; kind: CallKind }[] {
+function whatRuns({ index }: Build, declared: Declared, kind: CallKind): { to: Declared; kind: CallKind }[] {
   const { symbol } = declared;
   if (symbol.kind === 'object' && kind !== 'calls') return [];
   const isType = symbol.kind !== 'function' && symbol.kind !== 'method';
   if (kind === 'passes' && isType && symbol.kind !== 'class') return [];
   const own = isType && kind !== 'passes' ? constructors.flatMap(name => index.members(declared, name)) : [];
-  const to = nodes.get(own[0] ?? declared);
-  if (!to) return [];
   const constructs = isType || constructors.includes(symbol.name);
-  return [{ to, kind: constructs && kind === 'calls' ? 'constructs' : kind }];
+  return [{ to: own[0] ?? declared, kind: constructs && kind === 'calls' ? 'constructs' : kind }];
 }
 
 function addOpen(build: Build, from: GraphNode, call: Call, why: UnresolvedReason): void {
@@ -125,10 +127,7 @@ function addOpen(build: Build, from: GraphNode, call: Call, why: UnresolvedReaso
       ? build.index.methods(name).filter(({ outline }) => familyOf(outline) === familyOf(from.outline))
       : [];
   if (namesakes.length > 0 && namesakes.length <= maxNamesakes) {
-    for (const each of namesakes) {
-      const to = build.nodes.get(each);
-      if (to) addEdge(build, { from, to, kind: call.kind, ambiguous: 'by name only' }, call.line);
-    }
+    for (const to of namesakes) addEdge(build, { from, kind: call.kind, ambiguous: 'by name only' }, to, call.line);
     return;
   }
   const target = call.target.map(part => (part === '?' ? '…' : part)).join('.');
@@ -148,10 +147,7 @@ function addRelations(build: Build, outline: Outline): void {
       continue;
     }
     const ambiguous = meaning.found.length > 1 ? 'one of several' : undefined;
-    for (const each of meaning.found) {
-      const to = build.nodes.get(each);
-      if (to) addEdge(build, { from, to, kind, ambiguous }, line);
-    }
+    for (const to of meaning.found) addEdge(build, { from, kind, ambiguous }, to, line);
   }
   addGoImplementations(build, outline);
 }
@@ -162,10 +158,9 @@ function addGoImplementations(build: Build, outline: Outline): void {
   if (outline.language !== 'go') return;
   for (const [number, symbol] of outline.symbols.entries()) {
     const declared = symbol.kind === 'interface' ? index.at(outline, number) : undefined;
-    const to = declared && nodes.get(declared);
     for (const type of declared ? resolver.members.subtypes(declared) : []) {
       const from = nodes.get(type);
-      if (from && to) addEdge(build, { from, to, kind: 'implements' }, type.symbol.from);
+      if (from && declared) addEdge(build, { from, kind: 'implements' }, declared, type.symbol.from);
     }
   }
 }

@@ -206,18 +206,16 @@ function inScope(ask: Ask, name: string): Meaning | undefined {
 
 function imported(ask: Ask, name: string): Meaning | undefined {
   const entries = ask.outline.imports.filter(entry => entry.local === name);
-  if (entries.length === 0) return undefined;
-  return merged(
-    entries.map(entry => {
-      const modules = ask.sources.find(ask.outline, entry.from);
-      if (modules.length === 0) return absent(ask, entry.from);
-      return entry.name === '*' ? { kind: 'module', modules } : exported(deeper(ask), modules, entry.name);
-    }),
-  );
+  return entries.length === 0 ? undefined : merged(entries.map(entry => fromModule(ask, entry.from, entry.name)));
 }
 
-const absent = ({ sources, outline }: Ask, specifier: string): Meaning =>
-  unknown(sources.isOurs(outline, specifier) ? 'not_read' : 'package');
+/** What another module has under a name; the module itself for `*`. */
+function fromModule(ask: Ask, specifier: string, name: string): Meaning {
+  const { sources, outline } = ask;
+  const modules = sources.find(outline, specifier);
+  if (modules.length === 0) return unknown(sources.isOurs(outline, specifier) ? 'not_read' : 'package');
+  return name === '*' ? { kind: 'module', modules } : exported(deeper(ask), modules, name);
+}
 
 /** The other files of a Go package share its names. */
 function beside(ask: Ask, name: string): Meaning | undefined {
@@ -255,10 +253,7 @@ function exportedBy(ask: Ask, name: string): Meaning[] {
   const entries = own.length > 0 || name === 'default' ? own : outline.exports.filter(entry => entry.as === '*');
   const found = entries.map(entry => {
     if (entry.from === undefined) return inScope(ask, entry.name) ?? imported(ask, entry.name) ?? unknown('run_time');
-    const modules = ask.sources.find(outline, entry.from);
-    if (modules.length === 0) return absent(ask, entry.from);
-    if (entry.as !== '*' && entry.name === '*') return { kind: 'module', modules } as const;
-    return exported(deeper(ask), modules, entry.as === '*' ? name : entry.name);
+    return fromModule(ask, entry.from, entry.as === '*' ? name : entry.name);
   });
   // Of several `export *` those that don't have the name don't count.
   const having = found.filter(each => !isMissing(each));

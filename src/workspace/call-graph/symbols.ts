@@ -179,16 +179,13 @@ function heldIn(outline: Outline): Map<string, Held> {
   const declaring = [...outline.variables.filter(each => !each.assigned), ...outline.symbols];
   const declared = new Set(declaring.map(({ scope, name }) => `${scope} ${name}`));
   for (const { scope, name, value, assigned } of outline.variables) {
-    const key = assigned ? declaringKey(outline, scope, name, declared) : `${scope} ${name}`;
+    // What is assigned to may be declared in a scope around.
+    const isDeclared = (number: number) => declared.has(`${number} ${name}`);
+    const place = assigned ? scopesAround(outline, scope).find(({ number }) => isDeclared(number))?.number : scope;
+    const key = `${place ?? 0} ${name}`;
     const before = held.get(key);
     const same = before === undefined || (before !== 'unsure' && before.value.join('.') === value?.join('.'));
     held.set(key, value && same ? { value } : 'unsure');
   }
   return held;
-}
-
-/** Where the variable that is assigned to is declared. */
-function declaringKey(outline: Outline, scope: number, name: string, known: ReadonlySet<string>): string {
-  const declaring = scopesAround(outline, scope).find(({ number }) => known.has(`${number} ${name}`));
-  return `${declaring?.number ?? 0} ${name}`;
 }

@@ -68,10 +68,8 @@ function narrowed(targets: GraphNode[], description: string): GraphNode[] {
   return (inNamed.length > 0 ? inNamed : targets).slice(0, maxTargets);
 }
 
-export type TraceMode = 'precision' | 'dependencies';
-
 export interface TraceRequest {
-  mode: TraceMode;
+  mode: 'precision' | 'dependencies';
   /** What to trace, in the caller's words. */
   target: string;
   /** Names of symbols, given as such. */
@@ -136,7 +134,8 @@ function reach(start: ReadonlySet<GraphNode>, among: readonly GraphEdge[], side:
   const seen = new Set(start);
   let level = [...start];
   for (let step = 0; step < depth && level.length > 0; step++) {
-    const edges = level.flatMap(node => edgesOf.get(node) ?? []).sort(byCertainty);
+    const reached = level.flatMap(node => edgesOf.get(node) ?? []);
+    const edges = [...reached.filter(edge => !edge.ambiguous), ...reached.filter(edge => edge.ambiguous)];
     const further: GraphNode[] = [];
     for (const edge of edges) {
       found.add(edge);
@@ -150,9 +149,6 @@ function reach(start: ReadonlySet<GraphNode>, among: readonly GraphEdge[], side:
   }
   return [...found];
 }
-
-const byCertainty = (a: GraphEdge, b: GraphEdge): number =>
-  Number(a.ambiguous !== undefined) - Number(b.ambiguous !== undefined);
 
 /** Up to all ancestors, and down to all that descends. */
 function relationsOf(graph: CallGraph, start: ReadonlySet<GraphNode>): GraphEdge[] {

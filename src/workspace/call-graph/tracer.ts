@@ -1,4 +1,5 @@
 import { dirname, join, relative } from 'node:path';
+import { withDeadline } from '../../core/concurrency.ts';
 import { limitError } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -51,21 +52,16 @@ const readMs = 20_000;
 const totalMs = 60_000;
 
 export function createTracer(options: TracerOptions): Tracer {
+  const { clock } = options;
+  const tookTooLong = () =>
+    limitError('size', `The trace was not done after ${totalMs / 1_000} seconds.`, {
+      next: 'Name the relevant files or directories in relevant_files, or trace by reading.',
+    });
   return async trace => {
     const late = new Int32Array(new SharedArrayBuffer(4));
-    const over = new AbortController();
-    const stopReading = options.clock.after(readMs, () => Atomics.store(late, 0, 1));
-    const tookTooLong = () =>
-      limitError('size', `The trace was not done after ${totalMs / 1_000} seconds.`, {
-        next: 'Name the relevant files or directories in relevant_files, or trace by reading.',
-      });
-    const stopAll = options.clock.after(totalMs, () => over.abort(tookTooLong()));
-    try {
-      return await traceProject(options, { ...trace, signal: AbortSignal.any([trace.signal, over.signal]) }, late);
-    } finally {
-      stopReading();
-      stopAll();
-    }
+    const stopReading = clock.after(readMs, () => Atomics.store(late, 0, 1));
+    const run = (signal: AbortSignal) => traceProject(options, { ...trace, signal }, late);
+    return withDeadline(clock, totalMs, run, trace.signal, tookTooLong).finally(stopReading);
   };
 }
 

@@ -2,11 +2,11 @@ import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { inputError, isAppError } from '../../core/errors.ts';
 import { printablePath } from '../../core/text.ts';
-import { isIn, isSkip, slashedFrom, upwards } from '../paths.ts';
+import { isIn, isSkip, slashedFrom } from '../paths.ts';
 import { reasonToProtect } from '../protected-files.ts';
 import { readWhole } from '../read-file.ts';
 import type { MaskContext } from '../restore-secrets.ts';
-import { checkTarget, writeFailure } from '../write-file.ts';
+import { checkTarget, deepestThere, writeFailure } from '../write-file.ts';
 import { filterlessGit, type RunGit } from './changes.ts';
 import { enclosingRepository } from './inside-roots.ts';
 import { fittedHunks, type PatchedFile, parsePatch, patchedFile, UnfitPatch } from './patch.ts';
@@ -103,18 +103,10 @@ async function targetOf(
   }
   if (missing === undefined) throw new UnfitPatch(`${name} is outside the repository`);
   if (oldPath !== undefined) throw new UnfitPatch(`unknown file ${name}`);
-  if (!(await isInside(sandbox, join(top, missing)))) throw new UnfitPatch(`${name} is outside the roots`);
+  // A file that is to be made lies in the deepest folder of its path that is there.
+  const { at, found: folder } = await deepestThere(sandbox, dirname(join(top, missing)));
+  if (folder?.kind !== 'directory' || folder.path !== at) throw new UnfitPatch(`${name} is outside the roots`);
   return { path: missing };
-}
-
-/** A file that is to be made lies in the deepest folder of its path that is there. */
-async function isInside(sandbox: GitOptions['sandbox'], path: string): Promise<boolean> {
-  for (const at of upwards(dirname(path))) {
-    const located = await sandbox.locate(at);
-    if (!isSkip(located)) return located.kind === 'directory' && located.path === at;
-    if (located.code !== 'not_found') return false;
-  }
-  return false;
 }
 
 /**

@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import { hash } from 'node:crypto';
 import { closeSync, lstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -7,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { asError, throwIfAborted } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
-import { sha256 } from '../../core/ids.ts';
+import { hashOf } from '../../core/ids.ts';
 import { isRecord } from '../../core/json.ts';
 import { languageOf } from '../outline/outline.ts';
 import { isSkip, notText, skip } from '../paths.ts';
@@ -177,7 +176,7 @@ async function bringIn(
     bytes += file.bytes.length;
     if (bytes > maxTotalBytes)
       return skip(path, 'over_budget', `The index takes ${maxTotalBytes} bytes of files together.`);
-    const digest = sha256(hash('sha256', file.bytes));
+    const digest = hashOf(file.bytes);
     const { mtimeMs } = file;
     const size = file.bytes.length;
     if (known.has(path) && into.isSame(path, digest)) {
@@ -253,7 +252,7 @@ async function uncut(from: IndexStore, job: Extract<IndexJob, { op: 'uncut' }>):
     const found = isSkip(read) ? undefined : read.get(basename(path));
     const bytes = found && !isSkip(found) ? found.bytes : undefined;
     // It is another text than the index knows, or none: the next look puts the file anew.
-    if (!bytes || !from.isSame(path, sha256(hash('sha256', bytes)))) {
+    if (!bytes || !from.isSame(path, hashOf(bytes))) {
       from.remove([path]);
       continue;
     }

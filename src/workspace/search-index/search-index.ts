@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { join } from 'node:path';
 import { orAbort, withTimeout } from '../../core/concurrency.ts';
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
@@ -64,8 +64,8 @@ export function createSearchIndexes(options: SearchIndexesOptions) {
       const known = open.get(real);
       if (known) return known.index;
       // What may be read decides what stands in it.
-      const name = createHash('sha256').update(`${real}${sandbox.options.allowSecrets ? '\0secrets' : ''}`);
-      const file = options.folder && join(options.folder, `${name.digest('hex').slice(0, 24)}.sqlite`);
+      const name = hash('sha256', `${real}${sandbox.options.allowSecrets ? '\0secrets' : ''}`).slice(0, 24);
+      const file = options.folder && join(options.folder, `${name}.sqlite`);
       // What lies below a folder is the same for everybody who may read the folder: links in it are not followed.
       const thread = { ...(file && { file }), root: real, sandbox: sandbox.options };
       const client = new IndexClient(thread, options.clock);

@@ -251,7 +251,7 @@ describe('a connection', () => {
     await open();
     const options = { url: server.url, patienceMs, clock: realClock(), random: systemEnvironment().random };
     const client = redisClient({ ...options, onWarning: () => undefined });
-    const asked = client.send('k', ['GET', 'k']);
+    const asked = client.send('GET', 'k');
     client.close();
     await expect(asked).rejects.toThrow('the store is closed');
     await expect.poll(clients).toBe(1);

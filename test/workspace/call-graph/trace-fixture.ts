@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import type { TraceMode } from '../../../src/workspace/call-graph/trace.ts';
+import type { TraceRequest } from '../../../src/workspace/call-graph/trace.ts';
 import { createTracer, type TracedProject } from '../../../src/workspace/call-graph/tracer.ts';
 import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { createPool } from '../../../src/workspace/workers/worker-pool.ts';
@@ -9,7 +9,7 @@ export const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/t
 export interface TraceCall {
   root: string;
   target: string;
-  mode?: TraceMode;
+  mode?: TraceRequest['mode'];
   files?: readonly string[];
   hints?: readonly string[];
   signal?: AbortSignal;

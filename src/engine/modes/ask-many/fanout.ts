@@ -12,7 +12,7 @@ import type { JsonObject } from '../../../core/json.ts';
 import { linesBetween } from '../../../core/text.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import { noUsage } from '../../../core/usage.ts';
-import { parsePathReference } from '../../../workspace/paths.ts';
+import { isSkip } from '../../../workspace/paths.ts';
 import { readTextFile } from '../../../workspace/read-file.ts';
 import type { Mode, ModeServices } from '../mode.ts';
 import type { AnswerWriter, WrittenAnswer } from './answer-files.ts';
@@ -23,10 +23,10 @@ import { askTargets, decide, decisionPrompt, type FanoutRun, resolveDecider, res
 /** Reads the file that the field `file_path` names, masked; lines of it, where the path ends like `:10-80`. */
 async function readQuestion(services: CallServices, { args, request, signal, reqId }: ParsedCall) {
   const { sandbox, home, maxFileBytes: maxBytes, mask } = services;
-  const reference = parsePathReference(String(args.file_path), request.principal.root, home);
-  const outcome = await readTextFile(sandbox, reference, { maxBytes, signal });
-  if (!outcome.ok) throw unreadable(outcome.skip);
-  const { file, range } = outcome;
+  const { root } = request.principal;
+  const read = await readTextFile(sandbox, String(args.file_path), { root, home, maxBytes, signal });
+  if (isSkip(read)) throw unreadable(read);
+  const { file, range } = read;
   const lines = range ? linesBetween(file.text, range.from, range.to) : file.text;
   if (lines.trim() === '')
     throw inputError(`${args.file_path} holds no text.`, { next: 'Name a file with a prompt in it.' });

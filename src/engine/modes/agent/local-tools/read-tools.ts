@@ -4,7 +4,7 @@ import { hashOf } from '../../../../core/ids.ts';
 import { linesBetween, numberLines, printablePath, safeCut } from '../../../../core/text.ts';
 import { findFiles, findText } from '../../../../workspace/find-files.ts';
 import type { ChangedFile } from '../../../../workspace/git/changes.ts';
-import { isIn, isSkip, parsePathReference } from '../../../../workspace/paths.ts';
+import { isIn, isSkip } from '../../../../workspace/paths.ts';
 import { readTextFile } from '../../../../workspace/read-file.ts';
 import type { AgentTool } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused } from './local-tool.ts';
@@ -101,10 +101,10 @@ const maxEntries = 1_000;
 const summaryTokens = 2_000;
 
 async function readMasked(parts: LocalToolServices, path: string, signal: AbortSignal) {
-  const reference = parsePathReference(path, parts.root, parts.home);
-  const outcome = await readTextFile(parts.sandbox, reference, { maxBytes: parts.maxFileBytes, signal });
-  if (!outcome.ok) throw refused(outcome.skip);
-  const { file, range } = outcome;
+  const { sandbox, root, home, maxFileBytes: maxBytes } = parts;
+  const read = await readTextFile(sandbox, path, { root, home, maxBytes, signal });
+  if (isSkip(read)) throw refused(read);
+  const { file, range } = read;
   parts.emit({ type: 'files.read', reqId: parts.reqId, tool: parts.tool, embedded: [file.path], skipped: [] });
   // Before anything stands between its lines: a key of several lines would not be known any more.
   return { file, range, text: (await parts.mask(file.text, parts.scope)).text };
