@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import { readCliFiles, readModelFiles } from '../config/definition-files.ts';
 import { concurrency, listVariable, routingPolicy } from '../config/derived-settings.ts';
+import { absolutePath } from '../config/home.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import { isAppError } from '../core/errors.ts';
 import type { LogExchange } from '../core/ports.ts';
 import { didYouMean } from '../core/text.ts';
 import { createModelService } from '../models/call/models.ts';
 import type { UnknownName } from '../models/catalogue/capabilities.ts';
-import { overlay } from '../models/catalogue/overlay.ts';
+import { deploymentsIn, overlay } from '../models/catalogue/overlay.ts';
 import type { ConnectContext, ProviderDefinition } from '../models/provider.ts';
 import type { DocumentLibrary, VendorEmbedder, WebSearcher } from '../models/vendor-services.ts';
 import { namedEmbedder } from '../providers/embeddings.ts';
@@ -51,6 +52,7 @@ export async function composeModels(
   const window = Number(config.textsOf('custom').contextWindow) || undefined;
   const own = ownEndpoints(config.endpoints, known, window, overlay);
   const { files, warnings } = await readModelFiles(values, readIfPresent);
+  const deployments = [...deploymentsIn(files), vendors.azure?.deployments ?? ''].join(',');
   const kept = isPrivate ? undefined : createKeptTexts({ folder: join(config.home, 'cache'), random: context.random });
   const { wrong, ...atOnce } = concurrency(values);
   const warn = (where: string, message: string) => context.emit({ type: 'warning', where, message });
@@ -64,7 +66,7 @@ export async function composeModels(
   }
   const models = createModelService({
     definitions,
-    settings: { ...vendors, ...own.settings },
+    settings: { ...vendors, azure: { ...vendors.azure, deployments }, ...own.settings },
     policy: routingPolicy(values),
     totalMs: callTimeoutSeconds === undefined ? undefined : callTimeoutSeconds * 1_000,
     maxThinkingTokens,
@@ -90,7 +92,8 @@ const namesOfNoneAt = 'lists of models';
 
 function textOf({ provider, name, near }: UnknownName): string {
   const hint = near === undefined ? '' : ` The nearest that is known is ${near}.`;
-  return `${listVariable(provider)}: no model that is known is meant by "${name}", so that it has no effect.${hint}`;
+  const effect = provider === undefined ? 'has no effect' : 'allows nothing';
+  return `${listVariable(provider)}: no model that is known is meant by "${name}", so that it ${effect}.${hint}`;
 }
 
 /** Settings and the operator's files → other vendors' agents. What is wrong with the files is told as warnings. */
@@ -99,13 +102,15 @@ export function composeExternalClis(
   context: Omit<AskCliParts, 'mayWrite'> & Pick<ProcessEnvironment, 'homeDir'>,
 ) {
   const places = [
-    // Where PAL had them: whoever comes from there keeps them.
-    { path: join(context.homeDir, '.pal', 'cli_clients') },
+    // Where PAL had them, also while it was called Zen: whoever comes from there keeps them.
+    ...['.zen', '.pal'].map(folder => ({ path: join(context.homeDir, folder, 'cli_clients') })),
     { path: join(home, 'clis') },
     ...(app.cliClients === undefined ? [] : [{ path: app.cliClients, asked: true }]),
   ];
   const { files, warnings } = readCliFiles(places, readIfPresent);
-  const found = configuredClis(files, app.cliTimeoutSeconds * 1_000);
+  const machine = { homeDir: context.homeDir, platform: context.platform, cwd: context.root };
+  const absolute = (path: string, folder: string) => absolutePath(path, folder, machine);
+  const found = configuredClis(files, app.cliTimeoutSeconds * 1_000, absolute);
   for (const message of [...warnings, ...found.warnings]) context.emit({ type: 'warning', where: 'clis', message });
   return createCliRegistry({ ...context, mayWrite: app.cliAllowWrites && !app.readOnly }, found.clis);
 }

@@ -95,7 +95,7 @@ export const azure = defineProvider({
     endpoint:
       'POST {AZURE_OPENAI_ENDPOINT}/openai/v1/responses, or /openai/deployments/{name}/chat/completions?api-version=… for dated versions',
     quirks: [
-      'It serves the deployments that the operator names (AZURE_OPENAI_DEPLOYMENTS); its interface lists the models of a region, not them.',
+      'It serves the deployments that the operator names (AZURE_OPENAI_DEPLOYMENTS, and `deployment` in the file of AZURE_MODELS_CONFIG_PATH); its interface lists the models of a region, not them.',
       "What a deployment can do, the catalogue's row of OpenAI's model tells; others that think are named in AZURE_OPENAI_REASONING_DEPLOYMENTS.",
       'The key goes into the header `api-key`.',
       "Deployments of other vendors' models (DeepSeek, Mistral, Grok…) are asked through chat unless AZURE_OPENAI_API_STYLE says otherwise, without OpenAI's own parameters.",

@@ -11,7 +11,7 @@ export const custom = defineProvider({
     quirks: [
       'Any server with the OpenAI chat dialect: vLLM, LM Studio, llama.cpp, a gateway. More of them go into `endpoints` of `config.json`.',
       'The window comes from its listing (`max_model_len` of vLLM, `/api/v0/models` of LM Studio), else from CUSTOM_CONTEXT_WINDOW, else 32,768 tokens are assumed and the reply says so.',
-      'What it does not list may still be asked as `custom:id`.',
+      'The model of CUSTOM_MODEL_NAME is chosen before others that it lists. What it does not list may still be asked as `custom:id`.',
     ],
     source: 'https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html',
   },

@@ -88,6 +88,11 @@ describe('polylogue models', () => {
     const env = { OPENAI_API_KEY: 'a-key' };
     expect((await run(['models'], env)).out).toMatch(/OpenAI \(openai\)\n.*list.*\n {2}gpt-/);
     expect((await run(['models'], env)).out).not.toContain('claude-');
+    const key = { AZURE_OPENAI_API_KEY: 'test-key' };
+    expect((await run(['models'], key)).out).toContain('Azure OpenAI: set AZURE_OPENAI_ENDPOINT\n');
+    expect((await run(['ask', 'Hi', '--model', 'azure:gpt-5'], key)).err).toContain(' AZURE_OPENAI_ENDPOINT, ');
+    const access = { ...key, AZURE_OPENAI_ENDPOINT: 'https://x.example' };
+    expect((await run(['models'], access)).out).toContain('Name its models in AZURE_OPENAI_DEPLOYMENTS.');
     expect((await run(['models', '--all'], env)).out).toContain('claude-');
   });
 

@@ -189,11 +189,13 @@ export async function routeCall(
   const isSet = common.effort !== undefined || splitSuffix(common.model ?? '')?.ask !== undefined;
   const withEffort = (candidate: Candidate) => (isSet ? candidate : asBefore(thread, candidate));
   const [first, ...others] = resolution.candidates;
-  if ((plan.images ?? []).length > 0 && !first.model.input.includes('image'))
+  if ((plan.images ?? []).length > 0 && !first.model.input.includes('image')) {
+    const choice = common.model === undefined ? 'send model "auto"' : 'leave model out';
     throw inputError(`${first.model.provider}:${first.model.id} takes no images.`, {
-      next: 'Name a model that sees images ("listmodels" says which), leave model out to have one chosen, or leave the images out.',
+      next: `Name a model that sees images ("listmodels" says which), ${choice} to have one chosen, or leave the images out.`,
       validationErrors: [{ field: 'images', error: 'the model takes none' }],
     });
+  }
   return {
     ...call,
     plan,

@@ -76,7 +76,7 @@ function documentOf({ id, title, configured, env, onlyByPrefix, models: list, li
 }
 
 function print({ out }: CommandContext, shown: readonly Provider[], others: readonly Provider[]): void {
-  for (const { id, title, configured, models: list, listing, onlyByPrefix, env } of shown) {
+  for (const { id, title, configured, models: list, listing, onlyByPrefix, env, advice } of shown) {
     const missing = env.length > 0 ? ', no key' : ', not set up';
     out.line(out.style('bold', `${title} (${id})${configured ? '' : missing}`));
     if (listing) out.line(out.style('dim', `  ${listingText(listing)}`));
@@ -84,7 +84,7 @@ function print({ out }: CommandContext, shown: readonly Provider[], others: read
       out.line(onlyByPrefix ? `  ${id}:${model.id}` : row(model));
     }
     const isBarred = list.length === 0 && (configured || env.length > 0);
-    out.line(isBarred ? '  no model allowed (check allow-lists, DENIED_MODELS, LOCAL_ONLY, OFFLINE)\n' : '');
+    out.line(isBarred ? `  no model that may be used. ${advice}\n` : '');
   }
   const ready = shown.filter(({ configured }) => configured);
   if (ready.length === 0) {

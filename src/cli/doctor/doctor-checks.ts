@@ -86,7 +86,7 @@ async function checkProviders(service: Models): Promise<Finding[]> {
     const text = `installed; use ${models.map(model => `${id}:${model.id}`).join(', ')}`;
     return configured && onlyByPrefix ? [{ state: 'note', what: title, text }] : [];
   });
-  const names = others.map(({ title, env }) => `${title} (${env.join(' or ')})`).join(', ');
+  const names = others.map(({ title, env }) => `${title} (${env.join(' and ')})`).join(', ');
   if (configured.length === 0) {
     const next = `Set one of these in the environment or in .env of the data directory: ${names}. Or add --offline to use built-in test models.`;
     return [failure('providers', 'no provider has an API key', next), ...named];
@@ -101,7 +101,7 @@ async function checkProviders(service: Models): Promise<Finding[]> {
   return names === '' ? found : [...found, { state: 'note', what: 'not configured', text: names }];
 }
 
-async function ping(service: Models, { id, title, env, models }: Provider): Promise<Finding> {
+async function ping(service: Models, { id, title, env, models, advice }: Provider): Promise<Finding> {
   const what = title;
   const signal = AbortSignal.timeout(patienceMs);
   try {
@@ -121,8 +121,7 @@ async function ping(service: Models, { id, title, env, models }: Provider): Prom
     }
     // Where no key was given nobody counts on it.
     if (env.length === 0) return { state: 'note', what, text: 'no model allowed by these settings' };
-    const next = 'Check the allow-lists, DENIED_MODELS, LOCAL_ONLY and OFFLINE.';
-    return warning(what, `${answer}, but no model is allowed`, next);
+    return warning(what, `${answer}, but no model may be used`, advice);
   } catch (error) {
     if (signal.aborted) {
       const next = 'Check the network, HTTPS_PROXY, and the base URL if you set one.';

@@ -5,9 +5,9 @@ import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
 import type { CallLimits, ModelQuestion } from '../ask-model.ts';
-import { capabilitiesOf, settingFor, unknownNames } from '../catalogue/capabilities.ts';
+import { capabilitiesOf, modelsAdvice, settingFor, unknownNames } from '../catalogue/capabilities.ts';
 import type { ConfiguredProvider, Connections } from '../catalogue/connections.ts';
-import { configureProviders, createConnections, keyNames, keysOf } from '../catalogue/connections.ts';
+import { configureProviders, createConnections, keyNames, keysOf, missingNames } from '../catalogue/connections.ts';
 import { createModelSources, type ModelSources, type SourceOptions } from '../catalogue/model-sources.ts';
 import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { rehearsal } from '../provider.ts';
@@ -253,30 +253,33 @@ function survey(policy: RoutingPolicy, providers: readonly ConfiguredProvider[],
       const listings = await sources.listings(fresh);
       const roster = await sources.roster();
       const refusalOf = createRestrictions(roster, policy);
-      const stateOf = async ({ definition, configured }: ConfiguredProvider) => {
+      const stateOf = async (provider: ConfiguredProvider) => {
+        const { definition, settings, configured } = provider;
         const { id, names, title, onlyByPrefix = false } = definition;
         const present = await definition.present?.();
         const setting = settingFor(definition);
+        const missing = configured || setting === undefined ? setting : missingNames(definition, settings);
         const listing = listings.get(id);
         // Of what is advised against only those are sure to be there that have their end ahead.
         const isServed = ({ status, life, unlisted }: ModelInfo) =>
           !unlisted && (status === 'active' || (status !== 'retired' && life?.retired));
-        const own = roster.models.filter(
-          model => model.provider === id && isServed(model) && !isRestriction(refusalOf(model)),
-        );
+        const all = roster.models.filter(model => model.provider === id && isServed(model));
+        const own = all.filter(model => !isRestriction(refusalOf(model)));
         return {
           id,
           /** Short forms of the id that may stand before the colon; the first is the usual one. */
           names,
           title,
           configured: configured && present?.size !== 0,
-          /** The environment variable that makes it usable, where one does. */
-          env: setting === undefined ? [] : [setting],
+          /** The environment variables that make it usable, where any do. */
+          env: missing?.split(' and ') ?? [],
           /** What makes it usable, as the end of a sentence: `set OPENAI_API_KEY`. Empty where nothing has to be done. */
-          setUp: definition.setUp ?? (setting === undefined ? '' : `set ${setting}`),
+          setUp: definition.setUp ?? (missing === undefined ? '' : `set ${missing}`),
           /** Its models are asked as `id:model` only, and never chosen. */
           onlyByPrefix,
           models: present ? own.filter(model => present.has(model.id)) : own,
+          /** What to do where it has no models; empty where it has. */
+          advice: own.length > 0 ? '' : modelsAdvice(provider, all.length > 0),
           /** What the vendor's own list said; absent where there is none, or it was not asked for. */
           ...(listing && { listing }),
         };

@@ -40,6 +40,14 @@ export function settingFor({ id, options }: Pick<ProviderDefinition, 'id' | 'opt
   return settingOf(id) ?? first?.env[0];
 }
 
+/** What to do about a provider without a model that may be used. What names its models is found out by asking it. */
+export function modelsAdvice({ definition, settings }: ConfiguredProvider, excludes: boolean): string {
+  if (excludes) return 'Check the allow-lists, DENIED_MODELS, LOCAL_ONLY and OFFLINE.';
+  const { options, models } = definition;
+  const name = Object.keys(options).find(each => models?.({ ...settings, [each]: 'set' }, []).length);
+  return name ? `Name its models in ${options[name]?.env[0]}.` : 'Check which models it serves.';
+}
+
 /** Keys hide in the user part and in the query of addresses. */
 function shownAddress(address: string | undefined): string[] {
   const url = address === undefined ? null : URL.parse(address);

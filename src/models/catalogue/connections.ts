@@ -113,7 +113,7 @@ function unconfigured(definition: ProviderDefinition, settings: ProviderSettings
 }
 
 /** Found out by asking the provider: what it can't do without, else what alone would be enough. */
-function missingNames({ options, configured }: ProviderDefinition, settings: ProviderSettings): string {
+export function missingNames({ options, configured }: ProviderDefinition, settings: ProviderSettings): string {
   const unset = Object.keys(options).filter(name => settings[name] === undefined);
   const filled = (names: string[]) => ({ ...settings, ...Object.fromEntries(names.map(name => [name, 'set'])) });
   const needed = unset.filter(name => !configured(filled(unset.filter(other => other !== name))));

@@ -2,8 +2,8 @@ import type { ModelInfo } from '../../core/model.ts';
 import { type LiveModel, type ProviderDefinition, plainModel, usualWindow } from '../provider.ts';
 import { byPriority } from '../routing/eligible-models.ts';
 import { isChatId, makerOf, sameModel, undatedKey } from '../routing/names.ts';
-import type { Roster } from '../routing/roster.ts';
-import type { ConfiguredProvider } from './connections.ts';
+import { type Roster, strangerScore } from '../routing/roster.ts';
+import { type ConfiguredProvider, missingNames } from './connections.ts';
 import { overlayListing, revived } from './overlay.ts';
 import type { Listing, Listings } from './vendor-lists.ts';
 
@@ -46,7 +46,8 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
     const searches = (model: ModelInfo) => definition.searches?.(model, settings) ?? false;
     const cachesApart = () => definition.cachesApart?.(settings) ?? false;
     const listComplete = !(configured && openEnded);
-    return { id, names, configured, local, onlyByName, onlyByPrefix, searches, cachesApart, listComplete };
+    const missing = configured ? undefined : missingNames(definition, settings) || undefined;
+    return { id, names, configured, missing, local, onlyByName, onlyByPrefix, searches, cachesApart, listComplete };
   };
   const facts = parts.providers.map(factsOf);
   const configured = parts.providers.filter(provider => provider.configured);
@@ -61,7 +62,14 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
     const partial = configured.filter((_, at) => lists[at]?.complete === false).map(each => each.definition.id);
     const models = configured.reduce((laid, provider, at) => withProvider(laid, provider, lists[at]), catalogue);
     const providers = facts.map(each => ({ ...each, listComplete: each.listComplete && !partial.includes(each.id) }));
-    last = { of, roster: { providers, models: finish(models) } };
+    const named = new Map(configured.map(({ definition }, at) => [definition.id, namedBy(lists[at]?.models)]));
+    const laid = new Set(models.map(({ provider, id }) => `${provider}:${id}`));
+    // What only the operator's files know is chosen where the server has it; their aliases are no names of the server's.
+    const settle = (model: ModelInfo) =>
+      laid.has(`${model.provider}:${model.id}`) || (named.get(model.provider)?.([model.id]) ?? true)
+        ? model
+        : { ...model, unlisted: true as const };
+    last = { of, roster: { providers, models: finish(models).map(settle) } };
     return last.roster;
   };
 }
@@ -82,7 +90,20 @@ function withProvider(models: readonly ModelInfo[], configured: ConfiguredProvid
   const more = live.filter(({ id }) => !own.some(known => known.id === id));
   // The same model at its maker, or at whoever is nearest to it, for servers that pass others' models on.
   const like = (id: string) => own[0] ?? (definition.servesOthers ? sameElsewhere(models, id) : undefined);
-  return [...models, ...own.map(settle), ...more.map(({ id }) => settle(modelFrom(definition, like(id), id)))];
+  const listedOnly = more.map(({ id }) => settle(modelFrom(definition, like(id), id)));
+  // Where the operator says what is asked there, the others are asked by name.
+  const others = own.length > 0 ? listedOnly.map(model => ({ ...model, score: strangerScore })) : listedOnly;
+  return [...models, ...own.map(settle), ...others];
+}
+
+/** Whether a list names a model under one of these names, with another date perhaps; one without a model for chats says nothing. */
+function namedBy(live: readonly LiveModel[] = []): (names: readonly string[]) => boolean {
+  // A gateway that puts the maker in front wants it there; Google's `models/` is no maker, and Ollama's `latest` tells nothing.
+  const plain = (id: string) => id.replace(/^models\/|:latest$/g, '');
+  const keyOf = (id: string) => `${makerOf(plain(id))}/${undatedKey(plain(id))}`;
+  const named = new Set(live.map(({ id }) => keyOf(id)));
+  const silent = !live.some(({ id }) => isChatId(id));
+  return names => silent || names.some(name => named.has(keyOf(name)));
 }
 
 /**
@@ -93,16 +114,11 @@ function withProvider(models: readonly ModelInfo[], configured: ConfiguredProvid
 function listed(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[], at = 0): ModelInfo[] {
   const own = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
   const reported = new Map(live.map(model => [model.id, model]));
-  // A gateway that puts the maker in front wants it there; Google's `models/` is no maker.
-  const keyOf = (id: string) => `${makerOf(id.replace(/^models\//, ''))}/${undatedKey(id)}`;
-  const named = new Set(live.map(({ id }) => keyOf(id)));
-  // A list without one model to converse with tells nothing of those.
-  const silent = !live.some(({ id }) => isChatId(id));
-  const isListed = ({ id, aliases }: ModelInfo) => silent || [id, ...aliases].some(name => named.has(keyOf(name)));
+  const isNamed = namedBy(live);
   return overlayListing(models, { provider, models: live, exhaustive: false }).map(model => {
     if (model.provider !== provider) return model;
     const facts = reported.get(model.id);
-    if (!facts) return isListed(model) ? model : { ...model, unlisted: true as const };
+    if (!facts) return isNamed([model.id, ...model.aliases]) ? model : { ...model, unlisted: true as const };
     const ended = at >= Date.parse(model.life?.retired ?? '');
     if (own.has(model.id)) return withEfforts(ended ? revived(model) : model, facts);
     const { id, window, score } = model;

@@ -7,7 +7,7 @@ import { checkedBaseUrl, plainModel } from '../provider.ts';
 import { boundedFetch } from '../resilience/bounded-fetch.ts';
 import { badUpstream, toModelError } from '../resilience/errors.ts';
 import { isChatId } from '../routing/names.ts';
-import { strangerScore } from './overlay.ts';
+import { strangerScore } from '../routing/roster.ts';
 
 /** What models.dev tells of one model, in our words. */
 interface ModelFacts

@@ -1,14 +1,12 @@
 import { z } from 'zod';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, recordsIn } from '../../core/json.ts';
 import { efforts, type InputKind, type ModelInfo } from '../../core/model.ts';
 import { type LiveModel, plainModel } from '../provider.ts';
-import { isChatId } from '../routing/names.ts';
+import { isChatId, sameModel } from '../routing/names.ts';
+import { strangerScore } from '../routing/roster.ts';
 
 /** Taken for models of which nothing but the name is known. */
 const assumed = { window: 32_768, maxOutput: 8_192, score: 10 };
-
-/** Of a vendor's model we know nothing of; it is there to be named, not to be chosen. */
-export const strangerScore = 1;
 
 /**
  * Lays a vendor's live list over what is known of the vendor: adds what it names and we do not know, and takes its windows.
@@ -65,6 +63,10 @@ const entrySchema = () =>
     temperature_constraint: z.enum(['fixed', 'range', 'discrete']).optional(),
     allow_code_generation: z.boolean().optional(),
     default_reasoning_effort: z.enum(efforts).optional(),
+    /** What Azure serves the model as. */
+    deployment: z.string().trim().min(1).max(200).optional(),
+    /** Marks those of the custom endpoint in a file that has OpenRouter's too. */
+    is_custom: z.boolean().optional(),
     // Part of the form, but nothing here depends on them.
     supports_system_prompts: z.boolean().optional(),
     supports_streaming: z.boolean().optional(),
@@ -90,20 +92,25 @@ export function overlay(models: readonly ModelInfo[], provider: string, file: un
   const warnings: string[] = [];
   const claimed = new Map<string, string>();
   let merged = [...models];
+  const isMarked = (raw: unknown) => isRecord(raw) && raw.is_custom === true;
+  const onlyMarked = provider === 'custom' && list.some(isMarked);
   for (const [index, raw] of list.entries()) {
+    if (onlyMarked && !isMarked(raw)) continue;
     const where = `Model ${index + 1} in the models file for ${provider}`;
-    const entry = schema.safeParse(raw);
-    const problem = entry.success ? aliasProblem(entry.data, merged, provider, claimed) : firstIssue(entry.error);
-    if (!entry.success || problem !== undefined) {
+    const parsed = schema.safeParse(raw);
+    const problem = parsed.success ? nameProblem(idOf(parsed.data), claimed) : firstIssue(parsed.error);
+    if (!parsed.success || problem !== undefined) {
       warnings.push(`${where} was left out: ${problem}.`);
       continue;
     }
-    const strange = Object.keys(entry.data).filter(key => !Object.hasOwn(schema.shape, key) && !key.startsWith('_'));
+    const strange = Object.keys(parsed.data).filter(key => !Object.hasOwn(schema.shape, key) && !key.startsWith('_'));
     if (strange.length > 0) warnings.push(`${where} has members that mean nothing here: ${strange.join(', ')}.`);
-    for (const alias of [...(entry.data.aliases ?? []), entry.data.model_name.toLowerCase()]) {
-      claimed.set(alias, entry.data.model_name);
-    }
-    merged = withEntry(merged, provider, entry.data);
+    const aliases = usableAliases(parsed.data, merged, claimed, problem =>
+      warnings.push(`${where} goes without ${problem}.`),
+    );
+    const entry = { ...parsed.data, model_name: idOf(parsed.data), aliases };
+    for (const alias of [...(aliases ?? []), entry.model_name.toLowerCase()]) claimed.set(alias, entry.model_name);
+    merged = withEntry(merged, provider, entry);
   }
   return { models: merged, warnings };
 }
@@ -114,17 +121,36 @@ function firstIssue(error: z.ZodError): string {
   return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message;
 }
 
-/** A name can mean one model only: what another entry claimed, or another model's id, is no alias. */
-function aliasProblem(entry: Entry, models: readonly ModelInfo[], provider: string, claimed: Map<string, string>) {
-  if ([entry.model_name.toLowerCase(), ...(entry.aliases ?? [])].includes('auto')) return '"auto" is not a model name';
-  if (claimed.has(entry.model_name.toLowerCase())) return `"${entry.model_name}" is taken by an earlier entry`;
-  for (const alias of entry.aliases ?? []) {
-    if (claimed.has(alias)) return `the alias "${alias}" is taken by "${claimed.get(alias)}"`;
-    const owner = models.find(model => model.id.toLowerCase() === alias);
-    if (owner && !isEntryFor(owner, provider, entry))
-      return `the alias "${alias}" is the id of a model of ${owner.provider}`;
-  }
-  return undefined;
+/** What the provider is asked for. */
+const idOf = ({ deployment, model_name: name }: Pick<Entry, 'deployment' | 'model_name'>): string => deployment ?? name;
+
+function nameProblem(id: string, claimed: Map<string, string>): string | undefined {
+  if (id.toLowerCase() === 'auto') return '"auto" is not a model name';
+  return claimed.has(id.toLowerCase()) ? `"${id}" is taken by an earlier entry` : undefined;
+}
+
+/** A name can mean one model only: what another entry claimed, or another model's id, is no alias. A deployment has its model's name. */
+function usableAliases(
+  entry: Entry,
+  models: readonly ModelInfo[],
+  claimed: Map<string, string>,
+  warn: (problem: string) => void,
+) {
+  const name = entry.model_name.toLowerCase();
+  const problemOf = (alias: string) => {
+    if (alias === 'auto') return 'is not a model name';
+    if (claimed.has(alias)) return `is taken by "${claimed.get(alias)}"`;
+    const owner = models.find(({ id }) => id.toLowerCase() === alias);
+    const isOther = owner && alias !== name && !sameModel(owner, { ...owner, id: name });
+    return isOther ? `is the id of a model of ${owner.provider}` : undefined;
+  };
+  const named = entry.deployment === undefined ? entry.aliases : [...(entry.aliases ?? []), name];
+  return named?.filter(alias => {
+    if (alias === idOf(entry).toLowerCase()) return false;
+    const problem = problemOf(alias);
+    if (problem !== undefined) warn(`the alias "${alias}", which ${problem}`);
+    return problem === undefined;
+  });
 }
 
 const isEntryFor = (model: ModelInfo, provider: string, entry: Entry): boolean =>
@@ -199,6 +225,13 @@ export interface ModelsFile {
   /** As parsed. */
   document: unknown;
 }
+
+/** The deployments that the files name for Azure, each as `name=model`. */
+export const deploymentsIn = (files: readonly ModelsFile[]): string[] =>
+  files
+    .flatMap(listsOf)
+    .flatMap(([provider, list]) => (provider === 'azure' ? recordsIn(isRecord(list) ? list.models : list) : []))
+    .flatMap(({ deployment, model_name: model }) => (deployment === undefined ? [] : [`${deployment}=${model}`]));
 
 /** Lays the operator's files over the models, in order; later ones win. */
 export function overlayFiles(models: readonly ModelInfo[], files: readonly ModelsFile[], providers: readonly string[]) {

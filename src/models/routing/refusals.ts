@@ -16,9 +16,13 @@ export const hasProvider = ({ roster, policy }: EligibleModels): boolean =>
       provider.configured && (policy.offline ? isOffline(provider.id) || provider.local : !provider.onlyByName),
   );
 
-function noProviderError({ roster }: EligibleModels): AppError {
-  const ids = roster.providers.map(provider => provider.id).toSorted((a, b) => priorityOf(a) - priorityOf(b));
-  const settings = ids.flatMap(id => settingOf(id) ?? []);
+/** What still has to be set before a provider can be asked; undefined where no setting makes it usable. */
+const missingAt = (eligible: EligibleModels, id: string): string | undefined =>
+  settingOf(id) && (eligible.provider(id)?.missing ?? settingOf(id));
+
+function noProviderError(eligible: EligibleModels): AppError {
+  const ids = eligible.roster.providers.map(provider => provider.id).toSorted((a, b) => priorityOf(a) - priorityOf(b));
+  const settings = ids.flatMap(id => missingAt(eligible, id) ?? []);
   const set = settings.length > 0 ? `Set one of ${settings.join(', ')}` : 'Configure a provider';
   const next = `${set} in the server's environment and restart it. To try Polylogue without a key, start it with --offline.`;
   return configError('No model provider is configured.', { class: 'no_provider', next });
@@ -65,7 +69,8 @@ export function unconfiguredError(
   const setting = settingOf(provider);
   const twin = eligible.open.find(model => rows.some(row => sameModel(row, model))) ?? atAggregator(eligible, rows);
   const other = twin ? `"${twin.provider}:${twin.id}", the same model elsewhere` : bestOpen(eligible);
-  const next = `${setting ? `Set ${setting}` : `Configure ${provider}`} in the server's environment, or use another model: ${other}.`;
+  const missing = missingAt(eligible, provider);
+  const next = `${missing ? `Set ${missing}` : `Configure ${provider}`} in the server's environment, or use another model: ${other}.`;
   const data = { setting, suggestions: twin && [`${twin.provider}:${twin.id}`] };
   return notFound(`"${name}" needs ${provider}, which is not configured.`, 'no_key', next, data);
 }
@@ -143,8 +148,8 @@ export function unknownProviderError(eligible: EligibleModels, name: string): Ap
   const { providers } = eligible.roster;
   const ids = providers.filter(provider => provider.configured).map(({ id }) => id);
   const others = providers.flatMap(({ id, configured }) => {
-    const setting = settingOf(id);
-    return configured ? [] : [setting ? `${id} (${setting})` : id];
+    const missing = missingAt(eligible, id);
+    return configured ? [] : [missing ? `${id} (${missing})` : id];
   });
   const more = others.length > 0 ? ` Not configured are ${others.join(', ')}.` : '';
   return new AppError('input', `Unknown provider "${name}".`, {

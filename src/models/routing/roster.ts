@@ -45,6 +45,8 @@ export interface ModelRequest {
 /** A provider as routing sees it. */
 export interface RosterProvider extends Pick<ProviderDefinition, 'id' | 'names' | 'onlyByPrefix'> {
   configured: boolean;
+  /** The variables that still have to be set before it can be asked. */
+  missing?: string | undefined;
   /** On this machine or network. */
   local: boolean;
   /** Never chosen automatically. */
@@ -172,6 +174,9 @@ export const averagePrice = (model: ModelInfo): number | undefined =>
 
 const quickName = /flash|non-reasoning|-mini\b|nano|lite|haiku|luna|fast|turbo|instant|highspeed|spark|air\b/i;
 
+/** Of a vendor's model we know nothing of; it is there to be named, not to be chosen. */
+export const strangerScore = 1;
+
 /** A large model on faster machines, for about twice its price: quick for who wants speed, not for a quick question. */
 const hurried = /highspeed/i;
 
@@ -196,7 +201,9 @@ export function rankModels(
     return (
       model.score * weight.score -
       Math.log2(1 + 4 * price) * weight.cost +
-      (isQuick(model) && (prefer === 'speed' || !hurried.test(model.id)) ? weight.quick : 0) -
+      (isQuick(model) && model.score > strangerScore && (prefer === 'speed' || !hurried.test(model.id))
+        ? weight.quick
+        : 0) -
       (model.reasoning ? 0 : weight.shallow)
     );
   };

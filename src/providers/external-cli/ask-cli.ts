@@ -40,17 +40,20 @@ function widensSettings(arg: string, before: string | undefined): boolean {
 }
 
 /** Flags that may be given more than once. */
-const repeatable = new Set(['-c', '--config', '--enable', '--disable']);
+const repeatable = new Set([
+  ...['-c', '--config', '--enable', '--disable', '--add-dir', '--include-directories', '--mcp-config', '-i', '--image'],
+]);
 
 /** Arguments of a configuration without the flags that are given anyway, which some CLIs refuse twice; their values go with them. */
-export function withoutRepeats(args: readonly string[], given: readonly string[]): string[] {
+export function withoutRepeats(args: readonly string[], given: readonly string[], short: CliDefinition['short'] = {}) {
+  const nameOf = (arg: string) => arg.replace(/=.*/s, '').replace(/^-\w$/, flag => short[flag] ?? flag);
   const fresh: string[] = [];
   for (let at = 0; at < args.length; at++) {
     const arg = args[at] ?? '';
-    const name = arg.split('=', 1)[0] ?? '';
-    const place = name.startsWith('-') && !repeatable.has(name) ? given.indexOf(name) : -1;
+    const name = nameOf(arg);
+    const place = name.startsWith('-') && !repeatable.has(name) ? given.findIndex(each => nameOf(each) === name) : -1;
     if (place === -1) fresh.push(arg);
-    else if (!arg.includes('=') && given[place + 1]?.startsWith('-') === false) at++;
+    else if (!arg.includes('=') && (given[place]?.includes('=') || given[place + 1]?.startsWith('-') === false)) at++;
   }
   return fresh;
 }
@@ -240,12 +243,12 @@ function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, quest
   const narrow = (args: readonly string[]) =>
     mayWrite ? { kept: [...args], leftOut: [] } : narrowed(args, cli.widening);
   const prefix = narrow(cli.prefix);
-  const extra = narrow([...cli.extra, ...roleArgs]);
+  const extra = narrow([...withoutRepeats(cli.extra, roleArgs, cli.short), ...roleArgs]);
   // What it is given depends on what is added: a place holder shows where that stands.
   const context = cli.command({ model, session, mayWrite }, [...extra.kept, placeHolder]);
   const at = context.indexOf(placeHolder);
   const own = [...context.slice(0, at - extra.kept.length), ...context.slice(at + 1)];
-  const fresh = withoutRepeats(extra.kept, own);
+  const fresh = withoutRepeats(extra.kept, own, cli.short);
   const args = [...prefix.kept, ...cli.command({ model, session, mayWrite }, fresh)];
   const leftOut = [...prefix.leftOut, ...extra.leftOut];
   const warning = `${leftOut.join(' ')} was left out: it lets ${cli.title} do more than read; CLI_ALLOW_WRITES and allow_writes together permit it.`;

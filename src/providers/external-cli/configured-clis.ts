@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { z } from 'zod';
 import type { CliDefinition } from './clis/cli.ts';
@@ -97,8 +98,15 @@ const plain: Pick<ConfiguredCli, 'prefix' | 'extra' | 'roles'> = {
 
 const usualWindow = 128_000;
 
+/** Makes a path that a file names absolute; `up` leads from its folder to where relative ones begin. */
+type Absolute = (path: string, up?: string) => string;
+
 /** All CLIs there are. Files are laid over the built-in ones in their order; one that can't be used is left out with a warning. */
-export function configuredClis(files: readonly CliFile[], timeLimitMs: number) {
+export function configuredClis(
+  files: readonly CliFile[],
+  timeLimitMs: number,
+  absolutePath: (path: string, folder: string) => string,
+) {
   const warnings: string[] = [];
   const builtIn = clis.map(cli => ({ ...cli, ...plain, executable: cli.name, timeLimitMs }));
   const found = new Map<string, ConfiguredCli>(builtIn.map(cli => [cli.name, cli]));
@@ -110,14 +118,15 @@ export function configuredClis(files: readonly CliFile[], timeLimitMs: number) {
       continue;
     }
     const { name, like = '' } = parsed.data;
-    const cli = laidOver(found.get(name) ?? found.get(like), parsed.data, path, timeLimitMs);
+    const absolute: Absolute = (file, up = '.') => absolutePath(file, resolve(dirname(path), up));
+    const cli = laidOver(found.get(name) ?? found.get(like), parsed.data, absolute, timeLimitMs);
     if (typeof cli === 'string') warnings.push(`The CLI file ${path} was left out: ${cli}.`);
     else found.set(name, cli);
   }
   return { clis: [...found.values()], warnings };
 }
 
-function laidOver(before: ConfiguredCli | undefined, entry: FileEntry, path: string, timeLimitMs: number) {
+function laidOver(before: ConfiguredCli | undefined, entry: FileEntry, absolute: Absolute, timeLimitMs: number) {
   const [executable, ...fixed] = entry.command ?? [];
   const start = before ?? { ...newCli(entry), timeLimitMs };
   if (executable === undefined && !before) return '"command" is missing';
@@ -136,22 +145,28 @@ function laidOver(before: ConfiguredCli | undefined, entry: FileEntry, path: str
     executable: place,
     prefix: executable === undefined ? start.prefix : fixed,
     extra: entry.additional_args ?? start.extra,
-    roles: rolesOf(entry, start.roles, path),
+    roles: rolesOf(entry, start.roles, absolute),
     env: [...start.env, ...(entry.pass_env ?? [])],
     set: { ...start.set, ...entry.env },
     login,
     loginHint: entry.login_hint ?? start.loginHint,
     window: entry.context_window ?? start.window,
     timeLimitMs: entry.timeout_seconds ? entry.timeout_seconds * 1_000 : start.timeLimitMs,
-    ...(entry.working_dir && { directory: resolve(dirname(path), entry.working_dir) }),
+    ...(entry.working_dir && { directory: absolute(entry.working_dir) }),
   };
 }
 
-function rolesOf({ roles = {} }: FileEntry, before: readonly CliRole[], path: string): CliRole[] {
+/** Next to the file of the CLI; PAL's prompts are two directories further up, at the root of its checkout. */
+function promptAt(prompt: string, absolute: Absolute): string {
+  const [near, above] = [absolute(prompt), absolute(prompt, '../..')];
+  return existsSync(near) || !existsSync(above) ? near : above;
+}
+
+function rolesOf({ roles = {} }: FileEntry, before: readonly CliRole[], absolute: Absolute): CliRole[] {
   const own = Object.entries(roles).map(([name, { prompt_path: prompt, role_args: args = [] }]) => ({
     name,
     args,
-    ...(prompt && { promptFile: resolve(dirname(path), prompt) }),
+    ...(prompt && { promptFile: promptAt(prompt, absolute) }),
   }));
   return [...own, ...before.filter(({ name }) => !Object.hasOwn(roles, name))];
 }

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { manualClock } from '../../support/clock.ts';
@@ -44,6 +44,17 @@ async function crumbs(): Promise<Record<string, unknown>[]> {
     .split('\n')
     .map(line => JSON.parse(line));
 }
+
+it.each([
+  [{}, 'send model "auto" to have one chosen'],
+  [{ model: 'custom:any' }, 'leave model out to have one chosen'],
+])('a call with images for a model that takes none is told what it has not done: %j', async (args, advice) => {
+  const blind = { CUSTOM_API_URL: openai.url, CUSTOM_API_KEY: 'test-key', DEFAULT_MODEL: 'custom:any' };
+  await start(['google'], blind);
+  await writeFile(project.path('shot.png'), 'x');
+  const { error } = await chat('What is it?', { images: ['shot.png'], ...args });
+  expect(error.next).toContain(advice);
+});
 
 describe('a question about now', () => {
   it('is searched for by itself, and the reply names its sources', async () => {

@@ -85,7 +85,9 @@ describe('polylogue doctor', () => {
     expect(wrong.out).toContain('unknown provider \\"opnai\\". Did you mean \\"openai\\"? Known providers:');
     // What the vendor lists now is known, whatever the catalogue says.
     const names = wrong.findings.filter(({ text }) => text.startsWith('OPENAI_ALLOWED_MODELS:'));
-    expect(names.map(({ text }) => text)).toEqual([expect.stringMatching(/"gtp-5".* is gpt-5\.$/)]);
+    expect(names.map(({ text }) => text)).toEqual([
+      expect.stringMatching(/"gtp-5", so that it allows nothing\..* is gpt-5\.$/),
+    ]);
     expect(right.findings).toContainEqual({ state: 'ok', what: 'COMPACTION_MODEL', text: 'gpt-5 is openai:gpt-5' });
   });
 
@@ -280,9 +282,20 @@ describe('polylogue doctor', () => {
     const allowed = await doctor(vendorEnv({ openai: vendor.url }));
     await vendor.close();
     expect(denied.code).toBe(1);
-    expect(denied.find('OpenAI')?.text).toMatch(/no model is allowed$/);
+    expect(denied.find('OpenAI')?.text).toMatch(/no model may be used$/);
     expect(denied.find('models')).toMatchObject({ state: 'fail', text: 'no provider has a model that may be used' });
     expect([allowed.code, allowed.find('models')]).toEqual([0, undefined]);
+  });
+
+  it('names what is still missing of a provider that takes more than a key', async () => {
+    const key = { AZURE_OPENAI_API_KEY: 'test-key' };
+    const keyOnly = await doctor(key);
+    expect(keyOnly.find('providers')?.next).toContain('Azure OpenAI (AZURE_OPENAI_ENDPOINT)');
+    const access = { ...key, AZURE_OPENAI_ENDPOINT: 'https://x.example' };
+    const without = (await doctor(access)).find('Azure OpenAI');
+    expect(without).toMatchObject({ state: 'warn', next: 'Name its models in AZURE_OPENAI_DEPLOYMENTS.' });
+    const excluded = await doctor({ ...access, AZURE_OPENAI_DEPLOYMENTS: 'prod=gpt-5', AZURE_ALLOWED_MODELS: 'other' });
+    expect(excluded.find('Azure OpenAI')?.next).toMatch(/^Check the allow-lists/);
   });
 
   it('says what to do without any key', async () => {

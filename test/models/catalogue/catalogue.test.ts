@@ -216,10 +216,8 @@ describe("the operator's models file", () => {
     ['a score out of range', { model_name: 'a', intelligence_score: 21 }, 'intelligence_score'],
     ['a window of nothing', { model_name: 'a', context_window: 0 }, 'context_window'],
     ['an unknown constraint', { model_name: 'a', temperature_constraint: 'cold' }, 'temperature_constraint'],
-    ['an alias that is an id', { model_name: 'a', aliases: ['o3'] }, '"o3" is the id'],
-    ['an alias of another entry', { model_name: 'a', aliases: ['ml'] }, '"ml" is taken'],
     ['the name of another entry', { model_name: 'my-llama' }, 'taken by an earlier entry'],
-    ['the word auto', { model_name: 'a', aliases: ['auto'] }, '"auto"'],
+    ['the word auto', { model_name: 'auto' }, '"auto"'],
     ['no object at all', 'gpt', 'left out'],
   ])('with %s loses that entry alone, and says so', (_, bad, told) => {
     const good = { model_name: 'last' };
@@ -230,6 +228,55 @@ describe("the operator's models file", () => {
     expect(warnings[0]).toContain(told);
     expect(warnings[0]).toContain('Model 2');
   });
+
+  it.each([
+    ['custom', [{ model_name: 'llama3.2', aliases: ['llama3.2', 'local'] }], { 'llama3.2': ['local'] }, []],
+    ['openrouter', [{ model_name: 'openai/o3', aliases: ['o3', 'think'] }], { 'openai/o3': ['o3', 'think'] }, []],
+    [
+      'custom',
+      [
+        { model_name: 'a', aliases: ['x', 'gpt-5.2', 'auto'] },
+        { model_name: 'b', aliases: ['X', 'y'] },
+      ],
+      { a: ['x'], b: ['y'] },
+      [
+        /"gpt-5.2", which is the id of a model of openai/,
+        /"auto", which is not a model name/,
+        /"x", which is taken by "a"/,
+      ],
+    ],
+    [
+      'custom',
+      [{ model_name: 'a', aliases: ['x'] }, { model_name: 'X' }, { model_name: 'Auto' }],
+      { a: ['x'] },
+      [/Model 2 .* left out: "X" is taken/, /Model 3 .* left out: "auto" is not a model name/],
+    ],
+    [
+      'custom',
+      [{ model_name: 'openai/o3' }, { model_name: 'mine', is_custom: true }, { model_name: 'x', is_custom: false }],
+      { mine: [] },
+      [],
+    ],
+    ['openrouter', [{ model_name: 'x/y' }, { model_name: 'z', is_custom: true }], { 'x/y': [], z: [] }, []],
+    [
+      'azure',
+      [
+        { model_name: 'gpt-5.2', deployment: 'prod', aliases: ['work'] },
+        { model_name: 'gpt-5.2', deployment: 'test' },
+      ],
+      { prod: ['work', 'gpt-5.2'], test: [] },
+      [/"gpt-5.2", which is taken by "prod"/],
+    ],
+  ])(
+    'of %s loses the aliases that others have, and entries that are not for it: %j',
+    (provider, entries, aliases, warnings) => {
+      const laid = overlay(models, provider, { models: entries });
+      const ids = entries.map(entry => ('deployment' in entry ? entry.deployment : entry.model_name));
+      const named = laid.models.filter(model => model.provider === provider && ids.includes(model.id));
+      expect(Object.fromEntries(named.map(model => [model.id, model.aliases]))).toEqual(aliases);
+      expect(laid.warnings).toEqual(warnings.map(text => expect.stringMatching(text)));
+    },
+  );
 
   it('with members nobody knows keeps the entry and says so', () => {
     const { models: rows, warnings } = overlay(models, 'custom', [{ model_name: 'a', max_tokens: 3, _note: 'x' }]);

@@ -2,9 +2,16 @@ import { describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../../src/core/events.ts';
 import type { ModelInfo } from '../../../src/core/model.ts';
 import { configureProviders } from '../../../src/models/catalogue/connections.ts';
-import { createLiveRoster } from '../../../src/models/catalogue/live-roster.ts';
+import { createLiveRoster, type LiveRosterParts } from '../../../src/models/catalogue/live-roster.ts';
+import { overlay } from '../../../src/models/catalogue/overlay.ts';
 import { createListings } from '../../../src/models/catalogue/vendor-lists.ts';
-import { type Connection, defineProvider, type LiveModel } from '../../../src/models/provider.ts';
+import {
+  type Connection,
+  defineProvider,
+  type LiveModel,
+  type ProviderDefinition,
+} from '../../../src/models/provider.ts';
+import { rankModels } from '../../../src/models/routing/roster.ts';
 import { manualClock } from '../../support/clock.ts';
 import { modelInfo } from '../scripted-model.ts';
 
@@ -15,7 +22,7 @@ const catalogue: ModelInfo[] = [
   modelInfo({ provider: 'other', id: 'not-pulled' }),
 ];
 
-interface More {
+interface More extends Pick<ProviderDefinition, 'models'>, Pick<LiveRosterParts, 'finish'> {
   known?: ModelInfo[];
   listDecides?: boolean;
 }
@@ -23,7 +30,7 @@ interface More {
 function roster(
   lists: (LiveModel[] | Error)[],
   settings: Record<string, string> = { host: 'x' },
-  { known = catalogue, listDecides = true }: More = {},
+  { known = catalogue, listDecides = true, models, finish }: More = {},
 ) {
   const events: AppEvent[] = [];
   const clock = manualClock();
@@ -46,6 +53,7 @@ function roster(
     configured: ({ host }) => host !== undefined,
     connect: async () => connection,
     listDecides,
+    ...(models && { models }),
   });
   const listings = createListings({
     connection: async () => connection,
@@ -57,6 +65,7 @@ function roster(
     providers: configureProviders([box], { box: settings }),
     listings,
     catalogue: () => known,
+    ...(finish && { finish }),
   });
   const own = async () => (await get()).models.filter(model => model.provider === 'box');
   return { get, own, clock, events, asked: () => asked, listings: () => listings.current(box) };
@@ -166,5 +175,49 @@ describe("a vendor's list", () => {
     expect(await unlisted([{ id: 'models/star-4' }])).toEqual(['gone-3']);
     expect(await unlisted([{ id: 'maker/star-4' }])).toEqual(['star-4', 'gone-3']);
     expect(await unlisted([{ id: 'text-embedding-3-small' }, { id: 'whisper-1' }])).toEqual([]);
+  });
+});
+
+describe('what the operator says of a server', () => {
+  const models = () => [modelInfo({ provider: 'box', id: 'mine', score: 5 })];
+  const files = (...entries: object[]) => ({
+    finish: (known: readonly ModelInfo[]) => overlay(known, 'box', entries).models,
+  });
+  const chosen = async (more: More, ...live: string[]) => {
+    const { own } = roster([live.map(id => ({ id }))], { host: 'x' }, { known: [], ...more });
+    return (await own()).map(({ id, score, unlisted = false }) => [id, unlisted ? 'by name' : score]);
+  };
+
+  it('decides which model is asked: what is merely listed is there to be named', async () => {
+    const more = { listDecides: false, models };
+    expect(await chosen(more, 'mine', 'other')).toEqual([
+      ['mine', 5],
+      ['other', 1],
+    ]);
+    expect(await chosen({ ...more, models: () => [] }, 'other')).toEqual([['other', 5]]);
+    const { own } = roster([[{ id: 'mine' }, { id: 'other-turbo' }]], { host: 'x' }, { known: [], ...more });
+    const [first] = rankModels(await own(), 'fast_response', 'speed', () => true);
+    expect(first?.id).toBe('mine');
+  });
+
+  it.each([true, false])(
+    'is asked by name alone where a file has it and the server has not, listDecides: %s',
+    async listDecides => {
+      const more = { listDecides, ...files({ model_name: 'big' }, { model_name: 'maker/far', aliases: ['tiny'] }) };
+      expect(await chosen({ ...more, models }, 'big:latest', 'tiny')).toEqual(
+        expect.arrayContaining([
+          ['big', 10],
+          ['maker/far', 'by name'],
+        ]),
+      );
+      expect(await chosen({ ...more, models }, 'text-embedding-3-small')).toContainEqual(['maker/far', 10]);
+    },
+  );
+
+  it('counts in its settings though the server does not list it', async () => {
+    expect(await chosen({ listDecides: false, models, ...files({ model_name: 'mine' }) }, 'tiny')).toContainEqual([
+      'mine',
+      5,
+    ]);
   });
 });

@@ -1,7 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { configuredClis, splitCommand } from '../../../src/providers/external-cli/configured-clis.ts';
 import { cliRig } from './cli-rig.ts';
+
+const resolvePath = (path: string, folder: string) => resolve(folder, path);
 
 describe('a CLI by configuration alone', () => {
   it('answers, with a model and a session of its own, and as a model of any tool', async () => {
@@ -89,9 +92,12 @@ describe('the files of PAL', () => {
       { event: { type: 'message', role: 'assistant', content: 'Done.' } },
     ];
     const rig = await cliRig({ clis: ['gemini', 'codex', 'claude'], steps: answer });
-    const folder = `${rig.polylogue.home}/.pal/cli_clients`;
-    await mkdir(folder, { recursive: true });
-    for (const [name, file] of Object.entries(shipped)) await writeFile(`${folder}/${name}.json`, JSON.stringify(file));
+    for (const [name, file] of Object.entries(shipped)) {
+      // Where Zen had them, which PAL was called before.
+      const folder = `${rig.polylogue.home}/${name === 'codex' ? '.zen' : '.pal'}/cli_clients`;
+      await mkdir(folder, { recursive: true });
+      await writeFile(`${folder}/${name}.json`, JSON.stringify(file));
+    }
     await rig.polylogue.restart();
     for (const cli_name of ['gemini', 'codex', 'claude']) {
       expect(await rig.call({ prompt: 'x', cli_name })).toMatchObject({ isError: false, content: 'Done.' });
@@ -104,11 +110,59 @@ describe('the files of PAL', () => {
     expect(claude).not.toContain('acceptEdits');
   });
 
+  it('find their prompts at the root of the checkout of PAL and in the home directory, and work where they say', async () => {
+    const rig = await cliRig({ clis: ['scribe'], steps: [{ out: 'Done.' }] });
+    const roles = {
+      ...{ near: { prompt_path: 'near.txt' }, critic: { prompt_path: 'critic.txt' } },
+      ...{ both: { prompt_path: 'both.txt' }, mine: { prompt_path: '~/mine.txt' } },
+    };
+    const file = { name: 'scribe', command: 'scribe', working_dir: '~/work', roles };
+    const { home } = rig.polylogue;
+    const folder = `${home}/.zen/cli_clients`;
+    await mkdir(folder, { recursive: true });
+    await mkdir(`${home}/work`);
+    for (const [path, text] of [
+      [`${folder}/scribe.json`, JSON.stringify(file)],
+      [`${folder}/near.txt`, 'You are near.'],
+      [`${folder}/both.txt`, 'You are the nearer one.'],
+      [`${home}/both.txt`, 'You are the other one.'],
+      [`${home}/critic.txt`, 'You are a critic.'],
+      [`${home}/mine.txt`, 'You are mine.'],
+    ] as const)
+      await writeFile(path, text);
+    await rig.polylogue.restart();
+    for (const role of Object.keys(roles)) await rig.call({ prompt: 'x', cli_name: 'scribe', role });
+    const said = ['You are near.', 'You are a critic.', 'You are the nearer one.', 'You are mine.'];
+    expect(rig.calls().map(({ prompt }) => said.filter(text => prompt.includes(text)))).toEqual(
+      said.map(text => [text]),
+    );
+    expect(rig.calls()[0]?.cwd).toBe(`${home}/work`);
+  });
+
+  it.each([
+    ['the call', { model: 'o3' }, 'o3'],
+    ['the role, where the call has none', { role: 'deep' }, 'o4'],
+    ['the call, whatever the role says', { role: 'deep', model: 'o3' }, 'o3'],
+    ['the file, where nobody else has one', {}, 'gpt-5.2-codex'],
+  ])('name a model that codex is told once: that of %s', async (_, args, model) => {
+    const codex = {
+      additional_args: ['--model', 'gpt-5.2-codex', '-c', 'a=1'],
+      roles: { deep: { role_args: ['-m=o4', '-c', 'b=2'] } },
+    };
+    const rig = await cliRig({ clis: ['codex'], steps: [{ out: '{}' }], files: { codex } });
+    await rig.call({ prompt: 'x', cli_name: 'codex', ...args });
+    const [given = []] = rig.calls().map(call => call.args);
+    const named = given.flatMap((arg, at) => (/^(-m|--model)/.test(arg) ? [arg.split('=')[1] ?? given[at + 1]] : []));
+    expect(named).toEqual([model]);
+    expect(given).toContain('a=1');
+  });
+
   it('lie under ours, whose last word counts, and name roles that ours keep', () => {
     const file = (name: string, document: unknown) => ({ path: `/x/${name}.json`, document });
     const { clis, warnings } = configuredClis(
       [file('a', shipped.codex), file('b', { name: 'Codex', timeout_seconds: 90, context_window: 50_000 })],
       1_000,
+      resolvePath,
     );
     expect(warnings).toEqual([]);
     const codex = clis.find(({ name }) => name === 'codex');
@@ -125,7 +179,7 @@ describe('the files of PAL', () => {
     ['a pattern that is none', { name: 'scribe', command: 'scribe', login_pattern: '(' }, '"login_pattern"'],
     ['a time limit that is none', { name: 'codex', timeout_seconds: -1 }, 'timeout_seconds'],
   ])('that have %s are left out with a warning, and nothing else is', (_, document, why) => {
-    const { clis, warnings } = configuredClis([{ path: '/x/y.json', document }], 1_000);
+    const { clis, warnings } = configuredClis([{ path: '/x/y.json', document }], 1_000, resolvePath);
     expect(clis.map(({ name }) => name)).toEqual(['agy', 'claude', 'codex', 'gemini', 'opencode']);
     expect(warnings).toEqual([expect.stringContaining(why)]);
   });

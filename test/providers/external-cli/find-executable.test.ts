@@ -72,8 +72,15 @@ it.each([
     ['-c', 'a=1', '-c', 'b=2'],
   ],
   [['-m', 'a', '-'], ['-m', 'b', '-'], []],
+  [['-m', 'a', 'x'], ['--model=b'], ['x']],
+  [['--model', 'a', 'x'], ['-m', 'b'], ['x']],
+  [
+    ['--add-dir', 'a'],
+    ['--add-dir', 'b'],
+    ['--add-dir', 'a'],
+  ],
 ])('arguments %j are not given again beside %j', (args, given, fresh) => {
-  expect(withoutRepeats(args, given)).toEqual(fresh);
+  expect(withoutRepeats(args, given, { '-m': '--model' })).toEqual(fresh);
 });
 
 it('the environment of a CLI is a list of ours, in which names are whole', () => {
@@ -99,7 +106,8 @@ it('the environment of a CLI is a list of ours, in which names are whole', () =>
 
 it('callers whose directories are limited get no program, and models as ever', async () => {
   const asked: string[] = [];
-  const state = { names: [], title: '', configured: true, env: [], setUp: '', onlyByPrefix: false, models: [] };
+  const none = { names: [], env: [], models: [], advice: '' };
+  const state = { ...none, title: '', configured: true, setUp: '', onlyByPrefix: false };
   const { ask, providers } = withoutClis({
     async ask({ candidates }: ModelQuestion) {
       asked.push(...candidates.map(({ model }) => model.provider));

@@ -14,6 +14,8 @@ export interface CliDefinition {
   command(call: { model?: string; session?: string; mayWrite: boolean }, extra: readonly string[]): string[];
   /** Flags that let it do more than read, with `=` where one takes a value: left out unless the operator allows writing. */
   widening: readonly string[];
+  /** Short forms of flags, with what they stand for. */
+  short?: Readonly<Record<string, string>>;
   /** `stdin`, or `last`: it takes it as its last argument only. */
   promptBy: 'stdin' | 'last';
   /** PAL's word for what reads its output; shown in replies. */

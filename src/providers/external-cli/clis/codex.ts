@@ -11,7 +11,7 @@ export const codex: CliDefinition = {
     ...(session === undefined ? [] : ['resume', session]),
     ...['--json', '--skip-git-repo-check', '-c'],
     `sandbox_mode="${mayWrite ? 'workspace-write' : 'read-only'}"`,
-    ...(model === undefined ? [] : ['-m', model]),
+    ...(model === undefined ? [] : ['--model', model]),
     ...extra,
     '-',
   ],
@@ -19,6 +19,7 @@ export const codex: CliDefinition = {
     ...['--dangerously-bypass-approvals-and-sandbox', '--yolo', '--dangerously-bypass-hook-trust', '--full-auto'],
     ...['--approve-for-me', '--trust', '--sandbox=', '-s=', '--add-dir='],
   ],
+  short: { '-m': '--model' },
   promptBy: 'stdin',
   parser: 'codex_jsonl',
   read: byType({

@@ -14,6 +14,7 @@ export const gemini: CliDefinition = {
     ...extra,
   ],
   widening: ['--yolo', '-y', '--approval-mode=', '--allowed-tools=', '--skip-trust', '--policy='],
+  short: { '-m': '--model' },
   promptBy: 'stdin',
   parser: 'gemini_json',
   read: event => (event.type === undefined ? whole(event) : eventOf(event)),

@@ -13,6 +13,7 @@ export const opencode: CliDefinition = {
     ...extra,
   ],
   widening: ['--auto', '--agent=', '--dangerously-skip-permissions'],
+  short: { '-m': '--model' },
   promptBy: 'stdin',
   parser: 'opencode_jsonl',
   read: event => [{ type: 'session', id: textIn(event.sessionID) }, ...partOf(event)],
