@@ -24,12 +24,14 @@ const evidenceNames = ['error_context', 'runtime_info', 'previous_attempts'] as 
 const contexts = new Set(['thread', 'files', 'none']);
 
 /** Names beyond its fields that a tool understands. */
-const olderNames = (tool: ToolDefinition): readonly string[] =>
-  workflowOf(tool)?.expert ? [...questionNames, ...evidenceNames] : [];
+function olderNames(tool: ToolDefinition): readonly string[] {
+  const { expert, asks } = workflowOf(tool) ?? {};
+  return expert || asks !== undefined ? [...questionNames, ...evidenceNames] : [];
+}
 
 /**
  * A call in the words of callers that know no steps, as a step: a question without `step_number` is a whole workflow of one
- * step, whose expert is asked at once. In a call with `step_number` such words only fill what is missing.
+ * step, whose expert, if it has one, is asked at once. In a call with `step_number` such words only fill what is missing.
  */
 function upgradeArguments(
   tool: ToolDefinition,

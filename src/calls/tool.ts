@@ -211,6 +211,14 @@ export interface WorkflowMode<Args = Record<string, unknown>> {
 
 const texts = z.array(z.string());
 
+const stepLists = {
+  filesChecked: texts,
+  relevantFiles: texts,
+  relevantContext: texts,
+  issuesFound: z.array(z.record(z.string(), z.unknown())),
+  images: texts,
+};
+
 /** What a workflow has gathered so far, all steps together, as a thread remembers it. */
 export const workflowProgress = z.object({
   lastStep: z.number(),
@@ -218,11 +226,9 @@ export const workflowProgress = z.object({
   request: z.string(),
   /** The thread's turn before its first step. */
   afterSeq: z.number(),
-  filesChecked: texts,
-  relevantFiles: texts,
-  relevantContext: texts,
-  issuesFound: z.array(z.record(z.string(), z.unknown())),
-  images: texts,
+  ...stepLists,
+  /** What each step gave of these lists, by the numbers that a revision may name it by. Threads of earlier versions have none. */
+  steps: z.array(z.object({ numbers: z.array(z.number()), ...stepLists })).default([]),
   hypotheses: z.array(z.object({ step: z.number(), hypothesis: z.string(), confidence: z.string() })),
   confidence: z.string(),
   /** Of the last step: findings, files and confidence. Equal to the next one's when that brought nothing new. */

@@ -58,9 +58,9 @@ export function exposeTools(tools: readonly ToolDefinition[], policy: ExposurePo
 /** A tool as a read-only server offers it: as it is, without the fields by which it writes, or not at all. */
 export function withoutWrites(tool: ToolDefinition): ToolDefinition[] {
   const { effects, writesBy, fields, readingFields } = tool;
-  if (!effects.writes && !effects.destroys) return [tool];
   const reads = { ...effects, writes: false, destroys: false };
   if (readingFields) return [{ ...tool, fields: readingFields, writingFields: fields, effects: reads }];
+  if (!effects.writes && !effects.destroys) return [tool];
   if (!writesBy || effects.destroys) return [];
   const kept = Object.fromEntries(Object.entries(fields).filter(([name]) => !writesBy.includes(name)));
   return [{ ...tool, fields: kept, effects: reads }];
@@ -112,7 +112,7 @@ const anyOf = (globs: readonly string[] | undefined): ((name: string) => boolean
 };
 
 /** Raised by hand when a tool changes: major when callers must change, minor when they may. */
-export const release = '1.14.0';
+export const release = '1.15.0';
 
 /** Version of the tools as callers see them: `1.1.0+` and eight characters of a hash over their schemas. */
 export function catalogueVersion(tools: readonly ToolListing[]): string {

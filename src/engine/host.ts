@@ -124,7 +124,16 @@ function differences(before: ReadonlyMap<string, string>, after: ReadonlyMap<str
   return [...[...after].filter(([path, now]) => before.get(path) !== now).map(([path]) => path), ...gone];
 }
 
-export type ResourceParts = Pick<HostOptions, 'threads' | 'jobs' | 'models' | 'clock'> & { changes: Changes };
+/** Who may not call the tool that shows threads, or jobs, sees none in other ways either. */
+interface Visible {
+  threads: boolean;
+  jobs: boolean;
+}
+
+export type ResourceParts = Pick<HostOptions, 'threads' | 'jobs' | 'models' | 'clock'> & {
+  changes: Changes;
+  visible: Visible;
+};
 
 const scheme = 'polylogue://';
 
@@ -149,14 +158,16 @@ const models: ResourceListing = {
 };
 
 export function createResources(parts: ResourceParts): HostResources {
-  const { threads, jobs, clock } = parts;
+  const { threads, jobs, clock, visible } = parts;
+  const isVisible = (path: string) => (path.startsWith('jobs/') ? visible.jobs : visible.threads);
   return {
-    templates: () => resourceTemplates,
+    templates: () => resourceTemplates.filter(({ uriTemplate }) => isVisible(uriTemplate.slice(scheme.length))),
 
     async list({ owner, root }) {
       const now = clock.now();
-      const heads = await threads.store.list({ owner, workspace: root, limit: maxListed, now });
-      const found = await jobs.list(owner, maxListed);
+      const query = { owner, workspace: root, limit: maxListed, now };
+      const heads = visible.threads ? await threads.store.list(query) : [];
+      const found = visible.jobs ? await jobs.list(owner, maxListed) : [];
       return [models, ...heads.map(threadListing), ...found.map(jobListing)];
     },
 
@@ -171,7 +182,8 @@ export function createResources(parts: ResourceParts): HostResources {
       }
     },
 
-    watch: (owner, listener, signal) => parts.changes.watch(owner, path => listener(scheme + path), signal),
+    watch: (owner, listener, signal) =>
+      parts.changes.watch(owner, path => isVisible(path) && listener(scheme + path), signal),
   };
 }
 
@@ -179,8 +191,9 @@ async function readPath(parts: ResourceParts, path: string, principal: Principal
   const [kind, id = '', part, seq, ...more] = path.split('/');
   if (more.length > 0) return undefined;
   if (path === 'models') return document(await modelRows(parts.models));
-  if (kind === 'jobs' && part === undefined) return document(jobDocument(await parts.jobs.find(id, principal.owner)));
-  if (kind !== 'threads' || !isThreadId(id)) return undefined;
+  if (kind === 'jobs' && part === undefined && parts.visible.jobs)
+    return document(jobDocument(await parts.jobs.find(id, principal.owner)));
+  if (kind !== 'threads' || !isThreadId(id) || !parts.visible.threads) return undefined;
   const thread = await parts.threads.find(id, { owner: principal.owner, workspace: principal.root });
   if (part === undefined) return document(threadDocument(thread));
   const turn = part === 'turns' ? thread.turns.find(candidate => String(candidate.seq) === seq) : undefined;
@@ -264,9 +277,10 @@ const maxCompletions = 100;
 export function createHost(options: HostOptions): ToolHost {
   const { engine, exposed, prompts, threads, jobs, models, clock, emit, replyFormat, idempotentCalls } = options;
   const callable = [...exposed.tools, ...exposed.unlisted];
-  const costly = idempotencyTraits(callable);
-  // Without the tool that comes back for it, a job would be lost to a client that knows no tasks.
-  const retrievable = callable.some(({ name }) => name === 'job');
+  const once = idempotencyTraits(callable);
+  const costly = new Set(callable.filter(({ effects }) => effects.network).map(({ name }) => name));
+  const mayCall = (tool: string) => callable.some(({ name }) => name === tool);
+  const visible = { threads: mayCall('threads'), jobs: mayCall('job') };
   const changes = createChanges({ store: threads.store, clock, emit });
   jobs.watch(changes.look);
 
@@ -276,7 +290,8 @@ export function createHost(options: HostOptions): ToolHost {
     return reply;
   }
 
-  const takesLong = ({ name, detach }: ToolRequest) => costly.has(name) && (retrievable || detach === 'task');
+  // Without the tool that comes back for it, a job would be lost to a client that knows no tasks.
+  const takesLong = ({ name, detach }: ToolRequest) => costly.has(name) && (visible.jobs || detach === 'task');
   const way = { ...options.world, run: watched, detach: { ...options, takesLong } };
   const plainly = detachLong(way.detach, watched);
 
@@ -285,11 +300,11 @@ export function createHost(options: HostOptions): ToolHost {
     replyTokens: () => options.replyTokens,
     call(request, signal) {
       if (!request.session) return plainly(request, signal);
-      const facts = costly.get(request.name);
+      const facts = once.get(request.name);
       return facts ? idempotentCalls.call(request, signal, facts, way) : abortOnDisconnect(request, signal, plainly);
     },
     prompts,
-    resources: createResources({ threads, jobs, models, clock, changes }),
+    resources: createResources({ threads, jobs, models, clock, changes, visible }),
     jobs: {
       find: (id, owner) => jobs.find(id, owner),
       cancel: (id, owner) => jobs.cancel(id, owner),
@@ -299,12 +314,12 @@ export function createHost(options: HostOptions): ToolHost {
       show: reply => renderReply(reply, replyFormat),
       keep: (tool, reply, owner) => jobs.keep(tool, reply, owner),
     },
-    complete: (argument, typed, principal) => complete(options, argument, typed, principal),
+    complete: (argument, typed, principal) => complete({ ...options, visible }, argument, typed, principal),
   };
 }
 
 async function complete(
-  { threads, models, jobs, clock }: HostOptions,
+  { threads, models, jobs, clock, visible }: HostOptions & { visible: Visible },
   argument: string,
   typed: string,
   { owner, root }: Principal,
@@ -322,12 +337,13 @@ async function complete(
     }
     case 'continuation_id':
     case 'thread': {
+      if (!visible.threads) return [];
       const query = { owner, workspace: root, limit: maxCompletions, now: clock.now() };
       const ids = (await threads.store.list(query)).map(({ id }) => id);
       return wanted(argument === 'thread' || ids.length === 0 ? ids : ['last', ...ids]);
     }
     case 'job':
-      return wanted((await jobs.list(owner, maxCompletions)).map(({ id }) => id));
+      return visible.jobs ? wanted((await jobs.list(owner, maxCompletions)).map(({ id }) => id)) : [];
     default:
       return [];
   }

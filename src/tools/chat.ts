@@ -22,7 +22,7 @@ export const chat = defineTool({
   },
   writesBy: ['working_directory_absolute_path'],
   accepts: { ...hidden, working_directory_absolute_path: z.string().describe('For generated code').optional() },
-  renamed: { files: 'absolute_file_paths', question: 'prompt' },
+  renamed: { files: 'absolute_file_paths', question: 'prompt', working_directory: 'working_directory_absolute_path' },
   mode: {
     kind: 'prompt',
     category: 'fast_response',

@@ -40,10 +40,11 @@ export const docgen = defineTool({
     brief: settings => [`Wanted: ${wishesOf(settings).join('; ')}`],
     /** The first step says what is to be documented, each later one what it has documented; the caller's own counts can only add. */
     keep(kept, { stepNumber, revises }, args, found) {
-      const begins = stepNumber === 1 && revises === undefined;
+      const begins = (revises ?? stepNumber) === 1;
+      const documented = textsIn(kept.documented);
       return {
-        scope: begins ? [...found] : textsIn(kept.scope),
-        documented: begins ? [] : [...new Set([...textsIn(kept.documented), ...found])],
+        scope: begins && found.length > 0 ? [...found] : textsIn(kept.scope),
+        documented: begins ? documented : [...new Set([...documented, ...found])],
         claimedTotal: Math.max(numberIn(kept.claimedTotal), args.total_files_to_document ?? 0),
         claimedDone: Math.max(numberIn(kept.claimedDone), args.num_files_documented ?? 0),
       };

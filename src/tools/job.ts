@@ -3,18 +3,21 @@ import { defineTool } from '../calls/tool.ts';
 import { interruptedError } from '../core/errors.ts';
 import type { Job, JobReply } from '../core/job.ts';
 
+const fields = {
+  job_id: z.string().min(1),
+  wait_ms: z.int().min(0).describe('Max wait for completion').optional(),
+  action: z.enum(['status', 'cancel']).optional(),
+  page: z.int().min(1).optional(),
+};
+
 export const job = defineTool({
   name: 'job',
   title: 'Job',
   description: 'Get the reply of a call that answered "running", or a page of a long one; wait for it, or cancel it.',
   toolset: 'core',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
-  fields: {
-    job_id: z.string().min(1),
-    wait_ms: z.int().min(0).describe('Max wait for completion').optional(),
-    action: z.enum(['status', 'cancel']).optional(),
-    page: z.int().min(1).optional(),
-  },
+  fields,
+  readingFields: { ...fields, action: z.enum(['status']).optional() },
   mode: {
     kind: 'passThrough',
     async run({ job_id, wait_ms, action, page = 1 }, { jobs }) {

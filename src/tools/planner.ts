@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { hiddenFields, stepFields, wordsOf, workflowFields } from '../calls/fields.ts';
+import { hiddenFields, quietWorkflowFields, stepFields, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool, type Step, type WorkflowProgress } from '../calls/tool.ts';
 import type { JsonObject } from '../core/json.ts';
 
 const stepNumber = z.int().min(1).optional();
+const { revises_step } = quietWorkflowFields;
 
 const fields = {
   ...stepFields,
@@ -25,7 +26,7 @@ export const planner = defineTool({
   toolset: 'core',
   effects: { writes: false, destroys: false, network: false, idempotent: false },
   fields,
-  accepts: { ...hiddenFields, model: workflowFields.model, use_assistant_model: z.boolean().optional() },
+  accepts: { ...hiddenFields, model: workflowFields.model, use_assistant_model: z.boolean().optional(), revises_step },
   mode: {
     kind: 'workflow',
     words: wordsOf('planner', 'planner', { pause: 'pause_for_planning' }),
@@ -94,10 +95,12 @@ const entriesIn = (kept: JsonObject): Entry[] => z.array(entry).safeParse(kept.e
 /** The plan with one more step: a revision takes the place of what it revises, whatever number it bears itself. */
 function withStep(entries: readonly Entry[], step: Step, args: Arguments): Entry[] {
   const { revises } = step;
-  const old = entries.findIndex(entry => entry.step === revises || entry.revisedBy.includes(revises ?? 0));
-  if (revises !== undefined && old !== -1)
-    return entries.map((entry, index) =>
-      index === old ? { ...entry, text: step.step, revisedBy: [...entry.revisedBy, step.stepNumber] } : entry,
+  // Branches may count alike: the step of the branch that is named is meant, else any.
+  const meant = entries.filter(entry => entry.step === revises || entry.revisedBy.includes(revises ?? 0));
+  const old = meant.find(({ branch }) => branch === args.branch_id) ?? meant[0];
+  if (old)
+    return entries.map(entry =>
+      entry === old ? { ...entry, text: step.step, revisedBy: [...entry.revisedBy, step.stepNumber] } : entry,
     );
   return [...entries, { step: step.stepNumber, text: step.step, ...placeOf(entries, args), revisedBy: [] }];
 }

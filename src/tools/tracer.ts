@@ -23,6 +23,8 @@ export const tracer = defineTool({
   mode: {
     kind: 'workflow',
     words: wordsOf('tracer', 'tracer', { pause: 'pause_for_tracing' }),
+    asks: 'Trace the target.',
+    neededAtFirst: ['trace_mode', 'target_description'],
     settings: ['trace_mode', 'target_description', 'relevant_files', 'relevant_context'],
     brief: ({ trace_mode, target_description }) => [`Trace (${trace_mode}): ${target_description}`],
     counters: (_step, { lastStep }) => ({ step_history_length: lastStep }),

@@ -46,6 +46,7 @@ describe('narrow', () => {
 
   it.each([
     ['threads', 'action', ['list', 'search', 'read', 'sent']],
+    ['job', 'action', ['status']],
     ['kimi_manage_files', 'operation', ['list']],
   ])('leaves the part of %s that only reads', (name, field, values) => {
     const full: ExposurePolicy = { ...standard, profile: 'full', configured: ['moonshot'] };

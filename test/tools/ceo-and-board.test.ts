@@ -122,6 +122,13 @@ describe('ceo_and_board', () => {
     expect(board).not.toContain(result.ceo.model);
   });
 
+  it('has one of a named board decide, so that no other vendor is shown the question', async () => {
+    const board = [models.openai, 'openai:gpt-4.1-mini'];
+    const { result } = await call({ models: board, ceo_model: undefined });
+    expect(board).toContain(result.ceo.model);
+    expect([asked().length, vendors.openai.requests.length]).toEqual([3, 3]);
+  });
+
   it('refuses a deciding model that can’t be asked before the board is paid', async () => {
     for (const [ceo_model, code] of [
       ['gpt-5', 'INVALID_INPUT_FORMAT'],

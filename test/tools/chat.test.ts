@@ -136,6 +136,9 @@ describe('generated code', () => {
       expect(reply.content).toContain('WRITE_GENERATED_CODE');
       await expect(readFile(path)).rejects.toThrow('ENOENT');
     }
+    // Its older name.
+    const older = await chat({ working_directory: project.root });
+    expect([older.generated_code.written, older.metadata.warnings]).toEqual([false, undefined]);
     // Without a directory nothing is said of files.
     expect((await chat({})).generated_code).toBeUndefined();
   });

@@ -86,7 +86,7 @@ describe('consensus with all models at once', () => {
       latency_ms: expect.any(Number),
       metadata: { provider: 'anthropic', model_name: models.anthropic },
     });
-    expect(three).not.toContain(reply.metadata.model_used);
+    expect(three).toContain(reply.metadata.model_used);
     const asked = all().filter(request => !isSynthesis(request));
     expect(asked).toHaveLength(3);
     for (const request of asked) expect(textOf(request)).toContain('TABLE-TEXT');
@@ -241,6 +241,25 @@ describe('consensus with all models at once', () => {
     const reply = await polylogue.call('consensus', { prompt: proposal });
     const providers = reply.responses.map(({ metadata }: Document) => metadata.provider);
     expect(providers.toSorted()).toEqual(['anthropic', 'google', 'openai']);
+  });
+
+  it('shows nothing to a vendor that was not named, for the synthesis either', async () => {
+    await start();
+    const named = [models.openai, 'gpt-4.1'];
+    const reply = await polylogue.call('consensus', { prompt: proposal, models: named });
+    expect(reply).toMatchObject({ status: 'consensus_complete', consensus: { synthesizer: { status: 'success' } } });
+    expect(asks(vendors.openai).filter(isSynthesis)).toHaveLength(1);
+    expect([...asks(vendors.google), ...asks(vendors.anthropic)]).toEqual([]);
+    await polylogue.call('consensus', { prompt: proposal, models: named, synthesizer: models.google });
+    expect(asks(vendors.google).filter(isSynthesis)).toHaveLength(1);
+  });
+
+  it('has another named model bring the verdicts together where the best of them cannot', async () => {
+    await start();
+    vendors.anthropic.byDefault({ fault: 'status', status: 401 });
+    const reply = await polylogue.call('consensus', { prompt: proposal, models: three });
+    expect(reply.consensus.synthesizer.status).toBe('success');
+    expect([models.google, models.openai]).toContain(reply.metadata.model_used);
   });
 
   it('leaves the caller a synthesis of its own when the synthesizer fails, and keeps the minority', async () => {
@@ -532,7 +551,21 @@ describe('consensus step by step', () => {
       status: 'consensus_workflow_complete',
       model_response: { status: 'error' },
       complete_consensus: { total_responses: 2, responses_with_verdict: 0, consensus_confidence: 'unknown' },
+      next_steps: expect.stringContaining(`${models.openai}:for (step 1), no-such-model-anywhere:neutral (step 2)`),
     });
+    vendors.openai.byDefault(answering(verdict('OPENAI-VERDICT yes')));
+    const again = await polylogue.call('consensus', step(1, { models: unknown, continuation_id }));
+    expect(again).toMatchObject({ step_number: 1, complete_consensus: { responses_with_verdict: 1 } });
+    expect(again.next_steps).toContain('not all answered: no-such-model-anywhere:neutral (step 2). To ask');
+  });
+
+  it('says of other models at a later step that they are not asked', async () => {
+    await start();
+    const { continuation_id } = (await polylogue.call('consensus', step(1))).continuation_offer;
+    const other = await polylogue.call('consensus', step(2, { continuation_id, models: [{ model: models.google }] }));
+    expect(other.model_consulted).toBe(models.anthropic);
+    expect(other.metadata.warnings).toEqual([expect.stringMatching(/^"models" was ignored/)]);
+    expect(other.next_steps).toMatch(/^All models were heard\./);
   });
 
   it('keeps two runs on two threads apart, also in another process', async () => {

@@ -94,6 +94,18 @@ describe('docgen', () => {
     expect(counts(again)).toEqual([0, 1]);
   });
 
+  it('documents what the revised first step names, and keeps what was done', async () => {
+    const { continuation_id } = await begin({ relevant_files: ['src/one.ts'] });
+    await call(step(2, 4, { continuation_id, relevant_files: ['src/one.ts'] }));
+    const both = { continuation_id, relevant_files: ['src/one.ts', 'src/three.go'], revises_step: 1 };
+    expect(counts(await call(step(1, 4, both)))).toEqual([1, 2]);
+    expect(counts(await call(step(1, 4, { continuation_id, revises_step: 1 })))).toEqual([1, 2]);
+    const early = await call(step(3, 3, { continuation_id }));
+    expect(early).toMatchObject({ status: 'documentation_analysis_required' });
+    const last = await call(step(3, 3, { continuation_id, relevant_files: ['src/three.go'] }));
+    expect(last.status).toBe('documentation_analysis_complete');
+  });
+
   it('says its rules and the wishes of the first step again at every tenth', async () => {
     const first = await begin({ document_complexity: true });
     expect(JSON.stringify(first.required_actions)).toContain('time and space complexity');

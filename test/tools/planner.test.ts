@@ -74,7 +74,7 @@ describe('planner', () => {
       planStep(3, 4, 'one, best', { ...again, revises_step_number: 1 }),
       planStep(4, 4, 'end'),
     ]);
-    expect(reply.plan).toContain('## Step 1 (revised in step 3)\n\none, best');
+    expect(reply.plan).toContain('# Plan: one, best\n\n## Step 1 (revised in step 3)\n\none, best');
     expect(reply.plan).not.toContain('one, better');
     expect(reply.planner_status.step_history_length).toBe(3);
   });
@@ -89,6 +89,23 @@ describe('planner', () => {
     await rig.call('planner', { ...args, continuation_id });
     const { plan } = await rig.call('planner', planStep(6, 6, 'end', { continuation_id }));
     for (const text of ['one', 'two', 'x', 'end']) expect(plan).toContain(`\n\n${text}`);
+  });
+
+  it('revises the step of the branch that is named, and by the field that it advises', async () => {
+    const reply = await conduct([
+      planStep(1, 4, 'start'),
+      planStep(2, 4, 'two of a', { branch_id: 'a', branch_from_step: 1 }),
+      planStep(2, 4, 'two of b', { branch_id: 'b', branch_from_step: 1 }),
+      planStep(2, 4, 'two of b, better', { branch_id: 'b', is_step_revision: true, revises_step_number: 2 }),
+    ]);
+    const { continuation_id } = reply;
+    const again = await rig.call('planner', { ...planStep(2, 4, 'two more'), continuation_id });
+    expect(again.metadata.warnings).toEqual([expect.stringContaining('Send revises_step: 2 to replace it')]);
+    const revised = { ...planStep(2, 4, 'two of a, better'), branch_id: 'a', revises_step: 2, continuation_id };
+    expect((await rig.call('planner', revised)).metadata.warnings).toBeUndefined();
+    const { plan } = await rig.call('planner', { ...planStep(5, 5, 'end'), continuation_id });
+    for (const branch of ['a', 'b'])
+      expect(plan).toContain(`## Branch "${branch}" (from step 1)\n\n### Step 2 (revised)\n\ntwo of ${branch}, better`);
   });
 
   it('takes the fields of a revision that hosts fill in with nothing meant', async () => {

@@ -134,6 +134,19 @@ describe('precommit', () => {
     expect(vendor.requests).toHaveLength(0);
   });
 
+  it('counts no issue that a revised step took back', async () => {
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    const issues_found = [{ severity: 'critical', description: 'total is wrong' }];
+    const first = await call(step(1, 2, { path: 'shop', precommit_type: 'internal', issues_found }));
+    const { continuation_id } = first;
+    const revised = await call(step(1, 2, { continuation_id, revises_step: 1, issues_found: [] }));
+    expect([first, revised].map(({ validation_status }) => validation_status.issues_found)).toEqual([1, 0]);
+    expect(await call(step(2, 2, { continuation_id }))).toMatchObject({
+      recommendation: 'go',
+      complete_validation: { issues_found: [] },
+    });
+  });
+
   it('takes a changeset file like any other', async () => {
     answers('RECOMMENDATION: GO');
     await repo.write('src/cart.ts', 'export const total = 2;\n');

@@ -128,6 +128,16 @@ describe('tracer', () => {
     expect(await call({ ...step(2, 2, total), continuation_id })).toMatchObject({ status: 'tracing_complete' });
   });
 
+  it('takes a question without steps, or the target alone, as the whole work', async () => {
+    const graph = { targets: ['Checkout.total'], edges: expect.arrayContaining([edge]) };
+    for (const asked of [{ prompt: 'How is the total made?' }, { files: ['src'] }])
+      expect(await call({ ...asked, ...total })).toMatchObject({ status: 'tracing_complete', trace_graph: graph });
+    const { error } = await call({ prompt: 'How is the total made?', trace_mode: 'precision' });
+    expect(error.validation_errors).toMatchObject([{ field: 'target_description', error: 'missing' }]);
+    const unsure = await call({ prompt: 'How?', ...total, trace_mode: 'ask' });
+    expect(unsure.status).toBe('mode_selection_required');
+  });
+
   it('traces in the named files alone', async () => {
     const reply = await call(step(1, 2, { ...total, relevant_files: ['src/shop', 'src/money.ts'] }));
     expect(reply.trace_graph.files_read).toBe(4);

@@ -96,6 +96,14 @@ describe('import_thread', () => {
     expect((await polylogue.call('threads', read, { owner: 'bea' })).turns).toBe(2);
   });
 
+  it('imports under a new id where another owner has a thread of that id', async () => {
+    await exported({ output_path: 'talk.jsonl' });
+    const reply = await polylogue.call('import_thread', { file_path: 'talk.jsonl' }, { owner: 'bea' });
+    expect(reply).toMatchObject({ status: 'success', turns: 2 });
+    expect(reply.continuation_id).not.toBe(id);
+    expect((await exported({})).isError).toBe(false);
+  });
+
   it.each([
     ['no texts', { toString: 1 }],
     ['no lists', 'x'],

@@ -302,7 +302,7 @@ export interface IdempotencyTraits {
   looks: boolean;
 }
 
-/** The tools that ask somebody who is paid, and what has to be known of each to ask only once. */
+/** The tools that ask somebody who is paid, or do something more each time, and what has to be known of each to do so only once. */
 export function idempotencyTraits(tools: readonly ToolDefinition[]): ReadonlyMap<string, IdempotencyTraits> {
   const byName = new Map(tools.map(tool => [tool.name, tool]));
   const traitsOf = (tool: ToolDefinition): IdempotencyTraits => {
@@ -315,6 +315,6 @@ export function idempotencyTraits(tools: readonly ToolDefinition[]): ReadonlyMap
       writesTo: [...(tool.writesBy ?? []), ...Object.keys(outputFields)],
     };
   };
-  const costly = tools.filter(({ effects }) => effects.network);
-  return new Map(costly.map(tool => [tool.name, traitsOf(tool)]));
+  const once = tools.filter(({ effects }) => effects.network || !effects.idempotent);
+  return new Map(once.map(tool => [tool.name, traitsOf(tool)]));
 }

@@ -172,7 +172,7 @@ export async function importJsonl(parts: ImportParts, options: ImportOptions) {
   });
 }
 
-async function surveyed({ clock, random, mask }: ImportParts, options: ImportOptions) {
+async function surveyed({ clock, random, mask, threads: { store } }: ImportParts, options: ImportOptions) {
   const texts = new Set<Sha256>();
   const brought = new Set<string>();
   let begun: { id: ThreadId; masks: ReturnType<typeof createRecordMask> } | undefined;
@@ -187,7 +187,10 @@ async function surveyed({ clock, random, mask }: ImportParts, options: ImportOpt
         throw inputError('The file says that its thread was last used in the future.', {
           next: "Set this machine's clock, or export the thread again where the clock is right.",
         });
-      const id = options.asNew ? threadId(random.uuid()) : head.id;
+      const taken = await store.head(head.id, clock.now());
+      // That another owner has a thread of this id is not told.
+      const isOthers = taken.state === 'live' && taken.value.owner !== options.place.owner;
+      const id = options.asNew || isOthers ? threadId(random.uuid()) : head.id;
       begun = { id, masks: createRecordMask(mask, id) };
     }
     if (!begun) continue;

@@ -193,6 +193,14 @@ describe('the same call after its reply was lost', () => {
     expect(vendor.requests).toHaveLength(1);
   });
 
+  it('is one step of a tool that asks no model, too', async () => {
+    const { findings: _none, ...planned } = step(1, 2);
+    const first = await send(planned, { tool: 'planner' }).reply;
+    const again = await delivered(planned, { tool: 'planner' });
+    expect([again.continuation_id, again.metadata.replayed]).toEqual([first.continuation_id, true]);
+    expect((await delivered(planned, { tool: 'planner' })).continuation_id).not.toBe(first.continuation_id);
+  });
+
   it('goes on in its thread as the first one would have', async () => {
     vendor.script({ answer: 'One.' }, { answer: 'Two.' }, { answer: 'Three.' });
     const { continuation_offer } = await delivered(question);
@@ -544,6 +552,28 @@ describe('a call to which its caller gave a name', () => {
     expect(await first.reply).toMatchObject({ error: { code: 'CANCELLED' } });
     resolve();
     expect((await second.reply).content).toBe('A hinge.');
+  });
+
+  it('stores once what asks no model: a step, an import, a fork', async () => {
+    polylogue = await start({ POLYLOGUE_TOOLSETS: 'core,code,ops' });
+    const list = async () => (await polylogue.call('threads', { action: 'list' })).threads;
+    const { findings: _none, ...planned } = step(1, 2);
+    const traced = { ...step(1, 2), trace_mode: 'dependencies', target_description: 'a' };
+    const twice = async (tool: string, args: Record<string, unknown>, key: string) => {
+      const [first, again] = [await delivered(args, { tool, key }), await delivered(args, { tool, key })];
+      expect([tool, first.isError, again.isError]).toEqual([tool, false, false]);
+      expect(again.continuation_id).toBe(first.continuation_id);
+      return first.continuation_id;
+    };
+    const id = await twice('planner', planned, 'p-1');
+    await twice('planner', { ...planned, ...step(2, 3), findings: undefined, continuation_id: id }, 'p-2');
+    await twice('tracer', traced, 't-1');
+    await twice('docgen', step(1, 2, { relevant_files: ['src'] }), 'd-1');
+    expect(await list()).toMatchObject([{ tool: 'docgen' }, { tool: 'tracer' }, { tool: 'planner', turns: 2 }]);
+    await twice('threads', { action: 'fork', continuation_id: id }, 'f-1');
+    await polylogue.call('export_thread', { continuation_id: id, format: 'jsonl', output_path: 'talk.jsonl' });
+    await twice('import_thread', { file_path: 'talk.jsonl', as_new: true }, 'i-1');
+    expect(await list()).toHaveLength(5);
   });
 
   it('can’t lend its name to another call, nor to another owner', async () => {

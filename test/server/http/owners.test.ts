@@ -36,6 +36,8 @@ beforeAll(async () => {
       named('ann'),
       named('bob'),
       named('reader', { read_only: true, owner: 'ann' }),
+      named('metrics', { read_only: true, owner: 'ann', toolsets: [] }),
+      named('asks', { owner: 'ann', allow: ['chat', 'job'] }),
       named('narrow', { allow: ['chat', 'thread*'], deny: ['threads'] }),
       named('docs', { roots: [project.path('docs'), elsewhere.root] }),
       named('poor', { max_cost_per_day: 0.000001 }),
@@ -133,7 +135,52 @@ describe('another owner’s', () => {
     const ann = await daemon.connect(era, { token: tokenOf('ann') });
     expect(JSON.stringify(await ann.client.readResource({ uri: `polylogue://threads/${id}` }))).toContain('kestrel');
     expect((await ann.call('job', { job_id: job })).isError).toBe(false);
+    const cancelled = await call('reader', 'job', { job_id: job, action: 'cancel' });
+    expect([cancelled.error.class, cancelled.error.message]).toEqual(['read_only', expect.stringMatching(/read-only/)]);
+    expect((await call('reader', 'job', { job_id: job, action: 'status' })).status).not.toBe('error');
   });
+
+  it.each<Era>(['legacy', 'modern'])(
+    'what a token may not call it does not see as a resource either (%s)',
+    async era => {
+      const ref = { type: 'ref/resource', uri: 'polylogue://threads/{id}' } as const;
+      const seen = async (name: string) => {
+        const { client, close } = await daemon.connect(era, { token: tokenOf(name) });
+        const isThere = (uri: string) =>
+          client.readResource({ uri }).then(
+            () => true,
+            () => false,
+          );
+        const { resources } = await client.listResources();
+        const { completion } = await client.complete({ ref, argument: { name: 'id', value: '' } });
+        const { resourceTemplates } = await client.listResourceTemplates();
+        const found = {
+          threads: [await isThere(`polylogue://threads/${id}`), await isThere(`polylogue://threads/${id}/turns/2`)],
+          jobs: [await isThere(`polylogue://jobs/${job}`)],
+          listed: ['threads', 'jobs', 'models'].filter(kind =>
+            resources.some(({ uri }) => uri.startsWith(`polylogue://${kind}`)),
+          ),
+          templates: resourceTemplates.map(({ name: kind }) => kind),
+          completed: completion.values.includes(id),
+        };
+        await close();
+        return found;
+      };
+      const all = ['threads', 'jobs', 'models'];
+      const templates = ['thread', 'turn', 'job'];
+      expect(await seen('ann')).toEqual({
+        threads: [true, true],
+        jobs: [true],
+        listed: all,
+        templates,
+        completed: true,
+      });
+      const none = { threads: [false, false], jobs: [false], listed: ['models'], templates: [], completed: false };
+      expect(await seen('metrics')).toEqual(none);
+      const jobs = { jobs: [true], listed: ['jobs', 'models'], templates: ['job'] };
+      expect(await seen('asks')).toEqual({ ...none, ...jobs });
+    },
+  );
 
   it('session can’t be spoken in, listened to, or ended', async () => {
     const ann = await daemon.connect('legacy', { token: tokenOf('ann') });

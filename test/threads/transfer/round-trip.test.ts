@@ -53,7 +53,7 @@ describe('a thread that is exported, imported and exported', () => {
     const rig = transferRig();
     const { id } = await threadWith(rig.store, ['a', 'b']);
     const file = await rig.exported(id);
-    await expect(rig.imported(file)).rejects.toMatchObject({
+    await expect(rig.imported(file, { place: here })).rejects.toMatchObject({
       details: { class: 'exists', next: expect.stringContaining('--as-new') },
     });
     await rig.store.remove(id, start);

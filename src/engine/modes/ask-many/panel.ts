@@ -199,8 +199,12 @@ function stepMetadata(progress: PanelProgress): JsonObject {
 
 function nextSteps({ models, heard }: PanelProgress): string {
   const next = models[heard.length];
+  const failed = heard.flatMap((each, at) =>
+    each.status === 'success' ? [] : [`${panelistName(each)} (step ${at + 1})`],
+  );
+  const absent = `All models were asked, but not all answered: ${failed.join(', ')}. To ask one of them again, resend its step with the continuation_id.`;
   if (!next)
-    return 'All models were heard. Bring their verdicts together for the user: 1. where they agree, 2. where they differ and why, minority views included, 3. your recommendation, 4. what to do first, 5. the risks. The thread has each verdict whole ("threads" reads it).';
+    return `${failed.length > 0 ? absent : 'All models were heard.'} Bring their verdicts together for the user: 1. where they agree, 2. where they differ and why, minority views included, 3. your recommendation, 4. what to do first, 5. the risks. The thread has each verdict whole ("threads" reads it).`;
   return `Note in your own words what this verdict adds. Then call consensus again with step_number ${heard.length + 1}, the continuation_id and your notes: it asks ${panelistName(next)}, who sees the proposal and the files alone.`;
 }
 
@@ -242,10 +246,9 @@ async function choosePanelists(
   const promptTokens = estimateTokens(services.preamble) + estimateTokens(proposal) + read;
   const request = { category, needs: { vision: images.length > 0 }, effort, left, promptTokens };
   if (models) validatePanelists(models);
-  const panelists = await (models?.length
-    ? resolvePanelists(services, models, request)
-    : choosePanel(services, request));
-  const synthesizer = await chooseSynthesizer(services, name, panelists, { category, needs: {}, effort, left });
+  const panelists = await (models ? resolvePanelists(services, models, request) : choosePanel(services, request));
+  const wanted = { name, panelNamed: models !== undefined };
+  const synthesizer = await chooseSynthesizer(services, wanted, panelists, { category, needs: {}, effort, left });
   return { panelists, synthesizer };
 }
 

@@ -117,19 +117,22 @@ export async function choosePanel(services: Router, request: Request): Promise<P
   return panelists;
 }
 
-/** Who brings the verdicts together: the named model, else one that is not on the panel, else the best of the panel. */
+/**
+ * Who brings the verdicts together: the named model, else one that is not on the panel, else the best of the panel. Where the
+ * panel was named (`panelNamed`), no model besides is shown the text.
+ */
 export async function chooseSynthesizer(
   services: Router,
-  name: string | undefined,
+  { name, panelNamed }: { name?: string | undefined; panelNamed: boolean },
   panelists: readonly Target[],
   request: Request,
 ): Promise<Candidates | undefined> {
   if (name !== undefined) return (await services.route({ ...request, name })).candidates;
   const panel = panelists.flatMap(({ who }) => ('candidates' in who ? [who.candidates[0]] : []));
   const onPanel = (model: ModelInfo) => panel.some(other => isSame(other.model, model));
-  const outsider = await chosenWithout(services, request, onPanel, panel.length > 0);
-  const best = panel.toSorted((a, b) => b.model.score - a.model.score)[0];
-  return outsider ?? (best && [best]);
+  const outsider = panelNamed ? undefined : await chosenWithout(services, request, onPanel, panel.length > 0);
+  const [best, ...others] = panel.toSorted((a, b) => b.model.score - a.model.score);
+  return outsider ?? (best && [best, ...others]);
 }
 
 const isSame = (a: ModelInfo, b: ModelInfo): boolean => (a.provider === b.provider && a.id === b.id) || sameModel(a, b);
@@ -245,19 +248,23 @@ const panelProgress = z.object({
 export type PanelProgress = z.infer<typeof panelProgress>;
 
 /**
- * The agenda as it is before this step. Step 1 begins a new one, unless it says again what the open one began with. Any other
- * step asks the next model, or, where its own one was asked, brings that verdict: nobody is paid twice. `at` is that model's place.
+ * The agenda as it is before this step. Step 1 begins a new one, unless it says again what one began with that is open, or whose
+ * first model failed. Any other step asks the next model, or, where its own one was asked, brings that verdict: nobody is paid
+ * twice. `at` is that model's place.
  */
 export function readPanelProgress(call: StepCall, state: WorkflowState | undefined, threadGiven: boolean) {
   const { stepNumber, models, files = [], images = [] } = call;
   const known = panelProgress.safeParse(state).data;
   const next = known?.heard.length ?? 0;
   const isOpen = known !== undefined && next < known.models.length;
-  const isRepeated = isOpen && known.proposal === call.step && isDeepStrictEqual(models ?? known.models, known.models);
+  const isSame = isDeepStrictEqual(models ?? known?.models, known?.models);
+  const mayRepeat = isOpen || known?.heard[0]?.status !== 'success';
+  const isRepeated = mayRepeat && known?.proposal === call.step && isSame;
   if (known && (stepNumber > 1 || isRepeated)) {
     const at = stepNumber <= next || !isOpen ? Math.min(stepNumber, next) - 1 : next;
     const progress = { ...known, ...(files.length > 0 && { files }), ...(images.length > 0 && { images }) };
-    return { progress, at, warnings: placeWarnings(stepNumber, at, known) };
+    const warnings = placeWarnings(stepNumber, at, known);
+    return { progress, at, warnings: isSame ? warnings : [...warnings, otherModels] };
   }
   if (!models || models.length === 0) throw withoutModels(stepNumber, threadGiven);
   validatePanelists(models);
@@ -265,6 +272,9 @@ export function readPanelProgress(call: StepCall, state: WorkflowState | undefin
     stepNumber === 1 ? [] : [`There is no earlier step of this consensus: step ${stepNumber} began it, as step 1.`];
   return { progress: { proposal: call.step, models, files, images, heard: [] }, at: 0, warnings };
 }
+
+const otherModels =
+  '"models" was ignored: the models of this consensus were named in its first step. To ask others, start over with step 1.';
 
 function placeWarnings(stepNumber: number, at: number, { heard }: PanelProgress): string[] {
   if (heard[at]?.status === 'success')

@@ -119,7 +119,10 @@ function namesIn(value: unknown): string[] {
 
 const field = 'ceo_model';
 
-/** Who decides: the named model, else one that is not on the board, else the best of the board. Throws when it can't be asked. */
+/**
+ * Who decides: the named model, else the best of a board that the caller or the operator named, else one that is not on the
+ * board. Throws when it can't be asked.
+ */
 export async function resolveDecider(
   { services, call }: FanoutRun,
   { category }: FanoutMode,
@@ -133,7 +136,8 @@ export async function resolveDecider(
     if ('failure' in target.who) throw target.who.failure;
     return target;
   }
-  const candidates = await chooseSynthesizer(services, undefined, board, request);
+  const panelNamed = [...namesIn(call.args[modelsField]), ...services.fanout.defaultModels].length > 0;
+  const candidates = await chooseSynthesizer(services, { panelNamed }, board, request);
   if (!candidates) throw new TypeError('a board with a model has one that can decide');
   return { model: modelName(candidates[0]), who: { candidates }, warnings: [] };
 }

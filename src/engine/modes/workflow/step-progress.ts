@@ -58,13 +58,9 @@ export function advance(before: WorkflowProgress | undefined, step: Step, afterS
   return {
     lastStep: Math.max(known?.lastStep ?? 0, step.stepNumber),
     totalSteps: Math.max(step.totalSteps, step.stepNumber, known?.lastStep ?? 0),
-    request: known?.request ?? step.step,
+    request: step.revises === 1 ? step.step : (known?.request ?? step.step),
     afterSeq: known?.afterSeq ?? afterSeq,
-    filesChecked: union(known?.filesChecked, step.filesChecked),
-    relevantFiles: union(known?.relevantFiles, step.relevantFiles),
-    relevantContext: union(known?.relevantContext, step.relevantContext),
-    issuesFound: unionBy(known?.issuesFound, step.issuesFound),
-    images: union(known?.images, step.images),
+    ...gathered(known, step),
     hypotheses: held.some(each => isDeepStrictEqual(each, hypothesis[0])) ? held : [...held, ...hypothesis],
     confidence: step.confidence,
     evidence: evidenceOf(step),
@@ -81,10 +77,39 @@ export const bringsNothingNew = (before: WorkflowProgress | undefined, step: Ste
 const evidenceOf = (step: Step): string =>
   JSON.stringify([step.findings, step.filesChecked, step.relevantFiles, step.confidence]);
 
-const union = (a: readonly string[] = [], b: readonly string[] = []): string[] => [...new Set([...a, ...b])];
+type StepLists = Omit<WorkflowProgress['steps'][number], 'numbers'>;
 
-function unionBy(a: readonly Record<string, unknown>[] = [], b: readonly Record<string, unknown>[] = []) {
-  return [...new Map([...a, ...b].map(issue => [JSON.stringify(issue), issue])).values()];
+/**
+ * The lists of all steps together. A step takes the place of what the one that it revises gave; where it names no files or
+ * code, those of the revised one stay.
+ */
+function gathered(known: WorkflowProgress | undefined, step: Step) {
+  const before = known?.steps ?? [];
+  const revised = before.filter(({ numbers }) => step.revises !== undefined && numbers.includes(step.revises));
+  const given = (list: (lists: StepLists) => string[]) => (list(step).length > 0 ? list(step) : revised.flatMap(list));
+  const current = {
+    numbers: [step.stepNumber, step.revises ?? step.stepNumber],
+    filesChecked: given(lists => lists.filesChecked),
+    relevantFiles: given(lists => lists.relevantFiles),
+    relevantContext: given(lists => lists.relevantContext),
+    issuesFound: step.issuesFound,
+    images: given(lists => lists.images),
+  };
+  const steps = [...before.filter(each => !revised.includes(each)), current];
+  /** What no step is known to have given stays: the tool's own issues, and what earlier versions stored. */
+  function all<Item>(list: (lists: StepLists) => Item[]): Item[] {
+    const attributed = new Set(before.flatMap(list).map(item => JSON.stringify(item)));
+    const rest = (known ? list(known) : []).filter(item => !attributed.has(JSON.stringify(item)));
+    return [...new Map([...rest, ...steps.flatMap(list)].map(item => [JSON.stringify(item), item])).values()];
+  }
+  return {
+    steps,
+    filesChecked: all(lists => lists.filesChecked),
+    relevantFiles: all(lists => lists.relevantFiles),
+    relevantContext: all(lists => lists.relevantContext),
+    issuesFound: all(lists => lists.issuesFound),
+    images: all(lists => lists.images),
+  };
 }
 
 const fields = z.object({

@@ -1,6 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { jsonOf } from '../../../../src/core/json.ts';
+import { advance, readProgress, stepOf } from '../../../../src/engine/modes/workflow/step-progress.ts';
 import { step, workflowRig } from '../../../tools/workflow-rig.ts';
 
 const rig = workflowRig();
@@ -36,6 +38,40 @@ describe('the order of steps', () => {
     const last = await rig.call('debug', step(2, 2, { ...id, hypothesis: 'the clock indeed' }));
     expect(last.investigation_status.hypotheses_formed).toBe(2);
     expect(rig.tail()).not.toContain('the cache');
+  });
+
+  it('replaces what a revised step gave: task, files, issues; what it does not name stays', async () => {
+    const issue = { severity: 'high', description: 'a leak' };
+    const given = {
+      step: 'Find the leak',
+      relevant_files: ['a.ts'],
+      relevant_context: ['alpha'],
+      issues_found: [issue],
+    };
+    const first = await rig.call('debug', step(1, 2, given));
+    const id = { continuation_id: first.continuation_id };
+    const better = { step: 'Find the crash', relevant_files: ['b.ts'], revises_step: 1 };
+    await rig.call('debug', step(1, 2, { ...id, ...better }));
+    const last = await rig.call('debug', step(2, 2, id));
+    expect(last.complete_investigation).toMatchObject({
+      initial_request: 'Find the crash',
+      relevant_files: ['b.ts'],
+      relevant_context: ['alpha'],
+      issues_found: [],
+    });
+    expect(rig.tail()).toContain('The task, as it was given: Find the crash');
+    expect(rig.prompt()).toContain('beta');
+    expect(rig.prompt()).not.toContain('export const alpha');
+  });
+
+  it('goes on with what a thread of an earlier version had gathered, and revises what came since', () => {
+    const { steps: _unknown, ...stored } = advance(undefined, stepOf(step(1, 4, { relevant_files: ['a.ts'] })), 0);
+    const later = advance(readProgress(jsonOf(stored), {}), stepOf(step(2, 4, { relevant_files: ['b.ts'] })), 0);
+    expect(later.relevantFiles).toEqual(['a.ts', 'b.ts']);
+    const revised = advance(later, stepOf(step(3, 4, { relevant_files: ['c.ts'], revises_step: 2 })), 0);
+    expect(revised.relevantFiles).toEqual(['a.ts', 'c.ts']);
+    const again = advance(revised, stepOf(step(4, 4, { relevant_files: ['d.ts'], revises_step: 3 })), 0);
+    expect(again.relevantFiles).toEqual(['a.ts', 'd.ts']);
   });
 
   it('takes the last step again with the files that the expert asked for', async () => {
