@@ -111,7 +111,8 @@ export function sqliteOpen(options: OpenOptions) {
 
 /** SQLite would take the log of a file that another was moved over, such as a backup, for the new one's. */
 function setFormerLogAside({ file, formerLog, now, onWarning }: OpenOptions): void {
-  if (formerLog === undefined || inodeOf(`${file}-wal`) !== formerLog || !statOf(file)?.size) return;
+  const found = statOf(file);
+  if (formerLog === undefined || inodeOf(`${file}-wal`) !== formerLog || !found?.isFile() || found.size === 0) return;
   const aside = freeName(`${file}-wal.former-${timeName(now)}`);
   renameSync(`${file}-wal`, aside);
   rmSync(`${file}-shm`, { force: true });
