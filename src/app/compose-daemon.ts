@@ -22,6 +22,7 @@ import { dashboardRoute } from '../server/dashboard/dashboard.ts';
 import type { DashboardData, ProviderView, RunReply, RunsData, ThreadsData } from '../server/dashboard/data.ts';
 import { createKeptToken } from '../server/proxy/start-daemon.ts';
 import { openWebSockets, type WebSocketOptions } from '../server/websocket/websocket.ts';
+import { currentDay } from '../storage/shared-state.ts';
 import type { Store } from '../storage/store.ts';
 import { shownFile, splitFences } from '../threads/transfer/readable.ts';
 import { tools } from '../tools/index.gen.ts';
@@ -65,7 +66,8 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
         ...(!isReadOnly(sources, caller) && { tryProvider: (id, signal) => tryProvider(sources, id, signal) }),
         caches: () => ownCaches(sources, owner),
         saved: rows => savedIn(sources, rows),
-        spend: from => threads.store.spend.rows({ owner, from }),
+        spend: async from =>
+          threads.store.spend.rows({ owner, from: from ?? (await currentDay(sources.state, owner, sources.clock)) }),
         ...(mayRead && { threads: threadsOf(sources, caller) }),
       };
     },
@@ -168,7 +170,7 @@ export interface DaemonSettings {
 export type DaemonService = Awaited<ReturnType<typeof opened>>;
 
 export interface DaemonParts extends DashboardSources, Pick<SharedParts, 'random' | 'emit'> {
-  store: Pick<Store, 'mark'>;
+  store: Pick<Store, 'lease'>;
   /** Nothing is written to disk. */
   isPrivate: boolean;
   /** Masks these too from now on, and those alone of what was told before. */
@@ -228,7 +230,8 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
       const { services, root } = await hosts.of({ permissions, declared, listed, free: isAtHome });
       return { host: services.host, root, instructions: services.instructions };
     },
-    notReady: createReadiness(() => store.mark(), clock),
+    // A write: a full disk and a replica of Redis can still be read.
+    notReady: createReadiness(() => store.lease('readiness', 'readiness', 0, clock.storeTime()), clock),
     onError: error => warn(error.message),
     ...(!parts.isPrivate && { healthFolder: healthFolder(config.home) }),
     routes: [() => metricsRoute(observed.metrics), dashboardRoute(composeDashboard(parts))],

@@ -17,7 +17,7 @@ import { createServiceMeter, paidEmbedder, paidSearcher } from '../models/paid-s
 import { createClassifier } from '../models/routing/classifier.ts';
 import { createMeter, type Meter } from '../models/spend-meter.ts';
 import { processMarks } from '../storage/process-mark.ts';
-import { createStoredState, withStoreDays } from '../storage/shared-state.ts';
+import { createStoredState, currentDay, withStoreDays } from '../storage/shared-state.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
 import type { VendorServices } from './compose-models.ts';
@@ -117,6 +117,7 @@ export function composeActions(parts: ActionSources): ActionParts {
     models: { ...models, defaultModel: values.defaultModel },
     limits: { ...derived.spendCaps(values), rates },
     startedAt: clock.monotonic(),
+    today: owner => currentDay(createStoredState(parts.threads.store, clock), owner, clock),
     replyTokens: derived.replyTokens(values),
     uploads: { documents, sandbox, mask: maskFor(values, parts.mask), home, maxNamedFiles: values.maxNamedFiles },
     ...(web && { web: paidSearcher(web, 'glm_web_search', createServiceMeter(meter.limits)) }),

@@ -190,8 +190,12 @@ function attemptLine({ provider, model, outcome, class: kind, elapsedMs }: Attem
   return { model: `${provider}:${model}`, outcome, class: kind, elapsed_ms: Math.round(elapsedMs) };
 }
 
-/** How to go on with the thread. It never ends: reaching the limit shortens what models see, not what is stored. */
-export function continuationOffer(thread: Thread, maxTurns: number, sentTurns: number): JsonObject {
+/**
+ * How to go on with the thread; undefined for one that is gone. It never ends: reaching the limit shortens what models see, not
+ * what is stored.
+ */
+export function continuationOffer(thread: Thread, maxTurns: number, sentTurns: number): JsonObject | undefined {
+  if (thread.expiresAt === 0) return undefined;
   const remaining = Math.max(1, maxTurns - sentTurns);
   return {
     continuation_id: thread.id,

@@ -27,6 +27,8 @@ export interface SpendUsed {
   day: number;
   /** 0 without a thread. */
   thread: number;
+  /** The part of both that is only reserved; absent: the store does not tell. */
+  held?: Pick<SpendUsed, 'day' | 'thread'>;
 }
 
 /** Money reserved before a call, by whichever process makes it. */

@@ -164,6 +164,8 @@ export function savedByCaches({ fees, ...usage }: Usage, { tiers: _, ...price }:
 
 /** What one question to a model came to, as the ledger takes it. */
 export interface SpendEntry {
+  /** Names it, so that one that is added again, because it is not known whether it was added, counts once. Absent: it is added once. */
+  id?: string;
   /** Epoch milliseconds. */
   at: number;
   /** The day that it counts under; absent: that of `at`. */
@@ -201,7 +203,7 @@ export const sumTries = (all: readonly Tries[]): Tries =>
   );
 
 /** The sum of all questions of one day with the same owner, tool, model and thread. */
-export interface SpendRow extends Omit<SpendEntry, 'at' | 'costUsd' | 'attempt'> {
+export interface SpendRow extends Omit<SpendEntry, 'id' | 'at' | 'costUsd' | 'attempt'> {
   /** `2026-01-31`, in UTC. */
   day: string;
   calls: number;

@@ -87,6 +87,8 @@ export interface ModelQuestion {
   /** Told of an attempt that failed and was charged for all the same, at once; the answer's own usage is in the answer. */
   onWaste?: (waste: Waste) => void;
   onAttempt?: (attempt: AttemptRecord) => void;
+  /** Told before each request: from then on a vendor may charge for it. */
+  onSent?: () => void;
   /** Told of the text as it arrives, for progress alone: a retry may begin it anew. */
   onProgress?: (delta: string) => void;
 }

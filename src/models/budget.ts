@@ -178,6 +178,8 @@ export interface BudgetHeadroom {
   name: CallLimit['name'] | 'MAX_COST_PER_THREAD' | 'MAX_COST_PER_DAY';
   usd: number;
   free: number;
+  /** What calls under way reserve of the rest; absent: nothing, or that is not known. */
+  held?: number | undefined;
 }
 
 /** The lower one of the operator's limit and the caller's. */
@@ -201,20 +203,32 @@ const limitAdvice: Readonly<Record<BudgetHeadroom['name'], string>> = {
     'Wait for the next day (UTC), or name a cheaper or a local model; the operator can raise MAX_COST_PER_DAY.',
 };
 
+/** Seconds after which a call under way may have given back what it reserved. */
+const heldRetrySeconds = 15;
+
 /** `needed` is the least that asking costs. */
-export function refuseCost(needed: number, { name, usd, free }: BudgetHeadroom, now: number): AppError {
+export function refuseCost(needed: number, { name, usd, free, held = 0 }: BudgetHeadroom, now: number): AppError {
   const left = Math.max(0, free);
   const known = { limit: name, limit_usd: usd, left_usd: roundedUsd(left), needed_usd: roundedUsd(needed) };
-  return limitError(
-    'cost',
-    `This call could cost ${dollars(needed)}, but only ${dollars(left)} of ${name} ${dollars(usd)} is left. No model was asked.`,
-    {
-      next: limitAdvice[name],
-      retryable: name === 'MAX_COST_PER_DAY',
-      ...(name === 'MAX_COST_PER_DAY' && { retryAfterSeconds: Math.ceil((dayMs - (now % dayMs)) / 1_000) }),
-      data: known,
-    },
-  );
+  const short = `This call could cost ${dollars(needed)}, but only ${dollars(left)} of ${name} ${dollars(usd)}`;
+  if (needed <= free + held) {
+    return limitError(
+      'over_capacity',
+      `${short} is free: calls under way reserve ${dollars(held)}. No model was asked.`,
+      {
+        next: `Retry in ${heldRetrySeconds} s, or name a cheaper or a local model. What a cancelled call reserved is free again after an hour.`,
+        retryable: true,
+        retryAfterSeconds: heldRetrySeconds,
+        data: { ...known, reserved_usd: roundedUsd(held) },
+      },
+    );
+  }
+  return limitError('cost', `${short} is left. No model was asked.`, {
+    next: limitAdvice[name],
+    retryable: name === 'MAX_COST_PER_DAY',
+    ...(name === 'MAX_COST_PER_DAY' && { retryAfterSeconds: Math.ceil((dayMs - (now % dayMs)) / 1_000) }),
+    data: known,
+  });
 }
 
 export const refuseUnpriced = ({ provider, id }: ModelInfo, limit: BudgetHeadroom['name']): AppError =>

@@ -71,6 +71,11 @@ export interface SpendLimitParts {
 /** A process that died in the middle of a call holds its money for this long. */
 const holdMs = 3_600_000;
 
+/** How often, in milliseconds, a ledger is tried that failed, how many times, and how many entries wait for it at most. */
+const lateEveryMs = 2_000;
+const lateTries = 1_800;
+const maxLate = 10_000;
+
 /** Sums of dollars are off by less than this. */
 const rounding = 1e-9;
 
@@ -84,6 +89,8 @@ const maxTries = 20;
 export class SpendLimits {
   readonly parts: SpendLimitParts;
   readonly #writing = new Set<Promise<void>>();
+  /** What the ledger could not take so far. */
+  readonly #late = new Set<() => void>();
 
   constructor(parts: SpendLimitParts) {
     this.parts = parts;
@@ -193,18 +200,29 @@ export class SpendLimits {
   /** Adds what was spent to the ledger and frees what was reserved there. Nobody has to wait for it but `flush`. */
   async record(entry: SpendEntry | undefined, hold?: string, unhurried = !this.#isLedgerLimited()): Promise<void> {
     if (!entry && hold === undefined) return;
-    const { ledger, emit } = this.parts;
-    const done: Promise<void> = ledger
-      .add(entry, hold, unhurried)
-      // It was done and is paid for; only the sums lack it.
-      .catch(warnFrom(emit, 'ledger'))
-      .finally(() => this.#writing.delete(done));
-    this.#writing.add(done);
-    await done;
+    const named = entry && { ...entry, id: this.parts.random.uuid() };
+    await this.#write(() => this.parts.ledger.add(named, hold, unhurried), lateTries);
   }
 
-  /** Resolves when the ledger has everything. */
+  #write(add: () => Promise<void>, triesLeft: number): Promise<void> {
+    const { clock, emit } = this.parts;
+    const done: Promise<void> = add()
+      .catch(error => {
+        // It was done and is paid for; only the sums lack it, until the ledger works again.
+        if (triesLeft === lateTries) warnFrom(emit, 'ledger')(error);
+        if (triesLeft === 0 || this.#late.size >= maxLate) return;
+        if (this.#late.size === 0) clock.after(lateEveryMs, () => void this.flush());
+        this.#late.add(() => void this.#write(add, triesLeft - 1));
+      })
+      .finally(() => this.#writing.delete(done));
+    this.#writing.add(done);
+    return done;
+  }
+
+  /** Resolves when the ledger has everything that it takes. */
   async flush(): Promise<void> {
+    for (const again of this.#late) again();
+    this.#late.clear();
     while (this.#writing.size > 0) await Promise.all(this.#writing);
   }
 
@@ -234,12 +252,9 @@ export class SpendLimits {
     const { thread, day } = this.#limitsOf(payment);
     if (!payment.payer || (thread === undefined && day === undefined)) return [];
     const used = await ledger.used(scopeOf(clock, payment.payer));
-    return [
-      ...(day === undefined ? [] : [{ name: 'MAX_COST_PER_DAY' as const, usd: day, free: day - used.day }]),
-      ...(thread === undefined
-        ? []
-        : [{ name: 'MAX_COST_PER_THREAD' as const, usd: thread, free: thread - used.thread }]),
-    ];
+    const room = (name: budget.BudgetHeadroom['name'], kind: 'day' | 'thread', usd: number | undefined) =>
+      usd === undefined ? [] : [{ name, usd, free: usd - used[kind], held: used.held?.[kind] }];
+    return [...room('MAX_COST_PER_DAY', 'day', day), ...room('MAX_COST_PER_THREAD', 'thread', thread)];
   }
 
   async #tightest(payment: Payment): Promise<budget.BudgetHeadroom> {
@@ -279,7 +294,7 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
   };
 
   /** The question with what was reserved as its limit, and attempts that failed counted as they happen. */
-  function watched({ question, payment, held }: QuestionReservation): ModelQuestion {
+  function watched({ question, payment, held }: QuestionReservation, onSent: () => void): ModelQuestion {
     const stop = new AbortController();
     let wasted = 0;
     const onWaste = (waste: Waste) => {
@@ -300,16 +315,17 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
       // What it was billed for is told by itself; one that succeeded stands in the entry of its answer.
       if (isFailed) record(question, { model: { provider, id }, usage: noUsage, attempt: { isFailed, ms } });
     };
-    if (!held) return { ...question, onWaste, onAttempt };
+    if (!held) return { ...question, onWaste, onAttempt, onSent };
     const signal = AbortSignal.any([question.signal, stop.signal]);
-    return { ...question, onWaste, onAttempt, maxOutputTokens: held.maxOutputTokens, signal };
+    return { ...question, onWaste, onAttempt, onSent, maxOutputTokens: held.maxOutputTokens, signal };
   }
 
   async function askReserved(reserved: QuestionReservation): Promise<ModelAnswer> {
     const { question, payment, held } = reserved;
-    const answer = await ask(watched(reserved)).catch(error => {
+    let sent = 0;
+    const answer = await ask(watched(reserved, () => void sent++)).catch(error => {
       // A vendor may go on charging for what was given up on: it counts as reserved.
-      if (held && !budget.isInterrupted(error)) limits.release(payment, held);
+      if (held && !(sent > 0 && budget.isInterrupted(error))) limits.release(payment, held);
       throw error;
     });
     const costUsd = costOf(answer);

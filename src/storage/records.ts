@@ -27,7 +27,7 @@ const dayMs = 24 * 3_600_000;
 export const daysBefore = (now: number, days: number): string => dayOf(now - days * dayMs);
 
 /** A row with a single call, or an attempt in vain at one. Where nobody knows what its tokens cost, its fees count all the same. */
-export function rowOf({ at, day = dayOf(at), costUsd, attempt, ...entry }: SpendEntry): SpendRow {
+export function rowOf({ id: _id, at, day = dayOf(at), costUsd, attempt, ...entry }: SpendEntry): SpendRow {
   const known = costUsd ?? feesUsd(entry.usage.fees);
   const calls = attempt?.isFailed ? 0 : 1;
   const one = attempt && { attempts: 1, failures: 1 - calls, ms: attempt.ms * calls };

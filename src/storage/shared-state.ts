@@ -192,6 +192,12 @@ export function withStoreTime(store: Store, ahead: () => number): Store {
 /** A day is remembered for so long: its name may come again. */
 const knownDayMs = 370 * dayMs;
 
+/** The day that a limit counts what an owner spends under now; where it counts none so far, that of the clock. */
+export async function currentDay(state: Pick<SharedState, 'get'>, owner: string, clock: Clock): Promise<string> {
+  const found = await state.get(`spend-day ${owner}`);
+  return Number(found?.endsAt) > clock.storeTime() ? String(found?.day) : dayOf(clock.now());
+}
+
 /**
  * A ledger whose days begin and end by the store's time. A day has the name that the time of day gives it when it begins, and counts
  * what was spent since then: where the time of day is wrong meanwhile, no limit begins anew, and none of before comes back.

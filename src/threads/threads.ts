@@ -17,6 +17,9 @@ const maxIdLength = 36;
 
 const minuteMs = 60_000;
 
+/** A thread lives at least this long after a question came: models take their time. */
+const answerMs = 60 * minuteMs;
+
 /** Forks of forks are followed this far back. */
 const maxAncestors = 20;
 
@@ -220,7 +223,9 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
   }
 
   function changeOf(seq: number, id: ExchangeId, { status, attempts, ...rest }: Addition): ThreadChange {
-    return { ...touch({ seq }), ...rest, exchange: { id, status, ...(attempts && { attempts }) } };
+    const change = { ...touch({ seq }), ...rest, exchange: { id, status, ...(attempts && { attempts }) } };
+    const isOpen = status === 'pending' && lifetimeMs < answerMs;
+    return isOpen ? { ...change, expiresAt: change.updatedAt + answerMs } : change;
   }
 
   function newHead(facts: Pick<ThreadHead, 'owner' | 'workspace' | 'toolName' | 'title' | 'initialContext'>) {

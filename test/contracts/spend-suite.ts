@@ -66,7 +66,7 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
       });
       expect(await rows(dayOf(start + 24 * hour))).toHaveLength(1);
       expect(await store.spend.rows({ owner: 'local', from: day, thread })).toMatchObject([{ thread, calls: 1 }]);
-      expect(await used({ thread })).toEqual({ day: 1.26, thread: 0.25 });
+      expect(await used({ thread })).toEqual({ day: 1.26, thread: 0.25, held: { day: 0, thread: 0 } });
     });
 
     it('counts attempts by the hour, those in vain as no calls, until their thread is gone', async () => {
@@ -116,7 +116,9 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
       await store.spend.add(entryOf({ thread, costUsd: 0.5, at: start - 48 * hour }));
       expect(await store.spend.hold(holdOf(0.2, { thread, threadLimit: 0.6 }))).toBe(false);
       expect(await store.spend.hold(holdOf(0.1, { thread, threadLimit: 0.6 }))).toBe(true);
-      expect((await used({ thread })).thread).toBeCloseTo(0.6, 9);
+      const { held, ...sums } = await used({ thread });
+      expect(sums.thread).toBeCloseTo(0.6, 9);
+      expect(held?.thread).toBeCloseTo(0.1, 9);
       expect(await store.spend.hold(holdOf(0.1, { thread, threadLimit: 0.6 }))).toBe(false);
       expect((await used({ thread, owner: 'ann' })).thread).toBe(0);
       expect(await store.spend.hold(holdOf(0.2, { thread: newThreadId(), threadLimit: 0.6 }))).toBe(true);
@@ -153,7 +155,7 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
       await store.spend.hold(holdOf(0.5));
       store = await opened.reopen();
       expect(await rows()).toMatchObject([{ calls: 1, costUsd: 0.25 }]);
-      expect(await used()).toEqual({ day: 0.75, thread: 0 });
+      expect(await used()).toEqual({ day: 0.75, thread: 0, held: { day: 0.5, thread: 0 } });
     });
 
     it('is closed with the store', async () => {

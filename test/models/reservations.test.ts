@@ -55,6 +55,7 @@ async function runCalls(seed: number): Promise<{ asked: number; refused: number;
   async function vendor(question: ModelQuestion): Promise<ModelAnswer> {
     const worst = dollars(question, question.maxOutputTokens);
     counts.asked++;
+    question.onSent?.();
     bill(question, worst);
     for (let turn = pick(4); turn > 0; turn--) await setImmediate();
     const end = pick(5);

@@ -49,6 +49,7 @@ function setUp(
   const asked: ModelQuestion[] = [];
   const warnings: unknown[] = [];
   const { spend } = store;
+  const clock = manualClock();
   const ledger: SpendLedger = {
     add: (...given) => spend.add(...given),
     hold: given => spend.hold(given),
@@ -57,7 +58,7 @@ function setUp(
     ...change(spend),
   };
   const meter = createMeter({
-    ...{ ledger, caps, clock: manualClock(), random: seededRandom(1) },
+    ...{ ledger, caps, clock, random: seededRandom(1) },
     pricing: { isLocal: provider => provider === 'ollama', allowUnpriced: false },
     emit: event => void warnings.push(event),
     ask: question => {
@@ -65,7 +66,7 @@ function setUp(
       return ask(question);
     },
   });
-  return { meter, asked, warnings, rows: () => spend.rows({ owner: 'local', from: '' }) };
+  return { meter, asked, warnings, clock, rows: () => spend.rows({ owner: 'local', from: '' }) };
 }
 
 const refusal = (limit: string) => ({ kind: 'limit', details: { data: { limit } } });
@@ -82,7 +83,7 @@ const slow =
   });
 
 describe('what is left', () => {
-  it.each<[string, SpendCaps, unknown, { name: string; usd: number; free: number }]>([
+  it.each<[string, SpendCaps, unknown, { name: string; usd: number; free: number; held?: number }]>([
     ['everything without a limit', {}, undefined, { name: 'AUTO_COST_LIMIT', usd: Infinity, free: Infinity }],
     [
       'that of the call, where others leave as much',
@@ -90,8 +91,13 @@ describe('what is left', () => {
       undefined,
       { name: 'MAX_COST_PER_REQUEST', usd: 1, free: 0.95 },
     ],
-    ['that of a day after earlier calls', { perDay: 0.4 }, 5, { name: 'MAX_COST_PER_DAY', usd: 0.4, free: 0.35 }],
-    ['that of a thread', { perThread: 0.3 }, undefined, { name: 'MAX_COST_PER_THREAD', usd: 0.3, free: 0.25 }],
+    [
+      'that of a day after earlier calls',
+      { perDay: 0.4 },
+      5,
+      { name: 'MAX_COST_PER_DAY', usd: 0.4, free: 0.35, held: 0 },
+    ],
+    ['that of a thread', { perThread: 0.3 }, undefined, { name: 'MAX_COST_PER_THREAD', usd: 0.3, free: 0.25, held: 0 }],
     [
       'that of models that nobody named',
       { perAutoCall: 0.2, perRequest: 1 },
@@ -326,6 +332,18 @@ describe('the ledger', () => {
     await expect(meter.ask(questionOf())).resolves.toBeDefined();
     await meter.flush();
     expect(warnings).toEqual([{ type: 'warning', where: 'ledger', message }]);
+  });
+
+  it.each([1, 3])('gets what it could not take %i times once it works again, and warns once', async failures => {
+    let tries = 0;
+    const { meter, warnings, rows, clock } = setUp({ perDay: 1 }, answer, spend => ({
+      add: (...given) => (tries++ < failures ? Promise.reject(new TypeError('full')) : spend.add(...given)),
+    }));
+    await meter.ask(questionOf());
+    await clock.advance(2_000 * failures);
+    expect(await rows()).toMatchObject([{ calls: 1, costUsd: 0.05 }]);
+    expect(await meter.left('r1', payer)).toMatchObject({ free: 0.95, held: 0 });
+    expect([warnings.length, clock.pending()]).toEqual([1, 0]);
   });
 
   it('has everything after a flush', async () => {

@@ -78,6 +78,13 @@ const refused = (limit?: string) => ({
   details: { code: 'LIMIT', class: 'cost', ...(limit && { data: expect.objectContaining({ limit }) }) },
 });
 
+/** It will be free again, or spent: nothing says that the day is over. */
+const reserved = (limit: string) => ({
+  ...refused(limit),
+  message: expect.stringContaining('is free: calls under way reserve $0.10.'),
+  details: { class: 'over_capacity', retryable: true, retryAfterSeconds: 15, data: { limit, reserved_usd: 0.1 } },
+});
+
 describe('the meter before the models', () => {
   let store: Store;
   let asked: ModelQuestion[];
@@ -327,9 +334,16 @@ describe('the meter before the models', () => {
     for (let n = 0; n < 3; n++) await expect(meter.ask(questionOf())).rejects.toBe(failure);
     await meter.flush();
     expect((await used()).day).toBe(0);
-    const cut = meterOf({ perDay: 0.1 }, () => Promise.reject(cancelledError()));
+    const unsent = meterOf({ perDay: 0.1 }, () => Promise.reject(cancelledError()));
+    for (let n = 0; n < 3; n++) await expect(unsent.ask(questionOf())).rejects.toMatchObject({ kind: 'cancelled' });
+    await unsent.flush();
+    expect((await used()).day).toBe(0);
+    const cut = meterOf({ perDay: 0.1 }, async question => {
+      question.onSent?.();
+      throw cancelledError();
+    });
     await expect(cut.ask(questionOf())).rejects.toMatchObject({ kind: 'cancelled' });
-    await expect(cut.ask(questionOf())).rejects.toMatchObject(refused('MAX_COST_PER_DAY'));
+    await expect(cut.ask(questionOf())).rejects.toMatchObject(reserved('MAX_COST_PER_DAY'));
     await clock.advance(3_600_000);
     await expect(cut.ask(questionOf())).rejects.toMatchObject({ kind: 'cancelled' });
   });

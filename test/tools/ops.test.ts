@@ -3,6 +3,7 @@ import { schemaOf } from '../../src/calls/argument-schema.ts';
 import { activity } from '../../src/tools/activity.ts';
 import { providerCapabilities } from '../../src/tools/provider-capabilities.ts';
 import { status } from '../../src/tools/status.ts';
+import { realClock } from '../support/clock.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
@@ -55,6 +56,19 @@ describe('the tools of operation', () => {
     expect(reply.providers.map((provider: Document) => provider.id)).toContain('openai');
     const other = await polylogue.call('status', {}, { owner: 'ann' });
     expect(other.spent_today).toMatchObject({ cost_usd: 0, calls: 0 });
+  });
+
+  it('status tells what the limit of a day counts, though the clock was moved a day ahead', async () => {
+    let ahead = 0;
+    const clock = { ...realClock(), now: () => Date.now() + ahead };
+    const env = { ...vendorEnv({ openai: vendor.url }), OPENAI_API_KEY: key, MAX_COST_PER_DAY: '7.5' };
+    const moved = await testProduct({ root: project.root, clock, env: { ...env, POLYLOGUE_TOOLSETS: 'core,ops' } });
+    vendor.script({ answer: 'Yes.', usage: { input: 1_000, output: 1_000 } });
+    await moved.call('chat', { prompt: 'Is it?', model: 'openai:gpt-4.1' });
+    ahead = 86_400_000;
+    const { spent_today } = await moved.call('status');
+    await moved.close();
+    expect(spent_today).toMatchObject({ cost_usd: 0.01, calls: 1 });
   });
 
   it('status tells how many calls are estimated', async () => {

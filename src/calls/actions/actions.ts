@@ -2,7 +2,6 @@ import { isThreadId, type ThreadId } from '../../core/ids.ts';
 import type { Clock, Emit, Recent } from '../../core/ports.ts';
 import type { ThreadHead } from '../../core/thread.ts';
 import type { Principal } from '../../core/tool-host.ts';
-import { dayOf } from '../../core/usage.ts';
 import type { PaidSearcher } from '../../models/paid-services.ts';
 import type { Threads } from '../../threads/threads.ts';
 import type { ActionContext, ModelActions, OpsActions, ProductFacts, ThreadActions } from '../action-context.ts';
@@ -17,6 +16,8 @@ export interface ActionParts {
   /** Milliseconds that a client waits for a call. */
   patience(client: string | undefined): number;
   clock: Clock;
+  /** The day that an owner's calls are counted under now. */
+  today(owner: string): Promise<string>;
   models: ModelActions &
     Pick<OpsActions, 'capabilities' | 'caches' | 'health'> & { forget(thread: string): Promise<void> };
   /** What the calls of this process did lately. */
@@ -63,7 +64,7 @@ export function createActionContext(parts: ActionParts, { principal, signal, ...
     ops: {
       limits: parts.limits,
       uptimeMs: () => clock.monotonic() - parts.startedAt,
-      spentToday: () => threads.store.spend.rows({ owner, from: dayOf(clock.now()) }),
+      spentToday: async () => threads.store.spend.rows({ owner, from: await parts.today(owner) }),
       runningJobs: async () => (await jobs.list(owner, maxJobs)).filter(({ status }) => status === 'running'),
       recent: query => parts.recent({ ...query, owner }),
       capabilities: models.capabilities,

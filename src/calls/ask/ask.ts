@@ -250,7 +250,7 @@ export type StoredAnswer = Pick<Turn, 'content' | 'modelProvider' | 'modelName' 
 
 /**
  * Stores the answer, with the thread as it is then. An answer that is paid for reaches the caller even when the store fails: with
- * the warning that is returned.
+ * the warning that is returned. `expiresAt` of a thread that is gone is 0.
  */
 export async function storeAnswer(
   exchange: Exchange,
@@ -270,7 +270,11 @@ export async function storeAnswer(
     const later = services.threads.addLater(thread, turn.exchange, addition, error);
     const why = isAppError(error) ? error.message : 'the store failed';
     const warning = `not_persisted: ${why}${later ? ' The answer is stored when the store works again.' : ''}`;
-    return { turn: answer, thread, sent, warnings: [warning] };
+    const found = later
+      ? undefined
+      : await services.threads.store.head(thread.id, services.clock.now()).catch(() => undefined);
+    const isGone = found !== undefined && found.state !== 'live';
+    return { turn: answer, thread: isGone ? { ...thread, expiresAt: 0 } : thread, sent, warnings: [warning] };
   }
 }
 
@@ -328,7 +332,7 @@ export async function finishTurn(
     ...(plan.workflow && { continuation_id: thread.id }),
     continuation_offer: continuationOffer(thread, services.maxTurns, history.sent + 2),
     citations: nonEmpty(citations.map(citation => ({ ...citation }))),
-    metadata: plan.workflow ? facts : { ...facts, conversation_ready: true, ...metadata },
+    metadata: plan.workflow ? facts : { ...facts, conversation_ready: thread.expiresAt > 0, ...metadata },
   });
   const place = { thread: thread.id, seq: turn.seq, text, asStored: text === answer.text };
   return successReply(truncateAnswer(make, place, services.replyTokens));

@@ -18,7 +18,7 @@ export const usage = defineCommand({
     flag('by <word>', 'Group by (default: day); `kind` splits answers, searches, caches, embeddings', { choices }),
   ],
   examples: [
-    ['polylogue usage', 'The last 30 days, by day'],
+    ['polylogue usage', 'The last 30 days, by day, of the owner `local`; /metrics of a daemon has all owners'],
     ['polylogue usage --days 1 --by model', 'Today, by model'],
     ['polylogue usage --by kind', 'Include searches, caches and embeddings'],
     ['polylogue usage --days 365 --by provider --json', 'A year, as JSON'],

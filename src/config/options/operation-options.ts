@@ -125,7 +125,7 @@ export const operationOptions = {
   maxCostPerDay: cap(
     'MAX_COST_PER_DAY',
     '--max-cost-per-day',
-    'one day (UTC), across all processes that share the store',
+    'one day (UTC) of one owner, across all processes that share the store',
   ),
   autoCostLimit: operator('Spending', { ...dollars, default: 2 }, ['AUTO_COST_LIMIT', '--auto-cost-limit'], {
     doc: 'US dollars that one call of a tool may cost where no model is named; `auto` chooses, and shortens files and answers, to stay within it.',

@@ -56,7 +56,7 @@ const maxCharsPerToken = 20;
 /** What a vendor tells beside the text is kept for good and goes into every reply: it has to stay small. Characters, but for `citations`. */
 const most = { citations: 200, url: 4_000, title: 300, snippet: 500, date: 80, finishReason: 80 };
 
-interface AttemptInput extends Pick<ModelQuestion, 'onText' | 'onProgress'>, Pick<Connection, 'usesIn'> {
+interface AttemptInput extends Pick<ModelQuestion, 'onText' | 'onProgress' | 'onSent'>, Pick<Connection, 'usesIn'> {
   model: LanguageModelV4;
   provider: string;
   call: Omit<LanguageModelV4CallOptions, 'abortSignal'>;
@@ -77,6 +77,7 @@ export async function attempt(input: AttemptInput): Promise<AttemptOutcome> {
   const outcome: AttemptOutcome = { ...none(), uses: [] };
   const { clocks } = input;
   const sent = !clocks.signal.aborted;
+  if (sent) input.onSent?.();
   try {
     // The vendors' packages tell tokens at the end alone; of a stream that breaks, its own chunks tell what is paid for.
     const pending = input.model.doStream({ ...input.call, includeRawChunks: true, abortSignal: clocks.signal });

@@ -138,11 +138,14 @@ function shownCitations(citations: readonly Citation[], { webSearch }: ModelQues
  * rest. Undefined: the vendor refused, failed before it began, or was not reached, which costs nothing.
  */
 export function billedUsage(
-  { messages }: Pick<ModelQuestion, 'messages'>,
+  { messages, webSearch }: Pick<ModelQuestion, 'messages' | 'webSearch'>,
   candidate: Candidate,
-  { usage, told, finish, text, reasoningChars, callChars, accepted }: AttemptOutcome,
+  { finish, text, reasoningChars, callChars, accepted, ...outcome }: AttemptOutcome,
   fees: Fees | undefined,
 ): Usage | undefined {
+  const rounds = outcome.steps ? Number.POSITIVE_INFINITY : 1 + (webSearch?.maxRounds ?? 0);
+  const usage = unlessAbsurd(outcome.usage, candidate, rounds);
+  const told = unlessAbsurd(outcome.told, candidate, rounds);
   const charged = fees && { fees };
   const isSilent = text === '' && reasoningChars + callChars === 0;
   if (usage && finish && usage.input > 0 && (usage.output > 0 || isSilent)) return { ...usage, ...charged };
@@ -160,6 +163,17 @@ export function billedUsage(
     ...charged,
     estimated: 1,
   };
+}
+
+/** How far counts may be above what fits a model: vendors count what they cache and think in different ways. */
+const countSlack = 4;
+
+/** Undefined for counts that no answer comes to in so many rounds. A program (infinite rounds) may ask its model any number of times. */
+function unlessAbsurd<Counts extends Partial<Usage>>(counts: Counts | undefined, { model }: Candidate, rounds: number) {
+  const { input = 0, cacheRead = 0, cacheWrite = 0, output = 0, reasoning = 0 } = counts ?? {};
+  const most = countSlack * rounds;
+  const fits = Math.max(input, cacheRead, cacheWrite) <= most * model.window;
+  return fits && Math.max(output, reasoning) <= most * model.maxOutput ? counts : undefined;
 }
 
 /** What is thrown when nobody answered: the one failure as it is, or all of them by name. */

@@ -269,6 +269,7 @@ async function askVendor(run: CallContext, candidate: Candidate): Promise<Attemp
       onText: question.onText,
       onStart: (told: readonly string[]) => question.onStart?.([...warnings, ...told]),
       onProgress: question.onProgress,
+      onSent: question.onSent,
       usesIn: connection.usesIn,
       ...(question.tools && { saying: createReplyAccumulator(signer, model.provider, echoesThoughts !== undefined) }),
     };

@@ -265,15 +265,15 @@ const notYours = refusalFor(
 const storeMs = 2_000;
 
 /** Whoever asks more often gets what was found a moment ago. */
-const lookMs = 1_000;
+const lookMs = 3_000;
 
-/** Why nothing can be done now, as one sentence: a look at the store answers in time, or not. Undefined: all is well. */
-export function createReadiness(lookAtStore: () => Promise<unknown>, clock: Pick<Clock, 'after' | 'monotonic'>) {
+/** Why nothing can be done now, as one sentence: a small write to the store succeeds in time, or not. Undefined: all is well. */
+export function createReadiness(writeToStore: () => Promise<unknown>, clock: Pick<Clock, 'after' | 'monotonic'>) {
   let last: { at: number; found: Promise<string | undefined> } | undefined;
 
   async function look(): Promise<string | undefined> {
     try {
-      const looking = lookAtStore().then(() => true);
+      const looking = writeToStore().then(() => true);
       return (await withTimeout(clock, storeMs, looking)) ? undefined : 'The store does not answer.';
     } catch (error) {
       return isAppError(error) ? error.message : 'The store failed.';

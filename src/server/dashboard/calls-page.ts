@@ -1,7 +1,7 @@
 import type { AppEvent } from '../../core/events.ts';
 import type { RecentEvent, WatchedCall } from '../../core/ports.ts';
 import type { StoredTurn } from '../../core/thread.ts';
-import { dayOf, dollars, spendTotal } from '../../core/usage.ts';
+import { dollars, spendTotal } from '../../core/usage.ts';
 import { span } from './chart.ts';
 import type { RunReply } from './data.ts';
 import type { Child, Markup, Mood } from './html.ts';
@@ -233,8 +233,8 @@ export async function livePart(visit: Visit): Promise<Markup> {
   }</section>`;
 }
 
-async function tiles({ own, now }: Visit, running: number): Promise<Markup> {
-  const [spent, providers] = await Promise.all([own.spend(dayOf(now)), own.providers()]);
+async function tiles({ own }: Visit, running: number): Promise<Markup> {
+  const [spent, providers] = await Promise.all([own.spend(), own.providers()]);
   const { costUsd, calls, unpriced, usage } = spendTotal(spent);
   const ready = providers.filter(({ configured }) => configured);
   const ailing = ready.filter(({ health }) => health.some(({ state }) => state !== 'closed'));

@@ -33,8 +33,8 @@ export interface OwnData {
   tryProvider?(id: string, signal: AbortSignal): Promise<string>;
   /** What vendors keep of the owner's threads, the newest first. */
   caches(): Promise<CacheView[]>;
-  /** The owner's sums, by day, tool, model and thread, from a day (`2026-01-31`, UTC) on. */
-  spend(from: string): Promise<SpendRow[]>;
+  /** The owner's sums, by day, tool, model and thread, from a day (`2026-01-31`, UTC) on; absent: the day that a limit counts now. */
+  spend(from?: string): Promise<SpendRow[]>;
   /** US dollars that vendors' caches saved in these, as far as prices are known. */
   saved(rows: readonly SpendRow[]): Promise<number>;
 }

@@ -150,10 +150,11 @@ export function redisClient({ onWarning, ...options }: RedisClientOptions) {
   const troubles = troubleLog(onWarning);
   const { address } = topology;
 
-  function failed(error: unknown, node: string): AppError {
-    const failure = redisFailure(error, node);
+  function failed(error: unknown, node: string, key = ''): AppError {
+    const failure = redisFailure(error, node, key);
     const code = replyCode(error);
-    if (code === 'NOSCRIPT') return failure;
+    // Neither is a trouble of the server.
+    if (code === 'NOSCRIPT' || code === 'WRONGTYPE') return failure;
     const trouble = troubleOf(error);
     if (error instanceof Unreachable || code === 'CLUSTERDOWN') topology.mapAgain(node);
     // A primary that became a replica: its name may lead to the new primary.
@@ -186,7 +187,7 @@ export function redisClient({ onWarning, ...options }: RedisClientOptions) {
         }
       }
     } catch (error) {
-      throw failed(error, node);
+      throw failed(error, node, key);
     }
   }
 

@@ -71,11 +71,17 @@ export function troubleOf(error: unknown): Trouble {
   return passing.has(code) ? 'unreachable' : 'refused';
 }
 
-/** Says in our words what Redis refused, or that it can't be reached. Errors that are ours already stay as they are. */
-export function redisFailure(error: unknown, address: string): AppError {
+/** Says in our words what Redis refused about a key, or that it can't be reached. Errors that are ours already stay as they are. */
+export function redisFailure(error: unknown, address: string, key = ''): AppError {
   if (isAppError(error)) return error;
   // It was ours before it was what kept a connection from coming about.
   if (error instanceof Unreachable && isAppError(error.cause)) return error.cause;
+  if (replyCode(error) === 'WRONGTYPE') {
+    const what = `The key "${key}" in the Redis at ${address}, or one that belongs to it, holds another type of data than Polylogue stores.`;
+    const next =
+      'Check whether another program uses keys with the same prefix, and give each program a separate REDIS_PREFIX.';
+    return storageError('corrupt', what, { cause: error, next });
+  }
   const raw = asError(error).message;
   const advice = tlsAdvice(error);
   const access = accessDenied.has(replyCode(error))

@@ -9,7 +9,7 @@ import { allTextsOf, frees, raiseLife, reads, textsOf, writes } from './script.t
 import type { RedisParts, RedisThreads } from './threads.ts';
 
 // KEYS of all of them: where an owner's ledger begins, which is also the index of its rows, by `DAY KEY`. Beside it stand
-// `:row:KEY` (body, v its version, n the latest change by name, place in the order of
+// `:row:KEY` (body, v its version, n the latest changes by name, place in the order of
 // the adding), the sums `:days` and `:threads`, and `:holds`
 // (id → dollars, end and thread, separated by spaces).
 
@@ -18,6 +18,7 @@ local function used(place, day, thread, now)
   local ofDay = tonumber(redis.call('HGET', place .. ':days', day) or 0)
   local ofThread = tonumber(thread ~= '' and redis.call('HGET', place .. ':threads', thread) or 0)
   local holds = redis.call('HGETALL', place .. ':holds')
+  local spent, spentByThread = ofDay, ofThread
   for at = 2, #holds, 2 do
     local usd, over, of = string.match(holds[at], '^(%S+) (%S+) (.*)$')
     if tonumber(over) > tonumber(now) then
@@ -25,14 +26,15 @@ local function used(place, day, thread, now)
       if thread ~= '' and of == thread then ofThread = ofThread + tonumber(usd) end
     end
   end
-  return ofDay, ofThread
+  return ofDay, ofThread, ofDay - spent, ofThread - spentByThread
 end
 `;
 
-/** ARGV: day, thread or '', now. Answers two texts. */
+/** ARGV: day, thread or '', now. Answers four texts: what is used of both, and how much of it is held. */
 export const usedSpend = reads(`${sums}
-local ofDay, ofThread = used(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
-return {string.format('%.17g', ofDay), string.format('%.17g', ofThread)}
+local texts = {}
+for at, usd in ipairs({used(KEYS[1], ARGV[1], ARGV[2], ARGV[3])}) do texts[at] = string.format('%.17g', usd) end
+return texts
 `);
 
 /** ARGV: day, thread or '', now, id, dollars, end, life, most of the day or '', most of the thread or ''. */
@@ -55,9 +57,10 @@ return 1
 export const putSpend = writes(`${raiseLife}
 local row = KEYS[1] .. ':row:' .. ARGV[2]
 local seen = redis.call('HMGET', row, 'v', 'n')
-if seen[2] == ARGV[1] then return 1 end
+local names = seen[2] or ''
+if string.find(names, ARGV[1], 1, true) then return 1 end
 if (seen[1] or '0') ~= ARGV[3] then return 0 end
-redis.call('HSET', row, 'v', tonumber(ARGV[3]) + 1, 'n', ARGV[1], 'body', ARGV[4])
+redis.call('HSET', row, 'v', tonumber(ARGV[3]) + 1, 'n', string.sub(ARGV[1] .. ' ' .. names, 1, 1000), 'body', ARGV[4])
 redis.call('HSETNX', row, 'place', redis.call('ZCARD', KEYS[1]))
 redis.call('ZADD', KEYS[1], 0, ARGV[5] .. ' ' .. ARGV[2])
 redis.call('HINCRBYFLOAT', KEYS[1] .. ':days', ARGV[5], ARGV[6])
@@ -104,13 +107,22 @@ const marginMs = 60_000;
 
 const lifeMs = (spendDays + 30) * 86_400_000;
 
+/** A row as it is replaced, if it is still what was seen. */
+interface Change {
+  row: SpendRow;
+  /** What the change is called; absent: a new name. */
+  id?: string | undefined;
+  /** Frees what was put aside under it. */
+  hold?: string;
+  /** The row that goes into it, and whose sums count already. */
+  instead?: SpendRow;
+}
+
 /** The ledger: all of an owner's rows, sums and holds in one slot. */
 export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<RedisThreads, 'find'>): RedisSpend {
   const placeOf = (owner: string) => keys.spend(ownerHash(owner));
 
-  /** Adds a row, and frees what was put aside under `hold`. `instead`: the row that goes into it, and whose sums count already. */
-  async function put(place: string, row: SpendRow, hold = '', instead?: SpendRow): Promise<void> {
-    const nonce = random.uuid();
+  async function put(place: string, { row, id: nonce = random.uuid(), hold = '', instead }: Change): Promise<void> {
     const key = keyOf(row);
     for (let tries = 0; tries < maxTries; tries++) {
       const before = await seenRow(client, place, key);
@@ -127,7 +139,7 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
     async add(entry, hold) {
       if (entry) {
         await client.send('SADD', keys.owners, ownerHash(entry.owner));
-        await put(placeOf(entry.owner), rowOf(entry), hold);
+        await put(placeOf(entry.owner), { row: rowOf(entry), id: entry.id, hold });
       } else if (hold !== undefined) {
         const owner = await client.send('GET', keys.hold(hold));
         if (owner !== null) await client.send('HDEL', `${keys.spend(String(owner))}:holds`, hold);
@@ -143,8 +155,8 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
     },
     async used({ owner, day, thread, now }: SpendScope) {
       const sums = await client.run(usedSpend, [placeOf(owner)], [day, thread ?? '', now]);
-      const [ofDay = '0', ofThread = '0'] = textsOf(sums);
-      return { day: Number(ofDay), thread: Number(ofThread) };
+      const [ofDay = 0, ofThread = 0, heldOfDay = 0, heldOfThread = 0] = textsOf(sums).map(Number);
+      return { day: ofDay, thread: ofThread, held: { day: heldOfDay, thread: heldOfThread } };
     },
     async rows({ owner, from, thread }) {
       const rows = await rowsSince(client, placeOf(owner), from);
@@ -164,7 +176,7 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
         const { thread } = row;
         if (thread === undefined || row.day >= late) continue;
         const found = isThreadId(thread) ? await unlessDamaged(threads.find(thread)) : { state: 'unknown' };
-        if (found && found.state !== 'stored') await put(place, withoutThread(row), '', row);
+        if (found && found.state !== 'stored') await put(place, { row: withoutThread(row), instead: row });
       }
     },
   };

@@ -100,11 +100,15 @@ function usedOf(db: DatabaseSync): (scope: SpendScope) => SpendUsed {
   const held = sum('spend_holds WHERE owner = ? AND expires_at > ?');
   const heldForThread = sum('spend_holds WHERE owner = ? AND expires_at > ? AND thread = ?');
   const usd = (row: Row | undefined) => Number(row?.usd ?? 0);
-  return scope => ({
-    day: usd(day.get(scope.owner, scope.day)) + usd(held.get(scope.owner, scope.now)),
-    thread:
-      scope.thread === undefined
-        ? 0
-        : usd(thread.get(scope.owner, scope.thread)) + usd(heldForThread.get(scope.owner, scope.now, scope.thread)),
-  });
+  return ({ owner, day: ofDay, thread: id, now }) => {
+    const holds = {
+      day: usd(held.get(owner, now)),
+      thread: id === undefined ? 0 : usd(heldForThread.get(owner, now, id)),
+    };
+    return {
+      day: usd(day.get(owner, ofDay)) + holds.day,
+      thread: id === undefined ? 0 : usd(thread.get(owner, id)) + holds.thread,
+      held: holds,
+    };
+  };
 }

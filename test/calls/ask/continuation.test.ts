@@ -122,6 +122,24 @@ describe('continuation_id', () => {
     expect(late.error).toMatchObject({ code: 'THREAD_EXPIRED' });
   });
 
+  it('does not expire while a call of its own runs', async () => {
+    let ahead = 0;
+    const { clock } = systemEnvironment();
+    await start(
+      { CONVERSATION_TIMEOUT_HOURS: '0.01' },
+      aheadBy(clock, () => ahead),
+    );
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.script({ answer: 'Late.', when: promise });
+    const replied = chat('One.');
+    await expect.poll(() => vendor.requests.length).toBe(1);
+    ahead = 60_000;
+    resolve();
+    const { metadata, continuation_offer } = await replied;
+    expect(metadata.warnings ?? []).not.toContainEqual(expect.stringContaining('not_persisted'));
+    expect(Date.parse(continuation_offer.expires_at)).toBeLessThan(Date.now() + ahead + 37_000);
+  });
+
   it('takes "last" for the newest thread of the project, also after a restart', async () => {
     await start();
     expect((await chat('?', { continuation_id: 'last' })).error).toMatchObject({ code: 'THREAD_NOT_FOUND' });

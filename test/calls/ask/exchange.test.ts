@@ -1,6 +1,8 @@
 import { mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemEnvironment } from '../../../src/app/system-environment.ts';
+import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
@@ -70,6 +72,23 @@ describe.each(calls)('the exchange of %s', (name, args) => {
     stop.abort();
     expect(await replied).toMatchObject({ isError: true, error: { code: 'CANCELLED' } });
     expect(await transcript()).toEqual(['user interrupted']);
+  });
+
+  it('is answered without an offer to continue where the thread is gone by then', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.byDefault({ answer: 'Because.', when: promise });
+    const replied = polylogue.call(name, args);
+    await expect.poll(asked).toBeGreaterThan(0);
+    const { clock } = systemEnvironment();
+    const file = join(polylogue.home, 'threads.sqlite');
+    const store = createSqliteStore({ file, clock, onWarning: () => {} });
+    const [head] = await store.list({ owner: 'local', limit: 1, now: 0 });
+    await store.remove(head!.id, clock.now());
+    await store.close();
+    resolve();
+    const reply = await replied;
+    expect(reply.metadata.warnings).toContainEqual(expect.stringMatching(/^not_persisted: /));
+    expect(reply).not.toHaveProperty('continuation_offer');
   });
 
   it('is answered with a warning where the store is down by then', async () => {

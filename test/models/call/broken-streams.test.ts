@@ -346,6 +346,28 @@ describe('after the first token', () => {
   });
 
   it.each([
+    [1e300, 20],
+    [100, 1e300],
+    [4_000_001, 20],
+    [100, 400_001],
+  ])('counts that no answer can come to (%d in, %d out) are none', async (input, output) => {
+    const inputTokens = { total: input, noCache: input, cacheRead: 0, cacheWrite: 0 };
+    const usage = { inputTokens, outputTokens: { total: output, text: output, reasoning: 0 } };
+    const end: Scripted = { type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage };
+    const told = raw({ usage: { input_tokens: input, output_tokens: output } });
+    const { run } = setUp({ alpha: [[told, text(long), end]] });
+    const model = candidate({ provider: 'alpha', window: 1_000_000, maxOutput: 100_000 });
+    const { answer } = await run({ candidates: [model] });
+    expect(answer?.usage.estimated).toBe(1);
+    expect(Math.max(answer?.usage.input ?? 0, answer?.usage.output ?? 0)).toBeLessThan(1_000);
+    expect(answer?.warnings.join()).toContain('told no token counts');
+    const searching = { maxResults: 5, maxRounds: 1 };
+    const again = await setUp({ alpha: [[told, text(long), end]] }).run({ candidates: [model], webSearch: searching });
+    // Each round of a search is a prompt of its own.
+    expect(again.answer?.usage.estimated).toBe(Math.max(input, output) < 1e300 ? undefined : 1);
+  });
+
+  it.each([
     [
       { type: 'message_start', message: { usage: { input_tokens: 7, cache_read_input_tokens: 90, output_tokens: 1 } } },
       97,

@@ -160,10 +160,12 @@ describe('a call under the policy', () => {
     let release = () => {};
     const slow = scriptedConnection([[{ wait: new Promise<void>(resolve => (release = resolve)) }, ...whole], whole]);
     const { ask, question, clock } = setUp({ alpha: slow }, { total: 1 });
-    const first = ask(question);
+    const sent: string[] = [];
+    const first = ask({ ...question, onSent: () => sent.push('first') });
     await clock.advance(0);
-    const second = ask({ ...question, limits: { firstByteMs: 10_000 } });
+    const second = ask({ ...question, limits: { firstByteMs: 10_000 }, onSent: () => sent.push('second') });
     await clock.advance(100_000);
+    expect(sent).toEqual(['first']);
     release();
     expect([(await first).text, (await second).text]).toEqual(['Hello', 'Hello']);
   });
@@ -173,10 +175,12 @@ describe('a call under the policy', () => {
     const caller = new AbortController();
     void ask(question).catch(() => {});
     await clock.advance(0);
-    const waiting = ask({ ...question, signal: caller.signal });
+    let sent = 0;
+    const waiting = ask({ ...question, signal: caller.signal, onSent: () => void sent++ });
     await clock.advance(0);
     caller.abort();
     await expect(waiting).rejects.toMatchObject({ kind: 'cancelled' });
+    expect(sent).toBe(0);
   });
 });
 

@@ -288,6 +288,20 @@ describe('a Redis that is silent', () => {
     expect(await seqs(id)).toHaveLength(known.length + 1);
   });
 
+  it('counts once what is added to the ledger again, since nobody answered', async () => {
+    await open();
+    const usage = { input: 1, output: 1, reasoning: 0, cacheRead: 0, cacheWrite: 0 };
+    const spent = { at: start, owner: 'local', tool: 'chat', provider: 'openai', model: 'm', usage, costUsd: 0.25 };
+    await store.spend.add({ ...spent, id: randomUUID() });
+    const late = { ...spent, id: randomUUID() };
+    server.signal('SIGSTOP');
+    await refusedInTime(() => store.spend.add(late));
+    server.signal('SIGCONT');
+    await eventually(() => store.spend.add(late));
+    for (const id of [randomUUID(), late.id]) await store.spend.add({ ...spent, id });
+    expect(await store.spend.rows({ owner: 'local', from: '' })).toMatchObject([{ calls: 3, costUsd: 0.75 }]);
+  });
+
   it('never makes a list look empty, nor what is kept look forgotten', async () => {
     await open();
     await prepared(['a']);

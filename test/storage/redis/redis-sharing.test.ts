@@ -297,13 +297,21 @@ describe('the server', () => {
     const keys = redisKeys(prefix);
     await server.command('HSET', keys.thread(broken.id).head, 'head', 'nonsense');
     await server.command('HSET', keys.job(brokenJob.id), 'body', 'nonsense');
+    const odd = await threadWith(one, ['apple']);
+    const { head: oddKey } = keys.thread(odd.id);
+    await server.command('DEL', oddKey);
+    await server.command('SET', oddKey, 'what another program keeps');
     const query = { owner: 'local', limit: 9, now: start + 10 };
     for (let n = 0; n < 2; n++) expect((await watching.list(query)).map(({ id }) => id)).toEqual([whole.id]);
     expect((await watching.search({ ...query, text: 'apple' })).map(hit => hit.thread.id)).toEqual([whole.id]);
     expect((await watching.jobs(query)).map(({ id }) => id)).toEqual([job.id]);
     expect(await watching.prune(start + 10)).toBe(1);
     expect((await watching.read(over.id, start)).state).toBe('expired');
-    expect(warnings).toEqual([expect.stringContaining(broken.id)]);
+    expect(warnings.toSorted()).toEqual([broken.id, odd.id].toSorted().map(id => expect.stringContaining(id)));
+    await expect(watching.read(odd.id, start)).rejects.toMatchObject({
+      message: expect.stringContaining(`The key "${oddKey}"`),
+      details: { class: 'corrupt', next: expect.stringContaining('REDIS_PREFIX') },
+    });
     await expect(watching.read(broken.id, start)).rejects.toMatchObject({ details: { class: 'corrupt' } });
     await expect(watching.job(brokenJob.id, start)).rejects.toMatchObject({ details: { class: 'corrupt' } });
     await watching.close();

@@ -60,7 +60,8 @@ export async function readyQuestion(run: PanelRun, question: PanelQuestion): Pro
 function refusedAsSkipped(outcome: TargetOutcome): TargetOutcome {
   if (outcome.status !== 'error') return outcome;
   const { error } = outcome;
-  if (error.kind !== 'limit' || error.details.class !== 'cost') return outcome;
+  const { class: kind, data } = error.details;
+  if (error.kind !== 'limit' || (kind !== 'cost' && data?.limit === undefined)) return outcome;
   return { status: 'skipped', because: 'cost', error };
 }
 
