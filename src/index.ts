@@ -55,6 +55,7 @@ export type {
   AgentEffect,
   AgentTool,
   Approval,
+  ArgsVerdict,
   ToolOutput,
   ToolSurroundings,
 } from './engine/modes/agent/local-tools/agent-tool.ts';

@@ -59,6 +59,7 @@ async function membersWithInherited(
   const inherited: DeclaredMember[] = [];
   for (const { name, change } of one.bases.filter(base => !(base.isWhole && links.includes(base.name)))) {
     const base = await reader.find(one.file, name);
+    if (await reader.isOfPackage(one.file, name)) continue;
     if (!base) throw new Error(`${one.file}: the members of "${name}" are not found, for "${one.signature}"`);
     inherited.push(...change(await membersWithInherited(reader, base, [])));
   }

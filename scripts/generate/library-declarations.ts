@@ -228,6 +228,8 @@ export interface Reader {
   exported(file: string): Promise<Map<string, Declared>>;
   /** The declaration that a name means in a file; undefined where a package declares it, or the language. */
   find(file: string, name: string): Promise<Declared | undefined>;
+  /** Whether a file imports a name from a package, whose own pages tell what it is. */
+  isOfPackage(file: string, name: string): Promise<boolean>;
 }
 
 /** Follows names from a file to where they are declared. */
@@ -255,7 +257,9 @@ export function createReader(root: string): Reader {
     }
     return all;
   }
-  return { exported, find };
+  const isOfPackage = async (file: string, name: string) =>
+    (await moduleOf(file)).links.get(name)?.from.startsWith('.') === false;
+  return { exported, find, isOfPackage };
 }
 
 function besides(file: string, path: string): string {

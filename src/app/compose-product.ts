@@ -2,7 +2,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { RouteQuestion } from '../calls/ask/explain-call.ts';
 import { createMaskedStream } from '../calls/ask/redaction.ts';
 import { createOperations } from '../calls/durable/operations.ts';
-import type { ExchangeRecord, Random } from '../core/ports.ts';
+import { sleepUntil } from '../core/concurrency.ts';
+import { warnFrom } from '../core/errors.ts';
+import type { Clock, Emit, ExchangeRecord, Random } from '../core/ports.ts';
 import { estimateTokens } from '../core/tokens.ts';
 import { version } from '../core/version.ts';
 import type { ModelService } from '../models/call/models.ts';
@@ -118,14 +120,30 @@ export async function composeProduct(
     async close(hurry?: AbortSignal) {
       await hosts.settle();
       await operations.close(hurry);
-      await models.close();
+      await closeOwn(ports, 'providers', () => models.close());
       await hosts.flush();
       await Promise.all([files.pool.close(), files.indexes.close()]);
       await threads.close();
-      await store.close();
+      await closeOwn(ports, 'store', () => store.close());
       await telemetry.close();
     },
   };
+}
+
+/** Longer than a store waits for the lock of another process. */
+const closeMs = 12_000;
+
+/** Closes what may be a program's own: one that fails or hangs is told of, and what comes after it is closed all the same. */
+async function closeOwn({ clock, emit }: { clock: Clock; emit: Emit }, where: string, close: () => Promise<unknown>) {
+  let isOver = false;
+  const closing = (async () => close())()
+    .catch(warnFrom(emit, where))
+    .then(() => {
+      isOver = true;
+    });
+  await sleepUntil(clock, closeMs, closing);
+  const message = `Closing did not end within ${closeMs / 1_000} s, and is not waited for.`;
+  if (!isOver) emit({ type: 'warning', where, message });
 }
 
 /** Running parts → what a product tells of itself. */

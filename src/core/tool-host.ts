@@ -1,3 +1,4 @@
+import type { AppError } from './errors.ts';
 import type { ThreadId } from './ids.ts';
 import type { Job, JobReply } from './job.ts';
 import type { JsonObject } from './json.ts';
@@ -126,8 +127,8 @@ export interface ToolReply extends JobReply {
   text: string;
   /** The text is a page for people, not the document as JSON. */
   markdown?: true;
-  /** What a failed call's error has as `cause`, for programs in this process. */
-  cause?: unknown;
+  /** What a failed call failed with, for programs in this process; its texts may hold what the document masks. */
+  error?: AppError | undefined;
   /** The job that has this reply, and the page of it that was asked for; absent: it is not known to be kept. */
   kept?: KeptReply;
   /** The document once more, where callers were promised structured content. */

@@ -119,7 +119,14 @@ export interface Usage {
   estimated?: number;
 }
 
-export const noUsage: Usage = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0 };
+/** Shared by all that count from nothing, so that nobody may write to it. */
+export const noUsage: Readonly<Usage> = Object.freeze({
+  input: 0,
+  output: 0,
+  reasoning: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+});
 
 export function addUsage(a: Usage, b: Usage): Usage {
   const hour = (a.cacheWriteHour ?? 0) + (b.cacheWriteHour ?? 0);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { CallServices } from '../calls/ask/services.ts';
 import { orAbort } from '../core/concurrency.ts';
-import { inputError, limitError } from '../core/errors.ts';
+import { inputError, limitError, throwIfAborted } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import type { RequestId } from '../core/ids.ts';
 import { type Message, textOf } from '../core/message.ts';
@@ -39,9 +39,16 @@ async function readShown(services: CallServices, request: SendMessageRequest): P
       next: 'Name fewer, or raise MAX_NAMED_FILES.',
     });
   for (const input of request.files) await show(services, request, input, shown);
+  const [missing] = shown.skipped;
+  if (request.needsFiles && missing)
+    throw inputError(`Cannot read ${missing.path}: ${missing.reason}`, { next: 'Name a text file of the project.' });
   if (typeof request.search === 'function') {
     const { message, signal, conversation: scope } = request;
-    for (const found of await orAbort(Promise.resolve(request.search(message, { signal })), signal)) {
+    const hits = orAbort(Promise.resolve(request.search(message, { signal })), signal).catch((error: unknown) => {
+      throwIfAborted(signal);
+      throw error;
+    });
+    for (const found of await hits) {
       const { source, text } = typeof found === 'string' ? { source: 'search', text: found } : found;
       const masked = await services.mask(`--- BEGIN FOUND: ${source} ---\n${text}\n--- END FOUND ---`, scope);
       shown.texts.push(masked.text);
@@ -112,6 +119,8 @@ export interface SendMessageRequest
   system: readonly SystemLayer[];
   context?: string;
   files: readonly string[];
+  /** Without one of the files no model is asked. */
+  needsFiles?: boolean;
   /** What the project's index knows about the message goes along, or what this finds. */
   search: boolean | Retrieve;
   history: readonly Message[];

@@ -141,7 +141,7 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
     const end = { status: String(document.status), elapsedMs: clock.monotonic() - startedAt };
     emit({ type: 'call.end', reqId, tool: toolName, code: error?.details.code, reason: reasonOf(document), ...end });
     const cut = truncateDocument(document, replyTokens);
-    const shown = renderReply({ isError, document: cut, cause: error?.cause, ...(kept && { kept }) }, replyFormat);
+    const shown = renderReply({ isError, document: cut, error, ...(kept && { kept }) }, replyFormat);
     return questions ? { ...shown, questions } : shown;
   }
 

@@ -93,7 +93,7 @@ export function isLoopbackUrl(value: string): boolean {
 }
 
 /** A model behind the AI SDK's contract; only `doStream` is used. */
-export type LanguageModel = LanguageModelV4;
+export interface LanguageModel extends LanguageModelV4 {}
 
 /** What a provider gets to connect with: the values of its own options, by their names in `options`. */
 export type ProviderSettings = Readonly<Record<string, string | undefined>>;

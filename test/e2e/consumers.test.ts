@@ -25,11 +25,22 @@ async function main(): Promise<void> {
 }
 
 void main();
+
+type Polylogue = Awaited<ReturnType<typeof createPolylogue>>;
+// Without a type of its own, so that declarations have to name those of the package.
+export const modelOf = (polylogue: Polylogue) => polylogue.languageModel('auto');
 `;
 
 const newest = resolve('node_modules/typescript/bin/tsc');
 const older = resolve(testCliPath(olderTypescript));
-const common = { target: 'es2022', lib: ['es2023', 'esnext.disposable'], types: ['node'], strict: true, outDir: 'out' };
+const common = {
+  target: 'es2022',
+  lib: ['es2023', 'esnext.disposable'],
+  types: ['node'],
+  strict: true,
+  declaration: true,
+  outDir: 'out',
+};
 
 /** How a package is found, by which compiler, from a folder of which kind. */
 const consumers = [
@@ -74,6 +85,16 @@ describe('the package', () => {
   });
   afterAll(() => packed.dispose());
 
+  it('is the same by require and by import, also where require loads no ES modules', async () => {
+    await packed.write(
+      'both.cjs',
+      `const required = require('polylogue');
+       import('polylogue').then(imported => console.log(required.AppError === imported.AppError));`,
+    );
+    const { stdout, stderr } = await packed.run('both.cjs', { NODE_OPTIONS: '--no-experimental-require-module' });
+    expect([stdout, stderr]).toEqual(['true\n', '']);
+  });
+
   it('says on Node 20 which one it needs', async () => {
     const { code, stderr } = await packed.run('old.mjs', {}, nodeAt(20));
     expect(code).toBe(1);
@@ -88,6 +109,8 @@ describe('the package', () => {
       types: './dist/index.d.ts',
       publishConfig: { access: 'public', provenance: true },
     });
+    // npm refuses to install next to an older `ai`, which nothing here needs.
+    expect(manifest).not.toHaveProperty('peerDependencies');
     for (const name of ['preinstall', 'install', 'postinstall', 'prepare'])
       expect(manifest.scripts).not.toHaveProperty(name);
     const licenses = await readFile(at('dist/THIRD-PARTY-LICENSES.txt'), 'utf8');

@@ -88,6 +88,11 @@ it('the reference shows every exported name with signature, meaning, members and
   expect(page).not.toContain('other');
 });
 
+it('the reference leaves members of a package to its own pages', async () => {
+  const text = sources['src/ask.ts'].replace("'./shared.ts'", "'shared'");
+  expect(await describeWith({ 'src/ask.ts': text })).toMatch(/### Ask\n[\s\S]*\| `again` /);
+});
+
 it.each([
   ['src/ask.ts', '/** What is asked. */', '', '"AskOptions" has no docstring'],
   ['src/ask.ts', '/** Seconds; default 5. */', '// Seconds', '"AskOptions.wait" has no docstring'],

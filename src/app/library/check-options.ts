@@ -135,7 +135,7 @@ const answerOf =
   (given: unknown): Answer => {
     const { success, data, error } = shape.safeParse(given);
     if (success) return data;
-    const wrong = error.issues.flatMap(meant).map(issue => issue.message);
+    const wrong = error.issues.flatMap(meant).map(issue => [...issue.path, issue.message].join(': '));
     throw inputError(`${name} returned something else than it may: ${wrong.join('; ')}.`, {
       next: `Return from ${name} what its type says (docs/reference/library.md).`,
     });
@@ -148,6 +148,10 @@ export const checkAnswer = {
       z.strictObject({ action: z.literal('allow'), args: z.record(z.string(), z.unknown()).optional() }),
       z.strictObject({ action: z.literal('deny'), reason: z.string() }),
     ]),
+  ),
+  check: answerOf(
+    'check',
+    z.union([z.strictObject({ problem: z.string() }), z.strictObject({ args: z.record(z.string(), z.unknown()) })]),
   ),
   onQuestion: answerOf('onQuestion', z.string()),
   retrieve: answerOf('retrieve', z.array(z.union([z.string(), z.object({ source: z.string(), text: z.string() })]))),
@@ -171,9 +175,16 @@ export function checkSettings(settings: Readonly<Record<string, unknown>>, known
  * what comes as an argument of its own beside the options.
  */
 export function checkOptions(call: keyof typeof shapes, given: unknown, named?: Record<string, unknown>): void {
+  const all = isRecord(given) ? Object.keys(shapes[call].shape).filter(key => key in given) : [];
+  const misplaced = all.flatMap((field): FieldError[] => {
+    if (named && field in named) return [{ field, error: 'given twice, as an argument and as an option' }];
+    return Object.hasOwn(Object(given), field)
+      ? []
+      : [{ field, error: 'inherited from a class; expected a plain object' }];
+  });
   const { error } = shapes[call].safeParse(named && isRecord(given) ? { ...given, ...named } : given);
-  if (!error) return;
-  const fields = error.issues.flatMap(meant).flatMap((issue): FieldError[] => {
+  if (!error && misplaced.length === 0) return;
+  const wrong = (error?.issues ?? []).flatMap(meant).flatMap((issue): FieldError[] => {
     const place = issue.path.join('.');
     if (issue.code !== 'unrecognized_keys') return [{ field: place || 'options', error: issue.message }];
     return issue.keys.map(key => {
@@ -181,6 +192,7 @@ export function checkOptions(call: keyof typeof shapes, given: unknown, named?: 
       return { field: [...issue.path, key].join('.'), error: 'unknown option', allowed: nearestNames(key, known) };
     });
   });
+  const fields = [...misplaced, ...wrong];
   const told = fields.map(({ field, error: what, allowed }) => {
     return `${field}: ${what}${allowed?.length ? ` (did you mean ${allowed.map(name => `"${name}"`).join(', ')}?)` : ''}`;
   });
@@ -190,10 +202,11 @@ export function checkOptions(call: keyof typeof shapes, given: unknown, named?: 
   });
 }
 
-/** Of several forms, what is wrong with the last one, which is the object where there is one. */
+/** Of several forms, what is wrong with the last one, which is the object where there is one; of forms by a `type`, that it is none. */
 function meant(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
-  if (issue.code !== 'invalid_union') return [issue];
-  return (issue.errors.at(-1) ?? []).flatMap(each => meant({ ...each, path: [...issue.path, ...each.path] }));
+  const last = issue.code === 'invalid_union' ? issue.errors.at(-1) : undefined;
+  if (!last) return [issue];
+  return last.flatMap(each => meant({ ...each, path: [...issue.path, ...each.path] }));
 }
 
 /** The options that there are at a place. */

@@ -44,8 +44,10 @@ export function createEmitter(onFailure: (error: unknown) => void): Emitter {
   return {
     notify,
     on(name, listener) {
-      listeners[name].add(listener);
-      return () => void listeners[name].delete(listener);
+      // Of its own, so that a function may listen twice, and each time ends by itself.
+      const own: typeof listener = event => listener(event);
+      listeners[name].add(own);
+      return () => void listeners[name].delete(own);
     },
     emit(name, event) {
       for (const listener of [...listeners[name]]) void notify(listener, event);
@@ -83,7 +85,8 @@ export function createTally() {
       byModel.set(model, sum(byModel.get(model) ?? nothing, use));
     },
     stats(): TokenStats {
-      return { ...[...byModel.values()].reduce(sum, nothing), byModel: Object.fromEntries(byModel) };
+      const stats = { ...[...byModel.values()].reduce(sum, nothing), byModel: Object.fromEntries(byModel) };
+      return structuredClone(stats);
     },
   };
 }
@@ -98,8 +101,17 @@ export interface SendParts {
   system: Pick<SystemLayers, 'base' | 'projectMarker'>;
 }
 
-/** Sends one request; `conversation` is the same for all that belong together. `own`: what a conversation was given for it. */
-export type SendIn = (conversation: string, request: SendRequest, watch?: Watch, own?: unknown) => Promise<SendResult>;
+/**
+ * Sends one request; `conversation` is the same for all that belong together. `own`: what a conversation was given for it. `isSummary`:
+ * what the program wants for its answers does not hold, only its model, place and limit of cost; without its files nothing is sent.
+ */
+export type SendIn = (
+  conversation: string,
+  request: SendRequest,
+  watch?: Watch,
+  own?: unknown,
+  isSummary?: boolean,
+) => Promise<SendResult>;
 
 const defaultBase = [
   'You are a senior engineer at work in a software project.',
@@ -112,11 +124,20 @@ const defaultBase = [
 const patching = new Set(['apply_patch', 'write_file']);
 
 export function createSend(parts: SendParts, defaults: () => SendDefaults): SendIn {
-  return async (conversation, given, watch, own) => {
+  return async (conversation, given, watch, own, isSummary = false) => {
+    const tell = (thrown: unknown) => {
+      const error = asError(thrown);
+      parts.emitter.emit('error', { type: 'error', conversation, error });
+      // A program without types may have given nothing at all.
+      parts.emitter.notify(given?.onError ?? defaults().onError, error);
+      return error;
+    };
     try {
       if (own !== undefined) checkOptions('conversation.send', own);
       checkOptions('send', given);
-      const request = withDefaults(defaults(), given);
+      const { model: usual, baseDir, params: { maxCostUsd: most } = {} } = defaults();
+      const held = isSummary ? { model: usual, baseDir, params: { maxCostUsd: most } } : defaults();
+      const request = withDefaults(held, given);
       const { onChunk, stream = true, params = {}, model, context, message, files = [], history = [] } = request;
       const { temperature, topP, maxTokens: maxOutputTokens, maxCostUsd } = params;
       const { rag = false } = request;
@@ -129,46 +150,54 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
       const result = await parts.converse({
         owner: 'local',
         root: resolve(parts.root, request.baseDir ?? '.'),
-        ...{ conversation, model, context, message, files, history },
+        ...{ conversation, model, context, message, files, history, needsFiles: isSummary },
         system: layersOf(request.system, parts.system),
         search: typeof rag === 'object' ? async (...asked) => checkAnswer.retrieve(await rag.retrieve(...asked)) : rag,
-        tools: toolsOf(request),
+        tools: toolsOf(request, tell),
         localTools: (request.tools ?? []).filter(tool => typeof tool === 'string'),
         ...{ temperature, topP, maxOutputTokens, maxCostUsd },
         limits: limitsOf(params),
         onToolCall: onToolCall && (async call => checkAnswer.onToolCall(await onToolCall(call))),
         ...((heard || watch) && { onText }),
         onEvent(event) {
+          if (event.type === 'response') parts.tally.add(event.model, { answers: 1, ...event });
           forward(parts.emitter, conversation, request, event);
           watch?.onEvent(event);
         },
         signal: request.signal ?? new AbortController().signal,
       });
-      const { text, turns, usage, costUsd, toolCalls, stopReason, candidate, skipped, warnings, rounds } = result;
+      const { text, turns, usage, costUsd, toolCalls, stopReason, candidate, skipped, warnings } = result;
       const answerer = `${candidate.model.provider}:${candidate.model.id}`;
-      parts.tally.add(answerer, { answers: rounds, usage, costUsd });
-      return { text, turns, usage, costUsd, toolCalls, stopReason, model: answerer, skipped, warnings };
+      const cost = costUsd === undefined ? {} : { costUsd };
+      return { text, turns, usage, ...cost, toolCalls, stopReason, model: answerer, skipped, warnings };
     } catch (thrown) {
-      const error = asError(thrown);
-      parts.emitter.emit('error', { type: 'error', conversation, error });
-      // A program without types may have given nothing at all.
-      parts.emitter.notify(given?.onError ?? defaults().onError, error);
-      throw error;
+      throw tell(thrown);
     }
   };
 }
 
+/** What the program changes later in what it gave, or in what it got, changes nothing here. */
+export const copyOf = <Given extends SendDefaults>(given: Given): Given => ({
+  ...given,
+  ...(given.system && { system: { ...given.system } }),
+  ...(given.params && { params: { ...given.params } }),
+  ...(given.tools && { tools: [...given.tools] }),
+});
+
 /** What a request says counts before what holds for all, member by member (undefined says nothing); `system` and `params` are joined. */
 export function withDefaults<Request extends SendDefaults>(defaults: SendDefaults, request: Request): Request {
-  const said = Object.fromEntries(Object.entries({ ...request }).filter(([, value]) => value !== undefined));
   return {
     ...request,
     ...defaults,
-    ...said,
-    system: { ...defaults.system, ...request?.system },
-    params: { ...defaults.params, ...request?.params },
+    ...saying(request),
+    system: { ...defaults.system, ...saying(request?.system) },
+    params: { ...defaults.params, ...saying(request?.params) },
   };
 }
+
+/** The members that say something: undefined says nothing. */
+export const saying = (given: object | undefined) =>
+  Object.fromEntries(Object.entries({ ...given }).filter(([, value]) => value !== undefined));
 
 function layersOf(system: SystemLayers = {}, settings: SendParts['system']): SystemLayer[] {
   const usual = system.useDefaultBase === false ? undefined : (settings.base ?? defaultBase);
@@ -181,8 +210,8 @@ function layersOf(system: SystemLayers = {}, settings: SendParts['system']): Sys
   ];
 }
 
-function toolsOf({ tools = [], onQuestion }: SendDefaults): AgentTool[] {
-  const own = tools.filter(tool => typeof tool !== 'string');
+function toolsOf({ tools = [], onQuestion }: SendDefaults, tell: (thrown: unknown) => Error): AgentTool[] {
+  const own = tools.filter(tool => typeof tool !== 'string').map(tool => plainTool(tool, tell));
   if (!onQuestion) return own;
   const question = questionTool(onQuestion);
   if (own.some(({ name }) => name === question.name))
@@ -191,6 +220,22 @@ function toolsOf({ tools = [], onQuestion }: SendDefaults): AgentTool[] {
       validationErrors: [{ field: 'tools', error: 'two of them have the same name' }],
     });
   return [...own, question];
+}
+
+/** A tool of the program that may be copied, whatever class it is of. What its `check` answers is checked, and a slip told. */
+function plainTool(tool: AgentTool, tell: (thrown: unknown) => Error): AgentTool {
+  const { name, description, inputSchema, effect, ms } = tool;
+  const check: AgentTool['check'] = async args => {
+    try {
+      return checkAnswer.check(await tool.check?.(args));
+    } catch (error) {
+      throw tell(error);
+    }
+  };
+  return {
+    ...{ ...tool, name, description, inputSchema, effect, ms, check: tool.check && check },
+    ...{ show: tool.show?.bind(tool), approval: tool.approval?.bind(tool), run: tool.run.bind(tool) },
+  };
 }
 
 /** How a model asks the program that asked it. */
@@ -246,9 +291,11 @@ export interface ConversationOptions extends SendDefaults {
 }
 
 export function createConversation(send: SendIn, uuid: () => string, options: ConversationOptions): Conversation {
-  const { history = [], ...defaults } = options;
+  const { history = [], ...defaults } = copyOf(options);
   let id = uuid();
-  let turns: readonly Message[] = history;
+  let turns: readonly Message[] = [...history];
+  // What the program has in its hands, and may change.
+  let shown = turns;
   let usage = noUsage;
   let age = 0;
   const queue = createQueue();
@@ -259,7 +306,8 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
       const began = age;
       const result = await send(id, { ...withDefaults(defaults, own), history: turns }, watch, own);
       if (began === age) {
-        turns = [...turns, ...result.turns];
+        turns = [...turns, ...structuredClone(result.turns)];
+        shown = [...shown, ...result.turns];
         usage = addUsage(usage, result.usage);
       }
       return result;
@@ -274,10 +322,10 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
       return id;
     },
     get turns() {
-      return turns;
+      return shown;
     },
     get usage() {
-      return usage;
+      return structuredClone(usage);
     },
     send: request => inTurn(requestOf(request)),
     stream: request => streamEvents(inTurn, requestOf(request)),
@@ -285,6 +333,7 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
       age++;
       id = uuid();
       turns = [];
+      shown = [];
       usage = noUsage;
     },
   };

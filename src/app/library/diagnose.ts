@@ -83,15 +83,15 @@ const kinds: Readonly<Partial<Record<ErrorCode, ErrorKind>>> = {
   INTERNAL_SERVER_ERROR: 'bug',
 };
 
-/** The error that a tool's reply tells of, to be thrown. */
-export function errorIn({ error }: JsonObject, cause: unknown): AppError {
+/** The error that a tool's reply tells of, to be thrown; with all facts of the one that was `thrown`, where it was not kept for later. */
+export function errorIn({ error }: JsonObject, thrown: AppError | undefined): AppError {
   const facts = recordIn(error);
+  if (thrown) return new AppError(thrown.kind, textIn(facts.message), { ...thrown.details, next: textIn(facts.next) });
   const code = isErrorCode(facts.code) ? facts.code : 'INTERNAL_SERVER_ERROR';
   return new AppError(kinds[code] ?? 'input', textIn(facts.message), {
     code,
     class: textIn(facts.class),
     next: textIn(facts.next),
-    cause,
     ...(typeof facts.retryable === 'boolean' && { retryable: facts.retryable }),
   });
 }

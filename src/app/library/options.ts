@@ -71,7 +71,7 @@ export interface SendDefaults {
   onToolCall?(call: PendingCall): GateVerdict | Promise<GateVerdict>;
   /** Text as it arrives, secrets masked. */
   onChunk?(delta: string): void;
-  /** Told of the error with which `send` rejects. */
+  /** Told of the error with which `send` rejects, and of a `check` of a tool that fails. */
   onError?(error: AppError | Error): void;
   /** Told of a call of `apply_patch` or `write_file` that changed files. */
   onPatch?(call: AgentToolCall): void;
@@ -136,7 +136,7 @@ export interface SendResult {
 export interface PolylogueEvents {
   /** A model is asked; `round` counts from 1, `closing` is true for the last answer without tools. */
   request: Extract<AgentEvent, { type: 'request' }> & Owned;
-  /** A model answered: its `text`, how many `calls` it makes, and `usage` in tokens. */
+  /** A `model` answered: its `text`, how many `calls` it makes, `usage` in tokens, and `costUsd`, absent where nobody knows the price. */
   response: Extract<AgentEvent, { type: 'response' }> & Owned;
   /** A model calls a tool, which has not run yet. */
   tool_call: Extract<AgentEvent, { type: 'tool_call' }> & Owned;
@@ -148,7 +148,7 @@ export interface PolylogueEvents {
   trim: Extract<AgentEvent, { type: 'trim' }> & Owned;
   /** What of a request came out of the vendor's cache, and what was put there, in tokens. */
   cache: { type: 'cache'; round: number; read: number; written: number } & Owned;
-  /** A `send` failed; it rejects with the same error. */
+  /** A `send` failed and rejects with the same error, or a `check` of a tool failed. */
   error: { type: 'error'; error: AppError | Error } & Owned;
 }
 

@@ -17,7 +17,7 @@ import { type AppConfig, loadAppConfig, withValues } from '../settings.ts';
 import { systemEnvironment, useProxy } from '../system-environment.ts';
 import { checkOptions, checkSettings } from './check-options.ts';
 import type { Conversation, ConversationOptions, Emitter, TokenStats } from './conversation.ts';
-import { createConversation, createEmitter, createSend, createTally } from './conversation.ts';
+import { copyOf, createConversation, createEmitter, createSend, createTally, saying } from './conversation.ts';
 import type { ErrorAnalysis, ErrorRequest, GeneratedPatch } from './diagnose.ts';
 import { analysisIn, errorIn, patchIn } from './diagnose.ts';
 import type { PolylogueOptions, SendDefaults, SendRequest, SendResult } from './options.ts';
@@ -116,7 +116,9 @@ export interface Polylogue {
 export async function createPolylogue(options: PolylogueOptions = {}): Promise<Polylogue> {
   checkNode(process.versions.node);
   checkOptions('createPolylogue', options);
-  const environment = { ...systemEnvironment(), writeError: (line: string) => options.log?.(line.trimEnd()) };
+  const emitter = createEmitter(error => void process.emitWarning(error instanceof Error ? error : String(error)));
+  const writeError = (line: string) => emitter.notify(text => options.log?.(text), line.trimEnd());
+  const environment = { ...systemEnvironment(), writeError };
   const { home, root } = options;
   const cwd = root === undefined ? environment.cwd : rootAt(root, environment);
   const places = {
@@ -132,7 +134,7 @@ export async function createPolylogue(options: PolylogueOptions = {}): Promise<P
   // A program calls tools by name: none costs it anything by being offered. What the operator switched off stays so.
   const withAllTools = withValues(config, { profile: 'full' });
   const product = await createProduct(withAllTools, { ...environment, cwd, childEnv: env, extensions });
-  return composePolylogue(product, config, environment.random.uuid, restoreProxy);
+  return composePolylogue(product, config, emitter, environment.random.uuid, restoreProxy);
 }
 
 /** The oldest releases of Node whose SQLite does not damage files that several programs write to. */
@@ -145,7 +147,13 @@ function checkNode(version: string): void {
   });
 }
 
-function composePolylogue(product: Product, config: AppConfig, uuid: () => string, onClosed: () => void): Polylogue {
+function composePolylogue(
+  product: Product,
+  config: AppConfig,
+  emitter: Emitter,
+  uuid: () => string,
+  onClosed: () => void,
+): Polylogue {
   const { systemPrompt, systemPromptFile, projectContext: projectMarker } = config.values.app;
   let defaults: SendDefaults = {};
   const base = systemPrompt ?? (systemPromptFile === undefined ? undefined : readIfPresent(systemPromptFile));
@@ -155,7 +163,6 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
     if (over.signal.aborted) throw closed();
     checkOptions(...given);
   };
-  const emitter = createEmitter(error => void process.emitWarning(error instanceof Error ? error : String(error)));
   const parts = { converse: product.converse, emitter, tally, root: product.root, system: { base, projectMarker } };
   const plainSend = createSend(parts, () => defaults);
   const send: typeof plainSend = async (conversation, request, ...more) => {
@@ -165,11 +172,15 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
   const callTool = async (name: string, args: Record<string, unknown>, options: CallToolOptions = {}) => {
     const principal = { owner: 'local', root: product.root, client: 'library' };
     check('callTool', options, { name, args });
-    const { signal, idempotencyKey, ...watch } = options;
+    const { signal, idempotencyKey, onText, onProgress } = options;
+    const watch = {
+      ...(onText && { onText: (delta: string) => emitter.notify(onText, delta) }),
+      ...(onProgress && { onProgress: (update: ProgressUpdate) => emitter.notify(onProgress, update) }),
+    };
     const session = idempotencyKey === undefined ? undefined : { gone: over.signal, idempotencyKey };
     const call = { name, arguments: args, principal, session, ...watch };
-    const { isError, document, cause } = await product.host.call(call, joined(over.signal, signal));
-    if (isError) throw errorIn(document, cause);
+    const { isError, document, error } = await product.host.call(call, joined(over.signal, signal));
+    if (isError) throw errorIn(document, error);
     return document;
   };
   const diagnose = async (request: ErrorRequest, patch: boolean) => {
@@ -195,9 +206,9 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
     },
     setDefaults(next) {
       check('setDefaults', next);
-      defaults = { ...next };
+      defaults = copyOf(next);
     },
-    getDefaults: () => ({ ...defaults }),
+    getDefaults: () => copyOf(defaults),
     async listModels(options = {}) {
       check('listModels', options);
       return listModels(product, options);
@@ -257,7 +268,7 @@ function createLanguageModel(
 const createCommsLog = (product: Product, uuid: () => string, check: typeof checkOptions): Polylogue['commsLog'] => ({
   async read(filter = {}) {
     check('commsLog.read', filter);
-    return exchangesOf(product).list({ limit: 100, ...filter });
+    return exchangesOf(product).list({ limit: 100, ...saying(filter) });
   },
   async append(entry) {
     check('commsLog.append', entry);
@@ -266,7 +277,7 @@ const createCommsLog = (product: Product, uuid: () => string, check: typeof chec
     const own = { reqId, exchange: reqId, direction, kind, tool: 'library', provider: 'library', model: '' } as const;
     const write = exchangesOf(product).append;
     if (!write) throw nothingKept();
-    write({ ...own, ...entry });
+    write({ ...entry, ...own, ...saying(entry) });
   },
   async clear() {
     check('commsLog.read', {});
@@ -285,7 +296,7 @@ async function listModels({ models: service }: Product, options: { fresh?: boole
   const models = providers.filter(({ configured }) => configured).flatMap(provider => provider.models);
   return models.map(({ provider, id, aliases, window, maxOutput, reasoning, tools, input, price }) => {
     const facts = { provider, id, aliases, window, maxOutput, reasoning, tools, input };
-    return { name: `${provider}:${id}`, ...facts, ...(price && { price }) };
+    return structuredClone({ name: `${provider}:${id}`, ...facts, ...(price && { price }) });
   });
 }
 

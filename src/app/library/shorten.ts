@@ -37,23 +37,21 @@ async function shortForm(
   conversation: string,
   { model, signal, maxWords = 300, focus }: ShortenOptions,
   { what, ...given }: { what: string; files?: string[]; context?: string },
-): Promise<Summary & Pick<SendResult, 'skipped'>> {
+): Promise<Summary> {
   const about = focus === undefined ? '' : ` What matters most: ${focus}.`;
   const message = `Sum up ${what} in at most ${maxWords} words.${about}`;
   const request = { ...given, message, system: { base: reader }, tools: [], stream: false, model, signal };
-  const { text: summary, model: answerer, usage, costUsd, skipped } = await send(conversation, request);
-  return { summary, model: answerer, usage, costUsd, skipped };
+  const {
+    text: summary,
+    model: answerer,
+    usage,
+    costUsd,
+  } = await send(conversation, request, undefined, undefined, true);
+  return { summary, model: answerer, usage, ...(costUsd !== undefined && { costUsd }) };
 }
 
-export async function summarizeFile(send: SendIn, conversation: string, path: string, options: ShortenOptions) {
-  const given = { what: 'the file above', files: [path] };
-  const { skipped, ...summary } = await shortForm(send, conversation, options, given);
-  const [refused] = skipped;
-  if (!refused) return summary;
-  throw inputError(`${refused.path} cannot be summarized: ${refused.reason}`, {
-    next: 'Name a text file of the project.',
-  });
-}
+export const summarizeFile = (send: SendIn, conversation: string, path: string, options: ShortenOptions) =>
+  shortForm(send, conversation, options, { what: 'the file above', files: [path] });
 
 export async function compressDiscussion(
   send: SendIn,
@@ -66,7 +64,7 @@ export async function compressDiscussion(
     throw inputError('There is no discussion to shorten.', { next: 'Give the turns of a conversation, or a text.' });
   const context = `--- BEGIN DISCUSSION ---\n${text}\n--- END DISCUSSION ---`;
   const given = { what: 'the discussion above', context };
-  const { skipped: _none, ...short } = await shortForm(send, conversation, options, given);
+  const short = await shortForm(send, conversation, options, given);
   const history: Message[] = [
     said('user', 'turn', `What was said so far, in short:\n${short.summary}`),
     said('assistant', 'turn', 'I go on from there.'),

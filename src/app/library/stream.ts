@@ -25,15 +25,33 @@ export interface Watch {
   onToolCall(call: PendingCall): GateVerdict | Promise<GateVerdict>;
 }
 
+type Send = (request: SendRequest, watch: Watch) => Promise<SendResult>;
+
 /**
  * Sends a request when the first event is asked for, and yields what happens. Throws what `send` rejects with; whoever ends the
  * iteration early ends the request.
  */
-export async function* streamEvents(
-  send: (request: SendRequest, watch: Watch) => Promise<SendResult>,
-  request: SendRequest,
-): AsyncGenerator<SendEvent, void, void> {
+export function streamEvents(send: Send, request: SendRequest): AsyncGenerator<SendEvent, void, void> {
   const left = new AbortController();
+  const events = eventsOf(send, request, left);
+  const { return: end, throw: fail } = events;
+  // By itself a generator does neither before the next event is there, and a silent model may take its time.
+  events.return = value => {
+    left.abort();
+    return end.call(events, value);
+  };
+  events.throw = error => {
+    left.abort();
+    return fail.call(events, error);
+  };
+  return events;
+}
+
+async function* eventsOf(
+  send: Send,
+  request: SendRequest,
+  left: AbortController,
+): AsyncGenerator<SendEvent, void, void> {
   let controller: ReadableStreamDefaultController<SendEvent>;
   const events = new ReadableStream<SendEvent>({
     start(own) {
@@ -61,7 +79,7 @@ export async function* streamEvents(
       yield event;
       if (event.type === 'approval') event.answer({ action: 'deny', reason: 'The program did not approve it.' });
     }
-    await sent;
+    if (!left.signal.aborted) await sent;
   } finally {
     left.abort();
     await over;

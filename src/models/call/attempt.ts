@@ -368,8 +368,11 @@ function shortcoming({ call, saying }: AttemptInput, outcome: AttemptOutcome, co
     const next = 'Use a lower thinking effort or a smaller budget, or choose another model.';
     return badUpstream('The model used all of its output for thinking and wrote no answer.', false, next);
   }
-  // Who ends for a reason of its own, or has nothing to add to what its tools brought, would end like this again.
+  // Nothing to add to what its tools brought: vendors' models end like this, and the tools have done their work.
+  const afterTools = call.prompt.at(-1)?.role === 'tool';
+  if (afterTools && finish.kind === 'stop') return undefined;
+  // Who ends for a reason of its own would end like this again.
   const named = finish.kind !== 'stop' && finish.raw !== pausedTurn ? finish.raw : undefined;
-  const settled = named !== undefined || call.prompt.at(-1)?.role === 'tool';
+  const settled = named !== undefined || afterTools;
   return badUpstream(`The answer was empty${named === undefined ? '' : ` (${named})`}.`, !settled);
 }

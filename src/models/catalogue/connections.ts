@@ -77,7 +77,7 @@ export function createConnections(
     /** Gives back what the open ones hold at their vendors. */
     async close() {
       const opened = await Promise.allSettled(open.values());
-      await Promise.all(opened.map(each => (each.status === 'fulfilled' ? each.value.close?.() : undefined)));
+      await Promise.all(opened.map(async each => (each.status === 'fulfilled' ? each.value.close?.() : undefined)));
     },
   });
 }

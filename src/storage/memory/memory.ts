@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
+import { inputError } from '../../core/errors.ts';
 import type { ThreadId } from '../../core/ids.ts';
 import type { ThreadHead } from '../../core/thread.ts';
 import { closedStore } from '../records.ts';
@@ -47,6 +48,10 @@ function evictor(db: DatabaseSync): (id: ThreadId, latest: number, remembered: n
  * unused for longest goes when there would be more than `maxThreads` (default 1,000).
  */
 export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}): Store {
+  if (!(maxThreads >= 1))
+    throw inputError(`Invalid maxThreads ${maxThreads}: expected 1 or more.`, {
+      next: 'Leave it out for 1,000 threads.',
+    });
   let opened: ReturnType<typeof openMemory> | undefined;
   let closed = false;
   let changes = 0;

@@ -80,6 +80,23 @@ it.each([
     'send',
     { message: 'x', history: [{ role: 'user', section: 'turn', parts: [{ type: 'text' }] }] },
   ],
+  [
+    "history.0.parts.0.type: Invalid discriminator value. Expected 'text' | 'image'",
+    'send',
+    { message: 'x', history: [{ role: 'user', section: 'turn', parts: [{ type: 'txt' }] }] },
+  ],
+  [
+    'message: inherited from a class; expected a plain object',
+    'send',
+    new (class {
+      get message() {
+        return 'x';
+      }
+    })(),
+  ],
+  ['onText: inherited from a class', 'callTool', Object.create({ onText: run }), { name: 'version', args: {} }],
+  ['name: given twice', 'callTool', { name: 'chat' }, { name: 'version', args: {} }],
+  ['name: given twice', 'languageModel', { name: 'x' }, { name: undefined }],
   ['expected object', 'send', 'hello'],
   ['expected object', 'summarizeFile', null, { path: 'x' }],
   ['expected object', 'languageModel', null, {}],
@@ -121,6 +138,10 @@ it.each([
   ['onToolCall', { action: 'alow' }],
   ['onToolCall', { action: 'allow', arg: {} }],
   ['onToolCall', { action: 'deny' }],
+  ['check', undefined],
+  ['check', true],
+  ['check', { args: null }],
+  ['check', { args: {}, problem: 'x' }],
   ['onQuestion', undefined],
   ['onQuestion', ['Bern']],
   ['retrieve', 'one text'],
@@ -128,4 +149,10 @@ it.each([
   ['retrieve', undefined],
 ] as const)('an answer of %s that is none allows nothing: %j', (name, given) => {
   expect(refusal(() => checkAnswer[name](given))).toContain(`${name} returned something else than it may`);
+});
+
+it('names what an answer may be', () => {
+  expect(refusal(() => checkAnswer.onToolCall({ action: 'alow' }))).toContain(
+    "action: Invalid discriminator value. Expected 'allow' | 'deny'",
+  );
 });

@@ -52,6 +52,24 @@ describe('a conversation', () => {
     await asked;
   });
 
+  it('is changed by nothing that a program does to what it got', async () => {
+    const { createConversation, tokenStats } = await rig.open();
+    const conversation = createConversation();
+    expect(() => Object.assign(createConversation().usage, { input: 999 })).not.toThrow();
+    expect(createConversation().usage.input).toBe(0);
+    rig.vendor().script({ answer: 'True.' }, { answer: 'Well.' });
+    const { turns } = await conversation.send('one');
+    Object.assign(turns[0]!, { parts: [{ type: 'text', text: 'FORGED' }] });
+    Object.assign(conversation.turns[1]!, { parts: [], said: [{ type: 'text', text: 'FORGED' }] });
+    const { input } = conversation.usage;
+    conversation.usage.input = 0;
+    Object.values(tokenStats().byModel)[0]!.usage.input = 0;
+    expect([conversation.usage.input, tokenStats().usage.input]).toEqual([input, input]);
+    await conversation.send('two');
+    expect(rig.asked()).toMatch(/one[\s\S]*True\.[\s\S]*two/);
+    expect(rig.asked()).not.toContain('FORGED');
+  });
+
   it('is forgotten also by a request that was under way', async () => {
     const { createConversation } = await rig.open();
     const conversation = createConversation();

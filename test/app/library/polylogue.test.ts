@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { defineTool, z } from '../../../src/index.ts';
+import { createMemoryStore, defineStore, defineTool, z } from '../../../src/index.ts';
 import { gitRepository } from '../../support/git-repository.ts';
 import { libraryRig } from './library-rig.ts';
 
@@ -21,6 +21,10 @@ describe('a Polylogue of a program', () => {
     const models = await listModels();
     expect(models.map(({ name }) => name)).toContain('openai:gpt-5-mini');
     expect(new Set(models.map(({ provider }) => provider))).toEqual(new Set(['openai']));
+    const priced = models.findIndex(({ price }) => price);
+    const { in: rate } = models[priced]!.price!;
+    models[priced]!.price!.in = 0;
+    expect((await listModels())[priced]?.price?.in).toBe(rate);
   });
 
   it('sums up a file, and a discussion that another conversation goes on with', async () => {
@@ -33,7 +37,20 @@ describe('a Polylogue of a program', () => {
     const conversation = createConversation({ history });
     await conversation.send('Go on.');
     expect(rig.asked()).toMatch(/SHORT\.[\s\S]*Go on\./);
-    await expect(summarizeFile('none.ts')).rejects.toMatchObject({ kind: 'input' });
+    const asked = rig.vendor().requests.length;
+    for (const path of ['none.ts', '.env', 'src'])
+      await expect(summarizeFile(path)).rejects.toMatchObject({ kind: 'input', message: /^Cannot read .+: / });
+    expect(rig.vendor().requests).toHaveLength(asked);
+  });
+
+  it('sums up without what a program wants for its answers', async () => {
+    const { summarizeFile, setDefaults } = await rig.open();
+    const retrieve = () => ['PASSAGE'];
+    setDefaults({ model: 'gpt-5-nano', system: { custom: 'PIRATE' }, onQuestion: () => 'x', rag: { retrieve } });
+    await summarizeFile('src/a.ts');
+    expect(rig.asked()).not.toMatch(/PIRATE|PASSAGE/);
+    expect(rig.vendor().requests.at(-1)?.body).toMatchObject({ model: 'gpt-5-nano' });
+    expect(rig.vendor().requests.at(-1)?.body).not.toHaveProperty('tools');
   });
 
   it('analyses an error, and makes a patch that git takes or says why not', async () => {
@@ -75,9 +92,33 @@ describe('a Polylogue of a program', () => {
     expect(await callTool('twice', { text: 'ab' })).toMatchObject({ said: 'abab' });
     await expect(callTool('twice', {})).rejects.toMatchObject({
       kind: 'input',
-      details: { code: 'MISSING_PARAMETER' },
+      details: { code: 'MISSING_PARAMETER', validationErrors: [{ field: 'text' }] },
+    });
+    rig.vendor().script({ fault: 'status', status: 400 });
+    await expect(callTool('chat', { prompt: 'x' })).rejects.toMatchObject({
+      kind: 'model',
+      details: { provider: 'openai', model: 'gpt-5-mini', status: 400, attempt: 1, next: expect.any(String) },
     });
     await expect(callTool('thrice', {})).rejects.toMatchObject({ details: { code: 'TOOL_NOT_FOUND' } });
+  });
+
+  it('goes on when functions that watch it fail, in whatever way', async () => {
+    const warned: string[] = [];
+    const listen = ({ message }: Error) => void warned.push(message);
+    process.on('warning', listen);
+    const fails = [
+      () => {
+        throw new Error('thrown');
+      },
+      async () => Promise.reject(new Error('rejected')),
+    ];
+    for (const fail of fails) {
+      const { callTool } = await rig.open({ log: fail, settings: { LOG_LEVEL: 'debug' } });
+      const watch = { onText: fail, onProgress: fail };
+      expect(await callTool('chat', { prompt: 'Hi.' }, watch)).toMatchObject({ status: 'continuation_available' });
+    }
+    await expect.poll(() => new Set(warned)).toEqual(new Set(['thrown', 'rejected']));
+    process.off('warning', listen);
   });
 
   it('reads and clears what was said to models, where that is kept', async () => {
@@ -85,6 +126,9 @@ describe('a Polylogue of a program', () => {
     await send({ message: 'for the record' });
     expect(await commsLog.read()).toHaveLength(1);
     expect((await commsLog.read({ tool: 'send' }))[0]).toMatchObject({ provider: 'openai', tool: 'send' });
+    await commsLog.append({ payload: { a: 1 }, tool: undefined, model: undefined, kind: undefined });
+    expect((await commsLog.read({ limit: 1 }))[0]).toMatchObject({ tool: 'library', provider: 'library' });
+    expect((await commsLog.read({ limit: undefined, tool: undefined })).length).toBe(2);
     await commsLog.clear();
     expect(await commsLog.read()).toEqual([]);
     const passing = await rig.open({ settings: { POLYLOGUE_PRIVATE: 'on' } });
@@ -100,6 +144,19 @@ describe('a Polylogue of a program', () => {
     await polylogue.cleanup();
     await failed;
     await expect(polylogue.send({ message: 'y' })).rejects.toThrow();
+  });
+
+  it.each([
+    ['fails', async () => Promise.reject(new Error('no close')), 'no close'],
+    ['hangs', () => new Promise<never>(() => {}), 'Closing did not end within 12 s'],
+  ])('is closed though a store %s when it is closed', async (_how, close, told) => {
+    const lines: string[] = [];
+    const mine = defineStore({ name: 'mine', open: () => ({ ...createMemoryStore(), close }) });
+    const settings = { POLYLOGUE_STORE: 'mine' };
+    const { callTool, cleanup } = await rig.open({ stores: [mine], settings, log: line => void lines.push(line) });
+    await callTool('chat', { prompt: 'x' });
+    await cleanup();
+    expect(lines.join()).toContain(told);
   });
 
   it('tells of settings that it can not use', async () => {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { type AgentTool, isAppError } from '../../../src/index.ts';
+import { vendorEnv } from '../../support/product.ts';
 import { libraryRig } from './library-rig.ts';
 
 const rig = libraryRig();
@@ -43,6 +44,17 @@ describe('send', () => {
     setDefaults({ model: 'gpt-5-nano' });
     await send({ message: 'three', model: undefined });
     expect(rig.vendor().requests.at(-1)?.body).toMatchObject({ model: 'gpt-5-nano' });
+  });
+
+  it('keeps defaults that a request leaves undefined, and is changed by nothing that a program does to them', async () => {
+    const { send, setDefaults, getDefaults } = await rig.open();
+    const given = { system: { custom: 'ALWAYS' }, params: { maxTokens: 1_000 } };
+    setDefaults(given);
+    given.params.maxTokens = 5;
+    getDefaults().params!.maxTokens = 6;
+    await send({ message: 'x', system: { custom: undefined }, params: { maxTokens: undefined } });
+    expect(rig.asked()).toContain('ALWAYS');
+    expect(rig.vendor().requests.at(-1)?.body).toMatchObject({ max_output_tokens: 1_000 });
   });
 
   it('passes text on as it arrives, and nothing with stream: false', async () => {
@@ -105,6 +117,24 @@ describe('send', () => {
     await expect(sent).rejects.toMatchObject({ kind: 'cancelled' });
     await expect.poll(() => rig.vendor().openSockets()).toBe(0);
   });
+
+  it('ends with its signal while a search of the program never answers', async () => {
+    const { send } = await rig.open();
+    const stop = new AbortController();
+    const retrieve = () => {
+      stop.abort(new Error('mine'));
+      return new Promise<never>(() => {});
+    };
+    const sent = send({ message: 'x', signal: stop.signal, rag: { retrieve } });
+    await expect(sent).rejects.toMatchObject({ kind: 'cancelled', details: { code: 'CANCELLED' } });
+  });
+
+  it('leaves out a cost that nobody knows', async () => {
+    const url = rig.vendor().url;
+    const custom = { CUSTOM_API_URL: url, CUSTOM_API_KEY: vendorEnv({ openai: url }).OPENAI_API_KEY };
+    const { send } = await rig.open({ settings: { ...custom, CUSTOM_MODEL_NAME: 'mine' } });
+    expect(await send({ message: 'x', model: 'custom:mine' })).not.toHaveProperty('costUsd');
+  });
 });
 
 describe('send with tools', () => {
@@ -132,6 +162,43 @@ describe('send with tools', () => {
     expect(events).toEqual(['request 1', 'response 1', 'tool_call 1', 'tool_result 1', 'request 2', 'response 2']);
   });
 
+  it('keeps what the tools did when the model ends without a word, and goes on from there', async () => {
+    const { createConversation } = await rig.open();
+    const conversation = createConversation({ tools: [weather] });
+    rig.vendor().script(call('weather', { city: 'Bern' }), { answer: '' }, { answer: 'Rain.' });
+    expect(await conversation.send('Bern?')).toMatchObject({
+      ...{ text: '(The model gave no closing answer.)', stopReason: 'done' },
+      toolCalls: [{ result: 'rain in Bern' }],
+    });
+    expect(rig.vendor().requests).toHaveLength(2);
+    expect(await conversation.send('So?')).toMatchObject({ text: 'Rain.' });
+    expect(rig.asked()).toContain('no closing answer');
+  });
+
+  it('counts what a request used that fails later', async () => {
+    const { send, tokenStats } = await rig.open();
+    rig.vendor().script(call('weather', { city: 'Bern' }), { fault: 'status', status: 400 });
+    await expect(send({ message: 'Bern?', tools: [weather] })).rejects.toThrow();
+    expect(tokenStats()).toMatchObject({ answers: 1, byModel: { 'openai:gpt-5-mini': { answers: 1 } } });
+    expect(tokenStats().usage.input).toBeGreaterThan(0);
+    expect(tokenStats().costUsd).toBeGreaterThan(0);
+  });
+
+  it('runs what was checked, whatever those who look at a call do to it', async () => {
+    const { send, on } = await rig.open();
+    on('tool_call', event => Object.assign(event.args as object, { city: 5 }));
+    rig.vendor().script(call('weather', { city: 'Bern' }), { answer: 'It rains.' });
+    const { toolCalls } = await send({
+      message: 'Bern?',
+      tools: [weather],
+      onToolCall(pending) {
+        pending.args.city = { name: 'Rome' };
+        return { action: 'allow' };
+      },
+    });
+    expect(toolCalls).toMatchObject([{ args: { city: 'Bern' }, result: 'rain in Bern' }]);
+  });
+
   it('asks onToolCall first', async () => {
     const { send } = await rig.open();
     rig.vendor().script(call('weather', { city: 'Bern' }), { answer: 'Well.' });
@@ -139,6 +206,42 @@ describe('send with tools', () => {
     const { toolCalls } = await send({ message: 'Bern?', tools: [weather], onToolCall });
     expect(toolCalls).toMatchObject([{ outcome: 'refused' }]);
     expect(JSON.stringify(rig.vendor().requests.at(-1)?.body)).toContain('no weather today');
+  });
+
+  it.each<[string, unknown, string]>([
+    ['finds a problem', async () => ({ problem: 'No such city.' }), 'No such city. Correct'],
+    ['rejects', async () => Promise.reject(new Error('no map')), 'no map'],
+    ['answers nothing', () => undefined, 'check returned something else than it may'],
+    ['answers that it is so', () => true, 'check returned something else than it may'],
+  ])('runs no call whose check %s', async (_what, check, told) => {
+    const { send } = await rig.open();
+    const errors: Error[] = [];
+    rig.vendor().script(call('weather', { city: 'Bern' }), { answer: 'Well.' });
+    const tools = [{ ...weather, check, run: () => expect.unreachable() } as AgentTool];
+    const { toolCalls } = await send({ message: 'Bern?', tools, onError: error => void errors.push(error) });
+    expect(toolCalls).toMatchObject([{ outcome: 'invalid', result: expect.stringContaining(told) }]);
+    expect(errors.map(error => told.includes(error.message) || error.message.includes(told))).toEqual(
+      told.startsWith('No such') ? [] : [true],
+    );
+  });
+
+  it('takes a tool that is an instance of a class', async () => {
+    class Counter {
+      inputSchema = { type: 'object', properties: {} } as const;
+      effect = 'read' as const;
+      description = 'Counts.';
+      #count = 0;
+      get name() {
+        return 'counter';
+      }
+      run() {
+        return Promise.resolve(`call ${++this.#count}`);
+      }
+    }
+    const { send } = await rig.open();
+    rig.vendor().script(call('counter', {}), call('counter', {}), { answer: 'Two.' });
+    const { toolCalls } = await send({ message: 'Count.', tools: [new Counter()] });
+    expect(toolCalls.map(({ result }) => result)).toEqual(['call 1', 'call 2']);
   });
 
   it('has hands of its own: reading is free, writing needs the word of the program', async () => {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { relative } from 'node:path';
 import { expect, it } from 'vitest';
-import type { SendEvent } from '../../../src/index.ts';
+import type { Polylogue, SendEvent } from '../../../src/index.ts';
 import { libraryRig } from './library-rig.ts';
 
 const rig = libraryRig();
@@ -115,4 +115,41 @@ it('says of what is too long the numbers that were compared', async () => {
   const [, tokens = 0, takes = 0] = /about (\d+) tokens; gpt-5-mini takes (\d+)\./.exec(message) ?? [];
   expect(Number(tokens)).toBeGreaterThan(Number(takes));
   expect(Number(takes)).toBeGreaterThan(0);
+});
+
+it.each<[string, (polylogue: Polylogue) => () => Promise<unknown>]>([
+  [
+    'return()',
+    polylogue => {
+      const events = polylogue.stream({ message: 'Hi.' });
+      const next = events.next();
+      return async () => {
+        await events.return();
+        expect(await next).toEqual({ done: true, value: undefined });
+      };
+    },
+  ],
+  [
+    'throw()',
+    polylogue => {
+      const events = polylogue.stream({ message: 'Hi.' });
+      void events.next();
+      return () => expect(events.throw(new Error('mine'))).rejects.toThrow('mine');
+    },
+  ],
+  [
+    'cancel() of a web stream',
+    polylogue => {
+      const reader = ReadableStream.from(polylogue.stream({ message: 'Hi.' })).getReader();
+      void reader.read();
+      return () => reader.cancel();
+    },
+  ],
+])('is ended by %s while the model is silent', async (_what, begin) => {
+  const polylogue = await rig.open();
+  rig.vendor().script({ fault: 'hang_before_headers' });
+  const end = begin(polylogue);
+  await expect.poll(() => rig.vendor().requests.length).toBe(1);
+  await end();
+  await expect.poll(() => rig.vendor().openSockets()).toBe(0);
 });

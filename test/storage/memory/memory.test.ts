@@ -15,6 +15,10 @@ describe('the memory store', () => {
     expect(createMemoryStore().defaultTimeoutHours).toBe(3);
   });
 
+  it.each([0, -1, Number.NaN])('refuses to keep %s threads', maxThreads => {
+    expect(() => createMemoryStore({ maxThreads })).toThrow(`Invalid maxThreads ${maxThreads}: expected 1 or more.`);
+  });
+
   it('lets the thread go that was unused for longest, and says that it expired', async () => {
     const store = createMemoryStore({ maxThreads: 2 });
     const blob = { sha256: hashOf('x'), text: 'x' };

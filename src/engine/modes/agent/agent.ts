@@ -75,7 +75,7 @@ export interface AgentToolCall {
 /** What happens in a run, as it happens. Texts are masked. */
 export type AgentEvent =
   | { type: 'request'; round: number; model: string; closing: boolean }
-  | { type: 'response'; round: number; text: string; calls: number; usage: Usage }
+  | { type: 'response'; round: number; model: string; text: string; calls: number; usage: Usage; costUsd?: number }
   | { type: 'tool_call'; round: number; id: string; name: string; args: unknown }
   | { type: 'tool_result'; round: number; call: AgentToolCall }
   | { type: 'refresh'; round: number; files: string[] }

@@ -86,7 +86,13 @@ async function callTool(parts: AgentParts, input: AgentInput, call: ToolCall, ro
   throwIfAborted(input.signal);
   const { number } = round;
   const began = parts.clock.monotonic();
-  input.onEvent?.({ type: 'tool_call', round: number, id: call.id, name: call.name, args: call.broken ?? call.args });
+  input.onEvent?.({
+    type: 'tool_call',
+    round: number,
+    id: call.id,
+    name: call.name,
+    args: call.broken ?? copyOf(call.args),
+  });
   const judged = await judge(input, call);
   if (judged === 'wait') return null;
   const outcome =
@@ -113,7 +119,7 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged | 'wait'
   }
   if (call.broken !== undefined)
     return invalid(`The arguments were no JSON object: ${safeCut(call.broken, 300)}. Call ${name} again with one.`);
-  const sound = check(tool, call.args);
+  const sound = await check(input, tool, call.args);
   if ('problem' in sound) return invalid(`${sound.problem} Correct the arguments and call ${name} again.`);
   const refused = (why: string, args: unknown): Judged => {
     return { outcome: 'refused', problem: `Refused, and not run: ${why}`, args };
@@ -123,7 +129,7 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged | 'wait'
   if (!input.onToolCall && approval.asked !== undefined)
     return refused(`it needs an approval (${approval.asked}), and nobody is asked here.`, sound.args);
   // Who is asked may never answer: the end of the run does not wait for that.
-  const pending = { ...sound, tool, id: call.id, name, signal: input.signal, approval };
+  const pending = { args: copyOf(sound.args), tool, id: call.id, name, signal: input.signal, approval };
   const asked = input.onToolCall?.(pending);
   const answered = orAbort(Promise.resolve(asked), input.signal).catch((error: unknown) => {
     throwIfAborted(input.signal);
@@ -134,10 +140,20 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged | 'wait'
   if (verdict.action === 'wait') return verdict.action;
   if (verdict.action === 'deny') return refused(verdict.reason, sound.args);
   if (!verdict.args) return { tool, args: sound.args };
-  const edited = check(tool, verdict.args);
+  const edited = await check(input, tool, verdict.args);
   if ('problem' in edited) return invalid(`The edited arguments don't fit: ${edited.problem}`);
   const wrong = await approvalOf(input, tool, call.id, edited.args);
   return typeof wrong === 'string' ? refused(wrong, edited.args) : { tool, args: edited.args };
+}
+
+/** For those who look at a call: what they change in it is not run. */
+function copyOf(args: Record<string, unknown>): Record<string, unknown> {
+  try {
+    return structuredClone(args);
+  } catch {
+    // A check of a program may make functions of them.
+    return { ...args };
+  }
 }
 
 /** What an approval of a call covers, or what the tool itself has against it. */
@@ -152,10 +168,11 @@ async function approvalOf({ signal }: AgentInput, tool: AgentTool, callId: strin
   }
 }
 
-function check(tool: AgentTool, args: Record<string, unknown>) {
+async function check({ signal }: AgentInput, tool: AgentTool, args: Record<string, unknown>) {
   try {
-    return tool.check?.(args) ?? { args };
+    return tool.check ? await orAbort(Promise.resolve(tool.check(args)), signal) : { args };
   } catch (error) {
+    throwIfAborted(signal);
     // Of a program that uses the library; the model is told.
     return { problem: failureText(error) };
   }

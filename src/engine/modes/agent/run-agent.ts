@@ -199,7 +199,9 @@ function record(run: Run, answer: ModelAnswer, round: number): void {
   run.costUsd = run.costUsd === undefined || costUsd === undefined ? undefined : run.costUsd + costUsd;
   run.candidates = [candidate, ...run.candidates.filter(other => other.model !== candidate.model)];
   for (const warning of warnings) run.warnings.add(warning);
-  run.input.onEvent?.({ type: 'response', round, text, calls: callsIn(answer).length, usage });
+  const model = `${candidate.model.provider}:${candidate.model.id}`;
+  const cost = costUsd === undefined ? {} : { costUsd };
+  run.input.onEvent?.({ type: 'response', round, model, text, calls: callsIn(answer).length, usage, ...cost });
 }
 
 const callsIn = ({ said: parts = [] }: Pick<ModelAnswer, 'said'>): ToolCall[] =>

@@ -3,6 +3,9 @@ import type { JsonObject } from '../../../../core/json.ts';
 /** What a tool of the agent does to the world; the policy goes by it. */
 export type AgentEffect = 'read' | 'write' | 'run' | 'network';
 
+/** What `check` says of the arguments of a call. */
+export type ArgsVerdict = { args: Record<string, unknown> } | { problem: string };
+
 /** A tool as the model of a run may call it. */
 export interface AgentTool {
   /** `a-z`, `A-Z`, `0-9`, `_` and `-`, at most 64 characters; unique within a run. */
@@ -16,7 +19,7 @@ export interface AgentTool {
   /** Milliseconds that one call may take. Absent: 120,000, and the time of a command. */
   ms?: number;
   /** The arguments as `run` takes them, or what is wrong with them, as a sentence. Absent: they are taken as they are. */
-  check?(args: Record<string, unknown>): { args: Record<string, unknown> } | { problem: string };
+  check?(args: Record<string, unknown>): ArgsVerdict | Promise<ArgsVerdict>;
   /** What a person is shown who has to approve a call, such as the command or the patch. Absent: the arguments. */
   show?(args: Record<string, unknown>): string;
   /**

@@ -100,7 +100,7 @@ function partsOf(change: Partial<LocalToolServices>): LocalToolServices {
 
 async function use(name: string, args: Record<string, unknown>, from = tools): Promise<ToolOutput> {
   const tool = from.find(each => each.name === name)!;
-  const checked = tool.check?.(args) ?? { args };
+  const checked = (await tool.check?.(args)) ?? { args };
   if ('problem' in checked) throw new Error(checked.problem);
   const output = await tool.run(checked.args, { callId: 'c1', signal: new AbortController().signal });
   return typeof output === 'string' ? { text: output } : output;
