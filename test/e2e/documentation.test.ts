@@ -166,7 +166,9 @@ describe('the documentation', () => {
   });
 
   it.each(entries)('has a configuration on $page that starts the server ($#)', async ({ entry }) => {
-    expect(entry?.program).toEqual(['node', '/path/to/polylogue/dist/main.js']);
+    const own = ['node_modules/.bin/node', 'dist/main.js'];
+    expect(entry?.program).toEqual(own.map(path => `/path/to/polylogue/${path}`));
+    for (const path of own) expect(existsSync(`${repository}${path}`)).toBe(true);
     const session = await startSession({ root: project.root, home: project.path('.home'), env: entry?.env ?? {} });
     expect((await session.call('version')).isError).toBe(false);
     await session.close();
