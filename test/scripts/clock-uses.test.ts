@@ -43,6 +43,7 @@ const allowed: Record<string, string[]> = {
     'workspace/search-index/search-index.ts',
   ],
   'given to the store, which translates it': [
+    'calls/ask/ask.ts',
     'calls/durable/jobs.ts',
     'engine/host.ts',
     'threads/threads.ts',
