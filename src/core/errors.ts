@@ -1,3 +1,5 @@
+import { inspect } from 'node:util';
+
 /** Who must act: the caller, the operator, a provider, nobody (a budget is used up), or us. */
 export type ErrorKind = 'input' | 'security' | 'config' | 'model' | 'limit' | 'storage' | 'cancelled' | 'bug';
 
@@ -98,7 +100,10 @@ export function isAppError(error: unknown): error is AppError {
 }
 
 /** What was thrown, as an error: anything may be thrown. */
-export const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
+export const asError = (thrown: unknown): Error =>
+  thrown instanceof Error
+    ? thrown
+    : new Error(typeof thrown === 'string' ? thrown : inspect(thrown, { breakLength: Infinity }));
 
 /** The code of a failed call of the system or of Node, such as `ENOENT`. */
 export function errorCode(error: unknown): string | undefined {
