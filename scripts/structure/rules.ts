@@ -321,5 +321,5 @@ export const rules: StructureRules = {
   // (docs/decisions/2026-11-29-tiers-and-generations.md); 17 more, fewer objects to calls at a daemon and to what they are told by;
   // the last 250, what users, operators and programs of the library broke (2026-11-30).
   budgets: { files: 458, lines: 75_030 },
-  traceBudget: { chat: { files: 89, folders: 20, functions: 854 }, debug: { files: 94, folders: 21, functions: 936 } },
+  traceBudget: { chat: { files: 89, folders: 20, functions: 856 }, debug: { files: 94, folders: 21, functions: 936 } },
 };

@@ -33,6 +33,7 @@ describe('a SQLite file of an earlier schema', () => {
     const reads = [];
     for (const id of [first, fork, foreign, gone]) reads.push({ id, found: await store.read(id, start) });
     const blobs = expected.blobs.map(([sha]: [string]) => sha);
+    const used = await store.spend.used({ owner: 'local', day: dayOf(start), thread: first, now: start });
     const now = {
       reads,
       local: (await store.list({ owner: 'local', limit: 9, now: start })).map(({ id }) => id),
@@ -41,7 +42,7 @@ describe('a SQLite file of an earlier schema', () => {
       blobs: [...(await store.blobs(blobs))],
       found: (await search(store)).map(({ thread: { id }, seq, snippet }) => ({ id, seq, snippet })),
       spend: await store.spend.rows({ owner: 'local', from: dayOf(start) }),
-      used: await store.spend.used({ owner: 'local', day: dayOf(start), thread: first, now: start }),
+      used: { day: used.day, thread: used.thread },
       prunable: await store.prunable(start + 721 * hour),
     };
     expect(JSON.parse(JSON.stringify(now))).toEqual(expected);
